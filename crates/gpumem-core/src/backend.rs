@@ -1,0 +1,284 @@
+//! The trait that a driver is brought under.
+
+use crate::{
+    Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
+    DeviceSelector, Error, ErrorKind, Event, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims,
+    LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
+};
+use std::{fmt::Debug, ptr::NonNull};
+
+/// A driver, as a type. Its values are devices, streams, events and buffers; its functions are single driver calls.
+///
+/// # For implementers
+/// * Every function *must* work from any thread, *must* set the driver's current device itself and *must* leave the
+///   caller's own as it found it.
+/// * No function *may* panic. What the driver lacks is [`ErrorKind::Unsupported`].
+/// * Enqueuing functions (`copy`, `copy_strided`, `fill`, `launch`, `record`, `wait`, `prefetch`) *must not* wait for
+///   the device where the driver can avoid it, and *must* run in the order in which they were called on one stream.
+/// * Nothing is tracked: the runtime above keeps memory alive and orders the streams.
+/// * A device that is lost *must* be reported as [`ErrorKind::DeviceLost`], so that it is not used again.
+pub trait Backend: Clone + Debug + Send + Sync + 'static {
+    /// The name by which users select this backend (`host`, `cuda`, `roc`).
+    const NAME: &'static str;
+
+    /// An open device. Cloning it is cheap and gives the same device.
+    type Device: Clone + Debug + Send + Sync + 'static;
+    /// A block of memory.
+    type Buffer: DeviceBuffer;
+    /// A queue of work.
+    type Stream: Stream;
+    /// A mark in a stream.
+    type Event: Event;
+    /// How work-items wait for each other.
+    type Barrier: Barrier;
+    /// A loaded program.
+    type Module: Clone + Debug + Send + Sync + 'static;
+    /// One kernel of a module. Keeps its module loaded.
+    type Kernel: Clone + Debug + Send + Sync + 'static;
+
+    // ---- finding devices ------------------------------------------------------------------------------------------
+
+    /// Whether the driver can be used at all. Finds and loads its libraries; called any number of times.
+    ///
+    /// # Errors
+    /// What was tried, and why nothing served.
+    fn probe() -> Result<(), LoadError>;
+
+    /// The devices of this backend, without opening one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Load`] without a driver. A driver without a device gives an empty list.
+    fn devices() -> Result<Vec<DeviceInfo>>;
+
+    /// Opens a device. Opening it again gives the same device.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Load`] without a driver, [`ErrorKind::NoSuchDevice`] where none fits
+    /// ([`DeviceSelector::choose`]).
+    fn open(selector: &DeviceSelector) -> Result<Self::Device>;
+
+    // ---- a device -------------------------------------------------------------------------------------------------
+
+    /// What is known about the device. Never calls the driver.
+    fn info(device: &Self::Device) -> &DeviceInfo;
+
+    /// What the device can do. Never calls the driver.
+    fn capabilities(device: &Self::Device) -> &Capabilities;
+
+    /// How work-items wait for each other on this device.
+    fn barrier(device: &Self::Device) -> Self::Barrier;
+
+    /// Free and total memory.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn memory_info(device: &Self::Device) -> Result<MemoryInfo>;
+
+    /// Waits for everything on the device, whoever enqueued it.
+    ///
+    /// # Errors
+    /// What the driver or the work itself says.
+    fn synchronize(device: &Self::Device) -> Result<()>;
+
+    /// Gives everything that this process holds on the device back to the driver, and makes the device usable again.
+    ///
+    /// # Safety
+    /// * Nothing made before on the device is used again: no buffer, stream, event, module. They are only forgotten.
+    /// * No host-accessible memory of the device is being looked at.
+    ///
+    /// # Errors
+    /// What the driver says. The device is then in the state the driver left it in.
+    unsafe fn reset(device: &Self::Device) -> Result<()>;
+
+    /// Whether `device` can reach the memory of `peer`.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn can_access_peer(device: &Self::Device, peer: &Self::Device) -> Result<bool>;
+
+    /// Lets kernels and copies of `device` reach the memory of `peer` directly, or no longer. Doing it twice is no error.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where there is no path.
+    fn set_peer_access(device: &Self::Device, peer: &Self::Device, enabled: bool) -> Result<()>;
+
+    // ---- memory ---------------------------------------------------------------------------------------------------
+
+    /// Allocates memory. A backend whose memory the host can read *must* zero it, because reading uninitialised memory
+    /// is undefined there.
+    ///
+    /// # Safety
+    /// * `request.bytes` is at least 1 and `request.align` a power of two.
+    /// * The contents are not read before they were written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], told apart from everything else; [`ErrorKind::Unsupported`] for a kind that the
+    /// device does not have.
+    unsafe fn allocate(device: &Self::Device, request: &AllocationRequest) -> Result<Self::Buffer>;
+
+    /// Gives memory back, or undoes [`register`](Self::register). May wait for the device, as some drivers do.
+    ///
+    /// # Safety
+    /// * The buffer was made by this device since its last reset.
+    /// * No work that uses it is pending, and none will be enqueued.
+    ///
+    /// # Errors
+    /// The buffer comes back with what the driver says, so that nothing is lost.
+    unsafe fn release(device: &Self::Device, buffer: Self::Buffer) -> Result<(), (Self::Buffer, Error)>;
+
+    /// Page-locks `bytes` bytes of the caller's memory, and gives them a device address where that is asked for.
+    ///
+    /// # Safety
+    /// * The memory is valid for reads (and for writes, unless `options.read_only`) until the buffer is released.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Registration`] if part of it is registered already, [`ErrorKind::Unsupported`] where
+    /// [`Capabilities::register`] is false.
+    unsafe fn register(
+        device: &Self::Device,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+    ) -> Result<Self::Buffer>;
+
+    /// Gives a hint about managed memory.
+    ///
+    /// # Safety
+    /// The range lies in one live managed buffer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where there is no such hint.
+    unsafe fn advise(device: &Self::Device, address: u64, bytes: usize, advice: Advice) -> Result<()>;
+
+    // ---- streams --------------------------------------------------------------------------------------------------
+
+    /// Makes a stream.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn create_stream(device: &Self::Device, options: &StreamOptions) -> Result<Self::Stream>;
+
+    /// Takes a foreign stream without owning it: it is never destroyed by us.
+    ///
+    /// # Safety
+    /// The handle names a live stream of this device for as long as the result is used.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where there are no foreign streams.
+    unsafe fn wrap_stream(device: &Self::Device, raw: RawStream) -> Result<Self::Stream>;
+
+    /// Destroys a stream that [`create_stream`](Self::create_stream) made; one that was wrapped is only forgotten.
+    /// Work that is still enqueued runs to its end. Dropping a stream instead does the same and keeps errors to itself.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn destroy_stream(device: &Self::Device, stream: Self::Stream) -> Result<()>;
+
+    /// Enqueues a copy.
+    ///
+    /// # Safety
+    /// * Both sides are valid for the whole region until the copy is done, and what else uses them is ordered.
+    /// * The region obeys the rules of [`CopyRegion`].
+    ///
+    /// # Errors
+    /// What the driver says. Nothing is being read or written after an error.
+    unsafe fn copy(stream: &Self::Stream, region: &CopyRegion) -> Result<()>;
+
+    /// Enqueues a copy between any two layouts in memory that the stream's device can reach.
+    /// Only where [`Capabilities::strided_copy`] says so.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), with the rules of [`StridedCopy`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] by default.
+    unsafe fn copy_strided(stream: &Self::Stream, copy: &StridedCopy) -> Result<()> {
+        let _ = (stream, copy);
+        Err(Error::new(Self::NAME, "copy_strided", ErrorKind::Unsupported { what: "copies of any layout" }))
+    }
+
+    /// Enqueues a fill.
+    ///
+    /// # Safety
+    /// The rows are valid for writes until the fill is done, and what else uses them is ordered.
+    ///
+    /// # Errors
+    /// What the driver says.
+    unsafe fn fill(stream: &Self::Stream, fill: &Fill) -> Result<()>;
+
+    /// Enqueues the movement of managed memory.
+    ///
+    /// # Safety
+    /// The range lies in one live managed buffer until the movement is done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] where there is no such hint.
+    unsafe fn prefetch(stream: &Self::Stream, address: u64, bytes: usize, to: Location) -> Result<()>;
+
+    // ---- events ---------------------------------------------------------------------------------------------------
+
+    /// Makes an event.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn create_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
+
+    /// Destroys an event. Dropping it instead does the same and keeps errors to itself.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn destroy_event(device: &Self::Device, event: Self::Event) -> Result<()>;
+
+    /// Puts a mark behind everything that is enqueued on the stream. The event is one of the stream's own device.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn record(stream: &Self::Stream, event: &Self::Event) -> Result<()>;
+
+    /// Holds back what is enqueued on the stream from now on until the mark is reached. Works across devices.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn wait(stream: &Self::Stream, event: &Self::Event) -> Result<()>;
+
+    /// Milliseconds between two marks.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotReady`] before both are reached, [`ErrorKind::InvalidArgument`] for events that do not
+    /// remember the time.
+    fn elapsed(start: &Self::Event, end: &Self::Event) -> Result<f32>;
+
+    // ---- kernels --------------------------------------------------------------------------------------------------
+
+    /// Compiles or loads a program.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Build`] with the compiler's words; [`ErrorKind::Load`] where the compiler's library is missing;
+    /// [`ErrorKind::Unsupported`] for a form of source that the backend does not take.
+    fn compile(
+        device: &Self::Device,
+        source: &KernelSource,
+        options: &CompileOptions,
+    ) -> Result<Self::Module>;
+
+    /// Finds a kernel by name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoSuchKernel`].
+    fn kernel(module: &Self::Module, name: &str) -> Result<Self::Kernel>;
+
+    /// Enqueues a kernel.
+    ///
+    /// # Safety
+    /// * The arguments are what the kernel's signature says.
+    /// * All memory that it reaches is valid until it is done, and what else uses it is ordered.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for sizes that the device does not have.
+    unsafe fn launch(
+        stream: &Self::Stream,
+        kernel: &Self::Kernel,
+        dims: &LaunchDims,
+        arguments: &[KernelArgument],
+    ) -> Result<()>;
+}

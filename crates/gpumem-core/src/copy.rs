@@ -1,0 +1,78 @@
+//! Regions of memory to copy.
+
+/// Which memory an address belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Space {
+    /// The host's memory, page-locked or not.
+    Host,
+    /// Memory of the device with this ordinal of the same backend.
+    Device(usize),
+}
+
+/// One side of a copy: an address, where it lives, and the distance between rows and slices.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Address of the first byte.
+    pub address: u64,
+    /// The memory that the address belongs to.
+    pub space: Space,
+    /// Bytes from one row to the next and from one slice to the next. Ignored where there is only one.
+    pub pitch: [usize; 2],
+}
+
+/// A copy of `slices × rows × bytes` between two places, each with its own pitches.
+///
+/// Rows do not overlap within one side: `pitch[0] >= bytes` where there is more than one row, and
+/// `pitch[1] >= pitch[0] * rows` (or `>= bytes`, with one row) where there is more than one slice. The pitch of slices need not be a
+/// multiple of the pitch of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CopyRegion {
+    /// Where the bytes come from.
+    pub source: Endpoint,
+    /// Where the bytes go. Its memory does not overlap the source's.
+    pub destination: Endpoint,
+    /// Bytes in a row, at least 1.
+    pub bytes: usize,
+    /// Rows in a slice, at least 1.
+    pub rows: usize,
+    /// Slices, at least 1.
+    pub slices: usize,
+}
+
+impl CopyRegion {
+    /// A copy of one contiguous run.
+    pub fn linear(source: (u64, Space), destination: (u64, Space), bytes: usize) -> Self {
+        let end = |(address, space)| Endpoint { address, space, pitch: [bytes, bytes] };
+        Self { source: end(source), destination: end(destination), bytes, rows: 1, slices: 1 }
+    }
+
+    /// All bytes that the copy moves, or `None` if the number does not fit.
+    pub fn total_bytes(&self) -> Option<usize> {
+        self.bytes.checked_mul(self.rows)?.checked_mul(self.slices)
+    }
+
+    /// Number of dimensions that are in use: 1, 2 or 3.
+    pub fn dimensions(&self) -> u32 {
+        match (self.rows, self.slices) {
+            (1, 1) => 1,
+            (_, 1) => 2,
+            _ => 3,
+        }
+    }
+}
+
+/// A copy between any two strided layouts, element by element, done on the device.
+///
+/// The innermost axis is the last. A source stride may be zero or negative; destination elements do not overlap each
+/// other, and source and destination do not overlap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StridedCopy {
+    /// Address of the source's element `[0, 0, ..]`.
+    pub source: u64,
+    /// Address of the destination's element `[0, 0, ..]`.
+    pub destination: u64,
+    /// Number of bytes of one element.
+    pub item: usize,
+    /// For each axis: its length, the source's stride and the destination's stride in bytes.
+    pub axes: Vec<(usize, isize, isize)>,
+}

@@ -1,0 +1,246 @@
+//! Finding a device, and what it can do.
+
+use crate::{Error, ErrorKind, Result};
+use std::fmt;
+
+/// The place of a device on the PCI bus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PciAddress {
+    /// PCI domain.
+    pub domain: u32,
+    /// Bus.
+    pub bus: u8,
+    /// Device (slot).
+    pub device: u8,
+    /// Function; 0 for every GPU known to us.
+    pub function: u8,
+}
+
+impl fmt::Display for PciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:04x}:{:02x}:{:02x}.{:x}", self.domain, self.bus, self.device, self.function)
+    }
+}
+
+impl std::str::FromStr for PciAddress {
+    type Err = ();
+
+    fn from_str(text: &str) -> std::result::Result<Self, ()> {
+        let (rest, function) = text.rsplit_once('.').ok_or(())?;
+        let (rest, device) = rest.rsplit_once(':').ok_or(())?;
+        let (domain, bus) = rest.rsplit_once(':').unwrap_or(("0", rest));
+        Ok(Self {
+            domain: u32::from_str_radix(domain, 16).map_err(drop)?,
+            bus: u8::from_str_radix(bus, 16).map_err(drop)?,
+            device: u8::from_str_radix(device, 16).map_err(drop)?,
+            function: u8::from_str_radix(function, 16).map_err(drop)?,
+        })
+    }
+}
+
+/// Which device of a backend.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Which {
+    /// By position in the driver's list, from 0.
+    Ordinal(usize),
+    /// By its unique identifier, 16 bytes.
+    Uuid([u8; 16]),
+    /// By its place on the PCI bus.
+    Pci(PciAddress),
+}
+
+impl fmt::Display for Which {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Which::Ordinal(ordinal) => write!(f, "{ordinal}"),
+            Which::Pci(address) => write!(f, "{address}"),
+            Which::Uuid(bytes) => {
+                f.write_str("uuid-")?;
+                bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
+}
+
+/// A wish for a device.
+///
+/// As text: `cuda:1`, `roc:0`, `host`, `cuda:0000:3b:00.0` (PCI), `cuda:uuid-` and 32 hexadecimal digits (dashes
+/// allowed, also NVIDIA's `GPU-` form). A name without a position means position 0.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DeviceSelector {
+    /// Name of the backend.
+    pub backend: String,
+    /// Which of its devices.
+    pub which: Which,
+}
+
+impl DeviceSelector {
+    /// The device at that position of the backend.
+    pub fn ordinal(backend: &str, ordinal: usize) -> Self {
+        Self { backend: backend.to_owned(), which: Which::Ordinal(ordinal) }
+    }
+
+    /// The position of the wanted device in a list, so that every backend chooses by the same rule.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NoSuchDevice`] when none fits, with the number of devices there are, and
+    /// [`ErrorKind::BackendNotEnabled`] when the wish names another backend than `name`.
+    pub fn choose(&self, name: &'static str, devices: &[DeviceInfo]) -> Result<usize> {
+        if self.backend != name {
+            let kind =
+                ErrorKind::BackendNotEnabled { wanted: self.backend.clone(), enabled: name.to_owned() };
+            return Err(Error::new(name, "open", kind));
+        }
+        let found = match &self.which {
+            Which::Ordinal(ordinal) => (*ordinal < devices.len()).then_some(*ordinal),
+            Which::Uuid(uuid) => devices.iter().position(|device| device.uuid == Some(*uuid)),
+            Which::Pci(pci) => devices.iter().position(|device| device.pci == Some(*pci)),
+        };
+        found.ok_or_else(|| {
+            Error::new(
+                name,
+                "open",
+                ErrorKind::NoSuchDevice { wanted: self.to_string(), found: devices.len() },
+            )
+        })
+    }
+}
+
+impl fmt::Display for DeviceSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.backend, self.which)
+    }
+}
+
+impl std::str::FromStr for DeviceSelector {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let bad = |why| Error::new("", "open", ErrorKind::InvalidSelector { text: text.to_owned(), why });
+        let (backend, rest) = text.trim().split_once(':').unwrap_or((text.trim(), "0"));
+        if backend.is_empty() {
+            return Err(bad("the name of a backend is missing"));
+        }
+        let backend = backend.to_ascii_lowercase();
+        let lower = rest.to_ascii_lowercase();
+        let which = if let Some(digits) = lower.strip_prefix("uuid-").or_else(|| lower.strip_prefix("gpu-")) {
+            Which::Uuid(parse_uuid(digits).ok_or_else(|| bad("a UUID has 32 hexadecimal digits"))?)
+        } else if let Ok(ordinal) = rest.parse() {
+            Which::Ordinal(ordinal)
+        } else if let Ok(pci) = rest.parse() {
+            Which::Pci(pci)
+        } else {
+            return Err(bad("after the colon stands a position, a PCI address or a UUID"));
+        };
+        Ok(Self { backend, which })
+    }
+}
+
+fn parse_uuid(text: &str) -> Option<[u8; 16]> {
+    let digits: Vec<u8> = text.bytes().filter(|byte| *byte != b'-').collect();
+    if digits.len() != 32 {
+        return None;
+    }
+    let mut uuid = [0; 16];
+    for (byte, pair) in uuid.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(uuid)
+}
+
+/// What is known about a device without using it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Name of the backend.
+    pub backend: &'static str,
+    /// Position in the driver's list.
+    pub ordinal: usize,
+    /// The device's own name.
+    pub name: String,
+    /// Unique identifier, where the driver has one.
+    pub uuid: Option<[u8; 16]>,
+    /// Place on the PCI bus, where it has one.
+    pub pci: Option<PciAddress>,
+    /// Bytes of memory.
+    pub total_memory: usize,
+    /// Architecture in the compiler's words (`sm_90`, `gfx90a`), or that of the processor.
+    pub architecture: String,
+}
+
+/// What a device can do. Values of a device, not constants of a backend.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Has mapped memory.
+    pub mapped: bool,
+    /// Honours [`MappedOptions::write_combined`](crate::MappedOptions::write_combined).
+    pub write_combined: bool,
+    /// Has managed memory.
+    pub managed: bool,
+    /// The host may touch managed memory while the device works. Without it the host must quiesce the device first.
+    pub concurrent_managed_access: bool,
+    /// Can page-lock memory of the caller.
+    pub register: bool,
+    /// Copies read and write the caller's ordinary memory directly and at full speed, so that staging through
+    /// page-locked memory gains nothing. True on the host backend.
+    pub pageable_direct: bool,
+    /// Has [`Backend::copy_strided`](crate::Backend::copy_strided).
+    pub strided_copy: bool,
+    /// Lowest and highest priority of a stream: `[least, greatest]`, where greatest is the smaller number.
+    pub stream_priorities: [i32; 2],
+    /// Work-items in a wavefront (warp).
+    pub wave_size: u32,
+    /// Most work-items of a group.
+    pub max_group_size: u32,
+    /// Most work-items of a group along x, y and z.
+    pub max_group_dims: [u32; 3],
+    /// Most groups of a launch along x, y and z.
+    pub max_grid_dims: [u32; 3],
+    /// Bytes of shared memory of a group.
+    pub shared_memory: usize,
+    /// Bytes of constant memory.
+    pub constant_memory: usize,
+    /// Alignment in bytes that every allocation has at least.
+    pub allocation_alignment: usize,
+}
+
+impl Capabilities {
+    /// A device that can do nothing beyond device memory and copies; a backend turns on what it has.
+    pub fn minimal() -> Self {
+        Self {
+            mapped: false,
+            write_combined: false,
+            managed: false,
+            concurrent_managed_access: false,
+            register: false,
+            pageable_direct: false,
+            strided_copy: false,
+            stream_priorities: [0, 0],
+            wave_size: 32,
+            max_group_size: 256,
+            max_group_dims: [256, 256, 64],
+            max_grid_dims: [i32::MAX as u32, 65_535, 65_535],
+            shared_memory: 0,
+            constant_memory: 0,
+            allocation_alignment: 16,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_read_and_written() {
+        for text in ["cuda:1", "host:0", "roc:0000:3b:00.0"] {
+            assert_eq!(text.parse::<DeviceSelector>().unwrap().to_string(), text);
+        }
+        assert_eq!("host".parse::<DeviceSelector>().unwrap(), DeviceSelector::ordinal("host", 0));
+        let uuid = "cuda:GPU-00112233-4455-6677-8899-aabbccddeeff".parse::<DeviceSelector>().unwrap();
+        assert_eq!(uuid.to_string(), "cuda:uuid-00112233445566778899aabbccddeeff");
+        for text in ["", ":1", "cuda:", "cuda:x", "cuda:-1", "cuda:uuid-12", "cuda:1:2"] {
+            assert!(text.parse::<DeviceSelector>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What an array may hold.
+
+/// An array element: plain old data that can be moved as bytes.
+///
+/// Implemented for everything that is [`bytemuck::Pod`] and may be used from any thread: integers, floats,
+/// `half::f16` and `half::bf16`, `num_complex::Complex`, fixed-size arrays of these, and `#[repr(C)]` structs that
+/// derive `Pod`. `bool`, `char`, enums and structs with padding are not elements: a device may write any bits, and
+/// not all bits are values of those types.
+pub trait Element: bytemuck::Pod + Send + Sync {}
+
+impl<T: bytemuck::Pod + Send + Sync> Element for T {}

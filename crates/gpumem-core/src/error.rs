@@ -1,0 +1,419 @@
+//! What can go wrong, as types.
+
+use std::fmt;
+
+/// The result of nearly everything.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error: what kind, in which operation, on which backend. One pointer wide; its `Display` never calls a driver.
+#[derive(Clone, PartialEq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Clone, PartialEq)]
+struct Inner {
+    backend: &'static str,
+    operation: &'static str,
+    kind: ErrorKind,
+}
+
+impl Error {
+    /// An error of `operation` on `backend`. An empty backend means that none was involved.
+    pub fn new(backend: &'static str, operation: &'static str, kind: impl Into<ErrorKind>) -> Self {
+        Self(Box::new(Inner { backend, operation, kind: kind.into() }))
+    }
+
+    /// What went wrong.
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0.kind
+    }
+
+    /// The operation that failed, in the user's words (`copy_to_host`) or the driver's (`cuMemAlloc`).
+    pub fn operation(&self) -> &'static str {
+        self.0.operation
+    }
+
+    /// Name of the backend, or an empty string.
+    pub fn backend(&self) -> &'static str {
+        self.0.backend
+    }
+
+    /// The same error, told from the point of view of the operation that the user called.
+    pub fn in_operation(mut self, operation: &'static str) -> Self {
+        self.0.operation = operation;
+        self
+    }
+
+    /// Whether the memory did not suffice; freeing some and trying again may help.
+    pub fn is_out_of_memory(&self) -> bool {
+        matches!(self.kind(), ErrorKind::OutOfMemory { .. })
+    }
+
+    /// Whether the device is gone for this process: every later call on it fails with the first cause.
+    pub fn is_device_lost(&self) -> bool {
+        matches!(self.kind(), ErrorKind::DeviceLost { .. })
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.backend {
+            "" => write!(f, "{}: {}", self.0.operation, self.0.kind),
+            backend => write!(f, "{} on {}: {}", self.0.operation, backend, self.0.kind),
+        }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Error")
+            .field("backend", &self.0.backend)
+            .field("operation", &self.0.operation)
+            .field("kind", &self.0.kind)
+            .finish()
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0.kind)
+    }
+}
+
+/// What went wrong.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A driver or compiler library could not be used.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// There is no such device.
+    #[error("there is no device {wanted}: the backend has {found}")]
+    NoSuchDevice {
+        /// The wish, as text.
+        wanted: String,
+        /// Number of devices that there are.
+        found: usize,
+    },
+    /// The text does not name a device.
+    #[error("{text:?} does not name a device: {why}")]
+    InvalidSelector {
+        /// The text.
+        text: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The program was built without that backend.
+    #[error("this program was built without the backend {wanted:?} (it has: {enabled})")]
+    BackendNotEnabled {
+        /// The wanted backend.
+        wanted: String,
+        /// The enabled ones.
+        enabled: String,
+    },
+    /// Things of two backends met in one call.
+    #[error("things of two backends in one call: {left} and {right}")]
+    BackendMismatch {
+        /// One of them.
+        left: &'static str,
+        /// The other.
+        right: &'static str,
+    },
+    /// Things of two devices met in a call that needs one.
+    #[error("the {what} belongs to {has}, and {wants} was expected")]
+    WrongDevice {
+        /// What is on the wrong device.
+        what: &'static str,
+        /// Where it is.
+        has: String,
+        /// Where it should be.
+        wants: String,
+    },
+    /// The memory does not suffice.
+    #[error("out of memory: {requested} bytes of {kind} memory requested, {free} of {total} free")]
+    OutOfMemory {
+        /// Bytes asked for.
+        requested: usize,
+        /// Kind of memory.
+        kind: &'static str,
+        /// Bytes free, as the driver says; 0 where it does not.
+        free: usize,
+        /// Bytes in all; 0 where the driver does not say.
+        total: usize,
+    },
+    /// A shape, a stride or an index does not fit.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Source and destination share memory.
+    #[error(
+        "source and destination overlap in one allocation (bytes {source_bytes:?} and {destination_bytes:?})"
+    )]
+    Overlap {
+        /// Bytes of the allocation that the source spans.
+        source_bytes: std::ops::Range<usize>,
+        /// Bytes of the allocation that the destination spans.
+        destination_bytes: std::ops::Range<usize>,
+    },
+    /// Memory could be page-locked only in part, or is in use by another registration.
+    #[error("the memory cannot be registered: {why}")]
+    Registration {
+        /// What stands in the way.
+        why: &'static str,
+    },
+    /// An argument makes no sense.
+    #[error("invalid argument: {why}")]
+    InvalidArgument {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// This device or backend cannot do that.
+    #[error("not supported here: {what}")]
+    Unsupported {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// A kernel could not be compiled or loaded.
+    #[error("the kernel could not be built: {log}")]
+    Build {
+        /// What the compiler says.
+        log: String,
+    },
+    /// A module has no kernel of that name.
+    #[error("the module has no kernel {name:?}")]
+    NoSuchKernel {
+        /// The name.
+        name: String,
+    },
+    /// Work that was enqueued earlier failed.
+    #[error("work enqueued earlier failed: {what}")]
+    AsynchronousFault {
+        /// What the driver or the kernel says.
+        what: String,
+    },
+    /// The device is lost; the first cause is told again by every later call.
+    #[error("the device is lost since an earlier failure: {cause}")]
+    DeviceLost {
+        /// The first cause.
+        cause: String,
+    },
+    /// The device was reset after this was made.
+    #[error("the device was reset after this {what} was made")]
+    Stale {
+        /// What is stale.
+        what: &'static str,
+    },
+    /// A stream of the wrong thread: the per-thread default stream is another one on each thread.
+    #[error("the per-thread default stream of another thread cannot be used here")]
+    WrongThread,
+    /// Waiting inside a callback would block the thread that completes the work.
+    #[error("a callback may not wait for a device")]
+    BlockingInCallback,
+    /// A callback panicked.
+    #[error("a callback panicked: {message}")]
+    CallbackPanicked {
+        /// What it said.
+        message: String,
+    },
+    /// The driver belongs to the parent process.
+    #[error("this process was forked after the device was opened; open it in the child instead")]
+    ForkedChild,
+    /// The process is ending and the driver may be gone.
+    #[error("the process is ending")]
+    Exiting,
+    /// A device cannot be reset while the host can still see memory of it.
+    #[error("{count} pinned, mapped or managed arrays are alive; a reset would take their memory away")]
+    HostMemoryInUse {
+        /// Number of such arrays.
+        count: usize,
+    },
+    /// What was asked for is not finished yet.
+    #[error("not ready")]
+    NotReady,
+    /// The driver reports something that has no kind of its own.
+    #[error("the driver reports {name} ({code})")]
+    Driver {
+        /// The driver's number.
+        code: i32,
+        /// The driver's name for it, from a table of ours.
+        name: &'static str,
+    },
+}
+
+/// A shape, a stride or an index does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayoutError {
+    /// The number of bytes does not fit into the address space.
+    #[error("an array of shape {shape:?} with elements of {item} bytes is too large to be addressed")]
+    TooLarge {
+        /// The shape.
+        shape: Vec<usize>,
+        /// Bytes of an element.
+        item: usize,
+    },
+    /// Two shapes that must be equal are not.
+    #[error("the shapes differ: {found:?} where {expected:?} is needed")]
+    ShapeMismatch {
+        /// The shape that was given.
+        found: Vec<usize>,
+        /// The shape that is needed.
+        expected: Vec<usize>,
+    },
+    /// The number of axes differs.
+    #[error("{found} axes given where {expected} are needed")]
+    RankMismatch {
+        /// Number that was given.
+        found: usize,
+        /// Number that is needed.
+        expected: usize,
+    },
+    /// An element size differs.
+    #[error("elements of {found} bytes given where {expected} are needed")]
+    ItemMismatch {
+        /// Size that was given.
+        found: usize,
+        /// Size that is needed.
+        expected: usize,
+    },
+    /// The axis does not exist.
+    #[error("there is no axis {axis} in an array of {rank} axes")]
+    NoSuchAxis {
+        /// The axis.
+        axis: isize,
+        /// Number of axes.
+        rank: usize,
+    },
+    /// The axes are not a permutation of the array's.
+    #[error("{axes:?} is not a permutation of {rank} axes")]
+    NotAPermutation {
+        /// The axes.
+        axes: Vec<usize>,
+        /// Number of axes.
+        rank: usize,
+    },
+    /// The index is outside.
+    #[error("index {index} is outside axis {axis} of length {length}")]
+    IndexOutOfBounds {
+        /// The index.
+        index: isize,
+        /// The axis.
+        axis: usize,
+        /// Length of the axis.
+        length: usize,
+    },
+    /// A step of zero.
+    #[error("a slice step is zero (axis {axis})")]
+    ZeroStep {
+        /// The axis.
+        axis: usize,
+    },
+    /// A part length of zero.
+    #[error("split needs a part length of at least 1")]
+    ZeroSection,
+    /// The axis to remove is longer than one.
+    #[error("axis {axis} has length {length} and cannot be squeezed")]
+    CannotSqueeze {
+        /// The axis.
+        axis: usize,
+        /// Its length.
+        length: usize,
+    },
+    /// The shape cannot be broadcast.
+    #[error("shape {from:?} cannot be broadcast to {to:?}")]
+    CannotBroadcast {
+        /// The shape.
+        from: Vec<usize>,
+        /// The shape wanted.
+        to: Vec<usize>,
+    },
+    /// The number of elements changes.
+    #[error("an array of {from} elements cannot be reshaped to {to:?}")]
+    CannotReshape {
+        /// Number of elements.
+        from: usize,
+        /// The shape wanted; -1 is the length to be inferred.
+        to: Vec<isize>,
+    },
+    /// No view has that shape; a copy has.
+    #[error("shape {shape:?} with strides {strides:?} cannot be viewed that way; it needs a copy")]
+    NeedsCopy {
+        /// The shape of the array.
+        shape: Vec<usize>,
+        /// Its strides in bytes.
+        strides: Vec<isize>,
+    },
+    /// Elements of an array that can be written share memory.
+    #[error("elements of shape {shape:?} with strides {strides:?} overlap each other")]
+    SelfOverlap {
+        /// The shape.
+        shape: Vec<usize>,
+        /// The strides in bytes.
+        strides: Vec<isize>,
+    },
+    /// The layout reaches outside the memory.
+    #[error("the layout needs bytes {needs:?} of a buffer of {length}")]
+    OutOfBuffer {
+        /// Bytes that the layout spans.
+        needs: std::ops::Range<usize>,
+        /// Length of the buffer.
+        length: usize,
+    },
+    /// The elements would not be aligned.
+    #[error("an offset or stride of {bytes} bytes is not a multiple of the alignment {align}")]
+    Misaligned {
+        /// The offset or stride.
+        bytes: isize,
+        /// The alignment of the element.
+        align: usize,
+    },
+}
+
+/// A driver or compiler library could not be used. Says what was tried.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadError {
+    /// What the library is for, for example `the CUDA driver`.
+    pub library: &'static str,
+    /// Names and paths that were tried, in order.
+    pub tried: Vec<String>,
+    /// Why none of them serves.
+    pub failure: LoadFailure,
+}
+
+impl fmt::Display for LoadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} cannot be used: {} (tried {})", self.library, self.failure, self.tried.join(", "))
+    }
+}
+
+impl std::error::Error for LoadError {}
+
+/// Why a library does not serve.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoadFailure {
+    /// No library of those names.
+    #[error("no such library was found")]
+    Missing,
+    /// The library lacks a function.
+    #[error("{name} is missing in the library")]
+    MissingSymbol {
+        /// The function.
+        name: String,
+    },
+    /// The library is older than what is needed.
+    #[error("version {have} is too old, {need} is needed")]
+    TooOld {
+        /// Version that was found.
+        have: String,
+        /// Version that is needed.
+        need: String,
+    },
+    /// The library is there and reports that it cannot work (no device, no permission).
+    #[error("it reports {message}")]
+    Refused {
+        /// What it says.
+        message: String,
+    },
+    /// The library is there and this build of gpumem does not use it yet.
+    #[error("the library is there, but this version of gpumem has no backend for it yet")]
+    NoBackend,
+}

@@ -1,0 +1,29 @@
+//! Marks in streams.
+
+use crate::Result;
+use std::fmt::Debug;
+
+/// How an event is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct EventOptions {
+    /// Remember the time, for [`Backend::elapsed`](crate::Backend::elapsed). Costs a little; off by default.
+    pub timing: bool,
+}
+
+/// A mark in a stream that others can wait for.
+///
+/// An event that has never been recorded counts as done. Recording it again moves the mark; what already waits for
+/// the old mark is not affected.
+pub trait Event: Debug + Send + Sync + 'static {
+    /// Whether the work before the mark is done. Never blocks.
+    ///
+    /// # Errors
+    /// What the work itself did wrong *may* surface here; "not yet" is `Ok(false)`.
+    fn query(&self) -> Result<bool>;
+
+    /// Blocks the calling thread until the work before the mark is done.
+    ///
+    /// # Errors
+    /// What the work itself did wrong *may* surface here.
+    fn synchronize(&self) -> Result<()>;
+}

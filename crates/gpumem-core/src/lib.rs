@@ -1,0 +1,44 @@
+//! The traits that a gpumem backend implements, and the plain data around them.
+//!
+//! This crate is the narrow waist of gpumem: below it stands one crate per driver (`gpumem-host`, `gpumem-cuda`,
+//! `gpumem-roc`, or yours), above it `gpumem-runtime`, which is written once over [`Backend`].
+//!
+//! * **Untyped.** A backend moves bytes between addresses. Elements, shapes, borrows and policies live above.
+//! * **Trusting.** A backend trusts its caller: what may go wrong with memory is listed under `# Safety`, and
+//!   the runtime upholds it. What the caller cannot anticipate (out of memory, a lost device) is an [`Error`].
+//! * **Small.** About thirty functions, most of them one driver call long.
+//! * **Never a panic.** Not without a driver, not with an old one, not in `Drop`, not in a forked child.
+//!
+//! A third party can write a backend against this crate alone and run the conformance suite
+//! (`tests/conformance`) on it. The words *must* and *may* in the documentation of [`Backend`] are meant literally.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod backend;
+mod barrier;
+mod buffer;
+mod copy;
+mod device;
+mod element;
+mod error;
+mod event;
+mod fill;
+mod kernel;
+mod memory;
+pub mod process;
+mod stream;
+
+pub use backend::Backend;
+pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Lowering};
+pub use buffer::DeviceBuffer;
+pub use copy::{CopyRegion, Endpoint, Space, StridedCopy};
+pub use device::{Capabilities, DeviceInfo, DeviceSelector, PciAddress, Which};
+pub use element::Element;
+pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
+pub use event::{Event, EventOptions};
+pub use fill::{Fill, Pattern};
+pub use kernel::{CompileOptions, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims};
+pub use memory::{
+    Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
+    RegisterOptions,
+};
+pub use stream::{RawStream, Stream, StreamKind, StreamOptions};

@@ -1,0 +1,65 @@
+//! Facts about this process that decide whether a driver may still be called.
+//!
+//! A driver does not survive a `fork`, and at exit it may be gone before our last drops run. Both are looked up in an
+//! atomic, so that asking costs nothing.
+
+use crate::{Error, ErrorKind, Result};
+use std::sync::Once;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+static FORKS: AtomicU64 = AtomicU64::new(0);
+static EXITING: AtomicBool = AtomicBool::new(false);
+static WATCH: Once = Once::new();
+
+/// The process in which something was made. A forked child is another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin(u64);
+
+impl Origin {
+    /// This process.
+    pub fn here() -> Self {
+        WATCH.call_once(watch);
+        Self(FORKS.load(Ordering::Relaxed))
+    }
+
+    /// Whether we are still in the process that made this, and it is not ending: the driver may be called.
+    #[inline]
+    pub fn is_usable(self) -> bool {
+        FORKS.load(Ordering::Relaxed) == self.0 && !EXITING.load(Ordering::Relaxed)
+    }
+
+    /// As [`is_usable`](Self::is_usable), as an error for `operation`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::ForkedChild`] in a child of the process that made this, [`ErrorKind::Exiting`] at its end.
+    #[inline]
+    pub fn check(self, backend: &'static str, operation: &'static str) -> Result<()> {
+        if self.is_usable() {
+            return Ok(());
+        }
+        let forked = FORKS.load(Ordering::Relaxed) != self.0;
+        Err(Error::new(backend, operation, if forked { ErrorKind::ForkedChild } else { ErrorKind::Exiting }))
+    }
+}
+
+#[cfg(unix)]
+fn watch() {
+    extern "C" fn forked() {
+        FORKS.fetch_add(1, Ordering::Relaxed);
+    }
+    extern "C" fn exiting() {
+        EXITING.store(true, Ordering::Relaxed);
+    }
+    #[cfg(not(miri))]
+    // SAFETY: both handlers only touch an atomic, which is allowed after a fork and at exit; they live as long as
+    // the program. That registering them can fail (no memory) leaves the flags as they are.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(forked));
+        libc::atexit(exiting);
+    }
+    #[cfg(miri)]
+    let _ = (forked as extern "C" fn(), exiting as extern "C" fn());
+}
+
+#[cfg(not(unix))]
+fn watch() {}

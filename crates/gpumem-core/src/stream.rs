@@ -1,0 +1,56 @@
+//! Queues of work.
+
+use crate::Result;
+use std::fmt::Debug;
+
+/// A stream as the driver knows it: a pointer or a small number, for use with other libraries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct RawStream(pub u64);
+
+/// Which stream is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum StreamKind {
+    /// A new stream of our own.
+    #[default]
+    New,
+    /// The driver's legacy default stream. Its implicit ordering with other streams is never relied on.
+    Legacy,
+    /// The driver's per-thread default stream: a different stream on each thread.
+    PerThread,
+}
+
+/// How a stream is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct StreamOptions {
+    /// Which stream.
+    pub kind: StreamKind,
+    /// Does not synchronise implicitly with the legacy default stream. The default.
+    pub non_blocking: bool,
+    /// Priority; lower numbers come first, 0 is the default. Clamped to what the device offers
+    /// ([`Capabilities::stream_priorities`](crate::Capabilities::stream_priorities)).
+    pub priority: i32,
+}
+
+impl Default for StreamOptions {
+    fn default() -> Self {
+        Self { kind: StreamKind::New, non_blocking: true, priority: 0 }
+    }
+}
+
+/// A queue of work on one device. What is enqueued on one stream runs in order.
+pub trait Stream: Debug + Send + Sync + 'static {
+    /// Waits until everything that has been enqueued so far is done.
+    ///
+    /// # Errors
+    /// What the work itself did wrong (a fault of a kernel) *may* surface here.
+    fn synchronize(&self) -> Result<()>;
+
+    /// Whether everything that has been enqueued so far is done. Never blocks.
+    ///
+    /// # Errors
+    /// As [`synchronize`](Self::synchronize); "not yet" is `Ok(false)` and no error.
+    fn query(&self) -> Result<bool>;
+
+    /// The driver's handle.
+    fn raw(&self) -> RawStream;
+}
