@@ -87,6 +87,9 @@ impl Layout {
     /// every n-th row or column); for layouts so entangled that a bounded search does not decide, it is `true`.
     pub fn overlaps(&self, other: &Layout) -> bool {
         let (left, right) = (self.extent(), other.extent());
+        if self.packed_bytes() == 0 || other.packed_bytes() == 0 {
+            return false;
+        }
         if left.start >= right.end || right.start >= left.end {
             return false;
         }
@@ -106,7 +109,7 @@ struct Distances {
 }
 
 impl Distances {
-    /// Enough for six axes on each side that each leave two choices at most levels; a bound on the time.
+    /// Views of one array leave one or two factors an axis; this leaves room for several such axes and bounds the time.
     const BUDGET: u32 = 256;
 
     fn between(left: &Layout, right: &Layout) -> Self {
