@@ -1,0 +1,315 @@
+//! Copies between any two strided layouts.
+//!
+//! A plan is made once, when the copy is enqueued: axes of length one go, reversed destinations are walked forwards,
+//! axes that are contiguous on both sides are merged, and what is contiguous inside becomes the item. What is left is a
+//! loop over few axes with a fixed item size, tiled where the two sides disagree on the fastest axis.
+
+use super::pointer;
+use super::transpose::transpose;
+use gpumem_core::StridedCopy;
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// An axis: its length and the two strides in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Axis {
+    pub(crate) length: usize,
+    pub(crate) source: isize,
+    pub(crate) destination: isize,
+}
+
+/// How a strided copy will be done.
+#[derive(Debug, Clone)]
+pub(crate) struct StridedPlan {
+    source: u64,
+    destination: u64,
+    /// Bytes that are contiguous on both sides.
+    item: usize,
+    /// Outermost first; destination strides are positive and fall.
+    axes: SmallVec<[Axis; 6]>,
+    /// Bytes before and behind the address that each side spans.
+    source_span: Span,
+    destination_span: Span,
+}
+
+/// First byte and number of bytes of what one side reaches.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) start: u64,
+    pub(crate) bytes: usize,
+}
+
+impl StridedPlan {
+    /// Plans a copy. `Ok(None)` if it has no elements.
+    ///
+    /// # Errors
+    /// Why the copy makes no sense.
+    pub(crate) fn new(copy: &StridedCopy) -> Result<Option<Self>, &'static str> {
+        if copy.item == 0 || copy.axes.iter().any(|(length, ..)| *length == 0) {
+            return Ok(None);
+        }
+        let far = "the copy reaches over the end of the address space";
+        let source_span = span(copy.source, copy.item, copy.axes.iter().map(|(n, s, _)| (*n, *s)));
+        let destination_span = span(copy.destination, copy.item, copy.axes.iter().map(|(n, _, d)| (*n, *d)));
+        let mut plan = Self {
+            source: copy.source,
+            destination: copy.destination,
+            item: copy.item,
+            axes: SmallVec::new(),
+            source_span: source_span.ok_or(far)?,
+            destination_span: destination_span.ok_or(far)?,
+        };
+        for &(length, source, destination) in &copy.axes {
+            if length == 1 {
+                continue;
+            }
+            let mut axis = Axis { length, source, destination };
+            if destination == 0 {
+                return Err("elements of the destination overlap each other");
+            }
+            if destination < 0 {
+                // The spans fit, so these offsets do.
+                let steps = (length - 1) as isize;
+                plan.source = plan.source.wrapping_add_signed((source * steps) as i64);
+                plan.destination = plan.destination.wrapping_add_signed((destination * steps) as i64);
+                axis = Axis { length, source: -source, destination: -destination };
+            }
+            plan.axes.push(axis);
+        }
+        plan.axes.sort_by_key(|axis| std::cmp::Reverse(axis.destination));
+        plan.merge();
+        plan.absorb();
+        Ok(Some(plan))
+    }
+
+    pub(crate) fn source_span(&self) -> Span {
+        self.source_span
+    }
+
+    pub(crate) fn destination_span(&self) -> Span {
+        self.destination_span
+    }
+
+    /// All bytes that the copy moves.
+    pub(crate) fn total_bytes(&self) -> usize {
+        self.axes.iter().fold(self.item, |bytes, axis| bytes.saturating_mul(axis.length))
+    }
+
+    /// Number of parts that the copy can be torn into.
+    pub(crate) fn units(&self) -> usize {
+        self.axes.first().map_or(self.item, |axis| axis.length)
+    }
+
+    /// Joins neighbours that are one axis on both sides.
+    fn merge(&mut self) {
+        let mut merged: SmallVec<[Axis; 6]> = SmallVec::new();
+        for axis in &self.axes {
+            match merged.last_mut() {
+                Some(outer) if continues(outer, axis) => {
+                    *outer = Axis { length: outer.length * axis.length, ..*axis };
+                }
+                _ => merged.push(*axis),
+            }
+        }
+        self.axes = merged;
+    }
+
+    /// Takes the innermost axis into the item where it is contiguous on both sides.
+    fn absorb(&mut self) {
+        while let Some(axis) = self.axes.last() {
+            let item = self.item as isize;
+            if axis.source != item || axis.destination != item {
+                break;
+            }
+            self.item *= axis.length;
+            self.axes.pop();
+        }
+    }
+
+    /// Copies the units of `part`.
+    ///
+    /// # Safety
+    /// Both sides are valid for the whole copy, which obeys the rules of [`StridedCopy`]; `part` lies within
+    /// [`units`](Self::units).
+    pub(crate) unsafe fn run(&self, part: Range<usize>) {
+        if part.is_empty() {
+            return;
+        }
+        let (source, destination) = (pointer(self.source), pointer(self.destination));
+        let Some((outer, rest)) = self.axes.split_first() else {
+            // SAFETY: a contiguous run of `item` bytes on both sides, disjoint.
+            unsafe {
+                source.add(part.start).copy_to_nonoverlapping(destination.add(part.start), part.len());
+            }
+            return;
+        };
+        let mut axes: SmallVec<[Axis; 6]> = SmallVec::with_capacity(self.axes.len());
+        axes.push(Axis { length: part.len(), ..*outer });
+        axes.extend_from_slice(rest);
+        let first = part.start as isize;
+        let source = source.wrapping_offset(first * outer.source);
+        let destination = destination.wrapping_offset(first * outer.destination);
+        // SAFETY: a part of the copy; each arm moves items of its own size.
+        unsafe {
+            match self.item {
+                1 => typed::<1>(source, destination, &axes),
+                2 => typed::<2>(source, destination, &axes),
+                4 => typed::<4>(source, destination, &axes),
+                8 => typed::<8>(source, destination, &axes),
+                12 => typed::<12>(source, destination, &axes),
+                16 => typed::<16>(source, destination, &axes),
+                bytes => each_row(source, destination, &axes, |source, destination, axis| {
+                    runs(source, destination, axis, bytes);
+                }),
+            }
+        }
+    }
+}
+
+fn continues(outer: &Axis, inner: &Axis) -> bool {
+    let length = inner.length as isize;
+    inner.source.checked_mul(length) == Some(outer.source)
+        && inner.destination.checked_mul(length) == Some(outer.destination)
+}
+
+/// The bytes that a layout reaches, or `None` if that lies outside the address space.
+fn span(address: u64, item: usize, axes: impl Iterator<Item = (usize, isize)>) -> Option<Span> {
+    let (mut low, mut high) = (i128::from(address), i128::from(address) + item as i128);
+    for (length, stride) in axes {
+        let reach = (length as i128 - 1).checked_mul(stride as i128)?;
+        if reach < 0 { low = low.checked_add(reach)? } else { high = high.checked_add(reach)? }
+    }
+    isize::try_from(high).ok()?;
+    Some(Span { start: u64::try_from(low).ok()?, bytes: usize::try_from(high - low).ok()? })
+}
+
+/// # Safety
+/// As for [`StridedPlan::run`], with items of `N` bytes.
+unsafe fn typed<const N: usize>(source: *const u8, destination: *mut u8, axes: &[Axis]) {
+    // The axis along which the source lies closest. Where it is not the destination's, one side would jump with every
+    // item; a tile of both axes lets each cache line be used whole.
+    let closest = (0..axes.len())
+        .filter(|index| axes[*index].source != 0)
+        .min_by_key(|index| axes[*index].source.unsigned_abs());
+    match closest {
+        Some(across) if across + 1 < axes.len() => {
+            let (inner, across_axis) = (axes[axes.len() - 1], axes[across]);
+            let mut others: SmallVec<[Axis; 6]> = SmallVec::from_slice(axes);
+            others.pop();
+            others.remove(across);
+            // One axis of length one stands for the tiles.
+            others.push(Axis { length: 1, source: 0, destination: 0 });
+            // SAFETY: every combination of the other axes with the two is an item of the copy.
+            unsafe {
+                each_row(source, destination, &others, |source, destination, _| {
+                    transpose::<N>(source, destination, across_axis, inner);
+                });
+            }
+        }
+        // SAFETY: the caller's promise.
+        _ => unsafe {
+            each_row(source, destination, axes, |source, destination, axis| {
+                row::<N>(source, destination, axis);
+            });
+        },
+    }
+}
+
+/// Calls `body` for every index of all axes but the last, with that axis.
+///
+/// # Safety
+/// As for [`StridedPlan::run`]; `axes` is not empty.
+unsafe fn each_row(
+    source: *const u8,
+    destination: *mut u8,
+    axes: &[Axis],
+    mut body: impl FnMut(*const u8, *mut u8, Axis),
+) {
+    let Some((inner, outer)) = axes.split_last() else { return };
+    let (mut source, mut destination) = (source, destination);
+    let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, outer.len());
+    loop {
+        body(source, destination, *inner);
+        let mut axis = outer.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return };
+            axis = next;
+            let Axis { length, source: s, destination: d } = outer[axis];
+            index[axis] += 1;
+            source = source.wrapping_offset(s);
+            destination = destination.wrapping_offset(d);
+            if index[axis] < length {
+                break;
+            }
+            index[axis] = 0;
+            source = source.wrapping_offset(-s * length as isize);
+            destination = destination.wrapping_offset(-d * length as isize);
+        }
+    }
+}
+
+/// # Safety
+/// The items of the axis are valid on both sides and do not overlap.
+unsafe fn row<const N: usize>(source: *const u8, destination: *mut u8, axis: Axis) {
+    let packed = axis.destination == N as isize;
+    for index in 0..axis.length as isize {
+        let to = if packed { index * N as isize } else { index * axis.destination };
+        // SAFETY: an item of the axis; arrays of bytes have no alignment.
+        unsafe {
+            let value = source.wrapping_offset(index * axis.source).cast::<[u8; N]>().read();
+            destination.wrapping_offset(to).cast::<[u8; N]>().write(value);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`row`], with items of `bytes` bytes.
+unsafe fn runs(source: *const u8, destination: *mut u8, axis: Axis, bytes: usize) {
+    for index in 0..axis.length as isize {
+        // SAFETY: an item of the axis.
+        unsafe {
+            source
+                .wrapping_offset(index * axis.source)
+                .copy_to_nonoverlapping(destination.wrapping_offset(index * axis.destination), bytes);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(item: usize, axes: &[(usize, isize, isize)]) -> StridedPlan {
+        let copy = StridedCopy { source: 1 << 20, destination: 1 << 21, item, axes: axes.to_vec() };
+        StridedPlan::new(&copy).unwrap().unwrap()
+    }
+
+    #[test]
+    fn contiguous_axes_become_the_item() {
+        let packed = plan(4, &[(2, 48, 48), (3, 16, 16), (4, 4, 4)]);
+        assert_eq!((packed.item, packed.axes.len()), (96, 0));
+        let rows = plan(4, &[(2, 96, 48), (3, 16, 16), (4, 4, 4)]);
+        assert_eq!((rows.item, rows.axes.len()), (48, 1));
+        // Fortran order on both sides, and both reversed: still one run.
+        let reversed = plan(4, &[(4, -4, -4), (1, 7, 7), (3, 16, 16)]);
+        assert_eq!((reversed.item, reversed.axes.len(), reversed.units()), (48, 0, 48));
+        assert_eq!(reversed.source, (1 << 20) - 12);
+    }
+
+    #[test]
+    fn transposes_keep_two_axes() {
+        let transposed = plan(4, &[(3, 4, 20), (5, 12, 4)]);
+        assert_eq!((transposed.item, transposed.axes.len(), transposed.total_bytes()), (4, 2, 60));
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let copy = |axes: &[(usize, isize, isize)]| {
+            StridedPlan::new(&StridedCopy { source: 64, destination: 64, item: 4, axes: axes.to_vec() })
+        };
+        assert!(copy(&[(2, 4, 0)]).is_err());
+        assert!(copy(&[(usize::MAX, isize::MAX, 4)]).is_err());
+        assert!(copy(&[(100, -4, 4)]).is_err());
+        assert!(copy(&[(0, 4, 4)]).unwrap().is_none());
+    }
+}

@@ -1,0 +1,246 @@
+//! Devices: opening them, and what the host offers beyond the trait.
+
+use crate::barrier::HostBarrier;
+use crate::counters::Counters;
+use crate::engine::{Engine, Queue, Step};
+use crate::error::{error, fault};
+use crate::inject::{Injection, Operation};
+use crate::memory::MIN_ALIGN;
+use crate::options::{HostOptions, Schedule};
+use crate::process::ProcessState;
+use crate::sync::lock;
+use crate::{NAME, engine, probe};
+use gpumem_core::{Capabilities, DeviceInfo, DeviceSelector, ErrorKind, Result};
+use std::collections::BTreeSet;
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A host device. Clones are the same device; the last of them (streams count) ends its threads.
+#[derive(Debug, Clone)]
+pub struct Device(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    engine: Arc<Engine>,
+    info: DeviceInfo,
+    capabilities: Capabilities,
+    barrier: HostBarrier,
+    schedule: Schedule,
+    legacy: Mutex<Option<Arc<Queue>>>,
+    peers: Mutex<BTreeSet<usize>>,
+}
+
+impl Device {
+    /// Opens a device of the list, or gives it out again.
+    pub(crate) fn open(selector: &DeviceSelector) -> Result<Self> {
+        let ordinal = selector.choose(NAME, &probe::devices()?)?;
+        let options = HostOptions::from_environment()?;
+        let process = ProcessState::here();
+        process.origin().check(NAME, "open")?;
+        let mut devices = lock(&process.devices);
+        if let Some(Some(device)) = devices.get(ordinal) {
+            return Ok(device.clone());
+        }
+        let device = Self::new(process, ordinal, &options);
+        if devices.len() <= ordinal {
+            devices.resize(ordinal + 1, None);
+        }
+        devices[ordinal] = Some(device.clone());
+        Ok(device)
+    }
+
+    /// Makes a device that nobody else can open.
+    pub(crate) fn private(options: &HostOptions) -> Result<Self> {
+        options.check()?;
+        let process = ProcessState::here();
+        process.origin().check(NAME, "open_with")?;
+        Ok(Self::new(process, process.private_ordinal(), options))
+    }
+
+    fn new(process: &'static ProcessState, ordinal: usize, options: &HostOptions) -> Self {
+        Self(Arc::new(Inner {
+            engine: Arc::new(Engine::new(process, ordinal, options)),
+            info: probe::info(ordinal, options.memory),
+            capabilities: capabilities(options.wave_size),
+            barrier: HostBarrier::new(options.wave_size),
+            schedule: options.schedule,
+            legacy: Mutex::default(),
+            peers: Mutex::default(),
+        }))
+    }
+
+    /// Position in the list of host devices; 1000 and more for those that
+    /// [`Host::open_with`](crate::Host::open_with) made.
+    pub fn ordinal(&self) -> usize {
+        self.0.info.ordinal
+    }
+
+    /// Who runs the streams.
+    pub fn schedule(&self) -> Schedule {
+        self.0.schedule
+    }
+
+    /// What has been done so far, in numbers.
+    pub fn counters(&self) -> Counters {
+        self.engine().counters().snapshot()
+    }
+
+    /// The steps of an adversarial schedule so far, at most the first 65536; empty under the concurrent schedule, and in
+    /// a forked child.
+    pub fn schedule_trace(&self) -> Vec<Step> {
+        if self.engine().origin().is_usable() { self.engine().trace() } else { Vec::new() }
+    }
+
+    /// Makes a later call fail, for tests. Does nothing in a forked child.
+    pub fn inject(&self, injection: Injection) {
+        if self.engine().origin().is_usable() {
+            self.engine().injections().add(injection);
+        }
+    }
+
+    /// Takes all injections back that have not struck.
+    pub fn clear_injections(&self) {
+        if self.engine().origin().is_usable() {
+            self.engine().injections().clear();
+        }
+    }
+
+    /// Loses the device, for tests: what is pending is dropped, and every later call but a reset fails with
+    /// [`ErrorKind::DeviceLost`] and this cause.
+    ///
+    /// Waits end with that error as soon as the command that is running at this moment has ended, because memory must not
+    /// be given up while it is being written. Streams of other devices that wait for an event of this one fault.
+    pub fn lose(&self, cause: &str) {
+        if self.engine().origin().is_usable() {
+            self.engine().lose(cause);
+        }
+    }
+
+    /// Whether access to the memory of `peer` was enabled by
+    /// [`set_peer_access`](gpumem_core::Backend::set_peer_access).
+    pub fn has_peer_access(&self, peer: &Self) -> bool {
+        self.engine().origin().is_usable() && lock(&self.0.peers).contains(&peer.ordinal())
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.0.engine
+    }
+
+    pub(crate) fn info(&self) -> &DeviceInfo {
+        &self.0.info
+    }
+
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        &self.0.capabilities
+    }
+
+    pub(crate) fn barrier(&self) -> HostBarrier {
+        self.0.barrier
+    }
+
+    pub(crate) fn set_peer_access(&self, peer: &Self, enabled: bool) {
+        let mut peers = lock(&self.0.peers);
+        if enabled {
+            peers.insert(peer.ordinal());
+        } else {
+            peers.remove(&peer.ordinal());
+        }
+    }
+
+    /// The one legacy default stream.
+    pub(crate) fn legacy(&self) -> Arc<Queue> {
+        let mut legacy = lock(&self.0.legacy);
+        let generation = self.engine().generation();
+        match &*legacy {
+            Some(queue) if queue.generation == generation => Arc::clone(queue),
+            _ => {
+                let queue = self.engine().create_queue();
+                *legacy = Some(Arc::clone(&queue));
+                queue
+            }
+        }
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        let (name, engine) = ("synchronize", self.engine());
+        engine.origin().check(NAME, name)?;
+        engine.counters().synchronizations.up();
+        let mut queues = engine.queues();
+        queues.sort_by_key(|queue| queue.number);
+        if queues.iter().any(|queue| engine::is_inside(queue.id)) {
+            return Err(error(name, ErrorKind::BlockingInCallback));
+        }
+        let targets: Vec<(u64, u64)> = queues
+            .iter()
+            .map(|queue| {
+                let state = lock(&queue.state);
+                (state.enqueued, state.faults.told())
+            })
+            .collect();
+        for (queue, (target, _)) in queues.iter().zip(&targets) {
+            queue.wait_until(*target);
+        }
+        // Wait first, report after.
+        engine.strike(name, Operation::Synchronize)?;
+        engine.check_lost(name)?;
+        let mut words: Vec<String> = engine.take_left_faults();
+        for (queue, (_, told)) in queues.iter().zip(&targets) {
+            let mut state = lock(&queue.state);
+            let enqueued = state.enqueued;
+            words.extend(state.faults.tell(*told, enqueued).map(|what| what.to_string()));
+        }
+        if words.is_empty() { Ok(()) } else { Err(fault(name, &words.join("; "))) }
+    }
+
+    /// Waits for everything and forgets it.
+    pub(crate) fn reset(&self) -> Result<()> {
+        let engine = self.engine();
+        engine.origin().check(NAME, "reset")?;
+        engine.strike("reset", Operation::Reset)?;
+        // From here on nothing can be enqueued on the streams that are waited for.
+        engine.next_generation();
+        for queue in engine.queues() {
+            let enqueued = lock(&queue.state).enqueued;
+            queue.wait_until(enqueued);
+            queue.forget_faults();
+        }
+        drop(engine.take_left_faults());
+        let before = lock(&self.0.legacy).take();
+        drop(before);
+        lock(&self.0.peers).clear();
+        engine.budget().clear();
+        engine.process().table.clear(engine.ordinal());
+        engine.counters().forget_memory();
+        engine.find();
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if self.engine.origin().is_usable() {
+            self.engine.close();
+            return;
+        }
+        // One count too many: nothing is ever freed in a process that does not own it.
+        mem::forget(Arc::clone(&self.engine));
+        mem::forget(self.legacy.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+fn capabilities(wave_size: u32) -> Capabilities {
+    let mut capabilities = Capabilities::minimal();
+    capabilities.mapped = true;
+    capabilities.managed = true;
+    capabilities.concurrent_managed_access = true;
+    capabilities.register = true;
+    capabilities.pageable_direct = true;
+    capabilities.strided_copy = true;
+    capabilities.wave_size = wave_size;
+    capabilities.max_group_size = 1024;
+    capabilities.max_group_dims = [1024, 1024, 64];
+    capabilities.shared_memory = 64 << 10;
+    capabilities.constant_memory = 64 << 10;
+    capabilities.allocation_alignment = MIN_ALIGN;
+    capabilities
+}

@@ -1,0 +1,179 @@
+//! What stands in a stream's queue, and how it is run.
+
+use super::{Engine, Mark};
+use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
+use crate::event::EventCore;
+use crate::memory::{Place, Reach};
+use gpumem_core::{CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArgument, LaunchDims, Space};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::cell::Cell;
+use std::ops::Range;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Bytes of the smallest piece that a copy is torn into.
+const GRAIN: usize = 16;
+
+/// A command.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Copy(CopyRegion),
+    Strided(Box<StridedPlan>),
+    Fill(Fill),
+    /// Reads and writes nothing; the range must be live.
+    Touch {
+        address: u64,
+        bytes: usize,
+    },
+    /// Notes the time, if the event has not been recorded again since.
+    Record {
+        event: Arc<EventCore>,
+        recording: u64,
+    },
+    Wait(Mark),
+    Launch(Box<Launch>),
+    /// Only fails: what an injection left.
+    Fail(Box<str>),
+}
+
+/// A kernel with its arguments.
+#[derive(Debug)]
+pub(crate) struct Launch {
+    pub(crate) function: HostFunction,
+    pub(crate) dims: LaunchDims,
+    pub(crate) arguments: SmallVec<[KernelArgument; 8]>,
+}
+
+thread_local! {
+    /// The stream whose kernel this thread is running; 0 for none.
+    static RUNNING: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Whether this thread is running a kernel of that stream, so that waiting for it would never end.
+pub(crate) fn is_inside(stream: u64) -> bool {
+    RUNNING.try_with(Cell::get) == Ok(stream)
+}
+
+impl Command {
+    /// Number of pieces that the command can be torn into.
+    pub(crate) fn units(&self) -> usize {
+        match self {
+            Command::Copy(region) => region.total_bytes().unwrap_or(1).div_ceil(GRAIN),
+            Command::Strided(plan) => plan.units(),
+            Command::Fill(fill) => fill.count.saturating_mul(fill.rows),
+            _ => 1,
+        }
+    }
+
+    /// Whether running the command on the spot takes less time than handing it to another thread.
+    pub(crate) fn is_brief(&self, limit: usize) -> bool {
+        match self {
+            Command::Copy(region) => region.total_bytes().is_some_and(|bytes| bytes <= limit),
+            Command::Fill(fill) => fill_bytes(fill).is_some_and(|bytes| bytes <= limit),
+            // Item by item they run at a fraction of the speed.
+            Command::Strided(plan) => plan.total_bytes() <= limit / 8,
+            Command::Touch { .. } | Command::Record { .. } | Command::Fail(_) => limit > 0,
+            Command::Wait(_) | Command::Launch(_) => false,
+        }
+    }
+
+    /// Whether the command is left out once its stream has failed.
+    pub(crate) fn is_work(&self) -> bool {
+        !matches!(self, Command::Record { .. } | Command::Wait(_))
+    }
+
+    /// Runs the units of `part` (all of a command that cannot be torn). The words say what failed.
+    pub(crate) fn run(&self, engine: &Engine, stream: u64, part: Range<usize>) -> Result<(), String> {
+        match self {
+            Command::Copy(region) => {
+                let pins = [
+                    engine.process().table.pin(&reach_of(region, &region.source)?),
+                    engine.process().table.pin(&reach_of(region, &region.destination)?),
+                ];
+                if let Some(what) = pins.iter().find_map(|pin| pin.as_ref().err()) {
+                    return Err(format!("copy: {what}"));
+                }
+                let total = region.total_bytes().unwrap_or(0);
+                let bytes = part.start * GRAIN..(part.end * GRAIN).min(total);
+                // SAFETY: device memory was checked and is pinned; the caller of `Backend::copy` vouches for the rest.
+                unsafe { run_region(region, bytes) };
+            }
+            Command::Strided(plan) => {
+                let pin = |span: crate::copy::Span| {
+                    let reach = Reach {
+                        start: span.start,
+                        bytes: span.bytes,
+                        place: Place::ReachedBy(engine.ordinal()),
+                    };
+                    engine.process().table.pin(&reach).map_err(|what| format!("copy_strided: {what}"))
+                };
+                let _pins = (pin(plan.source_span())?, pin(plan.destination_span())?);
+                // SAFETY: both sides were checked and are pinned; the caller of `copy_strided` vouches for the layout.
+                unsafe { plan.run(part) };
+            }
+            Command::Fill(fill) => {
+                let bytes = extent_of_fill(fill).ok_or("fill: it is too long")?;
+                let _pin = engine
+                    .process()
+                    .table
+                    .pin(&Reach { start: fill.address, bytes, place: Place::ReachedBy(engine.ordinal()) })
+                    .map_err(|what| format!("fill: {what}"))?;
+                // SAFETY: the range was checked and is pinned; the caller of `Backend::fill` vouches for the alignment.
+                unsafe { run_fill(fill, part) };
+            }
+            Command::Touch { address, bytes } => {
+                let reach =
+                    Reach { start: *address, bytes: *bytes, place: Place::ReachedBy(engine.ordinal()) };
+                engine.process().table.pin(&reach).map_err(|what| format!("prefetch: {what}"))?;
+            }
+            Command::Record { event, recording } => event.reached(*recording),
+            Command::Wait(_) => {}
+            Command::Launch(launch) => return launch.run(stream),
+            Command::Fail(what) => return Err(what.to_string()),
+        }
+        Ok(())
+    }
+
+    /// Drops the command. What a kernel has captured may panic in its `Drop`, which is not the stream's affair.
+    pub(crate) fn retire(self) {
+        if let Command::Launch(launch) = self
+            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(launch)))
+        {
+            tracing::error!("what a kernel captured panicked when dropped: {}", message(&*panic));
+            std::mem::forget(panic);
+        }
+    }
+}
+
+impl Launch {
+    fn run(&self, stream: u64) -> Result<(), String> {
+        let outer = RUNNING.try_with(|running| running.replace(stream)).unwrap_or(0);
+        let launch = HostLaunch { dims: self.dims, arguments: &self.arguments };
+        let result = catch_unwind(AssertUnwindSafe(|| self.function.call(launch)));
+        let _ = RUNNING.try_with(|running| running.set(outer));
+        match result {
+            Ok(result) => result.map_err(|what| format!("kernel: {what}")),
+            Err(panic) => {
+                let what = format!("kernel: it panicked: {}", message(&*panic));
+                // A payload may panic when dropped; there are few of them.
+                std::mem::forget(panic);
+                Err(what)
+            }
+        }
+    }
+}
+
+fn message(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
+}
+
+fn reach_of(region: &CopyRegion, side: &Endpoint) -> Result<Reach, String> {
+    let bytes = extent(region, side).ok_or("copy: it is too long")?;
+    let place = match side.space {
+        Space::Host => Place::Host,
+        Space::Device(ordinal) => Place::Device(ordinal),
+    };
+    Ok(Reach { start: side.address, bytes, place })
+}

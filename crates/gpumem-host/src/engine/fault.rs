@@ -1,0 +1,94 @@
+//! Faults of a stream: what failed while nobody was looking.
+//!
+//! A fault stands from the command that failed until somebody has waited for the stream (or the device) and been told.
+//! What was enqueued in between does not run. Marks in that span are failed for good; what is enqueued later runs.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// Most spans that are remembered for the sake of old events.
+const HISTORY: usize = 16;
+
+#[derive(Debug)]
+struct Span {
+    from: u64,
+    /// The last ticket that does not run, or `u64::MAX` as long as nobody has been told.
+    to: u64,
+    what: Arc<str>,
+}
+
+impl Span {
+    fn is_open(&self) -> bool {
+        self.to == u64::MAX
+    }
+}
+
+/// The spans of failed tickets of one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Faults {
+    spans: VecDeque<Span>,
+    /// Number of spans that were closed.
+    told: u64,
+}
+
+impl Faults {
+    /// Notes that the command with this ticket failed.
+    pub(crate) fn raise(&mut self, ticket: u64, what: String) {
+        if self.open().is_some() {
+            return;
+        }
+        if self.spans.len() == HISTORY {
+            self.spans.pop_front();
+        }
+        self.spans.push_back(Span { from: ticket, to: u64::MAX, what: what.into() });
+    }
+
+    /// What failed before or at the mark with this ticket and makes it a failed one.
+    pub(crate) fn at(&self, ticket: u64) -> Option<Arc<str>> {
+        self.spans
+            .iter()
+            .find(|span| span.from <= ticket && ticket <= span.to)
+            .map(|span| Arc::clone(&span.what))
+    }
+
+    /// The fault that nobody has been told.
+    pub(crate) fn open(&self) -> Option<Arc<str>> {
+        self.spans.back().filter(|span| span.is_open()).map(|span| Arc::clone(&span.what))
+    }
+
+    /// How many faults have been told, for [`tell`](Self::tell).
+    pub(crate) fn told(&self) -> u64 {
+        self.told
+    }
+
+    /// Tells who began to wait when `told` faults had been told, and ends the open span at `enqueued`. Two threads that
+    /// wait for the same work are both told.
+    pub(crate) fn tell(&mut self, told: u64, enqueued: u64) -> Option<Arc<str>> {
+        if self.told > told {
+            return self.spans.back().map(|span| Arc::clone(&span.what));
+        }
+        let span = self.spans.back_mut().filter(|span| span.is_open())?;
+        span.to = enqueued;
+        self.told += 1;
+        Some(Arc::clone(&span.what))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fault_stands_until_it_is_told() {
+        let mut faults = Faults::default();
+        assert_eq!(faults.tell(0, 5), None);
+        faults.raise(3, "first".into());
+        faults.raise(4, "second".into());
+        assert!(faults.at(2).is_none() && faults.at(3).is_some() && faults.at(99).is_some());
+        let told = faults.told();
+        assert_eq!(faults.tell(told, 6).as_deref(), Some("first"));
+        assert_eq!(faults.tell(told, 6).as_deref(), Some("first"), "a second thread that waited is told");
+        assert_eq!(faults.tell(faults.told(), 6), None, "who comes later is not");
+        assert!(faults.at(6).is_some() && faults.at(7).is_none());
+    }
+}

@@ -1,0 +1,283 @@
+//! The engine of a device: its streams, who runs them, and what went wrong.
+
+mod adversary;
+mod command;
+mod fault;
+mod pool;
+mod queue;
+mod random;
+mod run;
+
+pub use adversary::Step;
+pub(crate) use command::{Command, Launch, is_inside};
+pub(crate) use fault::Faults;
+pub(crate) use queue::{Mark, Progress, Queue};
+use random::Random;
+use run::lost_producer;
+
+use crate::NAME;
+use crate::counters::CounterCells;
+use crate::error::error;
+use crate::inject::{Injections, Operation};
+use crate::memory::Budget;
+use crate::options::{HostOptions, Schedule};
+use crate::process::ProcessState;
+use crate::sync::lock;
+use adversary::Adversary;
+use gpumem_core::process::Origin;
+use gpumem_core::{ErrorKind, Result};
+use pool::Pool;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+/// Most faults of forgotten streams that are kept until the device is synchronised.
+const ORPHANS: usize = 16;
+
+#[derive(Debug)]
+enum Runner {
+    Threads(Pool),
+    Nobody(Mutex<Adversary>),
+}
+
+/// What the streams, events and threads of a device share. The device itself is dropped before.
+#[derive(Debug)]
+pub(crate) struct Engine {
+    process: &'static ProcessState,
+    ordinal: usize,
+    brief_bytes: usize,
+    runner: Runner,
+    counters: CounterCells,
+    budget: Budget,
+    generation: AtomicU64,
+    is_lost: AtomicBool,
+    is_closed: AtomicBool,
+    injections: Injections,
+    cause: Mutex<String>,
+    next_number: AtomicU32,
+    queues: Mutex<Vec<Weak<Queue>>>,
+    orphans: Mutex<Vec<String>>,
+}
+
+impl Engine {
+    pub(crate) fn new(process: &'static ProcessState, ordinal: usize, options: &HostOptions) -> Self {
+        Self {
+            process,
+            ordinal,
+            brief_bytes: options.brief_bytes,
+            runner: match options.schedule {
+                Schedule::Concurrent => Runner::Threads(Pool::new(options.workers)),
+                Schedule::Adversarial { seed } => Runner::Nobody(Mutex::new(Adversary::new(seed))),
+            },
+            counters: CounterCells::default(),
+            budget: Budget::new(options.memory),
+            generation: AtomicU64::new(0),
+            is_lost: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
+            injections: Injections::default(),
+            cause: Mutex::default(),
+            next_number: AtomicU32::new(0),
+            queues: Mutex::default(),
+            orphans: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn process(&self) -> &'static ProcessState {
+        self.process
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        self.process.origin()
+    }
+
+    pub(crate) fn ordinal(&self) -> usize {
+        self.ordinal
+    }
+
+    pub(crate) fn counters(&self) -> &CounterCells {
+        &self.counters
+    }
+
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.budget
+    }
+
+    pub(crate) fn brief_bytes(&self) -> usize {
+        self.brief_bytes
+    }
+
+    pub(crate) fn has_workers(&self) -> bool {
+        matches!(self.runner, Runner::Threads(_))
+    }
+
+    pub(crate) fn pool(&self) -> Option<&Pool> {
+        match &self.runner {
+            Runner::Threads(pool) => Some(pool),
+            Runner::Nobody(_) => None,
+        }
+    }
+
+    fn adversary(&self) -> Option<&Mutex<Adversary>> {
+        match &self.runner {
+            Runner::Threads(_) => None,
+            Runner::Nobody(adversary) => Some(adversary),
+        }
+    }
+
+    /// Puts a stream on the list of the workers.
+    pub(crate) fn list(queue: Arc<Queue>) {
+        let engine = Arc::clone(&queue.engine);
+        if let Some(pool) = engine.pool() {
+            pool.list(&engine, queue);
+        }
+    }
+
+    pub(crate) fn trace(&self) -> Vec<Step> {
+        self.adversary().map_or_else(Vec::new, |adversary| lock(adversary).trace())
+    }
+
+    // ---- entry ----------------------------------------------------------------------------------------------------
+
+    /// What every call begins with: are we in the right process, is the device there, and is the call to fail? Takes no
+    /// lock before the process is known to be the right one.
+    pub(crate) fn enter(&self, name: &'static str, operation: Operation) -> Result<()> {
+        self.origin().check(NAME, name)?;
+        self.point();
+        self.check_lost(name)?;
+        self.strike(name, operation)
+    }
+
+    /// As [`enter`](Self::enter), for commands that can also be made to fail when their turn comes.
+    pub(crate) fn enter_work(&self, name: &'static str, operation: Operation) -> Result<Option<Command>> {
+        match self.enter(name, operation) {
+            Ok(()) => Ok(None),
+            Err(error) => match error.kind() {
+                ErrorKind::AsynchronousFault { what } => Ok(Some(Command::Fail(what.as_str().into()))),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// The failure that was injected for this call.
+    pub(crate) fn strike(&self, name: &'static str, operation: Operation) -> Result<()> {
+        match self.injections.strike(operation) {
+            None => Ok(()),
+            Some(ErrorKind::DeviceLost { cause }) => {
+                self.lose(&cause);
+                self.check_lost(name)
+            }
+            Some(kind) => Err(error(name, kind)),
+        }
+    }
+
+    pub(crate) fn injections(&self) -> &Injections {
+        &self.injections
+    }
+
+    // ---- streams --------------------------------------------------------------------------------------------------
+
+    pub(crate) fn create_queue(self: &Arc<Self>) -> Arc<Queue> {
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        let queue = Arc::new(Queue::new(self, self.process.serial(), number));
+        let mut queues = lock(&self.queues);
+        if queues.len() == queues.capacity() {
+            queues.retain(|queue| queue.strong_count() > 0);
+        }
+        queues.push(Arc::downgrade(&queue));
+        drop(queues);
+        if let Some(adversary) = self.adversary() {
+            lock(adversary).add(Arc::clone(&queue));
+        }
+        queue
+    }
+
+    /// The streams that are alive or have work to do.
+    pub(crate) fn queues(&self) -> Vec<Arc<Queue>> {
+        lock(&self.queues).iter().filter_map(Weak::upgrade).collect()
+    }
+
+    // ---- generations and loss -------------------------------------------------------------------------------------
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn next_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn check_lost(&self, operation: &'static str) -> Result<()> {
+        if self.is_lost() {
+            let cause = lock(&self.cause).clone();
+            return Err(error(operation, ErrorKind::DeviceLost { cause }));
+        }
+        Ok(())
+    }
+
+    /// Loses the device: what is pending is dropped, and every later call fails with the first cause.
+    pub(crate) fn lose(&self, why: &str) {
+        {
+            let mut cause = lock(&self.cause);
+            if self.is_lost() {
+                return;
+            }
+            why.clone_into(&mut cause);
+            self.is_lost.store(true, Ordering::Release);
+        }
+        for queue in self.queues() {
+            queue.abandon();
+        }
+    }
+
+    pub(crate) fn find(&self) {
+        self.is_lost.store(false, Ordering::Release);
+    }
+
+    // ---- faults of streams that are gone --------------------------------------------------------------------------
+
+    pub(crate) fn leave_fault(&self, what: &str) {
+        tracing::error!("a stream of host:{} was dropped with a fault: {what}", self.ordinal);
+        let mut orphans = lock(&self.orphans);
+        if orphans.len() < ORPHANS {
+            orphans.push(what.to_owned());
+        }
+    }
+
+    /// Takes the faults that forgotten streams have left.
+    pub(crate) fn take_left_faults(&self) -> Vec<String> {
+        std::mem::take(&mut *lock(&self.orphans))
+    }
+
+    // ---- the end --------------------------------------------------------------------------------------------------
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
+    /// The last handle of the device is gone. What is pending still runs to its end.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        match &self.runner {
+            Runner::Threads(pool) => pool.close(),
+            Runner::Nobody(adversary) => {
+                let queues = lock(adversary).queues().to_vec();
+                for queue in &queues {
+                    let enqueued = lock(&queue.state).enqueued;
+                    queue.wait_until(enqueued);
+                }
+                drop(lock(adversary).take_queues());
+            }
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        if self.origin().is_usable() {
+            self.process.table.clear(self.ordinal);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Worker threads, started when there is something to do for them.
+
+use super::{Engine, Queue, run::Ran};
+use crate::sync::{lock, sleep};
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread;
+use std::time::Duration;
+
+/// A worker without work ends after this time. The next work starts a new one.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// Commands that a worker runs of one stream before it looks at the others.
+const TURN: usize = 64;
+
+/// The workers of one device and the streams that want them.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    state: Mutex<State>,
+    work: Condvar,
+    most: usize,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ready: VecDeque<Arc<Queue>>,
+    alive: usize,
+    /// Workers asleep for which no wake-up is under way.
+    idle: usize,
+    /// Wake-ups under way.
+    calls: usize,
+    closed: bool,
+}
+
+impl Pool {
+    pub(crate) fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), work: Condvar::new(), most }
+    }
+
+    /// Gives a stream to the workers.
+    pub(crate) fn list(&self, engine: &Arc<Engine>, queue: Arc<Queue>) {
+        let mut state = lock(&self.state);
+        state.ready.push_back(queue);
+        if state.idle > 0 {
+            state.idle -= 1;
+            state.calls += 1;
+            drop(state);
+            self.work.notify_one();
+            return;
+        }
+        if state.alive == self.most {
+            return;
+        }
+        state.alive += 1;
+        drop(state);
+        engine.counters().workers.up();
+        let name = format!("gpumem:h{}", engine.ordinal());
+        let ours = Arc::clone(engine);
+        let started = thread::Builder::new().name(name).spawn(move || {
+            if let Some(pool) = ours.pool() {
+                pool.work();
+            }
+            ours.counters().workers.down();
+        });
+        if let Err(why) = started {
+            engine.counters().workers.down();
+            let mut state = lock(&self.state);
+            state.alive -= 1;
+            let stranded = if state.alive == 0 { std::mem::take(&mut state.ready) } else { VecDeque::new() };
+            drop(state);
+            tracing::warn!("no worker thread could be started: {why}");
+            // Without a single worker the work is done here: late is better than never.
+            for queue in stranded {
+                while let Ran::Budget = queue.run(u64::MAX, TURN, true) {}
+            }
+        }
+    }
+
+    /// What a worker does.
+    fn work(&self) {
+        while let Some(queue) = self.next() {
+            let _ = queue.run(u64::MAX, TURN, true);
+        }
+    }
+
+    fn next(&self) -> Option<Arc<Queue>> {
+        let mut state = lock(&self.state);
+        loop {
+            if let Some(queue) = state.ready.pop_front() {
+                return Some(queue);
+            }
+            if state.closed {
+                state.alive -= 1;
+                return None;
+            }
+            state.idle += 1;
+            let mut late = false;
+            while state.calls == 0 && !late && !state.closed {
+                (state, late) = sleep(&self.work, state, IDLE);
+            }
+            if state.calls > 0 {
+                state.calls -= 1;
+                continue;
+            }
+            state.idle -= 1;
+            if late && state.ready.is_empty() {
+                state.alive -= 1;
+                return None;
+            }
+        }
+    }
+
+    /// Lets the workers end when nothing is left. What is unparked later still finds or starts one.
+    pub(crate) fn close(&self) {
+        lock(&self.state).closed = true;
+        self.work.notify_all();
+    }
+}

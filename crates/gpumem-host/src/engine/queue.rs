@@ -1,0 +1,237 @@
+//! A stream's queue: tickets, who runs it, and who waits for it.
+//!
+//! Every command gets a ticket, counted from 1. Commands end in order, so that one number says which are done. At most
+//! one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either in the list of
+//! the workers (`listed`) or belongs to an engine without threads.
+
+use super::{Command, Engine, Faults};
+use crate::sync::lock;
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+
+/// A place in a stream: reached when the commands up to the ticket are done.
+#[derive(Debug, Clone)]
+pub(crate) struct Mark {
+    pub(crate) queue: Arc<Queue>,
+    pub(crate) ticket: u64,
+}
+
+/// How far the stream of a mark has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    Pending,
+    Reached,
+    /// The device was lost before its turn came.
+    Dropped,
+}
+
+impl Mark {
+    pub(crate) fn progress(&self) -> Progress {
+        if self.queue.completed() < self.ticket {
+            Progress::Pending
+        } else if self.ticket >= self.queue.dropped_from.load(Ordering::Relaxed) {
+            Progress::Dropped
+        } else {
+            Progress::Reached
+        }
+    }
+
+    /// Whether a stream has to wait for the mark, or has to hear what became of it.
+    pub(crate) fn is_news(&self) -> bool {
+        self.progress() != Progress::Reached
+    }
+}
+
+/// The queue of one stream. Handles, marks and engines share it.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    /// The raw handle: unique in the process, never 0.
+    pub(crate) id: u64,
+    /// Streams of the device that were made before.
+    pub(crate) number: u32,
+    /// Resets of the device before this was made.
+    pub(crate) generation: u64,
+    pub(crate) engine: Arc<Engine>,
+    pub(crate) state: Mutex<State>,
+    pub(crate) progress: Condvar,
+    /// Set when the owning handle is gone.
+    pub(crate) closed: AtomicBool,
+    completed: AtomicU64,
+    dropped_from: AtomicU64,
+}
+
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) pending: VecDeque<Command>,
+    pub(crate) enqueued: u64,
+    /// Units of the first command that are done; only engines without threads tear commands.
+    pub(crate) done_units: usize,
+    pub(crate) chunks: u32,
+    pub(crate) busy: bool,
+    pub(crate) listed: bool,
+    /// The first command waits, and the mark's stream knows it.
+    pub(crate) parked: bool,
+    /// Smallest ticket that a sleeping thread waits for.
+    pub(crate) wake_at: u64,
+    pub(crate) faults: Faults,
+    waiters: SmallVec<[(u64, Arc<Queue>); 2]>,
+}
+
+/// What is to be done once a queue's lock is free again.
+#[derive(Debug, Default)]
+#[must_use]
+pub(crate) struct Aftermath {
+    woken: SmallVec<[Arc<Queue>; 2]>,
+    dropped: VecDeque<Command>,
+}
+
+impl Aftermath {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.woken.is_empty() && self.dropped.is_empty()
+    }
+
+    pub(crate) fn settle(self) {
+        self.dropped.into_iter().for_each(Command::retire);
+        for queue in self.woken {
+            queue.unpark();
+        }
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(engine: &Arc<Engine>, id: u64, number: u32) -> Self {
+        engine.counters().streams_created.up();
+        engine.counters().streams.up();
+        Self {
+            id,
+            number,
+            generation: engine.generation(),
+            engine: Arc::clone(engine),
+            state: Mutex::new(State {
+                pending: VecDeque::new(),
+                enqueued: 0,
+                done_units: 0,
+                chunks: 0,
+                busy: false,
+                listed: false,
+                parked: false,
+                wake_at: u64::MAX,
+                faults: Faults::default(),
+                waiters: SmallVec::new(),
+            }),
+            progress: Condvar::new(),
+            closed: AtomicBool::new(false),
+            completed: AtomicU64::new(0),
+            dropped_from: AtomicU64::new(u64::MAX),
+        }
+    }
+
+    /// The ticket of the last command that is done. What it did is visible to whoever reads this.
+    pub(crate) fn completed(&self) -> u64 {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Counts the first command as done. It is no longer in `pending`.
+    pub(crate) fn complete(&self, state: &mut State, fault: Option<String>) -> Aftermath {
+        let ticket = self.completed.load(Ordering::Relaxed) + 1;
+        if let Some(what) = fault {
+            self.engine.counters().faults.up();
+            state.faults.raise(ticket, what);
+        }
+        state.done_units = 0;
+        state.chunks = 0;
+        self.advance(state, ticket)
+    }
+
+    /// Drops what is pending after the device was lost. The command that is running is left to its thread.
+    pub(crate) fn abandon(&self) {
+        let mut state = lock(&self.state);
+        if !state.busy {
+            let completed = self.completed.load(Ordering::Relaxed);
+            let aftermath = self.advance(&mut state, completed);
+            drop(state);
+            aftermath.settle();
+        }
+    }
+
+    fn advance(&self, state: &mut State, mut completed: u64) -> Aftermath {
+        let mut aftermath = Aftermath::default();
+        if self.engine.is_lost() && completed < state.enqueued {
+            self.dropped_from.fetch_min(completed + 1, Ordering::Relaxed);
+            aftermath.dropped = std::mem::take(&mut state.pending);
+            state.done_units = 0;
+            state.parked = false;
+            completed = state.enqueued;
+        }
+        self.completed.store(completed, Ordering::Release);
+        if completed >= state.wake_at {
+            state.wake_at = u64::MAX;
+            self.progress.notify_all();
+        }
+        if !state.waiters.is_empty() {
+            let woken = &mut aftermath.woken;
+            state.waiters.retain(|(ticket, queue)| {
+                let waits = *ticket > completed;
+                if !waits {
+                    woken.push(Arc::clone(queue));
+                }
+                waits
+            });
+        }
+        aftermath
+    }
+
+    /// Has `waiter` unparked once the ticket is done. `false` if it is already.
+    pub(crate) fn park(&self, ticket: u64, waiter: &Arc<Queue>) -> bool {
+        let mut state = lock(&self.state);
+        if self.completed() >= ticket {
+            return false;
+        }
+        state.waiters.push((ticket, Arc::clone(waiter)));
+        true
+    }
+
+    /// What the first command waited for has come.
+    fn unpark(self: Arc<Self>) {
+        let mut state = lock(&self.state);
+        state.parked = false;
+        let list = self.engine.has_workers() && state.take_listing();
+        drop(state);
+        if list {
+            Engine::list(self);
+        }
+    }
+
+    /// Forgets what failed, after a reset.
+    pub(crate) fn forget_faults(&self) {
+        lock(&self.state).faults = Faults::default();
+    }
+
+    /// What an event with a mark at this ticket, or a query, has to say.
+    pub(crate) fn fault_at(&self, ticket: u64) -> Option<Arc<str>> {
+        lock(&self.state).faults.at(ticket)
+    }
+}
+
+impl State {
+    /// Whether the queue is to be put on the workers' list. Says so to one caller only.
+    pub(crate) fn take_listing(&mut self) -> bool {
+        let list = !self.busy && !self.listed && !self.parked && !self.pending.is_empty();
+        self.listed |= list;
+        list
+    }
+}
+
+impl Drop for Queue {
+    fn drop(&mut self) {
+        if self.engine.origin().is_usable() {
+            self.engine.counters().streams.down();
+            let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            if let Some(what) = state.faults.open() {
+                self.engine.leave_fault(&what);
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
+
+use super::{Command, Engine, Mark, Progress, Queue};
+use crate::error::error;
+use crate::sync::{lock, sleep};
+use gpumem_core::{ErrorKind, Result};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// Turns of busy waiting before a thread goes to sleep: about as long as waking it takes.
+const SPINS: u32 = 200;
+
+/// A sleeper looks up this often: what it waits for may have come to depend on an engine without threads, which only
+/// moves when it is called.
+const NAP: Duration = Duration::from_millis(5);
+
+/// Why a run ended.
+#[derive(Debug)]
+pub(crate) enum Ran {
+    /// All is done that was asked for.
+    Done,
+    /// The budget is used up.
+    Budget,
+    /// Another thread runs the stream.
+    Busy,
+    /// The first command waits for this.
+    Waits(Mark),
+}
+
+impl Queue {
+    /// Enqueues a command on an engine with threads, or runs it on the spot. Its ticket.
+    pub(crate) fn enqueue(self: &Arc<Self>, operation: &'static str, command: Command) -> Result<u64> {
+        let mut state = lock(&self.state);
+        self.admit(operation)?;
+        state.enqueued += 1;
+        let ticket = state.enqueued;
+        if !self.engine.has_workers() {
+            state.pending.push_back(command);
+            return Ok(ticket);
+        }
+        if state.pending.is_empty() && !state.busy && command.is_brief(self.engine.brief_bytes()) {
+            state.busy = true;
+            let skip = command.is_work() && state.faults.at(ticket).is_some();
+            drop(state);
+            let fault = if skip { None } else { self.run_whole(&command) };
+            command.retire();
+            let mut state = lock(&self.state);
+            state.busy = false;
+            let aftermath = self.complete(&mut state, fault);
+            // Others may have enqueued meanwhile.
+            let list = state.take_listing();
+            drop(state);
+            if !aftermath.is_empty() {
+                aftermath.settle();
+            }
+            if list {
+                Engine::list(Arc::clone(self));
+            }
+            return Ok(ticket);
+        }
+        state.pending.push_back(command);
+        let list = state.take_listing();
+        drop(state);
+        if list {
+            Engine::list(Arc::clone(self));
+        }
+        Ok(ticket)
+    }
+
+    /// Refuses commands that can never run. Called under the lock, so that nothing slips in behind a loss or a reset.
+    pub(crate) fn admit(&self, operation: &'static str) -> Result<()> {
+        self.engine.check_lost(operation)?;
+        if self.generation != self.engine.generation() {
+            return Err(error(operation, ErrorKind::Stale { what: "stream" }));
+        }
+        Ok(())
+    }
+
+    fn run_whole(&self, command: &Command) -> Option<String> {
+        command.run(&self.engine, self.id, 0..command.units()).err()
+    }
+
+    /// Runs commands up to the ticket `until`, at most `budget` of them.
+    pub(crate) fn run(self: &Arc<Self>, until: u64, mut budget: usize, worker: bool) -> Ran {
+        let mut state = lock(&self.state);
+        if worker {
+            state.listed = false;
+        }
+        if state.busy {
+            return Ran::Busy;
+        }
+        let ran = loop {
+            if self.engine.is_lost() && !state.pending.is_empty() {
+                drop(state);
+                self.abandon();
+                return Ran::Done;
+            }
+            if self.completed() >= until || state.pending.is_empty() {
+                break Ran::Done;
+            }
+            if budget == 0 {
+                break Ran::Budget;
+            }
+            budget -= 1;
+            let (mut fault, mut wait) = (None, None);
+            if let Some(Command::Wait(mark)) = state.pending.front() {
+                match mark.progress() {
+                    Progress::Reached => {}
+                    Progress::Dropped => fault = Some(lost_producer()),
+                    Progress::Pending => wait = Some(mark.clone()),
+                }
+            }
+            if let Some(mark) = wait {
+                if state.parked {
+                    break Ran::Waits(mark);
+                }
+                state.parked = true;
+                drop(state);
+                let parked = mark.queue.park(mark.ticket, self);
+                state = lock(&self.state);
+                if state.busy {
+                    return Ran::Busy;
+                }
+                if parked {
+                    break Ran::Waits(mark);
+                }
+                state.parked = false;
+                continue;
+            }
+            let Some(command) = state.pending.pop_front() else { break Ran::Done };
+            if !matches!(command, Command::Wait(_)) {
+                state.busy = true;
+                let ticket = self.completed() + 1;
+                let skip = command.is_work() && state.faults.at(ticket).is_some();
+                drop(state);
+                fault = if skip { None } else { self.run_whole(&command) };
+                command.retire();
+                state = lock(&self.state);
+                state.busy = false;
+            } else {
+                // A mark may hold the last handle of another queue, whose end needs no lock of ours.
+                state.busy = true;
+                drop(state);
+                drop(command);
+                state = lock(&self.state);
+                state.busy = false;
+            }
+            state.parked = false;
+            let aftermath = self.complete(&mut state, fault);
+            if !aftermath.is_empty() {
+                state.busy = true;
+                drop(state);
+                aftermath.settle();
+                state = lock(&self.state);
+                state.busy = false;
+            }
+        };
+        let list = state.take_listing();
+        drop(state);
+        if list {
+            Engine::list(Arc::clone(self));
+        }
+        ran
+    }
+
+    /// Waits until the commands up to `ticket` are done, and runs them meanwhile where nobody else does.
+    pub(crate) fn wait_until(self: &Arc<Self>, ticket: u64) {
+        let mut spins = 0;
+        while self.completed() < ticket {
+            if self.help(ticket) {
+                spins = 0;
+                continue;
+            }
+            if spins < SPINS {
+                spins += 1;
+                std::hint::spin_loop();
+                continue;
+            }
+            self.nap(ticket);
+        }
+    }
+
+    /// Sleeps until the ticket is done, or a moment.
+    fn nap(&self, ticket: u64) {
+        let mut state = lock(&self.state);
+        if self.completed() < ticket {
+            state.wake_at = state.wake_at.min(ticket);
+            drop(sleep(&self.progress, state, NAP));
+        }
+    }
+
+    /// Does something towards the ticket, along the chain of streams that it waits for. `false` if other threads are at
+    /// it everywhere.
+    pub(crate) fn help(self: &Arc<Self>, ticket: u64) -> bool {
+        let mut link = Mark { queue: Arc::clone(self), ticket };
+        loop {
+            if !link.queue.engine.has_workers() {
+                return link.queue.engine.force(&link.queue);
+            }
+            let before = link.queue.completed();
+            match link.queue.run(link.ticket, usize::MAX, false) {
+                Ran::Done | Ran::Budget => return true,
+                Ran::Waits(_) if link.queue.completed() != before => return true,
+                Ran::Waits(mark) => link = mark,
+                Ran::Busy => return false,
+            }
+        }
+    }
+
+    /// Whether the ticket is done. Lets engines without threads move on if not.
+    pub(crate) fn poll(self: &Arc<Self>, ticket: u64) -> bool {
+        self.engine.point();
+        if self.completed() >= ticket {
+            return true;
+        }
+        let mut link = Mark { queue: Arc::clone(self), ticket };
+        loop {
+            if !link.queue.engine.has_workers() {
+                link.queue.engine.poke(&link.queue);
+                break;
+            }
+            let next = match lock(&link.queue.state).pending.front() {
+                Some(Command::Wait(mark)) if mark.progress() == Progress::Pending => mark.clone(),
+                _ => break,
+            };
+            link = next;
+        }
+        self.completed() >= ticket
+    }
+
+    /// Ends the life of the owning handle.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+}
+
+/// What the fault of a stream says that waited for a lost device.
+pub(crate) fn lost_producer() -> String {
+    "wait: the device of the event was lost before the event was reached".to_owned()
+}

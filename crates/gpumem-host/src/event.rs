@@ -1,0 +1,195 @@
+//! Events: marks in streams.
+
+use crate::engine::{Command, Engine, Mark, is_inside};
+use crate::error::{error, fault, invalid};
+use crate::inject::Operation;
+use crate::stream::Stream;
+use crate::sync::lock;
+use gpumem_core::{ErrorKind, EventOptions, Result};
+use std::mem;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+/// A mark in a stream of a host device.
+#[derive(Debug)]
+pub struct Event {
+    core: Arc<EventCore>,
+}
+
+/// What the handle and the commands that record it share.
+#[derive(Debug)]
+pub(crate) struct EventCore {
+    engine: Arc<Engine>,
+    timing: bool,
+    generation: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number of recordings; an older one that is reached late does not count.
+    recording: u64,
+    mark: Option<Mark>,
+    time: Option<Instant>,
+}
+
+impl EventCore {
+    /// The recording with this number is reached.
+    pub(crate) fn reached(&self, recording: u64) {
+        let mut state = lock(&self.state);
+        if state.recording == recording {
+            state.time = Some(Instant::now());
+        }
+    }
+}
+
+impl Event {
+    pub(crate) fn new(engine: &Arc<Engine>, options: EventOptions) -> Self {
+        engine.counters().events_created.up();
+        engine.counters().events.up();
+        let (timing, generation) = (options.timing, engine.generation());
+        let state = Mutex::default();
+        Self { core: Arc::new(EventCore { engine: Arc::clone(engine), timing, generation, state }) }
+    }
+
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.core.engine
+    }
+
+    fn admit(&self, operation: &'static str) -> Result<()> {
+        if self.core.generation == self.core.engine.generation() {
+            return Ok(());
+        }
+        Err(error(operation, ErrorKind::Stale { what: "event" }))
+    }
+
+    pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
+        let queue = stream.queue();
+        let engine = &queue.engine;
+        self.core.engine.origin().check(crate::NAME, "record")?;
+        engine.enter("record", Operation::Record)?;
+        if !Arc::ptr_eq(engine, &self.core.engine) {
+            let told = |engine: &Engine| format!("host:{}", engine.ordinal());
+            let (has, wants) = (told(&self.core.engine), told(engine));
+            return Err(error("record", ErrorKind::WrongDevice { what: "event", has, wants }));
+        }
+        self.admit("record")?;
+        if self.core.timing || !engine.has_workers() {
+            let recording = {
+                let mut state = lock(&self.core.state);
+                state.recording += 1;
+                state.time = None;
+                state.recording
+            };
+            let command = Command::Record { event: Arc::clone(&self.core), recording };
+            let ticket = queue.enqueue("record", command)?;
+            let mut state = lock(&self.core.state);
+            if state.recording == recording {
+                state.mark = Some(Mark { queue: Arc::clone(queue), ticket });
+            }
+            drop(state);
+            engine.point();
+        } else {
+            // The end of what is enqueued is a number; there is nothing to run.
+            let ticket = {
+                let state = lock(&queue.state);
+                queue.admit("record")?;
+                state.enqueued
+            };
+            let mark = Mark { queue: Arc::clone(queue), ticket };
+            let before = lock(&self.core.state).mark.replace(mark);
+            drop(before);
+        }
+        engine.counters().records.up();
+        Ok(())
+    }
+
+    pub(crate) fn hold_back(&self, stream: &Stream) -> Result<()> {
+        let queue = stream.queue();
+        self.core.engine.origin().check(crate::NAME, "wait")?;
+        queue.engine.enter("wait", Operation::Wait)?;
+        self.admit("wait")?;
+        let mark = self.mark();
+        match mark {
+            // Its own past, or what is done: nothing to wait for.
+            Some(mark) if mark.queue.id != queue.id && mark.is_news() => {
+                queue.enqueue("wait", Command::Wait(mark))?;
+                queue.engine.point();
+            }
+            _ => {
+                let _state = lock(&queue.state);
+                queue.admit("wait")?;
+            }
+        }
+        queue.engine.counters().waits.up();
+        Ok(())
+    }
+
+    fn mark(&self) -> Option<Mark> {
+        lock(&self.core.state).mark.clone()
+    }
+
+    fn verdict(&self, operation: &'static str, mark: &Mark) -> Result<()> {
+        self.core.engine.check_lost(operation)?;
+        match mark.queue.fault_at(mark.ticket) {
+            Some(what) => Err(fault(operation, &what)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn elapsed(start: &Self, end: &Self) -> Result<f32> {
+        for event in [start, end] {
+            event.core.engine.enter("elapsed", Operation::Query)?;
+            event.admit("elapsed")?;
+            if !event.core.timing {
+                return Err(invalid("elapsed", "the event was made without timing"));
+            }
+        }
+        let time =
+            |event: &Self| lock(&event.core.state).time.ok_or_else(|| error("elapsed", ErrorKind::NotReady));
+        let (start, end) = (time(start)?, time(end)?);
+        let milliseconds = |from: Instant, to: Instant| to.duration_since(from).as_secs_f32() * 1e3;
+        Ok(if end >= start { milliseconds(start, end) } else { -milliseconds(end, start) })
+    }
+}
+
+impl gpumem_core::Event for Event {
+    fn query(&self) -> Result<bool> {
+        self.core.engine.enter("event query", Operation::Query)?;
+        self.admit("event query")?;
+        let Some(mark) = self.mark() else { return Ok(true) };
+        if !mark.queue.poll(mark.ticket) {
+            return Ok(false);
+        }
+        self.verdict("event query", &mark).map(|()| true)
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let engine = &self.core.engine;
+        engine.origin().check(crate::NAME, "event synchronize")?;
+        self.admit("event synchronize")?;
+        engine.counters().synchronizations.up();
+        let mark = self.mark();
+        if let Some(mark) = &mark {
+            if mark.queue.completed() < mark.ticket && is_inside(mark.queue.id) {
+                return Err(error("event synchronize", ErrorKind::BlockingInCallback));
+            }
+            mark.queue.wait_until(mark.ticket);
+        }
+        // Wait first, report after.
+        engine.strike("event synchronize", Operation::Synchronize)?;
+        engine.check_lost("event synchronize")?;
+        mark.map_or(Ok(()), |mark| self.verdict("event synchronize", &mark))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        if self.core.engine.origin().is_usable() {
+            self.core.engine.counters().events.down();
+        } else {
+            // One count too many: nothing is ever freed in a process that does not own it.
+            mem::forget(Arc::clone(&self.core));
+        }
+    }
+}

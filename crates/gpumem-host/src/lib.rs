@@ -1,0 +1,56 @@
+//! The host backend of gpumem: the device model on the CPU.
+//!
+//! Devices of this backend have memory of their own, separate from the caller's arrays; streams that run
+//! asynchronously and at the same time; events, registered and managed memory, and kernels that are functions. It is
+//! always available. It is also the backend on which programs are tested:
+//!
+//! * **[`Schedule::Adversarial`]** runs streams in a random legal order, as late and in as many pieces as the ordering
+//!   of the program allows. A missing event shows on any machine, and again with the same seed.
+//! * **Memory checks.** Every command is checked against the table of live allocations when it runs. One that touches
+//!   released memory does not run, and its stream faults.
+//! * **[`Injection`]** makes a later call fail; [`Device::lose`] loses the device; [`Device::counters`] counts.
+//!
+//! # Faults
+//! A command that fails when it runs (a kernel that returns an error or panics, memory that was released) is an
+//! [`ErrorKind::AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault). It stands until somebody waited for the
+//! stream or the device and was told; what was enqueued on the stream in between does not run. Events behind it report
+//! it as often as they are asked. A wait for such an event orders and does not carry the failure over: other streams
+//! go on.
+//!
+//! # Environment
+//! `GPUMEM_HOST_DEVICES`, `GPUMEM_HOST_MEMORY` and `GPUMEM_HOST_SEED` set up the devices that
+//! [`open`](gpumem_core::Backend::open) gives out; see [`HostOptions`].
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod backend;
+mod barrier;
+mod buffer;
+mod copy;
+mod counters;
+mod device;
+mod engine;
+mod error;
+mod event;
+mod inject;
+mod memory;
+mod module;
+mod options;
+mod probe;
+mod process;
+mod stream;
+mod sync;
+
+pub use backend::Host;
+pub use barrier::HostBarrier;
+pub use buffer::Buffer;
+pub use counters::Counters;
+pub use device::Device;
+pub use engine::Step;
+pub use event::Event;
+pub use inject::{Injection, Operation};
+pub use module::{Kernel, Module};
+pub use options::{DEVICES_VARIABLE, HostOptions, MEMORY_VARIABLE, SEED_VARIABLE, Schedule};
+pub use stream::Stream;
+
+/// The name of this backend.
+pub(crate) const NAME: &str = "host";

@@ -1,0 +1,198 @@
+//! All live allocations of the process, by address, and the check of what commands reach.
+
+use super::Block;
+use crate::sync::{read, write};
+use gpumem_core::MemoryKind;
+use std::collections::BTreeMap;
+use std::sync::{Arc, RwLock};
+
+/// A range of bytes that a command is about to read or write.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reach {
+    pub(crate) start: u64,
+    pub(crate) bytes: usize,
+    pub(crate) place: Place,
+}
+
+/// Where the caller says that the range lies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    /// In the host's memory, page-locked or not.
+    Host,
+    /// In memory of the device with this ordinal.
+    Device(usize),
+    /// In memory that the device with this ordinal reaches, whoever's it is.
+    ReachedBy(usize),
+}
+
+/// Keeps an allocation from being freed while a command runs. Nothing for memory that is not ours.
+pub(crate) type Pin = Option<Arc<Block>>;
+
+/// Live allocations and registrations.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    blocks: RwLock<BTreeMap<usize, Arc<Block>>>,
+    registrations: RwLock<BTreeMap<(usize, usize), Registration>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Registration {
+    bytes: usize,
+    portable: bool,
+}
+
+/// Why a block cannot be taken out of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NotLive;
+
+impl Table {
+    pub(crate) fn insert(&self, block: Arc<Block>) {
+        write(&self.blocks).insert(block.address(), block);
+    }
+
+    /// Marks a block as released. With `keep` it stays in the table, so that its address is not given out again and
+    /// whoever still uses it is caught; [`forget`](Self::forget) takes it out later.
+    pub(crate) fn release(&self, address: usize, serial: u64, keep: bool) -> Result<Arc<Block>, NotLive> {
+        let mut blocks = write(&self.blocks);
+        let live = |block: &&Arc<Block>| block.serial() == serial && !block.is_released();
+        let Some(block) = blocks.get(&address).filter(live).cloned() else {
+            return Err(NotLive);
+        };
+        if !keep {
+            blocks.remove(&address);
+        }
+        // Commands pin under the read lock: whoever is counted now is running, and nobody else can come.
+        let ours = if keep { 2 } else { 1 };
+        block.set_released(keep && Arc::strong_count(&block) == ours);
+        Ok(block)
+    }
+
+    /// Takes a released block out.
+    pub(crate) fn forget(&self, block: &Block) {
+        let mut blocks = write(&self.blocks);
+        if blocks.get(&block.address()).is_some_and(|found| found.serial() == block.serial()) {
+            blocks.remove(&block.address());
+        }
+    }
+
+    /// Takes out everything of one device.
+    pub(crate) fn clear(&self, ordinal: usize) {
+        let mut gone = Vec::new();
+        write(&self.blocks).retain(|_, block| {
+            let stays = block.owner() != ordinal;
+            if !stays {
+                gone.push(Arc::clone(block));
+            }
+            stays
+        });
+        write(&self.registrations).retain(|(owner, _), _| *owner != ordinal);
+        // Freed here, outside the lock.
+        drop(gone);
+    }
+
+    /// Notes that the caller's memory is registered with a device.
+    pub(crate) fn register(
+        &self,
+        ordinal: usize,
+        start: usize,
+        bytes: usize,
+        portable: bool,
+    ) -> Result<(), &'static str> {
+        let Some(end) = start.checked_add(bytes) else {
+            return Err("it runs over the end of the address space");
+        };
+        if self.block_at(end - 1).is_some_and(|block| block.end() > start && block.address() < end) {
+            return Err("it is memory of a host device already");
+        }
+        let mut registrations = write(&self.registrations);
+        let before = registrations.range((ordinal, 0)..(ordinal, end)).next_back();
+        if before.is_some_and(|((_, at), registration)| at + registration.bytes > start) {
+            return Err("part of it is registered already");
+        }
+        registrations.insert((ordinal, start), Registration { bytes, portable });
+        Ok(())
+    }
+
+    pub(crate) fn deregister(&self, ordinal: usize, start: usize, bytes: usize) -> Result<(), NotLive> {
+        let mut registrations = write(&self.registrations);
+        match registrations.get(&(ordinal, start)) {
+            Some(registration) if registration.bytes == bytes => {
+                registrations.remove(&(ordinal, start));
+                Ok(())
+            }
+            _ => Err(NotLive),
+        }
+    }
+
+    fn block_at(&self, address: usize) -> Option<Arc<Block>> {
+        read(&self.blocks).range(..=address).next_back().map(|(_, block)| Arc::clone(block))
+    }
+
+    fn is_registered(&self, ordinal: usize, start: usize, end: usize) -> bool {
+        let registrations = read(&self.registrations);
+        let covers = |at: usize, registration: &Registration| at <= start && end <= at + registration.bytes;
+        registrations
+            .range((ordinal, 0)..=(ordinal, start))
+            .next_back()
+            .is_some_and(|((_, at), registration)| covers(*at, registration))
+            || registrations.iter().any(|((_, at), found)| found.portable && covers(*at, found))
+    }
+
+    /// Checks that a range is live, and keeps it so. The words say what is wrong.
+    pub(crate) fn pin(&self, reach: &Reach) -> Result<Pin, String> {
+        let Some((start, end)) = usize::try_from(reach.start)
+            .ok()
+            .and_then(|start| Some((start, start.checked_add(reach.bytes)?)))
+        else {
+            return Err(format!("{} runs over the end of the address space", reach.told()));
+        };
+        let blocks = read(&self.blocks);
+        let found = blocks.range(..=start).next_back().map(|(_, block)| block);
+        if let Some(block) = found.filter(|block| start < block.end()) {
+            if block.is_released() {
+                return Err(format!("{} is {} memory that was released", reach.told(), block.kind().name()));
+            }
+            if end > block.end() {
+                let (at, bytes) = (block.address(), block.len());
+                return Err(format!("{} runs over an allocation of {bytes} bytes at {at:#x}", reach.told()));
+            }
+            return match (reach.place, block.kind()) {
+                (Place::Host, MemoryKind::Device) => {
+                    Err(format!("{} is device memory and was taken for the host's", reach.told()))
+                }
+                (Place::Device(ordinal), MemoryKind::Device) if ordinal != block.owner() => {
+                    Err(format!("{} is memory of host:{}", reach.told(), block.owner()))
+                }
+                _ => Ok(Some(Arc::clone(block))),
+            };
+        }
+        drop(blocks);
+        match reach.place {
+            Place::Host => Ok(None),
+            Place::Device(ordinal) | Place::ReachedBy(ordinal) if self.is_registered(ordinal, start, end) => {
+                Ok(None)
+            }
+            _ => Err(format!("{} is no live memory", reach.told())),
+        }
+    }
+
+    /// The live block of managed memory around a range.
+    pub(crate) fn is_managed(&self, start: usize, bytes: usize) -> bool {
+        self.block_at(start).is_some_and(|block| {
+            !block.is_released()
+                && matches!(block.kind(), MemoryKind::Managed(_))
+                && start.checked_add(bytes).is_some_and(|end| end <= block.end())
+        })
+    }
+}
+
+impl Reach {
+    fn told(&self) -> String {
+        let place = match self.place {
+            Place::Host => "of the host".to_owned(),
+            Place::Device(ordinal) => format!("of host:{ordinal}"),
+            Place::ReachedBy(ordinal) => format!("seen from host:{ordinal}"),
+        };
+        format!("the range of {} bytes at {:#x} {place}", self.bytes, self.start)
+    }
+}

@@ -1,0 +1,45 @@
+//! What there is to be found: always the host.
+
+use crate::{NAME, options};
+use gpumem_core::{DeviceInfo, LoadError, Result};
+
+/// The host needs no driver.
+#[expect(clippy::unnecessary_wraps, reason = "the signature of every backend's probe")]
+pub(crate) fn probe() -> Result<(), LoadError> {
+    Ok(())
+}
+
+/// The devices that the environment asks for.
+pub(crate) fn devices() -> Result<Vec<DeviceInfo>> {
+    let memory = options::HostOptions::from_environment()?.memory;
+    Ok((0..options::device_count()?).map(|ordinal| info(ordinal, memory)).collect())
+}
+
+/// What is known about a device.
+pub(crate) fn info(ordinal: usize, memory: usize) -> DeviceInfo {
+    DeviceInfo {
+        backend: NAME,
+        ordinal,
+        name: format!("host CPU ({})", std::env::consts::ARCH),
+        uuid: None,
+        pci: None,
+        total_memory: memory,
+        architecture: std::env::consts::ARCH.to_owned(),
+    }
+}
+
+/// Bytes of physical memory; where the system does not say, as much as can be addressed.
+pub(crate) fn physical_memory() -> usize {
+    #[cfg(all(unix, not(miri)))]
+    {
+        // SAFETY: `sysconf` only takes a number and returns one.
+        let (pages, size) =
+            unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+        if let (Ok(pages), Ok(size)) = (usize::try_from(pages), usize::try_from(size))
+            && let Some(bytes) = pages.checked_mul(size).filter(|bytes| *bytes > 0)
+        {
+            return bytes;
+        }
+    }
+    isize::MAX.unsigned_abs()
+}

@@ -1,0 +1,174 @@
+//! Streams: queues of work.
+
+use crate::Device;
+use crate::engine::{Command, Engine, Queue, is_inside};
+use crate::error::{error, fault, invalid};
+use crate::inject::Operation;
+use crate::sync::lock;
+use gpumem_core::{ErrorKind, RawStream, Result};
+use std::cell::RefCell;
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// A queue of work on a host device.
+#[derive(Debug)]
+pub struct Stream {
+    queue: Arc<Queue>,
+    // Keeps the engine going.
+    device: Device,
+    /// Whether the stream ends with this handle.
+    owned: bool,
+}
+
+impl Stream {
+    /// A handle that owns its stream.
+    pub(crate) fn owning(device: &Device, queue: Arc<Queue>) -> Self {
+        Self { queue, device: device.clone(), owned: true }
+    }
+
+    /// A further handle.
+    pub(crate) fn borrowing(device: &Device, queue: Arc<Queue>) -> Self {
+        Self { queue, device: device.clone(), owned: false }
+    }
+
+    /// A further handle for a raw one.
+    pub(crate) fn wrap(device: &Device, raw: RawStream) -> Result<Self> {
+        let engine = device.engine();
+        let generation = engine.generation();
+        let live = |queue: &Arc<Queue>| {
+            queue.id == raw.0 && queue.generation == generation && !queue.closed.load(Ordering::Relaxed)
+        };
+        match engine.queues().into_iter().find(live) {
+            Some(queue) => Ok(Self::borrowing(device, queue)),
+            None => Err(invalid("wrap_stream", "the handle names no live stream of this device")),
+        }
+    }
+
+    /// The device of the stream.
+    pub fn device(&self) -> &Device {
+        &self.device
+    }
+
+    pub(crate) fn queue(&self) -> &Arc<Queue> {
+        &self.queue
+    }
+
+    /// Enqueues a command that may be made to fail.
+    pub(crate) fn submit(
+        &self,
+        name: &'static str,
+        operation: Operation,
+        command: impl FnOnce(&Engine) -> Result<Command>,
+    ) -> Result<()> {
+        let engine = &self.queue.engine;
+        let command = match engine.enter_work(name, operation)? {
+            Some(failing) => failing,
+            None => command(engine)?,
+        };
+        self.queue.enqueue(name, command)?;
+        engine.point();
+        Ok(())
+    }
+}
+
+impl gpumem_core::Stream for Stream {
+    fn synchronize(&self) -> Result<()> {
+        let name = "stream synchronize";
+        let engine = &self.queue.engine;
+        engine.origin().check(crate::NAME, name)?;
+        let (target, told) = {
+            let state = lock(&self.queue.state);
+            (state.enqueued, state.faults.told())
+        };
+        engine.counters().synchronizations.up();
+        if is_inside(self.queue.id) {
+            return Err(error(name, ErrorKind::BlockingInCallback));
+        }
+        self.queue.wait_until(target);
+        // Wait first, report after.
+        engine.strike(name, Operation::Synchronize)?;
+        self.queue.admit(name)?;
+        let mut state = lock(&self.queue.state);
+        let enqueued = state.enqueued;
+        match state.faults.tell(told, enqueued) {
+            Some(what) => Err(fault(name, &what)),
+            None => Ok(()),
+        }
+    }
+
+    fn query(&self) -> Result<bool> {
+        let name = "stream query";
+        self.queue.engine.enter(name, Operation::Query)?;
+        self.queue.admit(name)?;
+        let target = lock(&self.queue.state).enqueued;
+        if !self.queue.poll(target) {
+            return Ok(false);
+        }
+        self.queue.admit(name)?;
+        match lock(&self.queue.state).faults.open() {
+            Some(what) => Err(fault(name, &what)),
+            None => Ok(true),
+        }
+    }
+
+    fn raw(&self) -> RawStream {
+        RawStream(self.queue.id)
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        if !self.queue.engine.origin().is_usable() {
+            // One count too many: nothing is ever freed in a process that does not own it.
+            mem::forget(Arc::clone(&self.queue));
+            mem::forget(self.device.clone());
+        } else if self.owned {
+            self.queue.close();
+        }
+    }
+}
+
+/// The per-thread default streams of one thread.
+#[derive(Default)]
+struct Own(Vec<Arc<Queue>>);
+
+impl Own {
+    fn forget_old(&mut self) {
+        for queue in mem::take(&mut self.0) {
+            if !queue.engine.origin().is_usable() {
+                mem::forget(queue);
+            } else if queue.generation == queue.engine.generation() && !queue.engine.is_closed() {
+                self.0.push(queue);
+            }
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        self.forget_old();
+        for queue in &self.0 {
+            queue.close();
+        }
+    }
+}
+
+thread_local! {
+    static OWN: RefCell<Own> = RefCell::default();
+}
+
+/// The default stream of the calling thread.
+pub(crate) fn per_thread(engine: &Arc<Engine>) -> Result<Arc<Queue>> {
+    let found = OWN.try_with(|own| {
+        let mut own = own.try_borrow_mut().ok()?;
+        own.forget_old();
+        if let Some(queue) = own.0.iter().find(|queue| Arc::ptr_eq(&queue.engine, engine)) {
+            return Some(Arc::clone(queue));
+        }
+        let queue = engine.create_queue();
+        own.0.push(Arc::clone(&queue));
+        Some(queue)
+    });
+    found.ok().flatten().ok_or_else(|| error("create_stream", ErrorKind::Exiting))
+}
