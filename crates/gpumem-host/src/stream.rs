@@ -62,7 +62,9 @@ impl Stream {
         command: impl FnOnce(&Engine) -> Result<Command>,
     ) -> Result<()> {
         let engine = &self.queue.engine;
-        let command = match engine.enter_work(name, operation)? {
+        let failing = engine.enter_work(name, operation)?;
+        self.queue.admit(name)?;
+        let command = match failing {
             Some(failing) => failing,
             None => command(engine)?,
         };

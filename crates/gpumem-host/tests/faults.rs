@@ -1,0 +1,360 @@
+//! What goes wrong, by itself or on purpose.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::*;
+use gpumem_core::{
+    Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, KernelSource, LaunchDims, MemoryKind,
+    Space, Stream as _, StreamOptions,
+};
+use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+fn both() -> [Device; 4] {
+    let brief = Host::open_with(&HostOptions::new().memory(256 << 20)).unwrap();
+    [concurrent(), brief, adversarial(1), adversarial(6)]
+}
+
+#[test]
+fn released_memory_is_not_touched() {
+    for device in both() {
+        let (faulty, healthy) = (stream(&device), stream(&device));
+        let buffer = allocate(&device, 4096);
+        let (start, place) = on(&device, &buffer);
+        release(&device, buffer);
+        let mut data = vec![5u8; 4096];
+        copy(&faulty, (start, place), host_mut(&mut data), 4096);
+        let result = faulty.synchronize();
+        assert!(is_fault(&result), "{result:?}");
+        assert_eq!(data, [5; 4096]);
+        let good = allocate(&device, 64);
+        fill(&healthy, &good, 1);
+        assert_eq!(read(&device, &healthy, &good), [1; 64]);
+        assert_eq!(device.counters().faults, 1);
+        release(&device, good);
+    }
+}
+
+#[test]
+fn ranges_are_checked() {
+    for device in both() {
+        let other = concurrent();
+        let stream = stream(&device);
+        let (buffer, foreign) = (allocate(&device, 128), allocate(&other, 128));
+        let pinned = try_allocate(&device, 128, MemoryKind::Pinned).unwrap();
+        let mut data = vec![0u8; 256];
+        let here = on(&device, &buffer);
+        let target = host_mut(&mut data);
+        let wrong = [
+            (here, 129, "runs over an allocation of 128 bytes"),
+            ((here.0 + 100, here.1), 29, "runs over an allocation"),
+            ((here.0, Space::Host), 128, "taken for the host's"),
+            ((foreign.address(), here.1), 128, "is memory of host:"),
+            ((pinned.address() + 1, Space::Host), 128, "runs over an allocation"),
+            ((64, here.1), 16, "no live memory"),
+            ((target.0, here.1), 16, "no live memory"),
+        ];
+        for (from, bytes, words) in wrong {
+            copy(&stream, from, target, bytes);
+            let error = stream.synchronize().unwrap_err();
+            assert!(error.to_string().contains(words), "{error} lacks {words:?}");
+            stream.synchronize().expect("told once");
+        }
+        copy(&stream, on(&other, &foreign), target, 128);
+        stream.synchronize().expect("a peer's memory, named as such");
+        release(&device, buffer);
+        release(&device, pinned);
+        release(&other, foreign);
+    }
+}
+
+#[test]
+fn a_fault_is_told_by_all_who_can_see_it() {
+    for device in both() {
+        let (faulty, other) = (stream(&device), stream(&device));
+        let (before, behind, later) = (event(&device), event(&device), event(&device));
+        let failing = kernel(&device, |_| Err("it failed".into()));
+        let count = Arc::new(Mutex::new(0));
+        let seen = Arc::clone(&count);
+        let body = kernel(&device, move |_| {
+            *seen.lock().unwrap() += 1;
+            Ok(())
+        });
+        Host::record(&faulty, &before).unwrap();
+        launch(&faulty, &failing).unwrap();
+        launch(&faulty, &body).unwrap();
+        Host::record(&faulty, &behind).unwrap();
+        Host::wait(&other, &behind).unwrap();
+        launch(&other, &body).unwrap();
+        other.synchronize().expect("a wait orders and does not carry failures");
+        assert_eq!(*count.lock().unwrap(), 1, "what stands behind a fault does not run");
+        before.synchronize().unwrap();
+        assert!(is_fault(&behind.synchronize()));
+        assert!(is_fault(&behind.query()));
+        assert!(is_fault(&faulty.query()));
+        let told = Host::synchronize(&device).unwrap_err();
+        assert!(told.to_string().contains("it failed"), "{told}");
+        Host::synchronize(&device).expect("told once");
+        faulty.synchronize().expect("the device has told it");
+        assert!(is_fault(&behind.synchronize()), "the mark stays a failed one");
+        launch(&faulty, &body).unwrap();
+        Host::record(&faulty, &later).unwrap();
+        faulty.synchronize().unwrap();
+        later.synchronize().unwrap();
+        assert_eq!(*count.lock().unwrap(), 2, "the stream runs again");
+    }
+}
+
+#[test]
+fn panics_of_kernels_are_faults() {
+    for device in both() {
+        let stream = stream(&device);
+        let panicking = kernel(&device, |_| panic!("kernel number {}", 7));
+        launch(&stream, &panicking).unwrap();
+        let error = stream.synchronize().unwrap_err();
+        assert!(error.to_string().contains("panicked: kernel number 7"), "{error}");
+        stream.synchronize().unwrap();
+    }
+}
+
+#[test]
+fn a_dropped_stream_leaves_its_fault_to_the_device() {
+    for device in both() {
+        let failing = kernel(&device, |_| Err("orphan".into()));
+        let dropped = stream(&device);
+        launch(&dropped, &failing).unwrap();
+        dropped.query().map(drop).unwrap_or(());
+        drop(dropped);
+        // Where workers run it, its end may still be a moment away.
+        let told = (0..1000).find_map(|_| {
+            std::thread::sleep(Duration::from_millis(1));
+            Host::synchronize(&device).err()
+        });
+        assert!(told.is_some_and(|error| error.to_string().contains("orphan")));
+    }
+}
+
+#[test]
+fn launches_are_checked() {
+    for device in both() {
+        let stream = stream(&device);
+        let body = kernel(&device, |launch| {
+            match (launch.dims.groups, launch.arguments.first().and_then(|first| first.get::<u32>())) {
+                ([3, 1, 1], Some(42)) => Ok(()),
+                other => Err(format!("{other:?}")),
+            }
+        });
+        let run = |groups, group_size, shared_bytes| {
+            let dims = LaunchDims { groups, group_size, shared_bytes };
+            let argument = gpumem_core::KernelArgument::new(42u32).unwrap();
+            // SAFETY: the kernel takes one `u32`.
+            unsafe { Host::launch(&stream, &body, &dims, &[argument]) }
+        };
+        run([3, 1, 1], [1024, 1, 1], 65_536).unwrap();
+        let wrong = [
+            run([0, 1, 1], [1, 1, 1], 0),
+            run([1, 1, 1], [1, 0, 1], 0),
+            run([1, 70_000, 1], [1, 1, 1], 0),
+            run([1, 1, 1], [1025, 1, 1], 0),
+            run([1, 1, 1], [32, 32, 2], 0),
+            run([1, 1, 1], [1, 1, 65], 0),
+            run([1, 1, 1], [1, 1, 1], 65_537),
+        ];
+        for result in wrong {
+            assert!(matches!(result.unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
+        }
+        stream.synchronize().unwrap();
+        let other = concurrent();
+        let error = launch(&self::stream(&other), &body).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::WrongDevice { what: "kernel", .. }), "{error}");
+        for source in [KernelSource::Text(String::new()), KernelSource::Ptx(String::new())] {
+            let error = Host::compile(&device, &source, &Default::default()).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+        }
+    }
+}
+
+#[test]
+fn unknown_kernels_are_named() {
+    let device = concurrent();
+    let module = Host::compile(&device, &KernelSource::Host(Vec::new()), &Default::default()).unwrap();
+    let error = Host::kernel(&module, "missing").unwrap_err();
+    assert_eq!(error.kind(), &ErrorKind::NoSuchKernel { name: "missing".into() });
+}
+
+#[test]
+fn a_lost_device_does_not_hang() {
+    for device in both() {
+        let (busy, idle) = (stream(&device), stream(&device));
+        let buffer = allocate(&device, 64);
+        let mark = event(&device);
+        let (entered, running) = mpsc::channel();
+        let (go, gate) = mpsc::channel::<()>();
+        let gate = Mutex::new(gate);
+        let threads = device.counters().workers > 0 || device.schedule() == gpumem_host::Schedule::Concurrent;
+        let blocking = kernel(&device, move |_| {
+            entered.send(()).unwrap();
+            gate.lock().unwrap().recv().map_err(|error| error.to_string())
+        });
+        if threads {
+            launch(&busy, &blocking).unwrap();
+            running.recv_timeout(Duration::from_secs(20)).unwrap();
+        }
+        fill(&busy, &buffer, 1);
+        Host::record(&busy, &mark).unwrap();
+        Host::wait(&idle, &mark).unwrap();
+        fill(&idle, &buffer, 2);
+        let outside = concurrent();
+        let waiting = stream(&outside);
+        Host::wait(&waiting, &mark).unwrap();
+        device.lose("it fell off the bus");
+        device.lose("a later cause");
+        // A kernel that is running is waited for: it may still write.
+        std::thread::scope(|scope| {
+            let synchronised = scope.spawn(|| {
+                (busy.synchronize(), idle.synchronize(), mark.synchronize(), Host::synchronize(&device))
+            });
+            if threads {
+                std::thread::sleep(Duration::from_millis(20));
+                go.send(()).unwrap();
+            }
+            let (one, two, three, four) = synchronised.join().unwrap();
+            assert!(is_lost(&one) && is_lost(&two) && is_lost(&three) && is_lost(&four));
+            assert!(four.unwrap_err().to_string().contains("fell off the bus"));
+        });
+        let result = waiting.synchronize();
+        // Where the schedule had reached the mark before, there was nothing left to wait for.
+        assert!(is_fault(&result) || (result.is_ok() && !threads), "{result:?}");
+        assert!(is_lost(&busy.query()) && is_lost(&mark.query()));
+        assert!(is_lost(&try_allocate(&device, 64, MemoryKind::Device)));
+        assert!(is_lost(&Host::memory_info(&device)));
+        assert!(is_lost(&Host::create_stream(&device, &StreamOptions::default())));
+        assert!(is_lost(&Host::create_event(&device, EventOptions::default())));
+        assert!(is_lost(&Host::record(&busy, &mark)));
+        assert!(is_lost(&launch(&busy, &blocking)));
+        // SAFETY: refused.
+        let (_buffer, error) = unsafe { Host::release(&device, buffer) }.unwrap_err();
+        assert!(error.is_device_lost());
+        // SAFETY: nothing made before is used again.
+        unsafe { Host::reset(&device) }.unwrap();
+        let (stream, buffer) = (stream(&device), allocate(&device, 64));
+        fill(&stream, &buffer, 3);
+        assert_eq!(read(&device, &stream, &buffer), [3; 64]);
+        release(&device, buffer);
+    }
+}
+
+#[test]
+fn injected_failures_strike_the_named_call() {
+    let failure = || ErrorKind::Driver { code: 77, name: "INJECTED" };
+    for device in both() {
+        let (stream, mark) = (stream(&device), event(&device));
+        let buffer = allocate(&device, 64);
+        let mut data = vec![0u8; 64];
+        let body = kernel(&device, |_| Ok(()));
+        let (from, to) = (on(&device, &buffer), host_mut(&mut data));
+        type Call<'a> = Box<dyn FnMut() -> Result<(), Error> + 'a>;
+        let mut calls: Vec<(Operation, Call<'_>)> = vec![
+            (
+                Operation::CreateStream,
+                Box::new(|| Host::create_stream(&device, &StreamOptions::default()).map(drop)),
+            ),
+            (
+                Operation::CreateEvent,
+                Box::new(|| Host::create_event(&device, EventOptions::default()).map(drop)),
+            ),
+            (Operation::Record, Box::new(|| Host::record(&stream, &mark))),
+            (Operation::Wait, Box::new(|| Host::wait(&stream, &mark))),
+            (Operation::Launch, Box::new(|| launch(&stream, &body))),
+            (Operation::Synchronize, Box::new(|| stream.synchronize())),
+            (Operation::Synchronize, Box::new(|| mark.synchronize())),
+            (Operation::Synchronize, Box::new(|| Host::synchronize(&device))),
+            (Operation::Query, Box::new(|| stream.query().map(drop))),
+            (Operation::MemoryInfo, Box::new(|| Host::memory_info(&device).map(drop))),
+            (
+                Operation::Copy,
+                Box::new(|| {
+                    // SAFETY: both sides live until the device is synchronised below.
+                    unsafe { Host::copy(&stream, &gpumem_core::CopyRegion::linear(from, to, 64)) }
+                }),
+            ),
+            (
+                Operation::Allocate,
+                Box::new(|| {
+                    try_allocate(&device, 8, MemoryKind::Device).map(|buffer| release(&device, buffer))
+                }),
+            ),
+        ];
+        for (operation, call) in &mut calls {
+            device.inject(Injection::next(*operation, failure()).after(1));
+            call().unwrap();
+            assert_eq!(call().unwrap_err().kind(), &failure(), "{operation:?}");
+            call().unwrap();
+        }
+        drop(calls);
+        Host::synchronize(&device).unwrap();
+
+        device.inject(Injection::next(Operation::Release, failure()));
+        // SAFETY: nothing is pending.
+        let (buffer, error) = unsafe { Host::release(&device, buffer) }.unwrap_err();
+        assert_eq!(error.kind(), &failure());
+        device.inject(Injection::next(Operation::Release, failure()));
+        device.clear_injections();
+        release(&device, buffer);
+    }
+}
+
+#[test]
+fn faults_and_losses_can_be_injected() {
+    for device in both() {
+        let stream = stream(&device);
+        let buffer = allocate(&device, 64);
+        let what = ErrorKind::AsynchronousFault { what: "bit rot".into() };
+        device.inject(Injection::next(Operation::Fill, what));
+        fill(&stream, &buffer, 9);
+        assert!(stream.synchronize().unwrap_err().to_string().contains("bit rot"));
+        assert_eq!(read(&device, &stream, &buffer), [0; 64]);
+        device
+            .inject(Injection::next(Operation::Synchronize, ErrorKind::DeviceLost { cause: "gone".into() }));
+        assert!(is_lost(&stream.synchronize()));
+        assert!(is_lost(&Host::memory_info(&device)));
+    }
+}
+
+#[test]
+fn everything_is_counted() {
+    for device in both() {
+        let before = device.counters();
+        {
+            let (one, two) = (stream(&device), stream(&device));
+            let mark = event(&device);
+            let buffer = allocate(&device, 100);
+            let body = kernel(&device, |_| Ok(()));
+            fill(&one, &buffer, 1);
+            launch(&one, &body).unwrap();
+            Host::record(&one, &mark).unwrap();
+            Host::wait(&two, &mark).unwrap();
+            assert_eq!(read(&device, &two, &buffer), [1; 100]);
+            let now = device.counters();
+            assert_eq!((now.streams, now.events), (before.streams + 2, before.events + 1));
+            release(&device, buffer);
+        }
+        Host::synchronize(&device).unwrap();
+        let after = device.counters();
+        let counts = [
+            (after.fills, before.fills),
+            (after.launches, before.launches),
+            (after.records, before.records),
+            (after.waits, before.waits),
+            (after.copies, before.copies),
+            (after.modules, before.modules),
+            (after.events_created, before.events_created),
+        ];
+        assert!(counts.iter().all(|(after, before)| *after == before + 1), "{after:?}");
+        assert_eq!(after.copied_bytes, before.copied_bytes + 100);
+        assert_eq!(after.synchronizations, before.synchronizations + 2);
+        assert_eq!((after.events, after.faults), (0, 0));
+    }
+}
