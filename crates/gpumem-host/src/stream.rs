@@ -80,8 +80,10 @@ impl gpumem_core::Stream for Stream {
         let engine = &self.queue.engine;
         engine.origin().check(crate::NAME, name)?;
         let (target, told) = {
-            let state = lock(&self.queue.state);
-            (state.enqueued, state.faults.told())
+            let mut state = lock(&self.queue.state);
+            let target = state.enqueued;
+            state.haste.waited(self.queue.id, target);
+            (target, state.faults.told())
         };
         engine.counters().synchronizations.up();
         if is_inside(self.queue.id) {

@@ -12,6 +12,35 @@ pub(crate) use strided::{Span, StridedPlan};
 
 use std::ptr;
 
+/// Bytes of a piece where a run is copied in pieces: less than what the C library copies with `rep movsb`.
+const PIECE: usize = 2 << 10;
+/// The longest run that the C library copies with `rep movsb` (the second-level cache of AMD's processors).
+const LONGEST: usize = 1 << 20;
+
+/// Copies one contiguous run.
+///
+/// Where the destination lies a few bytes behind the source, up to multiples of 4096, `rep movsb` is 10 to 20 times
+/// slower than it should be on AMD's processors (measured; the C library avoids it on Intel's only). That distance is
+/// common: allocators put large arrays 16 bytes into a page, and device memory begins on a cache line. Shorter pieces
+/// go through vector registers at full speed.
+///
+/// # Safety
+/// Both sides are valid for `bytes` bytes and do not overlap.
+#[inline]
+pub(crate) unsafe fn copy_run(source: *const u8, destination: *mut u8, bytes: usize) {
+    let distance = destination.addr().wrapping_sub(source.addr()) % 4096;
+    let slow =
+        cfg!(target_arch = "x86_64") && bytes > PIECE && bytes <= LONGEST && (1..64).contains(&distance);
+    let piece = if slow { PIECE } else { bytes };
+    let mut at = 0;
+    while at < bytes {
+        let length = piece.min(bytes - at);
+        // SAFETY: inside the run.
+        unsafe { source.add(at).copy_to_nonoverlapping(destination.add(at), length) };
+        at += length;
+    }
+}
+
 /// The pointer for an address that a command names.
 pub(crate) fn pointer(address: u64) -> *mut u8 {
     // An address of this process fits.

@@ -1,6 +1,6 @@
 //! Copies of `slices × rows × bytes`.
 
-use super::pointer;
+use super::{copy_run, pointer};
 use gpumem_core::{CopyRegion, Endpoint};
 use std::ops::Range;
 
@@ -25,7 +25,7 @@ pub(crate) unsafe fn run_region(region: &CopyRegion, part: Range<usize>) {
     if packed(&region.source) && packed(&region.destination) {
         // SAFETY: both sides are contiguous, valid and disjoint.
         unsafe {
-            source.add(part.start).copy_to_nonoverlapping(destination.add(part.start), part.len());
+            copy_run(source.add(part.start), destination.add(part.start), part.len());
         }
         return;
     }
@@ -38,8 +38,8 @@ pub(crate) unsafe fn run_region(region: &CopyRegion, part: Range<usize>) {
             |side: &Endpoint| row / region.rows * side.pitch[1] + row % region.rows * side.pitch[0] + within;
         // SAFETY: the offset and the bytes lie inside the region of each side.
         unsafe {
-            let from = source.add(offset(&region.source));
-            from.copy_to_nonoverlapping(destination.add(offset(&region.destination)), bytes);
+            let (from, to) = (offset(&region.source), offset(&region.destination));
+            copy_run(source.add(from), destination.add(to), bytes);
         }
         at += bytes;
         row += 1;

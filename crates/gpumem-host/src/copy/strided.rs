@@ -4,8 +4,8 @@
 //! axes that are contiguous on both sides are merged, and what is contiguous inside becomes the item. What is left is a
 //! loop over few axes with a fixed item size, tiled where the two sides disagree on the fastest axis.
 
-use super::pointer;
 use super::transpose::transpose;
+use super::{copy_run, pointer};
 use gpumem_core::StridedCopy;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -139,7 +139,7 @@ impl StridedPlan {
         let Some((outer, rest)) = self.axes.split_first() else {
             // SAFETY: a contiguous run of `item` bytes on both sides, disjoint.
             unsafe {
-                source.add(part.start).copy_to_nonoverlapping(destination.add(part.start), part.len());
+                copy_run(source.add(part.start), destination.add(part.start), part.len());
             }
             return;
         };
@@ -268,9 +268,11 @@ unsafe fn runs(source: *const u8, destination: *mut u8, axis: Axis, bytes: usize
     for index in 0..axis.length as isize {
         // SAFETY: an item of the axis.
         unsafe {
-            source
-                .wrapping_offset(index * axis.source)
-                .copy_to_nonoverlapping(destination.wrapping_offset(index * axis.destination), bytes);
+            copy_run(
+                source.wrapping_offset(index * axis.source),
+                destination.wrapping_offset(index * axis.destination),
+                bytes,
+            );
         }
     }
 }

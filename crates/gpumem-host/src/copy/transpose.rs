@@ -18,6 +18,8 @@ pub(crate) unsafe fn transpose<const N: usize>(
     along: Axis,
 ) {
     let mut tile = [[MaybeUninit::<[u8; N]>::uninit(); TILE]; TILE];
+    // The usual case has its strides and lengths as constants.
+    let packed = across.source == N as isize && along.destination == N as isize;
     for top in (0..across.length).step_by(TILE) {
         let height = TILE.min(across.length - top);
         for left in (0..along.length).step_by(TILE) {
@@ -29,9 +31,9 @@ pub(crate) unsafe fn transpose<const N: usize>(
             let to = destination.wrapping_offset(offset(across.destination, along.destination));
             // SAFETY: `height × width` items from here on are items of the copy.
             unsafe {
-                if height == TILE && width == TILE {
-                    gather(from, &mut tile, across.source, along.source, TILE, TILE);
-                    scatter(to, &tile, across.destination, along.destination, TILE, TILE);
+                if height == TILE && width == TILE && packed {
+                    gather(from, &mut tile, N as isize, along.source, TILE, TILE);
+                    scatter(to, &tile, across.destination, N as isize, TILE, TILE);
                 } else {
                     gather(from, &mut tile, across.source, along.source, height, width);
                     scatter(to, &tile, across.destination, along.destination, height, width);

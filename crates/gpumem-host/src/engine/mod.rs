@@ -3,6 +3,7 @@
 mod adversary;
 mod command;
 mod fault;
+mod haste;
 mod pool;
 mod queue;
 mod random;
@@ -11,6 +12,7 @@ mod run;
 pub use adversary::Step;
 pub(crate) use command::{Command, Launch, is_inside};
 pub(crate) use fault::Faults;
+pub(crate) use haste::Haste;
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;
 use run::lost_producer;

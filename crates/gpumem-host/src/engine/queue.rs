@@ -4,7 +4,7 @@
 //! one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either in the list of
 //! the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Faults};
+use super::{Command, Engine, Faults, Haste};
 use crate::sync::lock;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -76,6 +76,7 @@ pub(crate) struct State {
     /// Smallest ticket that a sleeping thread waits for.
     pub(crate) wake_at: u64,
     pub(crate) faults: Faults,
+    pub(crate) haste: Haste,
     waiters: SmallVec<[(u64, Arc<Queue>); 2]>,
 }
 
@@ -119,6 +120,7 @@ impl Queue {
                 parked: false,
                 wake_at: u64::MAX,
                 faults: Faults::default(),
+                haste: Haste::default(),
                 waiters: SmallVec::new(),
             }),
             progress: Condvar::new(),

@@ -39,7 +39,10 @@ impl Queue {
             state.pending.push_back(command);
             return Ok(ticket);
         }
-        if state.pending.is_empty() && !state.busy && command.is_brief(self.engine.brief_bytes()) {
+        let brief = self.engine.brief_bytes();
+        let long = brief > 0 && !command.is_brief(brief) && command.is_brief(usize::MAX);
+        let limit = if long { state.haste.limit(brief) } else { brief };
+        if state.pending.is_empty() && !state.busy && command.is_brief(limit) {
             state.busy = true;
             let skip = command.is_work() && state.faults.at(ticket).is_some();
             drop(state);
@@ -47,6 +50,9 @@ impl Queue {
             command.retire();
             let mut state = lock(&self.state);
             state.busy = false;
+            if long {
+                state.haste.enqueued(self.id, ticket);
+            }
             let aftermath = self.complete(&mut state, fault);
             // Others may have enqueued meanwhile.
             let list = state.take_listing();
@@ -64,6 +70,9 @@ impl Queue {
         drop(state);
         if list {
             Engine::list(Arc::clone(self));
+        }
+        if long {
+            lock(&self.state).haste.enqueued(self.id, ticket);
         }
         Ok(ticket)
     }
