@@ -44,7 +44,8 @@ pub struct HostOptions {
     /// Work-items in a wavefront: 32 (the default) or 64.
     pub wave_size: u32,
     /// Copies and fills of up to this many bytes run on the calling thread where the stream is idle; 0 hands
-    /// everything to the workers. Without meaning in the adversarial schedule. By default 128 KiB.
+    /// everything to the workers. Where every copy of a stream was waited for by the very next call, 64 times as many run
+    /// on the calling thread, because it would run them anyway while it waits. Without meaning in the adversarial schedule. By default 128 KiB.
     pub brief_bytes: usize,
 }
 

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const FEW: u64 = if cfg!(miri) { 8 } else { 50 };
+const SEEDS: u64 = if cfg!(miri) { 3 } else { 20 };
 const MANY: u64 = if cfg!(miri) { 8 } else { 200 };
 
 /// Two streams on one buffer, with or without the event that orders them. What the second stream saw.
@@ -81,19 +82,23 @@ fn program(device: &Device) -> Vec<Step> {
 #[test]
 fn a_seed_means_one_schedule() {
     let mut different = HashSet::new();
-    for seed in 0..20 {
+    for seed in 0..SEEDS {
         let trace = program(&adversarial(seed));
         assert_eq!(trace, program(&adversarial(seed)), "seed {seed}");
         // Fill, launch, record and copy; waits for what is done already are not enqueued.
         assert!(trace.len() >= 4 * 10 * 4, "every command is in the trace");
         different.insert(trace);
     }
-    assert!(different.len() >= 15, "only {} schedules for 20 seeds", different.len());
+    assert!(
+        different.len() >= SEEDS as usize * 2 / 3,
+        "only {} schedules for {SEEDS} seeds",
+        different.len()
+    );
 }
 
 #[test]
 fn every_stream_keeps_its_order() {
-    for seed in 0..FEW {
+    for seed in 0..SEEDS {
         let trace = program(&adversarial(seed));
         for stream in 0..4 {
             let own: Vec<_> = trace.iter().filter(|step| step.stream == stream).collect();

@@ -141,7 +141,7 @@ impl Command {
             && let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(launch)))
         {
             tracing::error!("what a kernel captured panicked when dropped: {}", message(&*panic));
-            std::mem::forget(panic);
+            discard(panic);
         }
     }
 }
@@ -156,11 +156,17 @@ impl Launch {
             Ok(result) => result.map_err(|what| format!("kernel: {what}")),
             Err(panic) => {
                 let what = format!("kernel: it panicked: {}", message(&*panic));
-                // A payload may panic when dropped; there are few of them.
-                std::mem::forget(panic);
+                discard(panic);
                 Err(what)
             }
         }
+    }
+}
+
+/// Drops the payload of a panic, which may panic itself.
+fn discard(panic: Box<dyn Any + Send>) {
+    if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
+        std::mem::forget(another);
     }
 }
 
