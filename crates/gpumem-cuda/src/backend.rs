@@ -1,0 +1,163 @@
+//! The backend: every function of the trait, by the module that knows how.
+
+use crate::{
+    CudaBarrier, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, NAME, copy, fill,
+    managed, peer, probe, registry,
+};
+use gpumem_core::{
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
+    Error, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo,
+    RawStream, RegisterOptions, Result, StreamOptions,
+};
+use std::ptr::NonNull;
+
+/// The CUDA driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Cuda;
+
+impl Backend for Cuda {
+    const NAME: &'static str = NAME;
+
+    type Device = CudaDevice;
+    type Buffer = CudaBuffer;
+    type Stream = CudaStream;
+    type Event = CudaEvent;
+    type Barrier = CudaBarrier;
+    type Module = CudaModule;
+    type Kernel = CudaKernel;
+
+    fn probe() -> Result<(), LoadError> {
+        probe::probe()
+    }
+
+    fn devices() -> Result<Vec<DeviceInfo>> {
+        registry::devices()
+    }
+
+    fn open(selector: &DeviceSelector) -> Result<CudaDevice> {
+        registry::open(selector)
+    }
+
+    fn info(device: &CudaDevice) -> &DeviceInfo {
+        &device.inner().info
+    }
+
+    fn capabilities(device: &CudaDevice) -> &Capabilities {
+        &device.inner().capabilities
+    }
+
+    fn barrier(device: &CudaDevice) -> CudaBarrier {
+        CudaBarrier::new(device.inner().capabilities.wave_size)
+    }
+
+    fn memory_info(device: &CudaDevice) -> Result<MemoryInfo> {
+        device.memory_info()
+    }
+
+    fn synchronize(device: &CudaDevice) -> Result<()> {
+        device.synchronize()
+    }
+
+    unsafe fn reset(device: &CudaDevice) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { device.reset() }
+    }
+
+    fn can_access_peer(device: &CudaDevice, peer: &CudaDevice) -> Result<bool> {
+        peer::can_access(device, peer)
+    }
+
+    fn set_peer_access(device: &CudaDevice, peer: &CudaDevice, enabled: bool) -> Result<()> {
+        peer::set_access(device, peer, enabled)
+    }
+
+    unsafe fn allocate(device: &CudaDevice, request: &AllocationRequest) -> Result<CudaBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { CudaBuffer::allocate(device, request) }
+    }
+
+    unsafe fn release(device: &CudaDevice, buffer: CudaBuffer) -> Result<(), (CudaBuffer, Error)> {
+        // SAFETY: passed on to the caller.
+        unsafe { buffer.release(device) }
+    }
+
+    unsafe fn register(
+        device: &CudaDevice,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+    ) -> Result<CudaBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { CudaBuffer::register(device, host, bytes, options) }
+    }
+
+    unsafe fn advise(device: &CudaDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { managed::advise(device, address, bytes, advice) }
+    }
+
+    fn create_stream(device: &CudaDevice, options: &StreamOptions) -> Result<CudaStream> {
+        CudaStream::create(device, options)
+    }
+
+    unsafe fn wrap_stream(device: &CudaDevice, raw: RawStream) -> Result<CudaStream> {
+        CudaStream::wrap(device, raw)
+    }
+
+    fn destroy_stream(_device: &CudaDevice, stream: CudaStream) -> Result<()> {
+        stream.destroy()
+    }
+
+    unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { copy::copy(stream, region) }
+    }
+
+    unsafe fn fill(stream: &CudaStream, fill: &Fill) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { fill::fill(stream, fill) }
+    }
+
+    unsafe fn prefetch(stream: &CudaStream, address: u64, bytes: usize, to: Location) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { managed::prefetch(stream, address, bytes, to) }
+    }
+
+    fn create_event(device: &CudaDevice, options: EventOptions) -> Result<CudaEvent> {
+        CudaEvent::create(device, options, false)
+    }
+
+    fn destroy_event(_device: &CudaDevice, event: CudaEvent) -> Result<()> {
+        event.destroy()
+    }
+
+    fn record(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+        stream.record(event)
+    }
+
+    fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
+        stream.wait(event)
+    }
+
+    fn elapsed(start: &CudaEvent, end: &CudaEvent) -> Result<f32> {
+        CudaEvent::elapsed(start, end)
+    }
+
+    fn compile(device: &CudaDevice, source: &KernelSource, options: &CompileOptions) -> Result<CudaModule> {
+        CudaModule::compile(device, source, options)
+    }
+
+    fn kernel(module: &CudaModule, name: &str) -> Result<CudaKernel> {
+        module.kernel(name)
+    }
+
+    unsafe fn launch(
+        stream: &CudaStream,
+        kernel: &CudaKernel,
+        dims: &LaunchDims,
+        arguments: &[KernelArgument],
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { kernel.launch(stream, dims, arguments) }
+    }
+}

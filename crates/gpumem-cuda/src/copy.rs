@@ -1,0 +1,244 @@
+//! Copies between any two places: runs, planes and volumes, host, device and peer.
+
+use crate::{
+    device::CudaDevice,
+    error::Status,
+    plan::{Call, Plan},
+    registry,
+    stream::CudaStream,
+};
+use cudarc::driver::sys::{
+    CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUcontext, CUmemorytype,
+    CUmemorytype_enum as MemoryType,
+};
+use gpumem_core::{CopyRegion, Result, Space, Stream};
+use std::{
+    ffi::c_void,
+    ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut},
+};
+
+/// # Safety
+/// As for [`Backend::copy`](gpumem_core::Backend::copy).
+pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
+    let device = &stream.owner.device;
+    let plan = Plan::new(region, device.inner().limits.max_pitch)?;
+    let route = Route::new(device, region);
+    let operation = route.operation(&plan.call);
+    let current = stream.owner.enter(operation, "stream")?;
+    let bases = [region.source.address, region.destination.address];
+    for (index, step) in plan.steps().enumerate() {
+        let at = [bases[0].wrapping_add(step[0]), bases[1].wrapping_add(step[1])];
+        // SAFETY: both sides are valid for the region, says the caller, and the plan stays within it.
+        let status = unsafe { route.enqueue(stream, &plan.call, at) };
+        if !status.is_success() {
+            let error = device.failure(status, operation);
+            drop(current);
+            // The calls before this one still run, and nothing may be in use after an error.
+            if index > 0 {
+                stream.synchronize()?;
+            }
+            return Err(error);
+        }
+    }
+    Ok(())
+}
+
+/// What lies between the two sides.
+#[derive(Clone, Copy)]
+enum Route {
+    /// Host memory to the stream's device.
+    Upload,
+    /// The stream's device to host memory.
+    Download,
+    /// Within the stream's device.
+    Within,
+    /// Between the contexts of two devices: the source's and the destination's.
+    Peer([CUcontext; 2]),
+    /// Anything else. The driver finds out by the addresses.
+    Unified,
+}
+
+impl Route {
+    fn new(device: &CudaDevice, region: &CopyRegion) -> Self {
+        let own = device.ordinal();
+        let context =
+            |ordinal| if ordinal == own { Some(device.context()) } else { registry::context_of(ordinal) };
+        match (region.source.space, region.destination.space) {
+            (Space::Host, Space::Device(to)) if to == own => Self::Upload,
+            (Space::Device(from), Space::Host) if from == own => Self::Download,
+            (Space::Device(from), Space::Device(to)) if from == own && to == own => Self::Within,
+            (Space::Device(from), Space::Device(to)) if from != to => match (context(from), context(to)) {
+                (Some(from), Some(to)) => Self::Peer([from, to]),
+                _ => Self::Unified,
+            },
+            _ => Self::Unified,
+        }
+    }
+
+    fn operation(self, call: &Call) -> &'static str {
+        match (self, call) {
+            (Self::Peer(_), Call::Run { .. }) => "cuMemcpyPeerAsync",
+            (Self::Peer(_), _) => "cuMemcpy3DPeerAsync",
+            (Self::Upload, Call::Run { .. }) => "cuMemcpyHtoDAsync",
+            (Self::Download, Call::Run { .. }) => "cuMemcpyDtoHAsync",
+            (Self::Within, Call::Run { .. }) => "cuMemcpyDtoDAsync",
+            (Self::Unified, Call::Run { .. }) => "cuMemcpyAsync",
+            (_, Call::Plane { .. }) => "cuMemcpy2DAsync",
+            (_, Call::Volume { .. }) => "cuMemcpy3DAsync",
+        }
+    }
+
+    /// The kinds of memory of source and destination.
+    fn kinds(self) -> [CUmemorytype; 2] {
+        use MemoryType::{
+            CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
+        };
+        match self {
+            Self::Upload => [HOST, DEVICE],
+            Self::Download => [DEVICE, HOST],
+            Self::Within | Self::Peer(_) => [DEVICE, DEVICE],
+            Self::Unified => [UNIFIED, UNIFIED],
+        }
+    }
+
+    /// Enqueues one call. The stream's context is current.
+    ///
+    /// # Safety
+    /// The bytes that the call reaches from `at` (source, destination) are valid until it is done.
+    unsafe fn enqueue(self, stream: &CudaStream, call: &Call, at: [u64; 2]) -> Status {
+        let (api, [from, to], raw) = (stream.owner.device.api(), at, stream.raw);
+        // SAFETY: passed on to the caller; the descriptions are complete and are read before the call returns.
+        unsafe {
+            match (self, *call) {
+                (Self::Upload, Call::Run { bytes }) => {
+                    api.cuMemcpyHtoDAsync_v2(to, with_exposed_provenance(from as usize), bytes, raw)
+                }
+                (Self::Download, Call::Run { bytes }) => {
+                    api.cuMemcpyDtoHAsync_v2(with_exposed_provenance_mut(to as usize), from, bytes, raw)
+                }
+                (Self::Within, Call::Run { bytes }) => api.cuMemcpyDtoDAsync_v2(to, from, bytes, raw),
+                (Self::Unified, Call::Run { bytes }) => api.cuMemcpyAsync(to, from, bytes, raw),
+                (Self::Peer([source, destination]), Call::Run { bytes }) => {
+                    api.cuMemcpyPeerAsync(to, destination, from, source, bytes, raw)
+                }
+                (Self::Peer(contexts), Call::Plane { bytes, rows, pitch }) => {
+                    let height = [rows, rows];
+                    api.cuMemcpy3DPeerAsync(&peer(contexts, at, [bytes, rows, 1], pitch, height), raw)
+                }
+                (Self::Peer(contexts), Call::Volume { bytes, rows, planes, pitch, height }) => {
+                    api.cuMemcpy3DPeerAsync(&peer(contexts, at, [bytes, rows, planes], pitch, height), raw)
+                }
+                (_, Call::Plane { bytes, rows, pitch }) => {
+                    api.cuMemcpy2DAsync_v2(&plane(self.kinds(), at, [bytes, rows], pitch), raw)
+                }
+                (_, Call::Volume { bytes, rows, planes, pitch, height }) => {
+                    let copy = volume(self.kinds(), at, [bytes, rows, planes], pitch, height);
+                    api.cuMemcpy3DAsync_v2(&copy, raw)
+                }
+            }
+        }
+    }
+}
+
+/// An address for the field of host memory. The driver reads only the field that the kind names.
+fn host(address: u64) -> *mut c_void {
+    with_exposed_provenance_mut(address as usize)
+}
+
+fn plane(
+    kinds: [CUmemorytype; 2],
+    at: [u64; 2],
+    [bytes, rows]: [usize; 2],
+    pitch: [usize; 2],
+) -> CUDA_MEMCPY2D {
+    CUDA_MEMCPY2D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcMemoryType: kinds[0],
+        srcHost: host(at[0]),
+        srcDevice: at[0],
+        srcArray: null_mut(),
+        srcPitch: pitch[0],
+        dstXInBytes: 0,
+        dstY: 0,
+        dstMemoryType: kinds[1],
+        dstHost: host(at[1]),
+        dstDevice: at[1],
+        dstArray: null_mut(),
+        dstPitch: pitch[1],
+        WidthInBytes: bytes,
+        Height: rows,
+    }
+}
+
+fn volume(
+    kinds: [CUmemorytype; 2],
+    at: [u64; 2],
+    [bytes, rows, planes]: [usize; 3],
+    pitch: [usize; 2],
+    height: [usize; 2],
+) -> CUDA_MEMCPY3D {
+    CUDA_MEMCPY3D {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: kinds[0],
+        srcHost: host(at[0]),
+        srcDevice: at[0],
+        srcArray: null_mut(),
+        reserved0: null_mut(),
+        srcPitch: pitch[0],
+        srcHeight: height[0],
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: kinds[1],
+        dstHost: host(at[1]),
+        dstDevice: at[1],
+        dstArray: null_mut(),
+        reserved1: null_mut(),
+        dstPitch: pitch[1],
+        dstHeight: height[1],
+        WidthInBytes: bytes,
+        Height: rows,
+        Depth: planes,
+    }
+}
+
+fn peer(
+    contexts: [CUcontext; 2],
+    at: [u64; 2],
+    [bytes, rows, planes]: [usize; 3],
+    pitch: [usize; 2],
+    height: [usize; 2],
+) -> CUDA_MEMCPY3D_PEER {
+    CUDA_MEMCPY3D_PEER {
+        srcXInBytes: 0,
+        srcY: 0,
+        srcZ: 0,
+        srcLOD: 0,
+        srcMemoryType: MemoryType::CU_MEMORYTYPE_DEVICE,
+        srcHost: null_mut(),
+        srcDevice: at[0],
+        srcArray: null_mut(),
+        srcContext: contexts[0],
+        srcPitch: pitch[0],
+        srcHeight: height[0],
+        dstXInBytes: 0,
+        dstY: 0,
+        dstZ: 0,
+        dstLOD: 0,
+        dstMemoryType: MemoryType::CU_MEMORYTYPE_DEVICE,
+        dstHost: null_mut(),
+        dstDevice: at[1],
+        dstArray: null_mut(),
+        dstContext: contexts[1],
+        dstPitch: pitch[1],
+        dstHeight: height[1],
+        WidthInBytes: bytes,
+        Height: rows,
+        Depth: planes,
+    }
+}

@@ -1,0 +1,298 @@
+//! An open device: its context, whether it is lost, and how calls on it begin and fail.
+
+use crate::{NAME, api::DriverApi, context::Current, error::Status, info::Limits};
+use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
+use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result, process::Origin};
+use parking_lot::Mutex;
+use std::{
+    fmt,
+    ptr::null_mut,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+    },
+};
+
+/// An open CUDA device. Clones are the same device.
+#[derive(Clone)]
+pub struct CudaDevice(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) api: &'static DriverApi,
+    pub(crate) handle: CUdevice,
+    pub(crate) info: DeviceInfo,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) limits: Limits,
+    origin: Origin,
+    context: AtomicPtr<CUctx_st>,
+    /// Whether the context is another library's.
+    foreign: bool,
+    /// Number of resets so far. What an earlier generation has made is not given to the driver any more.
+    generation: AtomicU64,
+    lost: Lost,
+}
+
+/// What an open device is made of.
+pub(crate) struct Parts {
+    pub(crate) api: &'static DriverApi,
+    pub(crate) origin: Origin,
+    pub(crate) handle: CUdevice,
+    pub(crate) info: DeviceInfo,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) limits: Limits,
+    pub(crate) context: CUcontext,
+    pub(crate) foreign: bool,
+}
+
+/// The first failure that made the context unusable.
+#[derive(Default)]
+struct Lost {
+    flag: AtomicBool,
+    cause: Mutex<Option<String>>,
+}
+
+impl Lost {
+    #[inline]
+    fn check(&self, operation: &'static str) -> Result<()> {
+        if self.flag.load(Ordering::Acquire) { Err(self.error(operation, String::new)) } else { Ok(()) }
+    }
+
+    /// The error of a lost device. Remembers `cause` if it is the first.
+    #[cold]
+    fn error(&self, operation: &'static str, cause: impl FnOnce() -> String) -> Error {
+        let cause = self.cause.lock().get_or_insert_with(cause).clone();
+        self.flag.store(true, Ordering::Release);
+        Error::new(NAME, operation, ErrorKind::DeviceLost { cause })
+    }
+
+    fn forget(&self) {
+        let mut cause = self.cause.lock();
+        *cause = None;
+        self.flag.store(false, Ordering::Release);
+    }
+}
+
+impl CudaDevice {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { api, origin, handle, info, capabilities, limits, context, foreign } = parts;
+        Self(Arc::new(Inner {
+            api,
+            handle,
+            info,
+            capabilities,
+            limits,
+            origin,
+            context: AtomicPtr::new(context),
+            foreign,
+            generation: AtomicU64::new(0),
+            lost: Lost::default(),
+        }))
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    pub(crate) fn api(&self) -> &'static DriverApi {
+        self.0.api
+    }
+
+    pub(crate) fn ordinal(&self) -> usize {
+        self.0.info.ordinal
+    }
+
+    /// Whether both are the same device, in the same context.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(crate) fn context(&self) -> CUcontext {
+        self.0.context.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.0.lost.flag.load(Ordering::Acquire)
+    }
+
+    /// Whether the driver may be called at all: not in a forked child, not at the end, not on a lost device.
+    #[inline]
+    pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
+        self.0.origin.check(NAME, operation)?;
+        self.0.lost.check(operation)
+    }
+
+    /// Begins a call: the device's context is current until the result is dropped.
+    #[inline]
+    pub(crate) fn enter(&self, operation: &'static str) -> Result<Current<'static>> {
+        self.check_alive(operation)?;
+        Current::enter(self.0.api, self.context()).map_err(|status| self.failure(status, operation))
+    }
+
+    /// What the driver has answered, as a result.
+    #[inline]
+    pub(crate) fn check(&self, status: Status, operation: &'static str) -> Result<()> {
+        if status.is_success() { Ok(()) } else { Err(self.failure(status, operation)) }
+    }
+
+    /// The error for a failed call. A code that makes the context unusable loses the device.
+    #[cold]
+    pub(crate) fn failure(&self, status: Status, operation: &'static str) -> Error {
+        if status.is_sticky() {
+            return self.0.lost.error(operation, || format!("{status} in {operation}"));
+        }
+        status.error(operation)
+    }
+
+    /// Free and total memory. The context is current.
+    pub(crate) fn memory(&self) -> Result<MemoryInfo, Status> {
+        let mut memory = MemoryInfo::default();
+        // SAFETY: two places for sizes.
+        unsafe { self.0.api.cuMemGetInfo_v2(&mut memory.free, &mut memory.total) }.ok()?;
+        Ok(memory)
+    }
+
+    pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
+        const OPERATION: &str = "cuMemGetInfo";
+        let _current = self.enter(OPERATION)?;
+        self.memory().map_err(|status| self.failure(status, OPERATION))
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        const OPERATION: &str = "cuCtxSynchronize";
+        let _current = self.enter(OPERATION)?;
+        // SAFETY: the context is current.
+        let status = unsafe { self.0.api.cuCtxSynchronize() };
+        self.check(status, OPERATION)
+    }
+
+    /// Resets the primary context and retains it anew, so that our count of it stays one.
+    ///
+    /// # Safety
+    /// As for [`Backend::reset`](gpumem_core::Backend::reset).
+    pub(crate) unsafe fn reset(&self) -> Result<()> {
+        const OPERATION: &str = "cuDevicePrimaryCtxReset";
+        let Inner { api, handle, .. } = *self.0;
+        // A lost device may be reset: it is what a reset is for.
+        self.0.origin.check(NAME, OPERATION)?;
+        if self.0.foreign {
+            let what = "resetting a context that belongs to another library";
+            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
+        }
+        self.0.generation.fetch_add(1, Ordering::AcqRel);
+        // SAFETY: the caller uses nothing of the device any more.
+        unsafe { api.cuDevicePrimaryCtxReset_v2(handle) }.ok().map_err(|status| status.error(OPERATION))?;
+        let mut context = null_mut();
+        // SAFETY: a place for a handle. A reset context is dormant; retaining wakes it up.
+        let status = unsafe { api.cuDevicePrimaryCtxRetain(&mut context, handle) };
+        if !status.is_success() {
+            return Err(self.0.lost.error(OPERATION, || format!("{status} in cuDevicePrimaryCtxRetain")));
+        }
+        // SAFETY: gives back the count from before the reset, which a reset does not touch.
+        let status = unsafe { api.cuDevicePrimaryCtxRelease_v2(handle) };
+        self.0.context.store(context, Ordering::Release);
+        self.0.lost.forget();
+        status.ok().map_err(|status| status.error("cuDevicePrimaryCtxRelease"))
+    }
+}
+
+impl fmt::Debug for CudaDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaDevice")
+            .field("ordinal", &self.0.info.ordinal)
+            .field("name", &self.0.info.name)
+            .field("foreign", &self.0.foreign)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A device and which of its generations a handle belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    pub(crate) device: CudaDevice,
+    generation: u64,
+}
+
+impl Owner {
+    pub(crate) fn new(device: &CudaDevice) -> Self {
+        Self { device: device.clone(), generation: device.generation() }
+    }
+
+    fn is_stale(&self) -> bool {
+        self.generation != self.device.generation()
+    }
+
+    /// Begins a call that uses a handle of this owner; `what` names it.
+    #[inline]
+    pub(crate) fn enter(&self, operation: &'static str, what: &'static str) -> Result<Current<'static>> {
+        self.check_fresh(operation, what)?;
+        self.device.enter(operation)
+    }
+
+    /// Whether a handle of this owner may be given to the driver.
+    #[inline]
+    pub(crate) fn check(&self, operation: &'static str, what: &'static str) -> Result<()> {
+        self.check_fresh(operation, what)?;
+        self.device.check_alive(operation)
+    }
+
+    #[inline]
+    fn check_fresh(&self, operation: &'static str, what: &'static str) -> Result<()> {
+        if self.is_stale() {
+            return Err(Error::new(NAME, operation, ErrorKind::Stale { what }));
+        }
+        Ok(())
+    }
+
+    /// Destroys a handle: makes the context current and calls `destroy`. Where there is nothing left to destroy (a
+    /// lost device, a reset, a forked child, the end of the process) it is forgotten.
+    pub(crate) fn destroy(
+        &self,
+        operation: &'static str,
+        destroy: impl FnOnce(&DriverApi) -> Status,
+    ) -> Result<()> {
+        if self.is_stale() || self.device.check_alive(operation).is_err() {
+            return Ok(());
+        }
+        let outcome = self.device.enter(operation).and_then(|_current| {
+            let status = destroy(self.device.api());
+            self.device.check(status, operation)
+        });
+        match outcome {
+            Err(error) if error.is_device_lost() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// As [`destroy`](Self::destroy), in a `Drop`, where nobody can receive the error.
+    pub(crate) fn destroy_quietly(
+        &self,
+        operation: &'static str,
+        destroy: impl FnOnce(&DriverApi) -> Status,
+    ) {
+        if let Err(error) = self.destroy(operation, destroy) {
+            tracing::warn!(%error, "a handle could not be destroyed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_of_a_loss_is_told_again_until_a_reset() {
+        let lost = Lost::default();
+        assert_eq!(lost.check("a"), Ok(()));
+        let first = lost.error("b", || "the first".to_owned());
+        assert_eq!(first.kind(), &ErrorKind::DeviceLost { cause: "the first".to_owned() });
+        assert_eq!(lost.error("c", || "the second".to_owned()).kind(), first.kind());
+        let told = lost.check("d").unwrap_err();
+        assert_eq!((told.kind(), told.operation()), (first.kind(), "d"));
+        lost.forget();
+        assert_eq!(lost.check("e"), Ok(()));
+    }
+}

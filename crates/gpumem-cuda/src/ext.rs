@@ -1,0 +1,166 @@
+//! What only CUDA has.
+
+use crate::{
+    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaModule, CudaStream, IpcMemory, buffer::Provenance, ipc,
+    registry,
+};
+use cudarc::driver::sys::{
+    CUcontext, CUdeviceptr, CUpointer_attribute_enum as Attribute, CUstreamCaptureStatus,
+};
+use gpumem_core::{Backend, EventOptions, RawStream, Result};
+
+/// Powers of the CUDA driver that no other backend has: contexts and memory of other libraries, memory shared
+/// between processes, and a look at what the driver knows.
+pub trait CudaExt: Backend {
+    /// Takes a context of another library without owning it. Where it is the primary context of a device that is
+    /// open here, the result is that device.
+    ///
+    /// # Safety
+    /// The context is alive, and stays so for as long as the device and anything made with it is used.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Load`](gpumem_core::ErrorKind::Load) without a driver,
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a null handle, or what the
+    /// driver says.
+    unsafe fn from_context(context: CUcontext) -> Result<Self::Device>;
+
+    /// The device's context, for use with other libraries. A reset may give it another one.
+    fn context(device: &Self::Device) -> CUcontext;
+
+    /// Takes device memory of another library without owning it: releasing the buffer does nothing.
+    ///
+    /// # Safety
+    /// The `bytes` bytes at `address` are memory that the device can reach, and stay so for as long as the buffer
+    /// is used.
+    unsafe fn wrap_memory(device: &Self::Device, address: CUdeviceptr, bytes: usize) -> Self::Buffer;
+
+    /// Takes a stream of another library without owning it, by its driver handle.
+    ///
+    /// # Safety
+    /// As for [`Backend::wrap_stream`].
+    ///
+    /// # Errors
+    /// As for [`Backend::wrap_stream`].
+    unsafe fn wrap_cuda_stream(device: &Self::Device, stream: crate::CUstream) -> Result<Self::Stream> {
+        // SAFETY: passed on to the caller.
+        unsafe { Self::wrap_stream(device, RawStream(stream.expose_provenance() as u64)) }
+    }
+
+    /// Makes an event for which a waiting host thread sleeps instead of spinning: later by some microseconds, and
+    /// without keeping a processor busy.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn create_blocking_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
+
+    /// Describes `bytes` bytes at `address` so that another process on this machine can open them. Only device
+    /// memory can be shared, and the other process sees its whole allocation.
+    ///
+    /// # Safety
+    /// The range lies in one live allocation, which stays alive for as long as another process has it open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a range that lies in no
+    /// allocation, or what the driver says.
+    unsafe fn export_memory(device: &Self::Device, address: u64, bytes: usize) -> Result<IpcMemory>;
+
+    /// Opens memory of another process. Releasing the buffer closes it.
+    ///
+    /// # Safety
+    /// * The memory comes from [`export_memory`](Self::export_memory) in another process, which keeps it alive.
+    /// * What both processes do with it is ordered by themselves.
+    ///
+    /// # Errors
+    /// What the driver says.
+    unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer>;
+
+    /// Beginning and length in bytes of the allocation that an address lies in.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if it lies in none.
+    fn allocation_of(device: &Self::Device, address: u64) -> Result<(u64, usize)>;
+
+    /// Position of the device whose memory an address belongs to, or `None` for memory that the driver does not
+    /// know.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn ordinal_of(device: &Self::Device, address: u64) -> Result<Option<usize>>;
+
+    /// Address and length in bytes of a module's variable in global or constant memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
+    fn global(module: &Self::Module, name: &str) -> Result<(CUdeviceptr, usize)>;
+
+    /// Whether the stream's work is being captured into a graph instead of run.
+    ///
+    /// # Errors
+    /// What the driver says.
+    fn is_capturing(stream: &Self::Stream) -> Result<bool>;
+}
+
+impl CudaExt for Cuda {
+    unsafe fn from_context(context: CUcontext) -> Result<CudaDevice> {
+        // SAFETY: passed on to the caller.
+        unsafe { registry::adopt(context) }
+    }
+
+    fn context(device: &CudaDevice) -> CUcontext {
+        device.context()
+    }
+
+    unsafe fn wrap_memory(device: &CudaDevice, address: CUdeviceptr, bytes: usize) -> CudaBuffer {
+        CudaBuffer::elsewhere(device, address, bytes, Provenance::Foreign)
+    }
+
+    fn create_blocking_event(device: &CudaDevice, options: EventOptions) -> Result<CudaEvent> {
+        CudaEvent::create(device, options, true)
+    }
+
+    unsafe fn export_memory(device: &CudaDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::export(device, address, bytes) }
+    }
+
+    unsafe fn open_memory(device: &CudaDevice, memory: &IpcMemory) -> Result<CudaBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::open(device, memory) }
+    }
+
+    fn allocation_of(device: &CudaDevice, address: u64) -> Result<(u64, usize)> {
+        let _current = device.enter("cuMemGetAddressRange")?;
+        ipc::range(device, address)
+    }
+
+    fn ordinal_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
+        const OPERATION: &str = "cuPointerGetAttribute";
+        let _current = device.enter(OPERATION)?;
+        let mut ordinal = 0i32;
+        let attribute = Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+        // SAFETY: the attribute is an integer; the driver looks the address up without reading from it.
+        let status =
+            unsafe { device.api().cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) };
+        if status == crate::error::Status::INVALID_VALUE {
+            return Ok(None);
+        }
+        device.check(status, OPERATION)?;
+        Ok(usize::try_from(ordinal).ok())
+    }
+
+    fn global(module: &CudaModule, name: &str) -> Result<(CUdeviceptr, usize)> {
+        module.global(name)
+    }
+
+    fn is_capturing(stream: &CudaStream) -> Result<bool> {
+        const OPERATION: &str = "cuStreamIsCapturing";
+        let device = &stream.owner.device;
+        let _current = stream.owner.enter(OPERATION, "stream")?;
+        // An integer, because a newer driver may answer what the enum does not have.
+        let mut state = 0u32;
+        let place = (&raw mut state).cast::<CUstreamCaptureStatus>();
+        // SAFETY: a place for the enum, whose C type is that integer.
+        device.check(unsafe { device.api().cuStreamIsCapturing(stream.raw, place) }, OPERATION)?;
+        Ok(state != 0)
+    }
+}

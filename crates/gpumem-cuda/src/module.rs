@@ -1,0 +1,262 @@
+//! Programs and kernels.
+
+use crate::{
+    NAME,
+    device::{CudaDevice, Owner},
+    error::Status,
+    image, info, nvrtc,
+    stream::CudaStream,
+};
+use cudarc::driver::sys::{
+    CUdeviceptr, CUfunction, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption, CUmodule,
+};
+use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArgument, KernelSource, LaunchDims, Result};
+use smallvec::SmallVec;
+use std::{
+    ffi::{CString, c_char, c_void},
+    ptr::{null_mut, without_provenance_mut},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// Bytes of dynamic shared memory that a kernel gets without opting in, less what it declares itself.
+const SHARED_WITHOUT_OPTING_IN: u32 = 48 << 10;
+/// Bytes for what the driver's assembler has to say.
+const LOG_BYTES: usize = 16 << 10;
+
+/// A loaded program. Clones are the same program; the last one unloads it.
+#[derive(Debug, Clone)]
+pub struct CudaModule(Arc<Loaded>);
+
+#[derive(Debug)]
+struct Loaded {
+    owner: Owner,
+    raw: CUmodule,
+}
+
+// SAFETY: a module handle is a name that the driver takes from any thread, and its functions are thread-safe.
+unsafe impl Send for Loaded {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Loaded {}
+
+impl Drop for Loaded {
+    fn drop(&mut self) {
+        // SAFETY: the module is ours, and no kernel of it is alive.
+        self.owner.destroy_quietly("cuModuleUnload", |api| unsafe { api.cuModuleUnload(self.raw) });
+    }
+}
+
+impl CudaModule {
+    pub(crate) fn compile(
+        device: &CudaDevice,
+        source: &KernelSource,
+        options: &CompileOptions,
+    ) -> Result<Self> {
+        const OPERATION: &str = "compile";
+        device.check_alive(OPERATION)?;
+        let build = |log: &str| Error::new(NAME, OPERATION, ErrorKind::Build { log: log.to_owned() });
+        match source {
+            KernelSource::Text(text) => {
+                let cubin = nvrtc::compile(text, &device.inner().info.architecture, &options.flags)?;
+                // SAFETY: NVRTC has just written it.
+                unsafe { Self::load(device, cubin.as_ptr().cast()) }
+            }
+            KernelSource::Ptx(text) => {
+                let text = CString::new(text.as_str()).map_err(|_| build("the PTX has a zero byte in it"))?;
+                // SAFETY: a text that ends with a zero.
+                unsafe { Self::load(device, text.as_ptr().cast()) }
+            }
+            KernelSource::Binary(bytes) => {
+                image::check(bytes).map_err(build)?;
+                // SAFETY: all parts that the image names lie within it.
+                unsafe { Self::load(device, bytes.as_ptr().cast()) }
+            }
+            _ => {
+                let what = "programs of this form (CUDA takes source text, PTX, cubins and fat binaries)";
+                Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }))
+            }
+        }
+    }
+
+    /// # Safety
+    /// A whole cubin or fat binary, or PTX that ends with a zero.
+    unsafe fn load(device: &CudaDevice, image: *const c_void) -> Result<Self> {
+        const OPERATION: &str = "cuModuleLoadDataEx";
+        let owner = Owner::new(device);
+        let mut log = vec![0 as c_char; LOG_BYTES];
+        let mut options = [
+            JitOption::CU_JIT_ERROR_LOG_BUFFER,
+            JitOption::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            JitOption::CU_JIT_LOG_VERBOSE,
+        ];
+        // A number is passed in the place of a pointer.
+        let mut values =
+            [log.as_mut_ptr().cast::<c_void>(), without_provenance_mut(LOG_BYTES), without_provenance_mut(1)];
+        let count = options.len() as u32;
+        let mut raw = null_mut();
+        let _current = device.enter(OPERATION)?;
+        // SAFETY: the image is whole, says the caller; as many options as values; the log has the length named.
+        let status = unsafe {
+            device.api().cuModuleLoadDataEx(&mut raw, image, count, options.as_mut_ptr(), values.as_mut_ptr())
+        };
+        if status.is_about_an_image() {
+            let log = info::text(&log);
+            let log =
+                if log.trim().is_empty() { status.to_string() } else { format!("{status}: {}", log.trim()) };
+            return Err(Error::new(NAME, OPERATION, ErrorKind::Build { log }));
+        }
+        device.check(status, OPERATION)?;
+        Ok(Self(Arc::new(Loaded { owner, raw })))
+    }
+
+    pub(crate) fn kernel(&self, name: &str) -> Result<CudaKernel> {
+        const OPERATION: &str = "cuModuleGetFunction";
+        let missing = || Error::new(NAME, OPERATION, ErrorKind::NoSuchKernel { name: name.to_owned() });
+        let symbol = CString::new(name).map_err(|_| missing())?;
+        let Loaded { owner, raw } = &*self.0;
+        let (device, api) = (&owner.device, owner.device.api());
+        let _current = owner.enter(OPERATION, "module")?;
+        let mut function = null_mut();
+        // SAFETY: a place for a handle; the module is alive; the name ends with a zero.
+        match unsafe { api.cuModuleGetFunction(&mut function, *raw, symbol.as_ptr()) } {
+            Status::NOT_FOUND => return Err(missing()),
+            status => device.check(status, OPERATION)?,
+        }
+        let read = |attribute| {
+            let mut value = 0;
+            // SAFETY: a place for an integer; the function is alive with its module.
+            let status = unsafe { api.cuFuncGetAttribute(&mut value, attribute, function) };
+            device.check(status, "cuFuncGetAttribute").map(|()| u32::try_from(value).unwrap_or(0))
+        };
+        let max_group_size = read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+        let shared_bytes = read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+        let found =
+            Function { module: self.clone(), function, max_group_size, shared_bytes, opted_in: false.into() };
+        Ok(CudaKernel(Arc::new(found)))
+    }
+
+    /// Address and length of a variable in global or constant memory.
+    pub(crate) fn global(&self, name: &str) -> Result<(CUdeviceptr, usize)> {
+        const OPERATION: &str = "cuModuleGetGlobal";
+        let why = "the module has no variable of that name";
+        let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
+        let symbol = CString::new(name).map_err(|_| missing())?;
+        let Loaded { owner, raw } = &*self.0;
+        let _current = owner.enter(OPERATION, "module")?;
+        let (mut address, mut bytes) = (0, 0);
+        // SAFETY: places for an address and a size; the module is alive; the name ends with a zero.
+        match unsafe {
+            owner.device.api().cuModuleGetGlobal_v2(&mut address, &mut bytes, *raw, symbol.as_ptr())
+        } {
+            Status::NOT_FOUND => Err(missing()),
+            status => owner.device.check(status, OPERATION).map(|()| (address, bytes)),
+        }
+    }
+}
+
+/// One kernel of a module. Clones are the same kernel.
+#[derive(Debug, Clone)]
+pub struct CudaKernel(Arc<Function>);
+
+#[derive(Debug)]
+struct Function {
+    module: CudaModule,
+    function: CUfunction,
+    /// Most threads of a block that the kernel's registers leave room for.
+    max_group_size: u32,
+    /// Bytes of shared memory that the kernel declares itself.
+    shared_bytes: u32,
+    /// Whether the kernel may have all the shared memory that the device has.
+    opted_in: AtomicBool,
+}
+
+// SAFETY: a function handle is a name that the driver takes from any thread, and its functions are thread-safe.
+unsafe impl Send for Function {}
+// SAFETY: as above; what changes is an atomic.
+unsafe impl Sync for Function {}
+
+impl CudaKernel {
+    /// # Safety
+    /// As for [`Backend::launch`](gpumem_core::Backend::launch).
+    pub(crate) unsafe fn launch(
+        &self,
+        stream: &CudaStream,
+        dims: &LaunchDims,
+        arguments: &[KernelArgument],
+    ) -> Result<()> {
+        const OPERATION: &str = "cuLaunchKernel";
+        let device = &stream.owner.device;
+        self.0.module.0.owner.check(OPERATION, "kernel")?;
+        self.check(device, dims)?;
+        let _current = stream.owner.enter(OPERATION, "stream")?;
+        self.opt_in(device, dims.shared_bytes)?;
+        let mut pointers: SmallVec<[*mut c_void; 16]> =
+            arguments.iter().map(|argument| argument.bytes().as_ptr().cast_mut().cast::<c_void>()).collect();
+        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
+        // SAFETY: the arguments are what the kernel's signature says, says the caller; the driver copies them before
+        // it returns and writes none.
+        let status = unsafe {
+            device.api().cuLaunchKernel(
+                self.0.function,
+                grid_x,
+                grid_y,
+                grid_z,
+                block_x,
+                block_y,
+                block_z,
+                dims.shared_bytes,
+                stream.raw,
+                pointers.as_mut_ptr(),
+                null_mut(),
+            )
+        };
+        device.check(status, OPERATION)
+    }
+
+    fn check(&self, device: &CudaDevice, dims: &LaunchDims) -> Result<()> {
+        let capabilities = &device.inner().capabilities;
+        let invalid = |why| Err(Error::new(NAME, "launch", ErrorKind::InvalidArgument { why }));
+        let within = |sizes: [u32; 3], limits: [u32; 3]| {
+            sizes.iter().zip(limits).all(|(size, limit)| (1..=limit).contains(size))
+        };
+        if !within(dims.groups, capabilities.max_grid_dims) {
+            return invalid("a number of groups is zero or more than the device has");
+        }
+        if !within(dims.group_size, capabilities.max_group_dims) {
+            return invalid("a side of the group is zero or longer than the device has");
+        }
+        // Each factor has been checked to be small.
+        let threads = dims.group_size.iter().map(|side| u64::from(*side)).product::<u64>();
+        if threads > u64::from(capabilities.max_group_size) {
+            return invalid("the group has more work-items than the device has");
+        }
+        if threads > u64::from(self.0.max_group_size) {
+            return invalid("the group has more work-items than the kernel's registers leave room for");
+        }
+        let shared = u64::from(dims.shared_bytes) + u64::from(self.0.shared_bytes);
+        if shared > capabilities.shared_memory as u64 {
+            return invalid("the kernel needs more shared memory than the device has");
+        }
+        Ok(())
+    }
+
+    /// Lets the kernel have all the shared memory there is, once one launch needs more than the default. It is not
+    /// set to what each launch needs, because launches of several threads would lower it for each other.
+    fn opt_in(&self, device: &CudaDevice, dynamic: u32) -> Result<()> {
+        if dynamic.saturating_add(self.0.shared_bytes) <= SHARED_WITHOUT_OPTING_IN
+            || self.0.opted_in.load(Ordering::Acquire)
+        {
+            return Ok(());
+        }
+        let all = u32::try_from(device.inner().capabilities.shared_memory).unwrap_or(u32::MAX);
+        let dynamic = i32::try_from(all.saturating_sub(self.0.shared_bytes)).unwrap_or(i32::MAX);
+        let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the function is alive with its module, and its context is current.
+        let status = unsafe { device.api().cuFuncSetAttribute(self.0.function, attribute, dynamic) };
+        device.check(status, "cuFuncSetAttribute")?;
+        self.0.opted_in.store(true, Ordering::Release);
+        Ok(())
+    }
+}

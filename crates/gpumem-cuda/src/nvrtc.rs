@@ -1,0 +1,129 @@
+//! Compiling source text to machine code for one device.
+
+use crate::{NAME, api::NvrtcApi, error::Status, info, probe};
+use cudarc::nvrtc::sys::nvrtcProgram;
+use gpumem_core::{Error, ErrorKind, Result};
+use std::{
+    ffi::{CString, c_char, c_int},
+    ptr::{null, null_mut},
+};
+
+const OPERATION: &str = "compile";
+
+/// Compiles `source` to a cubin. PTX would not do: an NVRTC that is newer than the driver writes PTX that the driver
+/// does not read.
+pub(crate) fn compile(source: &str, architecture: &str, flags: &[String]) -> Result<Vec<u8>> {
+    let api = probe::nvrtc(OPERATION)?;
+    let source = c_string(source, "the source text has a zero byte in it")?;
+    let mut options = Vec::with_capacity(flags.len() + 1);
+    if !flags.iter().any(|flag| flag.starts_with("--gpu-architecture") || flag.starts_with("-arch")) {
+        options.push(c_string(&format!("--gpu-architecture={architecture}"), "")?);
+    }
+    for flag in flags {
+        options.push(c_string(flag, "an option has a zero byte in it")?);
+    }
+    let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+
+    let mut program = Program { api, raw: null_mut() };
+    // SAFETY: the source ends with a zero; there are no headers; the program outlives neither.
+    let status = unsafe {
+        api.nvrtcCreateProgram(&mut program.raw, source.as_ptr(), c"gpumem.cu".as_ptr(), 0, null(), null())
+    };
+    status.ok().map_err(|status| failed(status, String::new()))?;
+    let count = c_int::try_from(options.len()).map_err(|_| build("there are too many options".to_owned()))?;
+    // SAFETY: the program is alive; there are `count` options, each ended by a zero.
+    let status = unsafe { api.nvrtcCompileProgram(program.raw, count, options.as_ptr()) };
+    status.ok().map_err(|status| failed(status, program.log()))?;
+    program.cubin()
+}
+
+struct Program {
+    api: &'static NvrtcApi,
+    raw: nvrtcProgram,
+}
+
+impl Program {
+    /// The compiler's words, or nothing where it has none.
+    fn log(&self) -> String {
+        let mut bytes = 0;
+        // SAFETY: the program is alive; a place for a size.
+        if !unsafe { self.api.nvrtcGetProgramLogSize(self.raw, &mut bytes) }.is_success() {
+            return String::new();
+        }
+        let mut log = vec![0 as c_char; bytes];
+        // SAFETY: the buffer has the length that was asked for.
+        if !unsafe { self.api.nvrtcGetProgramLog(self.raw, log.as_mut_ptr()) }.is_success() {
+            return String::new();
+        }
+        info::text(&log).trim_end().to_owned()
+    }
+
+    fn cubin(&self) -> Result<Vec<u8>> {
+        let mut bytes = 0;
+        // SAFETY: the program is compiled; a place for a size.
+        let status = unsafe { self.api.nvrtcGetCUBINSize(self.raw, &mut bytes) };
+        status.ok().map_err(|status| failed(status, self.log()))?;
+        if bytes == 0 {
+            let log =
+                "the options ask for a virtual architecture (compute_), for which there is no machine code";
+            return Err(build(log.to_owned()));
+        }
+        let mut cubin = vec![0u8; bytes];
+        // SAFETY: the buffer has the length that was asked for.
+        let status = unsafe { self.api.nvrtcGetCUBIN(self.raw, cubin.as_mut_ptr().cast::<c_char>()) };
+        status.ok().map_err(|status| failed(status, self.log()))?;
+        Ok(cubin)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: the program is ours and is not used again.
+            let status = unsafe { self.api.nvrtcDestroyProgram(&mut self.raw) };
+            if !status.is_success() {
+                tracing::warn!("an NVRTC program could not be destroyed: {}", name(status));
+            }
+        }
+    }
+}
+
+fn c_string(text: &str, problem: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| build(problem.to_owned()))
+}
+
+fn build(log: String) -> Error {
+    Error::new(NAME, OPERATION, ErrorKind::Build { log })
+}
+
+/// The error for a failed call: the compiler's words, or the name of the code where it has none.
+fn failed(status: Status, log: String) -> Error {
+    build(if log.is_empty() { name(status) } else { log })
+}
+
+fn name(status: Status) -> String {
+    const NAMES: [&str; 19] = [
+        "NVRTC_SUCCESS",
+        "NVRTC_ERROR_OUT_OF_MEMORY",
+        "NVRTC_ERROR_PROGRAM_CREATION_FAILURE",
+        "NVRTC_ERROR_INVALID_INPUT",
+        "NVRTC_ERROR_INVALID_PROGRAM",
+        "NVRTC_ERROR_INVALID_OPTION",
+        "NVRTC_ERROR_COMPILATION",
+        "NVRTC_ERROR_BUILTIN_OPERATION_FAILURE",
+        "NVRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
+        "NVRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
+        "NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
+        "NVRTC_ERROR_INTERNAL_ERROR",
+        "NVRTC_ERROR_TIME_FILE_WRITE_FAILED",
+        "NVRTC_ERROR_NO_PCH_CREATE_ATTEMPTED",
+        "NVRTC_ERROR_PCH_CREATE_HEAP_EXHAUSTED",
+        "NVRTC_ERROR_PCH_CREATE",
+        "NVRTC_ERROR_CANCELLED",
+        "NVRTC_ERROR_TIME_TRACE_FILE_WRITE_FAILED",
+        "NVRTC_ERROR_BUSY",
+    ];
+    let code = status.0;
+    let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
+    name.map_or_else(|| format!("NVRTC reports {code}"), |name| format!("{name} ({code})"))
+}

@@ -1,0 +1,184 @@
+//! Finding the driver and NVRTC, once each, before anything else is called.
+
+use crate::{
+    NAME,
+    api::{DriverApi, NvrtcApi},
+    error::Status,
+};
+use gpumem_core::{Error, LoadError, LoadFailure, Result, process::Origin};
+use libloading::Library;
+use std::sync::OnceLock;
+
+/// The oldest driver that has all functions and their present meaning: CUDA 12.0.
+const OLDEST: i32 = 12_000;
+
+/// The driver, initialised in this process.
+pub(crate) struct Driver {
+    pub(crate) api: DriverApi,
+    /// The process that it was initialised in; it does not survive a fork.
+    pub(crate) origin: Origin,
+}
+
+struct Refusal {
+    error: LoadError,
+    /// The driver works and has no device.
+    no_device: bool,
+}
+
+static DRIVER: OnceLock<Result<Driver, Refusal>> = OnceLock::new();
+static NVRTC: OnceLock<Result<NvrtcApi, LoadError>> = OnceLock::new();
+
+fn load() -> &'static Result<Driver, Refusal> {
+    DRIVER.get_or_init(|| {
+        let names: Vec<String> =
+            ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates).collect();
+        let mut no_device = false;
+        find("the CUDA driver", names, |library| start(library, &mut no_device))
+            .map_err(|error| Refusal { error, no_device })
+    })
+}
+
+/// Whether the driver can be used.
+pub(crate) fn probe() -> Result<(), LoadError> {
+    load().as_ref().map(drop).map_err(|refusal| refusal.error.clone())
+}
+
+/// The driver, or `None` where it works and has no device.
+pub(crate) fn driver_if_any(operation: &'static str) -> Result<Option<&'static Driver>> {
+    match load() {
+        Ok(driver) => driver.origin.check(NAME, operation).map(|()| Some(driver)),
+        Err(refusal) if refusal.no_device => Ok(None),
+        Err(refusal) => Err(Error::new(NAME, operation, refusal.error.clone())),
+    }
+}
+
+/// The driver.
+pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
+    match load() {
+        Ok(driver) => driver.origin.check(NAME, operation).map(|()| driver),
+        Err(refusal) => Err(Error::new(NAME, operation, refusal.error.clone())),
+    }
+}
+
+/// The run-time compiler.
+pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static NvrtcApi> {
+    let outcome = NVRTC.get_or_init(|| {
+        find("the CUDA run-time compiler (NVRTC)", nvrtc_names(), |library| {
+            // SAFETY: a library of this name is NVRTC.
+            let api = unsafe { NvrtcApi::resolve(library) }.map_err(missing)?;
+            let (mut major, mut minor) = (0, 0);
+            // SAFETY: both are places for an integer.
+            unsafe { api.nvrtcVersion(&mut major, &mut minor) }
+                .ok()
+                .map_err(|status| LoadFailure::Refused { message: format!("status {}", status.0) })?;
+            if major < 12 {
+                let have = format!("{major}.{minor}");
+                return Err(LoadFailure::TooOld { have, need: "12.0".to_owned() });
+            }
+            Ok(api)
+        })
+    });
+    outcome.as_ref().map_err(|error| Error::new(NAME, operation, error.clone()))
+}
+
+fn start(library: &Library, no_device: &mut bool) -> Result<Driver, LoadFailure> {
+    // SAFETY: a library of this name is the CUDA driver.
+    let api = unsafe { DriverApi::resolve(library) }.map_err(missing)?;
+    let refused = |status: Status| LoadFailure::Refused { message: status.to_string() };
+    let mut version = 0;
+    // SAFETY: a place for an integer; the function needs no initialisation.
+    unsafe { api.cuDriverGetVersion(&mut version) }.ok().map_err(refused)?;
+    if version < OLDEST {
+        return Err(LoadFailure::TooOld { have: version_text(version), need: version_text(OLDEST) });
+    }
+    // SAFETY: no pointer is involved.
+    let status = unsafe { api.cuInit(0) };
+    *no_device |= status == Status::NO_DEVICE;
+    status.ok().map_err(refused)?;
+    // Asked for after the driver has registered its own exit handler, so that ours runs before it.
+    Ok(Driver { api, origin: Origin::here() })
+}
+
+fn version_text(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+fn missing(name: &'static str) -> LoadFailure {
+    LoadFailure::MissingSymbol { name: name.to_owned() }
+}
+
+/// cudarc's names, then those of newer versions and the places where toolkits put them.
+fn nvrtc_names() -> Vec<String> {
+    let mut names = cudarc::get_lib_name_candidates("nvrtc");
+    if cfg!(windows) {
+        names.extend(["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"].map(str::to_owned));
+    } else {
+        names.push("libnvrtc.so.13".to_owned());
+        let homes = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(|name| std::env::var(name).ok());
+        names.extend(
+            homes.chain(["/usr/local/cuda".to_owned()]).map(|home| format!("{home}/lib64/libnvrtc.so")),
+        );
+    }
+    names
+}
+
+/// The first library of these names that serves. It is never unloaded.
+///
+/// What a library that was found lacks is a better answer than that another name was not found.
+fn find<T>(
+    what: &'static str,
+    names: Vec<String>,
+    mut serve: impl FnMut(&Library) -> Result<T, LoadFailure>,
+) -> Result<T, LoadError> {
+    let mut failure = LoadFailure::Missing;
+    for name in &names {
+        // SAFETY: loading runs the library's initialisers; those of NVIDIA's libraries have no preconditions.
+        let Ok(library) = (unsafe { Library::new(name) }) else { continue };
+        let outcome = serve(&library);
+        // The functions that were found stay callable, and a driver that has started threads cannot be unloaded.
+        std::mem::forget(library);
+        match outcome {
+            Ok(found) => return Ok(found),
+            Err(reason) if failure == LoadFailure::Missing => failure = reason,
+            Err(_) => {}
+        }
+    }
+    Err(LoadError { library: what, tried: names, failure })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_missing_library_is_reported_with_what_was_tried() {
+        let tried = names(&["libgpumem-no-such-library.so", "libgpumem-nor-this.so.1"]);
+        let error = find("a library", tried.clone(), |_| Ok(())).unwrap_err();
+        assert_eq!(error, LoadError { library: "a library", tried, failure: LoadFailure::Missing });
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_library_without_the_functions_is_reported_with_the_first_that_is_missing() {
+        let tried = names(&["libgpumem-no-such-library.so", "libc.so.6", "libgpumem-nor-this.so.1"]);
+        let mut no_device = false;
+        let error = find("a library", tried, |library| start(library, &mut no_device)).err().unwrap();
+        assert_eq!(error.failure, missing("cuInit"));
+        assert!(!no_device);
+        // SAFETY: the C library has no function of such a name, so none is called.
+        let error = find("a library", names(&["libc.so.6"]), |library| unsafe {
+            NvrtcApi::resolve(library).map_err(missing)
+        });
+        assert_eq!(error.err().unwrap().failure, missing("nvrtcVersion"));
+    }
+
+    #[test]
+    fn versions_are_written_as_nvidia_writes_them() {
+        assert_eq!(version_text(12_000), "12.0");
+        assert_eq!(version_text(13_020), "13.2");
+    }
+}

@@ -1,0 +1,2 @@
+//! Cases for a real device.
+fn main() {}
