@@ -9,7 +9,9 @@ use crate::{
 };
 use cudarc::driver::sys::{
     CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUcontext, CUmemorytype,
-    CUmemorytype_enum as MemoryType,
+    CUmemorytype_enum::{
+        CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
+    },
 };
 use gpumem_core::{CopyRegion, Result, Space, Stream};
 use std::{
@@ -54,8 +56,8 @@ enum Route {
     Within,
     /// Between the contexts of two devices: the source's and the destination's.
     Peer([CUcontext; 2]),
-    /// Anything else. The driver finds out by the addresses.
-    Unified,
+    /// Anything else, by the kinds of memory of the source and the destination.
+    Other([CUmemorytype; 2]),
 }
 
 impl Route {
@@ -63,15 +65,22 @@ impl Route {
         let own = device.ordinal();
         let context =
             |ordinal| if ordinal == own { Some(device.context()) } else { registry::context_of(ordinal) };
+        let kind = |space| match space {
+            Space::Host => HOST,
+            Space::Device(ordinal) if ordinal == own => DEVICE,
+            // The driver finds the context by the address.
+            Space::Device(_) => UNIFIED,
+        };
+        let other = Self::Other([kind(region.source.space), kind(region.destination.space)]);
         match (region.source.space, region.destination.space) {
             (Space::Host, Space::Device(to)) if to == own => Self::Upload,
             (Space::Device(from), Space::Host) if from == own => Self::Download,
             (Space::Device(from), Space::Device(to)) if from == own && to == own => Self::Within,
             (Space::Device(from), Space::Device(to)) if from != to => match (context(from), context(to)) {
                 (Some(from), Some(to)) => Self::Peer([from, to]),
-                _ => Self::Unified,
+                _ => other,
             },
-            _ => Self::Unified,
+            _ => other,
         }
     }
 
@@ -82,7 +91,7 @@ impl Route {
             (Self::Upload, Call::Run { .. }) => "cuMemcpyHtoDAsync",
             (Self::Download, Call::Run { .. }) => "cuMemcpyDtoHAsync",
             (Self::Within, Call::Run { .. }) => "cuMemcpyDtoDAsync",
-            (Self::Unified, Call::Run { .. }) => "cuMemcpyAsync",
+            (Self::Other(_), Call::Run { .. }) => "cuMemcpyAsync",
             (_, Call::Plane { .. }) => "cuMemcpy2DAsync",
             (_, Call::Volume { .. }) => "cuMemcpy3DAsync",
         }
@@ -90,14 +99,11 @@ impl Route {
 
     /// The kinds of memory of source and destination.
     fn kinds(self) -> [CUmemorytype; 2] {
-        use MemoryType::{
-            CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
-        };
         match self {
             Self::Upload => [HOST, DEVICE],
             Self::Download => [DEVICE, HOST],
             Self::Within | Self::Peer(_) => [DEVICE, DEVICE],
-            Self::Unified => [UNIFIED, UNIFIED],
+            Self::Other(kinds) => kinds,
         }
     }
 
@@ -117,7 +123,7 @@ impl Route {
                     api.cuMemcpyDtoHAsync_v2(with_exposed_provenance_mut(to as usize), from, bytes, raw)
                 }
                 (Self::Within, Call::Run { bytes }) => api.cuMemcpyDtoDAsync_v2(to, from, bytes, raw),
-                (Self::Unified, Call::Run { bytes }) => api.cuMemcpyAsync(to, from, bytes, raw),
+                (Self::Other(_), Call::Run { bytes }) => api.cuMemcpyAsync(to, from, bytes, raw),
                 (Self::Peer([source, destination]), Call::Run { bytes }) => {
                     api.cuMemcpyPeerAsync(to, destination, from, source, bytes, raw)
                 }
@@ -219,7 +225,7 @@ fn peer(
         srcY: 0,
         srcZ: 0,
         srcLOD: 0,
-        srcMemoryType: MemoryType::CU_MEMORYTYPE_DEVICE,
+        srcMemoryType: DEVICE,
         srcHost: null_mut(),
         srcDevice: at[0],
         srcArray: null_mut(),
@@ -230,7 +236,7 @@ fn peer(
         dstY: 0,
         dstZ: 0,
         dstLOD: 0,
-        dstMemoryType: MemoryType::CU_MEMORYTYPE_DEVICE,
+        dstMemoryType: DEVICE,
         dstHost: null_mut(),
         dstDevice: at[1],
         dstArray: null_mut(),
