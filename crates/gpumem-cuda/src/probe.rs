@@ -7,7 +7,7 @@ use crate::{
 };
 use gpumem_core::{Error, LoadError, LoadFailure, Result, process::Origin};
 use libloading::Library;
-use std::sync::OnceLock;
+use std::{collections::BTreeSet, sync::OnceLock};
 
 /// The oldest driver that has all functions and their present meaning: CUDA 12.0.
 const OLDEST: i32 = 12_000;
@@ -30,8 +30,7 @@ static NVRTC: OnceLock<Result<NvrtcApi, LoadError>> = OnceLock::new();
 
 fn load() -> &'static Result<Driver, Refusal> {
     DRIVER.get_or_init(|| {
-        let names: Vec<String> =
-            ["cuda", "nvcuda"].into_iter().flat_map(cudarc::get_lib_name_candidates).collect();
+        let names = cudarc::get_lib_name_candidates(if cfg!(windows) { "nvcuda" } else { "cuda" });
         let mut no_device = false;
         find("the CUDA driver", names, |library| start(library, &mut no_device))
             .map_err(|error| Refusal { error, no_device })
@@ -127,9 +126,12 @@ fn nvrtc_names() -> Vec<String> {
 /// What a library that was found lacks is a better answer than that another name was not found.
 fn find<T>(
     what: &'static str,
-    names: Vec<String>,
+    mut names: Vec<String>,
     mut serve: impl FnMut(&Library) -> Result<T, LoadFailure>,
 ) -> Result<T, LoadError> {
+    // cudarc names some more than once.
+    let mut seen = BTreeSet::new();
+    names.retain(|name| seen.insert(name.clone()));
     let mut failure = LoadFailure::Missing;
     for name in &names {
         // SAFETY: loading runs the library's initialisers; those of NVIDIA's libraries have no preconditions.
@@ -157,7 +159,8 @@ mod tests {
     #[test]
     fn a_missing_library_is_reported_with_what_was_tried() {
         let tried = names(&["libgpumem-no-such-library.so", "libgpumem-nor-this.so.1"]);
-        let error = find("a library", tried.clone(), |_| Ok(())).unwrap_err();
+        let twice = [tried.clone(), tried.clone()].concat();
+        let error = find("a library", twice, |_| Ok(())).unwrap_err();
         assert_eq!(error, LoadError { library: "a library", tried, failure: LoadFailure::Missing });
     }
 
