@@ -67,7 +67,8 @@ functions! {
         fn cuDevicePrimaryCtxRelease_v2(device: CUdevice);
         fn cuDevicePrimaryCtxReset_v2(device: CUdevice);
         fn cuCtxGetCurrent(context: *mut CUcontext);
-        fn cuCtxSetCurrent(context: CUcontext);
+        fn cuCtxPushCurrent_v2(context: CUcontext);
+        fn cuCtxPopCurrent_v2(context: *mut CUcontext);
         fn cuCtxGetDevice(device: *mut CUdevice);
         fn cuCtxSynchronize();
         fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);

@@ -7,36 +7,34 @@ use std::{marker::PhantomData, ptr::null_mut};
 /// While it lives, a context is current on this thread. The raw pointer keeps it from moving to another one.
 pub(crate) struct Current<'a> {
     api: &'a DriverApi,
-    /// What was current before, unless it was the same.
-    before: Option<CUcontext>,
+    /// Whether the context was put on top of the caller's own, if it has one.
+    pushed: bool,
     thread: PhantomData<*mut ()>,
 }
 
 impl<'a> Current<'a> {
     /// Makes `context` current. Where it is already, that costs one call that only reads.
+    #[inline]
     pub(crate) fn enter(api: &'a DriverApi, context: CUcontext) -> Result<Self, Status> {
-        let mut before = null_mut();
+        let mut found = null_mut();
+        // A status that says that the caller's own context is gone is no concern of ours: nothing is taken from it.
         // SAFETY: a place for a handle.
-        match unsafe { api.cuCtxGetCurrent(&mut before) } {
-            Status::SUCCESS => {}
-            // The caller's own context is gone: there is none to go back to.
-            Status::INVALID_CONTEXT | Status::CONTEXT_IS_DESTROYED => before = null_mut(),
-            status => return Err(status),
+        let pushed = !(unsafe { api.cuCtxGetCurrent(&mut found) }.is_success() && found == context);
+        if pushed {
+            // SAFETY: the device that is entered keeps the context alive.
+            unsafe { api.cuCtxPushCurrent_v2(context) }.ok()?;
         }
-        if before == context {
-            return Ok(Self { api, before: None, thread: PhantomData });
-        }
-        // SAFETY: the caller's device keeps the context alive.
-        unsafe { api.cuCtxSetCurrent(context) }.ok()?;
-        Ok(Self { api, before: Some(before), thread: PhantomData })
+        Ok(Self { api, pushed, thread: PhantomData })
     }
 }
 
 impl Drop for Current<'_> {
+    #[inline]
     fn drop(&mut self) {
-        if let Some(before) = self.before {
-            // SAFETY: the handle was current on this thread when the call began; null takes ours away again.
-            let status = unsafe { self.api.cuCtxSetCurrent(before) };
+        if self.pushed {
+            let mut ours = null_mut();
+            // SAFETY: a place for a handle. What was pushed is on top: calls within have taken off what they put on.
+            let status = unsafe { self.api.cuCtxPopCurrent_v2(&mut ours) };
             if !status.is_success() {
                 tracing::warn!("the caller's CUDA context could not be made current again: {status}");
             }

@@ -189,6 +189,7 @@ impl CudaDevice {
         // SAFETY: a place for a handle. A reset context is dormant; retaining wakes it up.
         let status = unsafe { api.cuDevicePrimaryCtxRetain(&mut context, handle) };
         if !status.is_success() {
+            // Some faults outlive a reset: the driver then asks for a new process.
             return Err(self.0.lost.error(OPERATION, || format!("{status} in cuDevicePrimaryCtxRetain")));
         }
         // SAFETY: gives back the count from before the reset, which a reset does not touch.

@@ -23,7 +23,6 @@ impl Status {
     pub(crate) const NOT_READY: Self = Self(600);
     pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
     pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
-    pub(crate) const CONTEXT_IS_DESTROYED: Self = Self(709);
     pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
 
@@ -236,7 +235,6 @@ mod tests {
             (Status::NOT_READY, CUresult::CUDA_ERROR_NOT_READY),
             (Status::PEER_ACCESS_ALREADY_ENABLED, CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED),
             (Status::PEER_ACCESS_NOT_ENABLED, CUresult::CUDA_ERROR_PEER_ACCESS_NOT_ENABLED),
-            (Status::CONTEXT_IS_DESTROYED, CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED),
             (Status::HOST_MEMORY_ALREADY_REGISTERED, CUresult::CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED),
             (Status::NOT_SUPPORTED, CUresult::CUDA_ERROR_NOT_SUPPORTED),
         ] {

@@ -114,7 +114,7 @@ impl CudaModule {
     pub(crate) fn kernel(&self, name: &str) -> Result<CudaKernel> {
         const OPERATION: &str = "cuModuleGetFunction";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::NoSuchKernel { name: name.to_owned() });
-        let symbol = CString::new(name).map_err(|_| missing())?;
+        let symbol = c_name(name).ok_or_else(missing)?;
         let Loaded { owner, raw } = &*self.0;
         let (device, api) = (&owner.device, owner.device.api());
         let _current = owner.enter(OPERATION, "module")?;
@@ -142,7 +142,7 @@ impl CudaModule {
         const OPERATION: &str = "cuModuleGetGlobal";
         let why = "the module has no variable of that name";
         let missing = || Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why });
-        let symbol = CString::new(name).map_err(|_| missing())?;
+        let symbol = c_name(name).ok_or_else(missing)?;
         let Loaded { owner, raw } = &*self.0;
         let _current = owner.enter(OPERATION, "module")?;
         let (mut address, mut bytes) = (0, 0);
@@ -154,6 +154,11 @@ impl CudaModule {
             status => owner.device.check(status, OPERATION).map(|()| (address, bytes)),
         }
     }
+}
+
+/// A name for the driver, unless nothing can have it: the driver calls an empty one an invalid value.
+fn c_name(name: &str) -> Option<CString> {
+    CString::new(name).ok().filter(|name| !name.is_empty())
 }
 
 /// One kernel of a module. Clones are the same kernel.

@@ -5,7 +5,7 @@ use gpumem_core::{
     KernelArgument, KernelSource, LaunchDims, MappedOptions, MemoryKind, Pattern, Space, Stream,
     StreamOptions,
 };
-use gpumem_cuda::{Cuda, CudaBuffer, CudaDevice, CudaKernel, CudaModule, CudaStream};
+use gpumem_cuda::{CUcontext, Cuda, CudaBuffer, CudaDevice, CudaKernel, CudaModule, CudaStream};
 use std::{ops::Deref, ptr::NonNull};
 
 /// A kernel that runs until the host lets it end, and no longer than `limit` nanoseconds.
@@ -210,6 +210,14 @@ impl Drop for Gate {
 /// An address of the host's memory as a number.
 pub(crate) fn host<T>(pointer: *const T) -> u64 {
     pointer.expose_provenance() as u64
+}
+
+/// The context that is current on this thread.
+pub(crate) fn current_context() -> CUcontext {
+    let mut context = std::ptr::null_mut();
+    // SAFETY: a place for a handle.
+    unsafe { cudarc::driver::sys::cuCtxGetCurrent(&mut context).result().unwrap() };
+    context
 }
 
 /// Numbers that look random and are the same each time.

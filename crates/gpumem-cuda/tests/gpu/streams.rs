@@ -2,7 +2,7 @@
 
 use crate::{
     Case, Skip,
-    lab::{Lab, Numbers},
+    lab::{Lab, Numbers, current_context},
 };
 use cudarc::driver::sys;
 use gpumem_core::{
@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("the_per_thread_stream_is_another_one_on_each_thread", per_thread),
     ("streams_are_dropped_on_another_thread", other_thread),
     ("a_captured_stream_is_told_apart", capturing),
-    ("the_callers_current_context_is_left_as_found", current_context),
+    ("the_callers_current_context_is_left_as_found", context_is_restored),
 ];
 
 fn handle(stream: &CudaStream) -> sys::CUstream {
@@ -145,13 +145,7 @@ fn capturing(lab: &Lab) -> Result<(), Skip> {
     Ok(())
 }
 
-fn current_context(lab: &Lab) -> Result<(), Skip> {
-    let current = || {
-        let mut context = null_mut();
-        // SAFETY: a place for a handle.
-        unsafe { sys::cuCtxGetCurrent(&mut context).result().unwrap() };
-        context
-    };
+fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
     let everything = || {
         work_on(lab, &lab.stream());
         let data = Numbers(9).bytes(64);
@@ -170,16 +164,16 @@ fn current_context(lab: &Lab) -> Result<(), Skip> {
     // On threads of its own, so that nothing is current at first.
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            assert!(current().is_null());
+            assert!(current_context().is_null());
             everything();
-            assert!(current().is_null(), "a context was left behind");
+            assert!(current_context().is_null(), "a context was left behind");
         });
         scope.spawn(|| {
             let mut own = null_mut();
             // SAFETY: a place for a handle; the device exists.
             unsafe { sys::cuCtxCreate_v2(&mut own, 0, 0).result().unwrap() };
             everything();
-            assert_eq!(current(), own, "the caller's context was replaced");
+            assert_eq!(current_context(), own, "the caller's context was replaced");
             // SAFETY: ours, and no longer used.
             unsafe { sys::cuCtxDestroy_v2(own).result().unwrap() };
         });
@@ -188,7 +182,7 @@ fn current_context(lab: &Lab) -> Result<(), Skip> {
             // SAFETY: the context is alive.
             unsafe { sys::cuCtxSetCurrent(ours).result().unwrap() };
             everything();
-            assert_eq!(current(), ours);
+            assert_eq!(current_context(), ours);
         });
     });
     Ok(())
