@@ -1,0 +1,205 @@
+//! The run-time choice as a backend.
+
+use super::{
+    AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModule, AnyStream, CANDIDATES,
+    device::DeviceOps, event::EventOps, kernel::ModuleOps, stream::StreamOps,
+};
+use crate::select;
+use gpumem_core::{
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
+    Error, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo,
+    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+};
+use std::ptr::NonNull;
+
+/// The enabled backends as one: which of them a device belongs to is known when the program runs.
+///
+/// Its own name, `any`, selects nothing; a [`DeviceSelector`] names one of the [enabled](Any::enabled) backends.
+/// Things of two backends in one call are [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch), and
+/// whatever was handed over is not lost: `release` gives the buffer back, `destroy_stream` and `destroy_event` destroy
+/// what they were given in its own backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Any;
+
+impl Backend for Any {
+    const NAME: &'static str = "any";
+
+    type Device = AnyDevice;
+    type Buffer = AnyBuffer;
+    type Stream = AnyStream;
+    type Event = AnyEvent;
+    type Barrier = AnyBarrier;
+    type Module = AnyModule;
+    type Kernel = AnyKernel;
+
+    /// Whether one of the enabled backends can be used.
+    fn probe() -> Result<(), LoadError> {
+        select::probe(CANDIDATES)
+    }
+
+    /// The devices of all enabled backends, the preferred backend's first. A backend that cannot be used adds none;
+    /// [`unavailable`](Any::unavailable) says why.
+    fn devices() -> Result<Vec<DeviceInfo>> {
+        Ok(select::devices(CANDIDATES).0)
+    }
+
+    fn open(selector: &DeviceSelector) -> Result<AnyDevice> {
+        select::open(CANDIDATES, selector)
+    }
+
+    #[inline]
+    fn info(device: &AnyDevice) -> &DeviceInfo {
+        DeviceOps::info(device)
+    }
+
+    #[inline]
+    fn capabilities(device: &AnyDevice) -> &Capabilities {
+        DeviceOps::capabilities(device)
+    }
+
+    #[inline]
+    fn barrier(device: &AnyDevice) -> AnyBarrier {
+        DeviceOps::barrier(device)
+    }
+
+    #[inline]
+    fn memory_info(device: &AnyDevice) -> Result<MemoryInfo> {
+        DeviceOps::memory_info(device)
+    }
+
+    #[inline]
+    fn synchronize(device: &AnyDevice) -> Result<()> {
+        DeviceOps::synchronize(device)
+    }
+
+    #[inline]
+    unsafe fn reset(device: &AnyDevice) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::reset(device) }
+    }
+
+    #[inline]
+    fn can_access_peer(device: &AnyDevice, peer: &AnyDevice) -> Result<bool> {
+        DeviceOps::can_access_peer(device, peer)
+    }
+
+    #[inline]
+    fn set_peer_access(device: &AnyDevice, peer: &AnyDevice, enabled: bool) -> Result<()> {
+        DeviceOps::set_peer_access(device, peer, enabled)
+    }
+
+    #[inline]
+    unsafe fn allocate(device: &AnyDevice, request: &AllocationRequest) -> Result<AnyBuffer> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::allocate(device, request) }
+    }
+
+    #[inline]
+    unsafe fn release(device: &AnyDevice, buffer: AnyBuffer) -> Result<(), (AnyBuffer, Error)> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::release(device, buffer) }
+    }
+
+    #[inline]
+    unsafe fn register(
+        device: &AnyDevice,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+    ) -> Result<AnyBuffer> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::register(device, host, bytes, options) }
+    }
+
+    #[inline]
+    unsafe fn advise(device: &AnyDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::advise(device, address, bytes, advice) }
+    }
+
+    #[inline]
+    fn create_stream(device: &AnyDevice, options: &StreamOptions) -> Result<AnyStream> {
+        DeviceOps::create_stream(device, options)
+    }
+
+    #[inline]
+    unsafe fn wrap_stream(device: &AnyDevice, raw: RawStream) -> Result<AnyStream> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::wrap_stream(device, raw) }
+    }
+
+    #[inline]
+    fn destroy_stream(device: &AnyDevice, stream: AnyStream) -> Result<()> {
+        DeviceOps::destroy_stream(device, stream)
+    }
+
+    #[inline]
+    unsafe fn copy(stream: &AnyStream, region: &CopyRegion) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { StreamOps::copy(stream, region) }
+    }
+
+    #[inline]
+    unsafe fn copy_strided(stream: &AnyStream, copy: &StridedCopy) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { StreamOps::copy_strided(stream, copy) }
+    }
+
+    #[inline]
+    unsafe fn fill(stream: &AnyStream, fill: &Fill) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { StreamOps::fill(stream, fill) }
+    }
+
+    #[inline]
+    unsafe fn prefetch(stream: &AnyStream, address: u64, bytes: usize, to: Location) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { StreamOps::prefetch(stream, address, bytes, to) }
+    }
+
+    #[inline]
+    fn create_event(device: &AnyDevice, options: EventOptions) -> Result<AnyEvent> {
+        DeviceOps::create_event(device, options)
+    }
+
+    #[inline]
+    fn destroy_event(device: &AnyDevice, event: AnyEvent) -> Result<()> {
+        DeviceOps::destroy_event(device, event)
+    }
+
+    #[inline]
+    fn record(stream: &AnyStream, event: &AnyEvent) -> Result<()> {
+        StreamOps::record(stream, event)
+    }
+
+    #[inline]
+    fn wait(stream: &AnyStream, event: &AnyEvent) -> Result<()> {
+        StreamOps::wait(stream, event)
+    }
+
+    #[inline]
+    fn elapsed(start: &AnyEvent, end: &AnyEvent) -> Result<f32> {
+        EventOps::elapsed(start, end)
+    }
+
+    #[inline]
+    fn compile(device: &AnyDevice, source: &KernelSource, options: &CompileOptions) -> Result<AnyModule> {
+        DeviceOps::compile(device, source, options)
+    }
+
+    #[inline]
+    fn kernel(module: &AnyModule, name: &str) -> Result<AnyKernel> {
+        ModuleOps::kernel(module, name)
+    }
+
+    #[inline]
+    unsafe fn launch(
+        stream: &AnyStream,
+        kernel: &AnyKernel,
+        dims: &LaunchDims,
+        arguments: &[KernelArgument],
+    ) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { StreamOps::launch(stream, kernel, dims, arguments) }
+    }
+}

@@ -1,0 +1,59 @@
+//! The choice among the enabled backends while the program runs.
+//!
+//! [`Any`] is a backend whose device, stream, buffer and the rest are enums over those of the enabled backends. What
+//! is written once over [`Backend`] therefore works with a backend that is only known when the program runs, and
+//! nothing of its interface is repeated here.
+//!
+//! * One list, the macro `backends!`, names the backends in their order of preference. Everything is made from it.
+//! * `enum_dispatch` writes the matches. It wants traits of this crate without associated types, and variant types
+//!   that are plain paths: hence the small traits `DeviceOps`, `StreamOps` and so on, and the wrappers [`OnDevice`],
+//!   [`OnStream`] and so on, with one blanket implementation each.
+//! * A call with things of two backends is [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch).
+//! * With one backend enabled each enum has one variant, is as large as what it holds, and its matches are no code.
+
+#[macro_use]
+mod list;
+
+mod backend;
+mod typed;
+
+mod barrier;
+mod buffer;
+mod device;
+mod event;
+mod kernel;
+mod stream;
+
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod tests;
+
+pub use backend::Any;
+pub use barrier::AnyBarrier;
+pub use buffer::AnyBuffer;
+pub use device::AnyDevice;
+pub use event::AnyEvent;
+pub use kernel::{AnyKernel, AnyModule};
+pub use stream::AnyStream;
+pub use typed::{OnBarrier, OnBuffer, OnDevice, OnEvent, OnKernel, OnModule, OnStream, Typed};
+
+use crate::select::Candidate;
+use gpumem_core::Backend;
+
+/// What there is to choose from, as data for the rules in [`select`](crate::select).
+macro_rules! candidates {
+    (=> $(#[$enabled:meta] $name:ident = $backend:ty,)*) => {
+        pub(crate) const CANDIDATES: &[Candidate<AnyDevice>] = &[$(
+            #[$enabled]
+            Candidate {
+                name: <$backend>::NAME,
+                probe: <$backend>::probe,
+                devices: <$backend>::devices,
+                open: |selector| <$backend>::open(selector).map(Typed::<$backend>::from_typed),
+            }
+        ),*];
+    };
+}
+
+backends! { candidates! }

@@ -1,0 +1,259 @@
+//! The dispatch, with two backends that write down what they are asked for.
+
+use super::fake::{Fake, INFO, STUBBORN, log};
+use super::*;
+use gpumem_core::{
+    Advice, AllocationRequest, Barrier, BarrierPoint, CompileOptions, CopyRegion, DeviceBuffer, Error,
+    ErrorKind, Event, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, Location, Lowering,
+    MemoryInfo, MemoryKind, Pattern, RawStream, RegisterOptions, Space, Stream, StreamOptions, StridedCopy,
+};
+use std::ptr::NonNull;
+
+const NAMES: [&str; 2] = ["left", "right"];
+
+fn open(n: usize) -> AnyDevice {
+    Any::open(&NAMES[n].parse().unwrap()).unwrap()
+}
+
+fn allocate(device: &AnyDevice, bytes: usize) -> AnyBuffer {
+    let request = AllocationRequest { bytes, align: 1, kind: MemoryKind::Device };
+    // SAFETY: the fake has no memory.
+    unsafe { Any::allocate(device, &request) }.unwrap()
+}
+
+fn stream(device: &AnyDevice) -> AnyStream {
+    Any::create_stream(device, &StreamOptions { priority: -1, ..Default::default() }).unwrap()
+}
+
+fn event(device: &AnyDevice) -> AnyEvent {
+    Any::create_event(device, EventOptions { timing: true }).unwrap()
+}
+
+fn kernel(device: &AnyDevice) -> AnyKernel {
+    let source = KernelSource::Ptx("text".to_owned());
+    let module = Any::compile(device, &source, &CompileOptions::default()).unwrap();
+    Any::kernel(&module, "add").unwrap()
+}
+
+fn expect(n: usize, calls: &[&str]) {
+    let expected: Vec<_> = calls.iter().map(|call| format!("{} {call}", NAMES[n])).collect();
+    assert_eq!(log(), expected);
+}
+
+fn mismatch(operation: &'static str, left: usize, right: usize) -> Error {
+    Error::new("", operation, ErrorKind::BackendMismatch { left: NAMES[left], right: NAMES[right] })
+}
+
+#[test]
+fn a_device_answers_for_its_own_backend() {
+    for n in [0, 1] {
+        let device = open(n);
+        assert_eq!(device.backend(), NAMES[n]);
+        assert_eq!(Any::info(&device), &INFO[n]);
+        assert_eq!(Any::capabilities(&device).wave_size, [32, 64][n]);
+        assert_eq!(Any::memory_info(&device), Ok(MemoryInfo { free: n, total: n + 1 }));
+        let barrier = Any::barrier(&device).clone();
+        assert_eq!(barrier.wave_size(), [32, 64][n]);
+        assert_eq!(barrier.lowering(BarrierPoint::Wave), Lowering::Source(NAMES[n]));
+        Any::synchronize(&device).unwrap();
+        // SAFETY: the fake has nothing to reset.
+        unsafe { Any::reset(&device) }.unwrap();
+        // SAFETY: the fake has no memory.
+        unsafe { Any::advise(&device, 7, 8, Advice::ReadMostly(true)) }.unwrap();
+        expect(n, &["lowering Wave", "synchronize device ()", "reset ()", "advise (7, 8, ReadMostly(true))"]);
+    }
+}
+
+#[test]
+fn memory_keeps_what_it_was_asked_for() {
+    for n in [0, 1] {
+        let device = open(n);
+        let buffer = allocate(&device, 5);
+        assert_eq!((buffer.backend(), buffer.address(), buffer.len()), (NAMES[n], n as u64, 5));
+        assert_eq!((buffer.is_empty(), buffer.kind()), (false, MemoryKind::Device));
+        let options = RegisterOptions { read_only: true, ..Default::default() };
+        let host = NonNull::from(&mut [0u8; 3]).cast();
+        // SAFETY: the fake does not touch the memory.
+        let registered = unsafe { Any::register(&device, host, 3, options) }.unwrap();
+        assert_eq!(registered.kind(), MemoryKind::Registered(options));
+        assert_eq!(registered.host_address(), Some(host));
+        // SAFETY: the fake has no memory.
+        unsafe { Any::release(&device, buffer) }.unwrap();
+        expect(n, &["allocate 5", "register 3", "release 5"]);
+    }
+}
+
+#[test]
+fn a_stream_runs_on_its_own_backend() {
+    for n in [0, 1] {
+        let device = open(n);
+        let stream = stream(&device);
+        assert_eq!((stream.backend(), stream.query()), (NAMES[n], Ok(n == 1)));
+        stream.synchronize().unwrap();
+        let region = CopyRegion::linear((0, Space::Host), (0, Space::Host), 4);
+        let strided = StridedCopy { source: 0, destination: 0, item: 6, axes: Vec::new() };
+        let fill = Fill { address: 0, pattern: Pattern::U8(0), count: 9, rows: 1, pitch: 0 };
+        // SAFETY: the fake has no memory.
+        unsafe {
+            Any::copy(&stream, &region).unwrap();
+            Any::copy_strided(&stream, &strided).unwrap();
+            Any::fill(&stream, &fill).unwrap();
+            Any::prefetch(&stream, 1, 2, Location::Host).unwrap();
+        }
+        let kernel = kernel(&device);
+        assert_eq!(kernel.clone().backend(), NAMES[n]);
+        // SAFETY: the fake runs nothing.
+        unsafe { Any::launch(&stream, &kernel, &LaunchDims::linear(3, 4), &[KernelArgument::address(0)]) }
+            .unwrap();
+        Any::destroy_stream(&device, stream).unwrap();
+        expect(
+            n,
+            &[
+                "create_stream -1",
+                "synchronize stream ()",
+                "copy 4",
+                "copy_strided 6",
+                "fill 9",
+                "prefetch (1, 2, Host)",
+                "compile Ptx(\"text\")",
+                "launch (\"add\", [3, 1, 1], 1)",
+                "destroy_stream 0",
+                "drop stream ()",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_foreign_stream_keeps_its_handle() {
+    // SAFETY: the fake does not use the handle.
+    let stream = unsafe { Any::wrap_stream(&open(1), RawStream(0xabc)) }.unwrap();
+    assert_eq!(stream.raw(), RawStream(0xabc));
+}
+
+#[test]
+fn events_stay_with_their_streams() {
+    for n in [0, 1] {
+        let device = open(n);
+        let (stream, start, end) = (stream(&device), event(&device), event(&device));
+        log();
+        Any::record(&stream, &start).unwrap();
+        Any::wait(&stream, &end).unwrap();
+        start.synchronize().unwrap();
+        assert_eq!((start.query(), start.backend()), (Ok(n == 1), NAMES[n]));
+        assert_eq!(Any::elapsed(&start, &end), Ok(n as f32));
+        Any::destroy_event(&device, start).unwrap();
+        expect(n, &["record ()", "wait ()", "synchronize event ()", "destroy_event ()", "drop event ()"]);
+    }
+}
+
+#[test]
+fn peers_are_of_one_backend() {
+    for n in [0, 1] {
+        let device = open(n);
+        assert_eq!(Any::can_access_peer(&device, &open(n)), Ok(n == 1));
+        Any::set_peer_access(&device, &open(n), true).unwrap();
+        expect(n, &["can_access_peer ()", "set_peer_access true"]);
+        let other = open(1 - n);
+        assert_eq!(Any::can_access_peer(&device, &other), Err(mismatch("can_access_peer", n, 1 - n)));
+        assert_eq!(Any::set_peer_access(&device, &other, true), Err(mismatch("set_peer_access", n, 1 - n)));
+        expect(n, &[]);
+    }
+}
+
+#[test]
+fn two_backends_in_one_call_are_an_error_and_nothing_is_enqueued() {
+    for n in [0, 1] {
+        let (device, other) = (open(n), open(1 - n));
+        let (stream, start) = (stream(&device), event(&device));
+        let (foreign, kernel) = (event(&other), kernel(&other));
+        log();
+        assert_eq!(Any::record(&stream, &foreign), Err(mismatch("record", n, 1 - n)));
+        assert_eq!(Any::wait(&stream, &foreign), Err(mismatch("wait", n, 1 - n)));
+        assert_eq!(Any::elapsed(&start, &foreign), Err(mismatch("elapsed", n, 1 - n)));
+        // SAFETY: the fake runs nothing.
+        let launched = unsafe { Any::launch(&stream, &kernel, &LaunchDims::linear(1, 1), &[]) };
+        assert_eq!(launched, Err(mismatch("launch", n, 1 - n)));
+        expect(n, &[]);
+    }
+}
+
+#[test]
+fn the_buffer_of_another_backend_comes_back() {
+    let (device, other) = (open(0), open(1));
+    let buffer = allocate(&other, 5);
+    log();
+    // SAFETY: the fake has no memory.
+    let (buffer, error) = unsafe { Any::release(&device, buffer) }.unwrap_err();
+    assert_eq!(error, mismatch("release", 0, 1));
+    expect(0, &[]);
+    // SAFETY: the fake has no memory.
+    unsafe { Any::release(&other, buffer) }.unwrap();
+    expect(1, &["release 5"]);
+}
+
+#[test]
+fn a_buffer_that_the_backend_refuses_comes_back_as_well() {
+    let device = open(1);
+    let buffer = allocate(&device, STUBBORN);
+    // SAFETY: the fake has no memory.
+    let (buffer, error) = unsafe { Any::release(&device, buffer) }.unwrap_err();
+    assert_eq!((buffer.backend(), buffer.len()), ("right", STUBBORN));
+    assert_eq!(error, Error::new("right", "release", ErrorKind::Exiting));
+}
+
+#[test]
+fn what_is_destroyed_by_the_wrong_device_is_destroyed_nevertheless() {
+    let (device, other) = (open(0), open(1));
+    let (stream, event) = (stream(&other), event(&other));
+    log();
+    assert_eq!(Any::destroy_stream(&device, stream), Err(mismatch("destroy_stream", 0, 1)));
+    assert_eq!(Any::destroy_event(&device, event), Err(mismatch("destroy_event", 0, 1)));
+    expect(1, &["drop stream ()", "drop event ()"]);
+}
+
+#[test]
+fn the_way_down_is_open_to_the_right_backend_only() {
+    let device = open(0);
+    let own = device.typed::<Fake<0>>().unwrap();
+    assert_eq!(Fake::<0>::info(own).backend, "left");
+    assert!(device.typed::<Fake<1>>().is_none());
+
+    let up = <AnyDevice as Typed<Fake<0>>>::from_typed(own.clone());
+    assert_eq!(up.backend(), "left");
+    let AnyDevice::Left(on) = &up else { panic!("{up:?}") };
+    assert_eq!(Fake::<0>::info(on.get()).backend, "left");
+
+    let same = Typed::<Fake<1>>::into_typed(up).unwrap_err();
+    assert!(Typed::<Fake<0>>::into_typed(same).is_ok());
+
+    assert!(stream(&device).typed::<Fake<0>>().is_some());
+    assert!(event(&device).typed::<Fake<1>>().is_none());
+    assert_eq!(allocate(&device, 2).typed::<Fake<0>>().unwrap().len(), 2);
+}
+
+#[test]
+fn selectors_choose_among_the_enabled_backends() {
+    let error = Any::open(&"vulkan:0".parse().unwrap()).unwrap_err();
+    let enabled = Any::enabled().join(", ");
+    let kind = ErrorKind::BackendNotEnabled { wanted: "vulkan".to_owned(), enabled };
+    assert_eq!(error, Error::new("", "open", kind));
+    assert!(matches!(
+        Any::open(&"any".parse().unwrap()).unwrap_err().kind(),
+        ErrorKind::BackendNotEnabled { .. }
+    ));
+    let kind = ErrorKind::NoSuchDevice { wanted: "right:3".to_owned(), found: 1 };
+    assert_eq!(Any::open(&"right:3".parse().unwrap()).unwrap_err(), Error::new("right", "open", kind));
+}
+
+#[test]
+fn the_list_joins_all_backends_and_leaves_none_out_silently() {
+    let listed = Any::devices().unwrap();
+    assert!(listed.ends_with(&INFO), "{listed:?}");
+    let absent: Vec<_> = Any::unavailable().into_iter().map(|(name, _)| name).collect();
+    for name in Any::enabled() {
+        let devices = listed.iter().filter(|info| info.backend == name).count();
+        assert!(devices == 0 || !absent.contains(&name), "{name}");
+    }
+    assert_eq!(Any::probe(), Ok(()));
+}

@@ -1,0 +1,110 @@
+//! Values of one backend, wrapped so that they can be variants, and the ways in and out.
+
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+
+/// The way between a run-time choice and a backend's own type, for those who want to go down to the driver.
+///
+/// ```
+/// # #[cfg(feature = "host")]
+/// fn is_host(device: &gpumem::any::AnyDevice) -> bool {
+///     device.typed::<gpumem::host::Host>().is_some()
+/// }
+/// ```
+pub trait Typed<B: Backend>: Sized {
+    /// The backend's own type.
+    type Of;
+
+    /// Makes a run-time choice of what is known to belong to `B`.
+    fn from_typed(typed: Self::Of) -> Self;
+
+    /// The backend's own value, or `None` if this belongs to another backend.
+    fn as_typed(&self) -> Option<&Self::Of>;
+
+    /// Unwraps the backend's own value.
+    ///
+    /// # Errors
+    /// The value as it was, if it belongs to another backend.
+    fn into_typed(self) -> Result<Self::Of, Self>;
+}
+
+/// What knows the name of its backend.
+#[enum_dispatch::enum_dispatch]
+pub(crate) trait Named {
+    /// Name of the backend.
+    fn backend(&self) -> &'static str;
+}
+
+macro_rules! on {
+    ($($(#[$meta:meta])* $on:ident($kind:ident))*) => { $(
+        $(#[$meta])*
+        #[derive(Debug)]
+        pub struct $on<B: Backend>(pub(crate) B::$kind);
+
+        impl<B: Backend> $on<B> {
+            /// The backend's own value.
+            #[inline]
+            pub fn get(&self) -> &B::$kind {
+                &self.0
+            }
+        }
+
+        impl<B: Backend> Named for $on<B> {
+            #[inline]
+            fn backend(&self) -> &'static str {
+                B::NAME
+            }
+        }
+    )* };
+}
+
+on! {
+    /// A device of the backend `B`.
+    #[derive(Clone)]
+    OnDevice(Device)
+    /// A block of memory of the backend `B`.
+    OnBuffer(Buffer)
+    /// A stream of the backend `B`.
+    OnStream(Stream)
+    /// An event of the backend `B`.
+    OnEvent(Event)
+    /// A barrier of the backend `B`.
+    #[derive(Clone)]
+    OnBarrier(Barrier)
+    /// A module of the backend `B`.
+    #[derive(Clone)]
+    OnModule(Module)
+    /// A kernel of the backend `B`.
+    #[derive(Clone)]
+    OnKernel(Kernel)
+}
+
+/// `any` as a value of `B`, to which the other part of the call belongs.
+#[inline]
+pub(crate) fn same<'a, B: Backend, A: Typed<B> + Named>(
+    operation: &'static str,
+    any: &'a A,
+) -> Result<&'a A::Of> {
+    any.as_typed().ok_or_else(|| mismatch::<B>(operation, any))
+}
+
+/// As [`same`], by value.
+#[inline]
+pub(crate) fn into_same<B: Backend, A: Typed<B> + Named>(
+    operation: &'static str,
+    any: A,
+) -> Result<A::Of, (A, Error)> {
+    any.into_typed().map_err(|other| {
+        let error = mismatch::<B>(operation, &other);
+        (other, error)
+    })
+}
+
+/// What a backend gave back together with an error, as the run-time choice it was.
+pub(crate) fn come_back<B: Backend, A: Typed<B>>((typed, error): (A::Of, Error)) -> (A, Error) {
+    (A::from_typed(typed), error)
+}
+
+#[cold]
+fn mismatch<B: Backend>(operation: &'static str, other: &impl Named) -> Error {
+    Error::new("", operation, ErrorKind::BackendMismatch { left: B::NAME, right: other.backend() })
+}

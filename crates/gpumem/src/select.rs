@@ -1,0 +1,209 @@
+//! Which device is meant.
+//!
+//! The rules are functions of what there is to choose from ([`Candidate`]) and of what the user wishes, so that they
+//! can be tested without a driver; [`Any`] applies them to the enabled backends and to the environment.
+
+use crate::any::{Any, AnyDevice, CANDIDATES};
+use gpumem_core::{DeviceInfo, DeviceSelector, Error, ErrorKind, LoadError, LoadFailure, Result};
+use std::{env, ffi::OsStr};
+
+/// The environment variable that names the default device: `GPUMEM_DEVICE`.
+///
+/// It holds a [`DeviceSelector`], for example `host`, `cuda:1` or `cuda:0000:3b:00.0`. Set but empty it names nothing,
+/// which is an error as any other mistake in it.
+pub const DEVICE_VARIABLE: &str = "GPUMEM_DEVICE";
+
+/// A backend to choose from. Lists of candidates have the preferred one first.
+#[derive(Debug)]
+pub(crate) struct Candidate<D> {
+    pub(crate) name: &'static str,
+    pub(crate) probe: fn() -> Result<(), LoadError>,
+    pub(crate) devices: fn() -> Result<Vec<DeviceInfo>>,
+    pub(crate) open: fn(&DeviceSelector) -> Result<D>,
+}
+
+/// What could not be used, and why.
+type Unavailable = Vec<(&'static str, Error)>;
+
+impl Any {
+    /// Names of the enabled backends, the preferred one first: `cuda`, `roc`, `host`.
+    pub fn enabled() -> Vec<&'static str> {
+        names(CANDIDATES)
+    }
+
+    /// The enabled backends whose devices cannot be listed, and why: mostly a driver that is not installed.
+    pub fn unavailable() -> Vec<(&'static str, Error)> {
+        devices(CANDIDATES).1
+    }
+
+    /// The device to use where the program does not name one: what `GPUMEM_DEVICE` says if it is set, else the first
+    /// device of the first *enabled* backend in the order `cuda`, `roc`, `host`.
+    ///
+    /// Enabled, and not available: which device a program runs on must not depend on whether a driver could be
+    /// loaded. For the other wish there is [`best_available`](Self::best_available).
+    ///
+    /// # Errors
+    /// * [`ErrorKind::InvalidSelector`] if `GPUMEM_DEVICE` does not name a device, and
+    ///   [`ErrorKind::BackendNotEnabled`] if it names another backend.
+    /// * [`ErrorKind::Load`] if the first enabled backend has no driver. The message says what was tried and how to
+    ///   choose another device.
+    pub fn default_selector() -> Result<DeviceSelector> {
+        default_selector(CANDIDATES, wish()?)
+    }
+
+    /// Opens the device that [`default_selector`](Self::default_selector) names.
+    ///
+    /// # Errors
+    /// As for `default_selector`, and [`ErrorKind::NoSuchDevice`] if the driver has no such device.
+    pub fn open_default() -> Result<AnyDevice> {
+        open_default(CANDIDATES, wish()?)
+    }
+
+    /// Opens the first device of the first backend that can be used, in the order `cuda`, `roc`, `host`. Says which
+    /// backends were passed over and why, in the result and through `tracing`.
+    ///
+    /// `GPUMEM_DEVICE` rules here too: if it is set, that device is opened, or the call fails.
+    ///
+    /// # Errors
+    /// * [`ErrorKind::InvalidSelector`] and [`ErrorKind::BackendNotEnabled`] as for
+    ///   [`default_selector`](Self::default_selector).
+    /// * What stands in the way of the device that `GPUMEM_DEVICE` names.
+    /// * [`ErrorKind::Load`] if no enabled backend can be used, with the reason of each.
+    pub fn best_available() -> Result<(AnyDevice, Vec<(&'static str, Error)>)> {
+        best_available(CANDIDATES, wish()?)
+    }
+}
+
+fn wish() -> Result<Option<DeviceSelector>> {
+    env::var_os(DEVICE_VARIABLE).map(|value| parse(&value)).transpose()
+}
+
+fn parse(value: &OsStr) -> Result<DeviceSelector> {
+    let selector = match value.to_str() {
+        Some(text) => text.parse(),
+        None => {
+            let text = value.to_string_lossy().into_owned();
+            Err(Error::new("", "", ErrorKind::InvalidSelector { text, why: "it is not UTF-8" }))
+        }
+    };
+    selector.map_err(|error: Error| error.in_operation(DEVICE_VARIABLE))
+}
+
+fn names<D>(candidates: &[Candidate<D>]) -> Vec<&'static str> {
+    candidates.iter().map(|candidate| candidate.name).collect()
+}
+
+fn find<'a, D>(candidates: &'a [Candidate<D>], selector: &DeviceSelector) -> Result<&'a Candidate<D>> {
+    candidates.iter().find(|candidate| candidate.name == selector.backend).ok_or_else(|| {
+        let kind = ErrorKind::BackendNotEnabled {
+            wanted: selector.backend.clone(),
+            enabled: names(candidates).join(", "),
+        };
+        Error::new("", "open", kind)
+    })
+}
+
+pub(crate) fn open<D>(candidates: &[Candidate<D>], selector: &DeviceSelector) -> Result<D> {
+    (find(candidates, selector)?.open)(selector)
+}
+
+pub(crate) fn devices<D>(candidates: &[Candidate<D>]) -> (Vec<DeviceInfo>, Unavailable) {
+    let (mut listed, mut unavailable) = (Vec::new(), Vec::new());
+    for candidate in candidates {
+        match (candidate.devices)() {
+            Ok(devices) => listed.extend(devices),
+            Err(error) => unavailable.push((candidate.name, error)),
+        }
+    }
+    (listed, unavailable)
+}
+
+pub(crate) fn probe<D>(candidates: &[Candidate<D>]) -> Result<(), LoadError> {
+    let mut failures = Vec::new();
+    for candidate in candidates {
+        match (candidate.probe)() {
+            Ok(()) => return Ok(()),
+            Err(failure) => failures.push((candidate.name, failure)),
+        }
+    }
+    match <[_; 1]>::try_from(failures) {
+        // One enabled backend: its own words, as without a choice.
+        Ok([(_, failure)]) => Err(failure),
+        Err(failures) => Err(none_of(&failures)),
+    }
+}
+
+/// What several backends say, as one error.
+fn none_of(reasons: &[(&'static str, impl std::fmt::Display)]) -> LoadError {
+    let message: Vec<_> = reasons.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
+    LoadError {
+        library: "every enabled backend",
+        tried: reasons.iter().map(|(name, _)| (*name).to_owned()).collect(),
+        failure: LoadFailure::Refused { message: message.join("; ") },
+    }
+}
+
+fn first<D>(candidates: &[Candidate<D>]) -> Result<&Candidate<D>> {
+    // The list is never empty: a build without a backend does not compile.
+    candidates.first().ok_or_else(|| {
+        Error::new("", "open", ErrorKind::Unsupported { what: "choosing a device without a backend" })
+    })
+}
+
+fn default_selector<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<DeviceSelector> {
+    if let Some(selector) = wish {
+        find(candidates, &selector).map_err(|error| error.in_operation(DEVICE_VARIABLE))?;
+        return Ok(selector);
+    }
+    let candidate = first(candidates)?;
+    (candidate.probe)().map_err(|failure| Error::new(candidate.name, advice(&names(candidates)), failure))?;
+    Ok(DeviceSelector::ordinal(candidate.name, 0))
+}
+
+fn open_default<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<D> {
+    if wish.is_some() {
+        return open_wish(candidates, &default_selector(candidates, wish)?);
+    }
+    let candidate = first(candidates)?;
+    (candidate.open)(&DeviceSelector::ordinal(candidate.name, 0))
+        .map_err(|error| error.in_operation(advice(&names(candidates))))
+}
+
+fn open_wish<D>(candidates: &[Candidate<D>], selector: &DeviceSelector) -> Result<D> {
+    open(candidates, selector).map_err(|error| error.in_operation("open the device that GPUMEM_DEVICE names"))
+}
+
+/// The operation of opening the default device, with the way out for a person who reads that it failed.
+fn advice(names: &[&str]) -> &'static str {
+    match names {
+        [_, others @ ..] if others.contains(&"host") => {
+            "open the default device (for another one set GPUMEM_DEVICE=host or call best_available)"
+        }
+        [_, _, ..] => "open the default device (for another one set GPUMEM_DEVICE or call best_available)",
+        ["host"] => "open the default device",
+        _ => {
+            "open the default device (this program has no other backend; the feature host adds the processor)"
+        }
+    }
+}
+
+fn best_available<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<(D, Unavailable)> {
+    if wish.is_some() {
+        let selector = default_selector(candidates, wish)?;
+        return Ok((open_wish(candidates, &selector)?, Vec::new()));
+    }
+    let mut passed_over = Vec::new();
+    for candidate in candidates {
+        match (candidate.open)(&DeviceSelector::ordinal(candidate.name, 0)) {
+            Ok(device) => return Ok((device, passed_over)),
+            Err(error) => {
+                tracing::info!(backend = candidate.name, %error, "passed over in the search for a device");
+                passed_over.push((candidate.name, error));
+            }
+        }
+    }
+    Err(Error::new("", "best_available", none_of(&passed_over)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Choosing a device: by name, by default, by `GPUMEM_DEVICE`.
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use gpumem::{Any, Backend, DeviceSelector, Error, ErrorKind};
+use std::process::Command;
+
+/// Set in the child processes, which run the same test again with another environment.
+const CHILD: &str = "GPUMEM_TEST_CHILD";
+
+/// What a process of its own, with this `GPUMEM_DEVICE`, says about its default device; `None` in that process.
+fn told_by_a_child(test: &str, device: Option<&str>) -> Option<String> {
+    if std::env::var_os(CHILD).is_some() {
+        tell();
+        return None;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").env_remove("GPUMEM_DEVICE");
+    if let Some(device) = device {
+        child.env("GPUMEM_DEVICE", device);
+    }
+    let output = child.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+fn tell() {
+    match Any::default_selector() {
+        Ok(selector) => println!("selected {selector}"),
+        Err(error) => println!("failed {error}"),
+    }
+    match Any::open_default() {
+        Ok(device) => println!("opened {}:{}", device.backend(), Any::info(&device).ordinal),
+        Err(error) => println!("not opened {error}"),
+    }
+    match Any::best_available() {
+        Ok((device, passed_over)) => println!("best {} after {}", device.backend(), passed_over.len()),
+        Err(error) => println!("no best {error}"),
+    }
+}
+
+#[test]
+fn the_enabled_backends_come_in_the_documented_order() {
+    let expected: Vec<_> =
+        [("cuda", cfg!(feature = "cuda")), ("roc", cfg!(feature = "roc")), ("host", cfg!(feature = "host"))]
+            .into_iter()
+            .filter_map(|(name, enabled)| enabled.then_some(name))
+            .collect();
+    assert_eq!(Any::enabled(), expected);
+}
+
+#[test]
+fn a_name_that_is_not_enabled_is_told_with_those_that_are() {
+    let error = Any::open(&DeviceSelector::ordinal("vulkan", 0)).unwrap_err();
+    let kind = ErrorKind::BackendNotEnabled { wanted: "vulkan".into(), enabled: Any::enabled().join(", ") };
+    assert_eq!(error, Error::new("", "open", kind));
+}
+
+#[test]
+fn every_enabled_backend_is_listed_or_said_to_be_unavailable() {
+    let unavailable = Any::unavailable();
+    let listed = Any::devices().unwrap();
+    assert!(unavailable.iter().all(|(name, _)| Any::enabled().contains(name)));
+    assert!(listed.iter().all(|info| unavailable.iter().all(|(name, _)| *name != info.backend)));
+    for (name, error) in &unavailable {
+        assert_eq!(error.backend(), *name);
+        let opened = Any::open(&DeviceSelector::ordinal(name, 0)).unwrap_err();
+        assert_eq!(opened.kind(), error.kind());
+    }
+}
+
+#[test]
+fn without_a_wish_the_first_enabled_backend_is_meant() {
+    let test = "without_a_wish_the_first_enabled_backend_is_meant";
+    let Some(said) = told_by_a_child(test, None) else { return };
+    let first = Any::enabled()[0];
+    let usable = Any::open(&DeviceSelector::ordinal(first, 0)).is_ok();
+    if usable {
+        assert!(said.contains(&format!("selected {first}:0\n")), "{said}");
+        assert!(said.contains(&format!("opened {first}:0\n")), "{said}");
+        assert!(said.contains(&format!("best {first} after 0\n")), "{said}");
+    } else {
+        assert!(said.contains("not opened open the default device"), "{said}");
+        assert!(said.contains(&format!(" on {first}: ")), "{said}");
+        if cfg!(feature = "host") && first != "host" {
+            assert!(said.contains("GPUMEM_DEVICE=host"), "{said}");
+        }
+    }
+}
+
+#[test]
+fn a_wish_that_cannot_be_read_or_had_fails_everywhere() {
+    for (wish, reason) in [
+        ("", "the name of a backend is missing"),
+        ("cuda:one", "after the colon stands a position"),
+        ("vulkan", "without the backend \"vulkan\""),
+    ] {
+        let test = "a_wish_that_cannot_be_read_or_had_fails_everywhere";
+        let Some(said) = told_by_a_child(test, Some(wish)) else { return };
+        assert_eq!(said.matches(reason).count(), 3, "{said}");
+        assert_eq!(said.matches("GPUMEM_DEVICE: ").count(), 3, "{said}");
+    }
+}
+
+#[cfg(feature = "roc")]
+#[test]
+fn rocm_that_cannot_be_used_is_a_load_error_with_what_was_tried() {
+    use gpumem::roc::Roc;
+    let Err(reason) = Roc::probe() else { return };
+    assert!(!reason.tried.is_empty(), "{reason}");
+    let error = Any::open(&DeviceSelector::ordinal("roc", 0)).unwrap_err();
+    assert_eq!(error, Error::new("roc", "open", reason.clone()));
+    assert!(
+        Any::unavailable()
+            .iter()
+            .any(|(name, error)| { *name == "roc" && error.kind() == &ErrorKind::Load(reason.clone()) })
+    );
+    let test = "rocm_that_cannot_be_used_is_a_load_error_with_what_was_tried";
+    let Some(said) = told_by_a_child(test, Some("roc")) else { return };
+    assert_eq!(said.matches("open the device that GPUMEM_DEVICE names on roc: ").count(), 2, "{said}");
+}
