@@ -101,6 +101,16 @@ fn a_wish_that_cannot_be_read_or_had_fails_everywhere() {
     }
 }
 
+#[cfg(feature = "host")]
+#[test]
+fn a_wish_for_the_host_is_granted_whatever_else_is_enabled() {
+    let test = "a_wish_for_the_host_is_granted_whatever_else_is_enabled";
+    let Some(said) = told_by_a_child(test, Some("host")) else { return };
+    for line in ["selected host:0\n", "opened host:0\n", "best host after 0\n"] {
+        assert!(said.contains(line), "{said}");
+    }
+}
+
 #[cfg(feature = "roc")]
 #[test]
 fn rocm_that_cannot_be_used_is_a_load_error_with_what_was_tried() {

@@ -1,0 +1,129 @@
+//! The run-time choice over the real host backend: what is true of the backend is true through the choice.
+#![cfg(feature = "host")]
+#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+
+use gpumem::{Any, Backend, DeviceSelector, ErrorKind, MemoryKind, host::Host};
+use gpumem_core::{
+    AllocationRequest, CompileOptions, CopyRegion, DeviceBuffer, EventOptions, Fill, HostFunction,
+    HostLaunch, KernelArgument, KernelSource, LaunchDims, Pattern, Space, Stream, StreamOptions,
+};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+fn open<B: Backend>() -> B::Device {
+    B::open(&DeviceSelector::ordinal("host", 0)).unwrap()
+}
+
+fn allocate<B: Backend>(device: &B::Device, bytes: usize) -> B::Buffer {
+    let request = AllocationRequest { bytes, align: 8, kind: MemoryKind::Device };
+    // SAFETY: the request is well formed, and the memory is filled before it is read.
+    unsafe { B::allocate(device, &request) }.unwrap()
+}
+
+fn stream<B: Backend>(device: &B::Device) -> B::Stream {
+    B::create_stream(device, &StreamOptions::default()).unwrap()
+}
+
+/// Fills on one stream, reads on another behind an event, and gives the memory back.
+fn filled_and_read<B: Backend>() -> Vec<u32> {
+    let device = open::<B>();
+    let (producer, consumer) = (stream::<B>(&device), stream::<B>(&device));
+    let filled = B::create_event(&device, EventOptions::default()).unwrap();
+    let buffer = allocate::<B>(&device, 40);
+    assert_eq!((buffer.len(), buffer.kind()), (40, MemoryKind::Device));
+
+    let mut read = vec![0u32; 10];
+    let fill =
+        Fill { address: buffer.address(), pattern: Pattern::U32(0x0102_0304), count: 10, rows: 1, pitch: 0 };
+    let host = (read.as_mut_ptr() as u64, Space::Host);
+    let region = CopyRegion::linear((buffer.address(), Space::Device(0)), host, 40);
+    // SAFETY: both sides are 40 bytes long and live until the streams have been waited for below; the copy is behind
+    // the fill by way of the event.
+    unsafe {
+        B::fill(&producer, &fill).unwrap();
+        B::record(&producer, &filled).unwrap();
+        B::wait(&consumer, &filled).unwrap();
+        B::copy(&consumer, &region).unwrap();
+    }
+    consumer.synchronize().unwrap();
+    assert_eq!(consumer.query(), Ok(true));
+
+    // SAFETY: the buffer is this device's, and nothing that uses it is pending.
+    unsafe { B::release(&device, buffer) }.map_err(|(_, error)| error).unwrap();
+    B::destroy_event(&device, filled).unwrap();
+    B::destroy_stream(&device, producer).unwrap();
+    B::destroy_stream(&device, consumer).unwrap();
+    read
+}
+
+#[test]
+fn memory_and_ordering_are_those_of_the_backend() {
+    assert_eq!(filled_and_read::<Host>(), [0x0102_0304; 10]);
+    assert_eq!(filled_and_read::<Any>(), filled_and_read::<Host>());
+}
+
+/// Launches a function that takes one number and keeps it.
+fn launched<B: Backend>(number: u32) -> u32 {
+    let device = open::<B>();
+    let stream = stream::<B>(&device);
+    let seen = Arc::new(AtomicU32::new(0));
+    let keep = seen.clone();
+    let function = HostFunction::new(move |launch: HostLaunch<'_>| {
+        let number = launch.arguments.first().and_then(KernelArgument::get::<u32>).ok_or("no number")?;
+        keep.store(number * launch.dims.groups[0], Ordering::Relaxed);
+        Ok(())
+    });
+    let source = KernelSource::Host(vec![("keep".to_owned(), function)]);
+    let module = B::compile(&device, &source, &CompileOptions::default()).unwrap();
+    let kernel = B::kernel(&module, "keep").unwrap();
+    let argument = KernelArgument::new(number).unwrap();
+    // SAFETY: the function takes one number and reaches no memory of the device.
+    unsafe { B::launch(&stream, &kernel, &LaunchDims::linear(3, 1), &[argument]) }.unwrap();
+    stream.synchronize().unwrap();
+    assert!(matches!(B::kernel(&module, "lose").unwrap_err().kind(), ErrorKind::NoSuchKernel { .. }));
+    seen.load(Ordering::Relaxed)
+}
+
+#[test]
+fn kernels_run_through_the_choice() {
+    assert_eq!(launched::<Any>(7), 21);
+    assert_eq!(launched::<Host>(7), 21);
+}
+
+#[test]
+fn the_device_is_the_backends_own() {
+    let any = open::<Any>();
+    let own = any.typed::<Host>().unwrap();
+    assert_eq!(Any::info(&any), Host::info(own));
+    assert_eq!(Any::capabilities(&any), Host::capabilities(own));
+    assert_eq!(Any::info(&any).backend, "host");
+    assert_eq!(Any::memory_info(&any).unwrap().total, Host::memory_info(own).unwrap().total);
+}
+
+#[test]
+fn the_list_has_the_host() {
+    assert!(Any::devices().unwrap().iter().any(|info| info.backend == "host"));
+    assert!(Any::unavailable().iter().all(|(name, _)| *name != "host"));
+    assert_eq!(Any::probe(), Ok(()));
+    let error = Any::open(&"host:9999".parse().unwrap()).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NoSuchDevice { .. }), "{error}");
+}
+
+#[cfg(feature = "cuda")]
+#[test]
+fn things_of_the_host_and_of_cuda_do_not_mix() {
+    // Without a GPU the same is tested with made-up backends, in the unit tests of the dispatch.
+    let Ok(gpu) = Any::open(&DeviceSelector::ordinal("cuda", 0)) else { return };
+    let host = open::<Any>();
+    let event = Any::create_event(&gpu, EventOptions::default()).unwrap();
+    let mismatch = ErrorKind::BackendMismatch { left: "host", right: "cuda" };
+    assert_eq!(Any::record(&stream::<Any>(&host), &event).unwrap_err().kind(), &mismatch);
+    let buffer = allocate::<Any>(&gpu, 64);
+    // SAFETY: nothing uses the buffer, and the host does not take it.
+    let (buffer, error) = unsafe { Any::release(&host, buffer) }.unwrap_err();
+    assert_eq!(error.kind(), &mismatch);
+    // SAFETY: the buffer is this device's, and nothing uses it.
+    unsafe { Any::release(&gpu, buffer) }.unwrap();
+}
