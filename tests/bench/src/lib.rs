@@ -1,0 +1,24 @@
+//! Side-by-side benches: what gpumem does, beside what it is measured against.
+//!
+//! A [`Bench`] is two routines that do the same. They take turns in short rounds, so that what drifts (clock rates,
+//! temperature, neighbours) hits both; the medians of the rounds are compared. The program prints a table and writes
+//! JSON; benches are listed in [`benches::all`].
+//!
+//! What the ratio of ours to the reference means depends on the [`Measure`]:
+//!
+//! | measure | unit | good |
+//! |---|---|---|
+//! | [`Measure::Throughput`] | GB/s (10⁹ bytes) | high |
+//! | [`Measure::Latency`] | ns for one call | low |
+//! | [`Measure::Count`] | things, for example events made | low |
+//! | [`Measure::Scaling`] | ns for one call, ours with much and the reference with little of what must not matter | near 1 |
+
+mod bench;
+pub mod benches;
+mod measure;
+mod report;
+mod statistics;
+
+pub use bench::{Bench, Measure, Pair, Routine, Unavailable};
+pub use measure::{Effort, measure};
+pub use report::{Row, table, write_json};

@@ -1,0 +1,60 @@
+//! Runs the benches: `cargo xtask bench`.
+
+use anyhow::Result;
+use clap::Parser;
+use gpumem_bench::{Effort, Unavailable, benches, measure, table, write_json};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "gpumem-bench")]
+struct Options {
+    /// Only benches whose name contains this
+    filter: Option<String>,
+    /// Write the numbers there as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Few short rounds: shows that the benches run, not how fast anything is
+    #[arg(long)]
+    quick: bool,
+    /// Only print the names
+    #[arg(long)]
+    list: bool,
+}
+
+fn main() -> Result<ExitCode> {
+    let options = Options::parse();
+    let filter = options.filter.unwrap_or_default();
+    let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
+    if cfg!(debug_assertions) && !options.list {
+        eprintln!("warning: built without optimisation; `cargo xtask bench` builds in release");
+    }
+    let mut rows = Vec::new();
+    let (mut skipped, mut failed) = (0, 0);
+    for bench in benches::all().into_iter().filter(|bench| bench.name.contains(&filter)) {
+        let name = bench.name.clone();
+        if options.list {
+            println!("{name}");
+            continue;
+        }
+        match measure(bench, effort) {
+            Ok(row) => rows.push(row),
+            Err(error) if error.is::<Unavailable>() => {
+                skipped += 1;
+                eprintln!("{name}: skipped: {error}");
+            }
+            Err(error) => {
+                failed += 1;
+                eprintln!("{name}: failed: {error:#}");
+            }
+        }
+    }
+    if options.list {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!("{}\n\n{} measured, {failed} failed, {skipped} skipped", table(&rows), rows.len());
+    if let Some(path) = &options.report {
+        write_json(path, &rows)?;
+    }
+    Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
