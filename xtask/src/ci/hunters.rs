@@ -1,0 +1,76 @@
+//! Tools that find what tests alone do not: races, undefined behaviour, invalid accesses.
+
+use super::{Outcome, tools};
+use crate::{shell::Shell, workspace::Workspace};
+use anyhow::Result;
+
+/// What Miri runs: a package and a target of it. What calls a driver or starts many threads is not for it.
+const MIRI: &[(&str, &[&str])] =
+    &[("gpumem-core", &["--lib"]), ("gpumem-runtime", &["--test", "layout_chains"])];
+
+/// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
+const ASAN: &[&str] = &["gpumem-host", "gpumem-runtime"];
+
+/// A build with a sanitizer names its target, so that build scripts and macros go without.
+const TARGET: &str = "x86_64-unknown-linux-gnu";
+
+pub(super) fn loom(workspace: &Workspace) -> Result<Outcome> {
+    if !workspace.has_test("gpumem-runtime", "loom") {
+        return Ok(Outcome::Skipped("gpumem-runtime has no test `loom` yet".to_owned()));
+    }
+    let done = Shell::new(workspace.root())
+        .env("RUSTFLAGS", "--cfg loom")
+        .env("CARGO_TARGET_DIR", workspace.target("loom"))
+        .run("cargo", &["test", "--package", "gpumem-runtime", "--release", "--test", "loom"])?;
+    Ok(Outcome::of(&done, "loom"))
+}
+
+pub(super) fn miri(workspace: &Workspace) -> Result<Outcome> {
+    if let Some(reason) = tools::missing(workspace, "Miri (nightly)", &["+nightly", "miri", "--version"]) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    let shell = Shell::new(workspace.root()).env("CARGO_TARGET_DIR", workspace.target("miri"));
+    let mut absent = Vec::new();
+    for (package, target) in MIRI {
+        let there = match target {
+            ["--test", test] => workspace.has_test(package, test),
+            _ => workspace.package(package).is_some(),
+        };
+        if !there {
+            absent.push(format!("{package} {}", target.join(" ")));
+            continue;
+        }
+        let arguments = [&["+nightly", "miri", "test", "--package", package], *target].concat();
+        let outcome = Outcome::of(&shell.run("cargo", &arguments)?, package);
+        if !outcome.is_passed() {
+            return Ok(outcome);
+        }
+    }
+    Ok(if absent.is_empty() {
+        Outcome::Passed
+    } else {
+        Outcome::Skipped(format!("the rest passed; not there yet: {}", absent.join(", ")))
+    })
+}
+
+pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
+    if let Some(reason) = tools::missing_package(workspace, ASAN) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    if cfg!(not(all(target_arch = "x86_64", target_os = "linux"))) {
+        return Ok(Outcome::Skipped(format!("this is not {TARGET}")));
+    }
+    if let Some(reason) = tools::missing(workspace, "the nightly toolchain", &["+nightly", "--version"]) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    let mut arguments = vec!["+nightly", "test", "--target", TARGET];
+    arguments.extend(ASAN.iter().flat_map(|package| ["--package", package]));
+    let done = Shell::new(workspace.root())
+        .env("RUSTFLAGS", "-Zsanitizer=address")
+        .env("RUSTDOCFLAGS", "-Zsanitizer=address")
+        // Tests that forget guards on purpose leak by design.
+        .env("ASAN_OPTIONS", "detect_leaks=0")
+        .env("CARGO_TARGET_DIR", workspace.target("asan"))
+        .run("cargo", &arguments)?;
+    Ok(Outcome::of(&done, "AddressSanitizer"))
+}

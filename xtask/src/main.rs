@@ -1,0 +1,50 @@
+//! The workshop: `cargo xtask <command>`, run anywhere in the workspace.
+
+mod bench;
+mod ci;
+mod counts;
+mod libtest;
+mod links;
+mod readme;
+mod shell;
+mod test_all;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Tests, checks and benches of gpumem")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run every test, on every backend that this machine has
+    TestAllBackends(test_all::Options),
+    /// Run the benches in release and compare ours with the reference
+    Bench(bench::Options),
+    /// Run the checks of the continuous integration, or some of them
+    Ci(ci::Options),
+    /// Write the READMEs from the crate documentation
+    Readme(readme::Options),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::TestAllBackends(options) => test_all::run(&options),
+        Command::Bench(options) => bench::run(&options),
+        Command::Ci(options) => ci::run(&options),
+        Command::Readme(options) => readme::run(&options),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The conformance suite on one backend.
+//!
+//! Convention: `crates/gpumem-<name>/tests/conformance.rs` is a program of its own (`harness = false`) that takes
+//! `--report FILE`, `--device SELECTOR` and a part of a test's name, all of which may be absent, and exits with 0 if
+//! and only if nothing failed. Without a device it skips everything and says why in the report.
+
+use super::{CONFORMANCE, Options, report::BackendResult};
+use crate::{shell::Shell, workspace::Workspace};
+use anyhow::{Context, Result};
+use serde::Deserialize;
+
+/// The backends of this repository, in the order of the table.
+pub(super) const BACKENDS: [&str; 3] = ["host", "cuda", "roc"];
+
+/// What the program writes.
+#[derive(Debug, Deserialize)]
+struct Written {
+    backend: String,
+    device: Option<String>,
+    ran_on: Option<String>,
+    passed: u64,
+    failed: u64,
+    skipped: u64,
+    reason: Option<String>,
+    #[serde(default)]
+    failures: Vec<serde_json::Value>,
+}
+
+pub(super) fn run(workspace: &Workspace, name: &'static str, options: &Options) -> Result<BackendResult> {
+    let package = format!("gpumem-{name}");
+    if !workspace.has_test(&package, CONFORMANCE) {
+        return Ok(BackendResult::absent(name, "no conformance program"));
+    }
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("report.json");
+    let file_text = file.to_str().context("the path of the temporary folder is not UTF-8")?;
+    let mut arguments =
+        vec!["test", "--package", &package, "--test", CONFORMANCE, "--", "--report", file_text];
+    let ours = |selector: &&String| selector.split(':').next() == Some(name);
+    if let Some(selector) = options.device.iter().find(ours) {
+        arguments.extend(["--device", selector]);
+    }
+    arguments.extend(options.filter.as_deref());
+    let done = Shell::new(workspace.root()).run("cargo", &arguments)?;
+    let text = std::fs::read_to_string(&file).ok();
+    Ok(judge(name, text.as_deref(), done.success, &done.status, options.filter.is_some()))
+}
+
+/// The result, from the report and the exit status. What contradicts itself is a failure.
+fn judge(
+    name: &'static str,
+    report: Option<&str>,
+    success: bool,
+    status: &str,
+    filtered: bool,
+) -> BackendResult {
+    let written = match report.map(serde_json::from_str::<Written>) {
+        Some(Ok(written)) => written,
+        Some(Err(error)) => {
+            return BackendResult::failed(name, format!("the report cannot be read: {error}"));
+        }
+        None => return BackendResult::failed(name, format!("no report was written ({status})")),
+    };
+    for failure in &written.failures {
+        println!("{name}: failed: {failure}");
+    }
+    let mut result = BackendResult {
+        name,
+        device: written.device,
+        ran_on: written.ran_on,
+        passed: written.passed,
+        failed: written.failed,
+        skipped: written.skipped,
+        reason: written.reason,
+    };
+    let nothing_ran = result.passed == 0 && result.failed == 0;
+    let trouble = if written.backend != name {
+        Some(format!("the report is about the backend {:?}", written.backend))
+    } else if success != (result.failed == 0) {
+        Some(format!("{} failed by the report, but the program ended with {status}", result.failed))
+    } else if nothing_ran && result.reason.is_none() && !filtered {
+        Some("nothing ran, and no reason is given".to_owned())
+    } else {
+        None
+    };
+    if let Some(trouble) = trouble {
+        result.fail(trouble);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn report(passed: u64, failed: u64, reason: &str) -> String {
+        format!(
+            r#"{{"backend":"cuda","device":"H100","ran_on":"hardware","passed":{passed},"failed":{failed},
+                "skipped":1,"reason":{reason},"failures":["a row"]}}"#
+        )
+    }
+
+    #[test]
+    fn a_good_run_is_taken_as_it_is() {
+        let result = judge("cuda", Some(&report(7, 0, "null")), true, "exit status: 0", false);
+        assert_eq!((result.passed, result.failed, result.skipped), (7, 0, 1));
+        assert_eq!(result.device.as_deref(), Some("H100"));
+        assert!(!result.is_absent());
+    }
+
+    #[test]
+    fn a_missing_device_is_an_absence_and_a_failure_where_it_is_required() {
+        let mut result = judge("cuda", Some(&report(0, 0, "\"no libcuda\"")), true, "exit status: 0", false);
+        assert!(result.is_absent());
+        assert_eq!(result.failed, 0);
+        result.require();
+        assert_eq!(result.failed, 1);
+        assert!(result.reason.unwrap().contains("no libcuda"));
+    }
+
+    #[test]
+    fn what_contradicts_itself_is_a_failure() {
+        for (text, success, what) in [
+            (Some(report(7, 0, "null")), false, "the exit status says otherwise"),
+            (Some(report(7, 2, "null")), true, "failures with exit status 0"),
+            (Some(report(0, 0, "null")), true, "nothing ran"),
+            (Some("{}".to_owned()), true, "an unreadable report"),
+            (None, false, "no report"),
+            (None, true, "no report, although the program was content"),
+        ] {
+            let result = judge("cuda", text.as_deref(), success, "exit status: ?", false);
+            assert!(result.failed > 0, "{what}");
+            assert!(result.reason.is_some(), "{what}");
+        }
+        assert!(judge("roc", Some(&report(7, 0, "null")), true, "", false).failed > 0, "another backend");
+    }
+
+    #[test]
+    fn a_filter_may_leave_nothing() {
+        assert_eq!(judge("cuda", Some(&report(0, 0, "null")), true, "", true).failed, 0);
+    }
+}

@@ -1,0 +1,93 @@
+//! `cargo xtask test-all-backends`: every test there is, on every backend that this machine has.
+//!
+//! Plain `cargo test` throughout, so that a machine with nothing but Rust runs the same command as everyone else.
+
+mod backend;
+mod report;
+
+use crate::{counts::Counts, libtest, shell::Shell, workspace::Workspace};
+use anyhow::{Context, Result, bail};
+use backend::BACKENDS;
+use clap::Args;
+use report::Report;
+use std::path::PathBuf;
+
+/// The test target of a backend's crate that runs the conformance suite. It is not part of the workspace's tests.
+const CONFORMANCE: &str = "conformance";
+
+/// Options of `cargo xtask test-all-backends`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Fail unless these backends ran on a device
+    #[arg(long, value_delimiter = ',', value_name = "BACKEND")]
+    require: Vec<String>,
+    /// Write the results there as JSON
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+    /// Only tests whose name contains this
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+    /// Run a backend's conformance suite on that device instead of its first (for example cuda:1)
+    #[arg(long, value_name = "SELECTOR")]
+    device: Vec<String>,
+    /// Only the conformance suite of the backends, not the other tests of the workspace
+    #[arg(long)]
+    conformance_only: bool,
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    for name in options.require.iter().chain(&options.device) {
+        let name = name.split(':').next().unwrap_or_default();
+        if !BACKENDS.contains(&name) {
+            bail!("there is no backend {name:?}; there are {}", BACKENDS.join(", "));
+        }
+    }
+    let workspace = Workspace::load()?;
+    let others = if options.conformance_only { Counts::default() } else { tests(&workspace, options)? };
+    let mut report = Report { backends: Vec::new(), workspace: others };
+    for name in BACKENDS {
+        let mut result = backend::run(&workspace, name, options)?;
+        if options.require.iter().any(|required| required == name) {
+            result.require();
+        }
+        report.backends.push(result);
+    }
+    if let Some(path) = &options.report {
+        let text = serde_json::to_string_pretty(&report)?;
+        std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
+    }
+    println!("\n{}\n", report.table());
+    let total = report.total();
+    println!("gpumem: {total}");
+    Ok(total.failed == 0)
+}
+
+/// Unit, integration and documentation tests of all members.
+fn tests(workspace: &Workspace, options: &Options) -> Result<Counts> {
+    let members = workspace.all_members();
+    // Targets by name, because cargo knows no "all but this one".
+    let targets = workspace.tests().into_iter().filter(|name| *name != CONFORMANCE);
+    let mut code = vec!["test", "--no-fail-fast", "--lib", "--bins"];
+    code.extend(&members);
+    code.extend(targets.flat_map(|name| ["--test", name]));
+    let mut documentation = vec!["test", "--no-fail-fast", "--doc"];
+    documentation.extend(&members);
+
+    let mut sum = Counts::default();
+    for mut arguments in [code, documentation] {
+        if let Some(filter) = &options.filter {
+            arguments.extend(["--", filter]);
+        }
+        let done = Shell::new(workspace.root()).run("cargo", &arguments)?;
+        let mut counts = libtest::counts(&done.output);
+        if !done.success && counts.failed == 0 {
+            // A test program that does not build or that dies prints no result.
+            counts.failed = 1;
+        }
+        sum += counts;
+    }
+    if sum == Counts::default() && options.filter.is_none() {
+        bail!("no test ran at all");
+    }
+    Ok(sum)
+}

@@ -1,0 +1,108 @@
+//! The results of all backends, as a table and as JSON.
+
+use crate::counts::Counts;
+use comfy_table::{Table, presets::ASCII_MARKDOWN};
+use serde::Serialize;
+
+/// What one backend did.
+#[derive(Debug, Serialize)]
+pub(super) struct BackendResult {
+    pub(super) name: &'static str,
+    pub(super) device: Option<String>,
+    pub(super) ran_on: Option<String>,
+    pub(super) passed: u64,
+    pub(super) failed: u64,
+    pub(super) skipped: u64,
+    pub(super) reason: Option<String>,
+}
+
+impl BackendResult {
+    /// A backend that could not run.
+    pub(super) fn absent(name: &'static str, reason: &str) -> Self {
+        let reason = Some(reason.to_owned());
+        Self { name, device: None, ran_on: None, passed: 0, failed: 0, skipped: 1, reason }
+    }
+
+    /// A backend whose program did not do its job.
+    pub(super) fn failed(name: &'static str, reason: String) -> Self {
+        Self { skipped: 0, failed: 1, ..Self::absent(name, &reason) }
+    }
+
+    pub(super) fn is_absent(&self) -> bool {
+        self.passed == 0 && self.failed == 0 && self.reason.is_some()
+    }
+
+    /// Makes an absence a failure.
+    pub(super) fn require(&mut self) {
+        if self.is_absent() {
+            let reason = self.reason.take().unwrap_or_default();
+            self.fail(format!("required, but absent: {reason}"));
+        }
+    }
+
+    /// Counts at least one failure, and says which.
+    pub(super) fn fail(&mut self, reason: String) {
+        self.failed = self.failed.max(1);
+        self.reason = Some(reason);
+    }
+}
+
+/// Everything that ran.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) backends: Vec<BackendResult>,
+    pub(super) workspace: Counts,
+}
+
+impl Report {
+    pub(super) fn total(&self) -> Counts {
+        let mut total = self.workspace;
+        for backend in &self.backends {
+            total += Counts { passed: backend.passed, failed: backend.failed, skipped: backend.skipped };
+        }
+        total
+    }
+
+    pub(super) fn table(&self) -> Table {
+        let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
+        let mut table = Table::new();
+        table.load_style(ASCII_MARKDOWN);
+        table.set_header(["name", "device", "ran on", "passed", "failed", "skipped", "reason"]);
+        for row in &self.backends {
+            table.add_row([
+                row.name.to_owned(),
+                or_dash(&row.device),
+                or_dash(&row.ran_on),
+                row.passed.to_string(),
+                row.failed.to_string(),
+                row.skipped.to_string(),
+                row.reason.clone().unwrap_or_default(),
+            ]);
+        }
+        let Counts { passed, failed, skipped } = self.workspace;
+        let numbers = [passed, failed, skipped].map(|number| number.to_string());
+        let mut row = vec!["workspace".to_owned(), "-".to_owned(), "host".to_owned()];
+        row.extend(numbers);
+        row.push(String::new());
+        table.add_row(row);
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_closing_line_counts_everything() {
+        let backends = vec![
+            BackendResult { passed: 5, reason: None, skipped: 2, ..BackendResult::absent("host", "") },
+            BackendResult::absent("cuda", "no driver"),
+            BackendResult::failed("roc", "no report".to_owned()),
+        ];
+        let report = Report { backends, workspace: Counts { passed: 10, failed: 0, skipped: 1 } };
+        assert_eq!(report.total().to_string(), "15 passed, 1 failed, 4 skipped");
+        let table = report.table().to_string();
+        assert!(table.contains("no driver") && table.contains("no report"), "{table}");
+    }
+}
