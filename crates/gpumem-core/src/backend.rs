@@ -57,6 +57,23 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// ([`DeviceSelector::choose`]).
     fn open(selector: &DeviceSelector) -> Result<Self::Device>;
 
+    /// Opens the device of a program that names none: the first of this backend, unless the backend has a better rule.
+    /// *Must not* fall back to another device when that one cannot be had.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    fn open_default() -> Result<Self::Device> {
+        Self::open(&DeviceSelector::ordinal(Self::NAME, 0))
+    }
+
+    /// Opens the best device that there is, for programs that take any.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), when there is none at all.
+    fn open_best() -> Result<Self::Device> {
+        Self::open_default()
+    }
+
     // ---- a device -------------------------------------------------------------------------------------------------
 
     /// What is known about the device. Never calls the driver.

@@ -67,10 +67,12 @@ impl CopyRegion {
 /// other, and source and destination do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StridedCopy {
-    /// Address of the source's element `[0, 0, ..]`.
-    pub source: u64,
-    /// Address of the destination's element `[0, 0, ..]`.
-    pub destination: u64,
+    /// Address of the source's element `[0, 0, ..]`, and the memory that it belongs to: the stream's device, or the
+    /// host where the device copies ordinary memory directly
+    /// ([`Capabilities::pageable_direct`](crate::Capabilities::pageable_direct)).
+    pub source: (u64, Space),
+    /// Address of the destination's element `[0, 0, ..]`, and its memory, as for the source.
+    pub destination: (u64, Space),
     /// Number of bytes of one element.
     pub item: usize,
     /// For each axis: its length, the source's stride and the destination's stride in bytes.

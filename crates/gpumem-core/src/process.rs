@@ -42,6 +42,16 @@ impl Origin {
     }
 }
 
+/// Bytes of a page of memory: what page-locking counts in.
+pub fn page_size() -> usize {
+    #[cfg(all(unix, not(miri)))]
+    // SAFETY: asks for a number.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    #[cfg(any(not(unix), miri))]
+    let size = 4096;
+    usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(4096)
+}
+
 #[cfg(unix)]
 fn watch() {
     extern "C" fn forked() {

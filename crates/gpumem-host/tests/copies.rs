@@ -4,7 +4,7 @@
 mod common;
 
 use common::*;
-use gpumem_core::{Backend, CopyRegion, DeviceBuffer, Fill, Pattern, Stream as _, StridedCopy};
+use gpumem_core::{Backend, CopyRegion, DeviceBuffer, Fill, Pattern, Space, Stream as _, StridedCopy};
 use gpumem_host::{Device, Host, Stream};
 use proptest::prelude::*;
 
@@ -107,8 +107,8 @@ fn check_strided(device: &Device, stream: &Stream, case: &Case) {
     copy(stream, host(&input), on(device, &from), from_length);
     fill(stream, &to, 0xEE);
     let strided = StridedCopy {
-        source: from.address() + source.below as u64,
-        destination: to.address() + destination.below as u64,
+        source: (from.address() + source.below as u64, on(device, &from).1),
+        destination: (to.address() + destination.below as u64, on(device, &to).1),
         item: *item,
         axes: shape
             .iter()
@@ -217,10 +217,20 @@ fn large_transposes_are_right() {
 #[test]
 fn empty_and_senseless_copies_are_told_apart() {
     both(|device, stream| {
-        let empty = StridedCopy { source: 0, destination: 0, item: 4, axes: vec![(0, 4, 4)] };
+        let empty = StridedCopy {
+            source: (0, Space::Host),
+            destination: (0, Space::Host),
+            item: 4,
+            axes: vec![(0, 4, 4)],
+        };
         // SAFETY: there is nothing to copy.
         unsafe { Host::copy_strided(stream, &empty) }.unwrap();
-        let overlapping = StridedCopy { source: 0, destination: 0, item: 4, axes: vec![(2, 4, 0)] };
+        let overlapping = StridedCopy {
+            source: (0, Space::Host),
+            destination: (0, Space::Host),
+            item: 4,
+            axes: vec![(2, 4, 0)],
+        };
         // SAFETY: refused before anything is touched.
         assert!(unsafe { Host::copy_strided(stream, &overlapping) }.is_err());
         let buffer = allocate(device, 64);

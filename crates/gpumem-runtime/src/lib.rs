@@ -1,3 +1,50 @@
-//! The typed half of gpumem, written once over the backend traits of `gpumem-core`.
+//! What gpumem is made of above its backends, written once over the traits of `gpumem-core`.
+//!
+//! * [`Device`], [`Stream`], [`Event`]: where work happens and in which order.
+//! * [`ArrayBase`] with [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`]: n-d arrays in device memory and their views, which are borrows.
+//! * [`HostArray`] with [`PinnedArray`], [`MappedArray`], [`ManagedArray`]: memory that the host sees too, read and written through
+//!   accessors that wait first.
+//! * [`Scope`]: borrowed host memory in asynchronous transfers, until the scope ends.
+//! * [`layout`]: shapes and strides, without memory.
+//!
+//! Ordering is automatic: an array may be used on any stream at any time, and what conflicts waits. See [`order`](https://github.com/gpumem/gpumem/blob/main/docs/src/architecture.md).
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod array;
+mod completion;
+mod device;
+mod event;
+mod host;
 pub mod layout;
+mod memory;
+mod order;
+mod raw;
+mod scope;
+mod source;
+mod stream;
+mod sync;
+mod transfer;
+
+pub use array::{
+    ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Owned, Shared,
+    Storage, StorageMut, UninitArray,
+};
+pub use completion::Completion;
+pub use device::{Device, DeviceCounters};
+pub use event::Event;
+pub use host::{
+    DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost, Pinned,
+    PinnedArray, PinnedHost, Registered,
+};
+pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
+pub use raw::{RawAccess, RawParts};
+pub use scope::Scope;
+pub use source::{Scalar, Source, ToDevice};
+pub use stream::Stream;
+
+/// Numbers for streams and allocations, unique in this process.
+fn unique_id() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

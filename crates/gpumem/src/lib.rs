@@ -22,8 +22,20 @@ pub use gpumem_host as host;
 #[cfg(feature = "roc")]
 pub use gpumem_roc as roc;
 
+pub use gpumem_runtime as generic;
+pub use gpumem_runtime::{
+    ArraySpec, Completion, DeviceCounters, Field, IntoArraySpec, Layout, Order, RawParts, Scalar, Storage,
+    StorageMut, ToDevice, field, layout,
+};
+#[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
+mod types;
+#[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
+pub use types::*;
+
+pub use ndarray::{self, NewAxis, s};
+
 pub use gpumem_core::{
-    Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities, DeviceInfo,
-    DeviceSelector, Element, Error, ErrorKind, LayoutError, LoadError, LoadFailure, MemoryInfo, MemoryKind,
-    Result, Which,
+    Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
+    DeviceInfo, DeviceSelector, Element, Error, ErrorKind, LayoutError, LoadError, LoadFailure, Location,
+    MappedOptions, MemoryInfo, MemoryKind, RawStream, Result, StreamKind, StreamOptions, Which,
 };

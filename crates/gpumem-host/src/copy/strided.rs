@@ -6,7 +6,7 @@
 
 use super::transpose::transpose;
 use super::{copy_run, pointer};
-use gpumem_core::StridedCopy;
+use gpumem_core::{Space, StridedCopy};
 use smallvec::SmallVec;
 use std::ops::Range;
 
@@ -37,6 +37,7 @@ pub(crate) struct StridedPlan {
 pub(crate) struct Span {
     pub(crate) start: u64,
     pub(crate) bytes: usize,
+    pub(crate) space: Space,
 }
 
 impl StridedPlan {
@@ -52,8 +53,8 @@ impl StridedPlan {
         let source_span = span(copy.source, copy.item, copy.axes.iter().map(|(n, s, _)| (*n, *s)));
         let destination_span = span(copy.destination, copy.item, copy.axes.iter().map(|(n, _, d)| (*n, *d)));
         let mut plan = Self {
-            source: copy.source,
-            destination: copy.destination,
+            source: copy.source.0,
+            destination: copy.destination.0,
             item: copy.item,
             axes: SmallVec::new(),
             source_span: source_span.ok_or(far)?,
@@ -173,14 +174,18 @@ fn continues(outer: &Axis, inner: &Axis) -> bool {
 }
 
 /// The bytes that a layout reaches, or `None` if that lies outside the address space.
-fn span(address: u64, item: usize, axes: impl Iterator<Item = (usize, isize)>) -> Option<Span> {
+fn span(
+    (address, space): (u64, Space),
+    item: usize,
+    axes: impl Iterator<Item = (usize, isize)>,
+) -> Option<Span> {
     let (mut low, mut high) = (i128::from(address), i128::from(address) + item as i128);
     for (length, stride) in axes {
         let reach = (length as i128 - 1).checked_mul(stride as i128)?;
         if reach < 0 { low = low.checked_add(reach)? } else { high = high.checked_add(reach)? }
     }
     isize::try_from(high).ok()?;
-    Some(Span { start: u64::try_from(low).ok()?, bytes: usize::try_from(high - low).ok()? })
+    Some(Span { start: u64::try_from(low).ok()?, bytes: usize::try_from(high - low).ok()?, space })
 }
 
 /// # Safety
@@ -282,7 +287,12 @@ mod tests {
     use super::*;
 
     fn plan(item: usize, axes: &[(usize, isize, isize)]) -> StridedPlan {
-        let copy = StridedCopy { source: 1 << 20, destination: 1 << 21, item, axes: axes.to_vec() };
+        let copy = StridedCopy {
+            source: (1 << 20, Space::Host),
+            destination: (1 << 21, Space::Host),
+            item,
+            axes: axes.to_vec(),
+        };
         StridedPlan::new(&copy).unwrap().unwrap()
     }
 
@@ -307,7 +317,8 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let copy = |axes: &[(usize, isize, isize)]| {
-            StridedPlan::new(&StridedCopy { source: 64, destination: 64, item: 4, axes: axes.to_vec() })
+            let place = (64, Space::Host);
+            StridedPlan::new(&StridedCopy { source: place, destination: place, item: 4, axes: axes.to_vec() })
         };
         assert!(copy(&[(2, 4, 0)]).is_err());
         assert!(copy(&[(usize::MAX, isize::MAX, 4)]).is_err());

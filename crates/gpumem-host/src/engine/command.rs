@@ -101,11 +101,11 @@ impl Command {
             }
             Command::Strided(plan) => {
                 let pin = |span: crate::copy::Span| {
-                    let reach = Reach {
-                        start: span.start,
-                        bytes: span.bytes,
-                        place: Place::ReachedBy(engine.ordinal()),
+                    let place = match span.space {
+                        Space::Host => Place::Host,
+                        Space::Device(_) => Place::ReachedBy(engine.ordinal()),
                     };
+                    let reach = Reach { start: span.start, bytes: span.bytes, place };
                     engine.process().table.pin(&reach).map_err(|what| format!("copy_strided: {what}"))
                 };
                 let _pins = (pin(plan.source_span())?, pin(plan.destination_span())?);

@@ -48,6 +48,14 @@ impl Backend for Any {
     }
 
     #[inline]
+    fn open_default() -> Result<AnyDevice> {
+        Any::open_default()
+    }
+
+    fn open_best() -> Result<AnyDevice> {
+        Ok(Any::best_available()?.0)
+    }
+
     fn info(device: &AnyDevice) -> &DeviceInfo {
         DeviceOps::info(device)
     }

@@ -91,7 +91,12 @@ fn a_stream_runs_on_its_own_backend() {
         assert_eq!((stream.backend(), stream.query()), (NAMES[n], Ok(n == 1)));
         stream.synchronize().unwrap();
         let region = CopyRegion::linear((0, Space::Host), (0, Space::Host), 4);
-        let strided = StridedCopy { source: 0, destination: 0, item: 6, axes: Vec::new() };
+        let strided = StridedCopy {
+            source: (0, Space::Host),
+            destination: (0, Space::Host),
+            item: 6,
+            axes: Vec::new(),
+        };
         let fill = Fill { address: 0, pattern: Pattern::U8(0), count: 9, rows: 1, pitch: 0 };
         // SAFETY: the fake has no memory.
         unsafe {

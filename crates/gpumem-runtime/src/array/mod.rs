@@ -1,0 +1,141 @@
+//! n-d arrays in device memory, and their views.
+
+mod create;
+mod field;
+mod reshape;
+mod split;
+mod storage;
+mod transfer;
+mod uninit;
+mod views;
+
+pub use field::Field;
+pub use storage::{Exclusive, Owned, Shared, Storage, StorageMut};
+pub use uninit::UninitArray;
+
+use crate::{Device, Layout, memory::Allocation, transfer::Place};
+use gpumem_core::{Backend, Error, LayoutError, MemoryKind, Result};
+use ndarray::{Dimension, Ix0};
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+/// An n-d array of elements in memory of a device, or a view of one. `S` says which: [`DeviceArray`], [`DeviceView`],
+/// [`DeviceViewMut`].
+///
+/// * Shape and strides are read without a driver call; strides count **bytes**, as in NumPy and Numba.
+/// * Views share memory and are borrows: any number of shared ones, or one mutable one, or several mutable ones of
+///   disjoint parts ([`split_mut`](Self::split_mut)). Making one costs O(number of axes).
+/// * Methods without a stream have finished on return. The same methods of [`Stream`](crate::Stream) return at once and
+///   work in stream order.
+/// * Dropping an array never waits and never reaches the driver.
+pub struct ArrayBase<S: Storage, D: Dimension> {
+    pub(crate) memory: Arc<Allocation<S::Backend>>,
+    pub(crate) layout: Layout,
+    marker: PhantomData<(S, D)>,
+}
+
+/// An array that owns its memory.
+pub type DeviceArray<T, D, B> = ArrayBase<Owned<T, B>, D>;
+/// A shared view of device memory.
+pub type DeviceView<'a, T, D, B> = ArrayBase<Shared<'a, T, B>, D>;
+/// A mutable view of device memory.
+pub type DeviceViewMut<'a, T, D, B> = ArrayBase<Exclusive<'a, T, B>, D>;
+/// One value in device memory, usually a record: read and written whole or by field. Numba's `DeviceRecord`.
+pub type DeviceRecord<T, B> = ArrayBase<Owned<T, B>, Ix0>;
+
+impl<S: Storage, D: Dimension> ArrayBase<S, D> {
+    /// The rank of the layout is that of `D`, and the layout lies in the memory: guaranteed by every caller.
+    pub(crate) fn over(memory: Arc<Allocation<S::Backend>>, layout: Layout) -> Self {
+        Self { memory, layout, marker: PhantomData }
+    }
+
+    pub(crate) fn place(&self) -> Place<'_, S::Backend> {
+        Place::new(&self.memory, &self.layout)
+    }
+
+    /// An error of `operation` on this array.
+    fn fail(operation: &'static str, error: LayoutError) -> Error {
+        Error::new(S::Backend::NAME, operation, error)
+    }
+
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// Bytes from one element to the next along each axis, of any sign.
+    pub fn strides(&self) -> &[isize] {
+        self.layout.strides()
+    }
+
+    /// Shape and strides together.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The shape as ndarray's dimension.
+    pub fn raw_dim(&self) -> D {
+        let mut dim = D::zeros(self.layout.ndim());
+        dim.slice_mut().copy_from_slice(self.layout.shape());
+        dim
+    }
+
+    /// Number of axes.
+    pub fn ndim(&self) -> usize {
+        self.layout.ndim()
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    /// Bytes of all elements together; NumPy's `nbytes`.
+    pub fn byte_len(&self) -> usize {
+        self.layout.packed_bytes()
+    }
+
+    /// Whether the elements lie side by side in row-major order, by NumPy's relaxed rules.
+    pub fn is_c_contiguous(&self) -> bool {
+        self.layout.is_c_contiguous()
+    }
+
+    /// Whether the elements lie side by side in column-major order, by NumPy's relaxed rules.
+    pub fn is_f_contiguous(&self) -> bool {
+        self.layout.is_f_contiguous()
+    }
+
+    /// The device that holds the elements.
+    pub fn device(&self) -> Result<&Device<S::Backend>> {
+        self.memory.device().ok_or_else(|| {
+            let why = "memory of the device itself";
+            Error::new(S::Backend::NAME, "device", gpumem_core::ErrorKind::InvalidArgument { why })
+        })
+    }
+
+    /// Kind of the memory.
+    pub fn kind(&self) -> MemoryKind {
+        self.memory.kind()
+    }
+
+    /// The device's address of element `[0, 0, ..]`, for looking at. To hand it to another library, use
+    /// [`Stream::raw_scope`](crate::Stream::raw_scope), which keeps the ordering.
+    pub fn address(&self) -> u64 {
+        self.memory.address().wrapping_add(self.layout.offset() as u64)
+    }
+}
+
+impl<S: Storage, D: Dimension> fmt::Debug for ArrayBase<S, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(S::NAME)
+            .field("element", &std::any::type_name::<S::Elem>())
+            .field("shape", &self.shape())
+            .field("strides", &self.strides())
+            .field("device", &self.memory.core().name())
+            .finish()
+    }
+}

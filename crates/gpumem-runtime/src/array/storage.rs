@@ -1,0 +1,54 @@
+//! Who owns the memory of an array.
+
+use gpumem_core::{Backend, Element};
+use std::marker::PhantomData;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// How an array holds its memory.
+pub trait Storage: sealed::Sealed {
+    /// Element type.
+    type Elem: Element;
+    /// Backend of the device.
+    type Backend: Backend;
+    /// The word for it.
+    const NAME: &'static str;
+}
+
+/// Storage that may be written through.
+pub trait StorageMut: Storage {}
+
+/// The array owns its memory.
+#[derive(Debug)]
+pub struct Owned<T, B>(PhantomData<(T, B)>);
+/// The array is a shared view.
+#[derive(Debug)]
+pub struct Shared<'a, T, B>(PhantomData<(&'a T, B)>);
+/// The array is a mutable view, and the only one of its elements.
+#[derive(Debug)]
+pub struct Exclusive<'a, T, B>(PhantomData<(&'a mut T, B)>);
+
+impl<T, B> sealed::Sealed for Owned<T, B> {}
+impl<T, B> sealed::Sealed for Shared<'_, T, B> {}
+impl<T, B> sealed::Sealed for Exclusive<'_, T, B> {}
+
+impl<T: Element, B: Backend> Storage for Owned<T, B> {
+    type Elem = T;
+    type Backend = B;
+    const NAME: &'static str = "DeviceArray";
+}
+impl<T: Element, B: Backend> Storage for Shared<'_, T, B> {
+    type Elem = T;
+    type Backend = B;
+    const NAME: &'static str = "DeviceView";
+}
+impl<T: Element, B: Backend> Storage for Exclusive<'_, T, B> {
+    type Elem = T;
+    type Backend = B;
+    const NAME: &'static str = "DeviceViewMut";
+}
+
+impl<T: Element, B: Backend> StorageMut for Owned<T, B> {}
+impl<T: Element, B: Backend> StorageMut for Exclusive<'_, T, B> {}

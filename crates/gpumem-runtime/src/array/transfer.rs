@@ -1,0 +1,152 @@
+//! Copies, assignment, fills and single elements. Without a stream, all of them have finished on return.
+
+use super::{ArrayBase, Storage, StorageMut};
+use crate::{
+    ToDevice, completion,
+    layout::Layout,
+    order::Timeline,
+    transfer::{self, Place, Upload},
+};
+use gpumem_core::Result;
+use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex, ShapeBuilder};
+use std::sync::Arc;
+
+impl<S: Storage, D: Dimension> ArrayBase<S, D> {
+    fn default_timeline(&self) -> Result<Arc<Timeline<S::Backend>>> {
+        self.device()?.default_timeline()
+    }
+
+    /// A new host array with the elements: packed, its axes in the same order. A lost device or work that failed is an
+    /// error, never a wrong element.
+    ///
+    /// # Errors
+    /// What the work that wrote the elements did wrong; of the driver.
+    pub fn copy_to_host(&self) -> Result<Array<S::Elem, D>> {
+        let packed = self.layout.like();
+        let size = size_of::<S::Elem>().max(1) as isize;
+        let mut strides = D::zeros(self.ndim());
+        for (slot, stride) in strides.slice_mut().iter_mut().zip(packed.strides()) {
+            *slot = (stride / size).unsigned_abs();
+        }
+        let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
+        let mut host = match self.is_empty() {
+            true => Array::from_elem(self.raw_dim(), zero),
+            false => {
+                let zeros = vec![zero; self.len()];
+                Array::from_shape_vec(self.raw_dim().strides(strides), zeros)
+                    .unwrap_or_else(|_| Array::from_elem(self.raw_dim(), zero))
+            }
+        };
+        self.copy_to_host_into(host.view_mut())?;
+        Ok(host)
+    }
+
+    /// Copies the elements into an array of the caller, of any layout, and returns it. Bytes between its elements stay
+    /// as they are.
+    ///
+    /// # Errors
+    /// Different shapes, before anything moves; as [`copy_to_host`](Self::copy_to_host).
+    pub fn copy_to_host_into<'h>(
+        &self,
+        destination: impl Into<ArrayViewMut<'h, S::Elem, D>>,
+    ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
+        let mut destination = destination.into();
+        let view = destination.view_mut().into_dyn();
+        transfer::download(&self.default_timeline()?, "copy_to_host", self.place(), view)?;
+        Ok(destination)
+    }
+
+    /// The element at an index. A blocking copy of one element: for looking at, not for loops.
+    ///
+    /// # Errors
+    /// [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds); as [`copy_to_host`](Self::copy_to_host).
+    pub fn get<I: NdIndex<D> + ndarray::IntoDimension>(&self, index: I) -> Result<S::Elem> {
+        let layout = self.element("get", index.into_dimension().slice())?;
+        let mut value = [<S::Elem as bytemuck::Zeroable>::zeroed()];
+        let view = ArrayViewMut::from(&mut value[..]).into_shape_with_order(IxDyn(&[]));
+        if let Ok(view) = view {
+            let place = Place::new(&self.memory, &layout);
+            transfer::download(&self.default_timeline()?, "get", place, view)?;
+        }
+        Ok(value[0])
+    }
+
+    fn element(&self, operation: &'static str, index: &[usize]) -> Result<Layout> {
+        let fail = |error| Self::fail(operation, error);
+        let offset = self.layout.index(index).map_err(fail)?;
+        let item = Layout::packed(&[], self.layout.item(), crate::Order::C).map_err(fail)?;
+        item.with_offset(offset).map_err(fail)
+    }
+}
+
+impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
+    /// Copies a source of equal shape and any layout here, from the host or from any device, and returns the array.
+    ///
+    /// # Errors
+    /// Different shapes ([`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch)), before anything moves;
+    /// [`Overlap`](gpumem_core::ErrorKind::Overlap) of the two sides; of the driver.
+    pub fn copy_to_device<Src>(&mut self, source: &Src) -> Result<&mut Self>
+    where
+        Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
+    {
+        let timeline = self.default_timeline()?;
+        source.source().copy_to(&timeline, "copy_to_device", self.place(), Upload::Blocking)?;
+        Ok(self)
+    }
+
+    /// Copies a source here that is broadcast to the shape of the array, by NumPy's rules.
+    ///
+    /// # Errors
+    /// [`CannotBroadcast`](gpumem_core::LayoutError::CannotBroadcast); as [`copy_to_device`](Self::copy_to_device).
+    pub fn assign<Src>(&mut self, source: &Src) -> Result<()>
+    where
+        Src: ToDevice<S::Backend, Elem = S::Elem> + ?Sized,
+    {
+        let timeline = self.default_timeline()?;
+        source.source().broadcast_to(&timeline, "assign", self.place(), Upload::Blocking)?;
+        Ok(())
+    }
+
+    /// Sets every element.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn fill(&mut self, value: S::Elem) -> Result<()> {
+        completion::may_block::<S::Backend>("fill")?;
+        let timeline = self.default_timeline()?;
+        let ticket = transfer::fill(&timeline, "fill", self.place(), value)?;
+        timeline.settle(ticket).result.map_err(|error| error.in_operation("fill"))
+    }
+
+    /// Sets the element at an index. A blocking copy of one element: for looking after, not for loops.
+    ///
+    /// # Errors
+    /// [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds); of the driver.
+    pub fn set<I: NdIndex<D> + ndarray::IntoDimension>(&mut self, index: I, value: S::Elem) -> Result<()> {
+        let layout = self.element("set", index.into_dimension().slice())?;
+        let timeline = self.default_timeline()?;
+        let place = Place::new(&self.memory, &layout);
+        transfer::upload(&timeline, "set", ndarray::aview0(&value).into_dyn(), place, Upload::Blocking)?;
+        Ok(())
+    }
+}
+
+impl<S: Storage> ArrayBase<S, Ix0> {
+    /// The value, read as a whole.
+    ///
+    /// # Errors
+    /// As [`copy_to_host`](Self::copy_to_host).
+    pub fn read(&self) -> Result<S::Elem> {
+        self.get(())
+    }
+}
+
+impl<S: StorageMut> ArrayBase<S, Ix0> {
+    /// Writes the value as a whole.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn write(&mut self, value: S::Elem) -> Result<()> {
+        self.set((), value)
+    }
+}

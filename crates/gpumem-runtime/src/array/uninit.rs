@@ -1,0 +1,86 @@
+//! Arrays whose elements have yet to be written.
+
+use super::{ArrayBase, DeviceArray};
+use crate::{
+    ArraySpec, Device, Layout, ToDevice,
+    memory::Allocation,
+    transfer::{self, Upload},
+};
+use gpumem_core::{Backend, Element, Error, MemoryKind, Result};
+use ndarray::Dimension;
+use std::fmt;
+
+/// An array without contents, as `MaybeUninit` is a value without one. It can only be written, and becomes a
+/// [`DeviceArray`] by being written as a whole.
+pub struct UninitArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
+
+impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
+    pub(crate) fn allocate(device: &Device<B>, operation: &'static str, spec: ArraySpec<D>) -> Result<Self> {
+        let layout = spec.layout(size_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))?;
+        Self::with_layout(device, operation, layout)
+    }
+
+    pub(crate) fn with_layout(device: &Device<B>, operation: &'static str, layout: Layout) -> Result<Self> {
+        layout.check_alignment(align_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))?;
+        let align = device.capabilities().allocation_alignment.max(align_of::<T>());
+        let memory = Allocation::new(device, operation, layout.extent().end, align, MemoryKind::Device)?;
+        Ok(Self(ArrayBase::over(memory, layout)))
+    }
+
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
+    /// Sets every element.
+    ///
+    /// # Errors
+    /// Of the driver; the memory is given up then.
+    pub fn fill(mut self, value: T) -> Result<DeviceArray<T, D, B>> {
+        self.0.fill(value)?;
+        Ok(self.0)
+    }
+
+    /// Copies every element from a source of equal shape.
+    ///
+    /// # Errors
+    /// Different shapes; of the driver; the memory is given up then.
+    pub fn copy_from<S>(self, source: &S) -> Result<DeviceArray<T, D, B>>
+    where
+        S: ToDevice<B, Elem = T, Dim = D> + ?Sized,
+    {
+        let timeline = self.0.device()?.default_timeline()?;
+        source.source().copy_to(&timeline, "copy_from", self.0.place(), Upload::Blocking)?;
+        Ok(self.0)
+    }
+
+    /// Declares every element written.
+    ///
+    /// # Safety
+    /// Work that writes every element has been enqueued, and is ordered before whatever reads the array: work that goes
+    /// through [`Stream::raw_scope`](crate::Stream::raw_scope) is.
+    pub unsafe fn assume_init(self) -> DeviceArray<T, D, B> {
+        self.0
+    }
+
+    /// The array as something that other libraries write to, through [`Stream::raw_scope`](crate::Stream::raw_scope).
+    pub fn raw_access(&mut self) -> crate::RawAccess<'_, B> {
+        crate::RawAccess::write(&mut self.0)
+    }
+}
+
+impl<T: Element, D: Dimension, B: Backend> fmt::Debug for UninitArray<T, D, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UninitArray").field(&self.shape()).finish()
+    }
+}
+
+/// Zeroes an array in the order of its device's default stream.
+pub(super) fn zeroed<T: Element, D: Dimension, B: Backend>(
+    array: UninitArray<T, D, B>,
+    operation: &'static str,
+) -> Result<DeviceArray<T, D, B>> {
+    let timeline = array.0.device()?.default_timeline()?;
+    transfer::fill(&timeline, operation, array.0.place(), <T as bytemuck::Zeroable>::zeroed())?;
+    Ok(array.0)
+}

@@ -1,0 +1,205 @@
+//! Callbacks and futures: what runs once work is done, on a thread of ours.
+//!
+//! The driver's own callbacks may not call the driver, block the stream, and are not called when the device is lost.
+//! So a thread of ours waits for a mark instead, and runs whatever was left for it in the stream's order. It starts
+//! with the first callback and ends when there are none. A blocking wait inside a callback is a typed error: it would
+//! wait for the thread that it runs on.
+
+use crate::order::Timeline;
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    cell::Cell,
+    collections::VecDeque,
+    fmt,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+thread_local! {
+    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread may wait for a device.
+pub(crate) fn may_block<B: Backend>(operation: &'static str) -> Result<()> {
+    match IN_CALLBACK.get() {
+        true => Err(Error::new(B::NAME, operation, ErrorKind::BlockingInCallback)),
+        false => Ok(()),
+    }
+}
+
+type Task = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// The callbacks of one stream.
+#[derive(Default)]
+pub(crate) struct Callbacks {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<(u64, Task)>,
+    /// Callbacks that were added, and that have run.
+    added: u64,
+    ran: u64,
+    /// Whether a thread takes care of `waiting`.
+    thread: bool,
+}
+
+impl Callbacks {
+    /// Waits until all callbacks that were added so far have run.
+    pub(crate) fn drain(&self) {
+        let mut state = self.state.lock();
+        let target = state.added;
+        while state.ran < target {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+impl<B: Backend> Timeline<B> {
+    /// Leaves `task` to be run once everything enqueued so far is done.
+    ///
+    /// # Errors
+    /// Of the driver, and of the system when it has no thread for us. The task has not run then.
+    pub(crate) fn when_done(
+        self: &Arc<Self>,
+        operation: &'static str,
+        task: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<()> {
+        self.check(operation)?;
+        // The mark is made now, so that work enqueued later does not delay the callback.
+        let ticket = self.last_ticket();
+        self.point(ticket)?;
+        self.when_passed(operation, ticket, task)
+    }
+
+    /// As [`when_done`](Self::when_done), for a ticket of the past.
+    fn when_passed(
+        self: &Arc<Self>,
+        operation: &'static str,
+        ticket: u64,
+        task: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<()> {
+        let mut state = self.callbacks.state.lock();
+        state.waiting.push_back((ticket, Box::new(task)));
+        state.added += 1;
+        if !state.thread {
+            let timeline = self.clone();
+            let spawned = std::thread::Builder::new()
+                .name("gpumem callbacks".to_owned())
+                .spawn(move || run_callbacks(&timeline));
+            if spawned.is_err() {
+                state.waiting.pop_back();
+                state.added -= 1;
+                return Err(Error::new(
+                    B::NAME,
+                    operation,
+                    ErrorKind::Unsupported { what: "another thread" },
+                ));
+            }
+            state.thread = true;
+        }
+        Ok(())
+    }
+}
+
+fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
+    let callbacks = &timeline.callbacks;
+    loop {
+        let (ticket, task) = {
+            let mut state = callbacks.state.lock();
+            match state.waiting.pop_front() {
+                Some(next) => next,
+                None => {
+                    state.thread = false;
+                    return;
+                }
+            }
+        };
+        let result = timeline.settle(ticket).result;
+        IN_CALLBACK.set(true);
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(move || task(result))) {
+            let kind = ErrorKind::CallbackPanicked { message: panic_message(&*panic) };
+            timeline.core.errors.push(Error::new(B::NAME, "callback", kind));
+            // Dropping what was thrown may run the user's code again.
+            let _ = catch_unwind(AssertUnwindSafe(move || drop(panic)));
+        }
+        IN_CALLBACK.set(false);
+        callbacks.state.lock().ran += 1;
+        callbacks.changed.notify_all();
+    }
+}
+
+/// The text of a panic, where it is one.
+pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
+    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
+        (Some(text), _) => (*text).to_owned(),
+        (_, Some(text)) => text.clone(),
+        _ => "a value that is no text".to_owned(),
+    }
+}
+
+/// A future that is ready once the work before it is done. It holds no borrow: dropping or forgetting it is harmless.
+///
+/// Made by [`Stream::done`](crate::Stream::done) and [`Event::done`](crate::Event::done). Gives the error of the work, if it failed.
+#[must_use = "a future does nothing until it is awaited"]
+pub struct Completion(Arc<Mutex<Shared>>);
+
+#[derive(Default)]
+struct Shared {
+    result: Option<Result<()>>,
+    waker: Option<Waker>,
+}
+
+impl Completion {
+    /// A future for everything up to `ticket` of `timeline`, or for what it has enqueued so far.
+    pub(crate) fn of<B: Backend>(timeline: &Arc<Timeline<B>>, ticket: Option<u64>) -> Self {
+        let shared = Arc::new(Mutex::new(Shared::default()));
+        let sender = shared.clone();
+        let task = move |result| {
+            let waker = {
+                let mut shared = sender.lock();
+                shared.result = Some(result);
+                shared.waker.take()
+            };
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        };
+        let outcome = match ticket {
+            Some(ticket) => timeline.when_passed("done", ticket, task),
+            None => timeline.when_done("done", task),
+        };
+        if let Err(error) = outcome {
+            shared.lock().result = Some(Err(error));
+        }
+        Self(shared)
+    }
+}
+
+impl Future for Completion {
+    type Output = Result<()>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // Cloning and dropping wakers is the executor's code; none of it runs under our lock.
+        let waker = context.waker().clone();
+        let (poll, _old) = {
+            let mut shared = self.0.lock();
+            match &shared.result {
+                Some(result) => (Poll::Ready(result.clone()), None),
+                None => (Poll::Pending, shared.waker.replace(waker)),
+            }
+        };
+        poll
+    }
+}
+
+impl fmt::Debug for Completion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion").finish_non_exhaustive()
+    }
+}

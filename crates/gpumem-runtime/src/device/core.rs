@@ -1,0 +1,87 @@
+//! What everything on a device shares, and what does not keep the device's memory alive.
+
+use crate::{
+    memory::{PageLocks, Reclaim},
+    order::EventPool,
+};
+use gpumem_core::{Backend, Error, ErrorKind, Result, process::Origin};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+use super::{counters::Counters, errors::ErrorQueue};
+
+/// The driver's device with the state that streams, events and allocations refer to.
+#[derive(Debug)]
+pub(crate) struct DeviceCore<B: Backend> {
+    pub(crate) raw: B::Device,
+    pub(crate) origin: Origin,
+    pub(crate) events: EventPool<B>,
+    pub(crate) reclaim: Reclaim<B>,
+    pub(crate) errors: ErrorQueue,
+    pub(crate) counters: Counters,
+    pub(crate) pages: PageLocks<B>,
+    /// Pinned, mapped and managed arrays that are alive: the host may be looking at them.
+    pub(crate) host_memory: AtomicUsize,
+    generation: AtomicU64,
+    lost: OnceLock<String>,
+}
+
+impl<B: Backend> DeviceCore<B> {
+    pub(crate) fn new(raw: B::Device) -> Self {
+        Self {
+            raw,
+            origin: Origin::here(),
+            events: EventPool::new(),
+            reclaim: Reclaim::default(),
+            pages: PageLocks::default(),
+            errors: ErrorQueue::default(),
+            counters: Counters::default(),
+            host_memory: AtomicUsize::new(0),
+            generation: AtomicU64::new(0),
+            lost: OnceLock::new(),
+        }
+    }
+
+    /// How often the device has been reset. Handles of an older generation are stale.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn next_generation(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Whether the device may be used: the right process, and not lost.
+    #[inline]
+    pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
+        self.origin.check(B::NAME, operation)?;
+        match self.lost.get() {
+            None => Ok(()),
+            Some(cause) => {
+                Err(Error::new(B::NAME, operation, ErrorKind::DeviceLost { cause: cause.clone() }))
+            }
+        }
+    }
+
+    /// Remembers the first report that the device is lost.
+    pub(crate) fn note_loss<R>(&self, result: Result<R>) -> Result<R> {
+        if let Err(error) = &result
+            && let ErrorKind::DeviceLost { cause } = error.kind()
+        {
+            let _ = self.lost.set(cause.clone());
+        }
+        result
+    }
+
+    /// The device as users name it.
+    pub(crate) fn name(&self) -> String {
+        let info = B::info(&self.raw);
+        format!("{}:{}", info.backend, info.ordinal)
+    }
+
+    /// Whether both are the same device of the same backend.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let (a, b) = (B::info(&self.raw), B::info(&other.raw));
+        a.ordinal == b.ordinal && a.backend == b.backend
+    }
+}

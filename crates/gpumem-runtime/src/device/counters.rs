@@ -1,0 +1,38 @@
+//! Counting what is done, so that tests and users can see it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $field:ident, $count:ident;)*) => {
+        /// What the runtime has asked of a device since it was opened.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+        #[non_exhaustive]
+        pub struct DeviceCounters { $($(#[$doc])* pub $field: u64,)* }
+
+        #[derive(Debug, Default)]
+        pub(crate) struct Counters { $($field: AtomicU64,)* }
+
+        impl Counters {
+            $(pub(crate) fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })*
+
+            pub(crate) fn read(&self) -> DeviceCounters {
+                DeviceCounters { $($field: self.$field.load(Ordering::Relaxed),)* }
+            }
+        }
+    };
+}
+
+counters! {
+    /// Blocks of memory allocated by the driver.
+    allocations, count_allocation;
+    /// Blocks given back to the driver.
+    releases, count_release;
+    /// Copies enqueued, as driver calls.
+    copies, count_copy;
+    /// Fills enqueued, as driver calls.
+    fills, count_fill;
+    /// Events recorded to order streams or to wait for them. None on a single stream without waiting.
+    records, count_record;
+    /// Waits of one stream for another.
+    waits, count_wait;
+}

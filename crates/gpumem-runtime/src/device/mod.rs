@@ -1,0 +1,299 @@
+//! Devices.
+
+mod core;
+mod counters;
+mod errors;
+mod registry;
+mod reset;
+
+pub(crate) use self::core::DeviceCore;
+pub use counters::DeviceCounters;
+
+use crate::{Stream, memory::StagingPool, order::Timeline};
+use gpumem_core::{
+    Backend, Capabilities, DeviceInfo, DeviceSelector, MemoryInfo, RawStream, Result, StreamKind,
+    StreamOptions,
+};
+use parking_lot::Mutex;
+use std::{fmt, sync::Arc};
+
+/// A device: the place where arrays live and streams run. Cloning it is cheap and gives the same device.
+///
+/// Everything made from a device keeps it open. Nothing here panics; the errors that every operation can have are
+///
+/// * [`Load`](gpumem_core::ErrorKind::Load) when the driver is missing,
+/// * [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) with the first cause once the device is gone,
+/// * [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a child of the process that opened it.
+pub struct Device<B: Backend>(pub(crate) Arc<Inner<B>>);
+
+pub(crate) struct Inner<B: Backend> {
+    pub(crate) core: Arc<DeviceCore<B>>,
+    pub(crate) staging: StagingPool<B>,
+    /// The stream of operations that name none.
+    default: Mutex<Option<Arc<Timeline<B>>>>,
+}
+
+impl<B: Backend> Device<B> {
+    /// Opens a device by name: `cuda:1`, `roc:0`, `host`, a PCI address or a UUID after the colon
+    /// (see [`DeviceSelector`]). Opening it again gives the same device.
+    ///
+    /// # Errors
+    /// A name that is none, a backend that this program was built without, a driver that is missing, a device that
+    /// does not exist. What was asked for explicitly never falls back to anything else.
+    pub fn open(name: &str) -> Result<Self> {
+        Self::select(&name.parse()?)
+    }
+
+    /// As [`open`](Self::open), with a selector.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn select(selector: &DeviceSelector) -> Result<Self> {
+        Ok(Self::from_raw(B::open(selector)?))
+    }
+
+    /// The device of a program that names none. Over all enabled backends: what `GPUMEM_DEVICE` says, or else the first
+    /// device of the first enabled backend in the order cuda, roc, host. It never falls back to another one.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), with what was tried.
+    #[allow(clippy::should_implement_trait)] // opening a device can fail
+    pub fn default() -> Result<Self> {
+        Ok(Self::from_raw(B::open_default()?))
+    }
+
+    /// The best device that there is: the first that opens, in the order cuda, roc, host. For programs that run
+    /// anywhere; what was passed over is told to `tracing`. `GPUMEM_DEVICE` overrides it.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), when there is none at all.
+    pub fn best_available() -> Result<Self> {
+        Ok(Self::from_raw(B::open_best()?))
+    }
+
+    /// All devices that can be opened, of all enabled backends that have a driver here.
+    ///
+    /// # Errors
+    /// Of a driver that is there and fails.
+    pub fn list() -> Result<Vec<DeviceInfo>> {
+        B::devices()
+    }
+
+    /// Takes a device that was opened through the backend itself.
+    pub fn from_raw(raw: B::Device) -> Self {
+        registry::device(raw)
+    }
+
+    fn new(raw: B::Device) -> Self {
+        let core = Arc::new(DeviceCore::new(raw));
+        Self(Arc::new(Inner { core, staging: StagingPool::default(), default: Mutex::new(None) }))
+    }
+
+    /// The backend's own device, for use with the backend's own extensions.
+    pub fn raw(&self) -> &B::Device {
+        &self.0.core.raw
+    }
+
+    /// What is known about the device. No driver call.
+    pub fn info(&self) -> &DeviceInfo {
+        B::info(&self.0.core.raw)
+    }
+
+    /// The name under which [`open`](Self::open) finds it, for example `cuda:0`.
+    pub fn name(&self) -> String {
+        self.0.core.name()
+    }
+
+    /// What the device can do. No driver call.
+    pub fn capabilities(&self) -> &Capabilities {
+        B::capabilities(&self.0.core.raw)
+    }
+
+    /// How work-items of a kernel wait for each other on this device.
+    pub fn barrier(&self) -> B::Barrier {
+        B::barrier(&self.0.core.raw)
+    }
+
+    /// Free and total memory in bytes, as the driver says.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn memory_info(&self) -> Result<MemoryInfo> {
+        self.0.core.check("memory_info")?;
+        self.0.core.note_loss(B::memory_info(&self.0.core.raw))
+    }
+
+    /// What the runtime has asked of the device so far.
+    pub fn counters(&self) -> DeviceCounters {
+        self.0.core.counters.read()
+    }
+
+    /// Errors that nobody could be told: of a `Drop`, of a callback. Oldest first, at most 64.
+    pub fn take_errors(&self) -> Vec<gpumem_core::Error> {
+        self.0.core.errors.take()
+    }
+
+    /// A new stream.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn stream(&self) -> Result<Stream<B>> {
+        self.stream_with(StreamOptions::default())
+    }
+
+    /// A new stream with a priority or flags.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn stream_with(&self, options: StreamOptions) -> Result<Stream<B>> {
+        self.0.core.check("stream")?;
+        let raw = self.0.core.note_loss(B::create_stream(&self.0.core.raw, &options))?;
+        Ok(Stream::own(self, Timeline::new(&self.0.core, raw, options.kind)))
+    }
+
+    /// The stream of operations that name none: one per device, made on first use.
+    ///
+    /// It is an ordinary stream of ours, not the driver's default stream.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn default_stream(&self) -> Result<Stream<B>> {
+        Ok(Stream::lend(self, self.default_timeline()?))
+    }
+
+    /// The driver's legacy default stream, for use with code that enqueues there. Its implicit ordering with other
+    /// streams is not relied on.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn legacy_stream(&self) -> Result<Stream<B>> {
+        self.stream_with(StreamOptions { kind: StreamKind::Legacy, ..StreamOptions::default() })
+    }
+
+    /// The driver's per-thread default stream: a different stream on each thread. Using the result on another thread
+    /// is [`WrongThread`](gpumem_core::ErrorKind::WrongThread).
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn per_thread_stream(&self) -> Result<Stream<B>> {
+        self.stream_with(StreamOptions { kind: StreamKind::PerThread, ..StreamOptions::default() })
+    }
+
+    /// Takes a foreign stream. It is never destroyed by us; `owner` is kept until the last use, and dropped exactly
+    /// once after it: pass whatever keeps the stream alive, or a guard whose `Drop` destroys it.
+    ///
+    /// # Safety
+    /// `raw` names a live stream of this device for as long as `owner` lives.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub unsafe fn external_stream(
+        &self,
+        raw: RawStream,
+        owner: impl std::any::Any + Send + Sync,
+    ) -> Result<Stream<B>> {
+        self.0.core.check("external_stream")?;
+        // SAFETY: the caller's promise; the owner lives as long as the stream below.
+        let raw = unsafe { B::wrap_stream(&self.0.core.raw, raw) };
+        let raw = self.0.core.note_loss(raw)?;
+        Ok(Stream::own(self, Timeline::new(&self.0.core, raw, StreamKind::New)).with_owner(owner))
+    }
+
+    /// Waits until everything on the device is done, whoever enqueued it.
+    ///
+    /// # Errors
+    /// What the work itself did wrong, as far as nobody has been told yet, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
+    pub fn synchronize(&self) -> Result<()> {
+        crate::completion::may_block::<B>("synchronize")?;
+        self.0.core.check("synchronize")?;
+        self.0
+            .core
+            .note_loss(B::synchronize(&self.0.core.raw))
+            .map_err(|error| error.in_operation("synchronize"))
+    }
+
+    /// Gives memory that has been dropped back to the driver, after waiting for its last uses. May synchronise the
+    /// device, as drivers do when memory is freed. Nothing else does: dropping an array never reaches the driver.
+    ///
+    /// # Errors
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback). A free that fails goes to [`take_errors`](Self::take_errors), and the others
+    /// still run.
+    pub fn flush(&self) -> Result<()> {
+        crate::completion::may_block::<B>("flush")?;
+        self.0.core.check("flush")?;
+        self.0.staging.trim();
+        self.0.core.reclaim.flush(&self.0.core);
+        Ok(())
+    }
+
+    /// Whether `device` can reach the memory of `peer` directly.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn can_access_peer(&self, peer: &Self) -> Result<bool> {
+        self.0.core.check("can_access_peer")?;
+        B::can_access_peer(self.raw(), peer.raw())
+    }
+
+    /// Lets this device reach the memory of `peer` directly, or no longer. Copies between devices work without it too.
+    ///
+    /// # Errors
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) where there is no path.
+    pub fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
+        self.0.core.check("set_peer_access")?;
+        B::set_peer_access(self.raw(), peer.raw(), enabled)
+    }
+
+    pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
+        &self.0.core
+    }
+
+    pub(crate) fn default_timeline(&self) -> Result<Arc<Timeline<B>>> {
+        self.0.core.check("default_stream")?;
+        let mut slot = self.0.default.lock();
+        if let Some(timeline) = slot.as_ref()
+            && timeline.check("default_stream").is_ok()
+        {
+            return Ok(timeline.clone());
+        }
+        let raw = self.0.core.note_loss(B::create_stream(self.raw(), &StreamOptions::default()))?;
+        let timeline = Timeline::new(&self.0.core, raw, StreamKind::New);
+        *slot = Some(timeline.clone());
+        Ok(timeline)
+    }
+}
+
+impl<B: Backend> Drop for Inner<B> {
+    fn drop(&mut self) {
+        if !self.core.origin.is_usable() {
+            return;
+        }
+        self.staging.trim();
+        if let Some(raw) = self.default.get_mut().take().and_then(|timeline| timeline.end()) {
+            self.core.reclaim.add_stream(&self.core, raw);
+        }
+        // The last handle may have been an array's, and dropping an array never waits and never reaches the driver.
+        self.core.reclaim.abandon(&self.core);
+    }
+}
+
+impl<B: Backend> Clone for Device<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<B: Backend> PartialEq for Device<B> {
+    /// Whether both are the same device of the same backend.
+    fn eq(&self, other: &Self) -> bool {
+        self.0.core.is_same(&other.0.core)
+    }
+}
+
+impl<B: Backend> Eq for Device<B> {}
+
+impl<B: Backend> fmt::Debug for Device<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Device").field(&self.name()).finish()
+    }
+}

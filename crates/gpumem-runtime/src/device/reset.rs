@@ -1,0 +1,34 @@
+//! Starting a device anew.
+
+use super::Device;
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use std::sync::atomic::Ordering;
+
+impl<B: Backend> Device<B> {
+    /// Gives everything that this process holds on the device back to the driver. Arrays, streams and events made
+    /// before are stale afterwards: using them is [`ErrorKind::Stale`], dropping them frees nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive: their memory would go away
+    /// under the host's eyes. Otherwise those of the driver.
+    pub fn reset(&self) -> Result<()> {
+        let core = &self.0.core;
+        crate::completion::may_block::<B>("reset")?;
+        core.check("reset")?;
+        self.0.staging.trim();
+        core.reclaim.flush(core);
+        let count = core.host_memory.load(Ordering::Acquire);
+        if count > 0 {
+            return Err(Error::new(B::NAME, "reset", ErrorKind::HostMemoryInUse { count }));
+        }
+        // What is still enqueued uses memory that is about to go.
+        core.note_loss(B::synchronize(&core.raw))?;
+        // From here on everything older is stale, also if the driver fails half-way.
+        core.next_generation();
+        core.events.take().into_iter().for_each(std::mem::forget);
+        // SAFETY: everything older is stale and never reaches the driver again (its generation is checked); no
+        // host-accessible memory is alive.
+        let result = unsafe { B::reset(&core.raw) };
+        core.note_loss(result)
+    }
+}

@@ -1,0 +1,102 @@
+//! Events.
+
+use crate::{
+    Completion, Stream, completion,
+    order::{Mark, Timeline},
+};
+use gpumem_core::{Backend, Error, ErrorKind, Event as _, EventOptions, Result};
+use std::{fmt, sync::Arc};
+
+/// A mark in a stream, made by [`Stream::record`]. Cloning it is cheap and gives the same mark.
+pub struct Event<B: Backend> {
+    timeline: Arc<Timeline<B>>,
+    ticket: u64,
+    mark: Arc<Mark<B>>,
+    timing: Option<Arc<B::Event>>,
+}
+
+impl<B: Backend> Event<B> {
+    pub(crate) fn record(stream: &Stream<B>, options: EventOptions) -> Result<Self> {
+        let timeline = stream.timeline();
+        timeline.check("record")?;
+        let (ticket, mark) = timeline.mark_now()?;
+        let timing = match options.timing {
+            true => {
+                let event = timeline.core.note_loss(B::create_event(&timeline.core.raw, options))?;
+                timeline.with_raw("record", |raw| B::record(raw, &event))?;
+                Some(Arc::new(event))
+            }
+            false => None,
+        };
+        Ok(Self { timeline: timeline.clone(), ticket, mark, timing })
+    }
+
+    pub(crate) fn hold(&self, waiting: &Arc<Timeline<B>>) -> Result<()> {
+        waiting.check("wait")?;
+        if self.timeline.id() == waiting.id() || self.timeline.has_passed(self.ticket) {
+            return Ok(());
+        }
+        self.timeline.check_event("wait")?;
+        waiting.wait_for(self.timeline.id(), self.ticket, &self.mark)
+    }
+
+    /// Whether the work before the mark is done. Never blocks.
+    ///
+    /// # Errors
+    /// What the work did wrong.
+    pub fn query(&self) -> Result<bool> {
+        self.timeline.check_event("query")?;
+        self.timeline.poll(self.ticket).map_err(|error| error.in_operation("query"))
+    }
+
+    /// Blocks until the work before the mark is done.
+    ///
+    /// # Errors
+    /// What the work did wrong, [`BlockingInCallback`](ErrorKind::BlockingInCallback) inside a callback.
+    pub fn synchronize(&self) -> Result<()> {
+        completion::may_block::<B>("synchronize")?;
+        self.timeline.check_event("synchronize")?;
+        if let Some(event) = self.timing.as_deref() {
+            self.timeline.core.note_loss(event.synchronize())?;
+        }
+        self.timeline.settle(self.ticket).result.map_err(|error| error.in_operation("synchronize"))
+    }
+
+    /// Milliseconds from `start` to this event.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) unless both were made by [`Stream::record_with_timing`],
+    /// [`NotReady`](ErrorKind::NotReady) before both are reached.
+    pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
+        self.timeline.check_event("elapsed_since")?;
+        match (start.timing.as_deref(), self.timing.as_deref()) {
+            (Some(start), Some(end)) => self.timeline.core.note_loss(B::elapsed(start, end)),
+            _ => {
+                let why = "an event without a time; make it with record_with_timing";
+                Err(Error::new(B::NAME, "elapsed_since", ErrorKind::InvalidArgument { why }))
+            }
+        }
+    }
+
+    /// A future that is ready once the mark is reached.
+    pub fn done(&self) -> Completion {
+        Completion::of(&self.timeline, Some(self.ticket))
+    }
+}
+
+impl<B: Backend> Clone for Event<B> {
+    fn clone(&self) -> Self {
+        Self {
+            timeline: self.timeline.clone(),
+            ticket: self.ticket,
+            mark: self.mark.clone(),
+            timing: self.timing.clone(),
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Event<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event").field("timeline", &self.timeline.id()).field("ticket", &self.ticket).finish()
+    }
+}

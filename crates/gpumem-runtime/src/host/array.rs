@@ -1,0 +1,191 @@
+//! Arrays in memory that the host sees.
+
+use super::{DeviceVisible, HostKind, Managed, view_at, view_mut_at};
+use crate::{
+    ArrayBase, Device, DeviceView, DeviceViewMut, Layout, Stream, ToDevice,
+    memory::Allocation,
+    order::Access,
+    transfer::{Place, Upload},
+};
+use gpumem_core::{Advice, Backend, Element, Error, HostAccess, LayoutError, Location, MemoryKind, Result};
+use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
+use std::{fmt, marker::PhantomData, sync::Arc};
+
+/// An array in memory that the host sees too. See [`PinnedArray`](crate::PinnedArray), [`MappedArray`](crate::MappedArray),
+/// [`ManagedArray`](crate::ManagedArray).
+///
+/// Shape, strides (in bytes), order and initialisation are as for device arrays.
+pub struct HostArray<K: HostKind, T: Element, D: Dimension, B: Backend> {
+    memory: Arc<Allocation<B>>,
+    layout: Layout,
+    marker: PhantomData<(K, T, D)>,
+}
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
+    /// An array over memory that holds initialised bytes for the whole layout.
+    pub(super) fn over(operation: &'static str, memory: Arc<Allocation<B>>, layout: Layout) -> Result<Self> {
+        let fail = |error| Error::new(B::NAME, operation, error);
+        layout.fits(memory.len()).map_err(fail)?;
+        // ndarray counts strides in elements.
+        let size = size_of::<T>().max(1);
+        let axes = layout.shape().iter().zip(layout.strides());
+        if let Some((_, stride)) =
+            axes.clone().find(|(len, stride)| **len > 1 && **stride % size as isize != 0)
+        {
+            return Err(fail(LayoutError::Misaligned { bytes: *stride, align: size }));
+        }
+        layout.check_alignment(align_of::<T>()).map_err(fail)?;
+        Ok(Self { memory, layout, marker: PhantomData })
+    }
+
+    pub(crate) fn place(&self) -> Place<'_, B> {
+        Place::new(&self.memory, &self.layout)
+    }
+
+    /// The device that the array belongs to.
+    pub fn device(&self) -> Option<&Device<B>> {
+        self.memory.device()
+    }
+
+    /// Kind of the memory, with its options.
+    pub fn kind(&self) -> MemoryKind {
+        self.memory.kind()
+    }
+
+    /// Shape and strides.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.layout.is_empty()
+    }
+
+    fn first(&self) -> *mut u8 {
+        let base = self.memory.host().map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
+        base.wrapping_add(self.layout.offset())
+    }
+
+    /// The elements, once nothing writes them any more.
+    ///
+    /// # Errors
+    /// What the work that wrote them did wrong; a lost or reset device;
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
+    pub fn view(&self) -> Result<ArrayView<'_, T, D>> {
+        self.memory.wait_for_host("view", &self.layout.extent(), HostAccess::Read)?;
+        // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (checked in `over`); what
+        // writes it is done, and nothing can be enqueued that does while `self` is borrowed.
+        let view = unsafe { view_at(self.first(), self.layout.shape(), self.layout.strides()) };
+        view.into_dimensionality().map_err(|_| rank::<B>(&self.layout))
+    }
+
+    /// The elements for writing, once nothing reads or writes them any more.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    pub fn view_mut(&mut self) -> Result<ArrayViewMut<'_, T, D>> {
+        self.memory.wait_for_host("view_mut", &self.layout.extent(), HostAccess::Write)?;
+        // SAFETY: as in `view`; all uses are done, none can be enqueued while `self` is borrowed, and the elements do
+        // not overlap (checked when the layout was made).
+        let view = unsafe { view_mut_at(self.first(), self.layout.shape(), self.layout.strides()) };
+        view.into_dimensionality().map_err(|_| rank::<B>(&self.layout))
+    }
+
+    /// A copy in ordinary memory, once nothing writes the elements any more.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    pub fn copy_to_host(&self) -> Result<Array<T, D>> {
+        let view = self.view()?;
+        let mut copy = Array::from_elem(view.raw_dim(), <T as bytemuck::Zeroable>::zeroed());
+        copy.assign(&view);
+        Ok(copy)
+    }
+
+    /// Copies `source` here, and returns when the elements are there.
+    ///
+    /// # Errors
+    /// Different shapes; as [`view`](Self::view).
+    pub fn copy_from<S>(&mut self, source: &S) -> Result<()>
+    where
+        S: ToDevice<B, Elem = T, Dim = D> + ?Sized,
+    {
+        let Some(device) = self.memory.device() else { return Err(rank::<B>(&self.layout)) };
+        source.source().copy_to(&device.default_timeline()?, "copy_from", self.place(), Upload::Blocking)?;
+        Ok(())
+    }
+}
+
+impl<K: DeviceVisible, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
+    /// The array as kernels and device copies see it. Views of it keep their device address.
+    pub fn device_view(&self) -> DeviceView<'_, T, D, B> {
+        ArrayBase::over(self.memory.clone(), self.layout.clone())
+    }
+
+    /// As [`device_view`](Self::device_view), for writing.
+    pub fn device_view_mut(&mut self) -> DeviceViewMut<'_, T, D, B> {
+        ArrayBase::over(self.memory.clone(), self.layout.clone())
+    }
+}
+
+impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
+    /// Moves the pages to the device of `stream`, or to the host, in stream order. A hint: results do not depend on it.
+    ///
+    /// # Errors
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) where there is no such hint.
+    pub fn prefetch(&self, stream: &Stream<B>, to: Location) -> Result<()> {
+        let extent = self.layout.extent();
+        if extent.is_empty() {
+            return Ok(());
+        }
+        let address = self.memory.address() + extent.start as u64;
+        let access = Access::read(&self.memory, extent.clone());
+        stream.timeline().submit("prefetch", &[access], |raw| {
+            // SAFETY: the range lies in a live managed buffer, which the use log keeps alive.
+            unsafe { B::prefetch(raw, address, extent.len(), to) }
+        })?;
+        Ok(())
+    }
+
+    /// Gives the driver a hint about the pages.
+    ///
+    /// # Errors
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) where there is no such hint.
+    pub fn advise(&self, advice: Advice) -> Result<()> {
+        self.memory.check("advise")?;
+        let extent = self.layout.extent();
+        if extent.is_empty() {
+            return Ok(());
+        }
+        let core = self.memory.core();
+        let address = self.memory.address() + extent.start as u64;
+        // SAFETY: the range lies in a live managed buffer.
+        core.note_loss(unsafe { B::advise(&core.raw, address, extent.len(), advice) })
+    }
+}
+
+/// Cannot happen: the rank of the layout is the rank of the type.
+fn rank<B: Backend>(layout: &Layout) -> Error {
+    let error = LayoutError::RankMismatch { found: layout.ndim(), expected: layout.ndim() };
+    Error::new(B::NAME, "view", error)
+}
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> fmt::Debug for HostArray<K, T, D, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostArray")
+            .field("kind", &K::NAME)
+            .field("shape", &self.shape())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,138 @@
+//! Page-locking arrays of the caller while a scope lasts.
+
+use super::{HostArray, HostKind, Mapped, MappedHost, Pinned, PinnedHost, Registered};
+use crate::{
+    Device, Layout,
+    device::DeviceCore,
+    memory::{Allocation, Lock},
+    transfer,
+};
+use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
+use ndarray::{ArrayViewMut, Dimension};
+use parking_lot::Mutex;
+use std::{ptr::NonNull, sync::Arc};
+
+/// What a scope has page-locked. Unlocks in `drop`, which runs in our own frame: users hold only references into it.
+pub(crate) struct LockSet<B: Backend> {
+    core: Arc<DeviceCore<B>>,
+    held: Mutex<Vec<(Arc<Allocation<B>>, Lock)>>,
+}
+
+impl<B: Backend> LockSet<B> {
+    pub(crate) fn new(device: &Device<B>) -> Self {
+        Self { core: device.core().clone(), held: Mutex::new(Vec::new()) }
+    }
+
+    /// Page-locks an array of the caller.
+    ///
+    /// # Safety
+    /// The array stays borrowed until this set is dropped, and what is returned is not used after that.
+    pub(crate) unsafe fn add<'scope, K: HostKind, T: Element, D: Dimension>(
+        &self,
+        device: &Device<B>,
+        operation: &'static str,
+        mut array: ArrayViewMut<'_, T, D>,
+        mapped: bool,
+    ) -> Result<HostArray<Registered<'scope, K>, T, D, B>> {
+        let fail = |kind| Error::new(B::NAME, operation, kind);
+        if !device.capabilities().register {
+            return Err(fail(ErrorKind::Unsupported { what: "page-locking of the caller's memory" }));
+        }
+        let layout =
+            Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>()).map_err(|e| fail(e.into()))?;
+        let extent = layout.extent();
+        let options = RegisterOptions { mapped, ..RegisterOptions::default() };
+        let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).wrapping_add(extent.start);
+        let (Some(host), false) = (NonNull::new(lowest), extent.is_empty()) else {
+            let memory =
+                Allocation::new(device, operation, 0, align_of::<T>(), MemoryKind::Registered(options))?;
+            return HostArray::over(operation, memory, layout);
+        };
+        // SAFETY: the caller keeps the borrow until the set is dropped, which unlocks.
+        let lock = unsafe { self.core.pages.lock(&self.core, operation, host, extent.len(), options)? };
+        let address = match (lock.address, mapped) {
+            (Some(address), _) => address,
+            (None, false) => host.addr().get() as u64,
+            (None, true) => {
+                // SAFETY: nothing uses it yet.
+                unsafe { self.core.pages.unlock(&self.core, lock) };
+                let why =
+                    "it shares pages with other registered memory and has no device address in one piece";
+                return Err(fail(ErrorKind::Registration { why }));
+            }
+        };
+        let kind = MemoryKind::Registered(options);
+        let memory = Allocation::borrowed(device, address, host, extent.len(), kind);
+        self.held.lock().push((memory.clone(), lock));
+        HostArray::over(operation, memory, layout)
+    }
+}
+
+impl<B: Backend> Drop for LockSet<B> {
+    fn drop(&mut self) {
+        for (memory, lock) in self.held.get_mut().drain(..).rev() {
+            if !self.core.origin.is_usable() {
+                continue;
+            }
+            if let Err(error) = memory.wait_until_unused() {
+                // Law 3: the device may still be using memory that is about to go back to its owner.
+                transfer::abort("page-locked scope", Err(error));
+            }
+            // SAFETY: its uses are over (above).
+            unsafe { self.core.pages.unlock(&self.core, lock) };
+        }
+    }
+}
+
+impl<B: Backend> Device<B> {
+    /// Page-locks arrays of the caller while `body` runs, for truly asynchronous copies. Numba's `pinned(*arrays)`.
+    ///
+    /// When `body` ends, whichever way, everything that uses the arrays is waited for, and they are unlocked at once.
+    /// If one of them cannot be locked, those before it are unlocked again and `body` does not run.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
+    /// [`Registration`](ErrorKind::Registration), those of the driver.
+    pub fn pinned<'env, T: Element, D: Dimension, R>(
+        &self,
+        arrays: impl IntoIterator<Item = ArrayViewMut<'env, T, D>>,
+        body: impl for<'scope> FnOnce(&'scope mut [PinnedHost<'scope, T, D, B>]) -> R,
+    ) -> Result<R> {
+        self.locked::<Pinned, T, D, R>("pinned", arrays, false, body)
+    }
+
+    /// Page-locks arrays of the caller while `body` runs and gives each a device address. Numba's `mapped(*arrays)`.
+    /// The device views of the arrays cannot leave `body`.
+    ///
+    /// # Errors
+    /// As [`pinned`](Self::pinned), and where [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false.
+    pub fn mapped<'env, T: Element, D: Dimension, R>(
+        &self,
+        arrays: impl IntoIterator<Item = ArrayViewMut<'env, T, D>>,
+        body: impl for<'scope> FnOnce(&'scope mut [MappedHost<'scope, T, D, B>]) -> R,
+    ) -> Result<R> {
+        if !self.capabilities().mapped {
+            return Err(Error::new(B::NAME, "mapped", ErrorKind::Unsupported { what: "mapped memory" }));
+        }
+        self.locked::<Mapped, T, D, R>("mapped", arrays, true, body)
+    }
+
+    fn locked<'env, K: HostKind, T: Element, D: Dimension, R>(
+        &self,
+        operation: &'static str,
+        arrays: impl IntoIterator<Item = ArrayViewMut<'env, T, D>>,
+        mapped: bool,
+        body: impl for<'scope> FnOnce(&'scope mut [HostArray<Registered<'scope, K>, T, D, B>]) -> R,
+    ) -> Result<R> {
+        crate::completion::may_block::<B>(operation)?;
+        self.core().check(operation)?;
+        let set = LockSet::new(self);
+        let mut locked = Vec::new();
+        for array in arrays {
+            // SAFETY: the views are borrowed for `'env`, which outlives this frame, and `set` is dropped in this
+            // frame; `body` sees the arrays behind a reference that ends before that.
+            locked.push(unsafe { set.add::<K, T, D>(self, operation, array, mapped)? });
+        }
+        Ok(body(&mut locked))
+    }
+}

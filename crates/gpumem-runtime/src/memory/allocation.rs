@@ -1,0 +1,296 @@
+//! A block of memory with the log of its uses.
+
+use crate::{
+    Device,
+    device::DeviceCore,
+    order::{Timeline, UseLog},
+    sync::{Mutex, MutexGuard},
+};
+use gpumem_core::{
+    AllocationRequest, Backend, DeviceBuffer, Error, ErrorKind, HostAccess, MemoryKind, Result, Space,
+};
+use smallvec::SmallVec;
+use std::{any::Any, fmt, mem, ops::Range, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
+
+/// A use that must be over before memory goes back to the driver.
+pub(crate) type PendingUse<B> = (Arc<Timeline<B>>, u64);
+
+/// A block of memory. Dropping it leaves it to [`Reclaim`](super::Reclaim): no wait, no driver call.
+pub(crate) struct Allocation<B: Backend> {
+    id: u64,
+    core: Arc<DeviceCore<B>>,
+    /// Keeps the device open; `None` for memory that belongs to the device itself.
+    device: Option<Device<B>>,
+    block: Block<B>,
+    address: u64,
+    /// Address for the host, or 0.
+    host: usize,
+    len: usize,
+    kind: MemoryKind,
+    generation: u64,
+    log: Mutex<UseLog<Arc<Timeline<B>>>>,
+    /// What keeps foreign memory alive.
+    owner: Option<Box<dyn Any + Send + Sync>>,
+}
+
+enum Block<B: Backend> {
+    /// No bytes, or not ours.
+    None,
+    Driver(B::Buffer),
+}
+
+impl<B: Backend> Allocation<B> {
+    /// Allocates. When the device is out of memory, what has been dropped is given back first and the request repeated.
+    pub(crate) fn new(
+        device: &Device<B>,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+        kind: MemoryKind,
+    ) -> Result<Arc<Self>> {
+        Self::make(device, Some(device.clone()), operation, bytes, align, kind)
+    }
+
+    /// Page-locked memory that belongs to the device itself and does not keep it open.
+    pub(crate) fn internal(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Arc<Self>> {
+        let align = B::capabilities(device.raw()).allocation_alignment;
+        Self::make(device, None, operation, bytes, align, MemoryKind::Pinned)
+    }
+
+    fn make(
+        device: &Device<B>,
+        keep: Option<Device<B>>,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+        kind: MemoryKind,
+    ) -> Result<Arc<Self>> {
+        let core = device.core();
+        core.check(operation)?;
+        if bytes == 0 {
+            let block = Block::None;
+            return Ok(Arc::new(Self::over(core, keep, block, (align as u64, 0, 0), kind, None)));
+        }
+        core.reclaim.sweep(core);
+        let request = AllocationRequest { bytes, align, kind };
+        // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
+        let mut outcome = unsafe { B::allocate(&core.raw, &request) };
+        if outcome.as_ref().is_err_and(Error::is_out_of_memory)
+            && crate::completion::may_block::<B>(operation).is_ok()
+        {
+            device.0.staging.trim();
+            core.reclaim.flush(core);
+            // SAFETY: as above.
+            outcome = unsafe { B::allocate(&core.raw, &request) };
+        }
+        let buffer = core.note_loss(outcome).map_err(|error| error.in_operation(operation))?;
+        core.counters.count_allocation();
+        Ok(Self::of_buffer(core, keep, buffer))
+    }
+
+    /// Takes a buffer that the backend has made.
+    pub(crate) fn of_buffer(
+        core: &Arc<DeviceCore<B>>,
+        keep: Option<Device<B>>,
+        buffer: B::Buffer,
+    ) -> Arc<Self> {
+        let host = buffer.host_address().map_or(0, |host| host.as_ptr() as usize);
+        let (place, kind) = ((buffer.address(), host, buffer.len()), buffer.kind());
+        if keep.is_some() && is_seen_by_host(kind) {
+            core.host_memory.fetch_add(1, Ordering::AcqRel);
+        }
+        Arc::new(Self::over(core, keep, Block::Driver(buffer), place, kind, None))
+    }
+
+    /// Memory of somebody else, kept alive by `owner`.
+    pub(crate) fn foreign(
+        device: &Device<B>,
+        address: u64,
+        len: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Arc<Self> {
+        let place = (address, 0, len);
+        Arc::new(Self::over(
+            device.core(),
+            Some(device.clone()),
+            Block::None,
+            place,
+            MemoryKind::Device,
+            Some(owner),
+        ))
+    }
+
+    /// Memory of the caller that is page-locked while a scope lasts.
+    pub(crate) fn borrowed(
+        device: &Device<B>,
+        address: u64,
+        host: NonNull<u8>,
+        len: usize,
+        kind: MemoryKind,
+    ) -> Arc<Self> {
+        let place = (address, host.as_ptr() as usize, len);
+        Arc::new(Self::over(device.core(), Some(device.clone()), Block::None, place, kind, None))
+    }
+
+    fn over(
+        core: &Arc<DeviceCore<B>>,
+        device: Option<Device<B>>,
+        block: Block<B>,
+        (address, host, len): (u64, usize, usize),
+        kind: MemoryKind,
+        owner: Option<Box<dyn Any + Send + Sync>>,
+    ) -> Self {
+        Self {
+            id: crate::unique_id(),
+            core: core.clone(),
+            device,
+            block,
+            address,
+            host,
+            len,
+            kind,
+            generation: core.generation(),
+            log: Mutex::new(UseLog::new()),
+            owner,
+        }
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
+        &self.core
+    }
+
+    /// The device; `None` only for memory that belongs to the device itself.
+    pub(crate) fn device(&self) -> Option<&Device<B>> {
+        self.device.as_ref()
+    }
+
+    pub(crate) fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn log(&self) -> MutexGuard<'_, UseLog<Arc<Timeline<B>>>> {
+        self.log.lock()
+    }
+
+    /// The device's address of the first byte.
+    pub(crate) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The host's address of the first byte, or `None` for memory of the device.
+    pub(crate) fn host(&self) -> Option<NonNull<u8>> {
+        NonNull::new(self.host as *mut u8)
+    }
+
+    /// Address and space for a copy: page-locked memory goes by its host address.
+    pub(crate) fn endpoint(&self) -> (u64, Space) {
+        match self.kind {
+            MemoryKind::Pinned | MemoryKind::Mapped(_) | MemoryKind::Registered(_) => {
+                (self.host as u64, Space::Host)
+            }
+            _ => (self.address, Space::Device(B::info(&self.core.raw).ordinal)),
+        }
+    }
+
+    /// Whether the memory may still be used.
+    pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
+        self.core.check(operation)?;
+        match self.generation == self.core.generation() {
+            true => Ok(()),
+            false => Err(Error::new(B::NAME, operation, ErrorKind::Stale { what: "array" })),
+        }
+    }
+
+    /// Waits until the host may read or write these bytes.
+    pub(crate) fn wait_for_host(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        access: HostAccess,
+    ) -> Result<()> {
+        self.check(operation)?;
+        let uses: SmallVec<[PendingUse<B>; 4]> = {
+            let log = self.log();
+            let write = access == HostAccess::Write;
+            log.conflicts(extent, write).map(|entry| (entry.by.clone(), entry.ticket)).collect()
+        };
+        for (timeline, ticket) in uses {
+            timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+        }
+        let concurrent = B::capabilities(&self.core.raw).concurrent_managed_access;
+        if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
+            crate::completion::may_block::<B>(operation)?;
+            self.core.note_loss(B::synchronize(&self.core.raw))?;
+        }
+        Ok(())
+    }
+
+    /// Waits for every use, whatever becomes of it. An error means that the memory may still be in use.
+    pub(crate) fn wait_until_unused(&self) -> Result<()> {
+        let uses: SmallVec<[PendingUse<B>; 4]> =
+            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        for (timeline, ticket) in uses {
+            let settled = timeline.settle(ticket);
+            match (settled.done, settled.result) {
+                (false, result) => return result,
+                (true, Err(error)) => self.core.errors.push(error),
+                (true, Ok(())) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every use is done, asking the driver. Never blocks; an error counts as "no".
+    pub(crate) fn is_idle(&self) -> bool {
+        let uses: SmallVec<[PendingUse<B>; 4]> =
+            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        uses.iter().all(|(timeline, ticket)| timeline.poll(*ticket).unwrap_or(false))
+    }
+}
+
+/// Memory that users can look at through a host address. Registered memory is theirs and stays.
+fn is_seen_by_host(kind: MemoryKind) -> bool {
+    matches!(kind, MemoryKind::Pinned | MemoryKind::Mapped(_) | MemoryKind::Managed(_))
+}
+
+impl<B: Backend> Drop for Allocation<B> {
+    fn drop(&mut self) {
+        let block = mem::replace(&mut self.block, Block::None);
+        if !self.core.origin.is_usable() {
+            // In a forked child, or at the end of the process: nothing here is ours any more.
+            mem::forget((block, self.owner.take()));
+            return;
+        }
+        if matches!(block, Block::Driver(_)) && self.device.is_some() && is_seen_by_host(self.kind) {
+            self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
+        }
+        let buffer = match block {
+            Block::Driver(buffer) if self.generation == self.core.generation() => Some(buffer),
+            _ => None,
+        };
+        let owner = self.owner.take();
+        if buffer.is_none() && owner.is_none() {
+            return;
+        }
+        let uses = self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        self.core.reclaim.add_memory(buffer, owner, uses, self.generation, self.len);
+    }
+}
+
+impl<B: Backend> fmt::Debug for Allocation<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Allocation")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("bytes", &self.len)
+            .finish_non_exhaustive()
+    }
+}

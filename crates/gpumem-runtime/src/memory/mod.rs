@@ -1,0 +1,11 @@
+//! Memory: allocations that know who uses them, their way back to the driver, and the kinds that the host can see.
+
+mod allocation;
+mod pages;
+mod reclaim;
+mod staging;
+
+pub(crate) use allocation::Allocation;
+pub(crate) use pages::{Lock, PageLocks};
+pub(crate) use reclaim::Reclaim;
+pub(crate) use staging::{Staging, StagingPool};

@@ -1,0 +1,26 @@
+//! Automatic, lazy ordering (law 5).
+//!
+//! Every stream is a [`Timeline`]: it gives out rising tickets under one lock with the driver's enqueue, so that
+//! ticket order is queue order. Every allocation keeps a [`UseLog`]: who last wrote and who has read since, by byte
+//! extent, as (timeline, ticket). Work on one stream costs no event. Only when another stream needs the memory is one
+//! event recorded on the producer ([`Mark`]) and waited for on the consumer, and what a stream has already waited for
+//! is remembered.
+//!
+//! ```text
+//!  submit on S                       lock use logs (by allocation id)
+//!    └ conflicts in the logs         (timeline, ticket) of others
+//!        └ Timeline::mark            lock that timeline alone: reuse or record an event
+//!            └ lock S                wait for the marks, enqueue, ticket += 1
+//!                └ note in the logs  unlock
+//! ```
+//! No two timelines are ever locked together, so there is no order among them to get wrong.
+
+mod mark;
+mod submit;
+mod timeline;
+mod uses;
+
+pub(crate) use mark::{EventPool, Mark};
+pub(crate) use submit::Access;
+pub(crate) use timeline::{Settled, Timeline};
+pub(crate) use uses::{Position, UseLog};

@@ -1,0 +1,115 @@
+//! Enqueuing work in the right order.
+
+use super::{
+    Timeline, UseLog,
+    timeline::{Enqueued, Point},
+};
+use crate::{memory::Allocation, sync::MutexGuard};
+use gpumem_core::{Backend, Error, Result};
+use smallvec::SmallVec;
+use std::{ops::Range, sync::Arc};
+
+/// A use of memory by work that is about to be enqueued.
+#[derive(Debug, Clone)]
+pub(crate) struct Access<'a, B: Backend> {
+    pub(crate) memory: &'a Arc<Allocation<B>>,
+    /// Bytes of the allocation.
+    pub(crate) extent: Range<usize>,
+    pub(crate) write: bool,
+}
+
+impl<'a, B: Backend> Access<'a, B> {
+    pub(crate) fn read(memory: &'a Arc<Allocation<B>>, extent: Range<usize>) -> Self {
+        Self { memory, extent, write: false }
+    }
+
+    pub(crate) fn write(memory: &'a Arc<Allocation<B>>, extent: Range<usize>) -> Self {
+        Self { memory, extent, write: true }
+    }
+}
+
+/// Work that has been enqueued.
+#[derive(Debug)]
+pub(crate) struct Submitted<R> {
+    pub(crate) ticket: u64,
+    pub(crate) value: R,
+}
+
+type Log<'a, B> = MutexGuard<'a, UseLog<Arc<Timeline<B>>>>;
+
+impl<B: Backend> Timeline<B> {
+    /// Enqueues work that uses memory, behind everything that it conflicts with on any stream.
+    ///
+    /// # Errors
+    /// Those of the driver and of `enqueue`. By the time an error is returned nothing of the work is running any more.
+    pub(crate) fn submit<R>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+        enqueue: impl FnOnce(&B::Stream) -> Result<R>,
+    ) -> Result<Submitted<R>> {
+        self.check(operation)?;
+        for access in accesses {
+            access.memory.check(operation)?;
+        }
+        // Logs are locked in one order everywhere, and one allocation only once.
+        let mut order: SmallVec<[usize; 4]> = (0..accesses.len()).collect();
+        order.sort_unstable_by_key(|index| accesses[*index].memory.id());
+        let mut logs: SmallVec<[(u64, Log<'_, B>); 4]> = SmallVec::new();
+        for index in &order {
+            let memory = accesses[*index].memory;
+            if logs.last().is_none_or(|(id, _)| *id != memory.id()) {
+                logs.push((memory.id(), memory.log()));
+            }
+        }
+        logs.iter_mut().for_each(|(_, log)| log.tidy());
+
+        let mut needs: SmallVec<[(Arc<Timeline<B>>, u64); 4]> = SmallVec::new();
+        for access in accesses {
+            let Some((_, log)) = logs.iter().find(|(id, _)| *id == access.memory.id()) else { continue };
+            for entry in log.conflicts(&access.extent, access.write) {
+                if entry.by.id() == self.id() || self.has_waited_for(entry.by.id(), entry.ticket) {
+                    continue;
+                }
+                match needs.iter_mut().find(|(timeline, _)| timeline.id() == entry.by.id()) {
+                    Some((_, ticket)) => *ticket = (*ticket).max(entry.ticket),
+                    None => needs.push((entry.by.clone(), entry.ticket)),
+                }
+            }
+        }
+        let mut points: SmallVec<[(u64, Point<B>); 4]> = SmallVec::new();
+        for (timeline, ticket) in &needs {
+            points.push((
+                timeline.id(),
+                timeline.point(*ticket).map_err(|error| error.in_operation(operation))?,
+            ));
+        }
+
+        let (ticket, result) = match self.enqueue(operation, &points, enqueue) {
+            Enqueued::Ticket(ticket, result) => (ticket, result),
+            // The logs stay as they are: what they name has not been waited for.
+            Enqueued::Nothing(error) => return Err(error),
+        };
+        for access in accesses {
+            if let Some((_, log)) = logs.iter_mut().find(|(id, _)| *id == access.memory.id()) {
+                log.note(access.extent.clone(), access.write, self.clone(), ticket);
+            }
+        }
+        drop(logs);
+        match result {
+            Ok(value) => Ok(Submitted { ticket, value }),
+            Err(error) => Err(self.wait_first(ticket, error.in_operation(operation))),
+        }
+    }
+
+    /// Law 8: part of a failed operation may be under way, so its memory is waited for before anybody hears of it.
+    fn wait_first(&self, ticket: u64, error: Error) -> Error {
+        let settled = self.settle(ticket);
+        if let Err(second) = settled.result
+            && !settled.done
+        {
+            self.core.errors.push(second);
+        }
+        error
+    }
+}

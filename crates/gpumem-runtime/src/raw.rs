@@ -1,0 +1,87 @@
+//! Lending the native stream and addresses to other libraries (law 15).
+
+use crate::{ArrayBase, Storage, StorageMut, Stream, memory::Allocation, order::Access, order::Timeline};
+use gpumem_core::{Backend, RawStream, Result, Stream as _};
+use ndarray::Dimension;
+use std::{marker::PhantomData, ops::Range, sync::Arc};
+
+/// An array that work of another library is going to read or write.
+#[derive(Debug)]
+pub struct RawAccess<'a, B: Backend> {
+    memory: Arc<Allocation<B>>,
+    extent: Range<usize>,
+    address: u64,
+    write: bool,
+    borrow: PhantomData<&'a mut ()>,
+}
+
+impl<'a, B: Backend> RawAccess<'a, B> {
+    /// The array is going to be read.
+    pub fn read<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Self {
+        Self::of(array, false)
+    }
+
+    /// The array is going to be written, and perhaps read.
+    pub fn write<S: StorageMut<Backend = B>, D: Dimension>(array: &'a mut ArrayBase<S, D>) -> Self {
+        Self::of(array, true)
+    }
+
+    fn of<S: Storage<Backend = B>, D: Dimension>(array: &ArrayBase<S, D>, write: bool) -> Self {
+        let (memory, extent, address) = (array.memory.clone(), array.layout.extent(), array.address());
+        Self { memory, extent, address, write, borrow: PhantomData }
+    }
+}
+
+/// What another library needs: the stream, and the address of element `[0, 0, ..]` of each array, in the order in which
+/// they were named.
+#[derive(Debug, Clone)]
+pub struct RawParts {
+    /// The driver's stream.
+    pub stream: RawStream,
+    /// Device addresses.
+    pub addresses: Vec<u64>,
+}
+
+/// Notes the use of the arrays when the foreign work has been enqueued, also if that panics.
+struct Noting<'a, 'b, B: Backend> {
+    timeline: &'a Arc<Timeline<B>>,
+    accesses: &'a [Access<'b, B>],
+}
+
+impl<B: Backend> Drop for Noting<'_, '_, B> {
+    fn drop(&mut self) {
+        if let Err(error) = self.timeline.submit("raw_scope", self.accesses, |_| Ok(())) {
+            self.timeline.core.errors.push(error);
+        }
+    }
+}
+
+impl<B: Backend> Stream<B> {
+    /// Runs `body`, which enqueues work of another library on this stream: a cuBLAS or rocBLAS call, say. Before it runs,
+    /// the stream waits for whatever conflicts with the arrays named; whatever uses them later waits for the work.
+    ///
+    /// # Safety
+    /// * The work goes to the stream that `body` is given, and to no other.
+    /// * It reads and writes no memory of this library but the arrays named, and writes only those named for writing.
+    /// * `body` neither destroys nor captures the stream.
+    ///
+    /// # Errors
+    /// A stale stream or array; of the driver. `body` has not run then.
+    pub unsafe fn raw_scope<R>(
+        &self,
+        arrays: &[RawAccess<'_, B>],
+        body: impl FnOnce(RawParts) -> R,
+    ) -> Result<R> {
+        let accesses: Vec<_> = arrays
+            .iter()
+            .map(|array| Access { memory: &array.memory, extent: array.extent.clone(), write: array.write })
+            .collect();
+        let timeline = self.timeline();
+        // The waits, and a first note; the arrays are borrowed, so nothing that conflicts can come between.
+        let stream = timeline.submit("raw_scope", &accesses, |raw| Ok(raw.raw()))?.value;
+        let noting = Noting { timeline, accesses: &accesses };
+        let value = body(RawParts { stream, addresses: arrays.iter().map(|array| array.address).collect() });
+        drop(noting);
+        Ok(value)
+    }
+}

@@ -1,0 +1,127 @@
+//! Borrowed host memory in asynchronous transfers (law 3).
+
+use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, host::LockSet, transfer};
+use gpumem_core::{Backend, Element, Result};
+use ndarray::{ArrayViewMut, Dimension};
+use std::{fmt, marker::PhantomData};
+
+/// A stretch of a stream in which memory of the caller takes part in transfers. Made by [`Stream::scope`], as threads by
+/// [`std::thread::scope`]: it waits on every way out, and what is borrowed for it stays borrowed until then.
+pub struct Scope<'scope, 'env: 'scope, B: Backend> {
+    stream: Stream<B>,
+    id: u64,
+    /// Dropped after the wait.
+    locks: LockSet<B>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Waits at the end of the scope, also when its body panics.
+struct Finish<'a, B: Backend> {
+    stream: &'a Stream<B>,
+    id: u64,
+    armed: bool,
+}
+
+impl<B: Backend> Finish<'_, B> {
+    fn finish(&mut self) -> Result<()> {
+        self.armed = false;
+        let settled = self.stream.finish();
+        if !settled.done {
+            // The device may still write into the staging blocks; they are leaked, and nobody's memory is touched.
+            self.stream.timeline().landings.leak(self.id);
+        }
+        settled.result.map_err(|error| error.in_operation("scope"))
+    }
+}
+
+impl<B: Backend> Drop for Finish<'_, B> {
+    fn drop(&mut self) {
+        if self.armed
+            && let Err(error) = self.finish()
+        {
+            self.stream.device().core().errors.push(error);
+        }
+    }
+}
+
+pub(crate) fn run<'env, B: Backend, R>(
+    stream: &Stream<B>,
+    body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,
+) -> Result<R> {
+    crate::completion::may_block::<B>("scope")?;
+    stream.timeline().check("scope")?;
+    let id = crate::unique_id();
+    let locks = LockSet::new(stream.device());
+    let scope = Scope { stream: stream.clone(), id, locks, scope: PhantomData, env: PhantomData };
+    let mut finish = Finish { stream, id, armed: true };
+    let value = body(&scope);
+    finish.finish()?;
+    Ok(value)
+}
+
+impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
+    /// The stream, for operations that need no scope.
+    pub fn stream(&self) -> &Stream<B> {
+        &self.stream
+    }
+
+    /// Copies an array into memory of the caller, in stream order. The elements have landed when the stream has been
+    /// waited for, at the latest when the scope ends.
+    ///
+    /// # Errors
+    /// Different shapes; out of memory; of the driver.
+    pub fn copy_to_host<S, D>(
+        &'scope self,
+        source: &ArrayBase<S, D>,
+        destination: impl Into<ArrayViewMut<'env, S::Elem, D>>,
+    ) -> Result<()>
+    where
+        S: Storage<Backend = B>,
+        D: Dimension,
+    {
+        let destination = destination.into().into_dyn();
+        // SAFETY: the destination is borrowed for `'env`, which outlives the scope; the scope runs or drops its
+        // landings before it ends (`Finish`, also on a panic), and leaks them unrun where it cannot wait.
+        unsafe {
+            transfer::download_in_scope(
+                self.stream.timeline(),
+                "copy_to_host",
+                self.id,
+                source.place(),
+                destination,
+            )
+        }
+    }
+
+    /// Page-locks an array of the caller until the scope ends, for truly asynchronous copies.
+    ///
+    /// # Errors
+    /// As [`Device::pinned`](crate::Device::pinned).
+    pub fn pinned<T: Element, D: Dimension>(
+        &'scope self,
+        array: impl Into<ArrayViewMut<'env, T, D>>,
+    ) -> Result<PinnedHost<'scope, T, D, B>> {
+        // SAFETY: the array is borrowed for `'env`; the locks are dropped with the scope, after the last use; the
+        // result cannot leave the scope.
+        unsafe { self.locks.add(self.stream.device(), "pinned", array.into(), false) }
+    }
+
+    /// Page-locks an array of the caller until the scope ends and gives it a device address.
+    ///
+    /// # Errors
+    /// As [`Device::mapped`](crate::Device::mapped).
+    pub fn mapped<T: Element, D: Dimension>(
+        &'scope self,
+        array: impl Into<ArrayViewMut<'env, T, D>>,
+    ) -> Result<MappedHost<'scope, T, D, B>> {
+        // SAFETY: as in `pinned`.
+        unsafe { self.locks.add(self.stream.device(), "mapped", array.into(), true) }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Scope<'_, '_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,187 @@
+//! What can be copied to a device.
+
+use crate::{
+    ArrayBase, Device, HostArray, HostKind, Storage, UninitArray,
+    layout::Layout,
+    memory::Allocation,
+    order::Timeline,
+    transfer::{self, Place, Upload},
+};
+use gpumem_core::{Backend, Element, Error, Result};
+use ndarray::{ArrayView, Dimension, Ix0, Ix1};
+use std::sync::Arc;
+
+/// What can be copied to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors
+/// of Rust, a [`Scalar`], device arrays and views (of any device), and the host arrays of the library.
+pub trait ToDevice<B: Backend> {
+    /// Element type.
+    type Elem: Element;
+    /// Rank.
+    type Dim: Dimension;
+
+    /// The elements, borrowed.
+    fn source(&self) -> Source<'_, Self::Elem, Self::Dim, B>;
+}
+
+/// Borrowed elements on their way to a device; made by [`ToDevice::source`].
+#[derive(Debug)]
+pub struct Source<'a, T: Element, D: Dimension, B: Backend>(From<'a, T, D, B>);
+
+#[derive(Debug)]
+enum From<'a, T: Element, D: Dimension, B: Backend> {
+    Host(ArrayView<'a, T, D>),
+    Memory { memory: &'a Arc<Allocation<B>>, layout: &'a Layout },
+}
+
+/// One value as a source of rank 0: `device.to_device(&Scalar(3.0f32))`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scalar<T>(pub T);
+
+impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
+    /// A source in ordinary memory, for implementations of [`ToDevice`] outside this crate.
+    pub fn host(view: ArrayView<'a, T, D>) -> Self {
+        Self(From::Host(view))
+    }
+
+    fn layout(&self, operation: &'static str) -> Result<Layout> {
+        match &self.0 {
+            From::Memory { layout, .. } => Ok((*layout).clone()),
+            From::Host(view) => Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
+                .map_err(|error| Error::new(B::NAME, operation, error)),
+        }
+    }
+
+    /// An array of the same shape and element, packed, with the order of axes kept.
+    pub(crate) fn allocate_like(
+        &self,
+        device: &Device<B>,
+        operation: &'static str,
+    ) -> Result<UninitArray<T, D, B>> {
+        UninitArray::with_layout(device, operation, self.layout(operation)?.like())
+    }
+
+    /// Copies the elements. Returns the ticket of the last copy, 0 for none.
+    pub(crate) fn copy_to(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        destination: Place<'_, B>,
+        upload: Upload,
+    ) -> Result<u64> {
+        match &self.0 {
+            From::Host(view) => {
+                transfer::upload(timeline, operation, view.view().into_dyn(), destination, upload)
+            }
+            From::Memory { memory, layout } => {
+                copy_memory::<T, B>(timeline, operation, Place::new(memory, layout), destination, upload)
+            }
+        }
+    }
+
+    /// As [`copy_to`](Self::copy_to), with the source broadcast to the shape of the destination.
+    pub(crate) fn broadcast_to(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        destination: Place<'_, B>,
+        upload: Upload,
+    ) -> Result<u64> {
+        let shape = destination.layout.shape();
+        let wide = self
+            .layout(operation)?
+            .broadcast(shape)
+            .map_err(|error| Error::new(B::NAME, operation, error))?;
+        match &self.0 {
+            From::Host(view) => match view.broadcast(ndarray::IxDyn(shape)) {
+                Some(view) => transfer::upload(timeline, operation, view, destination, upload),
+                None => self.copy_to(timeline, operation, destination, upload),
+            },
+            From::Memory { memory, .. } => {
+                copy_memory::<T, B>(timeline, operation, Place::new(memory, &wide), destination, upload)
+            }
+        }
+    }
+}
+
+fn copy_memory<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: Place<'_, B>,
+    destination: Place<'_, B>,
+    upload: Upload,
+) -> Result<u64> {
+    if upload == Upload::Blocking {
+        crate::completion::may_block::<B>(operation)?;
+    }
+    let ticket = transfer::copy::<T, B>(timeline, operation, source, destination)?;
+    if upload == Upload::Blocking {
+        timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+    }
+    Ok(ticket)
+}
+
+impl<B: Backend, T: Element, S: ndarray::Data<Elem = T>, D: Dimension> ToDevice<B>
+    for ndarray::ArrayBase<S, D>
+{
+    type Elem = T;
+    type Dim = D;
+
+    fn source(&self) -> Source<'_, T, D, B> {
+        Source::host(self.view())
+    }
+}
+
+impl<B: Backend, T: Element> ToDevice<B> for [T] {
+    type Elem = T;
+    type Dim = Ix1;
+
+    fn source(&self) -> Source<'_, T, Ix1, B> {
+        Source::host(ArrayView::from(self))
+    }
+}
+
+impl<B: Backend, T: Element, const N: usize> ToDevice<B> for [T; N] {
+    type Elem = T;
+    type Dim = Ix1;
+
+    fn source(&self) -> Source<'_, T, Ix1, B> {
+        Source::host(ArrayView::from(self))
+    }
+}
+
+impl<B: Backend, T: Element> ToDevice<B> for Vec<T> {
+    type Elem = T;
+    type Dim = Ix1;
+
+    fn source(&self) -> Source<'_, T, Ix1, B> {
+        Source::host(ArrayView::from(self))
+    }
+}
+
+impl<B: Backend, T: Element> ToDevice<B> for Scalar<T> {
+    type Elem = T;
+    type Dim = Ix0;
+
+    fn source(&self) -> Source<'_, T, Ix0, B> {
+        Source::host(ndarray::aview0(&self.0))
+    }
+}
+
+impl<S: Storage, D: Dimension> ToDevice<S::Backend> for ArrayBase<S, D> {
+    type Elem = S::Elem;
+    type Dim = D;
+
+    fn source(&self) -> Source<'_, S::Elem, D, S::Backend> {
+        Source(From::Memory { memory: &self.memory, layout: &self.layout })
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> ToDevice<B> for HostArray<K, T, D, B> {
+    type Elem = T;
+    type Dim = D;
+
+    fn source(&self) -> Source<'_, T, D, B> {
+        let Place { memory, layout } = self.place();
+        Source(From::Memory { memory, layout })
+    }
+}

@@ -1,0 +1,313 @@
+//! Streams.
+
+use crate::{
+    ArrayBase, Completion, Device, DeviceArray, Event, HostArray, HostKind, PinnedArray, Scope, Storage,
+    StorageMut, ToDevice, UninitArray, completion,
+    layout::IntoArraySpec,
+    order::{Settled, Timeline},
+    scope,
+    transfer::{self, Place},
+};
+use gpumem_core::{Backend, Element, EventOptions, RawStream, Result, Stream as _, StreamKind};
+use ndarray::Dimension;
+use std::{any::Any, fmt, sync::Arc};
+
+/// A queue of work on one device. Cloning it is cheap and gives the same queue.
+///
+/// What is enqueued on one stream runs in order. Between streams the library orders what touches the same memory, and
+/// only that. Operations of a stream return as soon as they are enqueued; their errors surface at the next wait.
+pub struct Stream<B: Backend>(Arc<Inner<B>>);
+
+struct Inner<B: Backend> {
+    timeline: Arc<Timeline<B>>,
+    device: Device<B>,
+    /// Keeps a foreign stream alive, or ends it when dropped.
+    owner: Option<Box<dyn Any + Send + Sync>>,
+    /// The device's own default stream, which outlives this handle.
+    lent: bool,
+}
+
+impl<B: Backend> Stream<B> {
+    pub(crate) fn own(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
+        Self(Arc::new(Inner { timeline, device: device.clone(), owner: None, lent: false }))
+    }
+
+    pub(crate) fn lend(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
+        Self(Arc::new(Inner { timeline, device: device.clone(), owner: None, lent: true }))
+    }
+
+    pub(crate) fn with_owner(mut self, owner: impl Any + Send + Sync) -> Self {
+        if let Some(inner) = Arc::get_mut(&mut self.0) {
+            inner.owner = Some(Box::new(owner));
+        }
+        self
+    }
+
+    pub(crate) fn timeline(&self) -> &Arc<Timeline<B>> {
+        &self.0.timeline
+    }
+
+    /// The device that the stream belongs to.
+    pub fn device(&self) -> &Device<B> {
+        &self.0.device
+    }
+
+    /// Which stream this is.
+    pub fn kind(&self) -> StreamKind {
+        self.0.timeline.kind()
+    }
+
+    /// Number of the last ticket: how much has been enqueued. For tests and traces.
+    pub fn ticket(&self) -> u64 {
+        self.0.timeline.last_ticket()
+    }
+
+    /// The driver's handle, for looking at. To enqueue work of another library, use [`raw_scope`](Self::raw_scope).
+    ///
+    /// # Errors
+    /// [`Stale`](gpumem_core::ErrorKind::Stale) after a reset.
+    pub fn raw_handle(&self) -> Result<RawStream> {
+        self.0.timeline.check("raw_handle")?;
+        self.0.timeline.with_raw("raw_handle", |raw| Ok(raw.raw()))
+    }
+
+    /// Waits until everything enqueued so far is done, every staged transfer has landed in its destination, and every
+    /// callback has run.
+    ///
+    /// # Errors
+    /// What the work did wrong, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) inside a callback.
+    pub fn synchronize(&self) -> Result<()> {
+        completion::may_block::<B>("synchronize")?;
+        self.0.timeline.check("synchronize")?;
+        self.finish().result.map_err(|error| error.in_operation("synchronize"))
+    }
+
+    /// As [`synchronize`](Self::synchronize), telling whether the work is proven to be over.
+    pub(crate) fn finish(&self) -> Settled {
+        let timeline = &self.0.timeline;
+        let settled = timeline.settle_all();
+        match settled.result {
+            Ok(()) => timeline.landings.run(|ticket| timeline.has_passed(ticket)),
+            Err(_) => timeline.landings.discard(|ticket| timeline.has_passed(ticket)),
+        }
+        if settled.done {
+            timeline.callbacks.drain();
+        }
+        settled
+    }
+
+    /// Whether everything enqueued so far is done. Never blocks.
+    ///
+    /// # Errors
+    /// What the work did wrong.
+    pub fn query(&self) -> Result<bool> {
+        self.0.timeline.check("query")?;
+        self.0.timeline.poll(self.0.timeline.last_ticket()).map_err(|error| error.in_operation("query"))
+    }
+
+    /// Puts a mark behind everything enqueued so far.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn record(&self) -> Result<Event<B>> {
+        Event::record(self, EventOptions::default())
+    }
+
+    /// As [`record`](Self::record), with the time, for [`Event::elapsed_since`].
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn record_with_timing(&self) -> Result<Event<B>> {
+        Event::record(self, EventOptions { timing: true })
+    }
+
+    /// Holds back what is enqueued from now on until the event is reached. Arrays need no such call: whatever
+    /// conflicts waits by itself.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn wait(&self, event: &Event<B>) -> Result<()> {
+        event.hold(&self.0.timeline)
+    }
+
+    /// Runs `callback` on a thread of ours once everything enqueued so far is done, with the outcome. Callbacks of one
+    /// stream run one after the other, in order. A panic in one goes to [`Device::take_errors`]; a blocking wait for a
+    /// device inside one is an error.
+    ///
+    /// # Errors
+    /// Of the driver, or when the system has no thread for us. The callback has not run then.
+    pub fn add_callback(&self, callback: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
+        self.0.timeline.when_done("add_callback", callback)
+    }
+
+    /// A future that is ready once everything enqueued so far is done. It holds no borrow.
+    pub fn done(&self) -> Completion {
+        Completion::of(&self.0.timeline, None)
+    }
+
+    /// Runs `body` with a scope in which memory of the caller takes part in asynchronous transfers, and waits at its end,
+    /// whichever way it ends. This is Numba's `auto_synchronize`.
+    ///
+    /// ```no_run
+    /// # fn example<B: gpumem_runtime::ToDevice<H, Elem = f32, Dim = ndarray::Ix1>, H: gpumem_core::Backend>(
+    /// #     stream: &gpumem_runtime::Stream<H>, array: &gpumem_runtime::DeviceArray<f32, ndarray::Ix1, H>,
+    /// # ) -> gpumem_core::Result<()> {
+    /// let mut result = ndarray::Array1::zeros(array.len());
+    /// stream.scope(|scope| scope.copy_to_host(array, result.view_mut()))??;
+    /// // Here the elements have landed.
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// What the work did wrong. The value of `body` is lost then.
+    pub fn scope<'env, R>(
+        &self,
+        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,
+    ) -> Result<R> {
+        scope::run(self, body)
+    }
+
+    // ---- arrays in stream order -----------------------------------------------------------------------------------
+
+    /// A new array of zeros, made in stream order.
+    ///
+    /// # Errors
+    /// As [`Device::device_array`].
+    pub fn device_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<DeviceArray<T, S::Dim, B>> {
+        let operation = "device_array";
+        let array = UninitArray::<T, S::Dim, B>::allocate(&self.0.device, operation, spec.into_spec())?;
+        // SAFETY: the fill below is ordered before every later use of the array.
+        let array = unsafe { array.assume_init() };
+        transfer::fill(self.timeline(), operation, array.place(), <T as bytemuck::Zeroable>::zeroed())?;
+        Ok(array)
+    }
+
+    /// A new array with the elements of `source`, copied in stream order. A host array has been read when this
+    /// returns; page-locked and device sources are read in stream order.
+    ///
+    /// # Errors
+    /// As [`Device::to_device`].
+    pub fn to_device<S>(&self, source: &S) -> Result<DeviceArray<S::Elem, S::Dim, B>>
+    where
+        S: ToDevice<B> + ?Sized,
+    {
+        let source = source.source();
+        let array = source.allocate_like(&self.0.device, "to_device")?;
+        // SAFETY: the copy below is ordered before every later use of the array.
+        let array = unsafe { array.assume_init() };
+        source.copy_to(self.timeline(), "to_device", array.place(), transfer::Upload::Staged)?;
+        Ok(array)
+    }
+
+    /// Copies `source` into `destination` in stream order, as [`to_device`](Self::to_device).
+    ///
+    /// # Errors
+    /// As [`ArrayBase::copy_to_device`].
+    pub fn copy_to_device<D, M, S>(&self, destination: &mut ArrayBase<M, D>, source: &S) -> Result<()>
+    where
+        D: Dimension,
+        M: StorageMut<Backend = B>,
+        S: ToDevice<B, Elem = M::Elem, Dim = D> + ?Sized,
+    {
+        source.source().copy_to(
+            self.timeline(),
+            "copy_to_device",
+            destination.place(),
+            transfer::Upload::Staged,
+        )?;
+        Ok(())
+    }
+
+    /// A new page-locked array with the elements of `source`, copied in stream order. Reading it waits.
+    ///
+    /// # Errors
+    /// Out of memory; of the driver.
+    pub fn copy_to_host<S, D>(&self, source: &ArrayBase<S, D>) -> Result<PinnedArray<S::Elem, D, B>>
+    where
+        S: Storage<Backend = B>,
+        D: Dimension,
+    {
+        let mut array = HostArray::like(&self.0.device, "copy_to_host", source.layout())?;
+        self.copy_to_host_into(source, &mut array)?;
+        Ok(array)
+    }
+
+    /// Copies `source` into a host array of the library, in stream order. Reading it waits.
+    ///
+    /// # Errors
+    /// Different shapes; of the driver.
+    pub fn copy_to_host_into<S, D, K>(
+        &self,
+        source: &ArrayBase<S, D>,
+        destination: &mut HostArray<K, S::Elem, D, B>,
+    ) -> Result<()>
+    where
+        S: Storage<Backend = B>,
+        D: Dimension,
+        K: HostKind,
+    {
+        let (from, to) = (source.place(), destination.place());
+        transfer::copy::<S::Elem, B>(self.timeline(), "copy_to_host", from, to)?;
+        Ok(())
+    }
+
+    /// Sets every element of `destination` in stream order.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub fn fill<M, D>(&self, destination: &mut ArrayBase<M, D>, value: M::Elem) -> Result<()>
+    where
+        M: StorageMut<Backend = B>,
+        D: Dimension,
+    {
+        transfer::fill(self.timeline(), "fill", destination.place(), value)?;
+        Ok(())
+    }
+
+    /// Copies `source`, broadcast to the shape of `destination`, in stream order.
+    ///
+    /// # Errors
+    /// A source that cannot be broadcast; as [`copy_to_device`](Self::copy_to_device).
+    pub fn assign<D, M, S>(&self, destination: &mut ArrayBase<M, D>, source: &S) -> Result<()>
+    where
+        D: Dimension,
+        M: StorageMut<Backend = B>,
+        S: ToDevice<B, Elem = M::Elem> + ?Sized,
+    {
+        let to = Place::new(&destination.memory, &destination.layout);
+        source.source().broadcast_to(self.timeline(), "assign", to, transfer::Upload::Staged)?;
+        Ok(())
+    }
+}
+
+impl<B: Backend> Drop for Inner<B> {
+    fn drop(&mut self) {
+        let core = self.device.core();
+        if self.lent || !core.origin.is_usable() {
+            if let Some(owner) = self.owner.take() {
+                std::mem::forget(owner);
+            }
+            return;
+        }
+        if let Some(raw) = self.timeline.end() {
+            core.reclaim.add_stream(core, raw);
+        }
+        if let Some(owner) = self.owner.take() {
+            // Dropped with the closure, once: after the last use, or at once if that cannot be waited for.
+            let _ = self.timeline.when_done("drop of a stream", move |_| drop(owner));
+        }
+    }
+}
+
+impl<B: Backend> Clone for Stream<B> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<B: Backend> fmt::Debug for Stream<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Stream").field("device", &self.0.device).field("timeline", &self.0.timeline).finish()
+    }
+}

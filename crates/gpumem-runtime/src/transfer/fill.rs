@@ -1,0 +1,116 @@
+//! One value everywhere.
+
+use super::{
+    borrowed::{Upload, upload},
+    memory::{Place, copy},
+    plan::Plan,
+};
+use crate::{
+    layout::{Layout, Order, Pair},
+    order::{Access, Timeline},
+};
+use gpumem_core::{Backend, Element, Error, Fill, Pattern, Result, Space};
+use ndarray::ArrayD;
+use std::sync::Arc;
+
+/// Bytes that are uploaded before a fill goes on by doubling.
+const SEED: usize = 64 << 10;
+
+/// Enqueues a fill and returns its ticket, 0 for none. Values whose bytes repeat after one, two or four are set by
+/// the driver; others are uploaded once and doubled on the device.
+pub(crate) fn fill<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    destination: Place<'_, B>,
+    value: T,
+) -> Result<u64> {
+    timeline.check(operation)?;
+    destination.memory.check(operation)?;
+    let layout = destination.layout;
+    let pair = Pair::new(layout, layout).map_err(|error| Error::new(B::NAME, operation, error))?;
+    if pair.len == 0 || pair.item == 0 {
+        return Ok(0);
+    }
+    match Pattern::of(bytemuck::bytes_of(&value)) {
+        Some(pattern) if is_aligned(destination, pattern) => {
+            set(timeline, operation, destination, &pair, pattern)
+        }
+        _ => double(timeline, operation, destination, value),
+    }
+}
+
+/// Whether every run starts at a multiple of the pattern: a field of a packed record may not.
+fn is_aligned<B: Backend>(destination: Place<'_, B>, pattern: Pattern) -> bool {
+    let (layout, bytes) = (destination.layout, pattern.bytes());
+    let start = destination.memory.address().wrapping_add(layout.offset() as u64);
+    let axes = layout.shape().iter().zip(layout.strides());
+    start.is_multiple_of(bytes as u64)
+        && axes.filter(|(len, _)| **len > 1).all(|(_, stride)| stride.unsigned_abs().is_multiple_of(bytes))
+}
+
+/// The driver's own fill, once for each two-dimensional part.
+fn set<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    destination: Place<'_, B>,
+    pair: &Pair,
+    pattern: Pattern,
+) -> Result<u64> {
+    let plan = Plan::new(pair);
+    let base = destination.memory.address();
+    let access = Access::write(destination.memory, destination.layout.extent());
+    let submitted = timeline.submit(operation, &[access], |raw| {
+        plan.run((base, Space::Host), (base, Space::Host), |region| {
+            for slice in 0..region.slices {
+                let address = region.destination.address + (slice * region.destination.pitch[1]) as u64;
+                let count = region.bytes / pattern.bytes();
+                let fill =
+                    Fill { address, pattern, count, rows: region.rows, pitch: region.destination.pitch[0] };
+                timeline.core.counters.count_fill();
+                // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start at
+                // multiples of the pattern (checked by the caller).
+                unsafe { B::fill(raw, &fill)? };
+            }
+            Ok(())
+        })
+    })?;
+    Ok(submitted.ticket)
+}
+
+/// Uploads a few elements, then copies what is there to what is not, twice as much each time.
+fn double<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    destination: Place<'_, B>,
+    value: T,
+) -> Result<u64> {
+    let fail = |error| Error::new(B::NAME, operation, error);
+    let (layout, item) = (destination.layout, size_of::<T>());
+    let extent = layout.extent();
+    let is_packed = extent.len() == layout.packed_bytes() && layout.offset() == extent.start;
+    if !is_packed {
+        // One element, repeated over the layout by strides of zero.
+        let host = ArrayD::from_elem(ndarray::IxDyn(&[]), value);
+        let Some(spread) = host.broadcast(layout.shape()) else { return Ok(0) };
+        return upload(timeline, operation, spread, destination, Upload::Staged);
+    }
+    let len = layout.len();
+    let mut ready = len.min((SEED / item).max(1));
+    let part = |start: usize, count: usize| {
+        Layout::packed(&[count], item, Order::C)
+            .and_then(|part| part.with_offset(extent.start + start * item))
+            .map_err(fail)
+    };
+    let seed = ArrayD::from_elem(ndarray::IxDyn(&[ready]), value);
+    let first = part(0, ready)?;
+    let mut ticket =
+        upload(timeline, operation, seed.view(), Place::new(destination.memory, &first), Upload::Staged)?;
+    while ready < len {
+        let count = ready.min(len - ready);
+        let (from, to) = (part(0, count)?, part(ready, count)?);
+        let (from, to) = (Place::new(destination.memory, &from), Place::new(destination.memory, &to));
+        ticket = copy::<T, B>(timeline, operation, from, to)?;
+        ready += count;
+    }
+    Ok(ticket)
+}

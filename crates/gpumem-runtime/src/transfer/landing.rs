@@ -1,0 +1,49 @@
+//! Staged transfers that have yet to land in the caller's memory.
+
+use parking_lot::Mutex;
+use std::fmt;
+
+type Act = Box<dyn FnOnce() + Send>;
+
+/// What is to be copied out of staging once tickets are done. Every entry belongs to a scope, which does not end
+/// before its entries are gone.
+#[derive(Default)]
+pub(crate) struct Landings(Mutex<Vec<Landing>>);
+
+struct Landing {
+    scope: u64,
+    ticket: u64,
+    act: Act,
+}
+
+impl Landings {
+    pub(crate) fn add(&self, scope: u64, ticket: u64, act: Act) {
+        self.0.lock().push(Landing { scope, ticket, act });
+    }
+
+    /// Runs what is due. Under the lock, so that a scope that ends meanwhile waits for its last landing.
+    pub(crate) fn run(&self, passed: impl Fn(u64) -> bool) {
+        let mut landings = self.0.lock();
+        for landing in landings.extract_if(.., |landing| passed(landing.ticket)) {
+            (landing.act)();
+        }
+    }
+
+    /// Drops what is due without running it: the work before it failed, so there is nothing to land.
+    pub(crate) fn discard(&self, passed: impl Fn(u64) -> bool) {
+        let due: Vec<_> = self.0.lock().extract_if(.., |landing| passed(landing.ticket)).collect();
+        drop(due);
+    }
+
+    /// Forgets what is left of a scope whose work cannot be proven to be done. Its staging memory is leaked with it.
+    pub(crate) fn leak(&self, scope: u64) {
+        let left: Vec<_> = self.0.lock().extract_if(.., |landing| landing.scope == scope).collect();
+        left.into_iter().for_each(|landing| std::mem::forget(landing.act));
+    }
+}
+
+impl fmt::Debug for Landings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Landings").field(&self.0.lock().len()).finish()
+    }
+}

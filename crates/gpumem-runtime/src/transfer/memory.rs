@@ -1,0 +1,156 @@
+//! Copies between memory of the library, in stream order.
+
+use super::{borrowed, plan::Plan};
+use crate::{
+    layout::{Layout, Pair},
+    memory::Allocation,
+    order::{Access, Timeline},
+};
+use gpumem_core::{Backend, Element, Error, ErrorKind, Result, Space, StridedCopy};
+use std::sync::Arc;
+
+/// Elements somewhere in memory of the library.
+#[derive(Debug)]
+pub(crate) struct Place<'a, B: Backend> {
+    pub(crate) memory: &'a Arc<Allocation<B>>,
+    pub(crate) layout: &'a Layout,
+}
+
+impl<B: Backend> Clone for Place<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Place<'_, B> {}
+
+impl<'a, B: Backend> Place<'a, B> {
+    pub(crate) fn new(memory: &'a Arc<Allocation<B>>, layout: &'a Layout) -> Self {
+        Self { memory, layout }
+    }
+}
+
+/// More driver calls than this for one copy are slower than the way through the host.
+const MOST_CALLS: usize = 4096;
+
+/// Enqueues a copy of elements of `T` and returns its ticket. Where the driver has no means for the two layouts or
+/// the two devices, the way leads through the host, and the call waits for the source.
+///
+/// # Errors
+/// Different shapes; overlap; whatever the driver says. Nothing is being written after an error.
+pub(crate) fn copy<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: Place<'_, B>,
+    destination: Place<'_, B>,
+) -> Result<u64> {
+    let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
+    let pair = Pair::new(source.layout, destination.layout).map_err(|error| fail(error.into()))?;
+    timeline.check(operation)?;
+    source.memory.check(operation)?;
+    destination.memory.check(operation)?;
+    if pair.len == 0 || pair.item == 0 {
+        return Ok(0);
+    }
+    refuse_overlap(operation, source, destination)?;
+    let (from, to) = (source.memory.endpoint(), destination.memory.endpoint());
+    if !is_one_backend(timeline, source.memory) || !is_one_backend(timeline, destination.memory) {
+        return through_host::<T, B>(timeline, operation, source, destination);
+    }
+    let plan = Plan::new(&pair);
+    let (read, write) = (source.layout.extent(), destination.layout.extent());
+    let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
+    if plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1) {
+        let strided = strided_copy(&pair, from, to);
+        let submitted = timeline.submit(operation, &accesses, |raw| {
+            timeline.core.counters.count_copy();
+            // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the use log
+            // keeps alive and ordered; destination elements do not overlap, nor do the two sides (checked above).
+            unsafe { B::copy_strided(raw, &strided) }
+        })?;
+        return Ok(submitted.ticket);
+    }
+    if plan.calls() > MOST_CALLS {
+        return through_host::<T, B>(timeline, operation, source, destination);
+    }
+    let submitted = timeline.submit(operation, &accesses, |raw| {
+        plan.run(from, to, |region| {
+            timeline.core.counters.count_copy();
+            // SAFETY: as above.
+            unsafe { B::copy(raw, region) }
+        })
+    })?;
+    Ok(submitted.ticket)
+}
+
+/// The pair as one copy that the device does element by element.
+pub(super) fn strided_copy(
+    pair: &Pair,
+    (source, source_space): (u64, Space),
+    (destination, destination_space): (u64, Space),
+) -> StridedCopy {
+    let mut axes: Vec<_> = pair.axes.iter().map(|axis| (axis.len, axis.src, axis.dst)).collect();
+    let items = pair.run / pair.item.max(1);
+    if items > 1 {
+        axes.push((items, pair.item as isize, pair.item as isize));
+    }
+    StridedCopy {
+        source: (source.wrapping_add(pair.src as u64), source_space),
+        destination: (destination.wrapping_add(pair.dst as u64), destination_space),
+        item: pair.item,
+        axes,
+    }
+}
+
+/// Whether the memory belongs to the backend that the stream belongs to. Other backends only meet under `Any`.
+fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
+}
+
+/// Whether the stream's device can walk both sides itself.
+fn can_copy_strided<B: Backend>(timeline: &Timeline<B>, source: Space, destination: Space) -> bool {
+    let capabilities = B::capabilities(&timeline.core.raw);
+    let own = Space::Device(B::info(&timeline.core.raw).ordinal);
+    let reaches = |space| space == own || (space == Space::Host && capabilities.pageable_direct);
+    capabilities.strided_copy && reaches(source) && reaches(destination)
+}
+
+fn refuse_overlap<B: Backend>(
+    operation: &'static str,
+    source: Place<'_, B>,
+    destination: Place<'_, B>,
+) -> Result<()> {
+    let overlaps = if source.memory.id() == destination.memory.id() {
+        source.layout.overlaps(destination.layout)
+    } else {
+        // Two allocations share bytes only where somebody wrapped the same foreign memory twice.
+        let span = |place: Place<'_, B>| {
+            let (extent, (address, space)) = (place.layout.extent(), place.memory.endpoint());
+            (space, address + extent.start as u64, address + extent.end as u64)
+        };
+        let (a, b) = (span(source), span(destination));
+        a.0 == b.0 && a.1 < b.2 && b.1 < a.2
+    };
+    if !overlaps {
+        return Ok(());
+    }
+    let (source_bytes, destination_bytes) = (source.layout.extent(), destination.layout.extent());
+    Err(Error::new(B::NAME, operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
+}
+
+/// Down to the host and up again, for what no driver call can do.
+fn through_host<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: Place<'_, B>,
+    destination: Place<'_, B>,
+) -> Result<u64> {
+    let mut host = ndarray::ArrayD::from_elem(source.layout.shape(), <T as bytemuck::Zeroable>::zeroed());
+    let from = match source.memory.device() {
+        // The stream of the copy knows the source's device, unless it is another one's.
+        Some(device) if !source.memory.core().is_same(&timeline.core) => device.default_timeline()?,
+        _ => timeline.clone(),
+    };
+    borrowed::download(&from, operation, source, host.view_mut())?;
+    borrowed::upload(timeline, operation, host.view(), destination, borrowed::Upload::Staged)
+}

@@ -1,0 +1,17 @@
+//! Moving elements between memories.
+//!
+//! * [`plan`]: any pair of layouts as the fewest driver calls.
+//! * [`memory`]: between memory of the library, in stream order.
+//! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
+//! * [`fill`]: one value everywhere.
+
+mod borrowed;
+mod fill;
+mod landing;
+mod memory;
+mod plan;
+
+pub(crate) use borrowed::{Upload, abort, download, download_in_scope, upload};
+pub(crate) use fill::fill;
+pub(crate) use landing::Landings;
+pub(crate) use memory::{Place, copy};

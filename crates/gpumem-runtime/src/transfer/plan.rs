@@ -1,0 +1,248 @@
+//! Any pair of layouts as the fewest driver calls.
+
+use crate::layout::{Axis, Pair};
+use gpumem_core::{CopyRegion, Endpoint, Space};
+use smallvec::SmallVec;
+
+/// A loop of copies of up to three dimensions. Made in O(axes²), whatever the number of elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Plan {
+    bytes: usize,
+    rows: Axis,
+    slices: Axis,
+    /// Loops around the driver calls.
+    outer: SmallVec<[Axis; 6]>,
+    src: usize,
+    dst: usize,
+}
+
+/// An axis of one step.
+const UNIT: Axis = Axis { len: 1, src: 0, dst: 0 };
+
+/// Whether steps along the axis keep `src` and `dst` bytes apart, in rising order: what a driver takes as a pitch.
+fn is_pitch(axis: &Axis, src: usize, dst: usize) -> bool {
+    axis.src > 0 && axis.dst > 0 && axis.src.unsigned_abs() >= src && axis.dst.unsigned_abs() >= dst
+}
+
+/// The two axes that leave the fewest driver calls: rows over runs of `run` bytes, and slices over those rows.
+fn best(axes: &[Axis], run: usize) -> (Option<usize>, Option<usize>) {
+    let mut best = (1, None, None);
+    for (row, rows) in axes.iter().enumerate().filter(|(_, axis)| is_pitch(axis, run, run)) {
+        let (src, dst) = (rows.src.unsigned_abs() * rows.len, rows.dst.unsigned_abs() * rows.len);
+        let over = |index: &usize| *index != row && is_pitch(&axes[*index], src, dst);
+        let slice = (0..axes.len()).filter(over).max_by_key(|index| axes[*index].len);
+        let steps = rows.len * slice.map_or(1, |index| axes[index].len);
+        if steps > best.0 {
+            best = (steps, Some(row), slice);
+        }
+    }
+    (best.1, best.2)
+}
+
+impl Plan {
+    /// The plan for a pair that has elements.
+    pub(crate) fn new(pair: &Pair) -> Self {
+        let (row, slice) = best(&pair.axes, pair.run);
+        let chosen = |index: Option<usize>| index.map_or(UNIT, |index| pair.axes[index]);
+        let (rows, slices) = (chosen(row), chosen(slice));
+        let rest =
+            pair.axes.iter().enumerate().filter(|(index, _)| Some(*index) != row && Some(*index) != slice);
+        let outer = rest.map(|(_, axis)| *axis).collect();
+        Self { bytes: pair.run, rows, slices, outer, src: pair.src, dst: pair.dst }
+    }
+
+    /// Number of driver calls.
+    pub(crate) fn calls(&self) -> usize {
+        self.outer.iter().map(|axis| axis.len).product()
+    }
+
+    /// Calls `copy` with each region, until one fails.
+    pub(crate) fn run<E>(
+        &self,
+        (src, src_space): (u64, Space),
+        (dst, dst_space): (u64, Space),
+        mut copy: impl FnMut(&CopyRegion) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let pitch = |rows: isize, slices: isize| {
+            let rows = if self.rows.len > 1 { rows.unsigned_abs() } else { self.bytes };
+            [rows, if self.slices.len > 1 { slices.unsigned_abs() } else { rows * self.rows.len }]
+        };
+        let mut region = CopyRegion {
+            source: Endpoint { address: 0, space: src_space, pitch: pitch(self.rows.src, self.slices.src) },
+            destination: Endpoint {
+                address: 0,
+                space: dst_space,
+                pitch: pitch(self.rows.dst, self.slices.dst),
+            },
+            bytes: self.bytes,
+            rows: self.rows.len,
+            slices: self.slices.len,
+        };
+        let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.outer.len());
+        let (mut from, mut to) = (src.wrapping_add(self.src as u64), dst.wrapping_add(self.dst as u64));
+        loop {
+            (region.source.address, region.destination.address) = (from, to);
+            copy(&region)?;
+            // An odometer over the outer axes, innermost last.
+            let mut axis = self.outer.len();
+            loop {
+                let Some(next) = axis.checked_sub(1) else { return Ok(()) };
+                axis = next;
+                let Axis { len, src, dst } = self.outer[axis];
+                step[axis] += 1;
+                if step[axis] < len {
+                    (from, to) = (from.wrapping_add_signed(src as i64), to.wrapping_add_signed(dst as i64));
+                    break;
+                }
+                let back = (len - 1) as i64;
+                from = from.wrapping_add_signed(-(src as i64) * back);
+                to = to.wrapping_add_signed(-(dst as i64) * back);
+                step[axis] = 0;
+            }
+        }
+    }
+}
+
+/// Cuts a pair into pieces of at most `limit` bytes (at least one run), and calls `each` with every piece, until one fails.
+pub(crate) fn pieces<E>(
+    pair: &Pair,
+    limit: usize,
+    each: &mut impl FnMut(&Pair) -> Result<(), E>,
+) -> Result<(), E> {
+    let total = pair.len.saturating_mul(pair.item);
+    if total <= limit || total == 0 {
+        return each(pair);
+    }
+    let Some(axis) = pair.axes.first().copied() else {
+        // One long run: cut it at element boundaries.
+        let step = (limit / pair.item.max(1)).max(1) * pair.item;
+        let mut done = 0;
+        while done < pair.run {
+            let run = step.min(pair.run - done);
+            let (src, dst) = (pair.src + done, pair.dst + done);
+            each(&Pair { axes: SmallVec::new(), src, dst, run, item: pair.item, len: run / pair.item })?;
+            done += run;
+        }
+        return Ok(());
+    };
+    let inner = pair.len / axis.len;
+    let steps = (limit / inner.saturating_mul(pair.item).max(1)).max(1);
+    let mut done = 0;
+    while done < axis.len {
+        let len = steps.min(axis.len - done);
+        let mut piece = pair.clone();
+        piece.src = pair.src.wrapping_add_signed(axis.src * done as isize);
+        piece.dst = pair.dst.wrapping_add_signed(axis.dst * done as isize);
+        piece.len = inner * len;
+        if len == 1 {
+            piece.axes.remove(0);
+            pieces(&piece, limit, each)?;
+        } else {
+            piece.axes[0].len = len;
+            each(&piece)?;
+        }
+        done += len;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{Layout, Order};
+    use std::collections::BTreeSet;
+    use std::convert::Infallible;
+
+    fn bytes_of(plan: &Plan) -> BTreeSet<(u64, u64)> {
+        let mut bytes = BTreeSet::new();
+        let space = Space::Host;
+        plan.run((1 << 20, space), (1 << 30, space), |region| {
+            for slice in 0..region.slices {
+                for row in 0..region.rows {
+                    for byte in 0..region.bytes {
+                        let at = |end: &Endpoint| {
+                            end.address + (slice * end.pitch[1] + row * end.pitch[0] + byte) as u64
+                        };
+                        assert!(bytes.insert((at(&region.source), at(&region.destination))));
+                    }
+                }
+            }
+            Ok::<_, Infallible>(())
+        })
+        .unwrap();
+        bytes
+    }
+
+    fn expected(pair: &Pair) -> BTreeSet<(u64, u64)> {
+        let mut offsets = vec![(pair.src as i64, pair.dst as i64)];
+        for axis in &pair.axes {
+            offsets = offsets
+                .iter()
+                .flat_map(|(src, dst)| {
+                    (0..axis.len as i64).map(move |i| (src + i * axis.src as i64, dst + i * axis.dst as i64))
+                })
+                .collect();
+        }
+        let both = |(src, dst): &(i64, i64), byte: i64| {
+            ((src + byte + (1 << 20)) as u64, (dst + byte + (1 << 30)) as u64)
+        };
+        offsets.iter().flat_map(|at| (0..pair.run as i64).map(move |byte| both(at, byte))).collect()
+    }
+
+    fn samples() -> Vec<Pair> {
+        let base = Layout::packed(&[4, 5, 6], 4, Order::C).unwrap();
+        let f = Layout::packed(&[4, 5, 6], 4, Order::F).unwrap();
+        let sliced = |text: &[ndarray::SliceInfoElem]| base.slice(text).unwrap();
+        let views = [
+            base.clone(),
+            sliced(ndarray::s![..;2, 1..4, ..;3].as_ref()),
+            sliced(ndarray::s![..;-1, .., ..;-2].as_ref()),
+            sliced(ndarray::s![1..3, ..;-1, 2..].as_ref()),
+            f,
+        ];
+        let mut pairs: Vec<_> = views.iter().map(|view| Pair::new(view, &view.like()).unwrap()).collect();
+        pairs.extend(views.iter().map(|view| Pair::new(&view.like(), view).unwrap()));
+        let c_like = Layout::packed(&[4, 5, 6], 4, Order::C).unwrap();
+        pairs.push(Pair::new(&views[4], &c_like).unwrap());
+        let broadcast = Layout::packed(&[5, 1], 4, Order::C).unwrap().broadcast(&[4, 5, 6]).unwrap();
+        pairs.push(Pair::new(&broadcast, &c_like).unwrap());
+        pairs
+    }
+
+    #[test]
+    fn a_plan_copies_every_byte_once() {
+        for pair in samples() {
+            assert_eq!(bytes_of(&Plan::new(&pair)), expected(&pair), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn pieces_cover_a_pair() {
+        for pair in samples() {
+            for limit in [1, 7, 16, 50, 200, 10_000] {
+                let mut all = BTreeSet::new();
+                pieces(&pair, limit, &mut |piece| {
+                    assert!(piece.len * piece.item <= limit.max(piece.item), "{piece:?} for {limit}");
+                    for byte in expected(piece) {
+                        assert!(all.insert(byte));
+                    }
+                    Ok::<_, Infallible>(())
+                })
+                .unwrap();
+                assert_eq!(all, expected(&pair), "{pair:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn usual_views_need_one_call() {
+        let base = Layout::packed(&[64, 64, 64], 4, Order::C).unwrap();
+        for slice in [ndarray::s![.., .., ..], ndarray::s![3..9, .., ..], ndarray::s![3..9, 2..5, 1..7]] {
+            let view = base.slice(slice.as_ref()).unwrap();
+            assert_eq!(Plan::new(&Pair::new(&view, &view.like()).unwrap()).calls(), 1);
+        }
+        let every_second = Layout::packed(&[8192, 8192], 4, Order::C).unwrap();
+        let every_second = every_second.slice(ndarray::s![.., ..;2].as_ref()).unwrap();
+        assert_eq!(Plan::new(&Pair::new(&every_second, &every_second.like()).unwrap()).calls(), 1);
+    }
+}

@@ -1,0 +1,41 @@
+//! The types that users write, with the run-time choice as their default backend.
+//!
+//! A device is made by a function (`Device::open("cuda:0")`), and in such a place Rust does not look at the defaults of
+//! type parameters. So [`Device`] has none, and [`DeviceOn`] is the one for experts.
+
+use crate::any::Any;
+use gpumem_runtime as rt;
+use ndarray::Ix1;
+
+/// A device of whichever backend was chosen when the program ran.
+pub type Device = rt::Device<Any>;
+/// A device of the backend `B`.
+pub type DeviceOn<B> = rt::Device<B>;
+/// A queue of work.
+pub type Stream<B = Any> = rt::Stream<B>;
+/// A mark in a stream.
+pub type Event<B = Any> = rt::Event<B>;
+/// A stretch of a stream in which memory of the caller takes part in transfers.
+pub type Scope<'scope, 'env, B = Any> = rt::Scope<'scope, 'env, B>;
+/// An array that owns its memory.
+pub type DeviceArray<T, D = Ix1, B = Any> = rt::DeviceArray<T, D, B>;
+/// A shared view of device memory.
+pub type DeviceView<'a, T, D = Ix1, B = Any> = rt::DeviceView<'a, T, D, B>;
+/// A mutable view of device memory.
+pub type DeviceViewMut<'a, T, D = Ix1, B = Any> = rt::DeviceViewMut<'a, T, D, B>;
+/// One value in device memory, usually a record.
+pub type DeviceRecord<T, B = Any> = rt::DeviceRecord<T, B>;
+/// An array whose elements have yet to be written.
+pub type UninitArray<T, D = Ix1, B = Any> = rt::UninitArray<T, D, B>;
+/// A page-locked array.
+pub type PinnedArray<T, D = Ix1, B = Any> = rt::PinnedArray<T, D, B>;
+/// A page-locked array that kernels can use.
+pub type MappedArray<T, D = Ix1, B = Any> = rt::MappedArray<T, D, B>;
+/// An array that migrates between host and device.
+pub type ManagedArray<T, D = Ix1, B = Any> = rt::ManagedArray<T, D, B>;
+/// An array of the caller that is page-locked while a scope lasts.
+pub type PinnedHost<'scope, T, D = Ix1, B = Any> = rt::PinnedHost<'scope, T, D, B>;
+/// An array of the caller that is page-locked and has a device address while a scope lasts.
+pub type MappedHost<'scope, T, D = Ix1, B = Any> = rt::MappedHost<'scope, T, D, B>;
+/// An array that work of another library is going to use.
+pub type RawAccess<'a, B = Any> = rt::RawAccess<'a, B>;
