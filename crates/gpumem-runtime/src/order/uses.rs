@@ -162,7 +162,7 @@ mod tests {
             let mut index_of = std::collections::HashMap::new();
             for (now, step) in steps.iter().enumerate() {
                 let mut ordered = vec![false; steps.len()];
-                let mut follow = |earlier: usize, ordered: &mut Vec<bool>| {
+                let follow = |earlier: usize, ordered: &mut Vec<bool>| {
                     ordered[earlier] = true;
                     let inherited: &Vec<bool> = &before[earlier];
                     for (slot, value) in ordered.iter_mut().zip(inherited) { *slot |= *value; }
