@@ -1,0 +1,137 @@
+//! Doorbells: words that a producer writes after it has put packets into a queue.
+//!
+//! The value is only a hint. With several producers a smaller one can overwrite a larger one, so that an engine takes
+//! a ring as "look again" and reads from the queue itself what is there.
+
+use crate::abi::PAGE;
+use parking_lot::Mutex;
+use std::{
+    io,
+    ptr::NonNull,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::{self, JoinHandle, Thread},
+    time::Duration,
+};
+
+/// What a doorbell reads when nobody has rung it. No queue gets as far as this packet.
+const SILENT: u64 = 0xdead_b311_0000_0001;
+
+/// How often sleeping queues are looked at.
+const WATCH_INTERVAL: Duration = Duration::from_micros(200);
+
+/// The doorbell page of one queue, and its read and write pointers where the thunk provides them.
+#[derive(Debug)]
+pub(super) struct Doorbell {
+    page: NonNull<AtomicU64>,
+}
+
+// SAFETY: the page is only used through atomics, and unmapped when the last owner is gone.
+unsafe impl Send for Doorbell {}
+// SAFETY: as above.
+unsafe impl Sync for Doorbell {}
+
+impl Doorbell {
+    /// A doorbell that is silent.
+    pub(super) fn new() -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new page at an address that the kernel chooses.
+        let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE as usize, protection, flags, -1, 0) };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let page = NonNull::new(page.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        let doorbell = Self { page };
+        doorbell.word(0).store(SILENT, Ordering::Release);
+        Ok(doorbell)
+    }
+
+    fn word(&self, index: usize) -> &AtomicU64 {
+        debug_assert!(index < PAGE as usize / 8);
+        // SAFETY: the page is mapped while `self` lives, zeroed, and holds more words than are asked for.
+        unsafe { self.page.add(index).as_ref() }
+    }
+
+    /// Where producers write.
+    pub(super) fn address(&self) -> *mut u64 {
+        self.word(0).as_ptr()
+    }
+
+    /// A read pointer for queues that bring none of their own.
+    pub(super) fn read_pointer(&self) -> *mut u64 {
+        self.word(8).as_ptr()
+    }
+
+    /// A write pointer for queues that bring none of their own.
+    pub(super) fn write_pointer(&self) -> *mut u64 {
+        self.word(16).as_ptr()
+    }
+
+    /// Whether somebody has rung since the last call.
+    pub(super) fn answer(&self) -> bool {
+        self.word(0).swap(SILENT, Ordering::AcqRel) != SILENT
+    }
+
+    fn is_ringing(&self) -> bool {
+        self.word(0).load(Ordering::Acquire) != SILENT
+    }
+}
+
+impl Drop for Doorbell {
+    fn drop(&mut self) {
+        // SAFETY: the page was mapped by `new` and nobody else knows when it may go.
+        unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE as usize) };
+    }
+}
+
+/// An engine that may sleep, and what wakes it.
+struct Watched {
+    doorbell: Weak<Doorbell>,
+    engine: Thread,
+}
+
+static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+static WATCHER: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
+
+/// Wakes the engine from now on when its doorbell rings, until the doorbell is dropped and [`forget`] is called.
+pub(super) fn watch(doorbell: &Arc<Doorbell>, engine: Thread) {
+    WATCHED.lock().push(Watched { doorbell: Arc::downgrade(doorbell), engine });
+    let mut watcher = WATCHER.lock();
+    if watcher.is_none() {
+        *watcher = thread::Builder::new().name("rocsim doorbells".into()).spawn(run).ok();
+    }
+}
+
+/// Forgets doorbells that are gone. Without any left the watching thread ends, so that the library can be unloaded.
+pub(super) fn forget() {
+    let mut watcher = WATCHER.lock();
+    let mut watched = WATCHED.lock();
+    watched.retain(|entry| entry.doorbell.strong_count() > 0);
+    if watched.is_empty() {
+        drop(watched);
+        if let Some(thread) = watcher.take() {
+            // The thread has seen the empty list and only has to return. That it panicked would change nothing.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run() {
+    loop {
+        {
+            let watched = WATCHED.lock();
+            if watched.is_empty() {
+                return;
+            }
+            for entry in watched.iter() {
+                if entry.doorbell.upgrade().is_some_and(|doorbell| doorbell.is_ringing()) {
+                    entry.engine.unpark();
+                }
+            }
+        }
+        thread::sleep(WATCH_INTERVAL);
+    }
+}

@@ -1,0 +1,220 @@
+//! The DMA engine: packets of the system DMA ring, as the runtime writes them for GFX9 and GFX10.
+
+use super::{Patience, clock, halt, queue::Queue};
+use crate::{
+    events,
+    memory::{Fault, Span, span},
+    stats::stats,
+};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+
+mod op {
+    pub(super) const NOP: u32 = 0;
+    pub(super) const COPY: u32 = 1;
+    pub(super) const FENCE: u32 = 5;
+    pub(super) const TRAP: u32 = 6;
+    pub(super) const POLL_REGMEM: u32 = 8;
+    pub(super) const ATOMIC: u32 = 10;
+    pub(super) const CONST_FILL: u32 = 11;
+    pub(super) const TIMESTAMP: u32 = 13;
+    pub(super) const GCR: u32 = 17;
+    /// Sub-operations of a copy.
+    pub(super) const LINEAR: u32 = 0;
+    pub(super) const LINEAR_RECT: u32 = 4;
+    /// The one atomic that the runtime uses.
+    pub(super) const ADD_64: u32 = 47;
+    /// Comparisons of a poll.
+    pub(super) const POLL_EQUAL: u32 = 3;
+    pub(super) const POLL_GREATER_EQUAL: u32 = 5;
+}
+
+/// The longest packet, in words of four bytes.
+const MAX_WORDS: usize = 13;
+
+enum Stop {
+    NotNow,
+    Fault(Fault),
+    UnknownPacket,
+}
+
+impl From<Fault> for Stop {
+    fn from(fault: Fault) -> Self {
+        Stop::Fault(fault)
+    }
+}
+
+/// Runs packets up to the write pointer. Both pointers count bytes and are never reduced.
+pub(super) fn run(queue: &Queue) -> bool {
+    while queue.may_run() {
+        let position = queue.read_index().load(Ordering::Relaxed);
+        if position >= queue.write_index().load(Ordering::Acquire) {
+            return false;
+        }
+        let words = fetch(queue, position);
+        match execute(queue, &words) {
+            Ok(length) => {
+                stats().sdma_packets.add(1);
+                queue.read_index().store(position + length * 4, Ordering::Release);
+            }
+            Err(Stop::NotNow) => return true,
+            Err(Stop::Fault(fault)) => {
+                halt(&fault, "SDMA");
+                return false;
+            }
+            Err(Stop::UnknownPacket) => {
+                eprintln!("rocsim: unknown SDMA packet {:#010x}, the engine stops", words[0]);
+                let fault = Fault {
+                    node: queue.node,
+                    address: queue.ring.as_ptr() as u64 + position % queue.ring.bytes() as u64,
+                    bytes: 4,
+                    cause: crate::memory::Cause::Unknown,
+                };
+                halt(&fault, "SDMA");
+                return false;
+            }
+        }
+    }
+    true
+}
+
+/// The words at a position of the ring. Packets do not wrap around its end, but reading ahead may.
+fn fetch(queue: &Queue, position: u64) -> [u32; MAX_WORDS] {
+    let ring_bytes = queue.ring.bytes() as u64;
+    std::array::from_fn(|index| {
+        let offset = (position + 4 * index as u64) % ring_bytes;
+        // SAFETY: the offset lies in the ring, which the producers have written up to the write pointer; words
+        // beyond it are fetched but not used.
+        unsafe { queue.ring.as_ptr().wrapping_add(offset as usize).cast::<u32>().read_volatile() }
+    })
+}
+
+/// Runs one packet; gives its length in words.
+fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
+    let node = queue.node;
+    let address = |low: usize| u64::from(words[low]) | u64::from(words[low + 1]) << 32;
+    let field = |word: usize, shift: u32, bits: u32| u64::from(words[word] >> shift & ((1 << bits) - 1));
+    match (words[0] & 0xff, words[0] >> 8 & 0xff) {
+        (op::NOP, _) => Ok(1),
+        (op::COPY, op::LINEAR) => {
+            let bytes = field(1, 0, 22) + 1;
+            let source = span(node, address(3), bytes)?;
+            span(node, address(5), bytes)?.copy_from(&source);
+            stats().sdma_copies.add(1);
+            stats().sdma_copied_bytes.add(bytes);
+            Ok(7)
+        }
+        (op::COPY, op::LINEAR_RECT) => {
+            let side = |low: usize| Side {
+                address: address(low),
+                x: field(low + 2, 0, 14),
+                y: field(low + 2, 16, 14),
+                z: field(low + 3, 0, 11),
+                pitch: field(low + 3, 13, 19) + 1,
+                slice: field(low + 4, 0, 28) + 1,
+            };
+            let size = [field(11, 0, 14) + 1, field(11, 16, 14) + 1, field(12, 0, 11) + 1];
+            copy_rect(node, &side(1), &side(6), size, words[0] >> 29)?;
+            Ok(13)
+        }
+        (op::FENCE, _) => {
+            let word = word(node, address(1), 4)?;
+            // SAFETY: an aligned word of the span that is only used as an atomic.
+            unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) }.store(words[3], Ordering::Release);
+            Ok(4)
+        }
+        (op::TRAP, _) => {
+            // A number of an event that is gone is an interrupt that nobody listens to.
+            events::set(words[1] & 0x0fff_ffff, true);
+            Ok(2)
+        }
+        (op::POLL_REGMEM, _) => {
+            // Without the memory bit it flushes the host's write buffers, which there are none of.
+            if words[0] >> 31 != 0 {
+                poll(queue, address(1), words[3], words[4], words[0] >> 28 & 7)?;
+            }
+            Ok(6)
+        }
+        (op::ATOMIC, _) if words[0] >> 25 == op::ADD_64 => {
+            let word = word(node, address(1), 8)?;
+            // SAFETY: an aligned word of the span that is only used as an atomic.
+            unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }.fetch_add(address(3), Ordering::AcqRel);
+            Ok(8)
+        }
+        (op::CONST_FILL, _) => {
+            // The count is in bytes, less one word; fills are in whole words.
+            let bytes = (field(4, 0, 22) + 4) & !3;
+            span(node, address(1), bytes)?.fill(&words[3].to_ne_bytes());
+            stats().sdma_fills.add(1);
+            Ok(5)
+        }
+        (op::TIMESTAMP, _) => {
+            let word = word(node, address(1), 8)?;
+            // SAFETY: eight bytes of the span; whoever reads them waits for the signal that follows.
+            unsafe { word.as_ptr().cast::<u64>().write_volatile(clock()) };
+            Ok(3)
+        }
+        // Cache maintenance of GFX10.
+        (op::GCR, _) => Ok(5),
+        _ => Err(Stop::UnknownPacket),
+    }
+}
+
+/// A word that is used as an atomic; an address that is not aligned is no packet of the runtime's.
+fn word(node: u32, address: u64, bytes: u64) -> Result<Span, Stop> {
+    if !address.is_multiple_of(bytes) {
+        return Err(Stop::UnknownPacket);
+    }
+    Ok(span(node, address, bytes)?)
+}
+
+/// One side of a rectangle copy; everything but the address counts elements.
+struct Side {
+    address: u64,
+    x: u64,
+    y: u64,
+    z: u64,
+    pitch: u64,
+    slice: u64,
+}
+
+impl Side {
+    fn row(&self, y: u64, z: u64, element_log2: u32) -> u64 {
+        let elements = self.x + (self.y + y) * self.pitch + (self.z + z) * self.slice;
+        self.address + (elements << element_log2)
+    }
+}
+
+fn copy_rect(node: u32, from: &Side, to: &Side, size: [u64; 3], element_log2: u32) -> Result<(), Fault> {
+    let bytes = size[0] << element_log2;
+    for z in 0..size[2] {
+        for y in 0..size[1] {
+            let source = span(node, from.row(y, z, element_log2), bytes)?;
+            span(node, to.row(y, z, element_log2), bytes)?.copy_from(&source);
+        }
+    }
+    stats().sdma_copies.add(1);
+    stats().sdma_copied_bytes.add(bytes * size[1] * size[2]);
+    Ok(())
+}
+
+fn poll(queue: &Queue, address: u64, reference: u32, mask: u32, function: u32) -> Result<(), Stop> {
+    let word = word(queue.node, address, 4)?;
+    // SAFETY: an aligned word of the span that is only used as an atomic.
+    let word = unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) };
+    let mut patience = Patience::default();
+    loop {
+        let value = word.load(Ordering::Acquire) & mask;
+        let holds = match function {
+            op::POLL_EQUAL => value == reference,
+            op::POLL_GREATER_EQUAL => value >= reference,
+            _ => return Err(Stop::UnknownPacket),
+        };
+        if holds {
+            return Ok(());
+        }
+        if !queue.may_run() {
+            return Err(Stop::NotNow);
+        }
+        patience.pause();
+    }
+}

@@ -1,0 +1,94 @@
+//! Kernels, run as functions of the host.
+//!
+//! The simulator has no shader cores. AMD's runtime copies and fills with kernels of its own, which are known here
+//! and are done by the host ([`rocr`], [`rocclr`]). Kernels of the program are found by name among the functions
+//! that the program has registered ([`registry`]).
+
+mod arguments;
+mod loader;
+pub mod registry;
+mod rocclr;
+mod rocr;
+
+use crate::{
+    abi::DispatchPacket,
+    config::trace,
+    memory::{self, Fault},
+    stats::stats,
+};
+use arguments::Arguments;
+
+/// Why a kernel has not run to its end.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// It has touched memory that is not mapped for its GPU.
+    Fault(Fault),
+    /// Its queue is to stand still.
+    Stopped,
+    /// Nobody knows what it does.
+    Unknown,
+    /// The host function has reported an error.
+    Trap,
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        Refusal::Fault(fault)
+    }
+}
+
+/// Runs a kernel. `stopped` is asked by kernels that wait.
+pub(crate) fn dispatch(
+    node: u32,
+    packet: &DispatchPacket,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), Refusal> {
+    stats().dispatches.add(1);
+    let descriptor = Descriptor::read(node, packet.kernel_object)?;
+    let arguments = Arguments::new(node, packet.kernarg_address);
+    // Before the name is asked for: the loader uses these kernels while it holds the lock that the question needs.
+    if descriptor.is_rocr_shader() {
+        stats().blit_dispatches.add(1);
+        return rocr::run(&arguments, packet);
+    }
+    let name = loader::kernel_name(packet.kernel_object);
+    let name = name.as_deref().unwrap_or("(no symbol)");
+    trace!("node {node}: kernel {name}, grid {:?}, group {:?}", packet.grid_size, packet.workgroup_size);
+    if let Some(outcome) = rocclr::run(name, &arguments, stopped) {
+        stats().blit_dispatches.add(1);
+        return outcome;
+    }
+    match registry::run(name, node, packet, descriptor.kernarg_bytes) {
+        Some(outcome) => {
+            stats().host_function_dispatches.add(1);
+            outcome
+        }
+        None => {
+            eprintln!("rocsim: no host function is registered for kernel {name} (rocsim_register_kernel)");
+            stats().unknown_kernels.add(1);
+            Err(Refusal::Unknown)
+        }
+    }
+}
+
+/// What the first 64 bytes at a kernel object say.
+struct Descriptor {
+    words: [u32; 16],
+    kernarg_bytes: u32,
+}
+
+impl Descriptor {
+    fn read(node: u32, kernel_object: u64) -> Result<Self, Fault> {
+        let span = memory::span(node, kernel_object, 64)?;
+        // SAFETY: the span has 64 bytes, whatever their alignment.
+        let words: [u32; 16] = unsafe { span.as_ptr().cast::<[u32; 16]>().read_unaligned() };
+        Ok(Self { words, kernarg_bytes: words[2] })
+    }
+
+    /// Whether it is one of the shaders that are built into ROCr: the header directly before the code, and nothing
+    /// in it but registers. Compilers put the code on other pages and say how long the arguments are.
+    fn is_rocr_shader(&self) -> bool {
+        let entry_offset = u64::from(self.words[4]) | u64::from(self.words[5]) << 32;
+        entry_offset == 256 && self.words[..4] == [0; 4]
+    }
+}

@@ -1,0 +1,144 @@
+//! How engines reach memory: every access is checked against what is mapped for the GPU.
+
+use super::{
+    MEMORY, Memory,
+    object::{Backing, Kind},
+};
+use crate::abi::PAGE;
+use std::{fmt, sync::Arc};
+
+/// Bytes that a GPU may use, alive for as long as this is held.
+#[derive(Debug)]
+pub(crate) struct Span {
+    start: *mut u8,
+    bytes: u64,
+    /// Absent for the program's own memory, which only the program can keep alive.
+    backing: Option<Arc<Backing>>,
+}
+
+impl Span {
+    pub(crate) fn as_ptr(&self) -> *mut u8 {
+        self.start
+    }
+
+    /// Length in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes as usize
+    }
+
+    /// Copies as many bytes as both have. They may overlap.
+    pub(crate) fn copy_from(&self, source: &Span) {
+        let bytes = self.bytes().min(source.bytes());
+        // SAFETY: both spans have that many bytes. What the program does with them meanwhile is the program's race,
+        // as on hardware.
+        unsafe { std::ptr::copy(source.start, self.start, bytes) };
+    }
+
+    /// Writes the pattern again and again from the start to the end; the last one may be cut off.
+    pub(crate) fn fill(&self, pattern: &[u8]) {
+        let mut filled = pattern.len().min(self.bytes());
+        // SAFETY: that many bytes lie in the span, and `pattern` is memory of ours.
+        unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), self.start, filled) };
+        while filled != 0 && filled < self.bytes() {
+            let next = filled.min(self.bytes() - filled);
+            // SAFETY: the second part begins where the first one ends, and both lie in the span.
+            unsafe { std::ptr::copy_nonoverlapping(self.start, self.start.wrapping_add(filled), next) };
+            filled += next;
+        }
+    }
+
+    /// Whether both keep the same memory alive.
+    pub(crate) fn same_backing(&self, other: &Span) -> bool {
+        match (&self.backing, &other.backing) {
+            (Some(one), Some(two)) => Arc::ptr_eq(one, two),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
+/// An access that a GPU may not make.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) node: u32,
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+    pub(crate) cause: Cause,
+}
+
+/// Why an access is a fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Nothing is known at the address: never allocated, freed, or host memory that is not registered.
+    Unknown,
+    /// It is host memory that is registered, but GPUs have another address for it.
+    HostAddress,
+    /// The memory exists, but not for this GPU.
+    NotMapped { mapped: Vec<u32> },
+    /// The access begins inside of known memory and leaves it.
+    BeyondEnd { start: u64, bytes: u64 },
+    /// The program has given registered memory back to the operating system.
+    Gone,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { node, address, bytes, cause } = self;
+        write!(f, "GPU node {node} touches {bytes} bytes at {address:#x}: ")?;
+        match cause {
+            Cause::Unknown => f.write_str(
+                "nothing is mapped there (never allocated, freed, or host memory that is not registered)",
+            ),
+            Cause::HostAddress => {
+                f.write_str("this is the host's address of registered memory, GPUs have another one for it")
+            }
+            Cause::NotMapped { mapped } if mapped.is_empty() => {
+                f.write_str("the memory exists, but no GPU was given access")
+            }
+            Cause::NotMapped { mapped } => write!(f, "only the GPUs of nodes {mapped:?} were given access"),
+            Cause::BeyondEnd { start, bytes } => write!(f, "the memory at {start:#x} has {bytes} bytes"),
+            Cause::Gone => f.write_str("the program has unmapped this registered memory"),
+        }
+    }
+}
+
+/// Lets a GPU reach bytes, if they are mapped for it.
+pub(crate) fn span(node: u32, address: u64, bytes: u64) -> Result<Span, Fault> {
+    let fault = |cause| Fault { node, address, bytes, cause };
+    let memory = MEMORY.read();
+    let Some(object) = memory.table.usable(node, address, bytes) else {
+        if memory.svm.usable(node, address, bytes) {
+            return if is_present(address, bytes) {
+                Ok(Span { start: address as *mut u8, bytes, backing: None })
+            } else {
+                Err(fault(Cause::Gone))
+            };
+        }
+        return Err(fault(cause(&memory, node, address)));
+    };
+    let start = object.host.wrapping_add((address - object.address) as usize);
+    if matches!(object.kind, Kind::Registered { .. }) && !is_present(start as u64, bytes) {
+        return Err(fault(Cause::Gone));
+    }
+    Ok(Span { start, bytes, backing: object.backing.clone() })
+}
+
+fn cause(memory: &Memory, node: u32, address: u64) -> Cause {
+    match memory.table.at(address) {
+        Some(object) if object.is_mapped_for(node) => {
+            Cause::BeyondEnd { start: object.address, bytes: object.bytes }
+        }
+        Some(object) => Cause::NotMapped { mapped: object.mapped.clone() },
+        None if memory.table.is_registered(address) => Cause::HostAddress,
+        None => Cause::Unknown,
+    }
+}
+
+/// Whether the process still has memory at all of these addresses. The driver notices when registered memory is
+/// unmapped; here the question is asked before each use.
+fn is_present(address: u64, bytes: u64) -> bool {
+    let first = address & !(PAGE - 1);
+    let length = (address - first + bytes).next_multiple_of(PAGE);
+    // SAFETY: with MS_ASYNC alone the call changes nothing; it only says whether the range is mapped.
+    unsafe { libc::msync(first as *mut libc::c_void, length as usize, libc::MS_ASYNC) == 0 }
+}

@@ -1,0 +1,153 @@
+//! What has happened so far: counters that a test can ask for, and a report at exit.
+
+use crate::config::{Config, StatsTarget};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// One counter of every kind.
+        #[derive(Debug)]
+        pub(crate) struct Stats { $($(#[$doc])* pub(crate) $name: Counter,)* }
+
+        static STATS: Stats = Stats { $($name: Counter(AtomicU64::new(0)),)* };
+
+        impl Stats {
+            fn all(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$((stringify!($name), self.$name.get()),)*].into_iter()
+            }
+        }
+    };
+}
+
+counters! {
+    /// Allocations of device memory.
+    vram_allocations,
+    /// Allocations of device memory that were given back.
+    vram_frees,
+    /// Bytes of device memory that are allocated now, all GPUs together.
+    vram_live_bytes,
+    /// The most bytes of device memory that were allocated at one time.
+    vram_peak_bytes,
+    /// Allocations of device memory that failed because it was exhausted.
+    vram_exhausted,
+    /// Allocations of host memory by the driver.
+    host_allocations,
+    /// Allocations of host memory that were given back.
+    host_frees,
+    /// Bytes of host memory that the driver has allocated now.
+    host_live_bytes,
+    /// Registrations (page-locking) of the program's own memory.
+    registrations,
+    /// Registrations that were undone.
+    deregistrations,
+    /// Bytes of the program's own memory that are registered now.
+    registered_live_bytes,
+    /// User-mode queues that were made.
+    queues_created,
+    /// User-mode queues that exist now.
+    queues_live,
+    /// Events that were made.
+    events_created,
+    /// Packets that the SDMA engines ran.
+    sdma_packets,
+    /// Copies by SDMA, rows of a rectangle counted as one copy.
+    sdma_copies,
+    /// Bytes copied by SDMA.
+    sdma_copied_bytes,
+    /// Fills by SDMA.
+    sdma_fills,
+    /// AQL packets that the command processors ran.
+    aql_packets,
+    /// Kernels that ran, AMD's own included.
+    dispatches,
+    /// Kernels of AMD's runtime that copy or fill memory.
+    blit_dispatches,
+    /// Bytes copied by kernels of AMD's runtime.
+    blit_copied_bytes,
+    /// Kernels of the program that ran as host functions.
+    host_function_dispatches,
+    /// Kernels that nobody has registered a host function for.
+    unknown_kernels,
+    /// Accesses to memory that was not mapped for the GPU.
+    faults,
+}
+
+/// A counter of one kind of happening.
+#[derive(Debug)]
+pub(crate) struct Counter(AtomicU64);
+
+impl Counter {
+    pub(crate) fn add(&self, amount: u64) -> u64 {
+        self.0.fetch_add(amount, Ordering::Relaxed) + amount
+    }
+
+    pub(crate) fn subtract(&self, amount: u64) {
+        self.0.fetch_sub(amount, Ordering::Relaxed);
+    }
+
+    pub(crate) fn raise_to(&self, amount: u64) {
+        self.0.fetch_max(amount, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// The counters of this process.
+pub(crate) fn stats() -> &'static Stats {
+    &STATS
+}
+
+/// The counter of that name.
+pub(crate) fn counter(name: &str) -> Option<u64> {
+    stats().all().find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+/// Writes the report to where `ROCSIM_STATS` says. Called at exit, and before a fault is reported because AMD's
+/// runtime then aborts the process.
+pub(crate) fn report() {
+    let Some(target) = &Config::get().stats else { return };
+    let text = json();
+    match target {
+        StatsTarget::Stderr => eprintln!("rocsim statistics: {text}"),
+        StatsTarget::File(path) => {
+            if let Err(error) = std::fs::write(path, text + "\n") {
+                eprintln!("rocsim: cannot write {}: {error}", path.display());
+            }
+        }
+    }
+}
+
+fn json() -> String {
+    let config = Config::get();
+    let mut text = format!("{{\"gpus\": {}, \"gfx\": \"{}\"", config.gpus, config.model.name);
+    for (name, value) in stats().all() {
+        text.push_str(&format!(", \"{name}\": {value}"));
+    }
+    text.push('}');
+    text
+}
+
+/// Destructors of this library run after those of AMD's libraries, which depend on it.
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_EXIT: extern "C" fn() = {
+    extern "C" fn at_exit() {
+        // A forked child that ends with `exit` has not done any of this.
+        if !crate::exports::is_forked() {
+            report();
+        }
+    }
+    at_exit
+};
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn counters_are_found_by_name() {
+        assert_eq!(super::counter("vram_exhausted"), Some(0));
+        assert_eq!(super::counter("no such counter"), None);
+        assert!(super::json().contains("\"faults\": "));
+    }
+}
