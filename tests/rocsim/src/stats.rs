@@ -134,8 +134,8 @@ fn json() -> String {
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = {
     extern "C" fn at_exit() {
-        // A forked child that ends with `exit` has not done any of this.
-        if !crate::exports::is_forked() {
+        // A forked child that ends with `exit` has not done any of this, nor has who only has the library loaded.
+        if crate::exports::was_opened() && !crate::exports::is_forked() {
             report();
         }
     }

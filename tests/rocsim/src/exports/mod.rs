@@ -41,6 +41,12 @@ use export;
 
 static FORKED: AtomicBool = AtomicBool::new(false);
 static OPEN: AtomicU32 = AtomicU32::new(0);
+static WAS_OPENED: AtomicBool = AtomicBool::new(false);
+
+/// Whether the runtime has ever opened the driver.
+pub(crate) fn was_opened() -> bool {
+    WAS_OPENED.load(Ordering::Relaxed)
+}
 
 /// Whether this process is a forked child of the one that has used the library: its engines are not here.
 pub(crate) fn is_forked() -> bool {

@@ -1,0 +1,1 @@
+//! The part of HIP that the proof programs use.
