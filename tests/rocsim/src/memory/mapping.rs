@@ -1,6 +1,8 @@
 //! Address space of the process, given back when it is dropped.
 
+use parking_lot::Mutex;
 use std::{
+    collections::VecDeque,
     fs::File,
     io,
     os::fd::{AsRawFd, FromRawFd},
@@ -58,6 +60,30 @@ impl Drop for Mapping {
     fn drop(&mut self) {
         // SAFETY: the range was mapped by us, and whoever still looks at it holds the `Backing` that owns this.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// Addresses that were given back last. They are not used again for a while, so that a late access is a fault and
+/// does not hit somebody else's memory.
+static QUARANTINE: Mutex<VecDeque<Mapping>> = Mutex::new(VecDeque::new());
+
+/// How many ranges are kept from being used again. Only addresses are kept, no memory.
+const QUARANTINED: usize = 512;
+
+impl Mapping {
+    /// Gives the memory back, and the addresses later.
+    pub(super) fn retire(self) {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+        let start = self.start.as_ptr().cast();
+        // SAFETY: replaces our own mapping, at which nobody looks any more.
+        if unsafe { libc::mmap(start, self.bytes, libc::PROT_NONE, flags, -1, 0) } == libc::MAP_FAILED {
+            return;
+        }
+        let mut quarantine = QUARANTINE.lock();
+        quarantine.push_back(self);
+        if quarantine.len() > QUARANTINED {
+            quarantine.pop_front();
+        }
     }
 }
 

@@ -23,8 +23,8 @@ pub(crate) enum Kind {
 /// in use is a lost write, as on hardware, and not a crash of the simulator.
 #[derive(Debug)]
 pub(crate) struct Backing {
-    /// The addresses that the GPU uses.
-    address: Mapping,
+    /// The addresses that the GPU uses; present until it is dropped.
+    address: Option<Mapping>,
     /// The same bytes where the host can reach them, if it cannot at `address`.
     alias: Option<Mapping>,
     file: Option<File>,
@@ -38,7 +38,7 @@ impl Backing {
         } else {
             (Mapping::reserve(bytes)?, Some(Mapping::of_file(&file, bytes)?))
         };
-        Ok(Self { address, alias, file: Some(file) })
+        Ok(Self { address: Some(address), alias, file: Some(file) })
     }
 
     pub(super) fn new_file(bytes: u64, host_visible: bool) -> io::Result<Self> {
@@ -46,25 +46,34 @@ impl Backing {
     }
 
     pub(super) fn anonymous(bytes: u64, executable: bool) -> io::Result<Self> {
-        Ok(Self { address: Mapping::anonymous(bytes as usize, executable)?, alias: None, file: None })
+        let address = Some(Mapping::anonymous(bytes as usize, executable)?);
+        Ok(Self { address, alias: None, file: None })
     }
 
     /// Addresses of the GPU that the host has no memory under.
     pub(super) fn address_only(bytes: u64) -> io::Result<Self> {
-        Ok(Self { address: Mapping::reserve(bytes as usize)?, alias: None, file: None })
+        Ok(Self { address: Some(Mapping::reserve(bytes as usize)?), alias: None, file: None })
     }
 
     pub(super) fn address(&self) -> u64 {
-        self.address.start() as u64
+        self.address.as_ref().map_or(0, |address| address.start() as u64)
     }
 
     /// Where the host finds the bytes.
     pub(super) fn host(&self) -> *mut u8 {
-        self.alias.as_ref().unwrap_or(&self.address).start()
+        self.alias.as_ref().or(self.address.as_ref()).map_or(std::ptr::null_mut(), Mapping::start)
     }
 
     pub(super) fn file(&self) -> Option<&File> {
         self.file.as_ref()
+    }
+}
+
+impl Drop for Backing {
+    fn drop(&mut self) {
+        if let Some(address) = self.address.take() {
+            address.retire();
+        }
     }
 }
 
