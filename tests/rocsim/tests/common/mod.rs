@@ -14,9 +14,15 @@ use std::{
 /// Says to a test that it is the child process, and which part it plays.
 const ROLE: &str = "ROCSIM_TEST_ROLE";
 
-/// The part that this process plays, if it is a child.
+/// A child that is not done after this many seconds hangs.
+const PATIENCE: u32 = 60;
+
+/// The part that this process plays, if it is a child. A child that hangs is ended by a signal.
 pub(crate) fn role() -> Option<String> {
-    env::var(ROLE).ok()
+    let role = env::var(ROLE).ok()?;
+    // SAFETY: sets a timer; the signal is not caught, so that it ends the process.
+    unsafe { libc::alarm(PATIENCE) };
+    Some(role)
 }
 
 /// Loads functions of a shared library into a structure of safe methods.
