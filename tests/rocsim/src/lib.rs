@@ -17,4 +17,6 @@ mod exports;
 pub mod kernels;
 mod memory;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod topology;

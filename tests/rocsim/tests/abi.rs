@@ -1,4 +1,5 @@
 //! The structures have the layout of AMD's headers, wherever those are installed.
+#![allow(clippy::unwrap_used)] // Writing into a string does not fail.
 
 use rocsim::abi;
 use std::{fmt::Write, mem::offset_of, path::Path, process::Command};

@@ -1,4 +1,5 @@
 //! What a program does wrong is found, and reported in AMD's own words.
+#![allow(clippy::unwrap_used)] // A proof program that cannot go on has failed.
 
 mod common;
 
@@ -28,7 +29,7 @@ const CASES: &[Case] = &[
     ("host memory without a grant", "no GPU was given access", &[], missing_grant),
     ("memory that was freed", "nothing is mapped there", &[], freed_source),
     ("the host's address of locked memory", "the host's address of registered memory", &[], host_address),
-    ("locked memory that the program has unmapped", "has unmapped this registered memory", &[], unmapped),
+    ("locked memory that the program has given back", "has unmapped this registered memory", &[], unmapped),
     ("a copy beyond the end", "has 4194304 bytes", &[], beyond_the_end),
     ("the same by a kernel", "has 4194304 bytes", &[("HSA_ENABLE_SDMA", "0")], beyond_the_end),
     (
@@ -56,9 +57,17 @@ fn a_wrong_access_is_reported_by_amds_runtime() {
     }
 }
 
+/// Device memory, allocated first, so that it does not take addresses that the test gives back.
+fn target(hsa: &Hsa) -> *mut u8 {
+    hsa.allocate(hsa.gpus[0].vram, BYTES)
+}
+
 /// Copies to the device and waits: the wait must not come back.
 fn copy_in(hsa: &Hsa, from: *const u8, bytes: usize) {
-    let device = hsa.allocate(hsa.gpus[0].vram, BYTES);
+    copy_to(hsa, target(hsa), from, bytes);
+}
+
+fn copy_to(hsa: &Hsa, device: *mut u8, from: *const u8, bytes: usize) {
     let done = hsa.copy(device, from, bytes, &[], Copy::HostToDevice);
     hsa.wait(done);
 }
@@ -90,6 +99,7 @@ fn host_address(hsa: &Hsa) {
 }
 
 fn unmapped(hsa: &Hsa) {
+    let device = target(hsa);
     // SAFETY: new memory at an address that the kernel chooses.
     let host = unsafe {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -97,9 +107,10 @@ fn unmapped(hsa: &Hsa) {
     };
     assert_ne!(host, libc::MAP_FAILED);
     let agent = locked(hsa, host.cast());
+    // As unmapping, but nothing else can come to lie there.
     // SAFETY: nobody uses the memory but the copy, whose fault is what is shown.
-    ok!(unsafe { libc::munmap(host, BYTES) });
-    copy_in(hsa, agent, BYTES);
+    ok!(unsafe { libc::mprotect(host, BYTES, libc::PROT_NONE) });
+    copy_to(hsa, device, agent, BYTES);
 }
 
 fn beyond_the_end(hsa: &Hsa) {

@@ -45,6 +45,28 @@ fn the_runtime_copies_fills_and_orders() {
     ok!(hip.hipGetLastError());
 }
 
+#[test]
+fn managed_memory_is_built_on_svm_where_the_driver_has_it() {
+    let Some(_) = common::role() else {
+        if !common::is_missing("libamdhip64.so.5") {
+            // HIP 5.2 cannot unregister memory that has the same address on both sides.
+            let variables = [("ROCSIM_SVM", "1"), ("ROCSIM_REGISTER_IN_PLACE", "0")];
+            common::child_succeeds(
+                "managed_memory_is_built_on_svm_where_the_driver_has_it",
+                "svm",
+                &variables,
+            );
+        }
+        return;
+    };
+    let hip = HipApi::start();
+    let simulator = common::Simulator::load();
+    let before = simulator.rocsim_counter(c"svm_ranges_set".as_ptr());
+    managed_memory_is_seen_by_both(&hip);
+    assert!(simulator.rocsim_counter(c"svm_ranges_set".as_ptr()) > before);
+    registered_memory_has_a_device_address(&hip);
+}
+
 fn copies_from_and_to_pageable_memory(hip: &HipApi) {
     // Small ones are staged, large ones are pinned for the time of the copy.
     for bytes in [1, 100, 4097, MIB + 1, 5 * MIB + 3] {

@@ -33,6 +33,36 @@ fn the_runtime_copies_fills_and_orders() {
     ok!(hsa.api.hsa_shut_down());
 }
 
+#[test]
+fn registered_memory_can_keep_its_address() {
+    let Some(_) = common::role() else {
+        if !common::is_missing("libhsa-runtime64.so.1") {
+            common::child_succeeds("registered_memory_can_keep_its_address", "svm", &[("ROCSIM_SVM", "1")]);
+        }
+        return;
+    };
+    const BYTES: usize = 300_001;
+    let hsa = Hsa::start();
+    let gpu = hsa.gpus[0];
+    let contents = noise(BYTES, 11);
+    // Two locked ranges that share a page.
+    let mut memory = contents.repeat(2);
+    let (one, two) = (memory.as_mut_ptr(), memory.as_mut_ptr().wrapping_add(BYTES));
+    for host in [one, two] {
+        let mut agent = ptr::null_mut();
+        ok!(hsa.api.hsa_amd_memory_lock(host, BYTES, &gpu.agent, 1, &mut agent));
+        assert_eq!(agent, host);
+    }
+    let device = hsa.allocate(gpu.vram, BYTES);
+    ok!(hsa.api.hsa_amd_memory_unlock(one));
+    let done = hsa.copy(device, two, BYTES, &[], Copy::HostToDevice);
+    hsa.wait(done);
+    assert!(hsa.read(device, BYTES) == contents);
+    ok!(hsa.api.hsa_amd_memory_unlock(two));
+    ok!(hsa.api.hsa_signal_destroy(done));
+    hsa.free(device);
+}
+
 fn agents_are_as_configured(hsa: &Hsa, machine: Machine) {
     assert_eq!(hsa.gpus.len(), machine.gpus);
     for gpu in &hsa.gpus {

@@ -255,7 +255,10 @@ pub(crate) fn set_svm_attributes(start: u64, bytes: u64, attributes: &[SvmAttrib
     }
     trace!("SVM attributes {attributes:?} of {start:#x}, {bytes} bytes");
     match MEMORY.write().svm.set(start, bytes, attributes) {
-        Ok(()) => Status::SUCCESS,
+        Ok(()) => {
+            stats().svm_ranges_set.add(1);
+            Status::SUCCESS
+        }
         Err(()) => Status::INVALID_PARAMETER,
     }
 }

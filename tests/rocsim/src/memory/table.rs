@@ -49,15 +49,15 @@ impl Table {
         self.iter_mut().find(|object| object.kind == Kind::Registered { address, bytes })
     }
 
-    /// What the thunk's callers mean by an address: registered memory that starts there (of that length, if there
-    /// are several), memory at that GPU address, or registered memory around it.
+    /// What the thunk's callers mean by an address: memory of the GPUs there (which cannot be the program's own as
+    /// well), else registered memory that starts there (of that length, if there are several), else around it.
     fn rank(object: &Object, address: u64, bytes: u64) -> Option<u32> {
         match object.kind {
+            _ if object.backing.is_some() && object.contains(address, 1) => Some(0),
             Kind::Registered { address: start, bytes: length } if start == address && length == bytes => {
-                Some(0)
+                Some(1)
             }
-            Kind::Registered { address: start, .. } if start == address => Some(1),
-            _ if object.contains(address, 1) && object.backing.is_some() => Some(2),
+            Kind::Registered { address: start, .. } if start == address => Some(2),
             _ if object.contains_registered(address) => Some(3),
             _ => None,
         }

@@ -1,5 +1,6 @@
 //! What the proof programs share: child processes in which AMD's libraries find the simulator.
 #![allow(dead_code)] // Each test program uses its part.
+#![allow(clippy::unwrap_used)] // A proof program that cannot go on has failed.
 
 pub(crate) mod hip;
 pub(crate) mod hsa;
