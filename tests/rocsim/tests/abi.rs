@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // Writing into a string does not fail.
 
 use rocsim::abi;
-use std::{fmt::Write, mem::offset_of, path::Path, process::Command};
+use std::{ffi::CString, fmt::Write, mem::offset_of, path::Path, process::Command};
 
 /// Text of a C program that compiles if sizes and offsets are equal.
 #[derive(Default)]
@@ -153,4 +153,39 @@ fn layouts_equal_those_of_amds_headers() {
         1 << 24,
     ];
     assert_eq!(bits, expected);
+}
+
+#[test]
+fn every_function_of_the_header_is_there_in_amds_version() {
+    let header = Path::new("/usr/include/hsakmt.h");
+    if !header.exists() {
+        println!("skipped: {} is not installed", header.display());
+        return;
+    }
+    let text = std::fs::read_to_string(header).unwrap();
+    // Declarations put the name at the start of a line, comments do not.
+    let names: Vec<&str> = text
+        .lines()
+        .filter(|line| line.starts_with("hsaKmt"))
+        .map(|line| line.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(line))
+        .collect();
+    assert!(names.len() > 60, "{names:?}");
+    let library = std::env::current_exe().unwrap().with_file_name("librocsim.so");
+    let library = CString::new(library.to_str().unwrap()).unwrap();
+    // SAFETY: the library has no initialisers with preconditions.
+    let handle = unsafe { libc::dlopen(library.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
+    assert!(!handle.is_null());
+    for name in names {
+        let name = CString::new(name).unwrap();
+        let version = if cfg!(rocsim_versioned) { c"HSAKMT_1" } else { c"" };
+        // SAFETY: the handle is valid and both names are C strings.
+        let found = unsafe {
+            if version.is_empty() {
+                libc::dlsym(handle, name.as_ptr())
+            } else {
+                libc::dlvsym(handle, name.as_ptr(), version.as_ptr())
+            }
+        };
+        assert!(!found.is_null(), "{name:?} {version:?}");
+    }
 }

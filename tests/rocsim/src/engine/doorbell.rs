@@ -10,7 +10,7 @@ use std::{
     ptr::NonNull,
     sync::{
         Arc, Weak,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::{self, JoinHandle, Thread},
     time::Duration,
@@ -19,8 +19,11 @@ use std::{
 /// What a doorbell reads when nobody has rung it. No queue gets as far as this packet.
 const SILENT: u64 = 0xdead_b311_0000_0001;
 
-/// How often sleeping queues are looked at.
-const WATCH_INTERVAL: Duration = Duration::from_micros(200);
+/// How often sleeping queues are looked at, soon after a doorbell has rung and later.
+const WATCH_INTERVAL: (Duration, Duration) = (Duration::from_micros(200), Duration::from_millis(1));
+
+/// After how many looks without a ring it is later.
+const ALERT_ROUNDS: u32 = 100;
 
 /// The doorbell page of one queue, and its read and write pointers where the thunk provides them.
 #[derive(Debug)]
@@ -93,45 +96,57 @@ struct Watched {
     engine: Thread,
 }
 
-static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
-static WATCHER: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
+/// The sleeping engines and the thread that watches for them.
+struct Watch {
+    engines: Vec<Watched>,
+    watcher: Option<Watcher>,
+}
+
+struct Watcher {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+static WATCH: Mutex<Watch> = Mutex::new(Watch { engines: Vec::new(), watcher: None });
 
 /// Wakes the engine from now on when its doorbell rings, until the doorbell is dropped and [`forget`] is called.
 pub(super) fn watch(doorbell: &Arc<Doorbell>, engine: Thread) {
-    WATCHED.lock().push(Watched { doorbell: Arc::downgrade(doorbell), engine });
-    let mut watcher = WATCHER.lock();
-    if watcher.is_none() {
-        *watcher = thread::Builder::new().name("rocsim doorbells".into()).spawn(run).ok();
+    let mut watch = WATCH.lock();
+    watch.engines.push(Watched { doorbell: Arc::downgrade(doorbell), engine });
+    if watch.watcher.is_none() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let builder = thread::Builder::new().name("rocsim doorbells".into());
+        // Without the thread the engines look for themselves, ten times a second.
+        watch.watcher = builder.spawn(move || run(&stopped)).ok().map(|thread| Watcher { stop, thread });
     }
 }
 
 /// Forgets doorbells that are gone. Without any left the watching thread ends, so that the library can be unloaded.
 pub(super) fn forget() {
-    let mut watcher = WATCHER.lock();
-    let mut watched = WATCHED.lock();
-    watched.retain(|entry| entry.doorbell.strong_count() > 0);
-    if watched.is_empty() {
-        drop(watched);
-        if let Some(thread) = watcher.take() {
-            // The thread has seen the empty list and only has to return. That it panicked would change nothing.
-            let _ = thread.join();
-        }
+    let watcher = {
+        let mut watch = WATCH.lock();
+        watch.engines.retain(|entry| entry.doorbell.strong_count() > 0);
+        if watch.engines.is_empty() { watch.watcher.take() } else { None }
+    };
+    if let Some(Watcher { stop, thread }) = watcher {
+        stop.store(true, Ordering::Release);
+        // That it has panicked would change nothing.
+        let _ = thread.join();
     }
 }
 
-fn run() {
-    loop {
-        {
-            let watched = WATCHED.lock();
-            if watched.is_empty() {
-                return;
-            }
-            for entry in watched.iter() {
-                if entry.doorbell.upgrade().is_some_and(|doorbell| doorbell.is_ringing()) {
-                    entry.engine.unpark();
-                }
+fn run(stop: &AtomicBool) {
+    let mut silent_rounds = 0u32;
+    while !stop.load(Ordering::Acquire) {
+        silent_rounds = silent_rounds.saturating_add(1);
+        for entry in &WATCH.lock().engines {
+            if entry.doorbell.upgrade().is_some_and(|doorbell| doorbell.is_ringing()) {
+                silent_rounds = 0;
+                entry.engine.unpark();
             }
         }
-        thread::sleep(WATCH_INTERVAL);
+        let (alert, idle) = WATCH_INTERVAL;
+        thread::sleep(if silent_rounds < ALERT_ROUNDS { alert } else { idle });
     }
 }

@@ -32,6 +32,7 @@ unsupported! {
     "hsaKmtProcessVMRead" => process_vm_read,
     "hsaKmtProcessVMWrite" => process_vm_write,
     "hsaKmtRegisterGraphicsHandleToNodes" => register_graphics_handle_to_nodes,
+    "hsaKmtReportQueue" => report_queue,
     "hsaKmtSPMAcquire" => spm_acquire,
     "hsaKmtSPMRelease" => spm_release,
     "hsaKmtSPMSetDestBuffer" => spm_set_dest_buffer,

@@ -1,7 +1,7 @@
 //! Kernels, run as functions of the host.
 //!
 //! The simulator has no shader cores. AMD's runtime copies and fills with kernels of its own, which are known here
-//! and are done by the host ([`rocr`], [`rocclr`]). Kernels of the program are found by name among the functions
+//! and are done by the host (`rocr`, `rocclr`). Kernels of the program are found by name among the functions
 //! that the program has registered ([`registry`]).
 
 mod arguments;
