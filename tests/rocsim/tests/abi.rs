@@ -1,4 +1,5 @@
 //! The structures have the layout of AMD's headers, wherever those are installed.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)] // Writing into a string does not fail.
 
 use rocsim::abi;

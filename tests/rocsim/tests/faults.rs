@@ -1,4 +1,5 @@
 //! What a program does wrong is found, and reported in AMD's own words.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)] // A proof program that cannot go on has failed.
 
 mod common;

@@ -1,4 +1,5 @@
 //! AMD's HIP works on the simulated GPU: every copy and fill is compared, on every machine of the matrix.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! AMD's HSA runtime works on the simulated GPU: every copy is compared, on every machine of the matrix.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
 

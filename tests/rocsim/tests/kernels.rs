@@ -1,4 +1,5 @@
 //! Kernels compiled by AMD's compiler run as functions of the host, on every GPU that is simulated.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
 

@@ -1,4 +1,5 @@
 //! The launcher puts the simulator on the library path and leaves everything else as it is.
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 use std::{path::Path, process::Command};
 

@@ -133,6 +133,7 @@ fn execute(queue: &Queue, kind: u16, bytes: [u64; 8]) -> Result<(), Stop> {
 /// Stops the queue and tells the runtime why, through the signal that it has put into the queue's structure.
 fn report(queue: &Queue, error: QueueError) {
     eprintln!("rocsim: a queue of node {} stops: {error:?}", queue.node);
+    queue.stand_still();
     let structure = queue.write_pointer_address() - offset_of!(AmdQueue, write_dispatch_id) as u64;
     let raised = memory::span(queue.node, structure, size_of::<AmdQueue>() as u64).and_then(|span| {
         let handle = span.as_ptr().wrapping_add(offset_of!(AmdQueue, queue_inactive_signal));

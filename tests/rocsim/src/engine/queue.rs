@@ -60,6 +60,11 @@ impl Queue {
         self.stop.load(Ordering::Acquire)
     }
 
+    /// Lets the queue stand still after an error, until the runtime lets it run again.
+    pub(super) fn stand_still(&self) {
+        self.paused.store(true, Ordering::Release);
+    }
+
     /// Whether the engine may run packets.
     pub(super) fn may_run(&self) -> bool {
         !self.is_stopped() && !self.paused.load(Ordering::Acquire) && !is_halted(self.node)
