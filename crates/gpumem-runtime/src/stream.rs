@@ -291,7 +291,7 @@ impl<B: Backend> Drop for Inner<B> {
             return;
         }
         if let Some(raw) = self.timeline.end() {
-            core.reclaim.add_stream(core, raw);
+            core.reclaim.add_stream(raw, self.timeline.generation);
         }
         if let Some(owner) = self.owner.take() {
             // Dropped with the closure, once: after the last use, or at once if that cannot be waited for.

@@ -3,11 +3,12 @@
 use super::{ArrayBase, Storage, StorageMut};
 use crate::{
     ToDevice, completion,
+    host::zeros,
     layout::Layout,
     order::Timeline,
     transfer::{self, Place, Upload},
 };
-use gpumem_core::Result;
+use gpumem_core::{Backend, Result};
 use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex, ShapeBuilder};
 use std::sync::Arc;
 
@@ -28,15 +29,11 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         for (slot, stride) in strides.slice_mut().iter_mut().zip(packed.strides()) {
             *slot = (stride / size).unsigned_abs();
         }
-        let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
-        let mut host = match self.is_empty() {
-            true => Array::from_elem(self.raw_dim(), zero),
-            false => {
-                let zeros = vec![zero; self.len()];
-                Array::from_shape_vec(self.raw_dim().strides(strides), zeros)
-                    .unwrap_or_else(|_| Array::from_elem(self.raw_dim(), zero))
-            }
+        let shape = match self.is_empty() {
+            true => self.raw_dim().into(),
+            false => self.raw_dim().strides(strides),
         };
+        let mut host = zeros("copy_to_host", S::Backend::NAME, shape)?;
         self.copy_to_host_into(host.view_mut())?;
         Ok(host)
     }

@@ -269,8 +269,10 @@ impl<B: Backend> Drop for Inner<B> {
             return;
         }
         self.staging.trim();
-        if let Some(raw) = self.default.get_mut().take().and_then(|timeline| timeline.end()) {
-            self.core.reclaim.add_stream(&self.core, raw);
+        if let Some(timeline) = self.default.get_mut().take()
+            && let Some(raw) = timeline.end()
+        {
+            self.core.reclaim.add_stream(raw, timeline.generation);
         }
         // The last handle may have been an array's, and dropping an array never waits and never reaches the driver.
         self.core.reclaim.abandon(&self.core);

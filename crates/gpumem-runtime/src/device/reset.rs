@@ -8,10 +8,14 @@ impl<B: Backend> Device<B> {
     /// Gives everything that this process holds on the device back to the driver. Arrays, streams and events made
     /// before are stale afterwards: using them is [`ErrorKind::Stale`], dropping them frees nothing.
     ///
+    /// # Safety
+    /// No other thread uses the device meanwhile: work that it enqueues while the driver takes the memory away would
+    /// use memory that is gone. Other libraries in this process lose what they have on the device, too.
+    ///
     /// # Errors
     /// [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive: their memory would go away
     /// under the host's eyes. Otherwise those of the driver.
-    pub fn reset(&self) -> Result<()> {
+    pub unsafe fn reset(&self) -> Result<()> {
         let core = &self.0.core;
         crate::completion::may_block::<B>("reset")?;
         core.check("reset")?;
@@ -26,8 +30,8 @@ impl<B: Backend> Device<B> {
         // From here on everything older is stale, also if the driver fails half-way.
         core.next_generation();
         core.events.take().into_iter().for_each(std::mem::forget);
-        // SAFETY: everything older is stale and never reaches the driver again (its generation is checked); no
-        // host-accessible memory is alive.
+        // SAFETY: everything older is stale and never reaches the driver again (its generation is checked), and no
+        // other thread is at work (the caller's promise); no host-accessible memory is alive.
         let result = unsafe { B::reset(&core.raw) };
         core.note_loss(result)
     }

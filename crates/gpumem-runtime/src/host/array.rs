@@ -1,6 +1,6 @@
 //! Arrays in memory that the host sees.
 
-use super::{DeviceVisible, HostKind, Managed, view_at, view_mut_at};
+use super::{DeviceVisible, HostKind, Managed, view_at, view_mut_at, zeros};
 use crate::{
     ArrayBase, Device, DeviceView, DeviceViewMut, Layout, Stream, ToDevice,
     memory::Allocation,
@@ -9,7 +9,7 @@ use crate::{
 };
 use gpumem_core::{Advice, Backend, Element, Error, HostAccess, LayoutError, Location, MemoryKind, Result};
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData, ptr::NonNull, sync::Arc};
 
 /// An array in memory that the host sees too. See [`PinnedArray`](crate::PinnedArray), [`MappedArray`](crate::MappedArray),
 /// [`ManagedArray`](crate::ManagedArray).
@@ -73,7 +73,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 
     fn first(&self) -> *mut u8 {
-        let base = self.memory.host().map_or(std::ptr::null_mut(), std::ptr::NonNull::as_ptr);
+        // Without bytes there is no memory; any aligned address will do.
+        let base = self.memory.host().unwrap_or(NonNull::<T>::dangling().cast()).as_ptr();
         base.wrapping_add(self.layout.offset())
     }
 
@@ -108,7 +109,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// As [`view`](Self::view).
     pub fn copy_to_host(&self) -> Result<Array<T, D>> {
         let view = self.view()?;
-        let mut copy = Array::from_elem(view.raw_dim(), <T as bytemuck::Zeroable>::zeroed());
+        let mut copy = zeros("copy_to_host", B::NAME, view.raw_dim().into())?;
         copy.assign(&view);
         Ok(copy)
     }
@@ -149,6 +150,7 @@ impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
         if extent.is_empty() {
             return Ok(());
         }
+        stream.timeline().check_owns("prefetch", &self.memory)?;
         let address = self.memory.address() + extent.start as u64;
         let access = Access::read(&self.memory, extent.clone());
         stream.timeline().submit("prefetch", &[access], |raw| {

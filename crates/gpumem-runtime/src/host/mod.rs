@@ -11,7 +11,7 @@ mod view;
 
 pub use array::HostArray;
 pub(crate) use lock::LockSet;
-pub(crate) use view::{view_at, view_mut_at};
+pub(crate) use view::{view_at, view_mut_at, zeros};
 
 use std::marker::PhantomData;
 

@@ -1,7 +1,26 @@
 //! ndarray views of raw memory, with strides in bytes and of any sign.
 
-use ndarray::{ArrayViewD, ArrayViewMutD, Axis, IxDyn, RawArrayView, RawArrayViewMut, ShapeBuilder};
+use gpumem_core::{Element, Error, ErrorKind, Result};
+use ndarray::{
+    Array, ArrayViewD, ArrayViewMutD, Axis, Dimension, IxDyn, RawArrayView, RawArrayViewMut, ShapeBuilder,
+    StrideShape,
+};
 use smallvec::SmallVec;
+
+/// A host array of zeros. Where the memory does not suffice, an error instead of the end of the process.
+pub(crate) fn zeros<T: Element, D: Dimension>(
+    operation: &'static str,
+    backend: &'static str,
+    shape: StrideShape<D>,
+) -> Result<Array<T, D>> {
+    let out_of_memory = || {
+        let requested = shape.size().saturating_mul(size_of::<T>());
+        let kind = ErrorKind::OutOfMemory { requested, kind: "host", free: 0, total: 0 };
+        Error::new(backend, operation, kind)
+    };
+    let elements = bytemuck::allocation::try_zeroed_vec(shape.size()).map_err(|()| out_of_memory())?;
+    Array::from_shape_vec(shape.clone(), elements).map_err(|_| out_of_memory())
+}
 
 /// ndarray takes no negative strides where it takes pointers: the lowest address, strides without sign, and the axes
 /// that must be turned afterwards.

@@ -60,8 +60,8 @@ impl<B: Backend> Reclaim<B> {
         queue.items.push_back(Item::Memory { buffer, owner, uses, generation, bytes });
     }
 
-    pub(crate) fn add_stream(&self, core: &DeviceCore<B>, raw: Arc<B::Stream>) {
-        self.queue.lock().items.push_back(Item::Stream { raw, generation: core.generation() });
+    pub(crate) fn add_stream(&self, raw: Arc<B::Stream>, generation: u64) {
+        self.queue.lock().items.push_back(Item::Stream { raw, generation });
     }
 
     /// Gives back what is done, if enough is pending. Never waits for the device's work.

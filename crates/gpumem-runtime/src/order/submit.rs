@@ -5,7 +5,7 @@ use super::{
     timeline::{Enqueued, Point},
 };
 use crate::{memory::Allocation, sync::MutexGuard};
-use gpumem_core::{Backend, Error, Result};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -38,6 +38,15 @@ pub(crate) struct Submitted<R> {
 type Log<'a, B> = MutexGuard<'a, UseLog<Arc<Timeline<B>>>>;
 
 impl<B: Backend> Timeline<B> {
+    /// Whether the memory belongs to the device of the stream, for what works on one device only.
+    pub(crate) fn check_owns(&self, operation: &'static str, memory: &Allocation<B>) -> Result<()> {
+        if memory.core().is_same(&self.core) {
+            return Ok(());
+        }
+        let (has, wants) = (memory.core().name(), self.core.name());
+        Err(Error::new(B::NAME, operation, ErrorKind::WrongDevice { what: "array", has, wants }))
+    }
+
     /// Enqueues work that uses memory, behind everything that it conflicts with on any stream.
     ///
     /// # Errors

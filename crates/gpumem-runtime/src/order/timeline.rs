@@ -20,7 +20,7 @@ const SEEN: usize = 64;
 pub(crate) struct Timeline<B: Backend> {
     id: u64,
     pub(crate) core: Arc<DeviceCore<B>>,
-    generation: u64,
+    pub(crate) generation: u64,
     kind: StreamKind,
     /// The only thread that may use the driver's per-thread stream.
     thread: Option<ThreadId>,

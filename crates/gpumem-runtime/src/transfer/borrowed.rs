@@ -192,10 +192,7 @@ fn pair_of<B: Backend>(
     }
     timeline.check(operation)?;
     place.memory.check(operation)?;
-    if !place.memory.core().is_same(&timeline.core) {
-        let (has, wants) = (place.memory.core().name(), timeline.core.name());
-        return Err(Error::new(B::NAME, operation, ErrorKind::WrongDevice { what: "array", has, wants }));
-    }
+    timeline.check_owns(operation, place.memory)?;
     if what == "destination" && caller.layout.has_self_overlap() {
         let error = gpumem_core::LayoutError::SelfOverlap {
             shape: caller.layout.shape().to_vec(),

@@ -26,6 +26,7 @@ pub(crate) fn fill<T: Element, B: Backend>(
 ) -> Result<u64> {
     timeline.check(operation)?;
     destination.memory.check(operation)?;
+    timeline.check_owns(operation, destination.memory)?;
     let layout = destination.layout;
     let pair = Pair::new(layout, layout).map_err(|error| Error::new(B::NAME, operation, error))?;
     if pair.len == 0 || pair.item == 0 {

@@ -2,6 +2,7 @@
 
 use super::{borrowed, plan::Plan};
 use crate::{
+    host::zeros,
     layout::{Layout, Pair},
     memory::Allocation,
     order::{Access, Timeline},
@@ -145,7 +146,8 @@ fn through_host<T: Element, B: Backend>(
     source: Place<'_, B>,
     destination: Place<'_, B>,
 ) -> Result<u64> {
-    let mut host = ndarray::ArrayD::from_elem(source.layout.shape(), <T as bytemuck::Zeroable>::zeroed());
+    let shape = ndarray::IxDyn(source.layout.shape()).into();
+    let mut host = zeros::<T, ndarray::IxDyn>(operation, B::NAME, shape)?;
     let from = match source.memory.device() {
         // The stream of the copy knows the source's device, unless it is another one's.
         Some(device) if !source.memory.core().is_same(&timeline.core) => device.default_timeline()?,
