@@ -26,7 +26,7 @@ struct Finish<'a, B: Backend> {
 impl<B: Backend> Finish<'_, B> {
     fn finish(&mut self) -> Result<()> {
         self.armed = false;
-        let settled = self.stream.finish();
+        let settled = self.stream.timeline().finish(true);
         if !settled.done {
             // The device may still write into the staging blocks; they are leaked, and nobody's memory is touched.
             self.stream.timeline().landings.leak(self.id);

@@ -4,7 +4,7 @@ use crate::{
     ArrayBase, Completion, Device, DeviceArray, Event, HostArray, HostKind, PinnedArray, Scope, Storage,
     StorageMut, ToDevice, UninitArray, completion,
     layout::IntoArraySpec,
-    order::{Settled, Timeline},
+    order::Timeline,
     scope,
     transfer::{self, Place},
 };
@@ -79,21 +79,7 @@ impl<B: Backend> Stream<B> {
     pub fn synchronize(&self) -> Result<()> {
         completion::may_block::<B>("synchronize")?;
         self.0.timeline.check("synchronize")?;
-        self.finish().result.map_err(|error| error.in_operation("synchronize"))
-    }
-
-    /// As [`synchronize`](Self::synchronize), telling whether the work is proven to be over.
-    pub(crate) fn finish(&self) -> Settled {
-        let timeline = &self.0.timeline;
-        let settled = timeline.settle_all();
-        match settled.result {
-            Ok(()) => timeline.landings.run(|ticket| timeline.has_passed(ticket)),
-            Err(_) => timeline.landings.discard(|ticket| timeline.has_passed(ticket)),
-        }
-        if settled.done {
-            timeline.callbacks.drain();
-        }
-        settled
+        self.0.timeline.finish(true).result.map_err(|error| error.in_operation("synchronize"))
     }
 
     /// Whether everything enqueued so far is done. Never blocks.

@@ -2,11 +2,12 @@
 
 use crate::{
     memory::{PageLocks, Reclaim},
-    order::EventPool,
+    order::{EventPool, Timeline},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, process::Origin};
-use std::sync::OnceLock;
+use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use super::{counters::Counters, errors::ErrorQueue};
 
@@ -22,6 +23,8 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) pages: PageLocks<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them.
     pub(crate) host_memory: AtomicUsize,
+    /// The streams that are alive, so that a wait for the device can finish what hangs on each.
+    timelines: Mutex<Vec<Weak<Timeline<B>>>>,
     generation: AtomicU64,
     lost: OnceLock<String>,
 }
@@ -37,9 +40,20 @@ impl<B: Backend> DeviceCore<B> {
             errors: ErrorQueue::default(),
             counters: Counters::default(),
             host_memory: AtomicUsize::new(0),
+            timelines: Mutex::new(Vec::new()),
             generation: AtomicU64::new(0),
             lost: OnceLock::new(),
         }
+    }
+
+    pub(crate) fn add_timeline(&self, timeline: &Arc<Timeline<B>>) {
+        let mut timelines = self.timelines.lock();
+        timelines.retain(|timeline| timeline.strong_count() > 0);
+        timelines.push(Arc::downgrade(timeline));
+    }
+
+    pub(crate) fn timelines(&self) -> Vec<Arc<Timeline<B>>> {
+        self.timelines.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
     /// How often the device has been reset. Handles of an older generation are stale.

@@ -206,10 +206,14 @@ impl<B: Backend> Device<B> {
     pub fn synchronize(&self) -> Result<()> {
         crate::completion::may_block::<B>("synchronize")?;
         self.0.core.check("synchronize")?;
-        self.0
-            .core
-            .note_loss(B::synchronize(&self.0.core.raw))
-            .map_err(|error| error.in_operation("synchronize"))
+        let timelines = self.0.core.timelines();
+        let outcome = self.0.core.note_loss(B::synchronize(&self.0.core.raw));
+        for timeline in timelines {
+            // Nothing to wait for any more, but to land transfers and to see callbacks through. Where something failed
+            // nobody can say on which stream, so nothing lands.
+            timeline.finish(outcome.is_ok());
+        }
+        outcome.map_err(|error| error.in_operation("synchronize"))
     }
 
     /// Gives memory that has been dropped back to the driver, after waiting for its last uses. May synchronise the

@@ -80,7 +80,7 @@ pub(crate) enum Enqueued<R> {
 
 impl<B: Backend> Timeline<B> {
     pub(crate) fn new(core: &Arc<DeviceCore<B>>, raw: B::Stream, kind: StreamKind) -> Arc<Self> {
-        Arc::new(Self {
+        let timeline = Arc::new(Self {
             id: crate::unique_id(),
             core: core.clone(),
             generation: core.generation(),
@@ -95,7 +95,9 @@ impl<B: Backend> Timeline<B> {
             }),
             callbacks: Callbacks::default(),
             landings: Landings::default(),
-        })
+        });
+        core.add_timeline(&timeline);
+        timeline
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -291,6 +293,20 @@ impl<B: Backend> Timeline<B> {
             queue.ticket
         };
         self.settle(last)
+    }
+
+    /// Waits as [`settle_all`](Self::settle_all), and until callbacks have run. Staged transfers land if nothing failed and
+    /// `land` says so; otherwise they are given up.
+    pub(crate) fn finish(&self, land: bool) -> Settled {
+        let settled = self.settle_all();
+        match settled.result {
+            Ok(()) if land => self.landings.run(|ticket| self.has_passed(ticket)),
+            _ => self.landings.discard(|ticket| self.has_passed(ticket)),
+        }
+        if settled.done {
+            self.callbacks.drain();
+        }
+        settled
     }
 
     /// Runs `act` on the driver's stream without giving out a ticket.
