@@ -1,7 +1,7 @@
 //! Borrowed host memory in asynchronous transfers (law 3).
 
 use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, host::LockSet, transfer};
-use gpumem_core::{Backend, Element, Result};
+use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use std::{fmt, marker::PhantomData};
 
@@ -31,7 +31,16 @@ impl<B: Backend> Finish<'_, B> {
             // The device may still write into the staging blocks; they are leaked, and nobody's memory is touched.
             self.stream.timeline().landings.leak(self.id);
         }
-        settled.result.map_err(|error| error.in_operation("scope"))
+        let lost = self.stream.timeline().landings.has_given_up(self.id);
+        settled.result.map_err(|error| error.in_operation("scope"))?;
+        match lost {
+            false => Ok(()),
+            true => {
+                // Somebody else has been told of the failure; the transfers of this scope did not land all the same.
+                let what = "work before a transfer of this scope".to_owned();
+                Err(Error::new(B::NAME, "scope", ErrorKind::AsynchronousFault { what }))
+            }
+        }
     }
 }
 

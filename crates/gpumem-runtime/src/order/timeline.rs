@@ -301,7 +301,7 @@ impl<B: Backend> Timeline<B> {
         let settled = self.settle_all();
         match settled.result {
             Ok(()) if land => self.landings.run(|ticket| self.has_passed(ticket)),
-            _ => self.landings.discard(|ticket| self.has_passed(ticket)),
+            _ => self.landings.give_up(|ticket| self.has_passed(ticket)),
         }
         if settled.done {
             self.callbacks.drain();

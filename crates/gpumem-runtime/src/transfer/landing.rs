@@ -8,7 +8,14 @@ type Act = Box<dyn FnOnce() + Send>;
 /// What is to be copied out of staging once tickets are done. Every entry belongs to a scope, which does not end
 /// before its entries are gone.
 #[derive(Default)]
-pub(crate) struct Landings(Mutex<Vec<Landing>>);
+pub(crate) struct Landings(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    waiting: Vec<Landing>,
+    /// Scopes that have lost an entry, until they end.
+    given_up: Vec<u64>,
+}
 
 struct Landing {
     scope: u64,
@@ -18,32 +25,42 @@ struct Landing {
 
 impl Landings {
     pub(crate) fn add(&self, scope: u64, ticket: u64, act: Act) {
-        self.0.lock().push(Landing { scope, ticket, act });
+        self.0.lock().waiting.push(Landing { scope, ticket, act });
     }
 
     /// Runs what is due. Under the lock, so that a scope that ends meanwhile waits for its last landing.
     pub(crate) fn run(&self, passed: impl Fn(u64) -> bool) {
-        let mut landings = self.0.lock();
-        for landing in landings.extract_if(.., |landing| passed(landing.ticket)) {
+        let mut state = self.0.lock();
+        for landing in state.waiting.extract_if(.., |landing| passed(landing.ticket)) {
             (landing.act)();
         }
     }
 
-    /// Drops what is due without running it: the work before it failed, so there is nothing to land.
-    pub(crate) fn discard(&self, passed: impl Fn(u64) -> bool) {
-        let due: Vec<_> = self.0.lock().extract_if(.., |landing| passed(landing.ticket)).collect();
-        drop(due);
+    /// Drops what is due without running it: the work before it failed, so there is nothing to land. Whoever waits for
+    /// the device hears of the failure; so does each scope ([`has_given_up`](Self::has_given_up)).
+    pub(crate) fn give_up(&self, passed: impl Fn(u64) -> bool) {
+        let mut state = self.0.lock();
+        let due: Vec<_> = state.waiting.extract_if(.., |landing| passed(landing.ticket)).collect();
+        state.given_up.extend(due.iter().map(|landing| landing.scope));
+    }
+
+    /// Whether the scope, which ends now, has lost a transfer.
+    pub(crate) fn has_given_up(&self, scope: u64) -> bool {
+        let mut state = self.0.lock();
+        let before = state.given_up.len();
+        state.given_up.retain(|lost| *lost != scope);
+        state.given_up.len() < before
     }
 
     /// Forgets what is left of a scope whose work cannot be proven to be done. Its staging memory is leaked with it.
     pub(crate) fn leak(&self, scope: u64) {
-        let left: Vec<_> = self.0.lock().extract_if(.., |landing| landing.scope == scope).collect();
+        let left: Vec<_> = self.0.lock().waiting.extract_if(.., |landing| landing.scope == scope).collect();
         left.into_iter().for_each(|landing| std::mem::forget(landing.act));
     }
 }
 
 impl fmt::Debug for Landings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Landings").field(&self.0.lock().len()).finish()
+        f.debug_tuple("Landings").field(&self.0.lock().waiting.len()).finish()
     }
 }
