@@ -34,7 +34,7 @@ pub use device::{Device, DeviceCounters};
 pub use event::Event;
 pub use host::{
     DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost, Pinned,
-    PinnedArray, PinnedHost, Registered,
+    PinnedArray, PinnedHost, Registered, UninitHostArray,
 };
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
 pub use raw::{RawAccess, RawParts};

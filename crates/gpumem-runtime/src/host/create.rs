@@ -56,13 +56,7 @@ impl<B: Backend> Device<B> {
         options: MappedOptions,
     ) -> Result<MappedArray<T, S::Dim, B>> {
         let layout = layout_of::<T, S, B>("mapped_array", spec)?;
-        if !self.capabilities().mapped {
-            return Err(Error::new(
-                B::NAME,
-                "mapped_array",
-                ErrorKind::Unsupported { what: "mapped memory" },
-            ));
-        }
+        require("mapped_array", self.capabilities().mapped, "mapped memory", B::NAME)?;
         HostArray::allocate(self, "mapped_array", layout, MemoryKind::Mapped(options))
     }
 
@@ -77,17 +71,24 @@ impl<B: Backend> Device<B> {
         attach: Attach,
     ) -> Result<ManagedArray<T, S::Dim, B>> {
         let layout = layout_of::<T, S, B>("managed_array", spec)?;
-        if !self.capabilities().managed {
-            return Err(Error::new(
-                B::NAME,
-                "managed_array",
-                ErrorKind::Unsupported { what: "managed memory" },
-            ));
-        }
+        require("managed_array", self.capabilities().managed, "managed memory", B::NAME)?;
         HostArray::allocate(self, "managed_array", layout, MemoryKind::Managed(attach))
     }
 }
 
-fn layout_of<T: Element, S: IntoArraySpec, B: Backend>(operation: &'static str, spec: S) -> Result<Layout> {
+/// Refuses a kind of memory that the device does not have.
+pub(super) fn require(
+    operation: &'static str,
+    has: bool,
+    what: &'static str,
+    backend: &'static str,
+) -> Result<()> {
+    if has { Ok(()) } else { Err(Error::new(backend, operation, ErrorKind::Unsupported { what })) }
+}
+
+pub(super) fn layout_of<T: Element, S: IntoArraySpec, B: Backend>(
+    operation: &'static str,
+    spec: S,
+) -> Result<Layout> {
     spec.into_spec().layout(size_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))
 }

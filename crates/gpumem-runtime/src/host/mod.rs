@@ -7,10 +7,12 @@
 mod array;
 mod create;
 mod lock;
+mod uninit;
 mod view;
 
 pub use array::HostArray;
 pub(crate) use lock::LockSet;
+pub use uninit::UninitHostArray;
 pub(crate) use view::{view_at, view_mut_at, zeros};
 
 use std::marker::PhantomData;

@@ -1,0 +1,122 @@
+//! Host arrays whose elements have yet to be written.
+
+use super::{HostArray, HostKind};
+use crate::{Device, IntoArraySpec, Layout, Managed, Mapped, Pinned, ToDevice, memory::Allocation};
+use gpumem_core::{Attach, Backend, Element, MappedOptions, MemoryKind, Result};
+use ndarray::{ArrayView, Dimension};
+use std::fmt;
+
+/// A host array without contents. It can only be written, and becomes a [`HostArray`] by being written as a whole.
+pub struct UninitHostArray<K: HostKind, T: Element, D: Dimension, B: Backend>(HostArray<K, T, D, B>);
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D, B> {
+    fn allocate(
+        device: &Device<B>,
+        operation: &'static str,
+        layout: Layout,
+        kind: MemoryKind,
+    ) -> Result<Self> {
+        let align = B::capabilities(device.raw()).allocation_alignment.max(align_of::<T>());
+        let memory = Allocation::new(device, operation, layout.extent().end, align, kind)?;
+        Ok(Self(HostArray::over(operation, memory, layout)?))
+    }
+
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
+    /// Sets every element.
+    ///
+    /// # Errors
+    /// A lost or reset device; the memory is given up then.
+    pub fn fill(mut self, value: T) -> Result<HostArray<K, T, D, B>> {
+        self.0.view_mut()?.fill(value);
+        Ok(self.0)
+    }
+
+    /// Copies every element from an array of the host.
+    ///
+    /// # Errors
+    /// [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch); a lost or reset device; the memory is given up then.
+    pub fn assign(mut self, source: ArrayView<'_, T, D>) -> Result<HostArray<K, T, D, B>> {
+        if self.shape() != source.shape() {
+            let (found, expected) = (source.shape().to_vec(), self.shape().to_vec());
+            let error = gpumem_core::LayoutError::ShapeMismatch { found, expected };
+            return Err(gpumem_core::Error::new(B::NAME, "assign", error));
+        }
+        self.0.view_mut()?.assign(&source);
+        Ok(self.0)
+    }
+
+    /// Copies every element from a source of equal shape, wherever it is.
+    ///
+    /// # Errors
+    /// Different shapes; of the driver; the memory is given up then.
+    pub fn copy_from<S>(mut self, source: &S) -> Result<HostArray<K, T, D, B>>
+    where
+        S: ToDevice<B, Elem = T, Dim = D> + ?Sized,
+    {
+        self.0.copy_from(source)?;
+        Ok(self.0)
+    }
+
+    /// Declares every element written.
+    ///
+    /// # Safety
+    /// Work that writes every element has been enqueued through this library, so that reading waits for it.
+    pub unsafe fn assume_init(self) -> HostArray<K, T, D, B> {
+        self.0
+    }
+}
+
+impl<B: Backend> Device<B> {
+    /// A page-locked array without contents, to be written as a whole.
+    ///
+    /// # Errors
+    /// As [`pinned_array`](Self::pinned_array).
+    pub fn uninit_pinned_array<T: Element, S: IntoArraySpec>(
+        &self,
+        spec: S,
+    ) -> Result<UninitHostArray<Pinned, T, S::Dim, B>> {
+        let operation = "uninit_pinned_array";
+        let layout = super::create::layout_of::<T, S, B>(operation, spec)?;
+        UninitHostArray::allocate(self, operation, layout, MemoryKind::Pinned)
+    }
+
+    /// A page-locked array that kernels can use, without contents, to be written as a whole.
+    ///
+    /// # Errors
+    /// As [`mapped_array`](Self::mapped_array).
+    pub fn uninit_mapped_array<T: Element, S: IntoArraySpec>(
+        &self,
+        spec: S,
+        options: MappedOptions,
+    ) -> Result<UninitHostArray<Mapped, T, S::Dim, B>> {
+        let operation = "uninit_mapped_array";
+        let layout = super::create::layout_of::<T, S, B>(operation, spec)?;
+        super::create::require(operation, self.capabilities().mapped, "mapped memory", B::NAME)?;
+        UninitHostArray::allocate(self, operation, layout, MemoryKind::Mapped(options))
+    }
+
+    /// An array that migrates between host and device, without contents, to be written as a whole.
+    ///
+    /// # Errors
+    /// As [`managed_array`](Self::managed_array).
+    pub fn uninit_managed_array<T: Element, S: IntoArraySpec>(
+        &self,
+        spec: S,
+        attach: Attach,
+    ) -> Result<UninitHostArray<Managed, T, S::Dim, B>> {
+        let operation = "uninit_managed_array";
+        let layout = super::create::layout_of::<T, S, B>(operation, spec)?;
+        super::create::require(operation, self.capabilities().managed, "managed memory", B::NAME)?;
+        UninitHostArray::allocate(self, operation, layout, MemoryKind::Managed(attach))
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> fmt::Debug for UninitHostArray<K, T, D, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UninitHostArray").field(&self.shape()).finish()
+    }
+}
