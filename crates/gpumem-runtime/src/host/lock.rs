@@ -62,7 +62,7 @@ impl<B: Backend> LockSet<B> {
             }
         };
         let kind = MemoryKind::Registered(options);
-        let memory = Allocation::borrowed(device, address, host, extent.len(), kind);
+        let memory = Allocation::borrowed(device, address, host, extent.len(), kind, lock.cuts.clone());
         self.held.lock().push((memory.clone(), lock));
         HostArray::over(operation, memory, layout)
     }

@@ -27,6 +27,8 @@ pub(crate) struct Allocation<B: Backend> {
     host: usize,
     len: usize,
     kind: MemoryKind,
+    /// Addresses at which a copy must be cut in two; none but for some page-locked memory of the caller.
+    cuts: Vec<u64>,
     generation: u64,
     log: Mutex<UseLog<Arc<Timeline<B>>>>,
     /// What keeps foreign memory alive.
@@ -127,9 +129,12 @@ impl<B: Backend> Allocation<B> {
         host: NonNull<u8>,
         len: usize,
         kind: MemoryKind,
+        cuts: Vec<u64>,
     ) -> Arc<Self> {
         let place = (address, host.as_ptr() as usize, len);
-        Arc::new(Self::over(device.core(), Some(device.clone()), Block::None, place, kind, None))
+        let mut memory = Self::over(device.core(), Some(device.clone()), Block::None, place, kind, None);
+        memory.cuts = cuts;
+        Arc::new(memory)
     }
 
     fn over(
@@ -149,6 +154,7 @@ impl<B: Backend> Allocation<B> {
             host,
             len,
             kind,
+            cuts: Vec::new(),
             generation: core.generation(),
             log: Mutex::new(UseLog::new()),
             owner,
@@ -170,6 +176,10 @@ impl<B: Backend> Allocation<B> {
 
     pub(crate) fn kind(&self) -> MemoryKind {
         self.kind
+    }
+
+    pub(crate) fn cuts(&self) -> &[u64] {
+        &self.cuts
     }
 
     pub(crate) fn len(&self) -> usize {

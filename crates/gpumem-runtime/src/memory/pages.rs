@@ -23,6 +23,8 @@ pub(crate) struct PageLocks<B: Backend>(Mutex<BTreeMap<usize, Segment<B>>>);
 #[derive(Debug)]
 pub(crate) struct Lock {
     segments: Vec<usize>,
+    /// Addresses at which another driver call's pages begin.
+    pub(crate) cuts: Vec<u64>,
     /// The device's address of the first byte, where all of it is reachable from there.
     pub(crate) address: Option<u64>,
 }
@@ -96,7 +98,8 @@ impl<B: Backend> PageLocks<B> {
                 .map(|segment| segment.buffer.address() + (host.addr().get() - only) as u64),
             _ => None,
         };
-        Ok(Lock { segments: shares, address })
+        let cuts = shares.iter().skip(1).map(|start| *start as u64).collect();
+        Ok(Lock { segments: shares, cuts, address })
     }
 
     /// Gives one array's share up.

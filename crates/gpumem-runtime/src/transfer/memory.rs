@@ -1,6 +1,6 @@
 //! Copies between memory of the library, in stream order.
 
-use super::{borrowed, plan::Plan};
+use super::{borrowed, cuts::at_cuts, plan::Plan};
 use crate::{
     host::zeros,
     layout::{Layout, Pair},
@@ -8,6 +8,7 @@ use crate::{
     order::{Access, Timeline},
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result, Space, StridedCopy};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Elements somewhere in memory of the library.
@@ -74,11 +75,15 @@ pub(crate) fn copy<T: Element, B: Backend>(
     if plan.calls() > MOST_CALLS {
         return through_host::<T, B>(timeline, operation, source, destination);
     }
+    let cuts: SmallVec<[u64; 4]> =
+        source.memory.cuts().iter().chain(destination.memory.cuts()).copied().collect();
     let submitted = timeline.submit(operation, &accesses, |raw| {
         plan.run(from, to, |region| {
-            timeline.core.counters.count_copy();
-            // SAFETY: as above.
-            unsafe { B::copy(raw, region) }
+            at_cuts(region, &cuts, &mut |part| {
+                timeline.core.counters.count_copy();
+                // SAFETY: as above; a part of the region.
+                unsafe { B::copy(raw, part) }
+            })
         })
     })?;
     Ok(submitted.ticket)

@@ -6,6 +6,7 @@
 //! * [`fill`]: one value everywhere.
 
 mod borrowed;
+mod cuts;
 mod fill;
 mod landing;
 mod memory;
