@@ -25,6 +25,10 @@ mod stream;
 mod sync;
 mod transfer;
 
+#[cfg(loom)]
+#[doc(hidden)]
+pub use order::models as loom_models;
+
 pub use array::{
     ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Owned, Shared,
     Storage, StorageMut, UninitArray,

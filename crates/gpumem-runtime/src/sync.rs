@@ -28,11 +28,4 @@ impl<T> Mutex<T> {
             Err(poisoned) => poisoned.into_inner(),
         }
     }
-
-    pub(crate) fn into_inner(self) -> T {
-        match self.0.into_inner() {
-            Ok(value) => value,
-            Err(poisoned) => poisoned.into_inner(),
-        }
-    }
 }

@@ -16,6 +16,8 @@
 //! No two timelines are ever locked together, so there is no order among them to get wrong.
 
 mod mark;
+#[cfg(loom)]
+pub mod models;
 mod submit;
 mod timeline;
 mod uses;

@@ -1,0 +1,277 @@
+//! The interleavings of the ordering code, tried out by loom over a driver that keeps books (`lab.rs`).
+//!
+//! `RUSTFLAGS="--cfg loom" cargo test -p gpumem-runtime --release --test loom`. Not more than four preemptions per
+//! execution are tried unless `LOOM_MAX_PREEMPTIONS` says otherwise.
+#![cfg(loom)]
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test")]
+
+mod lab;
+
+use gpumem_core::HostAccess;
+use gpumem_runtime::loom_models::{Memory, submit, submit_with_a_gap};
+use gpumem_runtime::{Device, Stream};
+use lab::{Lab, Mock, Progress};
+use loom::thread;
+use std::ops::Range;
+
+const ALL: Range<usize> = 0..16;
+const LEFT: Range<usize> = 0..8;
+const RIGHT: Range<usize> = 8..16;
+
+/// Tries all interleavings of `body` on a slow and on a fast device. Whatever is left is flushed, and then the books
+/// are looked at.
+fn model(body: impl Fn(&Device<Mock>) + Send + Sync + Copy + 'static) {
+    for progress in [Progress::WhenWaitedFor, Progress::WhenAsked] {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = builder.preemption_bound.or(Some(4));
+        builder.check(move || {
+            let raw = Lab::device(progress);
+            let lab = raw.lab.clone();
+            let device = Device::from_raw(raw);
+            body(&device);
+            device.flush().unwrap();
+            assert!(device.take_errors().is_empty());
+            drop(device);
+            lab.check();
+        });
+    }
+}
+
+fn stream(device: &Device<Mock>) -> Stream<Mock> {
+    device.stream().unwrap()
+}
+
+fn memory(device: &Device<Mock>) -> Memory<Mock> {
+    Memory::new(device, ALL.len()).unwrap()
+}
+
+fn at(memory: &Memory<Mock>, extent: &Range<usize>) -> Range<u64> {
+    let start = memory.address();
+    start + extent.start as u64..start + extent.end as u64
+}
+
+fn use_part(stream: &Stream<Mock>, memory: &Memory<Mock>, extent: Range<usize>, write: bool) {
+    let bytes = at(memory, &extent);
+    submit(stream, &[(memory, extent, write)], |raw| raw.touch(bytes, write)).unwrap();
+}
+
+fn write(stream: &Stream<Mock>, memory: &Memory<Mock>) {
+    use_part(stream, memory, ALL, true);
+}
+
+fn read(stream: &Stream<Mock>, memory: &Memory<Mock>) {
+    use_part(stream, memory, ALL, false);
+}
+
+fn copy(stream: &Stream<Mock>, from: &Memory<Mock>, to: &Memory<Mock>) {
+    let (source, destination) = (at(from, &ALL), at(to, &ALL));
+    submit(stream, &[(from, ALL, false), (to, ALL, true)], |raw| {
+        raw.touch(source, false)?;
+        raw.touch(destination, true)
+    })
+    .unwrap();
+}
+
+#[test]
+fn writers_of_one_block_take_turns() {
+    model(|device| {
+        let (first, second, block) = (stream(device), stream(device), memory(device));
+        let theirs = block.clone();
+        let other = thread::spawn(move || write(&first, &theirs));
+        write(&second, &block);
+        other.join().unwrap();
+        read(&second, &block);
+    });
+}
+
+/// The planted fault is found, so the models can find one.
+#[test]
+#[should_panic(expected = "is not ordered behind")]
+fn a_gap_between_look_and_note_is_found() {
+    model(|device| {
+        let (first, second, block) = (stream(device), stream(device), memory(device));
+        let theirs = block.clone();
+        let act = |stream: &Stream<Mock>, block: &Memory<Mock>| {
+            let bytes = at(block, &ALL);
+            submit_with_a_gap(stream, &[(block, ALL, true)], |raw| raw.touch(bytes, true)).unwrap();
+        };
+        let other = thread::spawn(move || act(&first, &theirs));
+        act(&second, &block);
+        other.join().unwrap();
+    });
+}
+
+/// Without a second thread the fault does no harm: it is the interleaving that is found, not the function.
+#[test]
+fn the_gap_is_harmless_on_one_thread() {
+    model(|device| {
+        let (first, second, block) = (stream(device), stream(device), memory(device));
+        for stream in [&first, &second, &first] {
+            let bytes = at(&block, &ALL);
+            submit_with_a_gap(stream, &[(&block, ALL, true)], |raw| raw.touch(bytes, true)).unwrap();
+        }
+    });
+}
+
+/// Two copies that lock the same two logs, named in opposite order.
+#[test]
+fn opposite_copies_do_not_deadlock() {
+    model(|device| {
+        let (first, second, a, b) = (stream(device), stream(device), memory(device), memory(device));
+        let (their_a, their_b) = (a.clone(), b.clone());
+        let other = thread::spawn(move || copy(&first, &their_a, &their_b));
+        copy(&second, &b, &a);
+        other.join().unwrap();
+    });
+}
+
+/// One stream, two threads: the ticket that one of them gets must stand for its own work, or its consumer would wait
+/// for too little.
+#[test]
+fn tickets_are_in_queue_order() {
+    model(|device| {
+        let (shared, first, second) = (stream(device), stream(device), stream(device));
+        let (a, b) = (memory(device), memory(device));
+        let (theirs, their_block) = (shared.clone(), a.clone());
+        let other = thread::spawn(move || {
+            write(&theirs, &their_block);
+            read(&first, &their_block);
+        });
+        write(&shared, &b);
+        read(&second, &b);
+        other.join().unwrap();
+    });
+}
+
+/// A mark is looked up or recorded for one consumer while the producer goes on.
+#[test]
+fn marks_are_found_while_the_producer_goes_on() {
+    model(|device| {
+        let (producer, consumer, block, more) =
+            (stream(device), stream(device), memory(device), memory(device));
+        write(&producer, &block);
+        let theirs = producer.clone();
+        let their_more = more.clone();
+        let other = thread::spawn(move || {
+            write(&theirs, &their_more);
+            write(&theirs, &their_more);
+        });
+        read(&consumer, &block);
+        read(&consumer, &more);
+        other.join().unwrap();
+        write(&consumer, &more);
+    });
+}
+
+/// Both want a mark of the same producer, and the writer after them waits for both.
+#[test]
+fn readers_share_a_mark_and_hold_back_the_writer() {
+    model(|device| {
+        let (producer, first, second) = (stream(device), stream(device), stream(device));
+        let block = memory(device);
+        write(&producer, &block);
+        let (their_stream, theirs) = (first.clone(), block.clone());
+        let other = thread::spawn(move || read(&their_stream, &theirs));
+        read(&second, &block);
+        other.join().unwrap();
+        write(&producer, &block);
+    });
+}
+
+/// A stream is dropped while its tickets are resolved, by a stream and by the host.
+#[test]
+fn a_stream_may_end_at_any_time() {
+    model(|device| {
+        let (ended, consumer, block) = (stream(device), stream(device), memory(device));
+        write(&ended, &block);
+        let other = thread::spawn(move || drop(ended));
+        read(&consumer, &block);
+        block.wait_for_host(&ALL, HostAccess::Read).unwrap();
+        device.raw().lab.host(at(&block, &ALL), false);
+        other.join().unwrap();
+        write(&consumer, &block);
+    });
+}
+
+/// The driver's stream is given back while somebody may be waiting for it.
+#[test]
+fn a_stream_may_end_while_it_is_waited_for() {
+    model(|device| {
+        let (ended, block) = (stream(device), memory(device));
+        write(&ended, &block);
+        let theirs = block.clone();
+        let lab = device.raw().lab.clone();
+        let other = thread::spawn(move || {
+            theirs.wait_for_host(&ALL, HostAccess::Read).unwrap();
+            lab.host(at(&theirs, &ALL), false);
+        });
+        drop(ended);
+        device.flush().unwrap();
+        other.join().unwrap();
+    });
+}
+
+/// The host waits for one half while work on the other half is enqueued: it may not take that for its own.
+#[test]
+fn the_host_waits_for_its_part() {
+    model(|device| {
+        let (first, second, block) = (stream(device), stream(device), memory(device));
+        use_part(&first, &block, LEFT, true);
+        use_part(&second, &block, LEFT, false);
+        let theirs = block.clone();
+        let other = thread::spawn(move || {
+            use_part(&first, &theirs, RIGHT, true);
+            use_part(&second, &theirs, RIGHT, true);
+        });
+        block.wait_for_host(&LEFT, HostAccess::Write).unwrap();
+        device.raw().lab.host(at(&block, &LEFT), true);
+        other.join().unwrap();
+        block.wait_for_host(&ALL, HostAccess::Read).unwrap();
+        device.raw().lab.host(at(&block, &ALL), false);
+    });
+}
+
+/// Memory is dropped, with its stream, while an allocation gives back what is pending.
+#[test]
+fn a_sweep_gives_back_only_what_is_unused() {
+    model(|device| {
+        let (first, second, block) = (stream(device), stream(device), memory(device));
+        let shared = memory(device);
+        copy(&first, &shared, &block);
+        copy(&second, &block, &shared);
+        let their_shared = shared.clone();
+        let other = thread::spawn(move || {
+            write(&first, &their_shared);
+            drop((their_shared, block, first));
+        });
+        let fresh = memory(device);
+        write(&second, &fresh);
+        drop(shared);
+        drop(fresh);
+        let _last = memory(device);
+        other.join().unwrap();
+    });
+}
+
+/// The events of a stream that is gone are recorded again by others, while somebody still waits for their old marks.
+#[test]
+fn events_are_used_again() {
+    model(|device| {
+        let (ended, first, second) = (stream(device), stream(device), stream(device));
+        let (a, b) = (memory(device), memory(device));
+        write(&ended, &a);
+        read(&first, &a);
+        write(&second, &b);
+        let theirs = a.clone();
+        let other = thread::spawn(move || {
+            write(&first, &theirs);
+            drop((theirs, ended));
+        });
+        read(&second, &a);
+        write(&second, &b);
+        drop(a);
+        device.flush().unwrap();
+        other.join().unwrap();
+        write(&second, &b);
+    });
+}
