@@ -1,5 +1,6 @@
 //! Copies of `slices × rows × bytes`.
 
+use super::strided::{Axis, rows};
 use super::{copy_run, pointer};
 use gpumem_core::{CopyRegion, Endpoint};
 use std::ops::Range;
@@ -30,18 +31,73 @@ pub(crate) unsafe fn run_region(region: &CopyRegion, part: Range<usize>) {
         return;
     }
     let mut at = part.start;
-    let mut row = at / region.bytes;
     while at < part.end {
-        let within = at - row * region.bytes;
-        let bytes = (region.bytes - within).min(part.end - at);
-        let offset =
-            |side: &Endpoint| row / region.rows * side.pitch[1] + row % region.rows * side.pitch[0] + within;
-        // SAFETY: the offset and the bytes lie inside the region of each side.
-        unsafe {
-            let (from, to) = (offset(&region.source), offset(&region.destination));
-            copy_run(source.add(from), destination.add(to), bytes);
+        let (row, within) = (at / region.bytes, at % region.bytes);
+        let (slice, first) = (row / region.rows, row % region.rows);
+        let offset = |side: &Endpoint| slice * side.pitch[1] + first * side.pitch[0] + within;
+        let (from, to) = (offset(&region.source), offset(&region.destination));
+        // All whole rows of the slice at once: finding a row costs more than copying a short one.
+        let whole = ((part.end - at) / region.bytes).min(region.rows - first);
+        if within == 0 && whole > 0 {
+            let pitch = |side: &Endpoint| side.pitch[0] as isize;
+            let (source_pitch, destination_pitch) = (pitch(&region.source), pitch(&region.destination));
+            let axis = Axis { length: whole, source: source_pitch, destination: destination_pitch };
+            // SAFETY: the rows lie inside the region of each side.
+            unsafe { rows(source.add(from), destination.add(to), axis, region.bytes) };
+            at += whole * region.bytes;
+            continue;
         }
+        // A row that the part begins or ends in.
+        let bytes = (region.bytes - within).min(part.end - at);
+        // SAFETY: the offset and the bytes lie inside the region of each side.
+        unsafe { copy_run(source.add(from), destination.add(to), bytes) };
         at += bytes;
-        row += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use gpumem_core::Space;
+
+    /// Every part of a region, cut at any byte, copies its own bytes and no others.
+    #[test]
+    fn parts_cut_anywhere_copy_their_bytes() {
+        for bytes in [1, 2, 3, 4, 8, 12, 16, 17] {
+            let (rows, slices) = (3, 2);
+            let pitches = [[bytes + 2, 4 * (bytes + 2) + 1], [bytes + 1, 3 * (bytes + 1) + 5]];
+            let source: Vec<u8> = (0..pitches[0][1] * slices).map(|byte| byte as u8).collect();
+            let mut destination = vec![0xEE; pitches[1][1] * slices];
+            let side =
+                |address: usize, pitch| Endpoint { address: address as u64, space: Space::Host, pitch };
+            let region = CopyRegion {
+                source: side(source.as_ptr().expose_provenance(), pitches[0]),
+                destination: side(destination.as_mut_ptr().expose_provenance(), pitches[1]),
+                bytes,
+                rows,
+                slices,
+            };
+            let total = bytes * rows * slices;
+            for cut in 0..=total {
+                destination.fill(0xEE);
+                let mut expected = destination.clone();
+                for at in cut..total {
+                    let (slice, row, byte) = (at / bytes / rows, at / bytes % rows, at % bytes);
+                    let offset = |pitch: [usize; 2]| slice * pitch[1] + row * pitch[0] + byte;
+                    expected[offset(pitches[1])] = source[offset(pitches[0])];
+                }
+                // SAFETY: both blocks are alive and as long as the region says.
+                unsafe { run_region(&region, cut..total) };
+                assert_eq!(destination, expected, "{bytes} bytes from {cut} on");
+                // SAFETY: as above.
+                unsafe { run_region(&region, 0..cut) };
+                for at in 0..cut {
+                    let (slice, row, byte) = (at / bytes / rows, at / bytes % rows, at % bytes);
+                    let offset = |pitch: [usize; 2]| slice * pitch[1] + row * pitch[0] + byte;
+                    expected[offset(pitches[1])] = source[offset(pitches[0])];
+                }
+                assert_eq!(destination, expected, "{bytes} bytes up to {cut}");
+            }
+        }
     }
 }

@@ -267,6 +267,25 @@ unsafe fn row<const N: usize>(source: *const u8, destination: *mut u8, axis: Axi
     }
 }
 
+/// Copies items of any number of bytes along one axis.
+///
+/// # Safety
+/// The items of the axis are valid on both sides and do not overlap.
+pub(super) unsafe fn rows(source: *const u8, destination: *mut u8, axis: Axis, bytes: usize) {
+    // SAFETY: the caller's promise; each arm moves items of its own size.
+    unsafe {
+        match bytes {
+            1 => row::<1>(source, destination, axis),
+            2 => row::<2>(source, destination, axis),
+            4 => row::<4>(source, destination, axis),
+            8 => row::<8>(source, destination, axis),
+            12 => row::<12>(source, destination, axis),
+            16 => row::<16>(source, destination, axis),
+            bytes => runs(source, destination, axis, bytes),
+        }
+    }
+}
+
 /// # Safety
 /// As for [`row`], with items of `bytes` bytes.
 unsafe fn runs(source: *const u8, destination: *mut u8, axis: Axis, bytes: usize) {
