@@ -1,0 +1,116 @@
+//! Cases and what becomes of them.
+
+use crate::Lab;
+use gpumem_core::{Backend, Error};
+use std::{fmt, panic::Location};
+
+/// How far a backend has been brought up. Each level uses what those below it have shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Level {
+    /// Finding and opening a device.
+    Probe = 1,
+    /// Memory: making arrays, giving it back.
+    Allocate = 2,
+    /// Copies and fills, of any layout and element.
+    Copy = 3,
+    /// Views and other shapes.
+    View = 4,
+    /// Streams, events, ordering, completion.
+    Stream = 5,
+    /// Pinned and mapped memory.
+    Pinned = 6,
+    /// Managed memory.
+    Managed = 7,
+    /// Memory of the caller, page-locked while a scope lasts.
+    Register = 8,
+    /// What must be refused, and what must survive a failure.
+    Fault = 9,
+    /// Two devices.
+    Devices = 10,
+}
+
+impl Level {
+    /// The number by which `--level` knows it.
+    pub fn number(self) -> u8 {
+        self as u8
+    }
+
+    /// The first part of the names of its cases.
+    pub fn prefix(self) -> &'static str {
+        match self {
+            Level::Probe => "01_probe",
+            Level::Allocate => "02_allocate",
+            Level::Copy => "03_copy",
+            Level::View => "04_view",
+            Level::Stream => "05_stream",
+            Level::Pinned => "06_pinned",
+            Level::Managed => "07_managed",
+            Level::Register => "08_register",
+            Level::Fault => "09_fault",
+            Level::Devices => "10_devices",
+        }
+    }
+}
+
+/// Why a case ended before its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The device lacks what the case is about.
+    Skipped(String),
+    /// The device does not do what it must.
+    Failed(String),
+}
+
+impl From<Error> for Stop {
+    #[track_caller]
+    fn from(error: Error) -> Self {
+        let at = Location::caller();
+        Stop::Failed(format!("{error} ({}:{})", at.file(), at.line()))
+    }
+}
+
+/// The result of a case.
+pub type Verdict<T = ()> = Result<T, Stop>;
+
+/// Ends a case whose device lacks something.
+///
+/// # Errors
+/// Always.
+pub fn skip<T>(reason: impl fmt::Display) -> Verdict<T> {
+    Err(Stop::Skipped(reason.to_string()))
+}
+
+/// One thing that every backend must do.
+pub struct Case<B: Backend> {
+    /// Level and name, as `03_copy::broadcast_sources`.
+    pub name: String,
+    /// What it builds on.
+    pub level: Level,
+    /// The rows and defects of the specification that it holds a backend to, separated by spaces.
+    pub rows: &'static str,
+    /// The case itself. Fails by an error or by a panic.
+    pub run: fn(&Lab<B>) -> Verdict,
+}
+
+impl<B: Backend> Case<B> {
+    /// A case named after its function.
+    pub fn new(level: Level, name: &str, rows: &'static str, run: fn(&Lab<B>) -> Verdict) -> Self {
+        Self { name: format!("{}::{name}", level.prefix()), level, rows, run }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Case<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Case").field("name", &self.name).field("rows", &self.rows).finish_non_exhaustive()
+    }
+}
+
+/// The list of a file's cases: `cases! { Level::Copy; function: "A3 D1", .. }`.
+macro_rules! cases {
+    ($level:expr; $($case:ident: $rows:literal,)*) => {
+        pub(super) fn cases<B: gpumem_core::Backend>() -> Vec<crate::Case<B>> {
+            vec![$(crate::Case::new($level, stringify!($case), $rows, $case::<B>)),*]
+        }
+    };
+}

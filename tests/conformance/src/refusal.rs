@@ -1,0 +1,33 @@
+//! Calls that must be refused.
+
+use crate::{Stop, Verdict};
+use gpumem_core::{Error, ErrorKind, LayoutError};
+use std::panic::Location;
+
+/// Checks that a call failed, with an error of the right kind.
+///
+/// # Errors
+/// When it succeeded, or failed otherwise.
+#[track_caller]
+pub fn refused<T>(result: Result<T, Error>, is_right: impl FnOnce(&ErrorKind) -> bool) -> Verdict {
+    let at = Location::caller();
+    match result {
+        Ok(_) => {
+            Err(Stop::Failed(format!("a call that must be refused succeeded ({}:{})", at.file(), at.line())))
+        }
+        Err(error) if is_right(error.kind()) => Ok(()),
+        Err(error) => {
+            let text = format!("refused for another reason: {error:?} ({}:{})", at.file(), at.line());
+            Err(Stop::Failed(text))
+        }
+    }
+}
+
+/// As [`refused`], for a layout that does not fit.
+///
+/// # Errors
+/// As [`refused`].
+#[track_caller]
+pub fn refused_layout<T>(result: Result<T, Error>, is_right: impl FnOnce(&LayoutError) -> bool) -> Verdict {
+    refused(result, |kind| matches!(kind, ErrorKind::Layout(error) if is_right(error)))
+}
