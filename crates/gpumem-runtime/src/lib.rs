@@ -11,6 +11,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod array;
+#[cfg(doctest)]
+mod compile_fail;
 mod completion;
 mod device;
 mod event;
