@@ -223,3 +223,23 @@ fn peers_are_remembered() {
     Host::set_peer_access(&one, &two, false).unwrap();
     assert!(!one.has_peer_access(&two));
 }
+
+#[test]
+fn a_page_with_a_neighbour_from_the_heap_can_be_registered() {
+    for device in both() {
+        let buffer = try_allocate(&device, 64, MemoryKind::Pinned).unwrap();
+        let own = buffer.host_address().unwrap();
+        let register = |start: NonNull<u8>, bytes| {
+            // SAFETY: the host does not touch registered memory, and it is deregistered below.
+            unsafe { Host::register(&device, start, bytes, RegisterOptions::default()) }
+        };
+        let error = register(own, 64).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Registration { .. }), "{error}");
+        // Whole pages are registered, and the block lies on one: so do arrays of the caller, beside it.
+        let page = own.addr().get() & !4095;
+        let start = NonNull::new(own.as_ptr().with_addr(page)).unwrap();
+        let registered = register(start, 4096).unwrap();
+        release(&device, registered);
+        release(&device, buffer);
+    }
+}

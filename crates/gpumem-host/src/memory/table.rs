@@ -101,7 +101,11 @@ impl Table {
         let Some(end) = start.checked_add(bytes) else {
             return Err("it runs over the end of the address space");
         };
-        // Registrations come in whole pages, on which blocks of a host device may lie as neighbours: no reason to refuse.
+        // Memory of a device itself cannot be registered. Being its neighbour on a page is another matter: the caller's
+        // arrays and ours come from the same heap.
+        if self.block_at(start).is_some_and(|block| end <= block.end()) {
+            return Err("it is memory of a host device already");
+        }
         let mut registrations = write(&self.registrations);
         let before = registrations.range((ordinal, 0)..(ordinal, end)).next_back();
         if before.is_some_and(|((_, at), registration)| at + registration.bytes > start) {
