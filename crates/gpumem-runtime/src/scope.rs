@@ -20,6 +20,8 @@ pub struct Scope<'scope, 'env: 'scope, B: Backend> {
 struct Finish<'a, B: Backend> {
     stream: &'a Stream<B>,
     id: u64,
+    /// The last ticket before the scope.
+    before: u64,
     armed: bool,
 }
 
@@ -32,15 +34,15 @@ impl<B: Backend> Finish<'_, B> {
             self.stream.timeline().landings.leak(self.id);
         }
         let lost = self.stream.timeline().landings.has_given_up(self.id);
-        settled.result.map_err(|error| error.in_operation("scope"))?;
-        match lost {
-            false => Ok(()),
-            true => {
-                // Somebody else has been told of the failure; the transfers of this scope did not land all the same.
-                let what = "work before a transfer of this scope".to_owned();
-                Err(Error::new(B::NAME, "scope", ErrorKind::AsynchronousFault { what }))
-            }
+        // Somebody else may have been told already of what went wrong with the work of this scope.
+        let result = settled.result.and_then(|()| self.stream.timeline().fault_since(self.before));
+        result.map_err(|error| error.in_operation("scope"))?;
+        if lost {
+            // A wait for the whole device has told of a failure, which may have been this scope's.
+            let what = "work before a transfer of this scope".to_owned();
+            return Err(Error::new(B::NAME, "scope", ErrorKind::AsynchronousFault { what }));
         }
+        Ok(())
     }
 }
 
@@ -63,9 +65,12 @@ pub(crate) fn run<'env, B: Backend, R>(
     let id = crate::unique_id();
     let locks = LockSet::new(stream.device());
     let scope = Scope { stream: stream.clone(), id, locks, scope: PhantomData, env: PhantomData };
-    let mut finish = Finish { stream, id, armed: true };
+    let mut finish = Finish { stream, id, before: stream.ticket(), armed: true };
     let value = body(&scope);
-    finish.finish()?;
+    let finished = finish.finish();
+    // Other streams may have used what was page-locked.
+    let released = scope.locks.release().map_err(|error| error.in_operation("scope"));
+    finished.and(released)?;
     Ok(value)
 }
 

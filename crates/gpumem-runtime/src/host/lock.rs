@@ -12,7 +12,7 @@ use ndarray::{ArrayViewMut, Dimension};
 use parking_lot::Mutex;
 use std::{ptr::NonNull, sync::Arc};
 
-/// What a scope has page-locked. Unlocks in `drop`, which runs in our own frame: users hold only references into it.
+/// What a scope has page-locked. Unlocks at the latest in `drop`, which runs in our own frame: users hold only references into it.
 pub(crate) struct LockSet<B: Backend> {
     core: Arc<DeviceCore<B>>,
     held: Mutex<Vec<(Arc<Allocation<B>>, Lock)>>,
@@ -68,18 +68,36 @@ impl<B: Backend> LockSet<B> {
     }
 }
 
-impl<B: Backend> Drop for LockSet<B> {
-    fn drop(&mut self) {
-        for (memory, lock) in self.held.get_mut().drain(..).rev() {
+impl<B: Backend> LockSet<B> {
+    /// Waits for whatever uses the arrays, and unlocks them.
+    ///
+    /// # Errors
+    /// What that work did wrong. The arrays are unlocked all the same.
+    pub(crate) fn release(&self) -> Result<()> {
+        let mut result = Ok(());
+        let held = std::mem::take(&mut *self.held.lock());
+        for (memory, lock) in held.into_iter().rev() {
             if !self.core.origin.is_usable() {
                 continue;
             }
-            if let Err(error) = memory.wait_until_unused() {
+            let settled = memory.wait_until_unused();
+            if !settled.done {
                 // Law 3: the device may still be using memory that is about to go back to its owner.
-                transfer::abort("page-locked scope", Err(error));
+                transfer::abort("page-locked scope", settled.result);
             }
             // SAFETY: its uses are over (above).
             unsafe { self.core.pages.unlock(&self.core, lock) };
+            result = result.and(settled.result);
+        }
+        result
+    }
+}
+
+impl<B: Backend> Drop for LockSet<B> {
+    fn drop(&mut self) {
+        // After a panic, or after an error that is being returned: nobody can be told of another.
+        if let Err(error) = self.release() {
+            self.core.errors.push(error);
         }
     }
 }
@@ -92,7 +110,8 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) where [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
-    /// [`Registration`](ErrorKind::Registration), those of the driver.
+    /// [`Registration`](ErrorKind::Registration), those of the driver. What the work on the arrays did wrong; the value of
+    /// `body` is lost then.
     pub fn pinned<'env, T: Element, D: Dimension, R>(
         &self,
         arrays: impl IntoIterator<Item = ArrayViewMut<'env, T, D>>,
@@ -133,6 +152,8 @@ impl<B: Backend> Device<B> {
             // frame; `body` sees the arrays behind a reference that ends before that.
             locked.push(unsafe { set.add::<K, T, D>(self, operation, array, mapped)? });
         }
-        Ok(body(&mut locked))
+        let value = body(&mut locked);
+        set.release().map_err(|error| error.in_operation(operation))?;
+        Ok(value)
     }
 }

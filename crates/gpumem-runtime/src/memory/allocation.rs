@@ -3,7 +3,7 @@
 use crate::{
     Device,
     device::DeviceCore,
-    order::{Timeline, UseLog},
+    order::{Settled, Timeline, UseLog},
     sync::{Mutex, MutexGuard},
 };
 use gpumem_core::{
@@ -243,19 +243,30 @@ impl<B: Backend> Allocation<B> {
         Ok(())
     }
 
-    /// Waits for every use, whatever becomes of it. An error means that the memory may still be in use.
-    pub(crate) fn wait_until_unused(&self) -> Result<()> {
+    /// What is known to write these bytes on other streams than `timeline`.
+    pub(crate) fn writers(
+        &self,
+        extent: &Range<usize>,
+        timeline: &Timeline<B>,
+    ) -> SmallVec<[PendingUse<B>; 4]> {
+        let log = self.log();
+        let others = log.conflicts(extent, false).filter(|entry| entry.by.id() != timeline.id());
+        others.map(|entry| (entry.by.clone(), entry.ticket)).collect()
+    }
+
+    /// Waits for every use, whatever becomes of it. Stops where it cannot be proven that a use is over.
+    pub(crate) fn wait_until_unused(&self) -> Settled {
         let uses: SmallVec<[PendingUse<B>; 4]> =
             self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        let mut all = Settled::done();
         for (timeline, ticket) in uses {
             let settled = timeline.settle(ticket);
-            match (settled.done, settled.result) {
-                (false, result) => return result,
-                (true, Err(error)) => self.core.errors.push(error),
-                (true, Ok(())) => {}
+            if !settled.done {
+                return settled;
             }
+            all.result = all.result.and(settled.result);
         }
-        Ok(())
+        all
     }
 
     /// Whether every use is done, asking the driver. Never blocks; an error counts as "no".

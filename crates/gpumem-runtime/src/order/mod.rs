@@ -24,5 +24,5 @@ mod uses;
 
 pub(crate) use mark::{EventPool, Mark};
 pub(crate) use submit::Access;
-pub(crate) use timeline::Timeline;
+pub(crate) use timeline::{Settled, Timeline};
 pub(crate) use uses::{Position, UseLog};

@@ -26,6 +26,9 @@ pub(crate) struct Timeline<B: Backend> {
     thread: Option<ThreadId>,
     /// Tickets up to here are known to be done.
     passed: AtomicU64,
+    /// The last failure of the work itself, and the ticket up to which it goes. A driver tells it once, to whoever waits
+    /// first; those whose work it was may come later.
+    fault: Mutex<Option<(u64, Error)>>,
     queue: Mutex<Queue<B>>,
     /// What runs on a thread of ours once tickets are done.
     pub(crate) callbacks: Callbacks,
@@ -55,7 +58,7 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
-    fn done() -> Self {
+    pub(crate) fn done() -> Self {
         Self { done: true, result: Ok(()) }
     }
 
@@ -87,6 +90,7 @@ impl<B: Backend> Timeline<B> {
             kind,
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             passed: AtomicU64::new(0),
+            fault: Mutex::new(None),
             queue: Mutex::new(Queue {
                 raw: Some(Arc::new(raw)),
                 ticket: 0,
@@ -115,6 +119,30 @@ impl<B: Backend> Timeline<B> {
 
     fn note_passed(&self, ticket: u64) {
         self.passed.fetch_max(ticket, Ordering::Release);
+    }
+
+    /// Remembers that work up to `ticket` failed.
+    fn note_fault(&self, ticket: u64, error: &Error) {
+        let mut fault = self.fault.lock();
+        if fault.as_ref().is_none_or(|(last, _)| *last < ticket) {
+            *fault = Some((ticket, error.clone()));
+        }
+    }
+
+    /// Whether work up to `ticket` is known to have failed, or to stand behind work that did.
+    pub(crate) fn has_failed(&self, ticket: u64) -> bool {
+        self.fault.lock().as_ref().is_some_and(|(last, _)| *last >= ticket)
+    }
+
+    /// What work behind `ticket` did wrong, whoever was told of it.
+    ///
+    /// # Errors
+    /// That failure.
+    pub(crate) fn fault_since(&self, ticket: u64) -> Result<()> {
+        match self.fault.lock().as_ref() {
+            Some((last, error)) if *last > ticket => Err(error.clone()),
+            _ => Ok(()),
+        }
     }
 
     /// A reset of the device ends all work that was enqueued before it.
@@ -235,7 +263,11 @@ impl<B: Backend> Timeline<B> {
         let answer = self.core.note_loss(answer);
         let done = match &answer {
             Ok(done) => *done,
-            Err(error) => ends_the_work(error),
+            Err(error) if ends_the_work(error) => {
+                self.note_fault(ticket, error);
+                true
+            }
+            Err(_) => false,
         };
         if done {
             self.note_passed(ticket);
@@ -275,7 +307,11 @@ impl<B: Backend> Timeline<B> {
             }
             Err(error) => {
                 // Either the work itself is at fault and over, or the wait is; then the whole device is asked.
-                let done = ends_the_work(&error) || B::synchronize(&self.core.raw).is_ok();
+                let failed = ends_the_work(&error);
+                if failed {
+                    self.note_fault(covers, &error);
+                }
+                let done = failed || B::synchronize(&self.core.raw).is_ok();
                 if done {
                     self.note_passed(covers);
                 }
@@ -295,13 +331,15 @@ impl<B: Backend> Timeline<B> {
         self.settle(last)
     }
 
-    /// Waits as [`settle_all`](Self::settle_all), and until callbacks have run. Staged transfers land if nothing failed and
-    /// `land` says so; otherwise they are given up.
+    /// Waits as [`settle_all`](Self::settle_all), and until callbacks have run. Staged transfers land unless their work
+    /// failed, whoever was told of it, or `land` says that nobody knows.
     pub(crate) fn finish(&self, land: bool) -> Settled {
         let settled = self.settle_all();
-        match settled.result {
-            Ok(()) if land => self.landings.run(|ticket| self.has_passed(ticket)),
-            _ => self.landings.give_up(|ticket| self.has_passed(ticket)),
+        self.landings.give_up(|ticket| self.has_failed(ticket));
+        if land {
+            self.landings.run(|ticket| self.has_passed(ticket));
+        } else {
+            self.landings.give_up(|ticket| self.has_passed(ticket));
         }
         if settled.done {
             self.callbacks.drain();

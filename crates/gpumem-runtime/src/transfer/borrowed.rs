@@ -106,9 +106,17 @@ pub(crate) fn download<T: Element, B: Backend>(
     if pair.len == 0 || pair.item == 0 {
         return Ok(());
     }
+    let writers = source.memory.writers(&source.layout.extent(), timeline);
+    // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
+    let judge = || -> Result<()> {
+        for (writer, ticket) in &writers {
+            writer.settle(*ticket).result.map_err(|error| error.in_operation(operation))?;
+        }
+        Ok(())
+    };
     if B::capabilities(&timeline.core.raw).pageable_direct {
         direct(timeline, operation, &caller, &pair, source, Way::Down)?;
-        return Ok(());
+        return judge();
     }
     let device = device_of(timeline, operation, source)?;
     // While one block is emptied, the copy engine fills the next.
@@ -119,6 +127,7 @@ pub(crate) fn download<T: Element, B: Backend>(
             // The device may still write into the block: it must never be used again.
             std::mem::forget(staged);
         } else if settled.result.is_ok() {
+            judge()?;
             // SAFETY: the caller's view is valid for writes during this call; the copy into the block is done.
             unsafe { staged.exchange::<T>(operation, &piece, &caller, Way::Down)? };
         }
