@@ -1,0 +1,363 @@
+//! A test double of a GPU's driver, on the host backend.
+//!
+//! The host backend copies ordinary memory and walks any layout, so on it the runtime never takes the way that it takes
+//! on a GPU: through page-locked blocks, in pieces, with several driver calls. The double can do neither, and it
+//! refuses to be handed memory of the caller that is not page-locked.
+
+use crate::Script;
+use gpumem_core::{
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
+    DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims,
+    LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Space, Stream, StreamOptions,
+    StridedCopy,
+};
+use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
+use parking_lot::Mutex;
+use std::{ops::Range, ptr::NonNull, sync::Arc};
+
+pub(crate) const NAME: &str = "double";
+
+/// The backend.
+#[derive(Debug, Clone, Copy)]
+pub struct Double;
+
+/// How a double is set up.
+#[derive(Debug, Clone)]
+pub struct DoubleOptions {
+    /// The device behind it.
+    pub host: HostOptions,
+    /// Whether it copies ordinary memory and any layout, as the host does. False as on a GPU by default.
+    pub is_direct: bool,
+}
+
+impl Default for DoubleOptions {
+    fn default() -> Self {
+        Self { host: HostOptions::new(), is_direct: false }
+    }
+}
+
+/// A device of the double.
+#[derive(Debug, Clone)]
+pub struct DoubleDevice(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    host: Device,
+    info: DeviceInfo,
+    capabilities: Capabilities,
+    script: Script,
+    /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
+    locked: Mutex<Vec<Range<u64>>>,
+}
+
+/// A stream of the double.
+#[derive(Debug)]
+pub struct DoubleStream {
+    device: DoubleDevice,
+    host: gpumem_host::Stream,
+}
+
+/// An event of the double.
+#[derive(Debug)]
+pub struct DoubleEvent {
+    device: DoubleDevice,
+    host: Event,
+}
+
+impl Double {
+    /// A new device that nobody else can open.
+    ///
+    /// # Errors
+    /// Options that make no sense.
+    pub fn open_with(options: &DoubleOptions) -> Result<DoubleDevice> {
+        let host = Host::open_with(&options.host)?;
+        let info = DeviceInfo { backend: NAME, ..Host::info(&host).clone() };
+        let mut capabilities = Host::capabilities(&host).clone();
+        if !options.is_direct {
+            capabilities.pageable_direct = false;
+            capabilities.strided_copy = false;
+        }
+        let (script, locked) = (Script::default(), Mutex::default());
+        Ok(DoubleDevice(Arc::new(Inner { host, info, capabilities, script, locked })))
+    }
+}
+
+impl DoubleDevice {
+    /// The device behind it, for its counters and its own ways to fail.
+    pub fn host(&self) -> &Device {
+        &self.0.host
+    }
+
+    /// Which calls fail.
+    pub fn script(&self) -> &Script {
+        &self.0.script
+    }
+
+    fn call(&self, operation: &'static str) -> Result<()> {
+        self.0.script.call(&self.0.host, operation)
+    }
+
+    fn note_locked(&self, buffer: &Buffer) {
+        self.0.locked.lock().extend(host_bytes(buffer));
+    }
+
+    fn forget_locked(&self, buffer: &Buffer) {
+        let mut locked = self.0.locked.lock();
+        let found = host_bytes(buffer).and_then(|bytes| locked.iter().position(|have| *have == bytes));
+        if let Some(found) = found {
+            locked.swap_remove(found);
+        }
+    }
+
+    /// Whether a GPU could reach the bytes by its own means: device memory, or page-locked memory of the host.
+    fn reaches(&self, space: Space, bytes: &Range<u64>) -> bool {
+        let is_locked = || {
+            let locked = self.0.locked.lock();
+            let mut at = bytes.start;
+            // Registered pages may be several neighbouring runs.
+            while at < bytes.end {
+                let covering = locked.iter().filter(|have| have.contains(&at)).map(|have| have.end);
+                let Some(end) = covering.max() else { return false };
+                at = end;
+            }
+            true
+        };
+        self.0.capabilities.pageable_direct || space != Space::Host || is_locked()
+    }
+}
+
+fn host_bytes(buffer: &Buffer) -> Option<Range<u64>> {
+    let start = buffer.host_address()?.as_ptr() as u64;
+    Some(start..start + buffer.len() as u64)
+}
+
+fn span(region: &CopyRegion, side: &Endpoint) -> Range<u64> {
+    let (rows, slices) = (region.rows as u64 - 1, region.slices as u64 - 1);
+    let last = rows * side.pitch[0] as u64 + slices * side.pitch[1] as u64;
+    side.address..side.address + last + region.bytes as u64
+}
+
+impl Stream for DoubleStream {
+    fn synchronize(&self) -> Result<()> {
+        self.device.call("synchronize a stream")?;
+        self.host.synchronize()
+    }
+
+    fn query(&self) -> Result<bool> {
+        self.device.call("query a stream")?;
+        self.host.query()
+    }
+
+    fn raw(&self) -> RawStream {
+        self.host.raw()
+    }
+}
+
+impl gpumem_core::Event for DoubleEvent {
+    fn query(&self) -> Result<bool> {
+        self.device.call("query an event")?;
+        self.host.query()
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        self.device.call("synchronize an event")?;
+        self.host.synchronize()
+    }
+}
+
+// SAFETY of all `unsafe` calls below: the contract of the function is that of the function that it calls.
+impl Backend for Double {
+    const NAME: &'static str = NAME;
+
+    type Device = DoubleDevice;
+    type Buffer = Buffer;
+    type Stream = DoubleStream;
+    type Event = DoubleEvent;
+    type Barrier = HostBarrier;
+    type Module = Module;
+    type Kernel = Kernel;
+
+    fn probe() -> Result<(), LoadError> {
+        Host::probe()
+    }
+
+    fn devices() -> Result<Vec<DeviceInfo>> {
+        Ok(Vec::new())
+    }
+
+    fn open(selector: &DeviceSelector) -> Result<DoubleDevice> {
+        let kind = ErrorKind::NoSuchDevice { wanted: selector.to_string(), found: 0 };
+        Err(Error::new(NAME, "open", kind))
+    }
+
+    fn info(device: &DoubleDevice) -> &DeviceInfo {
+        &device.0.info
+    }
+
+    fn capabilities(device: &DoubleDevice) -> &Capabilities {
+        &device.0.capabilities
+    }
+
+    fn barrier(device: &DoubleDevice) -> HostBarrier {
+        Host::barrier(device.host())
+    }
+
+    fn memory_info(device: &DoubleDevice) -> Result<MemoryInfo> {
+        device.call("memory_info")?;
+        Host::memory_info(device.host())
+    }
+
+    fn synchronize(device: &DoubleDevice) -> Result<()> {
+        device.call("synchronize the device")?;
+        Host::synchronize(device.host())
+    }
+
+    unsafe fn reset(device: &DoubleDevice) -> Result<()> {
+        device.call("reset")?;
+        device.0.locked.lock().clear();
+        // SAFETY: as above.
+        unsafe { Host::reset(device.host()) }
+    }
+
+    fn can_access_peer(device: &DoubleDevice, peer: &DoubleDevice) -> Result<bool> {
+        Host::can_access_peer(device.host(), peer.host())
+    }
+
+    fn set_peer_access(device: &DoubleDevice, peer: &DoubleDevice, enabled: bool) -> Result<()> {
+        Host::set_peer_access(device.host(), peer.host(), enabled)
+    }
+
+    unsafe fn allocate(device: &DoubleDevice, request: &AllocationRequest) -> Result<Buffer> {
+        device.call("allocate")?;
+        // SAFETY: as above.
+        let buffer = unsafe { Host::allocate(device.host(), request)? };
+        if request.kind.is_host_accessible() {
+            device.note_locked(&buffer);
+        }
+        Ok(buffer)
+    }
+
+    unsafe fn release(device: &DoubleDevice, buffer: Buffer) -> Result<(), (Buffer, Error)> {
+        if let Err(error) = device.call("release") {
+            return Err((buffer, error));
+        }
+        device.forget_locked(&buffer);
+        // SAFETY: as above.
+        unsafe { Host::release(device.host(), buffer) }
+    }
+
+    unsafe fn register(
+        device: &DoubleDevice,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+    ) -> Result<Buffer> {
+        device.call("register")?;
+        // SAFETY: as above.
+        let buffer = unsafe { Host::register(device.host(), host, bytes, options)? };
+        device.note_locked(&buffer);
+        Ok(buffer)
+    }
+
+    unsafe fn advise(device: &DoubleDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
+        device.call("advise")?;
+        // SAFETY: as above.
+        unsafe { Host::advise(device.host(), address, bytes, advice) }
+    }
+
+    fn create_stream(device: &DoubleDevice, options: &StreamOptions) -> Result<DoubleStream> {
+        device.call("create_stream")?;
+        let host = Host::create_stream(device.host(), options)?;
+        Ok(DoubleStream { device: device.clone(), host })
+    }
+
+    unsafe fn wrap_stream(device: &DoubleDevice, raw: RawStream) -> Result<DoubleStream> {
+        device.call("wrap_stream")?;
+        // SAFETY: as above.
+        let host = unsafe { Host::wrap_stream(device.host(), raw)? };
+        Ok(DoubleStream { device: device.clone(), host })
+    }
+
+    fn destroy_stream(device: &DoubleDevice, stream: DoubleStream) -> Result<()> {
+        device.call("destroy_stream")?;
+        Host::destroy_stream(device.host(), stream.host)
+    }
+
+    unsafe fn copy(stream: &DoubleStream, region: &CopyRegion) -> Result<()> {
+        stream.device.call("copy")?;
+        for side in [&region.source, &region.destination] {
+            if !stream.device.reaches(side.space, &span(region, side)) {
+                let why = "ordinary memory of the caller is handed to the driver";
+                return Err(Error::new(NAME, "copy", ErrorKind::InvalidArgument { why }));
+            }
+        }
+        // SAFETY: as above.
+        unsafe { Host::copy(&stream.host, region) }
+    }
+
+    unsafe fn copy_strided(stream: &DoubleStream, copy: &StridedCopy) -> Result<()> {
+        stream.device.call("copy_strided")?;
+        if !stream.device.0.capabilities.strided_copy {
+            let kind = ErrorKind::Unsupported { what: "copies of any layout" };
+            return Err(Error::new(NAME, "copy_strided", kind));
+        }
+        // SAFETY: as above.
+        unsafe { Host::copy_strided(&stream.host, copy) }
+    }
+
+    unsafe fn fill(stream: &DoubleStream, fill: &Fill) -> Result<()> {
+        stream.device.call("fill")?;
+        // SAFETY: as above.
+        unsafe { Host::fill(&stream.host, fill) }
+    }
+
+    unsafe fn prefetch(stream: &DoubleStream, address: u64, bytes: usize, to: Location) -> Result<()> {
+        stream.device.call("prefetch")?;
+        // SAFETY: as above.
+        unsafe { Host::prefetch(&stream.host, address, bytes, to) }
+    }
+
+    fn create_event(device: &DoubleDevice, options: EventOptions) -> Result<DoubleEvent> {
+        device.call("create_event")?;
+        let host = Host::create_event(device.host(), options)?;
+        Ok(DoubleEvent { device: device.clone(), host })
+    }
+
+    fn destroy_event(device: &DoubleDevice, event: DoubleEvent) -> Result<()> {
+        device.call("destroy_event")?;
+        Host::destroy_event(device.host(), event.host)
+    }
+
+    fn record(stream: &DoubleStream, event: &DoubleEvent) -> Result<()> {
+        stream.device.call("record")?;
+        Host::record(&stream.host, &event.host)
+    }
+
+    fn wait(stream: &DoubleStream, event: &DoubleEvent) -> Result<()> {
+        stream.device.call("wait")?;
+        Host::wait(&stream.host, &event.host)
+    }
+
+    fn elapsed(start: &DoubleEvent, end: &DoubleEvent) -> Result<f32> {
+        Host::elapsed(&start.host, &end.host)
+    }
+
+    fn compile(device: &DoubleDevice, source: &KernelSource, options: &CompileOptions) -> Result<Module> {
+        Host::compile(device.host(), source, options)
+    }
+
+    fn kernel(module: &Module, name: &str) -> Result<Kernel> {
+        Host::kernel(module, name)
+    }
+
+    unsafe fn launch(
+        stream: &DoubleStream,
+        kernel: &Kernel,
+        dims: &LaunchDims,
+        arguments: &[KernelArgument],
+    ) -> Result<()> {
+        stream.device.call("launch")?;
+        // SAFETY: as above.
+        unsafe { Host::launch(&stream.host, kernel, dims, arguments) }
+    }
+}

@@ -1,0 +1,70 @@
+//! Which call of the double fails, and how.
+
+use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_host::Device;
+use parking_lot::Mutex;
+
+/// What happens at the chosen call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    /// The call fails and does nothing. A wait that fails has not waited.
+    Refuse,
+    /// The device is lost in that moment.
+    Lose,
+}
+
+/// Counts the calls that can fail, and makes one of them fail.
+#[derive(Debug, Default)]
+pub struct Script(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    calls: u64,
+    planned: Option<(u64, Trouble)>,
+    struck: Option<&'static str>,
+}
+
+impl Script {
+    /// What a refused call says.
+    pub const REFUSED: ErrorKind = ErrorKind::Driver { code: 99, name: "REFUSED" };
+    /// Why a device was lost.
+    pub const CAUSE: &'static str = "it fell off the bus";
+
+    /// Counts from zero again; with a plan, call number `plan.0` (from 0) is in trouble.
+    pub fn begin(&self, plan: Option<(u64, Trouble)>) {
+        *self.0.lock() = State { calls: 0, planned: plan, struck: None };
+    }
+
+    /// Calls since [`begin`](Self::begin).
+    pub fn calls(&self) -> u64 {
+        self.0.lock().calls
+    }
+
+    /// The call that the trouble struck.
+    pub fn struck(&self) -> Option<&'static str> {
+        self.0.lock().struck
+    }
+
+    /// Counts a call of `operation` on `device`.
+    pub(crate) fn call(&self, device: &Device, operation: &'static str) -> Result<()> {
+        let trouble = {
+            let mut state = self.0.lock();
+            let number = state.calls;
+            state.calls += 1;
+            let due = state.planned.filter(|(at, _)| *at == number).map(|(_, trouble)| trouble);
+            if due.is_some() {
+                state.struck = Some(operation);
+            }
+            due
+        };
+        match trouble {
+            None => Ok(()),
+            Some(Trouble::Refuse) => Err(Error::new(crate::double::NAME, operation, Self::REFUSED)),
+            Some(Trouble::Lose) => {
+                // The call itself goes on and meets a device that is gone.
+                device.lose(Self::CAUSE);
+                Ok(())
+            }
+        }
+    }
+}

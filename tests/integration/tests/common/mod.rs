@@ -1,0 +1,36 @@
+//! Devices of one test's own.
+#![allow(dead_code, reason = "each test program uses a part")]
+
+use gpumem_core::Backend;
+use gpumem_host::{Host, HostOptions};
+use gpumem_integration::{Double, DoubleDevice, DoubleOptions};
+use gpumem_runtime::Device;
+
+/// A device of the host backend, with what is behind it.
+pub(crate) fn host(options: HostOptions) -> (Device<Host>, gpumem_host::Device) {
+    let raw = Host::open_with(&options).unwrap();
+    (Device::from_raw(raw.clone()), raw)
+}
+
+/// A device that takes the way of a GPU, with what is behind it.
+pub(crate) fn double(options: HostOptions) -> (Device<Double>, DoubleDevice) {
+    let raw = Double::open_with(&DoubleOptions { host: options, is_direct: false }).unwrap();
+    (Device::from_raw(raw.clone()), raw)
+}
+
+/// As [`double`], with direct copies and any layout, as the host has.
+pub(crate) fn direct_double(options: HostOptions) -> (Device<Double>, DoubleDevice) {
+    let raw = Double::open_with(&DoubleOptions { host: options, is_direct: true }).unwrap();
+    (Device::from_raw(raw.clone()), raw)
+}
+
+/// Nothing of what was made on the device is left, and nothing went wrong unheard.
+pub(crate) fn is_clean<B: Backend>(device: &Device<B>, host: &gpumem_host::Device) {
+    device.synchronize().unwrap();
+    device.flush().unwrap();
+    let left = host.counters();
+    assert_eq!(device.take_errors(), []);
+    let bytes =
+        [left.live_device_bytes, left.live_pinned_bytes, left.live_mapped_bytes, left.live_managed_bytes];
+    assert_eq!((left.live_allocations, bytes, left.live_registered_bytes), (0, [0; 4], 0));
+}

@@ -1,0 +1,163 @@
+//! Every driver call fails once, everywhere; the device is lost at every moment; work faults while it runs.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+#[path = "common/scenario.rs"]
+mod scenario;
+
+use common::{direct_double, double, is_clean};
+use gpumem_core::{Error, ErrorKind};
+use gpumem_host::{HostOptions, Injection, Operation};
+use gpumem_integration::{Double, DoubleDevice, Script, Trouble};
+use gpumem_runtime::Device;
+use ndarray::Array1;
+use scenario::{Arrived, is_lost, is_usable, run};
+
+type Made = (Device<Double>, DoubleDevice);
+
+/// Both ways of the runtime. One thread and a seed: the same calls every time.
+fn ways() -> [fn() -> Made; 2] {
+    [|| double(HostOptions::new().adversarial(3)), || direct_double(HostOptions::new().adversarial(3))]
+}
+
+/// Driver calls of the scenario with nothing in its way, what is dropped given back included.
+fn calls(make: fn() -> Made) -> u64 {
+    let (device, raw) = make();
+    raw.script().begin(None);
+    run(&device, &mut Arrived::new()).unwrap();
+    device.flush().unwrap();
+    is_clean(&device, raw.host());
+    raw.script().calls()
+}
+
+fn is_refusal(error: &Error) -> bool {
+    *error.kind() == Script::REFUSED
+}
+
+#[test]
+fn every_call_may_fail_once() {
+    for make in ways() {
+        let count = calls(make);
+        assert!(count > 60, "the scenario makes {count} calls");
+        for number in 0..count {
+            let (device, raw) = make();
+            raw.script().begin(Some((number, Trouble::Refuse)));
+            let mut arrived = Arrived::new();
+            let result = run(&device, &mut arrived);
+            device.flush().unwrap();
+            assert!(arrived.is_whole(), "call {number}: part of an array arrived");
+            let unheard = device.take_errors();
+            assert!(unheard.iter().all(is_refusal), "call {number}: {unheard:?}");
+            if let Err(error) = &result {
+                assert!(is_refusal(error), "call {number}: {error}");
+            }
+            raw.script().begin(None);
+            is_usable(&device);
+            device.flush().unwrap();
+            // What was refused when it was given back cannot be given back again: it may be gone.
+            let left = raw.host().counters().live_allocations;
+            let leaked = unheard.iter().filter(|error| error.operation() == "release").count() as u64;
+            assert!(left <= leaked, "call {number}: {left} allocations are left, {leaked} may be");
+        }
+    }
+}
+
+#[test]
+fn no_failure_is_kept_quiet() {
+    // Asking whether memory is idle yet may take an event; who asks does without an answer.
+    let quiet = ["query a stream", "query an event", "create_event", "record"];
+    for make in ways() {
+        for number in 0..calls(make) {
+            let (device, raw) = make();
+            raw.script().begin(Some((number, Trouble::Refuse)));
+            let result = run(&device, &mut Arrived::new());
+            device.flush().unwrap();
+            let struck = raw.script().struck().unwrap_or("nothing");
+            let is_told = result.is_err() || !device.take_errors().is_empty();
+            assert!(is_told || quiet.contains(&struck) || struck == "nothing", "call {number}, {struck}");
+        }
+    }
+}
+
+#[test]
+fn the_device_may_be_lost_at_every_call() {
+    for make in ways() {
+        for number in 0..calls(make) {
+            let (device, raw) = make();
+            raw.script().begin(Some((number, Trouble::Lose)));
+            let mut arrived = Arrived::new();
+            let result = run(&device, &mut arrived);
+            let Err(error) = result else { continue };
+            assert!(is_lost::<()>(Err(error), Script::CAUSE), "call {number}");
+            assert!(arrived.is_whole(), "call {number}: part of an array arrived");
+            assert!(is_lost(device.synchronize(), Script::CAUSE));
+            assert!(is_lost(device.flush(), Script::CAUSE));
+            assert!(is_lost(device.stream().map(drop), Script::CAUSE));
+            assert!(is_lost(device.to_device(&[1u8]).map(drop), Script::CAUSE));
+            assert!(is_lost(device.memory_info().map(drop), Script::CAUSE));
+        }
+    }
+}
+
+/// Work that faults when it runs, at every command. Where no error is told, the contents are right.
+#[test]
+fn every_command_may_fault() {
+    for make in ways() {
+        for operation in [Operation::Copy, Operation::CopyStrided, Operation::Fill] {
+            for number in 0..40 {
+                let (device, raw) = make();
+                let what = ErrorKind::AsynchronousFault { what: "bit rot".to_owned() };
+                raw.host().inject(Injection::next(operation, what).after(number));
+                let mut arrived = Arrived::new();
+                let result = run(&device, &mut arrived);
+                raw.host().clear_injections();
+                if let Err(error) = &result {
+                    let is_fault = matches!(error.kind(), ErrorKind::AsynchronousFault { what } if what.contains("bit rot"));
+                    assert!(is_fault, "{operation:?} {number}: {error}");
+                } else if raw.host().counters().faults > 0 {
+                    panic!("{operation:?} {number}: a fault was told to nobody");
+                }
+                let _told = device.synchronize();
+                device.take_errors();
+                is_usable(&device);
+                is_clean(&device, raw.host());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_copy_behind_failed_work_is_an_error_and_no_element() {
+    for make in ways() {
+        let (device, raw) = make();
+        let stream = device.stream().unwrap();
+        let mut array = device.to_device(&[1u32; 100]).unwrap();
+        let what = ErrorKind::AsynchronousFault { what: "bit rot".to_owned() };
+        raw.host().inject(Injection::next(Operation::Fill, what));
+        stream.fill(&mut array, 2).unwrap();
+        // The copy runs on another stream, which is in order.
+        let error = array.copy_to_host().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::AsynchronousFault { .. }), "{error}");
+    }
+}
+
+#[test]
+fn a_fault_that_another_call_was_told_of_lands_nothing() {
+    for make in ways() {
+        let (device, raw) = make();
+        let stream = device.stream().unwrap();
+        let array = device.to_device(&[1u32; 100]).unwrap();
+        let mut out = Array1::from_elem(100, scenario::UNTOUCHED);
+        let what = ErrorKind::AsynchronousFault { what: "bit rot".to_owned() };
+        let pinned = stream.copy_to_host(&array).unwrap();
+        raw.host().inject(Injection::next(Operation::Copy, what));
+        let result = stream.scope(|scope| {
+            scope.copy_to_host(&array, out.view_mut()).unwrap();
+            // The first to wait is told; the scope must know all the same.
+            assert!(pinned.view().is_err());
+        });
+        assert!(result.is_err(), "the scope ended as if nothing had happened: {out}");
+        assert!(out.iter().all(|value| *value == scenario::UNTOUCHED), "{out}");
+        is_usable(&device);
+    }
+}
