@@ -2,12 +2,24 @@
 
 mod l01_probe;
 mod l02_allocate;
+mod l03_copy;
+mod l03_elements;
 mod l03_fill;
+mod l04_view;
+mod tools;
 
 use crate::Case;
 use gpumem_core::Backend;
 
 /// Every case, from the lowest level up.
 pub fn all<B: Backend>() -> Vec<Case<B>> {
-    [l01_probe::cases(), l02_allocate::cases(), l03_fill::cases()].into_iter().flatten().collect()
+    let lists = [
+        l01_probe::cases(),
+        l02_allocate::cases(),
+        l03_copy::cases(),
+        l03_elements::cases(),
+        l03_fill::cases(),
+        l04_view::cases(),
+    ];
+    lists.into_iter().flatten().collect()
 }
