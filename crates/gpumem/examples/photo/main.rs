@@ -1,0 +1,147 @@
+//! Cuts a photo into views on a device and prints them as a contact sheet.
+//!
+//! ```sh
+//! cargo run --release --example photo
+//! cargo run --release --example photo -- --device cuda:0 --input holiday.jpg --output sheet.png
+//! ```
+//!
+//! One stream copies each view into a packed device array, a second one pastes that array into a sheet on the device.
+//! Nothing here waits for anything: the library orders the two streams, because both use the packed arrays. Every view
+//! and the finished sheet are compared with what ndarray makes of the same photo on the host.
+
+mod picture;
+mod report;
+mod sheet;
+mod views;
+
+use clap::Parser;
+use gpumem::{
+    Device, DeviceArray, Event, Stream,
+    ndarray::{Array3, Ix3, IxDyn},
+};
+use sheet::Sheet;
+use std::{path::PathBuf, process::ExitCode, time::Instant};
+use views::View;
+
+pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+/// Cuts a photo into views on a device and prints them as a contact sheet
+#[derive(Debug, Parser)]
+pub(crate) struct Options {
+    /// Device: host, cuda:0, ...; by default what GPUMEM_DEVICE names, or the first of the enabled backends
+    #[arg(long, value_name = "NAME")]
+    pub(crate) device: Option<String>,
+    /// JPEG or PNG; by default the photo that comes with the example
+    #[arg(long, value_name = "FILE")]
+    pub(crate) input: Option<PathBuf>,
+    /// Contact sheet, as PNG
+    #[arg(long, value_name = "FILE", default_value = "target/photo.png")]
+    pub(crate) output: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(&Options::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("photo: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The whole program.
+pub(crate) fn run(options: &Options) -> Result<()> {
+    let photo = picture::read(options.input.as_deref())?;
+    let device = match &options.device {
+        Some(name) => Device::open(name)?,
+        None => Device::default()?,
+    };
+    let sheet = print(&device, &photo)?;
+    picture::write(&options.output, &sheet)?;
+    println!("contact sheet: {} ({} x {} pixels)", options.output.display(), sheet.dim().1, sheet.dim().0);
+    Ok(())
+}
+
+/// What was moved for one view, and how.
+pub(crate) struct Moved {
+    view: View,
+    /// Strides of the view in the photo, in bytes.
+    strides: Vec<isize>,
+    packed: DeviceArray<u8, IxDyn>,
+    /// Driver calls for the copy out of the photo, and for the one into the sheet.
+    calls: [u64; 2],
+    /// Waits of one stream for the other that the library added.
+    waits: u64,
+    /// Before and after the copy out of the photo.
+    span: [Event; 2],
+}
+
+fn print(device: &Device, photo: &Array3<u8>) -> Result<Array3<u8>> {
+    let start = Instant::now();
+    let on_device: DeviceArray<u8, Ix3> = device.to_device(photo)?;
+    let upload = start.elapsed();
+
+    let plan = Sheet::new(photo.dim());
+    let mut sheet = device.device_array::<u8, _>(plan.shape())?;
+    let (cut, paste) = (device.stream()?, device.stream()?);
+    paste.fill(&mut sheet, sheet::BACKGROUND)?;
+    let mut moved = Vec::new();
+    for view in plan.views() {
+        moved.push(print_one(device, (&cut, &paste), &on_device, view, &mut sheet)?);
+    }
+    cut.synchronize()?;
+    paste.synchronize()?;
+    let work = start.elapsed() - upload;
+
+    let start = Instant::now();
+    let finished = sheet.copy_to_host()?;
+    let download = start.elapsed();
+    for one in &moved {
+        one.check(&cut, photo)?;
+    }
+    if finished != plan.on_host(photo)? {
+        return Err("the sheet differs from the one that ndarray makes on the host".into());
+    }
+    report::views(device, &moved)?;
+    report::times(&[
+        ("photo to the device", photo.len(), upload),
+        ("views to the sheet", moved.iter().map(|one| one.packed.byte_len()).sum(), work),
+        ("sheet to the host", finished.len(), download),
+    ]);
+    Ok(finished)
+}
+
+/// Copies one view out of the photo on one stream, and into the sheet on the other.
+fn print_one(
+    device: &Device,
+    (cut, paste): (&Stream, &Stream),
+    photo: &DeviceArray<u8, Ix3>,
+    view: View,
+    sheet: &mut DeviceArray<u8, Ix3>,
+) -> Result<Moved> {
+    let begin = cut.record_with_timing()?;
+    let start = device.counters();
+    let (strides, packed) =
+        view.on_device(photo, |elements| Ok((elements.strides().to_vec(), cut.to_device(&elements)?)))?;
+    let middle = device.counters();
+    let end = cut.record_with_timing()?;
+    let marked = device.counters();
+    view.paste(paste, &packed, sheet)?;
+    let finish = device.counters();
+    let calls = [middle.copies - start.copies, finish.copies - marked.copies];
+    let waits = middle.waits - start.waits + finish.waits - marked.waits;
+    Ok(Moved { view, strides, packed, calls, waits, span: [begin, end] })
+}
+
+impl Moved {
+    /// Copies the view back, into page-locked memory and in stream order, and compares it with ndarray's.
+    fn check(&self, stream: &Stream, photo: &Array3<u8>) -> Result<()> {
+        let back = stream.copy_to_host(&self.packed)?;
+        // Looking at the array waits for the copy.
+        let same = self.view.on_host(photo, |expected| Ok(back.view()? == expected))?;
+        match same {
+            true => Ok(()),
+            false => Err(format!("the view \"{}\" differs from ndarray's", self.view.name).into()),
+        }
+    }
+}
