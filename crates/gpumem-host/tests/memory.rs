@@ -226,7 +226,7 @@ fn peers_are_remembered() {
 
 #[test]
 fn a_page_with_a_neighbour_from_the_heap_can_be_registered() {
-    for device in both() {
+    for device in [concurrent(), adversarial(7)] {
         let buffer = try_allocate(&device, 64, MemoryKind::Pinned).unwrap();
         let own = buffer.host_address().unwrap();
         let register = |start: NonNull<u8>, bytes| {
