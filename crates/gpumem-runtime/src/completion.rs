@@ -171,7 +171,9 @@ impl Completion {
             }
         };
         let outcome = match ticket {
-            Some(ticket) => timeline.when_passed("done", ticket, task),
+            Some(ticket) => {
+                timeline.check_event("done").and_then(|()| timeline.when_passed("done", ticket, task))
+            }
             None => timeline.when_done("done", task),
         };
         if let Err(error) = outcome {

@@ -33,10 +33,10 @@ impl<B: Backend> Event<B> {
 
     pub(crate) fn hold(&self, waiting: &Arc<Timeline<B>>) -> Result<()> {
         waiting.check("wait")?;
+        self.timeline.check_event("wait")?;
         if self.timeline.id() == waiting.id() || self.timeline.has_passed(self.ticket) {
             return Ok(());
         }
-        self.timeline.check_event("wait")?;
         waiting.wait_for(self.timeline.id(), self.ticket, &self.mark)
     }
 

@@ -28,15 +28,19 @@ struct Finish<'a, B: Backend> {
 impl<B: Backend> Finish<'_, B> {
     fn finish(&mut self) -> Result<()> {
         self.armed = false;
-        let settled = self.stream.timeline().finish(true);
-        if !settled.done {
+        let timeline = self.stream.timeline();
+        let settled = timeline.finish(true);
+        if settled.done {
+            // What is left cannot land any more: the device was reset meanwhile.
+            timeline.landings.abandon(self.id);
+        } else {
             // The device may still write into the staging blocks; they are leaked, and nobody's memory is touched.
-            self.stream.timeline().landings.leak(self.id);
+            timeline.landings.leak(self.id);
         }
-        let lost = self.stream.timeline().landings.has_given_up(self.id);
+        let lost = timeline.landings.has_given_up(self.id);
         // Somebody else may have been told already of what went wrong with the work of this scope.
-        let result = settled.result.and_then(|()| self.stream.timeline().fault_since(self.before));
-        result.map_err(|error| error.in_operation("scope"))?;
+        let result = settled.result.and_then(|()| timeline.fault_since(self.before));
+        result.and_then(|()| timeline.check("scope")).map_err(|error| error.in_operation("scope"))?;
         if lost {
             // A wait for the whole device has told of a failure, which may have been this scope's.
             let what = "work before a transfer of this scope".to_owned();

@@ -21,7 +21,8 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) errors: ErrorQueue,
     pub(crate) counters: Counters,
     pub(crate) pages: PageLocks<B>,
-    /// Pinned, mapped and managed arrays that are alive: the host may be looking at them.
+    /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
+    /// page-locked: they must be unlocked by the device that locked them.
     pub(crate) host_memory: AtomicUsize,
     /// The streams that are alive, so that a wait for the device can finish what hangs on each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,

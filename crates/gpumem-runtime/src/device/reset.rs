@@ -13,8 +13,8 @@ impl<B: Backend> Device<B> {
     /// use memory that is gone. Other libraries in this process lose what they have on the device, too.
     ///
     /// # Errors
-    /// [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive: their memory would go away
-    /// under the host's eyes. Otherwise those of the driver.
+    /// [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive, or arrays of the caller
+    /// page-locked: their memory would go away under the host's eyes. Otherwise those of the driver.
     pub unsafe fn reset(&self) -> Result<()> {
         let core = &self.0.core;
         crate::completion::may_block::<B>("reset")?;

@@ -10,7 +10,10 @@ use crate::{
 use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use parking_lot::Mutex;
-use std::{ptr::NonNull, sync::Arc};
+use std::{
+    ptr::NonNull,
+    sync::{Arc, atomic::Ordering},
+};
 
 /// What a scope has page-locked. Unlocks at the latest in `drop`, which runs in our own frame: users hold only references into it.
 pub(crate) struct LockSet<B: Backend> {
@@ -42,6 +45,9 @@ impl<B: Backend> LockSet<B> {
             Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>()).map_err(|e| fail(e.into()))?;
         let extent = layout.extent();
         let options = RegisterOptions { mapped, ..RegisterOptions::default() };
+        // Neighbours share pages, and a page is locked once: so that one can be pinned and the other mapped, every page is
+        // mapped where that is possible.
+        let pages = RegisterOptions { mapped: mapped || device.capabilities().mapped, ..options };
         let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).wrapping_add(extent.start);
         let (Some(host), false) = (NonNull::new(lowest), extent.is_empty()) else {
             let memory =
@@ -49,7 +55,7 @@ impl<B: Backend> LockSet<B> {
             return HostArray::over(operation, memory, layout);
         };
         // SAFETY: the caller keeps the borrow until the set is dropped, which unlocks.
-        let lock = unsafe { self.core.pages.lock(&self.core, operation, host, extent.len(), options)? };
+        let lock = unsafe { self.core.pages.lock(&self.core, operation, host, extent.len(), pages)? };
         let address = match (lock.address, mapped) {
             (Some(address), _) => address,
             (None, false) => host.addr().get() as u64,
@@ -63,6 +69,7 @@ impl<B: Backend> LockSet<B> {
         };
         let kind = MemoryKind::Registered(options);
         let memory = Allocation::borrowed(device, address, host, extent.len(), kind, lock.cuts.clone());
+        self.core.host_memory.fetch_add(1, Ordering::AcqRel);
         self.held.lock().push((memory.clone(), lock));
         HostArray::over(operation, memory, layout)
     }
@@ -87,6 +94,7 @@ impl<B: Backend> LockSet<B> {
             }
             // SAFETY: its uses are over (above).
             unsafe { self.core.pages.unlock(&self.core, lock) };
+            self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
             result = result.and(settled.result);
         }
         result

@@ -52,6 +52,12 @@ impl Landings {
         state.given_up.len() < before
     }
 
+    /// Drops what is left of a scope without running it.
+    pub(crate) fn abandon(&self, scope: u64) {
+        let left: Vec<_> = self.0.lock().waiting.extract_if(.., |landing| landing.scope == scope).collect();
+        drop(left);
+    }
+
     /// Forgets what is left of a scope whose work cannot be proven to be done. Its staging memory is leaked with it.
     pub(crate) fn leak(&self, scope: u64) {
         let left: Vec<_> = self.0.lock().waiting.extract_if(.., |landing| landing.scope == scope).collect();
