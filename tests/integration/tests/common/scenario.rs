@@ -1,5 +1,7 @@
 //! A long piece of work that calls everything: streams, copies of every kind, host arrays, events, page-locking.
 
+#![allow(dead_code, reason = "each test program uses a part")]
+
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_runtime::{Device, PinnedArray};
 use ndarray::{Array1, Array2, Ix2, s};
