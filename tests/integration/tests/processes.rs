@@ -1,0 +1,125 @@
+//! Forked children, and the end of a process with arrays that nobody drops.
+#![cfg(all(unix, feature = "host"))]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use gpumem::{Device, DeviceArray, ErrorKind, PinnedArray, Result, Stream};
+use std::{
+    cell::RefCell,
+    process::Command,
+    sync::{Mutex, OnceLock},
+};
+
+fn is_forked<T>(result: Result<T>) -> bool {
+    matches!(result, Err(error) if *error.kind() == ErrorKind::ForkedChild)
+}
+
+/// Runs `body` in a forked child; it names what is wrong. A hang ends by a signal.
+fn in_a_child(body: impl FnOnce() -> Result<(), &'static str>) {
+    // SAFETY: the child uses what is promised to work there, and leaves by `_exit`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork failed");
+    if pid == 0 {
+        // SAFETY: nothing of the parent runs in the child.
+        unsafe { libc::alarm(20) };
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        let code = match outcome {
+            Ok(Ok(())) => 0,
+            Ok(Err(what)) => {
+                eprintln!("in the child: {what}");
+                1
+            }
+            Err(_) => 2,
+        };
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child, and a valid place for its status.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!((waited, status), (pid, 0), "status {status:#x}");
+}
+
+fn check(condition: bool, what: &'static str) -> Result<(), &'static str> {
+    if condition { Ok(()) } else { Err(what) }
+}
+
+#[test]
+fn a_forked_child_is_told_and_may_begin_anew() {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let mut array: DeviceArray<u32> = stream.to_device(&[1, 2, 3]).unwrap();
+    let pinned: PinnedArray<u32> = stream.copy_to_host(&array).unwrap();
+    let event = stream.record().unwrap();
+    let mut out = ndarray::Array1::from_elem(3, 9u32);
+    in_a_child(|| {
+        check(is_forked(device.synchronize()) && is_forked(device.flush()), "device")?;
+        check(is_forked(device.stream()) && is_forked(device.memory_info()), "device")?;
+        check(is_forked(device.to_device(&[1u8])) && is_forked(device.reset()), "device")?;
+        check(is_forked(stream.synchronize()) && is_forked(stream.query()), "stream")?;
+        check(is_forked(stream.record()) && is_forked(stream.scope(|_| ())), "stream")?;
+        check(is_forked(event.synchronize()) && is_forked(event.query()), "event")?;
+        check(is_forked(array.copy_to_host()) && is_forked(array.fill(1)), "array")?;
+        check(is_forked(array.copy_to_host_into(out.view_mut())) && out[0] == 9, "array into")?;
+        check(is_forked(pinned.view()), "pinned")?;
+        check(is_forked(device.pinned([out.view_mut()], |_| ())), "pages")?;
+        check(array.shape() == [3] && array.view().len() == 3, "what needs no driver")?;
+        drop((array, pinned, event, stream, device));
+        let fresh = Device::open("host").map_err(|_| "a device of the child's own")?;
+        let array = fresh.to_device(&[4u32, 5]).map_err(|_| "to_device")?;
+        let host = array.copy_to_host().map_err(|_| "copy_to_host")?;
+        check(host.to_vec() == [4, 5], "contents")?;
+        drop(array);
+        check(fresh.flush().is_ok() && fresh.take_errors().is_empty(), "flush")
+    });
+    // The parent's have never been touched.
+    let device = Device::open("host").unwrap();
+    let array = device.to_device(&[7u32]).unwrap();
+    assert_eq!(array.get(0).unwrap(), 7);
+}
+
+type Everything = (Stream, DeviceArray<u32>, PinnedArray<u32>, Device);
+
+fn everything() -> Everything {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    let array = stream.to_device(&vec![1u32; 1 << 18]).unwrap();
+    let pinned = stream.copy_to_host(&array).unwrap();
+    (stream, array, pinned, device)
+}
+
+/// Set in the child process.
+const CHILD: &str = "GPUMEM_TEST_CHILD";
+
+#[test]
+fn a_process_may_end_with_arrays_in_statics_and_thread_locals() {
+    static KEPT: OnceLock<Mutex<Everything>> = OnceLock::new();
+    thread_local! {
+        static LOCAL: RefCell<Option<Everything>> = const { RefCell::new(None) };
+    }
+    extern "C" fn at_exit() {
+        // After the library's own handler: registered before it.
+        if let Some(kept) = KEPT.get() {
+            let kept = kept.lock().unwrap();
+            let told = matches!(kept.1.copy_to_host(), Err(error) if *error.kind() == ErrorKind::Exiting);
+            println!("at exit: {told}");
+        }
+    }
+    if std::env::var_os(CHILD).is_some() {
+        // SAFETY: the handler only uses what is promised to work at exit.
+        unsafe { libc::atexit(at_exit) };
+        KEPT.get_or_init(|| Mutex::new(everything()));
+        LOCAL.set(Some(everything()));
+        std::thread::spawn(|| LOCAL.set(Some(everything()))).join().unwrap();
+        std::process::exit(0);
+    }
+    for seed in [None, Some("0"), Some("5")] {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        let test = "a_process_may_end_with_arrays_in_statics_and_thread_locals";
+        child.args(["--exact", test, "--nocapture"]).env(CHILD, "1");
+        seed.map(|seed| child.env("GPUMEM_HOST_SEED", seed));
+        let output = child.output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(said.contains("at exit: true"), "{output:?}");
+    }
+}
