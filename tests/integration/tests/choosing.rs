@@ -34,7 +34,7 @@ fn told_by_a_child(test: &str, device: Option<&str>) -> Option<(String, String)>
 fn is_missing(backend: &str) -> bool {
     let missing = Any::unavailable().iter().any(|(name, _)| *name == backend);
     if !missing {
-        println!("skipped for {backend}: this machine has a driver, or the feature is off");
+        println!("{backend} is not missing: this machine has it, or the feature is off");
     }
     missing
 }
