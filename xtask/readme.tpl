@@ -5,9 +5,11 @@
 
 ## Trying it
 
+In a clone of the repository, with nothing but Rust:
+
 ```sh
-cargo xtask test-all-backends # every test, on every backend that this machine has; needs nothing but Rust
-cargo xtask bench             # our numbers beside those of the raw driver and of memcpy
+cargo run --release --example photo   # cuts a photo into views on a device, writes a contact sheet to target/photo.png
+cargo xtask test-all-backends         # every test, on every backend that this machine has
 ```
 
 ## Licence

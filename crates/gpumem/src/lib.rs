@@ -1,4 +1,108 @@
-#![doc = include_str!("../README.md")]
+//! Numba's GPU memory model for Rust: one device-array API over CUDA, ROCm/HSA and the host CPU.
+//!
+//! Whoever has written `cuda.to_device(a)`, `d.copy_to_host()`, `cuda.pinned_array(...)` or `stream.auto_synchronize()` in Python finds the
+//! same words here, with a compiler behind them: device arrays of any layout and views that are borrows, page-locked, mapped and managed
+//! host memory, streams and events whose ordering is the library's business. The same program runs on every backend: on NVIDIA GPUs,
+//! on AMD GPUs once their backend is there, and, for tests and for machines without either, on the processor.
+//!
+//! ```
+//! use gpumem::{Device, DeviceArray, ndarray::{Array2, Ix2}, s};
+//!
+//! # fn main() -> gpumem::Result<()> {
+//! let device = Device::open("host")?; // or "cuda:0", or Device::default()
+//! let host = Array2::from_shape_fn((480, 640), |(y, x)| (x + y) as f32);
+//!
+//! // Blocking: done on return. Views are borrows, in ndarray's notation, and copy nothing.
+//! let image: DeviceArray<f32, Ix2> = device.to_device(&host)?;
+//! let mirrored = image.slice(s![.., ..;-1])?;
+//!
+//! // Calls on a stream return at once. Using an array on another stream is always right: what conflicts waits.
+//! let (first, second) = (device.stream()?, device.stream()?);
+//! let mut pair = first.device_array::<f32, _>((480, 1280))?;
+//! let (mut left, mut right) = pair.split_at_mut(1, 640)?;
+//! first.copy_to_device(&mut left, &image)?;
+//! second.copy_to_device(&mut right, &mirrored)?;
+//! let back = first.copy_to_host(&pair)?; // page-locked, and looking at it waits
+//! assert_eq!(back.view()?.slice(s![.., 640..]), host.slice(s![.., ..;-1]));
+//!
+//! // Your own memory takes part in asynchronous copies inside a scope, which waits at its end, whichever way it ends.
+//! let mut corner = Array2::zeros((2, 2));
+//! first.scope(|scope| scope.copy_to_host(&image.slice(s![..2, ..2])?, corner.view_mut()))??;
+//! assert_eq!(corner, host.slice(s![..2, ..2]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Features
+//!
+//! A feature enables a backend. Features only add, and all of them build on a machine without a GPU, a toolkit or a driver: libraries of
+//! drivers are looked for when the program runs.
+//!
+//! | feature | backend | what it needs at run time |
+//! |---|---|---|
+//! | `host` (default) | the processor | nothing |
+//! | `cuda` | NVIDIA GPUs | the CUDA driver, 12.0 or newer; NVRTC for kernels from source |
+//! | `roc` | AMD GPUs | ROCm 5, 6 or 7. This version finds it and says so; the backend itself is still to come |
+//!
+//! Without any of them the build stops and says so.
+//!
+//! # What works on which backend
+//!
+//! | | `host` | `cuda` | `roc` |
+//! |---|---|---|---|
+//! | finding the driver, typed errors without one | yes | yes | yes |
+//! | arrays, views, records, copies of any two layouts | yes | written, not yet tested as a whole | planned |
+//! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | written, not yet tested as a whole | planned |
+//! | streams, events, callbacks, futures, ordering | yes | written, not yet tested as a whole | planned |
+//! | pools, `defer_cleanup`, memory managers | planned | planned | planned |
+//! | kernels, exchange with other libraries (`__cuda_array_interface__`, DLPack) | planned | planned | planned |
+//!
+//! What stands in the column `cuda` is this: the backend itself, below the typed arrays, has its own tests and passes them on H100 and H200.
+//! The arrays above it are the same code for every backend, and are tested on the host; a suite of them that runs on every backend is to come.
+//!
+//! # Which device
+//!
+//! A device has a name: `host`, `cuda:1`, `cuda:0000:3b:00.0` (its place on the PCI bus) or `cuda:uuid-...`. Asked for by name, a device
+//! that cannot be had is an error with the reason; nothing ever falls back to another one silently.
+//!
+//! * **The default** is what the environment variable `GPUMEM_DEVICE` names, else the first device of the first *enabled* backend
+//!   in the order `cuda`, `roc`, `host`. Enabled, and not available: a program that is meant for a GPU does not quietly run on the processor
+//!   because a driver is broken. It fails, and the message says what was tried and what to do.
+//! * **`best_available`** is for those who want the other thing: the first backend in that order that works. What was passed over, and why,
+//!   is told to `tracing`, and `Any::best_available` returns it. `GPUMEM_DEVICE` rules here as well.
+//! * **A list** of the devices of all enabled backends leaves out a backend without a driver; `Any::unavailable` says which, and why.
+//!
+//! The choice among backends costs one comparison a call. With a single backend enabled, or with the backend named as a type
+//! (`cuda::Cuda` where `Any` is the default), it costs nothing.
+//!
+//! # Design
+//!
+//! * **One set of traits below, one set of types above.** A backend moves bytes between addresses; elements, shapes, borrows, ordering and
+//!   allocation are written once over it. `Any`, the choice among backends while the program runs, is itself a backend.
+//! * **Ordering is automatic.** Each allocation knows which work uses it. Using an array on another stream waits for what must be waited
+//!   for; on one stream no event is made.
+//! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a queue that later allocations and
+//!   `flush` empty. A pool in place of the driver is planned.
+//! * **Errors are typed** and name the operation, the backend and the sizes. Nothing panics: not without a driver, not when a device is
+//!   lost, not in `Drop`, not in a forked child.
+//! * **The way down is open.** `Any`'s devices, streams, events and buffers can be taken as those of their backend (`typed`), and a stream can
+//!   be lent to another library (`raw_scope`).
+//!
+//! # Safety
+//!
+//! * The safe interface cannot read uninitialised memory, cannot use memory after it was freed and cannot race, whatever is dropped, forgotten
+//!   or unwound. No guarantee depends on a destructor that a user could skip.
+//! * Host memory that is borrowed moves only in calls that block until it is free again, or inside a scope that waits on every way out. Host memory
+//!   that a device uses asynchronously belongs to the library, and looking at it waits for the device.
+//! * The traits of the backends trust their caller and are `unsafe` where that matters. Ordinary programs never call them.
+//!
+//! # Links
+//!
+//! * [The book](https://github.com/gpumem/gpumem/blob/main/docs/src/introduction.md): coming from Numba, the safety model, backends,
+//!   architecture, testing.
+//! * [Examples](https://github.com/gpumem/gpumem/tree/main/crates/gpumem/examples), numbered, of about thirty lines each, and the contact sheet.
+//! * [`gpumem-core`](https://docs.rs/gpumem-core): the traits, for those who write a backend.
+//! * [Numba's documentation of CUDA memory management](https://numba.readthedocs.io/en/stable/cuda/memory.html): where the words come from.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 #[cfg(not(any(feature = "host", feature = "cuda", feature = "roc")))]
