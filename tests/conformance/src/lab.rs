@@ -23,11 +23,19 @@ pub struct Lab<B: Backend> {
     delay: Duration,
     kernels: RefCell<HashMap<String, Option<B::Kernel>>>,
     was_reset: Cell<bool>,
+    leaked: Cell<u64>,
 }
 
 impl<B: Backend> Lab<B> {
     pub(crate) fn new(device: Device<B>, second: Option<Device<B>>, delay: Duration) -> Self {
-        Self { device, second, delay, kernels: RefCell::default(), was_reset: Cell::new(false) }
+        Self {
+            device,
+            second,
+            delay,
+            kernels: RefCell::default(),
+            was_reset: Cell::new(false),
+            leaked: Cell::new(0),
+        }
     }
 
     /// The device under test.
@@ -113,6 +121,15 @@ impl<B: Backend> Lab<B> {
         self.was_reset.set(true);
         // SAFETY: a case has the device to itself, and its threads are over when it resets.
         unsafe { self.device.reset() }
+    }
+
+    /// Says that the case has forgotten what owns so many blocks of memory on purpose.
+    pub fn leaks(&self, blocks: u64) {
+        self.leaked.set(self.leaked.get() + blocks);
+    }
+
+    pub(crate) fn leaked(&self) -> u64 {
+        self.leaked.get()
     }
 
     pub(crate) fn was_reset(&self) -> bool {

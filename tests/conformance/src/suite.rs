@@ -164,7 +164,8 @@ impl<B: Backend> Suite<B> {
             if let Some(error) = lab.devices().flat_map(Device::take_errors).next() {
                 return Err(Stop::Failed(format!("an error was left that nobody was told: {error}")));
             }
-            if before != after && !lab.was_reset() {
+            let alive = |counts: &[u64]| counts.iter().sum::<u64>();
+            if alive(&before) + lab.leaked() != alive(&after) && !lab.was_reset() {
                 return Err(Stop::Failed(format!(
                     "blocks of memory alive: {before:?} before, {after:?} after"
                 )));

@@ -6,6 +6,11 @@ mod l03_copy;
 mod l03_elements;
 mod l03_fill;
 mod l04_view;
+mod l05_completion;
+mod l05_order;
+mod l05_stream;
+mod l06_pinned;
+mod l07_managed;
 mod tools;
 
 use crate::Case;
@@ -20,6 +25,11 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l03_elements::cases(),
         l03_fill::cases(),
         l04_view::cases(),
+        l05_stream::cases(),
+        l05_order::cases(),
+        l05_completion::cases(),
+        l06_pinned::cases(),
+        l07_managed::cases(),
     ];
     lists.into_iter().flatten().collect()
 }
