@@ -11,6 +11,9 @@ mod l05_order;
 mod l05_stream;
 mod l06_pinned;
 mod l07_managed;
+mod l08_register;
+mod l09_fault;
+mod l10_devices;
 mod tools;
 
 use crate::Case;
@@ -30,6 +33,9 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l05_completion::cases(),
         l06_pinned::cases(),
         l07_managed::cases(),
+        l08_register::cases(),
+        l09_fault::cases(),
+        l10_devices::cases(),
     ];
     lists.into_iter().flatten().collect()
 }
