@@ -31,7 +31,9 @@ fn skips(_: &Lab<Host>) -> Verdict {
     skip("there is no such thing")
 }
 
-fn suite(cases: &[(&str, fn(&Lab<Host>) -> Verdict)]) -> Suite<Host> {
+type Run = fn(&Lab<Host>) -> Verdict;
+
+fn suite(cases: &[(&str, Run)]) -> Suite<Host> {
     let cases = cases.iter().map(|(name, run)| Case::new(Level::Probe, name, "", *run)).collect();
     Suite::new("host", RanOn::Host).cases(cases)
 }
