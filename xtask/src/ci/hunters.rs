@@ -4,9 +4,12 @@ use super::{Outcome, tools};
 use crate::{shell::Shell, workspace::Workspace};
 use anyhow::Result;
 
-/// What Miri runs: a package and a target of it. What calls a driver or starts many threads is not for it.
-const MIRI: &[(&str, &[&str])] =
-    &[("gpumem-core", &["--lib"]), ("gpumem-runtime", &["--test", "layout_chains"])];
+/// What Miri runs: a package and targets of it. What calls a driver or starts many threads is not for it.
+const MIRI: &[(&str, &[&str])] = &[
+    ("gpumem-core", &["--lib"]),
+    ("gpumem-host", &["--lib"]),
+    ("gpumem-runtime", &["--lib", "--test", "pointers", "--test", "layout_chains"]),
+];
 
 /// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
 const ASAN: &[&str] = &["gpumem-host", "gpumem-runtime", "gpumem"];
@@ -31,16 +34,14 @@ pub(super) fn miri(workspace: &Workspace) -> Result<Outcome> {
     }
     let shell = Shell::new(workspace.root()).env("CARGO_TARGET_DIR", workspace.target("miri"));
     let mut absent = Vec::new();
-    for (package, target) in MIRI {
-        let there = match target {
-            ["--test", test] => workspace.has_test(package, test),
-            _ => workspace.package(package).is_some(),
-        };
+    for (package, targets) in MIRI {
+        let there = workspace.package(package).is_some()
+            && targets.windows(2).all(|pair| pair[0] != "--test" || workspace.has_test(package, pair[1]));
         if !there {
-            absent.push(format!("{package} {}", target.join(" ")));
+            absent.push(format!("{package} {}", targets.join(" ")));
             continue;
         }
-        let arguments = [&["+nightly", "miri", "test", "--package", package], *target].concat();
+        let arguments = [&["+nightly", "miri", "test", "--package", package], *targets].concat();
         let outcome = Outcome::of(&shell.run("cargo", &arguments)?, package);
         if !outcome.is_passed() {
             return Ok(outcome);
