@@ -1,0 +1,91 @@
+//! What ordering and memory cost: events on one stream (none), enqueuing, allocating.
+
+use crate::{Bench, Measure, Pair, Routine};
+use anyhow::Result;
+use gpumem_core::{AllocationRequest, Backend, CopyRegion, DeviceBuffer, MemoryKind, Space, Stream as _};
+use gpumem_host::Host;
+use gpumem_runtime::{Device, DeviceArray};
+use ndarray::Ix1;
+use std::hint::black_box;
+
+const BYTES: usize = 4 << 10;
+
+pub(super) fn all() -> Vec<Bench> {
+    vec![events(), enqueue(), allocate("4KiB", 4 << 10), allocate("1MiB", 1 << 20)]
+}
+
+/// Uploads, copies, fills and downloads on one stream make no event. The reference is what is allowed.
+fn events() -> Bench {
+    Bench::new("order/events/one stream", "none", Measure::Count, || {
+        let ours = Routine::count(|| {
+            let device = Device::<Host>::open("host")?;
+            let stream = device.stream()?;
+            let before = (device.counters(), device.raw().counters());
+            let mut array = stream.to_device(&vec![1.0_f32; 1000])?;
+            for value in 0..100 {
+                let copy = stream.to_device(&array)?;
+                stream.fill(&mut array, value as f32)?;
+                stream.copy_to_device(&mut array, &copy)?;
+            }
+            black_box(stream.copy_to_host(&array)?.copy_to_host()?);
+            stream.synchronize()?;
+            let after = (device.counters(), device.raw().counters());
+            let recorded = after.0.records + after.0.waits - before.0.records - before.0.waits;
+            Ok(recorded + after.1.events_created - before.1.events_created)
+        });
+        Ok(Pair { ours, reference: Routine::count(|| Ok(0)) })
+    })
+}
+
+/// A copy of 4 KiB between two arrays, through the runtime and through the backend trait. Waited for every 64 copies.
+fn enqueue() -> Bench {
+    const BATCH: u64 = 64;
+    Bench::new("order/enqueue/4KiB", "the backend alone", Measure::Latency, || {
+        let device = Device::<Host>::open("host")?;
+        let make = || -> Result<DeviceArray<u8, Ix1, Host>> { Ok(device.device_array(BYTES)?) };
+        let (source, mut destination, stream) = (make()?, make()?, device.stream()?);
+        let (from, to) = (make()?, make()?);
+        let raw = Host::create_stream(device.raw(), &gpumem_core::StreamOptions::default())?;
+        let space = Space::Device(device.info().ordinal);
+        let region = CopyRegion::linear((from.address(), space), (to.address(), space), BYTES);
+        Ok(Pair {
+            ours: Routine::batch(move |calls| {
+                for call in 1..=calls {
+                    stream.copy_to_device(&mut destination, &source)?;
+                    if call % BATCH == 0 || call == calls {
+                        stream.synchronize()?;
+                    }
+                }
+                Ok(())
+            }),
+            reference: Routine::batch(move |calls| {
+                let _alive = (&from, &to);
+                for call in 1..=calls {
+                    // SAFETY: both arrays are alive and as long as the region, and nobody else uses them.
+                    unsafe { Host::copy(&raw, &region)? };
+                    if call % BATCH == 0 || call == calls {
+                        raw.synchronize()?;
+                    }
+                }
+                Ok(())
+            }),
+        })
+    })
+}
+
+/// Memory made and dropped, its way back included, beside the allocator's own zeroed memory.
+fn allocate(name: &str, bytes: usize) -> Bench {
+    Bench::new(format!("memory/alloc and free/{name}"), "calloc and free", Measure::Latency, move || {
+        let device = Device::<Host>::open("host")?;
+        let request = AllocationRequest { bytes, align: 64, kind: MemoryKind::Device };
+        // SAFETY: well formed, zeroed by the host backend, and given back at once.
+        let probe = unsafe { Host::allocate(device.raw(), &request)? };
+        anyhow::ensure!(probe.len() == bytes, "a block has the length that was asked for");
+        // SAFETY: nothing uses it.
+        unsafe { Host::release(device.raw(), probe) }.map_err(|(_, error)| error)?;
+        Ok(Pair {
+            ours: Routine::call(move || Ok(black_box(device.uninit_array::<u8, _>(bytes)?).shape()[0])),
+            reference: Routine::call(move || Ok(black_box(vec![0_u8; black_box(bytes)]).len())),
+        })
+    })
+}
