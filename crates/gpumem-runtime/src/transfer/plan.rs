@@ -210,6 +210,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of safe code; tests/pointers.rs runs plans over real memory")]
     fn a_plan_copies_every_byte_once() {
         for pair in samples() {
             assert_eq!(bytes_of(&Plan::new(&pair)), expected(&pair), "{pair:?}");
@@ -217,6 +218,7 @@ mod tests {
     }
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of safe code; tests/pointers.rs runs plans over real memory")]
     fn pieces_cover_a_pair() {
         for pair in samples() {
             for limit in [1, 7, 16, 50, 200, 10_000] {
