@@ -1,4 +1,5 @@
 //! Every example runs, on the device that every machine has.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 #![cfg(feature = "host")]
 
 use gpumem::Device;

@@ -68,7 +68,8 @@ fn a_lost_device_says_so_everywhere_and_hangs_nowhere() {
         assert!(is_lost(device.memory_info(), why) && is_lost(device.stream().map(drop), why));
         assert!(is_lost(device.device_array::<u8, _>(3).map(drop), why));
         assert!(is_lost(device.pinned_array::<u8, _>(3).map(drop), why));
-        assert!(is_lost(device.reset(), why));
+        // SAFETY: no other thread uses the device.
+        assert!(is_lost(unsafe { device.reset() }, why));
         assert!(host.iter().all(|value| *value == UNTOUCHED));
         // What needs no driver still answers.
         assert_eq!((array.shape(), array.t().shape()), (&[23, 29][..], &[29, 23][..]));
@@ -104,12 +105,14 @@ fn a_reset_makes_everything_older_stale() {
         {
             let pinned = device.pinned_array::<u32, _>((23, 29)).unwrap();
             let mapped = device.mapped_array::<u8, _>(3, Default::default()).unwrap();
-            let refused = device.reset().unwrap_err();
+            // SAFETY: no other thread uses the device.
+            let refused = unsafe { device.reset() }.unwrap_err();
             assert_eq!(refused.kind(), &ErrorKind::HostMemoryInUse { count: 2 });
             assert_eq!((pinned.view().unwrap().sum(), mapped.view().unwrap().sum()), (0, 0));
             assert_eq!(array.copy_to_host().unwrap(), numbers(), "a refused reset changes nothing");
         }
-        device.reset().unwrap();
+        // SAFETY: no other thread uses the device.
+        unsafe { device.reset() }.unwrap();
         let mut host = Array2::from_elem((23, 29), UNTOUCHED);
         assert!(is_stale(array.copy_to_host()) && is_stale(array.view().copy_to_host()));
         assert!(is_stale(array.copy_to_host_into(host.view_mut()).map(drop)));
@@ -138,7 +141,8 @@ fn a_reset_inside_a_scope_does_not_end_it_well() {
     let stream = device.stream().unwrap();
     let result = stream.scope(|scope| {
         scope.copy_to_host(&array, out.view_mut()).unwrap();
-        device.reset()
+        // SAFETY: no other thread uses the device.
+        unsafe { device.reset() }
     });
     let is_right = match &result {
         // Either the reset is refused and the elements arrive, or the scope says that they have not.
@@ -156,7 +160,8 @@ fn a_reset_inside_a_scope_does_not_end_it_well() {
 fn a_reset_inside_a_page_locked_scope_frees_nothing_twice() {
     let (device, raw) = host(HostOptions::new());
     let mut data = Array1::from_elem(3000, 1u32);
-    let result = device.pinned([data.view_mut()], |_| device.reset()).unwrap();
+    // SAFETY: no other thread uses the device.
+    let result = device.pinned([data.view_mut()], |_| unsafe { device.reset() }).unwrap();
     if let Err(error) = result {
         assert!(matches!(error.kind(), ErrorKind::HostMemoryInUse { .. }), "{error}");
     }

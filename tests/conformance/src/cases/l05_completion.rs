@@ -69,7 +69,8 @@ fn blocking_in_a_callback_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
         let refusals: Vec<Option<Error>> = vec![
             device.synchronize().err(),
             device.flush().err(),
-            device.reset().err(),
+            // SAFETY: no other thread uses the device.
+            unsafe { device.reset() }.err(),
             other.synchronize().err(),
             event.synchronize().err(),
             other.scope(|_| ()).err(),
