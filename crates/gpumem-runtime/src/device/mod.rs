@@ -208,12 +208,16 @@ impl<B: Backend> Device<B> {
         self.0.core.check("synchronize")?;
         let timelines = self.0.core.timelines();
         let outcome = self.0.core.note_loss(B::synchronize(&self.0.core.raw));
+        let mut results = Vec::with_capacity(timelines.len());
         for timeline in timelines {
             // Nothing to wait for any more, but to land transfers and to see callbacks through. Where something failed
             // nobody can say on which stream, so nothing lands.
-            timeline.finish(outcome.is_ok());
+            results.push(timeline.finish(outcome.is_ok()).result);
         }
-        outcome.map_err(|error| error.in_operation("synchronize"))
+        results
+            .into_iter()
+            .fold(outcome, |outcome, result| outcome.and(result))
+            .map_err(|error| error.in_operation("synchronize"))
     }
 
     /// Gives memory that has been dropped back to the driver, after waiting for its last uses. May synchronise the

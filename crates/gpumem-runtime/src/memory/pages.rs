@@ -92,11 +92,14 @@ impl<B: Backend> PageLocks<B> {
             }
             at = end;
         }
-        let address = match shares[..] {
-            [only] => segments
-                .get(&only)
-                .map(|segment| segment.buffer.address() + (host.addr().get() - only) as u64),
-            _ => None,
+        // The device's addresses of several runs are one range where all lie equally far from the host's.
+        let distance = |start: &usize| {
+            segments.get(start).map(|segment| segment.buffer.address().wrapping_sub(*start as u64))
+        };
+        let first = shares.first().and_then(distance);
+        let address = match shares.iter().all(|start| distance(start) == first) {
+            true => first.map(|distance| distance.wrapping_add(host.addr().get() as u64)),
+            false => None,
         };
         let cuts = shares.iter().skip(1).map(|start| *start as u64).collect();
         Ok(Lock { segments: shares, cuts, address })
