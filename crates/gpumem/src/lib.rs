@@ -58,7 +58,7 @@
 //! | kernels, exchange with other libraries (`__cuda_array_interface__`, DLPack) | planned | planned | planned |
 //!
 //! What stands in the column `cuda` is this: the backend itself, below the typed arrays, has its own tests and passes them on H100 and H200.
-//! The arrays above it are the same code for every backend, and are tested on the host; a suite of them that runs on every backend is to come.
+//! The arrays above it are the same code for every backend. The conformance suite holds them on the host; on NVIDIA hardware it has yet to run.
 //!
 //! # Which device
 //!
