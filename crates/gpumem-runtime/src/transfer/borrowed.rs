@@ -5,8 +5,8 @@
 //! the elements go through page-locked blocks, and it is only those that the device ever sees.
 
 use super::{
-    memory::{Place, strided_copy},
-    plan::{Plan, pieces},
+    memory::{Place, enqueue},
+    plan::pieces,
 };
 use crate::{
     Device, completion,
@@ -249,20 +249,10 @@ fn direct<B: Backend>(
     // In the pair the caller is the source; for the way down the two sides change places.
     let pair = if way == Way::Up { pair.clone() } else { turned(pair) };
     let (from, to) = if way == Way::Up { (host, device) } else { (device, host) };
-    let plan = Plan::new(&pair);
-    let strided = plan.calls() > 1 && B::capabilities(&timeline.core.raw).strided_copy;
     let outcome = timeline.submit(operation, &[access], |raw| {
-        if strided {
-            timeline.core.counters.count_copy();
-            // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive
-            // and ordered by its use log; the two do not overlap, and destination elements do not (checked before).
-            return unsafe { B::copy_strided(raw, &strided_copy(&pair, from, to)) };
-        }
-        plan.run(from, to, |region| {
-            timeline.core.counters.count_copy();
-            // SAFETY: as above.
-            unsafe { B::copy(raw, region) }
-        })
+        // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
+        // ordered by its use log; the two do not overlap, and destination elements do not (checked before).
+        unsafe { enqueue(timeline, raw, &pair, from, to, place.memory.cuts()) }
     });
     let ticket = outcome.as_ref().map_or_else(|_| timeline.last_ticket(), |submitted| submitted.ticket);
     let settled = timeline.settle(ticket);
@@ -390,20 +380,10 @@ impl<B: Backend> Staged<B> {
             Way::Up => (host, device, [Access::read(memory, whole), Access::write(place.memory, extent)]),
             Way::Down => (device, host, [Access::read(place.memory, extent), Access::write(memory, whole)]),
         };
-        let plan = Plan::new(&pair);
-        let strided = plan.calls() > 1 && B::capabilities(&timeline.core.raw).strided_copy;
         let submitted = timeline.submit(operation, &accesses, |raw| {
-            if strided {
-                timeline.core.counters.count_copy();
-                // SAFETY: the block and the device's memory are alive and ordered by their use logs; they share no
-                // bytes, and destination elements do not overlap.
-                return unsafe { B::copy_strided(raw, &strided_copy(&pair, from, to)) };
-            }
-            plan.run(from, to, |region| {
-                timeline.core.counters.count_copy();
-                // SAFETY: as above.
-                unsafe { B::copy(raw, region) }
-            })
+            // SAFETY: the block and the device's memory are alive and ordered by their use logs; they share no bytes,
+            // and destination elements do not overlap.
+            unsafe { enqueue(timeline, raw, &pair, from, to, place.memory.cuts()) }
         })?;
         Ok(submitted.ticket)
     }

@@ -62,35 +62,52 @@ pub(crate) fn copy<T: Element, B: Backend>(
     let plan = Plan::new(&pair);
     let (read, write) = (source.layout.extent(), destination.layout.extent());
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
-    if plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1) {
-        let strided = strided_copy(&pair, from, to);
-        let submitted = timeline.submit(operation, &accesses, |raw| {
-            timeline.core.counters.count_copy();
-            // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the use log
-            // keeps alive and ordered; destination elements do not overlap, nor do the two sides (checked above).
-            unsafe { B::copy_strided(raw, &strided) }
-        })?;
-        return Ok(submitted.ticket);
-    }
-    if plan.calls() > MOST_CALLS {
+    let strided = plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1);
+    if !strided && plan.calls() > MOST_CALLS {
         return through_host::<T, B>(timeline, operation, source, destination);
     }
-    let cuts: SmallVec<[u64; 4]> =
-        source.memory.cuts().iter().chain(destination.memory.cuts()).copied().collect();
+    let cuts: Cuts = source.memory.cuts().iter().chain(destination.memory.cuts()).copied().collect();
     let submitted = timeline.submit(operation, &accesses, |raw| {
-        plan.run(from, to, |region| {
-            at_cuts(region, &cuts, &mut |part| {
-                timeline.core.counters.count_copy();
-                // SAFETY: as above; a part of the region.
-                unsafe { B::copy(raw, part) }
-            })
-        })
+        // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the use log keeps
+        // alive and ordered; destination elements do not overlap, nor do the two sides (checked above).
+        unsafe { enqueue(timeline, raw, &pair, from, to, &cuts) }
     })?;
     Ok(submitted.ticket)
 }
 
+/// Addresses at which a copy must be cut in two.
+pub(super) type Cuts = SmallVec<[u64; 4]>;
+
+/// Enqueues a pair: as one strided copy where the device walks both sides itself, else as the plan's driver calls.
+///
+/// # Safety
+/// Both sides are valid for the pair until it is copied, what else uses them is ordered, destination elements do not
+/// overlap, and neither do the two sides.
+pub(super) unsafe fn enqueue<B: Backend>(
+    timeline: &Timeline<B>,
+    raw: &B::Stream,
+    pair: &Pair,
+    from: (u64, Space),
+    to: (u64, Space),
+    cuts: &[u64],
+) -> Result<()> {
+    let plan = Plan::new(pair);
+    if plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1) {
+        timeline.core.counters.count_copy();
+        // SAFETY: the caller's promise.
+        return unsafe { B::copy_strided(raw, &strided_copy(pair, from, to)) };
+    }
+    plan.run(from, to, |region| {
+        at_cuts(region, cuts, &mut |part| {
+            timeline.core.counters.count_copy();
+            // SAFETY: the caller's promise, for a part of the pair.
+            unsafe { B::copy(raw, part) }
+        })
+    })
+}
+
 /// The pair as one copy that the device does element by element.
-pub(super) fn strided_copy(
+fn strided_copy(
     pair: &Pair,
     (source, source_space): (u64, Space),
     (destination, destination_space): (u64, Space),
