@@ -136,6 +136,8 @@ fn what_is_older_than_a_reset_is_dead<B: Backend>(lab: &Lab<B>) -> Verdict {
     let stale = |kind: &ErrorKind| matches!(kind, ErrorKind::Stale { .. });
     let dead_stream = |kind: &ErrorKind| matches!(kind, ErrorKind::Stale { what: "stream" });
     let mut fresh = device.to_device(&[4u8, 5, 6])?;
+    // What the upload was staged through is of the new generation, and goes back now.
+    device.flush()?;
     let before = device.counters();
     refused(stream.synchronize(), dead_stream)?;
     refused(stream.query(), dead_stream)?;
