@@ -18,11 +18,14 @@
 mod mark;
 #[cfg(loom)]
 pub mod models;
+mod queue;
+mod settle;
 mod submit;
 mod timeline;
 mod uses;
 
 pub(crate) use mark::{EventPool, Mark};
+pub(crate) use settle::Settled;
 pub(crate) use submit::Access;
-pub(crate) use timeline::{Settled, Timeline};
+pub(crate) use timeline::Timeline;
 pub(crate) use uses::{Position, UseLog};

@@ -89,7 +89,7 @@ pub fn submit_with_a_gap<B: Backend>(
     }
     let ticket = timeline.submit("model", &[], enqueue)?.ticket;
     for access in accesses {
-        access.memory.log().note(access.extent, access.write, timeline.clone(), ticket);
+        access.memory.log().note(access.extent, access.write, timeline, ticket);
     }
     Ok(())
 }

@@ -1,9 +1,6 @@
 //! Enqueuing work in the right order.
 
-use super::{
-    Timeline, UseLog,
-    timeline::{Enqueued, Point},
-};
+use super::{Timeline, UseLog, queue::Point, timeline::Enqueued};
 use crate::{memory::Allocation, sync::MutexGuard};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -101,7 +98,7 @@ impl<B: Backend> Timeline<B> {
         };
         for access in accesses {
             if let Some((_, log)) = logs.iter_mut().find(|(id, _)| *id == access.memory.id()) {
-                log.note(access.extent.clone(), access.write, self.clone(), ticket);
+                log.note(access.extent.clone(), access.write, self, ticket);
             }
         }
         drop(logs);

@@ -85,7 +85,7 @@ impl<P: Position> UseLog<P> {
     }
 
     /// Remembers a use that has been enqueued behind everything that [`conflicts`](Self::conflicts) named.
-    pub(crate) fn note(&mut self, extent: Range<usize>, write: bool, by: P, ticket: u64) {
+    pub(crate) fn note(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
         if extent.is_empty() {
             return;
         }
@@ -94,22 +94,26 @@ impl<P: Position> UseLog<P> {
             let whole = self.uses.iter().fold(extent, |whole, entry| union(&whole, &entry.extent));
             let any_write = write || self.uses.iter().any(|entry| entry.write);
             self.uses.clear();
-            self.uses.push(Use { extent: whole, write: any_write, by, ticket });
+            self.uses.push(Use { extent: whole, write: any_write, by: by.clone(), ticket });
             return;
         }
-        if write {
-            // Whoever waits for this write has waited for what it covered.
-            self.uses.retain(|entry| !covers(&extent, &entry.extent));
-        } else if let Some(old) = self
-            .uses
-            .iter_mut()
-            .find(|entry| !entry.write && entry.by.queue() == by.queue() && covers(&extent, &entry.extent))
-        {
-            old.extent = extent;
-            old.ticket = ticket;
-            return;
+        // Whoever waits for a write has waited for all that it covered; a read stands for covered reads of its queue.
+        let (queue, mut kept) = (by.queue(), false);
+        self.uses.retain(|entry| {
+            let same = entry.by.queue() == queue;
+            if !covers(&extent, &entry.extent) || !(write || (!entry.write && same)) {
+                return true;
+            }
+            if same && !kept {
+                // The entry is written over in its place: the usual loop on one stream takes no new reference.
+                (entry.extent, entry.write, entry.ticket, kept) = (extent.clone(), write, ticket, true);
+                return true;
+            }
+            false
+        });
+        if !kept {
+            self.uses.push(Use { extent, write, by: by.clone(), ticket });
         }
-        self.uses.push(Use { extent, write, by, ticket });
     }
 
     /// All remembered uses.
@@ -181,7 +185,7 @@ mod tests {
                 let ticket = &mut tickets[step.queue as usize];
                 *ticket += 1;
                 index_of.insert((step.queue, *ticket), now);
-                log.note(step.extent.clone(), step.write, Queue(step.queue), *ticket);
+                log.note(step.extent.clone(), step.write, &Queue(step.queue), *ticket);
                 prop_assert!(log.uses.len() <= LIMIT);
                 last_of[step.queue as usize] = Some(now);
                 before.push(ordered);
@@ -192,9 +196,9 @@ mod tests {
     #[test]
     fn disjoint_parts_do_not_wait_for_each_other() {
         let mut log = UseLog::new();
-        log.note(0..64, true, Queue(1), 1);
+        log.note(0..64, true, &Queue(1), 1);
         assert_eq!(log.conflicts(&(64..128), true).count(), 0);
-        log.note(64..128, true, Queue(2), 1);
+        log.note(64..128, true, &Queue(2), 1);
         assert_eq!(log.conflicts(&(0..64), true).count(), 1);
         assert_eq!(log.conflicts(&(63..65), false).count(), 2);
     }
@@ -202,8 +206,8 @@ mod tests {
     #[test]
     fn readers_do_not_wait_for_readers() {
         let mut log = UseLog::new();
-        log.note(0..8, true, Queue(1), 1);
-        log.note(0..8, false, Queue(2), 1);
+        log.note(0..8, true, &Queue(1), 1);
+        log.note(0..8, false, &Queue(2), 1);
         assert_eq!(log.conflicts(&(0..8), false).map(|entry| entry.by.0).collect::<Vec<_>>(), [1]);
         assert_eq!(log.conflicts(&(0..8), true).count(), 2);
     }

@@ -1,0 +1,105 @@
+//! What is behind the lock of a timeline: the driver's stream, its marks, and what it has waited for.
+
+use super::Mark;
+use crate::{completion, device::DeviceCore};
+use gpumem_core::{Backend, Error, ErrorKind, Event, Result};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// How many recorded marks are kept. The oldest go first; a later mark stands for them.
+const MARKS: usize = 8;
+/// How many waits are remembered. Forgetting one costs a repeated wait, nothing else.
+const SEEN: usize = 64;
+
+/// The queue of one stream.
+pub(super) struct Queue<B: Backend> {
+    /// The driver's stream, or `None` once it has been dropped. Shared with whoever is waiting for it.
+    pub(super) raw: Option<Arc<B::Stream>>,
+    /// The last ticket that was given out.
+    pub(super) ticket: u64,
+    /// Recorded marks in rising order: each stands for all tickets up to its own.
+    pub(super) marks: SmallVec<[(u64, Arc<Mark<B>>); 4]>,
+    /// (timeline, ticket) that this stream has already waited for.
+    seen: SmallVec<[(u64, u64); 8]>,
+}
+
+/// A mark to wait for, or the news that there is nothing to wait for.
+pub(crate) enum Point<B: Backend> {
+    Passed,
+    Mark { ticket: u64, mark: Arc<Mark<B>> },
+}
+
+impl<B: Backend> Queue<B> {
+    pub(super) fn new(raw: B::Stream) -> Self {
+        Self { raw: Some(Arc::new(raw)), ticket: 0, marks: SmallVec::new(), seen: SmallVec::new() }
+    }
+
+    /// Whether the stream has already waited for that ticket of that timeline.
+    pub(super) fn has_waited_for(&self, timeline: u64, ticket: u64) -> bool {
+        self.seen.iter().any(|(id, seen)| *id == timeline && *seen >= ticket)
+    }
+
+    pub(super) fn mark_for(&self, ticket: u64) -> Option<Point<B>> {
+        let (ticket, mark) = self.marks.iter().find(|(marked, _)| *marked >= ticket)?;
+        Some(Point::Mark { ticket: *ticket, mark: mark.clone() })
+    }
+
+    /// Makes the stream wait for a mark of the timeline `of`, and remembers that.
+    pub(super) fn wait_for(
+        &mut self,
+        core: &DeviceCore<B>,
+        of: u64,
+        ticket: u64,
+        mark: &Mark<B>,
+    ) -> Result<()> {
+        let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("wait")) };
+        wait_on_stream::<B>(raw, mark, core)?;
+        self.note_seen(of, ticket);
+        Ok(())
+    }
+
+    fn note_seen(&mut self, timeline: u64, ticket: u64) {
+        if let Some((_, seen)) = self.seen.iter_mut().find(|(id, _)| *id == timeline) {
+            *seen = (*seen).max(ticket);
+            return;
+        }
+        if self.seen.len() >= SEEN {
+            self.seen.remove(0);
+        }
+        self.seen.push((timeline, ticket));
+    }
+
+    pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<()> {
+        let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("record")) };
+        let mark = Mark::new(core)?;
+        if let Some(event) = mark.event() {
+            core.note_loss(B::record(raw, event))?;
+            core.counters.count_record();
+        }
+        if self.marks.len() >= MARKS {
+            self.marks.remove(0);
+        }
+        self.marks.push((self.ticket, Arc::new(mark)));
+        Ok(())
+    }
+}
+
+/// Makes the stream wait for the mark; where the two belong to different backends, the host waits instead.
+fn wait_on_stream<B: Backend>(raw: &B::Stream, mark: &Mark<B>, core: &DeviceCore<B>) -> Result<()> {
+    let Some(event) = mark.event() else { return Ok(()) };
+    match B::wait(raw, event) {
+        Ok(()) => {
+            core.counters.count_wait();
+            Ok(())
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::BackendMismatch { .. }) => {
+            completion::may_block::<B>("wait")?;
+            event.synchronize()
+        }
+        Err(error) => core.note_loss(Err(error)),
+    }
+}
+
+pub(super) fn stale<B: Backend>(operation: &'static str) -> Error {
+    Error::new(B::NAME, operation, ErrorKind::Stale { what: "stream" })
+}
