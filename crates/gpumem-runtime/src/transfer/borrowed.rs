@@ -6,7 +6,7 @@
 
 use super::{
     memory::{Place, enqueue},
-    plan::pieces,
+    plan::{Plan, pieces},
 };
 use crate::{
     Device, completion,
@@ -252,7 +252,7 @@ fn direct<B: Backend>(
     let outcome = timeline.submit(operation, &[access], |raw| {
         // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
         // ordered by its use log; the two do not overlap, and destination elements do not (checked before).
-        unsafe { enqueue(timeline, raw, &pair, from, to, place.memory.cuts()) }
+        unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts()) }
     });
     let ticket = outcome.as_ref().map_or_else(|_| timeline.last_ticket(), |submitted| submitted.ticket);
     let settled = timeline.settle(ticket);
@@ -383,7 +383,7 @@ impl<B: Backend> Staged<B> {
         let submitted = timeline.submit(operation, &accesses, |raw| {
             // SAFETY: the block and the device's memory are alive and ordered by their use logs; they share no bytes,
             // and destination elements do not overlap.
-            unsafe { enqueue(timeline, raw, &pair, from, to, place.memory.cuts()) }
+            unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts()) }
         })?;
         Ok(submitted.ticket)
     }

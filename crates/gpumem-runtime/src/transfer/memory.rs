@@ -9,7 +9,7 @@ use crate::{
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result, Space, StridedCopy};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 /// Elements somewhere in memory of the library.
 #[derive(Debug)]
@@ -48,19 +48,19 @@ pub(crate) fn copy<T: Element, B: Backend>(
 ) -> Result<u64> {
     let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
     let pair = Pair::new(source.layout, destination.layout).map_err(|error| fail(error.into()))?;
-    timeline.check(operation)?;
-    source.memory.check(operation)?;
-    destination.memory.check(operation)?;
     if pair.len == 0 || pair.item == 0 {
+        timeline.check(operation)?;
+        source.memory.check(operation)?;
+        destination.memory.check(operation)?;
         return Ok(0);
     }
-    refuse_overlap(operation, source, destination)?;
+    let (read, write) = (source.layout.extent(), destination.layout.extent());
+    refuse_overlap(operation, (source, &read), (destination, &write))?;
     let (from, to) = (source.memory.endpoint(), destination.memory.endpoint());
     if !is_one_backend(timeline, source.memory) || !is_one_backend(timeline, destination.memory) {
         return through_host::<T, B>(timeline, operation, source, destination);
     }
     let plan = Plan::new(&pair);
-    let (read, write) = (source.layout.extent(), destination.layout.extent());
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
     let strided = plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1);
     if !strided && plan.calls() > MOST_CALLS {
@@ -70,7 +70,7 @@ pub(crate) fn copy<T: Element, B: Backend>(
     let submitted = timeline.submit(operation, &accesses, |raw| {
         // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the use log keeps
         // alive and ordered; destination elements do not overlap, nor do the two sides (checked above).
-        unsafe { enqueue(timeline, raw, &pair, from, to, &cuts) }
+        unsafe { enqueue(timeline, raw, (&pair, &plan), from, to, &cuts) }
     })?;
     Ok(submitted.ticket)
 }
@@ -86,12 +86,11 @@ pub(super) type Cuts = SmallVec<[u64; 4]>;
 pub(super) unsafe fn enqueue<B: Backend>(
     timeline: &Timeline<B>,
     raw: &B::Stream,
-    pair: &Pair,
+    (pair, plan): (&Pair, &Plan),
     from: (u64, Space),
     to: (u64, Space),
     cuts: &[u64],
 ) -> Result<()> {
-    let plan = Plan::new(pair);
     if plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1) {
         timeline.core.counters.count_copy();
         // SAFETY: the caller's promise.
@@ -140,24 +139,24 @@ fn can_copy_strided<B: Backend>(timeline: &Timeline<B>, source: Space, destinati
 
 fn refuse_overlap<B: Backend>(
     operation: &'static str,
-    source: Place<'_, B>,
-    destination: Place<'_, B>,
+    (source, read): (Place<'_, B>, &Range<usize>),
+    (destination, write): (Place<'_, B>, &Range<usize>),
 ) -> Result<()> {
     let overlaps = if source.memory.id() == destination.memory.id() {
         source.layout.overlaps(destination.layout)
     } else {
         // Two allocations share bytes only where somebody wrapped the same foreign memory twice.
-        let span = |place: Place<'_, B>| {
-            let (extent, (address, space)) = (place.layout.extent(), place.memory.endpoint());
+        let span = |place: Place<'_, B>, extent: &Range<usize>| {
+            let (address, space) = place.memory.endpoint();
             (space, address + extent.start as u64, address + extent.end as u64)
         };
-        let (a, b) = (span(source), span(destination));
+        let (a, b) = (span(source, read), span(destination, write));
         a.0 == b.0 && a.1 < b.2 && b.1 < a.2
     };
     if !overlaps {
         return Ok(());
     }
-    let (source_bytes, destination_bytes) = (source.layout.extent(), destination.layout.extent());
+    let (source_bytes, destination_bytes) = (read.clone(), write.clone());
     Err(Error::new(B::NAME, operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
 }
 

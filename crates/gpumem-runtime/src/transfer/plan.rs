@@ -42,6 +42,10 @@ fn best(axes: &[Axis], run: usize) -> (Option<usize>, Option<usize>) {
 impl Plan {
     /// The plan for a pair that has elements.
     pub(crate) fn new(pair: &Pair) -> Self {
+        if pair.axes.is_empty() {
+            let (bytes, src, dst) = (pair.run, pair.src, pair.dst);
+            return Self { bytes, rows: UNIT, slices: UNIT, outer: SmallVec::new(), src, dst };
+        }
         let (row, slice) = best(&pair.axes, pair.run);
         let chosen = |index: Option<usize>| index.map_or(UNIT, |index| pair.axes[index]);
         let (rows, slices) = (chosen(row), chosen(slice));
