@@ -201,6 +201,20 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// What the driver says. Nothing is being read or written after an error.
     unsafe fn copy(stream: &Self::Stream, region: &CopyRegion) -> Result<()>;
 
+    /// Copies at once, on the calling thread, where the backend can do that and everything that was enqueued on the stream
+    /// is done. Asked only where [`Capabilities::pageable_direct`] says that the host's own memory takes part in copies,
+    /// for copies that the caller would wait for: enqueuing a short one and waiting for it costs more than copying it.
+    ///
+    /// `false`, the default, means that nothing was copied and nothing has changed: the caller enqueues the copy instead
+    /// and hears there what is wrong. So an implementation *should* say `false` wherever it is in doubt.
+    ///
+    /// # Safety
+    /// As for [`copy`](Self::copy), and nothing else uses either side during the call.
+    unsafe fn copy_now(stream: &Self::Stream, region: &CopyRegion) -> bool {
+        let _ = (stream, region);
+        false
+    }
+
     /// Enqueues a copy between any two layouts in memory that the stream's device can reach.
     /// Only where [`Capabilities::strided_copy`] says so.
     ///

@@ -41,12 +41,14 @@ pub struct CopyRegion {
 
 impl CopyRegion {
     /// A copy of one contiguous run.
+    #[inline]
     pub fn linear(source: (u64, Space), destination: (u64, Space), bytes: usize) -> Self {
         let end = |(address, space)| Endpoint { address, space, pitch: [bytes, bytes] };
         Self { source: end(source), destination: end(destination), bytes, rows: 1, slices: 1 }
     }
 
     /// All bytes that the copy moves, or `None` if the number does not fit.
+    #[inline]
     pub fn total_bytes(&self) -> Option<usize> {
         self.bytes.checked_mul(self.rows)?.checked_mul(self.slices)
     }

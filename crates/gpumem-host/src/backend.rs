@@ -13,6 +13,9 @@ use gpumem_core::{
 };
 use std::ptr::NonNull;
 
+/// Times the limit for brief commands: the longest copy that is done at once where the caller waits for it.
+const AT_ONCE: usize = 8;
+
 /// The host backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Host;
@@ -155,6 +158,21 @@ impl Backend for Host {
         counters.copies.up();
         counters.copied_bytes.add(region.total_bytes().unwrap_or(0) as u64);
         Ok(())
+    }
+
+    unsafe fn copy_now(stream: &Stream, region: &CopyRegion) -> bool {
+        let engine = &stream.queue().engine;
+        // The caller waits in any case; longer copies only must not keep others from enqueuing.
+        let limit = engine.brief_bytes().saturating_mul(AT_ONCE);
+        let brief = region.total_bytes().is_some_and(|bytes| bytes > 0 && bytes <= limit);
+        // What is to fail, fails in the ordinary way.
+        if !brief || !engine.is_plain() || !stream.queue().run_now(&Command::Copy(*region)) {
+            return false;
+        }
+        let counters = engine.counters();
+        counters.copies.up();
+        counters.copied_bytes.add(region.total_bytes().unwrap_or(0) as u64);
+        true
     }
 
     unsafe fn copy_strided(stream: &Stream, copy: &StridedCopy) -> Result<()> {

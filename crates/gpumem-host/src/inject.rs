@@ -106,6 +106,11 @@ impl Injections {
         self.any.store(false, Ordering::Release);
     }
 
+    /// Whether a failure is to come.
+    pub(crate) fn has_any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
     /// Counts a call, and says how it fails. Costs one load where nothing was injected.
     pub(crate) fn strike(&self, operation: Operation) -> Option<ErrorKind> {
         if !self.any.load(Ordering::Acquire) {

@@ -70,6 +70,9 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     ) -> Result<u64> {
         match &self.0 {
             From::Host(view) => {
+                if upload == Upload::Blocking && transfer::upload_at_once(timeline, view, destination) {
+                    return Ok(0);
+                }
                 transfer::upload(timeline, operation, view.view().into_dyn(), destination, upload)
             }
             From::Memory { memory, layout } => {
@@ -112,6 +115,9 @@ fn copy_memory<T: Element, B: Backend>(
 ) -> Result<u64> {
     if upload == Upload::Blocking {
         crate::completion::may_block::<B>(operation)?;
+        if transfer::copy_at_once(timeline, source, destination) {
+            return Ok(0);
+        }
     }
     let ticket = transfer::copy::<T, B>(timeline, operation, source, destination)?;
     if upload == Upload::Blocking {

@@ -13,9 +13,9 @@ pub(crate) use strided::{Span, StridedPlan};
 use std::ptr;
 
 /// Bytes of a piece where a run is copied in pieces: less than what the C library copies with `rep movsb`.
-const PIECE: usize = 2 << 10;
-/// The longest run that the C library copies with `rep movsb` (the second-level cache of AMD's processors).
-const LONGEST: usize = 1 << 20;
+const PIECE: usize = 1 << 10;
+/// From this length on the C library copies with vector registers anyway (the second-level cache of AMD's processors).
+const LONG: usize = 1 << 20;
 
 /// Copies one contiguous run.
 ///
@@ -30,7 +30,7 @@ const LONGEST: usize = 1 << 20;
 pub(crate) unsafe fn copy_run(source: *const u8, destination: *mut u8, bytes: usize) {
     let distance = destination.addr().wrapping_sub(source.addr()) % 4096;
     let slow =
-        cfg!(target_arch = "x86_64") && bytes > PIECE && bytes <= LONGEST && (1..64).contains(&distance);
+        cfg!(target_arch = "x86_64") && bytes > 2 * PIECE && bytes < LONG && (1..64).contains(&distance);
     let piece = if slow { PIECE } else { bytes };
     let mut at = 0;
     while at < bytes {

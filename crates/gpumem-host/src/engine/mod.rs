@@ -148,6 +148,12 @@ impl Engine {
         self.strike(name, operation)
     }
 
+    /// Whether a call may do its work at once: there are worker threads (an adversarial schedule decides when work is
+    /// done), the process and the device are usable, and no failure is to come.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.has_workers() && self.origin().is_usable() && !self.is_lost() && !self.injections.has_any()
+    }
+
     /// As [`enter`](Self::enter), for commands that can also be made to fail when their turn comes.
     pub(crate) fn enter_work(&self, name: &'static str, operation: Operation) -> Result<Option<Command>> {
         match self.enter(name, operation) {

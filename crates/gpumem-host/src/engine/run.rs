@@ -77,6 +77,16 @@ impl Queue {
         Ok(ticket)
     }
 
+    /// Runs a brief command on the spot, without a ticket, if all that was enqueued is done and went well. `false` if it
+    /// was not run. The lock is held meanwhile, so that nothing overtakes it.
+    pub(crate) fn run_now(&self, command: &Command) -> bool {
+        let state = lock(&self.state);
+        let idle = self.completed() == state.enqueued && !state.busy;
+        idle && state.faults.open().is_none()
+            && self.generation == self.engine.generation()
+            && command.run(&self.engine, self.id, 0..command.units()).is_ok()
+    }
+
     /// Refuses commands that can never run. Called under the lock, so that nothing slips in behind a loss or a reset.
     pub(crate) fn admit(&self, operation: &'static str) -> Result<()> {
         self.engine.check_lost(operation)?;

@@ -48,8 +48,11 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         destination: impl Into<ArrayViewMut<'h, S::Elem, D>>,
     ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
         let mut destination = destination.into();
-        let view = destination.view_mut().into_dyn();
-        transfer::download(&self.default_timeline()?, "copy_to_host", self.place(), view)?;
+        let timeline = self.default_timeline()?;
+        if !transfer::download_at_once(&timeline, self.place(), &mut destination) {
+            let view = destination.view_mut().into_dyn();
+            transfer::download(&timeline, "copy_to_host", self.place(), view)?;
+        }
         Ok(destination)
     }
 

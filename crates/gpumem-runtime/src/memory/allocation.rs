@@ -174,6 +174,11 @@ impl<B: Backend> Allocation<B> {
         self.device.as_ref()
     }
 
+    /// Whether the driver gave the memory to us, so that it shares no bytes with any other allocation.
+    pub(crate) fn is_owned(&self) -> bool {
+        matches!(self.block, Block::Driver(_))
+    }
+
     pub(crate) fn kind(&self) -> MemoryKind {
         self.kind
     }

@@ -3,9 +3,11 @@
 //! * [`plan`]: any pair of layouts as the fewest driver calls.
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
+//! * [`brief`]: short blocking copies that the calling thread does itself.
 //! * [`fill`]: one value everywhere.
 
 mod borrowed;
+mod brief;
 mod cuts;
 mod fill;
 mod landing;
@@ -13,6 +15,7 @@ mod memory;
 mod plan;
 
 pub(crate) use borrowed::{Upload, abort, download, download_in_scope, upload};
+pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};
 pub(crate) use fill::fill;
 pub(crate) use landing::Landings;
 pub(crate) use memory::{Place, copy};

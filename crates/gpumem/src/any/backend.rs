@@ -148,6 +148,12 @@ impl Backend for Any {
     }
 
     #[inline]
+    unsafe fn copy_now(stream: &AnyStream, region: &CopyRegion) -> bool {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { StreamOps::copy_now(stream, region) }
+    }
+
+    #[inline]
     unsafe fn copy_strided(stream: &AnyStream, copy: &StridedCopy) -> Result<()> {
         // SAFETY: the caller's promise is passed on as it is.
         unsafe { StreamOps::copy_strided(stream, copy) }

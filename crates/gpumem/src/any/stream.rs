@@ -18,6 +18,9 @@ pub(crate) trait StreamOps {
     /// As for [`Backend::copy`].
     unsafe fn copy(&self, region: &CopyRegion) -> Result<()>;
     /// # Safety
+    /// As for [`Backend::copy_now`].
+    unsafe fn copy_now(&self, region: &CopyRegion) -> bool;
+    /// # Safety
     /// As for [`Backend::copy_strided`].
     unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()>;
     /// # Safety
@@ -67,6 +70,12 @@ where
     unsafe fn copy(&self, region: &CopyRegion) -> Result<()> {
         // SAFETY: the caller promises what the backend asks for.
         unsafe { B::copy(&self.0, region) }
+    }
+
+    #[inline]
+    unsafe fn copy_now(&self, region: &CopyRegion) -> bool {
+        // SAFETY: the caller promises what the backend asks for.
+        unsafe { B::copy_now(&self.0, region) }
     }
 
     #[inline]

@@ -9,13 +9,33 @@ use gpumem_runtime::{Device, DeviceArray};
 use ndarray::{Array1, Array2, Ix1, s};
 use std::{cell::RefCell, hint::black_box, rc::Rc};
 
-const SIZES: [(&str, usize); 5] =
-    [("4KiB", 4 << 10), ("64KiB", 64 << 10), ("1MiB", 1 << 20), ("16MiB", 16 << 20), ("64MiB", 64 << 20)];
+const SIZES: [(&str, usize); 7] = [
+    ("4KiB", 4 << 10),
+    ("64KiB", 64 << 10),
+    ("256KiB", 256 << 10),
+    ("1MiB", 1 << 20),
+    ("16MiB", 16 << 20),
+    ("64MiB", 64 << 20),
+    ("256MiB", 256 << 20),
+];
+
+/// Copies so short that only what surrounds them counts: their time is told, in nanoseconds.
+const SHORT: [(&str, usize); 2] = [("64B", 64), ("4KiB", 4 << 10)];
 
 pub(super) fn all() -> Vec<Bench> {
     let mut benches = Vec::new();
     for (name, bytes) in SIZES {
-        benches.extend([h2d(name, bytes), d2h(name, bytes), d2d(name, bytes), fill(name, bytes)]);
+        let measure = throughput(bytes);
+        benches.extend([h2d(name, bytes, measure), d2h(name, bytes, measure), d2d(name, bytes, measure)]);
+        benches.push(fill(name, bytes));
+    }
+    for (size, bytes) in SHORT {
+        let name = format!("ns/{size}");
+        benches.extend([
+            h2d(&name, bytes, Measure::Latency),
+            d2h(&name, bytes, Measure::Latency),
+            d2d(&name, bytes, Measure::Latency),
+        ]);
     }
     benches.extend([columns_h2d(), columns_d2h()]);
     benches
@@ -53,8 +73,8 @@ impl Aligned {
     }
 }
 
-fn h2d(name: &str, bytes: usize) -> Bench {
-    Bench::new(format!("copy/h2d/{name}"), "memcpy", throughput(bytes), move || {
+fn h2d(name: &str, bytes: usize, measure: Measure) -> Bench {
+    Bench::new(format!("copy/h2d/{name}"), "memcpy", measure, move || {
         let source = Rc::new(touched(bytes));
         let (mut ours, mut theirs, theirs_source) = (device(bytes)?, Aligned::new(bytes), source.clone());
         Ok(Pair {
@@ -67,8 +87,8 @@ fn h2d(name: &str, bytes: usize) -> Bench {
     })
 }
 
-fn d2h(name: &str, bytes: usize) -> Bench {
-    Bench::new(format!("copy/d2h/{name}"), "memcpy", throughput(bytes), move || {
+fn d2h(name: &str, bytes: usize, measure: Measure) -> Bench {
+    Bench::new(format!("copy/d2h/{name}"), "memcpy", measure, move || {
         let destination = Rc::new(RefCell::new(touched(bytes)));
         let (ours, mut theirs, theirs_destination) =
             (device(bytes)?, Aligned::new(bytes), destination.clone());
@@ -85,16 +105,12 @@ fn d2h(name: &str, bytes: usize) -> Bench {
     })
 }
 
-fn d2d(name: &str, bytes: usize) -> Bench {
-    Bench::new(format!("copy/d2d/{name}"), "memcpy", throughput(bytes), move || {
+fn d2d(name: &str, bytes: usize, measure: Measure) -> Bench {
+    Bench::new(format!("copy/d2d/{name}"), "memcpy", measure, move || {
         let (source, mut destination) = (device(bytes)?, device(bytes)?);
         let (mut from, mut to) = (Aligned::new(bytes), Aligned::new(bytes));
-        let stream = Device::<Host>::open("host")?.stream()?;
         Ok(Pair {
-            ours: Routine::call(move || {
-                stream.copy_to_device(&mut destination, &source)?;
-                Ok(stream.synchronize()?)
-            }),
+            ours: Routine::call(move || Ok(destination.copy_to_device(&source).map(drop)?)),
             reference: Routine::call(move || {
                 black_box(to.bytes()).copy_from_slice(black_box(from.bytes()));
                 Ok(())

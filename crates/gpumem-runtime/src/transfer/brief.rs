@@ -1,0 +1,147 @@
+//! Short blocking copies that the calling thread does itself.
+//!
+//! Enqueuing a copy, running it and waiting for it costs some hundred nanoseconds, in which a processor copies some ten
+//! kilobytes. Where the host can copy at once ([`Backend::copy_now`]) and nothing has to be waited for, it does.
+
+use super::memory::Place;
+use crate::{
+    completion,
+    memory::Allocation,
+    order::{Access, Timeline, UseLog},
+};
+use gpumem_core::{Backend, CopyRegion, Space};
+use ndarray::{ArrayView, ArrayViewMut, Dimension};
+use std::{ops::Range, sync::Arc};
+
+/// What the checks are asked for; their errors are never shown.
+const OPERATION: &str = "copy";
+
+/// Copies from a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
+pub(crate) fn upload_at_once<T, D: Dimension, B: Backend>(
+    timeline: &Timeline<B>,
+    source: &ArrayView<'_, T, D>,
+    destination: Place<'_, B>,
+) -> bool {
+    let Some(elements) = source.as_slice() else { return false };
+    if !is_same_run(source.shape(), size_of_val(elements), destination) {
+        return false;
+    }
+    let host = (elements.as_ptr().expose_provenance() as u64, Space::Host);
+    let extent = destination.layout.extent();
+    // SAFETY: the slice is borrowed during the call, and as long as the destination's run.
+    unsafe { at_once(timeline, host, Access::write(destination.memory, extent)) }
+}
+
+/// Copies into a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
+pub(crate) fn download_at_once<T, D: Dimension, B: Backend>(
+    timeline: &Timeline<B>,
+    source: Place<'_, B>,
+    destination: &mut ArrayViewMut<'_, T, D>,
+) -> bool {
+    let bytes = destination.len().saturating_mul(size_of::<T>());
+    if !is_same_run(destination.shape(), bytes, source) {
+        return false;
+    }
+    let Some(elements) = destination.as_slice_mut() else { return false };
+    let host = (elements.as_mut_ptr().expose_provenance() as u64, Space::Host);
+    // SAFETY: the slice is borrowed mutably during the call, and as long as the source's run.
+    unsafe { at_once(timeline, host, Access::read(source.memory, source.layout.extent())) }
+}
+
+/// Whether a packed array of that shape and the place hold the same elements in the same order, and any at all.
+fn is_same_run<B: Backend>(shape: &[usize], bytes: usize, place: Place<'_, B>) -> bool {
+    bytes > 0
+        && place.layout.shape() == shape
+        && place.layout.packed_bytes() == bytes
+        && place.layout.is_c_contiguous()
+}
+
+/// Copies between two arrays of the library. `false`: nothing was done, and the ordinary way says why.
+pub(crate) fn copy_at_once<B: Backend>(
+    timeline: &Timeline<B>,
+    source: Place<'_, B>,
+    destination: Place<'_, B>,
+) -> bool {
+    let bytes = source.layout.packed_bytes();
+    let is_run = source.layout.item() == destination.layout.item()
+        && source.layout.is_c_contiguous()
+        && is_same_run(source.layout.shape(), bytes, destination);
+    // Two parts of one allocation may overlap, and so may foreign memory that somebody has wrapped twice.
+    let is_ours = |place: Place<'_, B>| place.memory.is_owned() && is_usable(timeline, place.memory);
+    if !is_run || source.memory.id() == destination.memory.id() || !is_ours(source) || !is_ours(destination) {
+        return false;
+    }
+    let (from, to) = (source.layout.extent(), destination.layout.extent());
+    let region = CopyRegion::linear(endpoint(source.memory, &from), endpoint(destination.memory, &to), bytes);
+    // Logs are locked in one order everywhere.
+    let (first, second) = match source.memory.id() < destination.memory.id() {
+        true => (source.memory, destination.memory),
+        false => (destination.memory, source.memory),
+    };
+    let (first_log, second_log) = (first.log(), second.log());
+    let (source_log, destination_log) = match source.memory.id() < destination.memory.id() {
+        true => (&first_log, &second_log),
+        false => (&second_log, &first_log),
+    };
+    // SAFETY: both runs lie in live allocations, which do not overlap; the rest as in `at_once`.
+    is_free(timeline, source_log, &from, false)
+        && is_free(timeline, destination_log, &to, true)
+        && unsafe { copy_now(timeline, &region) }
+}
+
+/// Copies between the caller's memory and the run that `access` names, if nothing has to be waited for.
+///
+/// # Safety
+/// The caller's memory is valid for the run, for writes where the run is read, and nobody else uses it.
+unsafe fn at_once<B: Backend>(timeline: &Timeline<B>, host: (u64, Space), access: Access<'_, B>) -> bool {
+    let Access { memory, extent, write } = access;
+    if !is_usable(timeline, memory) {
+        return false;
+    }
+    let device = endpoint(memory, &extent);
+    let (source, destination) = if write { (host, device) } else { (device, host) };
+    let region = CopyRegion::linear(source, destination, extent.len());
+    // Held until the copy is done: nobody can enqueue a use of the memory meanwhile, so there is nothing to note.
+    let log = memory.log();
+    // SAFETY: the caller's memory is valid by this function's contract, the device's is alive; the backend copies only
+    // if this stream is idle, no other stream uses the memory, and the lock keeps it so.
+    is_free(timeline, &log, &extent, write) && unsafe { copy_now(timeline, &region) }
+}
+
+fn endpoint<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) -> (u64, Space) {
+    let (address, space) = memory.endpoint();
+    (address + extent.start as u64, space)
+}
+
+fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    B::capabilities(&timeline.core.raw).pageable_direct
+        && Arc::ptr_eq(&timeline.core, memory.core())
+        && memory.cuts().is_empty()
+        && completion::may_block::<B>(OPERATION).is_ok()
+        && timeline.check(OPERATION).is_ok()
+        && memory.check(OPERATION).is_ok()
+}
+
+/// Whether no other stream has to be waited for.
+fn is_free<B: Backend>(
+    timeline: &Timeline<B>,
+    log: &UseLog<Arc<Timeline<B>>>,
+    extent: &Range<usize>,
+    write: bool,
+) -> bool {
+    log.conflicts(extent, write).all(|entry| entry.by.id() == timeline.id())
+}
+
+/// # Safety
+/// As for [`Backend::copy_now`].
+unsafe fn copy_now<B: Backend>(timeline: &Timeline<B>, region: &CopyRegion) -> bool {
+    let act = |raw: &B::Stream| {
+        // SAFETY: the caller's promise.
+        let copied = unsafe { B::copy_now(raw, region) };
+        if copied {
+            timeline.core.counters.count_copy();
+        }
+        Ok(copied)
+    };
+    timeline.with_raw(OPERATION, act).unwrap_or(false)
+}
