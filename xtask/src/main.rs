@@ -1,6 +1,7 @@
 //! The workshop: `cargo xtask <command>`, run anywhere in the workspace.
 
 mod bench;
+mod bindings;
 mod ci;
 mod counts;
 mod libtest;
@@ -28,6 +29,8 @@ enum Command {
     Bench(bench::Options),
     /// Run the checks of the continuous integration, or some of them
     Ci(ci::Options),
+    /// Make the declarations of HIP and HSA from their headers
+    Bindings(bindings::Options),
     /// Write the READMEs from the crate documentation
     Readme(readme::Options),
 }
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::TestAllBackends(options) => test_all::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Ci(options) => ci::run(&options),
+        Command::Bindings(options) => bindings::run(&options),
         Command::Readme(options) => readme::run(&options),
     };
     match done {

@@ -1,5 +1,6 @@
 //! `cargo xtask ci`: the checks of the continuous integration, the same everywhere.
 
+mod bindings;
 mod book;
 mod checks;
 mod features;
@@ -40,6 +41,8 @@ enum Step {
     Package,
     /// The READMEs are what the crate documentation says
     Readme,
+    /// The declarations of HIP and HSA are what their headers give (libclang)
+    Bindings,
     /// The oldest Rust that is supported builds everything
     Msrv,
     /// Links and pages of the book (and mdBook, where it is installed)
@@ -80,6 +83,7 @@ impl Step {
             Step::Deny => checks::deny(workspace),
             Step::Package => package::run(workspace),
             Step::Readme => readmes(workspace),
+            Step::Bindings => bindings::run(workspace),
             Step::Msrv => checks::msrv(workspace),
             Step::Book => book::run(workspace),
             Step::Loom => hunters::loom(workspace),

@@ -1,0 +1,108 @@
+//! HIP and hipRTC, found at run time.
+//!
+//! * [`Hip`] and [`Hiprtc`] are tables of functions. Each function is looked up for itself: one that is missing is an
+//!   error of its call, so that an older library still serves for everything else.
+//! * Types and constants are made by bindgen from the headers of ROCm 5.2 (`cargo xtask bindings`). C enums are
+//!   integers with named values, because a library may answer with a value that the headers do not have.
+//! * What ROCm 6 and 7 changed is in [`Version`], [`MemoryType`], [`architecture`] and [`load_hiprtc`]; everything else
+//!   that is declared here has kept its layout, its numbers and its meaning from 5.2 to 7.2.
+//!
+//! ```no_run
+//! use gpumem_hip_sys::{Places, hipError_t, load};
+//!
+//! let hip = load(&Places::from_environment())?;
+//! let mut count = 0;
+//! // SAFETY: a place for a number.
+//! let status = unsafe { hip.functions.hipGetDeviceCount(&mut count) }?;
+//! assert_eq!(status, hipError_t::hipSuccess);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod abi;
+#[allow(
+    missing_docs,
+    missing_debug_implementations,
+    non_camel_case_types,
+    non_upper_case_globals,
+    non_snake_case,
+    unused_imports,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::missing_safety_doc,
+    reason = "generated, in the names of the library"
+)]
+mod bindings;
+
+pub use abi::{Failure, HipLater, MemoryType, Pointer, Version, architecture, hipDeviceProp_tR0600, pointer};
+pub use bindings::*;
+pub use gpumem_hsa_sys::{Attempt, LoadError, Loaded, MissingSymbol, Places, Refusal};
+
+use gpumem_hsa_sys::{find, functions};
+
+/// Names of HIP's library: a new version number with each major version of ROCm. The newest known one comes first,
+/// and the name without a number, which may mean any version, last.
+pub const NAMES: &[&str] = &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"];
+
+/// Finds HIP. It stays loaded until the process ends.
+///
+/// # Errors
+/// What was tried, and why nothing served.
+pub fn load(places: &Places) -> Result<Loaded<HipLibrary>, LoadError> {
+    let found = find("the HIP runtime of ROCm", NAMES, places, c"hipInit")?;
+    // SAFETY: a library of this name that has HIP's first function is HIP, and is never unloaded.
+    let functions = unsafe {
+        HipLibrary {
+            hip: Hip::resolve(found.functions),
+            later: HipLater::resolve(found.functions),
+            // ROCm 5 and 6 have the compiler in the same library.
+            hiprtc: Hiprtc::resolve(found.functions),
+        }
+    };
+    Ok(Loaded { functions, name: found.name })
+}
+
+/// What is in HIP's library.
+#[derive(Debug, Clone, Copy)]
+pub struct HipLibrary {
+    /// What every version has.
+    pub hip: Hip,
+    /// What only later versions have.
+    pub later: HipLater,
+    hiprtc: Hiprtc,
+}
+
+impl std::ops::Deref for HipLibrary {
+    type Target = Hip;
+
+    fn deref(&self) -> &Hip {
+        &self.hip
+    }
+}
+
+/// Finds hipRTC for a HIP of that version: `libhiprtc` of the same major version, or of no version; where there is
+/// none, HIP's own library, which has the compiler in ROCm 5 and 6. A compiler of another major version is not taken,
+/// because HIP need not be able to load what it makes.
+///
+/// # Errors
+/// What was tried, and why nothing served.
+pub fn load_hiprtc(
+    places: &Places,
+    hip: &Loaded<HipLibrary>,
+    version: Version,
+) -> Result<Loaded<Hiprtc>, LoadError> {
+    let numbered = format!("libhiprtc.so.{}", version.major());
+    let names = [numbered.as_str(), "libhiprtc.so"];
+    match find("the run-time compiler of ROCm (hipRTC)", &names, places, c"hiprtcCompileProgram") {
+        // SAFETY: a library of this name that has hipRTC's main function is hipRTC, and is never unloaded.
+        Ok(found) => Ok(Loaded { functions: unsafe { Hiprtc::resolve(found.functions) }, name: found.name }),
+        Err(_) if hip.functions.hiprtc.missing().all(|name| name != "hiprtcCompileProgram") => {
+            Ok(Loaded { functions: hip.functions.hiprtc, name: hip.name.clone() })
+        }
+        Err(mut error) => {
+            let refusal = Refusal::Other("hiprtcCompileProgram".to_owned());
+            error.attempts.push(Attempt { name: hip.name.clone(), refusal });
+            Err(error)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What differs between ROCm 5, 6 and 7, against libraries that have the binary interface of each.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use gpumem_hip_sys::{
+    Failure, HipLibrary, Hiprtc, Loaded, MemoryType, MissingSymbol, Places, Pointer, Refusal, Version,
+    architecture, hipError_t, load, load_hiprtc, pointer,
+};
+use gpumem_hsa_sys::Environment;
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+    sync::OnceLock,
+};
+
+/// The libraries of every version, each in a folder of its own.
+const LIBRARIES: &[(&str, &str, &str)] = &[
+    // A version that has the compiler in HIP's library only.
+    ("5", "hip", "libamdhip64.so.5"),
+    ("6", "hip", "libamdhip64.so.6"),
+    ("6", "hiprtc", "libhiprtc.so.6"),
+    ("7", "hip", "libamdhip64.so.7"),
+    ("7", "hiprtc", "libhiprtc.so.7"),
+];
+
+/// `<folder>/<version>/<library>`, built by the compiler that builds the tests.
+fn libraries() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mock");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock/library.rs");
+        for (version, part, name) in LIBRARIES {
+            let place = folder.join(version);
+            std::fs::create_dir_all(&place).unwrap();
+            // Another test process may be doing the same: each builds its own file, and the last one stays.
+            let own = place.join(format!("{name}.{}", std::process::id()));
+            let done = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()))
+                .args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", "-O"])
+                .args(["--cfg", &format!("rocm=\"{version}\""), "--cfg", &format!("part=\"{part}\"")])
+                .args(["--crate-name", &format!("mock_{part}_{version}"), "-o"])
+                .args([&own, &source])
+                .output()
+                .unwrap();
+            assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+            std::fs::rename(own, place.join(name)).unwrap();
+        }
+        folder
+    })
+}
+
+fn places(version: &str) -> Places {
+    let folder = libraries().join(version).into_os_string();
+    Places::new(&Environment { library_path: Some(folder), ..Environment::default() })
+}
+
+fn library(version: &str) -> (Loaded<HipLibrary>, Version) {
+    let hip = load(&places(version)).unwrap();
+    assert!(hip.name.ends_with(format!("libamdhip64.so.{version}")), "{}", hip.name.display());
+    let number = Version::of(&hip.functions).unwrap();
+    (hip, number)
+}
+
+#[test]
+fn each_version_is_found_under_its_own_name() {
+    for (version, text) in [("5", "5.2.21153"), ("6", "6.4.43484"), ("7", "7.2.53211")] {
+        let (hip, number) = library(version);
+        assert_eq!(number.to_string(), text);
+        // SAFETY: the mock's function has no preconditions.
+        assert_eq!(unsafe { hip.functions.hipInit(0) }, Ok(hipError_t::hipSuccess));
+        // SAFETY: as above.
+        assert_eq!(unsafe { hip.functions.hipInit(1) }, Ok(hipError_t::hipErrorInvalidValue));
+    }
+}
+
+#[test]
+fn one_missing_function_fails_its_own_call_only() {
+    let (hip, _) = library("6");
+    // SAFETY: the function is missing, so none is called.
+    let missing = unsafe { hip.functions.hipDeviceReset() };
+    assert_eq!(missing, Err(MissingSymbol("hipDeviceReset")));
+    assert_eq!(missing.unwrap_err().to_string(), "hipDeviceReset is missing in the library");
+    let lacks: Vec<_> = hip.functions.hip.missing().collect();
+    assert!(lacks.contains(&"hipMalloc") && !lacks.contains(&"hipInit"), "{lacks:?}");
+}
+
+#[test]
+fn properties_are_read_in_the_layout_of_the_version() {
+    for (version, expected) in
+        [("5", "gfx906:sramecc-:xnack-"), ("6", "gfx942:sramecc+:xnack-"), ("7", "gfx942:sramecc+:xnack-")]
+    {
+        let (hip, _) = library(version);
+        assert_eq!(architecture(&hip.functions, 0).as_deref(), Ok(expected));
+        let refused = architecture(&hip.functions, 1);
+        assert_eq!(refused, Err(Failure::Status(hipError_t::hipErrorInvalidDevice)));
+    }
+}
+
+#[test]
+fn an_address_is_described_alike_in_every_version() {
+    for version in ["5", "6", "7"] {
+        let (hip, number) = library(version);
+        let at = |address| pointer(&hip.functions, number, address).unwrap();
+        for (address, kind) in [(1, MemoryType::Host), (2, MemoryType::Device), (3, MemoryType::Managed)] {
+            let expected =
+                Pointer { kind, device: 7, device_address: address + 0x1000, host_address: address };
+            assert_eq!(at(address), Some(expected), "ROCm {version}");
+        }
+        assert_eq!(at(0x4000), None, "ROCm {version}");
+    }
+}
+
+#[test]
+fn the_compiler_is_looked_for_in_its_own_library_first() {
+    let minor = |compiler: &Hiprtc| {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: places for two numbers.
+        assert_eq!(unsafe { compiler.hiprtcVersion(&mut major, &mut minor) }.map(|status| status.0), Ok(0));
+        minor
+    };
+    for (version, name, own) in
+        [("5", "libamdhip64.so.5", 0), ("6", "libhiprtc.so.6", 1), ("7", "libhiprtc.so.7", 1)]
+    {
+        let (hip, number) = library(version);
+        let compiler = load_hiprtc(&places(version), &hip, number).unwrap();
+        assert!(compiler.name.ends_with(name), "{}", compiler.name.display());
+        assert_eq!(minor(&compiler.functions), own);
+    }
+}
+
+#[test]
+fn without_a_compiler_everything_that_was_tried_is_told() {
+    let (hip, number) = library("7");
+    let empty = Places::new(&Environment { library_path: Some("/nowhere".into()), ..Environment::default() });
+    let error = match load_hiprtc(&empty, &hip, number) {
+        Err(error) => error,
+        // A machine with ROCm's own compiler, which the system's loader has found.
+        Ok(found) => return assert_eq!(found.name.parent(), Some(Path::new(""))),
+    };
+    let tried: Vec<_> = error.attempts.iter().map(|attempt| attempt.name.display().to_string()).collect();
+    assert_eq!(tried[..2], ["/nowhere/libhiprtc.so.7", "/nowhere/libhiprtc.so"]);
+    let last = error.attempts.last().unwrap();
+    assert_eq!(last.name, hip.name);
+    assert_eq!(last.refusal, Refusal::Other("hiprtcCompileProgram".to_owned()));
+}

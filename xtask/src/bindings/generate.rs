@@ -1,0 +1,125 @@
+//! Headers to Rust: types and constants by bindgen, functions as tables that are filled at run time.
+
+use super::headers::{Headers, Table};
+use anyhow::{Context, Result, bail};
+use quote::ToTokens;
+use std::{collections::BTreeSet, fmt::Write, path::Path};
+use syn::{FnArg, ForeignItem, ForeignItemFn, Item, ReturnType};
+
+/// The whole text of the file.
+pub(super) fn generate(root: &Path, headers: &Headers) -> Result<String> {
+    let declarations = declarations(headers)?;
+    let mut file = syn::parse_file(&declarations).context("bindgen's output")?;
+    let functions = take_functions(&mut file);
+    let mut text = format!(
+        "// Made by `cargo xtask bindings` from the headers of {}. Not to be edited.\n\n\
+         use crate::functions;\nuse core::ffi::*;\n\n",
+        headers.title
+    );
+    let mut left: BTreeSet<String> =
+        functions.iter().map(|function| function.sig.ident.to_string()).collect();
+    let mut tables = String::new();
+    for table in headers.tables {
+        let of_table: Vec<_> = functions
+            .iter()
+            .filter(|function| {
+                let name = function.sig.ident.to_string();
+                name.starts_with(table.prefix) && left.remove(&name)
+            })
+            .collect();
+        if of_table.is_empty() {
+            bail!("the headers have none of the functions of {}", table.name);
+        }
+        write_table(&mut tables, table, &of_table)?;
+    }
+    text.push_str(&file.to_token_stream().to_string().replace("core :: ffi ::", ""));
+    text.push_str(&tables.replace("core::ffi::", ""));
+    rustfmt(root, &text)
+}
+
+fn declarations(headers: &Headers) -> Result<String> {
+    let mut source = String::new();
+    for include in headers.includes {
+        writeln!(source, "#include <{include}>")?;
+    }
+    let mut builder = bindgen::builder()
+        .header_contents("headers.h", &source)
+        .clang_args(headers.defines.iter().map(|define| format!("-D{define}")))
+        .use_core()
+        .ctypes_prefix("core::ffi")
+        .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: false })
+        .prepend_enum_name(false)
+        .merge_extern_blocks(true)
+        .sort_semantically(true)
+        .generate_comments(false)
+        .derive_default(true)
+        .derive_eq(true)
+        .disable_header_comment()
+        .formatter(bindgen::Formatter::None);
+    for function in headers.tables.iter().flat_map(|table| table.functions) {
+        builder = builder.allowlist_function(function);
+    }
+    for name in headers.types {
+        builder = builder.allowlist_type(name);
+    }
+    for name in headers.constants {
+        builder = builder.allowlist_var(name);
+    }
+    Ok(builder.generate()?.to_string())
+}
+
+/// Takes the functions out, to stand in tables.
+fn take_functions(file: &mut syn::File) -> Vec<ForeignItemFn> {
+    let mut functions = Vec::new();
+    file.items.retain(|item| {
+        let Item::ForeignMod(block) = item else { return true };
+        functions.extend(block.items.iter().filter_map(|item| match item {
+            ForeignItem::Fn(function) => Some(function.clone()),
+            _ => None,
+        }));
+        false
+    });
+    functions
+}
+
+fn write_table(text: &mut String, table: &Table, functions: &[&ForeignItemFn]) -> Result<()> {
+    writeln!(text, "\nfunctions! {{\n    /// {}\n    {} {{", table.what, table.name)?;
+    for function in functions {
+        if function.sig.variadic.is_some() {
+            bail!("{} takes any number of arguments", function.sig.ident);
+        }
+        let mut arguments = Vec::new();
+        for argument in &function.sig.inputs {
+            let FnArg::Typed(argument) = argument else { bail!("a function with a receiver") };
+            arguments.push(format!("{}: {}", tokens(&argument.pat), tokens(&argument.ty)));
+        }
+        let result = match &function.sig.output {
+            ReturnType::Default => "()".to_owned(),
+            ReturnType::Type(_, result) => tokens(result),
+        };
+        writeln!(text, "        fn {}({}) -> {result};", function.sig.ident, arguments.join(", "))?;
+    }
+    text.push_str("    }\n}\n");
+    Ok(())
+}
+
+/// A type or a name as one would write it.
+fn tokens(part: &impl ToTokens) -> String {
+    let mut text = part.to_token_stream().to_string();
+    for (spaced, plain) in
+        [(":: ", "::"), (" ::", "::"), ("* mut", "*mut"), ("* const", "*const"), (" < ", "<"), (" >", ">")]
+    {
+        text = text.replace(spaced, plain);
+    }
+    text
+}
+
+fn rustfmt(root: &Path, text: &str) -> Result<String> {
+    let done = duct::cmd!("rustfmt", "--edition", "2024", "--emit", "stdout")
+        .dir(root)
+        .stdin_bytes(text)
+        .stdout_capture()
+        .run()
+        .context("rustfmt")?;
+    Ok(String::from_utf8(done.stdout)?)
+}

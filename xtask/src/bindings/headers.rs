@@ -1,0 +1,145 @@
+//! Which headers, and what of them.
+
+use std::path::Path;
+
+/// The headers of one crate.
+pub(super) struct Headers {
+    /// The file that is made of them.
+    pub(super) output: &'static str,
+    /// What is included, in order.
+    pub(super) includes: &'static [&'static str],
+    /// Macros that choose among the declarations.
+    pub(super) defines: &'static [&'static str],
+    /// A file whose text tells their version, and what it must contain.
+    version: (&'static str, &'static [&'static str]),
+    /// The Debian package that brings them, for the messages.
+    package: &'static str,
+    /// The version in words, for the head of the file.
+    pub(super) title: &'static str,
+    /// Tables of functions: the name of the table, what it is, and the functions, as regular expressions.
+    pub(super) tables: &'static [Table],
+    /// Types that no function names, and constants; regular expressions.
+    pub(super) types: &'static [&'static str],
+    pub(super) constants: &'static [&'static str],
+}
+
+pub(super) struct Table {
+    pub(super) name: &'static str,
+    pub(super) what: &'static str,
+    /// The functions of this table begin so, and those of an earlier table do not.
+    pub(super) prefix: &'static str,
+    pub(super) functions: &'static [&'static str],
+}
+
+impl Headers {
+    /// Why the bindings cannot be made from what is installed.
+    pub(super) fn missing(&self) -> Option<String> {
+        let (file, words) = self.version;
+        let Ok(text) = std::fs::read_to_string(Path::new("/usr/include").join(file)) else {
+            return Some(format!("{} is not installed (no /usr/include/{file})", self.package));
+        };
+        let other = words.iter().find(|word| !text.contains(**word))?;
+        Some(format!("{file} is another version than {}: it lacks {other:?}", self.title))
+    }
+}
+
+pub(super) const HEADERS: &[Headers] = &[
+    Headers {
+        output: "crates/gpumem-hip-sys/src/bindings.rs",
+        includes: &["hip/hip_runtime_api.h", "hip/hiprtc.h"],
+        defines: &["__HIP_PLATFORM_AMD__"],
+        version: ("hip/hip_version.h", &["HIP_VERSION_MAJOR 5", "HIP_VERSION_MINOR 2"]),
+        package: "libamdhip64-dev",
+        title: "HIP 5.2",
+        tables: &[
+            Table {
+                name: "Hiprtc",
+                what: "hipRTC, the run-time compiler.",
+                prefix: "hiprtc",
+                functions: &["hiprtc.*"],
+            },
+            Table {
+                name: "Hip",
+                what: "The HIP runtime (`libamdhip64`).",
+                prefix: "hip",
+                functions: &[
+                    "hip(Init|DriverGetVersion|RuntimeGetVersion|GetLastError|PeekAtLastError|GetErrorName)",
+                    "hip(GetDevice|SetDevice|GetDeviceCount|GetDeviceProperties)",
+                    "hipDevice(Get|GetName|GetUuid|GetPCIBusId|GetByPCIBusId|TotalMem|GetAttribute|ComputeCapability)",
+                    "hipDevice(Synchronize|Reset|CanAccessPeer|EnablePeerAccess|DisablePeerAccess)",
+                    "hipDevice(GetStreamPriorityRange|GetP2PAttribute|GetLimit|SetLimit)",
+                    "hip(Malloc|Free|MallocManaged|MallocPitch|ExtMallocWithFlags)",
+                    "hip(HostMalloc|HostFree|HostRegister|HostUnregister|HostGetDevicePointer|HostGetFlags)",
+                    "hipMem(GetInfo|GetAddressRange|Advise|PrefetchAsync|RangeGetAttribute|PtrGetInfo)",
+                    "hipPointerGetAttributes?",
+                    "hipIpc(Get|Open|Close)(Mem|Event)Handle",
+                    "hipMemcpy(Peer)?(Async)?",
+                    "hipMemcpy(WithStream|DtoDAsync|DtoHAsync|HtoDAsync)",
+                    "hipMemcpy(2D|2DAsync|3D|3DAsync|Param2D|Param2DAsync)",
+                    "hipDrvMemcpy3D(Async)?",
+                    "hipMemset(Async|2DAsync|3DAsync|D8|D16|D32|D8Async|D16Async|D32Async)?",
+                    "hipStream(Create|CreateWithFlags|CreateWithPriority|Destroy|Query|Synchronize|WaitEvent)",
+                    "hipStream(IsCapturing|GetFlags|GetPriority|BeginCapture|EndCapture|AddCallback)",
+                    "hipEvent(Create|CreateWithFlags|Destroy|Record|Query|Synchronize|ElapsedTime)",
+                    "hipModule(LoadData|LoadDataEx|Unload|GetFunction|GetGlobal|LaunchKernel)",
+                    "hipFuncGetAttribute|hipModuleOccupancyMaxActiveBlocksPerMultiprocessor",
+                    "hipGraph(Destroy|GetNodes)",
+                ],
+            },
+        ],
+        types: &[
+            "hipMemoryType",
+            "hipPointerAttribute_t",
+            "hipFunction_attribute",
+            "hipPointer_attribute",
+            "hipMemoryAdvise",
+            "hipMemRange.*",
+        ],
+        constants: &[
+            "hip(HostMalloc|HostRegister|ExtHostRegister|MemAttach|Event|Stream|DeviceMalloc|Device(Schedule|Map)).*",
+            "hip(IpcMem|CpuDeviceId|InvalidDeviceId|OccupancyDefault|DeviceLmem).*",
+            "hip(MallocSignalMemory|HostAlloc|ArrayDefault).*",
+            "HIP_LAUNCH_PARAM_.*|HIP_IPC_HANDLE_SIZE",
+        ],
+    },
+    Headers {
+        output: "crates/gpumem-hsa-sys/src/bindings.rs",
+        includes: &["hsa/hsa.h", "hsa/hsa_ext_amd.h"],
+        defines: &[],
+        version: ("hsa/hsa_ext_amd.h", &["hsa_amd_memory_lock_to_pool", "hsa_amd_svm_attributes_get"]),
+        package: "libhsa-runtime-dev",
+        title: "the HSA runtime of ROCm 5.2",
+        tables: &[Table {
+            name: "Hsa",
+            what: "The HSA runtime (`libhsa-runtime64`).",
+            prefix: "hsa_",
+            functions: &[
+                "hsa_(init|shut_down|status_string|system_get_info|iterate_agents|agent_get_info)",
+                "hsa_(agent_iterate_regions|region_get_info|agent_iterate_isas|isa_get_info_alt|wavefront_get_info)",
+                "hsa_isa_iterate_wavefronts",
+                "hsa_memory_(register|deregister|copy|allocate|free|assign_agent)",
+                "hsa_amd_(agent_iterate_memory_pools|memory_pool_get_info|agent_memory_pool_get_info)",
+                "hsa_amd_memory_(pool_allocate|pool_free|pool_can_migrate|async_copy|async_copy_rect|fill)",
+                "hsa_amd_memory_(lock|lock_to_pool|unlock|migrate)",
+                "hsa_amd_(agents_allow_access|pointer_info|pointer_info_set_userdata)",
+                "hsa_amd_ipc_memory_(create|attach|detach)",
+                "hsa_amd_register_system_event_handler",
+                "hsa_signal_(create|destroy|load_relaxed|load_scacquire|store_relaxed|store_screlease)",
+                "hsa_signal_(wait_relaxed|wait_scacquire|subtract_screlease)",
+            ],
+        }],
+        types: &[
+            "hsa_agent_info_t",
+            "hsa_amd_agent_info_t",
+            "hsa_amd_memory_pool_.*",
+            "hsa_amd_segment_t",
+            "hsa_amd_agent_memory_pool_info_t",
+            "hsa_amd_memory_pool_access_t",
+            "hsa_device_type_t",
+            "hsa_region_.*",
+            "hsa_wavefront_info_t",
+            "hsa_isa_info_t",
+        ],
+        constants: &[],
+    },
+];
