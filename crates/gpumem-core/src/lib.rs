@@ -24,6 +24,7 @@ mod event;
 mod fill;
 mod kernel;
 mod memory;
+pub mod plan;
 pub mod process;
 mod stream;
 

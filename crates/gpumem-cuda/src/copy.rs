@@ -1,19 +1,16 @@
 //! Copies between any two places: runs, planes and volumes, host, device and peer.
 
-use crate::{
-    device::CudaDevice,
-    error::Status,
-    plan::{Call, Plan},
-    registry,
-    stream::CudaStream,
-};
+use crate::{NAME, device::CudaDevice, error::Status, registry, stream::CudaStream};
 use cudarc::driver::sys::{
     CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUcontext, CUmemorytype,
     CUmemorytype_enum::{
         CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
     },
 };
-use gpumem_core::{CopyRegion, Result, Space, Stream};
+use gpumem_core::{
+    CopyRegion, Error, ErrorKind, Result, Space, Stream,
+    plan::{Call, Plan},
+};
 use std::{
     ffi::c_void,
     ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut},
@@ -23,7 +20,10 @@ use std::{
 /// As for [`Backend::copy`](gpumem_core::Backend::copy).
 pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
     let device = &stream.owner.device;
-    let plan = Plan::new(region, device.inner().limits.max_pitch)?;
+    let plan = Plan::new(region, device.inner().limits.max_pitch).ok_or_else(|| {
+        let why = "the region has more bytes than can be addressed";
+        Error::new(NAME, "copy", ErrorKind::InvalidArgument { why })
+    })?;
     let route = Route::new(device, region);
     let operation = route.operation(&plan.call);
     let current = stream.owner.enter(operation, "stream")?;

@@ -29,7 +29,6 @@ mod managed;
 mod module;
 mod nvrtc;
 mod peer;
-mod plan;
 mod probe;
 mod registry;
 mod stream;
