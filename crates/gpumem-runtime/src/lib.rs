@@ -18,7 +18,7 @@ mod device;
 mod event;
 mod host;
 pub mod layout;
-mod memory;
+pub mod memory;
 mod order;
 mod raw;
 mod scope;

@@ -4,6 +4,7 @@ mod allocation;
 mod pages;
 mod reclaim;
 mod staging;
+pub mod tlsf;
 
 pub(crate) use allocation::Allocation;
 pub(crate) use pages::{Lock, PageLocks};

@@ -1,0 +1,239 @@
+//! Against a model that remembers every byte.
+
+use super::*;
+use proptest::prelude::*;
+
+#[derive(Debug, Clone)]
+enum Step {
+    Allocate { set: usize, bytes: u64, align: u32, stamp: Option<u64> },
+    Free { which: usize, set: usize, stamp: u64 },
+    MakeIdle { set: usize },
+    AddRegion { len: u64 },
+    RemoveRegion { which: usize },
+}
+
+fn bytes() -> impl Strategy<Value = u64> {
+    prop_oneof![1u64..64, 64u64..5000, 5000u64..100_000, Just(4096u64), Just(1 << 21)]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        8 => (0usize..3, bytes(), 0u32..13, prop::option::of(0u64..50))
+            .prop_map(|(set, bytes, align, stamp)| Step::Allocate { set, bytes, align, stamp }),
+        7 => (any::<usize>(), 0usize..3, 0u64..50).prop_map(|(which, set, stamp)| Step::Free { which, set, stamp }),
+        1 => (0usize..3).prop_map(|set| Step::MakeIdle { set }),
+        1 => (1u64..300_000).prop_map(|len| Step::AddRegion { len }),
+        1 => any::<usize>().prop_map(|which| Step::RemoveRegion { which }),
+    ];
+    prop::collection::vec(step, 1..if cfg!(miri) { 40 } else { 250 })
+}
+
+struct Model {
+    books: Tlsf,
+    sets: [SetId; 3],
+    regions: Vec<(RegionId, u64, u64)>,
+    lent: Vec<Lent>,
+    /// Regions that have been taken out, for which nothing may be lent.
+    next: u64,
+}
+
+impl Model {
+    fn new(granule: u64) -> Self {
+        let mut books = Tlsf::new(granule);
+        let sets = [Tlsf::IDLE, books.add_set(), books.add_set()];
+        Self { books, sets, regions: Vec::new(), lent: Vec::new(), next: 1 << 20 }
+    }
+
+    fn add_region(&mut self, len: u64) {
+        let granule = self.books.granule();
+        match self.books.add_region(self.next, len) {
+            Some(region) => {
+                self.regions.push((region, self.next, len & !(granule - 1)));
+                // The next region may touch this one.
+                self.next += len & !(granule - 1);
+            }
+            None => assert!(len < granule),
+        }
+    }
+
+    fn allocate(&mut self, set: usize, bytes: u64, align: u64, latest: Option<u64>) {
+        let set = self.sets[set];
+        let granule = self.books.granule();
+        let before = self.books.free_bytes(set);
+        let Some(lent) = self.books.allocate_up_to(set, bytes, align, latest.unwrap_or(u64::MAX)) else {
+            if latest.is_none() && align <= granule {
+                // Good fit: what it fails to serve is a block of nearly the same size at most.
+                let largest = self.books.largest_free(set);
+                assert!(
+                    largest < bytes.next_multiple_of(granule) * 33 / 32 + granule,
+                    "{largest} free for {bytes}"
+                );
+            }
+            return;
+        };
+        assert!(lent.len >= bytes && lent.len - bytes < granule && lent.start % align.min(1 << 20) == 0);
+        assert!(lent.stamp <= latest.unwrap_or(u64::MAX), "blocks with a later stamp are passed over");
+        assert!(set != Tlsf::IDLE || lent.stamp == 0);
+        assert_eq!(self.books.free_bytes(set), before - lent.len, "not a byte more or less");
+        let inside = |(_, start, len): &(RegionId, u64, u64)| {
+            *start <= lent.start && lent.start + lent.len <= start + len
+        };
+        assert_eq!(self.regions.iter().filter(|region| inside(region)).count(), 1, "in one region");
+        for other in &self.lent {
+            assert!(
+                other.start + other.len <= lent.start || lent.start + lent.len <= other.start,
+                "they overlap"
+            );
+            assert_ne!(other.block, lent.block);
+        }
+        self.lent.push(lent);
+    }
+
+    fn free(&mut self, which: usize, set: usize, stamp: u64) {
+        if self.lent.is_empty() {
+            return;
+        }
+        let lent = self.lent.swap_remove(which % self.lent.len());
+        assert_eq!(self.books.len_of(lent.block), lent.len);
+        let stamp = if set == 0 { 0 } else { stamp };
+        let is_whole = self.books.free(lent.block, self.sets[set], stamp);
+        let home = self
+            .regions
+            .iter()
+            .find(|(_, start, len)| *start <= lent.start && lent.start < start + len)
+            .unwrap();
+        assert_eq!(is_whole, self.books.is_region_idle(home.0));
+    }
+
+    fn check(&self) {
+        let regions: Vec<RegionId> = self.regions.iter().map(|region| region.0).collect();
+        self.books.check(&regions).unwrap();
+        assert_eq!(self.books.lent_bytes(), self.lent.iter().map(|lent| lent.len).sum::<u64>());
+        for (region, start, len) in &self.regions {
+            let mut at = *start;
+            for entry in self.books.blocks(*region) {
+                assert_eq!(entry.start, at);
+                at += entry.len;
+            }
+            assert_eq!(at, start + len, "the blocks make up the region");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, cases: if cfg!(miri) { 2 } else { 120 }, ..ProptestConfig::default() })]
+
+    #[test]
+    fn never_overlaps_always_joins_never_loses_a_byte(shift in 4u32..13, steps in steps()) {
+        let mut model = Model::new(1 << shift);
+        model.add_region(200_000);
+        for (number, step) in steps.into_iter().enumerate() {
+            match step {
+                Step::Allocate { set, bytes, align, stamp } => model.allocate(set, bytes, 1 << align, stamp),
+                Step::Free { which, set, stamp } => model.free(which, set, stamp),
+                Step::MakeIdle { set } => {
+                    model.books.make_idle(model.sets[set]);
+                    prop_assert!(set == 0 || model.books.free_bytes(model.sets[set]) == 0);
+                }
+                Step::AddRegion { len } => model.add_region(len),
+                Step::RemoveRegion { which } if !model.regions.is_empty() => {
+                    let which = which % model.regions.len();
+                    let (region, start, len) = model.regions[which];
+                    let in_use = model.lent.iter().any(|lent| start <= lent.start && lent.start < start + len);
+                    let was_idle = model.books.is_region_idle(region);
+                    prop_assert!(!(in_use && was_idle));
+                    prop_assert_eq!(model.books.remove_region(region), was_idle);
+                    if was_idle {
+                        model.regions.swap_remove(which);
+                    }
+                }
+                Step::RemoveRegion { .. } => {}
+            }
+            if number % 8 == 0 {
+                model.check();
+            }
+        }
+        // Everything comes back, and every region is one block again.
+        while !model.lent.is_empty() {
+            model.free(0, 0, 0);
+        }
+        model.books.make_idle(model.sets[1]);
+        model.books.make_idle(model.sets[2]);
+        model.check();
+        for (region, ..) in model.regions.clone() {
+            prop_assert!(model.books.remove_region(region));
+        }
+        prop_assert_eq!((model.books.total_bytes(), model.books.free_bytes(Tlsf::IDLE)), (0, 0));
+        prop_assert!(model.books.remove_set(model.sets[1]) && !model.books.remove_set(model.sets[1]));
+    }
+}
+
+#[test]
+fn a_hole_of_the_same_size_is_used_before_a_larger_block_is_cut() {
+    // 33 granules and a bit more than a class: rounding up alone would never look at these holes.
+    let mut books = Tlsf::new(256);
+    books.add_region(0, 1 << 30).unwrap();
+    let size = 256 * 1001;
+    let blocks: Vec<Lent> = (0..100).map(|_| books.allocate(Tlsf::IDLE, size, 256).unwrap()).collect();
+    blocks.iter().step_by(2).for_each(|lent| {
+        books.free(lent.block, Tlsf::IDLE, 0);
+    });
+    let end = blocks[99].start + blocks[99].len;
+    for _ in 0..50 {
+        assert!(books.allocate(Tlsf::IDLE, size, 256).unwrap().start < end);
+    }
+    assert!(books.allocate(Tlsf::IDLE, size, 256).unwrap().start >= end);
+}
+
+#[test]
+fn what_is_in_flight_is_passed_over_and_not_joined_with_what_is_idle() {
+    let mut books = Tlsf::new(256);
+    let stream = books.add_set();
+    books.add_region(0, 4096).unwrap();
+    let blocks: Vec<Lent> = (0..4).map(|_| books.allocate(Tlsf::IDLE, 1024, 256).unwrap()).collect();
+    books.free(blocks[0].block, stream, 7);
+    books.free(blocks[1].block, Tlsf::IDLE, 0);
+    books.free(blocks[2].block, stream, 9);
+    assert_eq!(books.largest_free(Tlsf::IDLE), 1024, "its neighbours are in flight");
+    assert_eq!(books.allocate_up_to(stream, 1000, 1, 6), None);
+    let passed = books.allocate_up_to(stream, 1000, 1, 8).unwrap();
+    assert_eq!((passed.start, passed.stamp), (0, 7));
+    books.free(passed.block, stream, 8);
+    books.make_idle(stream);
+    assert_eq!(books.largest_free(Tlsf::IDLE), 3072);
+}
+
+#[test]
+fn senseless_requests_are_refused() {
+    let mut books = Tlsf::new(100);
+    assert_eq!(books.granule(), 128);
+    for (start, len) in [(64, 1024), (0, 0), (0, 127), (u64::MAX & !127, 4096), (0, u64::MAX)] {
+        assert_eq!(books.add_region(start, len), None, "{start} {len}");
+    }
+    books.add_region(0, 1 << 20).unwrap();
+    for (bytes, align) in
+        [(0, 1), (1, 0), (1, 3), (u64::MAX, 1), (1 << 40, 1), (1, 1 << 63), ((1 << 20) + 1, 1)]
+    {
+        assert_eq!(books.allocate(Tlsf::IDLE, bytes, align), None, "{bytes} {align}");
+    }
+    let whole = books.allocate(Tlsf::IDLE, 1 << 20, 2 << 20).unwrap();
+    assert_eq!((whole.start, books.largest_free(Tlsf::IDLE)), (0, 0));
+    assert!(!books.remove_set(Tlsf::IDLE) && !books.remove_set(SetId(9)));
+}
+
+#[test]
+fn large_alignments_are_met() {
+    let mut books = Tlsf::new(256);
+    let region = books.add_region(256, 64 << 20).unwrap();
+    let lent: Vec<Lent> =
+        (4..=21).map(|shift| books.allocate(Tlsf::IDLE, 300, 1 << shift).unwrap()).collect();
+    for (shift, lent) in (4..=21).zip(&lent) {
+        assert_eq!(lent.start % (1u64 << shift).min(256), 0);
+        assert_eq!(lent.start % (1u64 << shift), 0, "{shift}");
+    }
+    books.check(&[region]).unwrap();
+    lent.iter().for_each(|lent| {
+        books.free(lent.block, Tlsf::IDLE, 0);
+    });
+    assert!(books.is_region_idle(region));
+}

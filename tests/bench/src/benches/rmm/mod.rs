@@ -1,0 +1,161 @@
+//! RMM's random workload: what keeping the books costs, and how much memory it takes.
+//!
+//! `rmm/books` is the arithmetic alone, over offsets: no driver and no memory, one operation a step. The same steps run
+//! through an exact best fit, which is slower and wastes nothing; `rmm/peak` compares the highest byte that either
+//! ever lent.
+
+mod best_fit;
+mod workload;
+
+use crate::{Bench, Measure, Pair, Routine};
+use anyhow::{Context, Result, ensure};
+use best_fit::{BestFit, rounded};
+use gpumem_runtime::memory::tlsf::{BlockId, Tlsf};
+use std::time::{Duration, Instant};
+use workload::{CELLS, Cell, Step, hash, steps};
+
+/// More than any cell needs.
+const SPACE: u64 = 1 << 45;
+/// What RMM aligns to, and CUDA.
+const GRANULE: u64 = 256;
+
+pub(super) fn all() -> Vec<Bench> {
+    let speed = CELLS.into_iter().map(|cell| {
+        Bench::new(name("books", cell), "best fit over trees", Measure::Latency, move || {
+            let steps = checked(cell)?;
+            Ok(Pair {
+                ours: each_step(steps.clone(), || Ours::new(SPACE)),
+                reference: each_step(steps, || Trees::new(SPACE)),
+            })
+        })
+    });
+    let peaks = CELLS.into_iter().map(|cell| {
+        Bench::new(name("peak MiB", cell), "best fit over trees", Measure::Count, move || {
+            let steps = checked(cell)?;
+            let again = steps.clone();
+            Ok(Pair {
+                ours: Routine::count(move || peak(&steps, &mut Ours::new(SPACE))),
+                reference: Routine::count(move || peak(&again, &mut Trees::new(SPACE))),
+            })
+        })
+    });
+    speed.chain(peaks).collect()
+}
+
+fn name(what: &str, cell: Cell) -> String {
+    format!("rmm/{what}/{} of {} MiB", cell.allocations, cell.largest_mib)
+}
+
+fn checked(cell: Cell) -> Result<Vec<Step>> {
+    let steps = steps(cell);
+    ensure!(hash(&steps) == (cell.hash, cell.most_alive), "the steps are not those of RMM");
+    Ok(steps)
+}
+
+/// Somebody who lends blocks.
+trait Lender {
+    type Block: Copy;
+    /// A block, and the first byte behind it.
+    fn lend(&mut self, bytes: u64) -> Option<(Self::Block, u64)>;
+    fn take_back(&mut self, block: Self::Block);
+}
+
+struct Ours(Tlsf);
+
+impl Ours {
+    fn new(space: u64) -> Self {
+        let mut books = Tlsf::new(GRANULE);
+        books.add_region(0, space);
+        Self(books)
+    }
+}
+
+impl Lender for Ours {
+    type Block = BlockId;
+
+    #[inline]
+    fn lend(&mut self, bytes: u64) -> Option<(BlockId, u64)> {
+        let lent = self.0.allocate(Tlsf::IDLE, bytes, GRANULE)?;
+        Some((lent.block, lent.start + lent.len))
+    }
+
+    #[inline]
+    fn take_back(&mut self, block: BlockId) {
+        self.0.free(block, Tlsf::IDLE, 0);
+    }
+}
+
+struct Trees(BestFit);
+
+impl Trees {
+    fn new(space: u64) -> Self {
+        Self(BestFit::new(space))
+    }
+}
+
+impl Lender for Trees {
+    type Block = (u64, u64);
+
+    fn lend(&mut self, bytes: u64) -> Option<((u64, u64), u64)> {
+        let start = self.0.allocate(bytes)?;
+        Some(((start, bytes), start + rounded(bytes)))
+    }
+
+    fn take_back(&mut self, (start, bytes): (u64, u64)) {
+        self.0.free(start, bytes);
+    }
+}
+
+/// Nanoseconds of one step. The steps run from an empty lender as often as it takes; emptying it is not measured.
+fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'static) -> Routine {
+    let mut lender = make();
+    let mut alive: Vec<L::Block> = Vec::new();
+    Routine::clocked(move |calls| {
+        let (mut done, mut took) = (0, Duration::ZERO);
+        while done < calls {
+            let start = Instant::now();
+            for step in &steps {
+                match *step {
+                    Step::Allocate(bytes) => alive.push(lender.lend(bytes).context("no block")?.0),
+                    Step::Free(index) => lender.take_back(alive.swap_remove(index as usize)),
+                }
+            }
+            took += start.elapsed();
+            alive.drain(..).for_each(|block| lender.take_back(block));
+            done += steps.len() as u64;
+        }
+        Ok(took.mul_f64(calls as f64 / done as f64))
+    })
+}
+
+/// The highest byte ever lent, in MiB.
+fn peak<L: Lender>(steps: &[Step], lender: &mut L) -> Result<u64> {
+    let mut alive = Vec::new();
+    let mut highest = 0;
+    for step in steps {
+        match *step {
+            Step::Allocate(bytes) => {
+                let (block, end) = lender.lend(bytes).context("no block")?;
+                highest = highest.max(end);
+                alive.push(block);
+            }
+            Step::Free(index) => lender.take_back(alive.swap_remove(index as usize)),
+        }
+    }
+    Ok(highest >> 20)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn constant_time_takes_hardly_more_memory_than_best_fit() {
+        for cell in CELLS.into_iter().filter(|cell| cell.allocations <= 10_000) {
+            let steps = checked(cell).unwrap();
+            let ours = peak(&steps, &mut Ours::new(SPACE)).unwrap();
+            let best = peak(&steps, &mut Trees::new(SPACE)).unwrap();
+            assert!(ours as f64 <= best as f64 * 1.05 + 1.0, "{cell:?}: {ours} MiB against {best}");
+        }
+    }
+}
