@@ -7,9 +7,11 @@ pub(crate) mod hsa;
 
 use std::{
     env, fs,
+    ops::{Deref, DerefMut},
     os::unix::{fs::symlink, process::ExitStatusExt},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    ptr, slice,
 };
 
 /// Says to a test that it is the child process, and which part it plays.
@@ -78,14 +80,9 @@ api! {
     }
 }
 
-/// Whether AMD's libraries are not to be run, or one is missing, in which case the test has nothing to run.
-/// `ROCSIM_REQUIRE=1` makes a missing one a failure. They run on request only until the ROCm backend needs them: two
-/// threads that register arrays on one page still get wrong data now and then on a busy machine.
+/// Whether one of AMD's libraries is not installed, in which case the test has nothing to run. `ROCSIM_REQUIRE=1`
+/// makes that a failure.
 pub(crate) fn is_missing(library: &str) -> bool {
-    if env::var_os("ROCSIM_REQUIRE").is_none() && env::var_os("ROCSIM_PROVE").is_none() {
-        println!("skipped: set ROCSIM_PROVE=1 to run AMD's libraries on the simulated GPU");
-        return true;
-    }
     // SAFETY: initialisers of AMD's libraries have no preconditions.
     let Err(error) = (unsafe { libloading::Library::new(library) }) else { return false };
     assert!(env::var_os("ROCSIM_REQUIRE").is_none(), "{library} is required: {error}");
@@ -197,6 +194,48 @@ pub(crate) fn noise(bytes: usize, seed: u32) -> Vec<u8> {
             state as u8
         })
         .collect()
+}
+
+/// Zeroed host memory that shares no page with anything else.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    start: *mut u8,
+    bytes: usize,
+}
+
+impl Pages {
+    pub(crate) fn new(bytes: usize) -> Self {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: new memory at an address that the kernel chooses.
+        let start = unsafe {
+            libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
+        };
+        assert_ne!(start, libc::MAP_FAILED);
+        Self { start: start.cast(), bytes }
+    }
+}
+
+impl Deref for Pages {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: the memory is that long, initialised by the kernel, and lives as long as this.
+        unsafe { slice::from_raw_parts(self.start, self.bytes) }
+    }
+}
+
+impl DerefMut for Pages {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and borrowed for writing.
+        unsafe { slice::from_raw_parts_mut(self.start, self.bytes) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nothing borrows it any more.
+        unsafe { libc::munmap(self.start.cast(), self.bytes) };
+    }
 }
 
 /// Whether the host can read the byte at an address, found out without a fault.
