@@ -37,7 +37,9 @@ pub use element::Element;
 pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
 pub use fill::{Fill, Pattern};
-pub use kernel::{CompileOptions, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims};
+pub use kernel::{
+    CompileOptions, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims, MAX_ARGUMENT_BYTES,
+};
 pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
     RegisterOptions,

@@ -4,7 +4,6 @@ use crate::Device;
 use crate::engine::{Command, Engine, Launch};
 use crate::error::{error, invalid, unsupported};
 use gpumem_core::{Capabilities, ErrorKind, HostFunction, KernelArgument, KernelSource, LaunchDims, Result};
-use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -70,7 +69,7 @@ impl Kernel {
             return Err(error("launch", ErrorKind::Stale { what: "kernel" }));
         }
         check(capabilities, dims).map_err(|why| invalid("launch", why))?;
-        let arguments = SmallVec::from_slice(arguments);
+        let arguments = arguments.iter().cloned().collect();
         Ok(Command::Launch(Box::new(Launch { function: self.function.clone(), dims: *dims, arguments })))
     }
 }
