@@ -6,6 +6,7 @@ mod ci;
 mod counts;
 mod libtest;
 mod links;
+mod pack;
 mod readme;
 mod shell;
 mod test_all;
@@ -31,6 +32,11 @@ enum Command {
     Ci(ci::Options),
     /// Make the declarations of HIP and HSA from their headers
     Bindings(bindings::Options),
+    /// Build tests, examples and benches for a machine without cargo, with a script that runs them
+    Pack(pack::Options),
+    /// What the script in a pack calls
+    #[command(hide = true)]
+    RunPacked(pack::RunOptions),
     /// Write the READMEs from the crate documentation
     Readme(readme::Options),
 }
@@ -41,6 +47,8 @@ fn main() -> ExitCode {
         Command::Bench(options) => bench::run(&options),
         Command::Ci(options) => ci::run(&options),
         Command::Bindings(options) => bindings::run(&options),
+        Command::Pack(options) => pack::run(&options),
+        Command::RunPacked(options) => pack::run_packed(&options),
         Command::Readme(options) => readme::run(&options),
     };
     match done {

@@ -39,6 +39,11 @@ impl Workspace {
         self.package(package).is_some_and(|package| test_names(package).any(|name| name == test))
     }
 
+    /// Names of the integration tests of one member.
+    pub(crate) fn tests_of(&self, package: &str) -> impl Iterator<Item = &str> {
+        self.package(package).into_iter().flat_map(test_names)
+    }
+
     /// Names of the integration tests of all members, each once.
     pub(crate) fn tests(&self) -> Vec<&str> {
         let mut names: Vec<_> = self

@@ -5,12 +5,15 @@
 //! and only if nothing failed. Without a device it skips everything and says why in the report.
 
 use super::{CONFORMANCE, Options, report::BackendResult};
-use crate::{shell::Shell, workspace::Workspace};
+use crate::{
+    shell::{Finished, Shell},
+    workspace::Workspace,
+};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 
 /// The backends of this repository, in the order of the table.
-pub(super) const BACKENDS: [&str; 3] = ["host", "cuda", "roc"];
+pub(crate) const BACKENDS: [&str; 3] = ["host", "cuda", "roc"];
 
 /// What the program writes.
 #[derive(Debug, Deserialize)]
@@ -31,17 +34,28 @@ pub(super) fn run(workspace: &Workspace, name: &'static str, options: &Options) 
     if !workspace.has_test(&package, CONFORMANCE) {
         return Ok(BackendResult::absent(name, "no conformance program"));
     }
+    suite(name, options, |arguments| {
+        let mut cargo = vec!["test", "--package", &package, "--test", CONFORMANCE, "--"];
+        cargo.extend(arguments);
+        Shell::new(workspace.root()).run("cargo", &cargo)
+    })
+}
+
+/// The result of a conformance program that `start` starts with the arguments that it is given.
+pub(crate) fn suite(
+    name: &'static str,
+    options: &Options,
+    start: impl FnOnce(&[&str]) -> Result<Finished>,
+) -> Result<BackendResult> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("report.json");
     let file_text = file.to_str().context("the path of the temporary folder is not UTF-8")?;
-    let mut arguments =
-        vec!["test", "--package", &package, "--test", CONFORMANCE, "--", "--report", file_text];
-    let ours = |selector: &&String| selector.split(':').next() == Some(name);
-    if let Some(selector) = options.device.iter().find(ours) {
+    let mut arguments = vec!["--report", file_text];
+    if let Some(selector) = options.device_of(name) {
         arguments.extend(["--device", selector]);
     }
-    arguments.extend(options.filter.as_deref());
-    let done = Shell::new(workspace.root()).run("cargo", &arguments)?;
+    arguments.extend(options.filter());
+    let done = start(&arguments)?;
     let text = std::fs::read_to_string(&file).ok();
     Ok(judge(name, text.as_deref(), done.success, &done.status, options.filter.is_some()))
 }

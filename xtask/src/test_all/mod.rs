@@ -5,18 +5,24 @@
 mod backend;
 mod report;
 
-use crate::{counts::Counts, libtest, shell::Shell, workspace::Workspace};
+use crate::{
+    counts::Counts,
+    libtest,
+    shell::{Finished, Shell},
+    workspace::Workspace,
+};
 use anyhow::{Context, Result, bail};
-use backend::BACKENDS;
 use clap::Args;
-use report::Report;
 use std::path::PathBuf;
 
+pub(crate) use backend::{BACKENDS, suite};
+pub(crate) use report::{BackendResult, Report};
+
 /// The test target of a backend's crate that runs the conformance suite. It is not part of the workspace's tests.
-const CONFORMANCE: &str = "conformance";
+pub(crate) const CONFORMANCE: &str = "conformance";
 
 /// Options of `cargo xtask test-all-backends`.
-#[derive(Args)]
+#[derive(Default, Args)]
 pub(crate) struct Options {
     /// Fail unless these backends ran on a device
     #[arg(long, value_delimiter = ',', value_name = "BACKEND")]
@@ -35,31 +41,71 @@ pub(crate) struct Options {
     conformance_only: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<bool> {
-    for name in options.require.iter().chain(&options.device) {
-        let name = name.split(':').next().unwrap_or_default();
-        if !BACKENDS.contains(&name) {
-            bail!("there is no backend {name:?}; there are {}", BACKENDS.join(", "));
+impl Options {
+    /// Names of backends that there are not are mistakes.
+    pub(crate) fn check(&self) -> Result<()> {
+        for name in self.require.iter().chain(&self.device) {
+            let name = name.split(':').next().unwrap_or_default();
+            if !BACKENDS.contains(&name) {
+                bail!("there is no backend {name:?}; there are {}", BACKENDS.join(", "));
+            }
         }
+        Ok(())
     }
+
+    pub(crate) fn requires(&self, backend: &str) -> bool {
+        self.require.iter().any(|required| required == backend)
+    }
+
+    pub(crate) fn conformance_only(&self) -> bool {
+        self.conformance_only
+    }
+
+    pub(crate) fn filter(&self) -> Option<&str> {
+        self.filter.as_deref()
+    }
+
+    /// The device that was asked for instead of a backend's first.
+    pub(crate) fn device_of(&self, backend: &str) -> Option<&str> {
+        self.device.iter().map(String::as_str).find(|selector| selector.split(':').next() == Some(backend))
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    options.check()?;
     let workspace = Workspace::load()?;
     let others = if options.conformance_only { Counts::default() } else { tests(&workspace, options)? };
     let mut report = Report { backends: Vec::new(), workspace: others };
     for name in BACKENDS {
         let mut result = backend::run(&workspace, name, options)?;
-        if options.require.iter().any(|required| required == name) {
+        if options.requires(name) {
             result.require();
         }
         report.backends.push(result);
     }
+    conclude(&report, options)
+}
+
+/// Writes and prints the results. Whether nothing failed.
+pub(crate) fn conclude(report: &Report, options: &Options) -> Result<bool> {
     if let Some(path) = &options.report {
-        let text = serde_json::to_string_pretty(&report)?;
+        let text = serde_json::to_string_pretty(report)?;
         std::fs::write(path, text + "\n").with_context(|| format!("{} cannot be written", path.display()))?;
     }
     println!("\n{}\n", report.table());
     let total = report.total();
     println!("gpumem: {total}");
     Ok(total.failed == 0)
+}
+
+/// What test programs did, by what they printed and how they ended.
+pub(crate) fn judge_tests(done: &Finished) -> Counts {
+    let mut counts = libtest::counts(&done.output);
+    if !done.success && counts.failed == 0 {
+        // A test program that does not build or that dies prints no result.
+        counts.failed = 1;
+    }
+    counts
 }
 
 /// Unit, integration and documentation tests of all members.
@@ -79,15 +125,21 @@ fn tests(workspace: &Workspace, options: &Options) -> Result<Counts> {
             arguments.extend(["--", filter]);
         }
         let done = Shell::new(workspace.root()).run("cargo", &arguments)?;
-        let mut counts = libtest::counts(&done.output);
-        if !done.success && counts.failed == 0 {
-            // A test program that does not build or that dies prints no result.
-            counts.failed = 1;
-        }
-        sum += counts;
+        sum += judge_tests(&done);
     }
     if sum == Counts::default() && options.filter.is_none() {
         bail!("no test ran at all");
     }
     Ok(sum)
+}
+
+#[cfg(test)]
+impl Options {
+    pub(crate) fn report_to(&mut self, file: &std::path::Path) {
+        self.report = Some(file.to_owned());
+    }
+
+    pub(crate) fn require_backend(&mut self, name: &str) {
+        self.require.push(name.to_owned());
+    }
 }

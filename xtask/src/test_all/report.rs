@@ -6,34 +6,34 @@ use serde::Serialize;
 
 /// What one backend did.
 #[derive(Debug, Serialize)]
-pub(super) struct BackendResult {
-    pub(super) name: &'static str,
-    pub(super) device: Option<String>,
-    pub(super) ran_on: Option<String>,
-    pub(super) passed: u64,
-    pub(super) failed: u64,
-    pub(super) skipped: u64,
-    pub(super) reason: Option<String>,
+pub(crate) struct BackendResult {
+    pub(crate) name: &'static str,
+    pub(crate) device: Option<String>,
+    pub(crate) ran_on: Option<String>,
+    pub(crate) passed: u64,
+    pub(crate) failed: u64,
+    pub(crate) skipped: u64,
+    pub(crate) reason: Option<String>,
 }
 
 impl BackendResult {
     /// A backend that could not run.
-    pub(super) fn absent(name: &'static str, reason: &str) -> Self {
+    pub(crate) fn absent(name: &'static str, reason: &str) -> Self {
         let reason = Some(reason.to_owned());
         Self { name, device: None, ran_on: None, passed: 0, failed: 0, skipped: 1, reason }
     }
 
     /// A backend whose program did not do its job.
-    pub(super) fn failed(name: &'static str, reason: String) -> Self {
+    pub(crate) fn failed(name: &'static str, reason: String) -> Self {
         Self { skipped: 0, failed: 1, ..Self::absent(name, &reason) }
     }
 
-    pub(super) fn is_absent(&self) -> bool {
+    pub(crate) fn is_absent(&self) -> bool {
         self.passed == 0 && self.failed == 0 && self.reason.is_some()
     }
 
     /// Makes an absence a failure.
-    pub(super) fn require(&mut self) {
+    pub(crate) fn require(&mut self) {
         if self.is_absent() {
             let reason = self.reason.take().unwrap_or_default();
             self.fail(format!("required, but absent: {reason}"));
@@ -41,7 +41,7 @@ impl BackendResult {
     }
 
     /// Counts at least one failure, and says which.
-    pub(super) fn fail(&mut self, reason: String) {
+    pub(crate) fn fail(&mut self, reason: String) {
         self.failed = self.failed.max(1);
         self.reason = Some(reason);
     }
@@ -49,13 +49,13 @@ impl BackendResult {
 
 /// Everything that ran.
 #[derive(Debug, Serialize)]
-pub(super) struct Report {
-    pub(super) backends: Vec<BackendResult>,
-    pub(super) workspace: Counts,
+pub(crate) struct Report {
+    pub(crate) backends: Vec<BackendResult>,
+    pub(crate) workspace: Counts,
 }
 
 impl Report {
-    pub(super) fn total(&self) -> Counts {
+    pub(crate) fn total(&self) -> Counts {
         let mut total = self.workspace;
         for backend in &self.backends {
             total += Counts { passed: backend.passed, failed: backend.failed, skipped: backend.skipped };
@@ -63,7 +63,7 @@ impl Report {
         total
     }
 
-    pub(super) fn table(&self) -> Table {
+    pub(crate) fn table(&self) -> Table {
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let mut table = Table::new();
         table.load_style(ASCII_MARKDOWN);

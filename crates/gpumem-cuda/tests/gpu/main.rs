@@ -80,7 +80,8 @@ fn run(cases: &[Case], arguments: &[String]) -> ExitCode {
         Ok(lab) => lab,
         Err(reason) => {
             cases.iter().for_each(|(name, _)| println!("skipped: {name}: there is no device"));
-            println!("\n0 passed; 0 failed; {} skipped: {reason}", cases.len());
+            println!("\nall skipped: {reason}");
+            closing_line(0, 0, cases.len());
             let required = std::env::var_os("GPUMEM_REQUIRE_CUDA").is_some();
             return if required { ExitCode::FAILURE } else { ExitCode::SUCCESS };
         }
@@ -103,7 +104,15 @@ fn run(cases: &[Case], arguments: &[String]) -> ExitCode {
             }
         }
     }
-    println!("\n{passed} passed; {} failed; {skipped} skipped", failed.len());
+    closing_line(passed, failed.len(), skipped);
     failed.iter().for_each(|name| println!("    {name}"));
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// The closing line of Rust's own test programs, which runners add up.
+fn closing_line(passed: usize, failed: usize, skipped: usize) {
+    let verdict = if failed == 0 { "ok" } else { "FAILED" };
+    println!(
+        "\ntest result: {verdict}. {passed} passed; {failed} failed; {skipped} ignored; 0 measured; 0 filtered out"
+    );
 }

@@ -1,0 +1,73 @@
+//! Building what is packed, in one call of cargo, so that all programs share one set of features.
+
+use super::manifest::{Kind, Program};
+use crate::{test_all::CONFORMANCE, workspace::Workspace};
+use anyhow::{Context, Result, bail};
+use cargo_metadata::{Artifact, Message, TargetKind};
+use std::{
+    collections::BTreeMap,
+    io::BufReader,
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+/// Tests that need a checkout, or cargo, and so cannot leave this machine.
+const STAY: &[&str] = &["outside"];
+/// Has features of the same names as the facade's.
+const FEATURED: [&str; 3] = ["gpumem", "gpumem-integration", "gpumem-bench"];
+
+/// Every program with the file that cargo made of it, in the order in which they run.
+pub(super) fn programs(workspace: &Workspace, features: &[String]) -> Result<BTreeMap<Program, PathBuf>> {
+    let backends = ["host"].into_iter().chain(features.iter().map(String::as_str));
+    let mut packages: Vec<String> = backends.map(|name| format!("gpumem-{name}")).collect();
+    packages.extend(FEATURED.map(str::to_owned));
+    packages.push("xtask".to_owned());
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(workspace.root());
+    // `packed` is the release profile without symbols, in the workspace's manifest.
+    command.args(["build", "--profile", "packed", "--message-format", "json-render-diagnostics"]);
+    command.args(["--bins", "--examples"]);
+    for package in &packages {
+        command.args(["--package", package]);
+    }
+    let mut tests: Vec<_> = packages.iter().flat_map(|package| workspace.tests_of(package)).collect();
+    tests.sort_unstable();
+    tests.dedup();
+    for test in tests.into_iter().filter(|test| !STAY.contains(test)) {
+        command.args(["--test", test]);
+    }
+    for (package, feature) in
+        FEATURED.iter().flat_map(|package| features.iter().map(move |name| (package, name)))
+    {
+        command.args(["--features", &format!("{package}/{feature}")]);
+    }
+    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo cannot be started")?;
+    let messages = child.stdout.take().context("cargo has no output")?;
+    let mut programs = BTreeMap::new();
+    for message in Message::parse_stream(BufReader::new(messages)) {
+        if let Message::CompilerArtifact(artifact) = message.context("what cargo says")?
+            && let Some((program, file)) = program(workspace, &artifact)
+        {
+            programs.insert(program, file);
+        }
+    }
+    if !child.wait()?.success() {
+        bail!("the programs do not build");
+    }
+    Ok(programs)
+}
+
+fn program(workspace: &Workspace, artifact: &Artifact) -> Option<(Program, PathBuf)> {
+    let file = artifact.executable.clone()?.into_std_path_buf();
+    let package = workspace.packages().find(|package| package.id == artifact.package_id)?.name.to_string();
+    let target = artifact.target.name.clone();
+    let is = |kind: TargetKind| artifact.target.kind.contains(&kind);
+    let kind = match () {
+        () if is(TargetKind::Test) && target == CONFORMANCE => Kind::Conformance,
+        () if is(TargetKind::Test) => Kind::Test,
+        () if is(TargetKind::Example) => Kind::Example,
+        () if package == "gpumem-bench" => Kind::Bench,
+        () => Kind::Runner,
+    };
+    Some((Program { kind, package, target }, file))
+}
