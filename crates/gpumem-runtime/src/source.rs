@@ -119,9 +119,15 @@ fn copy_memory<T: Element, B: Backend>(
             return Ok(0);
         }
     }
+    if upload != Upload::Blocking {
+        return transfer::copy::<T, B>(timeline, operation, source, destination);
+    }
+    let writers = source.memory.writers(&source.layout.extent(), timeline);
     let ticket = transfer::copy::<T, B>(timeline, operation, source, destination)?;
-    if upload == Upload::Blocking {
-        timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+    timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+    // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
+    for (writer, ticket) in &writers {
+        writer.settle(*ticket).result.map_err(|error| error.in_operation(operation))?;
     }
     Ok(ticket)
 }

@@ -129,15 +129,20 @@ fn every_command_may_fault() {
 #[test]
 fn a_copy_behind_failed_work_is_an_error_and_no_element() {
     for make in ways() {
-        let (device, raw) = make();
-        let stream = device.stream().unwrap();
-        let mut array = device.to_device(&[1u32; 100]).unwrap();
-        let what = ErrorKind::AsynchronousFault { what: "bit rot".to_owned() };
-        raw.host().inject(Injection::next(Operation::Fill, what));
-        stream.fill(&mut array, 2).unwrap();
-        // The copy runs on another stream, which is in order.
-        let error = array.copy_to_host().unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::AsynchronousFault { .. }), "{error}");
+        for to_the_host in [true, false] {
+            let (device, raw) = make();
+            let stream = device.stream().unwrap();
+            let mut array = device.to_device(&[1u32; 100]).unwrap();
+            let what = ErrorKind::AsynchronousFault { what: "bit rot".to_owned() };
+            raw.host().inject(Injection::next(Operation::Fill, what));
+            stream.fill(&mut array, 2).unwrap();
+            // The copy runs on another stream, which is in order.
+            let error = match to_the_host {
+                true => array.copy_to_host().map(drop).unwrap_err(),
+                false => device.to_device(&array).map(drop).unwrap_err(),
+            };
+            assert!(matches!(error.kind(), ErrorKind::AsynchronousFault { .. }), "{error}");
+        }
     }
 }
 
