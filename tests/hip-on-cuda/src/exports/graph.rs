@@ -1,0 +1,102 @@
+//! Capturing a stream into a graph, as far as a library must know about it: what cannot be captured is refused.
+
+use super::exports;
+use crate::{
+    state::{not_null, on_device, put},
+    types::{
+        hipError_t, hipGraph_t, hipGraphExec_t, hipGraphNode_t, hipStream_t, hipStreamCaptureMode,
+        hipStreamCaptureStatus,
+    },
+};
+use cudarc::driver::sys::{CUstreamCaptureMode_enum as Mode, CUstreamCaptureStatus_enum as Status};
+use std::{
+    ffi::{c_char, c_ulonglong},
+    ptr::null_mut,
+};
+
+/// # Safety
+/// As for [`hipGraphInstantiate`].
+unsafe fn instantiate(executable: *mut hipGraphExec_t, graph: hipGraph_t) -> hipError_t {
+    on_device(|cuda| {
+        not_null(executable)?;
+        let mut found = null_mut();
+        // SAFETY: a place for a handle; the caller's graph.
+        unsafe { cuda.api.cuGraphInstantiateWithFlags(&mut found, graph, 0) }.hip()?;
+        // SAFETY: the caller's promise.
+        unsafe { put(executable, found) }
+    })
+}
+
+exports! {
+    fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t {
+        on_device(|cuda| {
+            let mode = match mode {
+                0 => Mode::CU_STREAM_CAPTURE_MODE_GLOBAL,
+                1 => Mode::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+                2 => Mode::CU_STREAM_CAPTURE_MODE_RELAXED,
+                _ => return Err(hipError_t::INVALID_VALUE),
+            };
+            // SAFETY: the caller's stream.
+            unsafe { cuda.api.cuStreamBeginCapture_v2(stream, mode) }.hip()
+        })
+    }
+
+    fn hipStreamEndCapture(stream: hipStream_t, graph: *mut hipGraph_t) -> hipError_t {
+        on_device(|cuda| {
+            not_null(graph)?;
+            // SAFETY: the caller's stream, and room for a handle.
+            unsafe { cuda.api.cuStreamEndCapture(stream, graph) }.hip()
+        })
+    }
+
+    fn hipStreamIsCapturing(stream: hipStream_t, status: *mut hipStreamCaptureStatus) -> hipError_t {
+        on_device(|cuda| {
+            not_null(status)?;
+            let mut found = Status::CU_STREAM_CAPTURE_STATUS_NONE;
+            // SAFETY: the caller's stream; the driver knows no other status than cudarc.
+            unsafe { cuda.api.cuStreamIsCapturing(stream, &mut found) }.hip()?;
+            // SAFETY: the caller's promise.
+            unsafe { put(status, found as hipStreamCaptureStatus) }
+        })
+    }
+
+    /// The log stays as it is.
+    fn hipGraphInstantiate(
+        executable: *mut hipGraphExec_t,
+        graph: hipGraph_t,
+        _failed: *mut hipGraphNode_t,
+        _log: *mut c_char,
+        _bytes: usize,
+    ) -> hipError_t {
+        // SAFETY: the caller's promise.
+        unsafe { instantiate(executable, graph) }
+    }
+
+    /// Without flags.
+    fn hipGraphInstantiateWithFlags(
+        executable: *mut hipGraphExec_t,
+        graph: hipGraph_t,
+        flags: c_ulonglong,
+    ) -> hipError_t {
+        if flags != 0 {
+            return crate::state::call(|| Err(hipError_t::NOT_SUPPORTED));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { instantiate(executable, graph) }
+    }
+
+    fn hipGraphLaunch(executable: hipGraphExec_t, stream: hipStream_t) -> hipError_t {
+        // SAFETY: the caller's graph and stream.
+        on_device(|cuda| unsafe { cuda.api.cuGraphLaunch(executable, stream) }.hip())
+    }
+
+    fn hipGraphExecDestroy(executable: hipGraphExec_t) -> hipError_t {
+        // SAFETY: the caller's graph, which is not used again.
+        on_device(|cuda| unsafe { cuda.api.cuGraphExecDestroy(executable) }.hip())
+    }
+
+    fn hipGraphDestroy(graph: hipGraph_t) -> hipError_t {
+        // SAFETY: the caller's graph, which is not used again.
+        on_device(|cuda| unsafe { cuda.api.cuGraphDestroy(graph) }.hip())
+    }
+}

@@ -1,0 +1,101 @@
+// What HIP's compiler knows and NVRTC does not. It comes before every program that hipRTC is given.
+//
+// Common to both and so not here: threadIdx and its kin, __syncthreads, __threadfence*, atomics, __shared__,
+// __launch_bounds__, mathematical functions, clock64, printf.
+#pragma once
+
+#define __HIP__ 1
+#define __HIPCC__ 1
+#define __HIPCC_RTC__ 1
+#define __HIP_DEVICE_COMPILE__ 1
+// Neither __HIP_PLATFORM_AMD__ nor __AMDGCN__: code for AMD's hardware alone must not be chosen.
+#define __HIP_PLATFORM_NVIDIA__ 1
+#define __HIP_ON_CUDA__ 1
+
+#define hipThreadIdx_x threadIdx.x
+#define hipThreadIdx_y threadIdx.y
+#define hipThreadIdx_z threadIdx.z
+#define hipBlockIdx_x blockIdx.x
+#define hipBlockIdx_y blockIdx.y
+#define hipBlockIdx_z blockIdx.z
+#define hipBlockDim_x blockDim.x
+#define hipBlockDim_y blockDim.y
+#define hipBlockDim_z blockDim.z
+#define hipGridDim_x gridDim.x
+#define hipGridDim_y gridDim.y
+#define hipGridDim_z gridDim.z
+#define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
+
+// Memory scopes of HIP's atomics and fences.
+#define __HIP_MEMORY_SCOPE_SINGLETHREAD 1
+#define __HIP_MEMORY_SCOPE_WAVEFRONT 2
+#define __HIP_MEMORY_SCOPE_WORKGROUP 3
+#define __HIP_MEMORY_SCOPE_AGENT 4
+#define __HIP_MEMORY_SCOPE_SYSTEM 5
+#ifndef __ATOMIC_RELAXED
+#define __ATOMIC_RELAXED 0
+#define __ATOMIC_CONSUME 1
+#define __ATOMIC_ACQUIRE 2
+#define __ATOMIC_RELEASE 3
+#define __ATOMIC_ACQ_REL 4
+#define __ATOMIC_SEQ_CST 5
+#endif
+
+namespace hip_on_cuda {
+__device__ inline unsigned lane() {
+    unsigned lane;
+    asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
+    return lane;
+}
+__device__ constexpr bool same(const char* a, const char* b) {
+    return *a == *b && (*a == 0 || same(a + 1, b + 1));
+}
+// The order has no influence: CUDA's fences order both ways.
+__device__ inline void fence(const char* scope) {
+    if (same(scope, "workgroup") || same(scope, "wavefront")) {
+        __threadfence_block();
+    } else if (same(scope, "agent")) {
+        __threadfence();
+    } else if (!same(scope, "singlethread")) {
+        __threadfence_system();
+    }
+}
+}  // namespace hip_on_cuda
+
+// AMD's barrier orders no memory by itself. A wave of CUDA's need not run in step: its barrier is a real one.
+#define __builtin_amdgcn_s_barrier() __syncthreads()
+#define __builtin_amdgcn_wave_barrier() __syncwarp()
+#define __builtin_amdgcn_fence(order, scope) hip_on_cuda::fence(scope)
+#define __builtin_amdgcn_wavefrontsize() 32u
+#define __builtin_amdgcn_workgroup_id_x() blockIdx.x
+#define __builtin_amdgcn_workgroup_id_y() blockIdx.y
+#define __builtin_amdgcn_workgroup_id_z() blockIdx.z
+#define __builtin_amdgcn_workitem_id_x() threadIdx.x
+#define __builtin_amdgcn_workitem_id_y() threadIdx.y
+#define __builtin_amdgcn_workitem_id_z() threadIdx.z
+#define __builtin_amdgcn_mbcnt_lo(mask, add) (__popc((mask) & ((1u << hip_on_cuda::lane()) - 1u)) + (add))
+#define __builtin_amdgcn_mbcnt_hi(mask, add) (add)
+
+__device__ inline unsigned __lane_id() { return hip_on_cuda::lane(); }
+
+// HIP's operations of a wave take no mask. Those who do not take part may have gone, so that the active ones are
+// meant. HIP's ballot has 64 bits.
+template <typename T> __device__ inline T __shfl(T value, int lane, int width = warpSize) {
+    return __shfl_sync(__activemask(), value, lane, width);
+}
+template <typename T> __device__ inline T __shfl_up(T value, unsigned delta, int width = warpSize) {
+    return __shfl_up_sync(__activemask(), value, delta, width);
+}
+template <typename T> __device__ inline T __shfl_down(T value, unsigned delta, int width = warpSize) {
+    return __shfl_down_sync(__activemask(), value, delta, width);
+}
+template <typename T> __device__ inline T __shfl_xor(T value, int mask, int width = warpSize) {
+    return __shfl_xor_sync(__activemask(), value, mask, width);
+}
+#define __any(predicate) __any_sync(__activemask(), (predicate))
+#define __all(predicate) __all_sync(__activemask(), (predicate))
+#define __ballot(predicate) ((unsigned long long)__ballot_sync(__activemask(), (predicate)))
+
+// The device's own way of adding, where HIP tells it from the safe one.
+template <typename T> __device__ inline T unsafeAtomicAdd(T* address, T value) { return atomicAdd(address, value); }
+template <typename T> __device__ inline T safeAtomicAdd(T* address, T value) { return atomicAdd(address, value); }
