@@ -5,14 +5,15 @@ use crate::{test_all::CONFORMANCE, workspace::Workspace};
 use anyhow::{Context, Result, bail};
 use cargo_metadata::{Artifact, Message, TargetKind};
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::BufReader,
     path::PathBuf,
     process::{Command, Stdio},
 };
 
-/// Tests that need a checkout, or cargo, and so cannot leave this machine.
-const STAY: &[&str] = &["outside"];
+/// Tests that need a checkout or cargo (`outside`), that look at one set of features (`vanishing`), or that run the
+/// examples on the host, which the examples themselves do.
+const STAY: &[&str] = &["outside", "vanishing", "examples"];
 /// Has features of the same names as the facade's.
 const FEATURED: [&str; 3] = ["gpumem", "gpumem-integration", "gpumem-bench"];
 
@@ -30,10 +31,7 @@ pub(super) fn programs(workspace: &Workspace, features: &[String]) -> Result<BTr
     for package in &packages {
         command.args(["--package", package]);
     }
-    let mut tests: Vec<_> = packages.iter().flat_map(|package| workspace.tests_of(package)).collect();
-    tests.sort_unstable();
-    tests.dedup();
-    for test in tests.into_iter().filter(|test| !STAY.contains(test)) {
+    for test in tests(workspace, &packages) {
         command.args(["--test", test]);
     }
     for (package, feature) in
@@ -55,6 +53,13 @@ pub(super) fn programs(workspace: &Workspace, features: &[String]) -> Result<BTr
         bail!("the programs do not build");
     }
     Ok(programs)
+}
+
+/// The names of what is packed of the tests. Of the host backend only its suite: what it does is the same on any machine.
+fn tests<'a>(workspace: &'a Workspace, packages: &'a [String]) -> BTreeSet<&'a str> {
+    let others = packages.iter().filter(|package| *package != "gpumem-host");
+    let names = others.flat_map(|package| workspace.tests_of(package));
+    names.chain([CONFORMANCE]).filter(|test| !STAY.contains(test)).collect()
 }
 
 fn program(workspace: &Workspace, artifact: &Artifact) -> Option<(Program, PathBuf)> {
