@@ -13,11 +13,14 @@ pub(crate) struct Options {
     /// Write the numbers there as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
-    /// Build the benches that need an NVIDIA GPU too
-    #[arg(long)]
+    /// The device to measure (host, cuda:0, roc:0, ...)
+    #[arg(long, value_name = "NAME", default_value = "host")]
+    device: String,
+    /// The same as `--device cuda:0`
+    #[arg(long, conflicts_with_all = ["device", "roc"])]
     cuda: bool,
-    /// Build the benches that need ROCm too
-    #[arg(long)]
+    /// The same as `--device roc:0`
+    #[arg(long, conflicts_with = "device")]
     roc: bool,
     /// Few short rounds: shows that the benches run, not how fast anything is
     #[arg(long)]
@@ -27,13 +30,17 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let workspace = Workspace::load()?;
     let report = options.report.as_deref().map(absolute).transpose()?;
-    let features: Vec<_> =
-        [("cuda", options.cuda), ("roc", options.roc)].into_iter().filter(|(_, on)| *on).collect();
+    let device = match (options.cuda, options.roc) {
+        (true, _) => "cuda:0",
+        (_, true) => "roc:0",
+        _ => &options.device,
+    };
     let mut arguments = vec!["run", "--quiet", "--release", "--package", "gpumem-bench"];
-    for (name, _) in &features {
-        arguments.extend(["--features", name]);
+    // The feature by which a backend other than the host is built in has its name.
+    if let Some(feature) = device.split(':').next().filter(|backend| *backend != "host") {
+        arguments.extend(["--features", feature]);
     }
-    arguments.push("--");
+    arguments.extend(["--", "--device", device]);
     if let Some(report) = &report {
         arguments.extend(["--report", report]);
     }

@@ -15,10 +15,12 @@
 
 mod bench;
 pub mod benches;
+mod device;
 mod measure;
 mod report;
 mod statistics;
 
 pub use bench::{Bench, Measure, Pair, Routine, Unavailable};
+pub use device::{device, use_device};
 pub use measure::{Effort, measure};
 pub use report::{Row, table, write_json};

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Parser;
-use gpumem_bench::{Effort, Unavailable, benches, measure, table, write_json};
+use gpumem_bench::{Effort, Unavailable, benches, measure, table, use_device, write_json};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -14,6 +14,9 @@ struct Options {
     /// Write the numbers there as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// The device to measure
+    #[arg(long, value_name = "NAME", default_value = "host")]
+    device: String,
     /// Few short rounds: shows that the benches run, not how fast anything is
     #[arg(long)]
     quick: bool,
@@ -29,9 +32,12 @@ fn main() -> Result<ExitCode> {
     if cfg!(debug_assertions) && !options.list {
         eprintln!("warning: built without optimisation; `cargo xtask bench` builds in release");
     }
+    if !options.list {
+        use_device(&options.device)?;
+    }
     let mut rows = Vec::new();
     let (mut skipped, mut failed) = (0, 0);
-    for bench in benches::all().into_iter().filter(|bench| bench.name.contains(&filter)) {
+    for bench in benches::all(&options.device).into_iter().filter(|bench| bench.name.contains(&filter)) {
         let name = bench.name.clone();
         if options.list {
             println!("{name}");

@@ -1,11 +1,10 @@
-//! Blocking copies on the host backend beside the same copy without it.
+//! Blocking copies beside the same copy without gpumem; on a GPU, beside what the processor does in its own memory.
 //!
 //! All memory is touched before it is measured. Both sides share the caller's block, and use blocks of the same alignment
 //! for the device's.
 
 use crate::{Bench, Measure, Pair, Routine};
-use gpumem_host::Host;
-use gpumem_runtime::{Device, DeviceArray};
+use gpumem::DeviceArray;
 use ndarray::{Array1, Array2, Ix1, s};
 use std::{cell::RefCell, hint::black_box, rc::Rc};
 
@@ -41,7 +40,7 @@ pub(super) fn all() -> Vec<Bench> {
     benches
 }
 
-type Vector = DeviceArray<u8, Ix1, Host>;
+type Vector = DeviceArray<u8, Ix1>;
 
 fn throughput(bytes: usize) -> Measure {
     Measure::Throughput { bytes: bytes as u64 }
@@ -52,7 +51,7 @@ fn touched(bytes: usize) -> Array1<u8> {
 }
 
 fn device(bytes: usize) -> anyhow::Result<Vector> {
-    let mut array = Device::<Host>::open("host")?.device_array(bytes)?;
+    let mut array = crate::device()?.device_array(bytes)?;
     array.fill(1)?;
     Ok(array)
 }
@@ -139,7 +138,7 @@ fn columns_h2d() -> Bench {
     let bytes = SIDE * SIDE / 2 * 4;
     Bench::new("copy/h2d/every second column/8MiB", "ndarray assign", throughput(bytes), || {
         let matrix = Rc::new(Array2::<f32>::ones((SIDE, SIDE)));
-        let mut ours = Device::<Host>::open("host")?.device_array((SIDE, SIDE / 2))?;
+        let mut ours = crate::device()?.device_array((SIDE, SIDE / 2))?;
         ours.fill(1.0_f32)?;
         let (mut theirs, their_matrix) = (Array2::<f32>::ones((SIDE, SIDE / 2)), matrix.clone());
         Ok(Pair {
@@ -157,7 +156,7 @@ fn columns_d2h() -> Bench {
     let bytes = SIDE * SIDE / 2 * 4;
     Bench::new("copy/d2h/every second column/8MiB", "ndarray assign", throughput(bytes), || {
         let matrix = Rc::new(RefCell::new(Array2::<f32>::ones((SIDE, SIDE))));
-        let mut ours = Device::<Host>::open("host")?.device_array((SIDE, SIDE / 2))?;
+        let mut ours = crate::device()?.device_array((SIDE, SIDE / 2))?;
         ours.fill(1.0_f32)?;
         let (theirs, their_matrix) = (Array2::<f32>::ones((SIDE, SIDE / 2)), matrix.clone());
         Ok(Pair {

@@ -1,6 +1,8 @@
 //! The benches, one file for each subject.
 
 mod copies;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod harness;
 mod ordering;
 mod rmm;
@@ -8,7 +10,18 @@ mod views;
 
 use crate::Bench;
 
-/// All benches of this build, in the order in which they run.
-pub fn all() -> Vec<Bench> {
-    [harness::all(), views::all(), copies::all(), ordering::all(), rmm::all()].into_iter().flatten().collect()
+/// All benches for the device of that name, in the order in which they run.
+pub fn all(device: &str) -> Vec<Bench> {
+    let mut benches = Vec::new();
+    benches.extend(harness::all());
+    benches.extend(views::all());
+    benches.extend(copies::all());
+    benches.extend(ordering::all());
+    benches.extend(rmm::all());
+    #[cfg(feature = "cuda")]
+    if device.split(':').next() == Some("cuda") {
+        benches.extend(cuda::all());
+    }
+    let _ = device;
+    benches
 }

@@ -2,8 +2,7 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::Result;
-use gpumem_host::Host;
-use gpumem_runtime::{Device, Layout, Order};
+use gpumem::{DeviceArray, Layout, Order};
 use ndarray::{Ix2, s};
 
 pub(super) fn all() -> Vec<Bench> {
@@ -38,14 +37,13 @@ fn layouts(name: &str, act: impl Fn(&Layout) -> Result<usize> + Copy + 'static) 
     })
 }
 
-type Matrix = gpumem_runtime::DeviceArray<f32, Ix2, Host>;
+type Matrix = DeviceArray<f32, Ix2>;
 
 /// 64 MiB on the device beside 1 KiB.
 fn arrays(name: &str, act: impl Fn(&Matrix) -> Result<usize> + Copy + 'static) -> Bench {
     Bench::new(format!("{name}/64MiB"), "the same of 1 KiB", Measure::Scaling, move || {
         let side = |shape: (usize, usize)| -> Result<Routine> {
-            let device = Device::<Host>::open("host")?;
-            let array: Matrix = device.device_array(shape)?;
+            let array: Matrix = crate::device()?.device_array(shape)?;
             Ok(Routine::call(move || act(std::hint::black_box(&array))))
         };
         Ok(Pair { ours: side((4096, 4096))?, reference: side((16, 16))? })

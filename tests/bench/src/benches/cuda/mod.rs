@@ -1,0 +1,34 @@
+//! Beside the driver's own calls, in the same process, on the same memory.
+//!
+//! The library finds no context current on this thread, as in a program that uses nothing but the library; the names
+//! of benches for which that makes a difference say `context current` where one is. The driver's calls have it current.
+
+mod memory;
+mod ordering;
+mod raw;
+mod transfers;
+
+use crate::Bench;
+use gpumem_cuda::Cuda;
+use gpumem_runtime::Device;
+
+pub(super) fn all() -> Vec<Bench> {
+    [transfers::all(), ordering::all(), memory::all()].into_iter().flatten().collect()
+}
+
+/// The device that is measured, without the choice among backends at run time.
+fn device() -> anyhow::Result<Device<Cuda>> {
+    Ok(Device::open(crate::device::name())?)
+}
+
+const KIB: usize = 1 << 10;
+const MIB: usize = 1 << 20;
+
+/// `4KiB`, `64MiB`.
+fn size(bytes: usize) -> String {
+    match bytes {
+        _ if bytes < KIB => format!("{bytes}B"),
+        _ if bytes < MIB => format!("{}KiB", bytes / KIB),
+        _ => format!("{}MiB", bytes / MIB),
+    }
+}

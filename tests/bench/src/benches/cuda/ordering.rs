@@ -1,0 +1,184 @@
+//! What enqueuing and ordering cost. The clock runs while work is enqueued and stands while it is waited for.
+
+use super::{
+    KIB, device,
+    raw::{Context, Event, check},
+};
+use crate::{Bench, Measure, Pair, Routine};
+use anyhow::Result;
+use cudarc::driver::sys;
+use gpumem_cuda::Cuda;
+use gpumem_runtime::{DeviceArray, PinnedArray, RawAccess};
+use ndarray::Ix1;
+use std::time::{Duration, Instant};
+
+/// Enqueued between two waits: less than what fills the driver's queue, in which a call would wait for the device.
+const BATCH: u64 = 64;
+const BYTES: usize = 4 * KIB;
+
+pub(super) fn all() -> Vec<Bench> {
+    let mut benches = Vec::new();
+    for current in [false, true] {
+        benches.extend([upload(current), edge(current), fills(current)]);
+    }
+    benches
+}
+
+fn named(name: &str, current: bool) -> String {
+    if current { format!("{name}/context current") } else { name.to_owned() }
+}
+
+/// Runs `body` as the library finds a thread: with its context current, or with none.
+fn as_found<R>(context: &Context, current: bool, body: impl FnOnce() -> Result<R>) -> Result<R> {
+    if current { context.within(body) } else { body() }
+}
+
+/// Time of `calls` calls of `enqueue`, in batches that are each waited for by `wait`.
+fn batches(
+    calls: u64,
+    mut enqueue: impl FnMut() -> Result<()>,
+    mut wait: impl FnMut() -> Result<()>,
+) -> Result<Duration> {
+    let (mut left, mut spent) = (calls, Duration::ZERO);
+    while left > 0 {
+        let now = left.min(BATCH);
+        let start = Instant::now();
+        for _ in 0..now {
+            enqueue()?;
+        }
+        spent += start.elapsed();
+        wait()?;
+        left -= now;
+    }
+    Ok(spent)
+}
+
+/// Enqueuing a copy of 4 KiB from page-locked memory.
+fn upload(current: bool) -> Bench {
+    let name = named("cuda/enqueue/h2d/4KiB", current);
+    Bench::new(name, "cuMemcpyHtoDAsync", Measure::Latency, move || {
+        let device = device()?;
+        let context = Context::of(&device);
+        let mut array: DeviceArray<u8, Ix1, Cuda> = device.device_array(BYTES)?;
+        let pinned: PinnedArray<u8, Ix1, Cuda> = device.pinned_array(BYTES)?;
+        let other: DeviceArray<u8, Ix1, Cuda> = device.device_array(BYTES)?;
+        let source: PinnedArray<u8, Ix1, Cuda> = device.pinned_array(BYTES)?;
+        let (stream, raw, ours_context) = (device.stream()?, context.stream()?, context.clone());
+        let ours = Routine::clocked(move |calls| {
+            as_found(&ours_context, current, || {
+                let enqueue = || Ok(stream.copy_to_device(&mut array, &pinned)?);
+                batches(calls, enqueue, || Ok(stream.synchronize()?))
+            })
+        });
+        let reference = Routine::clocked(move |calls| {
+            let from = source.view()?.as_ptr();
+            context.within(|| {
+                let enqueue = || {
+                    // SAFETY: both blocks are alive and as long as the copy.
+                    let status =
+                        unsafe { sys::cuMemcpyHtoDAsync_v2(other.address(), from.cast(), BYTES, raw.raw) };
+                    check(status, "cuMemcpyHtoDAsync")
+                };
+                batches(calls, enqueue, || raw.synchronize())
+            })
+        });
+        Ok(Pair { ours, reference })
+    })
+}
+
+/// What a stream has to do before it uses what another one has used last, and nothing else.
+fn edge(current: bool) -> Bench {
+    let name = named("cuda/edge", current);
+    Bench::new(name, "cuEventRecord, cuStreamWaitEvent", Measure::Latency, move || {
+        let device = device()?;
+        let context = Context::of(&device);
+        let mut array: DeviceArray<u8, Ix1, Cuda> = device.device_array(BYTES)?;
+        let (streams, ours_context) = ([device.stream()?, device.stream()?], context.clone());
+        let mut turn = 0;
+        let ours = Routine::clocked(move |calls| {
+            as_found(&ours_context, current, || {
+                let enqueue = || {
+                    turn ^= 1;
+                    // SAFETY: nothing is enqueued.
+                    unsafe { streams[turn].raw_scope(&[RawAccess::write(&mut array)], drop)? };
+                    Ok(())
+                };
+                let wait = || streams.iter().try_for_each(|stream| Ok(stream.synchronize()?));
+                batches(calls, enqueue, wait)
+            })
+        });
+        let mut reference = RawPair::new(&context)?;
+        let reference = Routine::clocked(move |calls| {
+            context.within(|| {
+                let pair = std::cell::RefCell::new(&mut reference);
+                batches(calls, || pair.borrow_mut().turn().map(drop), || pair.borrow().wait())
+            })
+        });
+        Ok(Pair { ours, reference })
+    })
+}
+
+/// Fills of one array on two streams in turn.
+fn fills(current: bool) -> Bench {
+    let name = named("cuda/edge and fill/4KiB", current);
+    let reference_name = "cuEventRecord, cuStreamWaitEvent, cuMemsetD8Async";
+    Bench::new(name, reference_name, Measure::Latency, move || {
+        let device = device()?;
+        let context = Context::of(&device);
+        let mut array: DeviceArray<u8, Ix1, Cuda> = device.device_array(BYTES)?;
+        let other: DeviceArray<u8, Ix1, Cuda> = device.device_array(BYTES)?;
+        let (streams, ours_context) = ([device.stream()?, device.stream()?], context.clone());
+        let mut turn = 0;
+        let ours = Routine::clocked(move |calls| {
+            as_found(&ours_context, current, || {
+                let enqueue = || {
+                    turn ^= 1;
+                    Ok(streams[turn].fill(&mut array, 7)?)
+                };
+                let wait = || streams.iter().try_for_each(|stream| Ok(stream.synchronize()?));
+                batches(calls, enqueue, wait)
+            })
+        });
+        let mut reference = RawPair::new(&context)?;
+        let reference = Routine::clocked(move |calls| {
+            context.within(|| {
+                let pair = std::cell::RefCell::new(&mut reference);
+                let enqueue = || {
+                    let stream = pair.borrow_mut().turn()?;
+                    // SAFETY: the block is alive and as long as the fill.
+                    let status = unsafe { sys::cuMemsetD8Async(other.address(), 7, BYTES, stream) };
+                    check(status, "cuMemsetD8Async")
+                };
+                batches(calls, enqueue, || pair.borrow().wait())
+            })
+        });
+        Ok(Pair { ours, reference })
+    })
+}
+
+/// Two streams of the driver that take turns.
+struct RawPair {
+    streams: [std::rc::Rc<super::raw::Stream>; 2],
+    events: [Event; 2],
+    turn: usize,
+}
+
+impl RawPair {
+    fn new(context: &Context) -> Result<Self> {
+        let streams = [context.stream()?, context.stream()?];
+        Ok(Self { streams, events: [context.event()?, context.event()?], turn: 0 })
+    }
+
+    /// Makes the next stream wait for the one before.
+    fn turn(&mut self) -> Result<sys::CUstream> {
+        let before = self.turn;
+        self.turn ^= 1;
+        self.streams[before].record(&self.events[before])?;
+        self.streams[self.turn].wait(&self.events[before])?;
+        Ok(self.streams[self.turn].raw)
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.streams.iter().try_for_each(|stream| stream.synchronize())
+    }
+}
