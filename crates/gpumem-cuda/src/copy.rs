@@ -177,74 +177,64 @@ fn plane(
     }
 }
 
+/// A description of three dimensions. The two of the driver share most of their fields.
+macro_rules! describe {
+    ($description:ident, $at:ident, $size:ident, $pitch:ident, $height:ident, { $($field:ident: $value:expr),* }) => {
+        $description {
+            srcXInBytes: 0,
+            srcY: 0,
+            srcZ: 0,
+            srcLOD: 0,
+            srcDevice: $at[0],
+            srcArray: null_mut(),
+            srcPitch: $pitch[0],
+            srcHeight: $height[0],
+            dstXInBytes: 0,
+            dstY: 0,
+            dstZ: 0,
+            dstLOD: 0,
+            dstDevice: $at[1],
+            dstArray: null_mut(),
+            dstPitch: $pitch[1],
+            dstHeight: $height[1],
+            WidthInBytes: $size[0],
+            Height: $size[1],
+            Depth: $size[2],
+            $($field: $value,)*
+        }
+    };
+}
+
 fn volume(
     kinds: [CUmemorytype; 2],
     at: [u64; 2],
-    [bytes, rows, planes]: [usize; 3],
+    size: [usize; 3],
     pitch: [usize; 2],
     height: [usize; 2],
 ) -> CUDA_MEMCPY3D {
-    CUDA_MEMCPY3D {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcZ: 0,
-        srcLOD: 0,
+    describe!(CUDA_MEMCPY3D, at, size, pitch, height, {
         srcMemoryType: kinds[0],
         srcHost: host(at[0]),
-        srcDevice: at[0],
-        srcArray: null_mut(),
         reserved0: null_mut(),
-        srcPitch: pitch[0],
-        srcHeight: height[0],
-        dstXInBytes: 0,
-        dstY: 0,
-        dstZ: 0,
-        dstLOD: 0,
         dstMemoryType: kinds[1],
         dstHost: host(at[1]),
-        dstDevice: at[1],
-        dstArray: null_mut(),
-        reserved1: null_mut(),
-        dstPitch: pitch[1],
-        dstHeight: height[1],
-        WidthInBytes: bytes,
-        Height: rows,
-        Depth: planes,
-    }
+        reserved1: null_mut()
+    })
 }
 
 fn peer(
     contexts: [CUcontext; 2],
     at: [u64; 2],
-    [bytes, rows, planes]: [usize; 3],
+    size: [usize; 3],
     pitch: [usize; 2],
     height: [usize; 2],
 ) -> CUDA_MEMCPY3D_PEER {
-    CUDA_MEMCPY3D_PEER {
-        srcXInBytes: 0,
-        srcY: 0,
-        srcZ: 0,
-        srcLOD: 0,
+    describe!(CUDA_MEMCPY3D_PEER, at, size, pitch, height, {
         srcMemoryType: DEVICE,
         srcHost: null_mut(),
-        srcDevice: at[0],
-        srcArray: null_mut(),
         srcContext: contexts[0],
-        srcPitch: pitch[0],
-        srcHeight: height[0],
-        dstXInBytes: 0,
-        dstY: 0,
-        dstZ: 0,
-        dstLOD: 0,
         dstMemoryType: DEVICE,
         dstHost: null_mut(),
-        dstDevice: at[1],
-        dstArray: null_mut(),
-        dstContext: contexts[1],
-        dstPitch: pitch[1],
-        dstHeight: height[1],
-        WidthInBytes: bytes,
-        Height: rows,
-        Depth: planes,
-    }
+        dstContext: contexts[1]
+    })
 }
