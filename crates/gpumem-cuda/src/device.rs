@@ -226,6 +226,33 @@ impl Owner {
         self.generation != self.device.generation()
     }
 
+    /// Calls the driver with a stream or an event of this owner, with whatever context is current. Where the driver
+    /// wants the handle's own to be, it says so, has done nothing, and is called again: that saves the three calls around
+    /// the one that matters.
+    ///
+    /// The handle carries its context. By the CUDA C++ Programming Guide ("Stream and event behavior"), recording fails
+    /// only where event and stream are of two devices, and waiting and asking succeed whatever device is current. A
+    /// thread without a context is not spoken of there; the driver's answer to that is
+    /// `CUDA_ERROR_INVALID_CONTEXT` ("no context bound to the current thread").
+    ///
+    /// `call` names no default stream: those are the current context's.
+    #[inline]
+    pub(crate) fn by_handle(
+        &self,
+        operation: &'static str,
+        what: &'static str,
+        call: impl Fn() -> Status,
+    ) -> Result<Status> {
+        self.check(operation, what)?;
+        match call() {
+            Status::INVALID_CONTEXT => {
+                let _current = self.device.enter(operation)?;
+                Ok(call())
+            }
+            status => Ok(status),
+        }
+    }
+
     /// Begins a call that uses a handle of this owner; `what` names it.
     #[inline]
     pub(crate) fn enter(&self, operation: &'static str, what: &'static str) -> Result<Current<'static>> {

@@ -73,9 +73,8 @@ impl Event for CudaEvent {
     fn query(&self) -> Result<bool> {
         const OPERATION: &str = "cuEventQuery";
         let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "event")?;
         // SAFETY: the handle is alive.
-        match unsafe { device.api().cuEventQuery(self.raw) } {
+        match self.owner.by_handle(OPERATION, "event", || unsafe { device.api().cuEventQuery(self.raw) })? {
             Status::NOT_READY => Ok(false),
             status => device.check(status, OPERATION).map(|()| true),
         }

@@ -70,18 +70,30 @@ impl CudaStream {
         const OPERATION: &str = "cuEventRecord";
         event.owner.check(OPERATION, "event")?;
         let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: both handles are alive and of this context.
-        device.check(unsafe { device.api().cuEventRecord(event.raw, self.raw) }, OPERATION)
+        let status = self.call(OPERATION, || unsafe { device.api().cuEventRecord(event.raw, self.raw) })?;
+        device.check(status, OPERATION)
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         const OPERATION: &str = "cuStreamWaitEvent";
         event.owner.check(OPERATION, "event")?;
         let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: both handles are alive; the event may be another device's.
-        device.check(unsafe { device.api().cuStreamWaitEvent(self.raw, event.raw, 0) }, OPERATION)
+        let status =
+            self.call(OPERATION, || unsafe { device.api().cuStreamWaitEvent(self.raw, event.raw, 0) })?;
+        device.check(status, OPERATION)
+    }
+
+    /// Calls the driver with the stream's handle. A default stream, ours or another library's, is a name whose meaning
+    /// depends on the current context, so that the context must be current.
+    #[inline]
+    fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
+        if self.raw.addr() > PER_THREAD {
+            return self.owner.by_handle(operation, "stream", call);
+        }
+        let _current = self.owner.enter(operation, "stream")?;
+        Ok(call())
     }
 }
 
