@@ -2,10 +2,13 @@
 
 use crate::{
     Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
-    DeviceSelector, Error, ErrorKind, Event, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims,
-    LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
+    DeviceSelector, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
+    LaunchDims, LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Stream, StreamOptions,
+    StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
+
+const SHARING: &str = "memory shared between processes";
 
 /// A driver, as a type. Its values are devices, streams, events and buffers; its functions are single driver calls.
 ///
@@ -166,6 +169,33 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// # Errors
     /// [`ErrorKind::Unsupported`] where there is no such hint.
     unsafe fn advise(device: &Self::Device, address: u64, bytes: usize, advice: Advice) -> Result<()>;
+
+    /// Describes `bytes` bytes at `address` so that another process on this machine can open them (CUDA:
+    /// `cuIpcGetMemHandle`, HIP: `hipIpcGetMemHandle`). The other process sees the whole allocation.
+    ///
+    /// # Safety
+    /// The range lies in one live allocation of device memory, which stays alive for as long as another process has it
+    /// open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] for a range that lies in no allocation; [`ErrorKind::Unsupported`] by default.
+    unsafe fn export_memory(device: &Self::Device, address: u64, bytes: usize) -> Result<IpcMemory> {
+        let _ = (device, address, bytes);
+        Err(Error::new(Self::NAME, "export_memory", ErrorKind::Unsupported { what: SHARING }))
+    }
+
+    /// Opens memory of another process. Releasing the buffer closes it.
+    ///
+    /// # Safety
+    /// * The memory comes from [`export_memory`](Self::export_memory) in another process, which keeps it alive.
+    /// * What both processes do with it is ordered by themselves.
+    ///
+    /// # Errors
+    /// What the driver says; [`ErrorKind::Unsupported`] by default.
+    unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer> {
+        let _ = (device, memory);
+        Err(Error::new(Self::NAME, "open_memory", ErrorKind::Unsupported { what: SHARING }))
+    }
 
     // ---- streams --------------------------------------------------------------------------------------------------
 

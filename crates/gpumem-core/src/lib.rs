@@ -22,6 +22,7 @@ mod element;
 mod error;
 mod event;
 mod fill;
+mod ipc;
 mod kernel;
 mod memory;
 pub mod plan;
@@ -38,6 +39,7 @@ pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
 pub use fill::{Fill, Pattern};
 pub use kernel::{
+pub use ipc::IpcMemory;
     CompileOptions, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims, MAX_ARGUMENT_BYTES,
 };
 pub use memory::{

@@ -2,12 +2,12 @@
 
 use crate::{
     CudaBarrier, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, NAME, copy, fill,
-    managed, peer, probe, registry,
+    ipc, managed, peer, probe, registry,
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    Error, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo,
-    RawStream, RegisterOptions, Result, StreamOptions,
+    Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError, Location,
+    MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -94,6 +94,16 @@ impl Backend for Cuda {
     unsafe fn advise(device: &CudaDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { managed::advise(device, address, bytes, advice) }
+    }
+
+    unsafe fn export_memory(device: &CudaDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::export(device, address, bytes) }
+    }
+
+    unsafe fn open_memory(device: &CudaDevice, memory: &IpcMemory) -> Result<CudaBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::open(device, memory) }
     }
 
     fn create_stream(device: &CudaDevice, options: &StreamOptions) -> Result<CudaStream> {

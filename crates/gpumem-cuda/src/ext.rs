@@ -1,16 +1,15 @@
 //! What only CUDA has.
 
 use crate::{
-    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaModule, CudaStream, IpcMemory, buffer::Provenance, ipc,
-    registry,
+    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaModule, CudaStream, buffer::Provenance, ipc, registry,
 };
 use cudarc::driver::sys::{
     CUcontext, CUdeviceptr, CUpointer_attribute_enum as Attribute, CUstreamCaptureStatus,
 };
 use gpumem_core::{Backend, EventOptions, RawStream, Result};
 
-/// Powers of the CUDA driver that no other backend has: contexts and memory of other libraries, memory shared
-/// between processes, and a look at what the driver knows.
+/// Powers of the CUDA driver that no other backend has: contexts and memory of other libraries, and a
+/// look at what the driver knows.
 pub trait CudaExt: Backend {
     /// Takes a context of another library without owning it. Where it is the primary context of a device that is
     /// open here, the result is that device.
@@ -52,27 +51,6 @@ pub trait CudaExt: Backend {
     /// # Errors
     /// What the driver says.
     fn create_blocking_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
-
-    /// Describes `bytes` bytes at `address` so that another process on this machine can open them. Only device
-    /// memory can be shared, and the other process sees its whole allocation.
-    ///
-    /// # Safety
-    /// The range lies in one live allocation, which stays alive for as long as another process has it open.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a range that lies in no
-    /// allocation, or what the driver says.
-    unsafe fn export_memory(device: &Self::Device, address: u64, bytes: usize) -> Result<IpcMemory>;
-
-    /// Opens memory of another process. Releasing the buffer closes it.
-    ///
-    /// # Safety
-    /// * The memory comes from [`export_memory`](Self::export_memory) in another process, which keeps it alive.
-    /// * What both processes do with it is ordered by themselves.
-    ///
-    /// # Errors
-    /// What the driver says.
-    unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer>;
 
     /// Beginning and length in bytes of the allocation that an address lies in.
     ///
@@ -116,16 +94,6 @@ impl CudaExt for Cuda {
 
     fn create_blocking_event(device: &CudaDevice, options: EventOptions) -> Result<CudaEvent> {
         CudaEvent::create(device, options, true)
-    }
-
-    unsafe fn export_memory(device: &CudaDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
-        // SAFETY: passed on to the caller.
-        unsafe { ipc::export(device, address, bytes) }
-    }
-
-    unsafe fn open_memory(device: &CudaDevice, memory: &IpcMemory) -> Result<CudaBuffer> {
-        // SAFETY: passed on to the caller.
-        unsafe { ipc::open(device, memory) }
     }
 
     fn allocation_of(device: &CudaDevice, address: u64) -> Result<(u64, usize)> {

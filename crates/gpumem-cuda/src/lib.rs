@@ -40,7 +40,7 @@ pub use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUstream};
 pub use device::CudaDevice;
 pub use event::CudaEvent;
 pub use ext::CudaExt;
-pub use ipc::IpcMemory;
+pub use gpumem_core::IpcMemory;
 pub use module::{CudaKernel, CudaModule};
 pub use stream::CudaStream;
 

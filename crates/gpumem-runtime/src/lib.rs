@@ -17,6 +17,7 @@ mod completion;
 mod device;
 mod event;
 mod host;
+mod ipc;
 pub mod layout;
 pub mod memory;
 mod order;
@@ -42,6 +43,7 @@ pub use host::{
     DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost, Pinned,
     PinnedArray, PinnedHost, Registered, UninitHostArray,
 };
+pub use ipc::{IpcArray, SharedArray};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
 pub use raw::{RawAccess, RawParts};
 pub use scope::Scope;

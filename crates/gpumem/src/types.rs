@@ -39,3 +39,5 @@ pub type PinnedHost<'scope, T, D = Ix1, B = Any> = rt::PinnedHost<'scope, T, D, 
 pub type MappedHost<'scope, T, D = Ix1, B = Any> = rt::MappedHost<'scope, T, D, B>;
 /// An array that work of another library is going to use.
 pub type RawAccess<'a, B = Any> = rt::RawAccess<'a, B>;
+/// An array of another process; see [`generic::SharedArray`](rt::SharedArray).
+pub type SharedArray<T, D = Ix1, B = Any> = rt::SharedArray<T, D, B>;

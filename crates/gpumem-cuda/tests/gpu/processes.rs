@@ -11,6 +11,8 @@ use gpumem_core::{
     Stream,
 };
 use gpumem_cuda::{Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaExt, CudaStream, IpcMemory};
+use gpumem_runtime::{Device, IpcArray};
+use ndarray::{Array2, Ix2, s};
 use std::{
     process::{Command, Stdio},
     sync::Mutex,
@@ -19,6 +21,7 @@ use std::{
 
 pub(crate) const CASES: &[Case] = &[
     ("memory_is_shared_with_another_process", share),
+    ("an_array_is_shared_with_another_process", share_array),
     #[cfg(unix)]
     ("a_forked_child_is_told_so", |_| start("fork")),
     ("drops_at_the_end_of_the_process_do_nothing", |_| start(EXIT)),
@@ -27,6 +30,7 @@ pub(crate) const CASES: &[Case] = &[
 
 pub(crate) const PARTS: &[Part] = &[
     ("borrower", borrower),
+    ("array_borrower", array_borrower),
     #[cfg(unix)]
     ("fork", fork),
     ("reset", reset),
@@ -97,6 +101,50 @@ fn borrower(lab: &Lab) {
         assert!(round > 0 || found == Numbers(10).bytes(1000));
         lab.write(block.address(), &found.iter().map(|byte| !byte).collect::<Vec<_>>());
     }
+}
+
+fn numbers() -> Array2<u32> {
+    Array2::from_shape_fn((600, 80), |(i, j)| (1000 * i + j) as u32)
+}
+
+fn share_array(lab: &Lab) -> Result<(), Skip> {
+    let device = Device::<Cuda>::from_raw(lab.device.clone());
+    let stream = device.stream().unwrap();
+    let before = stream.to_device(&numbers()).unwrap();
+    // Made on a stream that nobody waits for: exporting does.
+    let array = stream.to_device(&before).unwrap();
+    let part = s![1..;2, ..;-1];
+    let view = array.slice(part).unwrap();
+    // SAFETY: the array outlives the other process, and is not used meanwhile.
+    let shared = unsafe { view.export() }.unwrap();
+    let text: String = shared.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    again("array_borrower", &[(SHARED, text)]);
+    let mut expected = numbers();
+    expected.slice_mut(part).mapv_inplace(|number| !number);
+    assert_eq!(array.copy_to_host().unwrap(), expected);
+    Ok(())
+}
+
+fn array_borrower(lab: &Lab) {
+    let text = std::env::var(SHARED).unwrap();
+    let bytes: Vec<u8> =
+        (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect();
+    let described = IpcArray::<u32, Ix2>::from_bytes(&bytes).unwrap();
+    let device = Device::<Cuda>::from_raw(lab.device.clone());
+    let expected = numbers().slice_move(s![1..;2, ..;-1]);
+    // SAFETY: the parent waits for this process and keeps the array alive.
+    let mut shared = unsafe { device.open_shared(&described) }.unwrap();
+    assert_eq!(shared.copy_to_host().unwrap(), expected);
+    let snapshot = shared.snapshot().unwrap();
+    shared.copy_to_device(&expected.mapv(|number| !number)).unwrap();
+    assert_eq!(snapshot.copy_to_host().unwrap(), expected, "a snapshot does not change");
+    drop(shared);
+    device.flush().unwrap();
+    assert_eq!(device.take_errors(), [], "closing");
+    // Closed, so that it can be opened again.
+    // SAFETY: as above.
+    let again = unsafe { device.open_shared(&described) }.unwrap();
+    assert_eq!(again.copy_to_host().unwrap(), expected.mapv(|number| !number));
 }
 
 /// The part that lists the devices and opens none.

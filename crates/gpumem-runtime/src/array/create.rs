@@ -78,7 +78,7 @@ impl<B: Backend> Device<B> {
     }
 }
 
-fn check_address<T, B: Backend>(operation: &'static str, address: u64) -> Result<()> {
+pub(crate) fn check_address<T, B: Backend>(operation: &'static str, address: u64) -> Result<()> {
     let align = align_of::<T>();
     match address.is_multiple_of(align as u64) {
         true => Ok(()),

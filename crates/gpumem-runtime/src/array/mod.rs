@@ -9,6 +9,7 @@ mod transfer;
 mod uninit;
 mod views;
 
+pub(crate) use create::check_address;
 pub use field::Field;
 pub use storage::{Exclusive, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;

@@ -7,8 +7,8 @@ use super::{
 use crate::select;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    Error, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo,
-    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError, Location,
+    MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -123,6 +123,18 @@ impl Backend for Any {
     unsafe fn advise(device: &AnyDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
         // SAFETY: the caller's promise is passed on as it is.
         unsafe { DeviceOps::advise(device, address, bytes, advice) }
+    }
+
+    #[inline]
+    unsafe fn export_memory(device: &AnyDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::export_memory(device, address, bytes) }
+    }
+
+    #[inline]
+    unsafe fn open_memory(device: &AnyDevice, memory: &IpcMemory) -> Result<AnyBuffer> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::open_memory(device, memory) }
     }
 
     #[inline]

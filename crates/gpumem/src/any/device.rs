@@ -5,7 +5,7 @@ use super::{AnyBarrier, AnyBuffer, AnyEvent, AnyModule, AnyStream};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, DeviceInfo, Error, EventOptions,
-    KernelSource, MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
+    IpcMemory, KernelSource, MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -36,6 +36,12 @@ pub(crate) trait DeviceOps {
     /// # Safety
     /// As for [`Backend::advise`].
     unsafe fn advise(&self, address: u64, bytes: usize, advice: Advice) -> Result<()>;
+    /// # Safety
+    /// As for [`Backend::export_memory`].
+    unsafe fn export_memory(&self, address: u64, bytes: usize) -> Result<IpcMemory>;
+    /// # Safety
+    /// As for [`Backend::open_memory`].
+    unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer>;
     fn create_stream(&self, options: &StreamOptions) -> Result<AnyStream>;
     /// # Safety
     /// As for [`Backend::wrap_stream`].
@@ -130,6 +136,18 @@ where
     unsafe fn advise(&self, address: u64, bytes: usize, advice: Advice) -> Result<()> {
         // SAFETY: the caller promises what the backend asks for.
         unsafe { B::advise(&self.0, address, bytes, advice) }
+    }
+
+    #[inline]
+    unsafe fn export_memory(&self, address: u64, bytes: usize) -> Result<IpcMemory> {
+        // SAFETY: the caller promises what the backend asks for.
+        unsafe { B::export_memory(&self.0, address, bytes) }
+    }
+
+    #[inline]
+    unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer> {
+        // SAFETY: the caller promises what the backend asks for.
+        unsafe { B::open_memory(&self.0, memory) }.map(Typed::<B>::from_typed)
     }
 
     #[inline]

@@ -3,8 +3,8 @@
 use super::tools::{fail, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
 use gpumem_core::{Backend, ErrorKind, LayoutError};
-use gpumem_runtime::{ArraySpec, RawAccess};
-use ndarray::{Array1, Array2};
+use gpumem_runtime::{ArraySpec, IpcArray, RawAccess};
+use ndarray::{Array1, Array2, Ix1, s};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
     sync::{
@@ -20,6 +20,7 @@ cases! { Level::Fault;
     a_panic_while_lent_is_harmless: "C3 C5",
     host_memory_forbids_a_reset: "E4",
     what_is_older_than_a_reset_is_dead: "E4 C1",
+    sharing_between_processes_is_described_or_refused: "E4",
 }
 
 const LEN: usize = 20_000;
@@ -162,4 +163,37 @@ fn what_is_older_than_a_reset_is_dead<B: Backend>(lab: &Lab<B>) -> Verdict {
         return fail("an array of the new generation was touched");
     }
     Ok(())
+}
+
+fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let array = device.to_device(&Array1::from_elem(LEN, 5u32))?;
+    let unsupported = |kind: &ErrorKind| matches!(kind, ErrorKind::Unsupported { .. });
+    let empty = device.device_array::<u32, _>(0)?;
+    // SAFETY: refused.
+    refused(unsafe { empty.export() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
+    // SAFETY: nobody opens it.
+    match unsafe { array.slice(s![100..;-2])?.export() } {
+        Ok(shared) => {
+            let sent = IpcArray::<u32, Ix1>::from_bytes(&shared.to_bytes())?;
+            assert_eq!(sent, shared);
+            assert_eq!((sent.shape(), sent.strides()), (&[(LEN - 100) / 2][..], &[-8][..]));
+            assert_eq!(sent.memory().len(), 4 * (LEN - 101));
+            // More rows than there is memory for.
+            let mut bytes = shared.to_bytes();
+            let shape = bytes.len() - 16;
+            bytes[shape..shape + 8].copy_from_slice(&(LEN as u64).to_le_bytes());
+            let long = IpcArray::<u32, Ix1>::from_bytes(&bytes)?;
+            // SAFETY: refused before it is opened.
+            let opened = unsafe { device.open_shared(&long) };
+            refused_layout(opened, |error| matches!(error, LayoutError::OutOfBuffer { .. }))
+        }
+        Err(error) if unsupported(error.kind()) => {
+            let bytes = [0u8; gpumem_core::IpcMemory::ENCODED_LEN];
+            let memory = gpumem_core::IpcMemory::from_bytes(&bytes);
+            // SAFETY: refused.
+            refused(unsafe { B::open_memory(device.raw(), &memory) }.map(drop), unsupported)
+        }
+        Err(error) => Err(error.into()),
+    }
 }

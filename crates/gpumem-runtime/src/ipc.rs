@@ -1,0 +1,258 @@
+//! Arrays that several processes on one machine share.
+//!
+//! One process exports an array and sends the [`IpcArray`] to another one, which opens it as a [`SharedArray`]. Neither
+//! library knows what the other does with the memory, so that a shared mapping is a type of its own: what is in it comes
+//! out as a copy ([`SharedArray::snapshot`]), and nothing of it is ever shown in place to safe code (law 4).
+
+use crate::{ArrayBase, Device, DeviceArray, Layout, Storage, ToDevice, memory::Allocation};
+use gpumem_core::{
+    Backend, DeviceBuffer, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result,
+};
+use ndarray::{Array, Dimension};
+use std::{fmt, marker::PhantomData};
+
+/// Where another process finds an array: memory, shape and strides. Plain data, to be sent as
+/// [bytes](Self::to_bytes).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IpcArray<T, D> {
+    memory: IpcMemory,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+    /// From the first shared byte to element `[0, 0, ..]`.
+    offset: usize,
+    marker: PhantomData<fn() -> (T, D)>,
+}
+
+impl<T: Element, D: Dimension> IpcArray<T, D> {
+    /// The driver's handle, with the part of the allocation that the array takes.
+    pub fn memory(&self) -> &IpcMemory {
+        &self.memory
+    }
+
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Bytes from one element to the next along each axis.
+    pub fn strides(&self) -> &[isize] {
+        &self.strides
+    }
+
+    /// The same as bytes (little-endian), for a pipe or a file.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = self.memory.to_bytes().to_vec();
+        let head = [size_of::<T>(), self.offset, self.shape.len()].map(|word| word as i64);
+        let axes = self.shape.iter().map(|length| *length as i64);
+        let words = head.into_iter().chain(axes).chain(self.strides.iter().map(|stride| *stride as i64));
+        bytes.extend(words.flat_map(i64::to_le_bytes));
+        bytes
+    }
+
+    /// Reads what [`to_bytes`](Self::to_bytes) has written. What the layout reaches is checked when it is opened.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes of another length, of elements of another size, or of
+    /// another rank.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let fail = |why| Error::new("", "IpcArray::from_bytes", ErrorKind::InvalidArgument { why });
+        let (memory, words) = bytes
+            .split_first_chunk::<{ IpcMemory::ENCODED_LEN }>()
+            .ok_or_else(|| fail("there are fewer bytes than an exported array has"))?;
+        let (words, rest) = words.as_chunks::<8>();
+        let words: Vec<i64> = words.iter().map(|word| i64::from_le_bytes(*word)).collect();
+        let [item, offset, rank, axes @ ..] = &words[..] else {
+            return Err(fail("there are fewer bytes than an exported array has"));
+        };
+        let ndim = usize::try_from(*rank).map_err(|_| fail("the rank is negative"))?;
+        if !rest.is_empty() || ndim.checked_mul(2) != Some(axes.len()) {
+            return Err(fail("the length does not fit the rank"));
+        }
+        if usize::try_from(*item) != Ok(size_of::<T>()) {
+            return Err(fail("the elements are of another size"));
+        }
+        if D::NDIM.is_some_and(|expected| expected != ndim) {
+            return Err(fail("the array is of another rank"));
+        }
+        let (shape, strides) = axes.split_at(ndim);
+        let lengths = shape.iter().map(|length| usize::try_from(*length)).collect::<Result<_, _>>();
+        let strides = strides.iter().map(|stride| isize::try_from(*stride)).collect::<Result<_, _>>();
+        Ok(Self {
+            memory: IpcMemory::from_bytes(memory),
+            shape: lengths.map_err(|_| fail("a length is negative"))?,
+            strides: strides.map_err(|_| fail("a stride is too long"))?,
+            offset: usize::try_from(*offset).map_err(|_| fail("the offset is negative"))?,
+            marker: PhantomData,
+        })
+    }
+}
+
+impl<S: Storage, D: Dimension> ArrayBase<S, D> {
+    /// Describes the array, or the part of one that a view is, so that another process on this machine can open it.
+    /// Waits for what still writes it. Numba's `get_ipc_handle`.
+    ///
+    /// # Safety
+    /// * The memory stays alive, here, for as long as another process has it open. The other process sees the whole
+    ///   allocation.
+    /// * What both processes do with it is ordered by themselves.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where the backend shares no memory between processes,
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an array without elements or memory that is not the
+    /// device's; of the driver.
+    pub unsafe fn export(&self) -> Result<IpcArray<S::Elem, D>> {
+        const OPERATION: &str = "export";
+        let extent = self.layout.extent();
+        if extent.is_empty() {
+            let why = "an array without elements has no memory to share";
+            return Err(Error::new(S::Backend::NAME, OPERATION, ErrorKind::InvalidArgument { why }));
+        }
+        crate::completion::may_block::<S::Backend>(OPERATION)?;
+        self.memory.wait_for_host(OPERATION, &extent, HostAccess::Read)?;
+        let core = self.memory.core();
+        let start = self.memory.address().wrapping_add(extent.start as u64);
+        // SAFETY: the range is that of this array, which is alive; for later the caller vouches.
+        let memory = unsafe { S::Backend::export_memory(&core.raw, start, extent.len()) };
+        Ok(IpcArray {
+            memory: core.note_loss(memory).map_err(|error| error.in_operation(OPERATION))?,
+            shape: self.shape().to_vec(),
+            strides: self.strides().to_vec(),
+            offset: self.layout.offset() - extent.start,
+            marker: PhantomData,
+        })
+    }
+}
+
+impl<B: Backend> Device<B> {
+    /// Opens an array of another process. Dropping the result closes it, once its last use here is over. Numba's
+    /// `open_ipc_array`.
+    ///
+    /// # Safety
+    /// * The array was exported by another process that keeps it alive, from a device of the same kind.
+    /// * What both processes do with it is ordered by themselves.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) where the backend shares no memory between processes; a layout that does
+    /// not lie in the memory, or overlaps itself; of the driver.
+    pub unsafe fn open_shared<T: Element, D: Dimension>(
+        &self,
+        array: &IpcArray<T, D>,
+    ) -> Result<SharedArray<T, D, B>> {
+        const OPERATION: &str = "open_shared";
+        self.core().check(OPERATION)?;
+        let fail = |error| Error::new(B::NAME, OPERATION, error);
+        let layout = Layout::strided(&array.shape, &array.strides, size_of::<T>())
+            .and_then(|layout| layout.with_offset(array.offset))
+            .map_err(fail)?;
+        if layout.has_self_overlap() {
+            // An array may be written, other than a view that is broadcast.
+            let (shape, strides) = (array.shape.clone(), array.strides.clone());
+            return Err(fail(LayoutError::SelfOverlap { shape, strides }));
+        }
+        layout.fits(array.memory.len()).map_err(fail)?;
+        layout.check_alignment(align_of::<T>()).map_err(fail)?;
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { B::open_memory(self.raw(), &array.memory) };
+        let buffer = self.core().note_loss(buffer).map_err(|error| error.in_operation(OPERATION))?;
+        self.core().counters.count_allocation();
+        let address = buffer.address();
+        let memory = Allocation::of_buffer(self.core(), Some(self.clone()), buffer);
+        crate::array::check_address::<T, B>(OPERATION, address)?;
+        Ok(SharedArray(ArrayBase::over(memory, layout)))
+    }
+}
+
+/// An array of another process, mapped into this one. The other process may change it at any time, so that its elements
+/// are copied out and in, and never lent.
+pub struct SharedArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
+
+impl<T: Element, D: Dimension, B: Backend> SharedArray<T, D, B> {
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
+    /// Shape and strides.
+    pub fn layout(&self) -> &Layout {
+        self.0.layout()
+    }
+
+    /// An array of this process with the elements as they are now.
+    ///
+    /// # Errors
+    /// As [`Device::to_device`].
+    pub fn snapshot(&self) -> Result<DeviceArray<T, D, B>> {
+        self.0.try_clone()
+    }
+
+    /// The elements as they are now, in memory of the host.
+    ///
+    /// # Errors
+    /// As [`ArrayBase::copy_to_host`].
+    pub fn copy_to_host(&self) -> Result<Array<T, D>> {
+        self.0.copy_to_host()
+    }
+
+    /// Copies elements into the array, for the other process to see.
+    ///
+    /// # Errors
+    /// As [`ArrayBase::copy_to_device`].
+    pub fn copy_to_device<Src>(&mut self, source: &Src) -> Result<()>
+    where
+        Src: ToDevice<B, Elem = T, Dim = D> + ?Sized,
+    {
+        self.0.copy_to_device(source).map(drop)
+    }
+
+    /// The mapping as an ordinary array, for kernels and views.
+    ///
+    /// # Safety
+    /// The other process changes nothing of it as long as the result is used, and reads nothing that is written here.
+    pub unsafe fn into_array(self) -> DeviceArray<T, D, B> {
+        self.0
+    }
+}
+
+impl<T: Element, D: Dimension, B: Backend> fmt::Debug for SharedArray<T, D, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SharedArray").field(&self.0).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ndarray::{Ix1, Ix2, IxDyn};
+
+    /// The memory, and behind it the size of an element, the offset and the rank.
+    const HEAD: usize = IpcMemory::ENCODED_LEN + 3 * 8;
+
+    fn sample() -> IpcArray<f32, Ix2> {
+        let memory = IpcMemory::new([7; 64], 256, 96);
+        IpcArray { memory, shape: vec![3, 4], strides: vec![32, -8], offset: 24, marker: PhantomData }
+    }
+
+    #[test]
+    fn what_is_sent_arrives() {
+        let bytes = sample().to_bytes();
+        assert_eq!(bytes.len(), HEAD + 4 * 8);
+        assert_eq!(IpcArray::from_bytes(&bytes), Ok(sample()));
+        assert_eq!(IpcArray::<f32, IxDyn>::from_bytes(&bytes).unwrap().strides(), [32, -8]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let bytes = sample().to_bytes();
+        for length in 0..bytes.len() {
+            assert!(IpcArray::<f32, Ix2>::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+        }
+        assert!(IpcArray::<f64, Ix2>::from_bytes(&bytes).is_err(), "elements of another size");
+        assert!(IpcArray::<f32, Ix1>::from_bytes(&bytes).is_err(), "another rank");
+        let mut negative = bytes.clone();
+        negative[HEAD..HEAD + 8].fill(0xFF);
+        assert!(IpcArray::<f32, Ix2>::from_bytes(&negative).is_err(), "a negative length");
+        let mut endless = bytes;
+        endless[HEAD - 8..HEAD].copy_from_slice(&i64::MAX.to_le_bytes());
+        assert!(IpcArray::<f32, IxDyn>::from_bytes(&endless).is_err(), "a rank without end");
+    }
+}
