@@ -1,172 +1,163 @@
-//! The backend: finding ROCm is all that it can do.
+//! The backend: every function of the trait, by the module that knows how.
 
-use crate::{Barrier, Buffer, Device, Event, Kernel, Module, Stream, probe::why_not};
+use crate::{
+    Grain, RocBarrier, RocBuffer, RocDevice, RocEvent, RocKernel, RocModule, RocStream, NAME, copy, fill,
+    managed, peer, probe, registry,
+};
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
     Error, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo,
-    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    RawStream, RegisterOptions, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
-/// AMD GPUs through ROCm, as a type.
+/// AMD GPUs through ROCm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Roc;
 
 impl Backend for Roc {
-    const NAME: &'static str = "roc";
+    const NAME: &'static str = NAME;
 
-    type Device = Device;
-    type Buffer = Buffer;
-    type Stream = Stream;
-    type Event = Event;
-    type Barrier = Barrier;
-    type Module = Module;
-    type Kernel = Kernel;
+    type Device = RocDevice;
+    type Buffer = RocBuffer;
+    type Stream = RocStream;
+    type Event = RocEvent;
+    type Barrier = RocBarrier;
+    type Module = RocModule;
+    type Kernel = RocKernel;
 
     fn probe() -> Result<(), LoadError> {
-        Err(why_not())
+        probe::probe()
     }
 
     fn devices() -> Result<Vec<DeviceInfo>> {
-        Err(Error::new(Self::NAME, "devices", why_not()))
+        registry::devices()
     }
 
-    fn open(_: &DeviceSelector) -> Result<Device> {
-        Err(Error::new(Self::NAME, "open", why_not()))
+    fn open(selector: &DeviceSelector) -> Result<RocDevice> {
+        registry::open(selector)
     }
 
-    fn info(device: &Device) -> &DeviceInfo {
-        match *device {}
+    fn info(device: &RocDevice) -> &DeviceInfo {
+        &device.inner().info
     }
 
-    fn capabilities(device: &Device) -> &Capabilities {
-        match *device {}
+    fn capabilities(device: &RocDevice) -> &Capabilities {
+        &device.inner().capabilities
     }
 
-    fn barrier(device: &Device) -> Barrier {
-        match *device {}
+    fn barrier(device: &RocDevice) -> RocBarrier {
+        RocBarrier::new(device.inner().capabilities.wave_size)
     }
 
-    fn memory_info(device: &Device) -> Result<MemoryInfo> {
-        match *device {}
+    fn memory_info(device: &RocDevice) -> Result<MemoryInfo> {
+        device.memory_info()
     }
 
-    fn synchronize(device: &Device) -> Result<()> {
-        match *device {}
+    fn synchronize(device: &RocDevice) -> Result<()> {
+        device.synchronize()
     }
 
-    unsafe fn reset(device: &Device) -> Result<()> {
-        match *device {}
+    unsafe fn reset(device: &RocDevice) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { device.reset() }
     }
 
-    fn can_access_peer(device: &Device, _: &Device) -> Result<bool> {
-        match *device {}
+    fn can_access_peer(device: &RocDevice, peer: &RocDevice) -> Result<bool> {
+        peer::can_access(device, peer)
     }
 
-    fn set_peer_access(device: &Device, _: &Device, _: bool) -> Result<()> {
-        match *device {}
+    fn set_peer_access(device: &RocDevice, peer: &RocDevice, enabled: bool) -> Result<()> {
+        peer::set_access(device, peer, enabled)
     }
 
-    unsafe fn allocate(device: &Device, _: &AllocationRequest) -> Result<Buffer> {
-        match *device {}
+    unsafe fn allocate(device: &RocDevice, request: &AllocationRequest) -> Result<RocBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { RocBuffer::allocate(device, request, Grain::usual(request.kind)) }
     }
 
-    unsafe fn release(device: &Device, _: Buffer) -> Result<(), (Buffer, Error)> {
-        match *device {}
+    unsafe fn release(device: &RocDevice, buffer: RocBuffer) -> Result<(), (RocBuffer, Error)> {
+        // SAFETY: passed on to the caller.
+        unsafe { buffer.release(device) }
     }
 
-    unsafe fn register(device: &Device, _: NonNull<u8>, _: usize, _: RegisterOptions) -> Result<Buffer> {
-        match *device {}
+    unsafe fn register(
+        device: &RocDevice,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+    ) -> Result<RocBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { RocBuffer::register(device, host, bytes, options) }
     }
 
-    unsafe fn advise(device: &Device, _: u64, _: usize, _: Advice) -> Result<()> {
-        match *device {}
+    unsafe fn advise(device: &RocDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { managed::advise(device, address, bytes, advice) }
     }
 
-    fn create_stream(device: &Device, _: &StreamOptions) -> Result<Stream> {
-        match *device {}
+    fn create_stream(device: &RocDevice, options: &StreamOptions) -> Result<RocStream> {
+        RocStream::create(device, options)
     }
 
-    unsafe fn wrap_stream(device: &Device, _: RawStream) -> Result<Stream> {
-        match *device {}
+    unsafe fn wrap_stream(device: &RocDevice, raw: RawStream) -> Result<RocStream> {
+        RocStream::wrap(device, raw)
     }
 
-    fn destroy_stream(device: &Device, _: Stream) -> Result<()> {
-        match *device {}
+    fn destroy_stream(_device: &RocDevice, stream: RocStream) -> Result<()> {
+        stream.destroy()
     }
 
-    unsafe fn copy(stream: &Stream, _: &CopyRegion) -> Result<()> {
-        match *stream {}
+    unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { copy::copy(stream, region) }
     }
 
-    unsafe fn copy_strided(stream: &Stream, _: &StridedCopy) -> Result<()> {
-        match *stream {}
+    unsafe fn fill(stream: &RocStream, fill: &Fill) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { fill::fill(stream, fill) }
     }
 
-    unsafe fn fill(stream: &Stream, _: &Fill) -> Result<()> {
-        match *stream {}
+    unsafe fn prefetch(stream: &RocStream, address: u64, bytes: usize, to: Location) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { managed::prefetch(stream, address, bytes, to) }
     }
 
-    unsafe fn prefetch(stream: &Stream, _: u64, _: usize, _: Location) -> Result<()> {
-        match *stream {}
+    fn create_event(device: &RocDevice, options: EventOptions) -> Result<RocEvent> {
+        RocEvent::create(device, options, false)
     }
 
-    fn create_event(device: &Device, _: EventOptions) -> Result<Event> {
-        match *device {}
+    fn destroy_event(_device: &RocDevice, event: RocEvent) -> Result<()> {
+        event.destroy()
     }
 
-    fn destroy_event(device: &Device, _: Event) -> Result<()> {
-        match *device {}
+    fn record(stream: &RocStream, event: &RocEvent) -> Result<()> {
+        stream.record(event)
     }
 
-    fn record(stream: &Stream, _: &Event) -> Result<()> {
-        match *stream {}
+    fn wait(stream: &RocStream, event: &RocEvent) -> Result<()> {
+        stream.wait(event)
     }
 
-    fn wait(stream: &Stream, _: &Event) -> Result<()> {
-        match *stream {}
+    fn elapsed(start: &RocEvent, end: &RocEvent) -> Result<f32> {
+        RocEvent::elapsed(start, end)
     }
 
-    fn elapsed(start: &Event, _: &Event) -> Result<f32> {
-        match *start {}
+    fn compile(device: &RocDevice, source: &KernelSource, options: &CompileOptions) -> Result<RocModule> {
+        RocModule::compile(device, source, options)
     }
 
-    fn compile(device: &Device, _: &KernelSource, _: &CompileOptions) -> Result<Module> {
-        match *device {}
+    fn kernel(module: &RocModule, name: &str) -> Result<RocKernel> {
+        module.kernel(name)
     }
 
-    fn kernel(module: &Module, _: &str) -> Result<Kernel> {
-        match *module {}
-    }
-
-    unsafe fn launch(stream: &Stream, _: &Kernel, _: &LaunchDims, _: &[KernelArgument]) -> Result<()> {
-        match *stream {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Roc;
-    use gpumem_core::{Backend, DeviceSelector, Error, ErrorKind};
-
-    #[test]
-    fn every_way_in_gives_the_same_reason() {
-        let reason = Roc::probe().unwrap_err();
-        assert!(!reason.tried.is_empty(), "{reason}");
-        let listed = Roc::devices().unwrap_err();
-        assert_eq!(listed, Error::new("roc", "devices", reason.clone()));
-        let opened = Roc::open(&DeviceSelector::ordinal("roc", 0)).unwrap_err();
-        assert_eq!(opened, Error::new("roc", "open", reason));
-    }
-
-    #[test]
-    fn the_message_names_the_backend_and_what_was_tried() {
-        let error = Roc::devices().unwrap_err();
-        let ErrorKind::Load(reason) = error.kind() else { panic!("{error}") };
-        let message = error.to_string();
-        assert!(message.starts_with("devices on roc: "), "{message}");
-        for tried in &reason.tried {
-            assert!(message.contains(tried), "{message} lacks {tried}");
-        }
+    unsafe fn launch(
+        stream: &RocStream,
+        kernel: &RocKernel,
+        dims: &LaunchDims,
+        arguments: &[KernelArgument],
+    ) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { kernel.launch(stream, dims, arguments) }
     }
 }

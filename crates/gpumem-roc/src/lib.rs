@@ -1,21 +1,36 @@
-//! gpumem on AMD GPUs: looks for ROCm, and has no devices yet.
-//!
-//! [`Roc`] is a complete [`Backend`](gpumem_core::Backend) whose device type has no values: everything that is built
-//! over a backend builds over it, on every machine, and opening a device is an error that says why.
-//! [`probe`](gpumem_core::Backend::probe) really looks for the HSA runtime and for HIP of ROCm 5, 6 and 7, in this
-//! order:
-//!
-//! 1. the folders of `GPUMEM_ROC_LIBRARY_PATH`, separated as in `PATH`;
-//! 2. wherever the system's loader finds them, which also gives the copies that another library has loaded already;
-//! 3. `$ROCM_PATH/lib`;
-//! 4. `/opt/rocm/lib`.
-//!
-//! Where both are found, the failure is [`LoadFailure::NoBackend`](gpumem_core::LoadFailure::NoBackend).
+//! gpumem on AMD GPUs: [`Backend`](gpumem_core::Backend) on HIP, and on the HSA runtime for what HIP does not say.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
-mod absent;
 mod backend;
+mod barrier;
+mod buffer;
+mod context;
+mod copy;
+mod device;
+mod error;
+mod event;
+mod fill;
+mod hiprtc;
+mod hsa;
+mod image;
+mod info;
+mod ipc;
+mod managed;
+mod module;
+mod peer;
 mod probe;
+mod registry;
+mod stream;
 
-pub use absent::{Barrier, Buffer, Device, Event, Kernel, Module, Stream};
 pub use backend::Roc;
+pub use barrier::RocBarrier;
+pub use buffer::{Grain, RocBuffer};
+pub use device::RocDevice;
+pub use event::RocEvent;
+pub use hsa::{Agent, AgentKind, Pool, PoolKind};
+pub use ipc::IpcMemory;
+pub use module::{RocKernel, RocModule};
+pub use stream::RocStream;
+
+/// The name of the backend in selectors and errors.
+const NAME: &str = "roc";

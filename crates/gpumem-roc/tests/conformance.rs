@@ -1,8 +1,10 @@
 //! The conformance suite on the ROCm backend. Without a device everything is skipped, with the reason.
 
-use gpumem_conformance::{RanOn, Suite};
+mod simulator;
+
+use gpumem_conformance::Suite;
 use gpumem_roc::Roc;
 
 fn main() -> std::process::ExitCode {
-    Suite::<Roc>::new("roc", RanOn::Hardware).main()
+    Suite::<Roc>::new("roc", simulator::prepare()).main()
 }

@@ -1,0 +1,391 @@
+//! Memory: allocating, page-locking and giving back.
+
+use crate::{
+    NAME,
+    device::{Held, RocDevice},
+    error::Status,
+    hsa,
+};
+use gpumem_core::{
+    AllocationRequest, Attach, Capabilities, DeviceBuffer, Error, ErrorKind, MappedOptions, MemoryInfo,
+    MemoryKind, RegisterOptions, Result,
+};
+use gpumem_hip_sys::{
+    Hip, hipDeviceMallocFinegrained, hipHostMallocCoherent, hipHostMallocMapped, hipHostMallocNonCoherent,
+    hipHostMallocPortable, hipHostMallocWriteCombined, hipHostRegisterMapped, hipHostRegisterPortable,
+    hipMemAttachGlobal, hipMemAttachHost,
+};
+use std::{
+    ffi::c_void,
+    ptr::{NonNull, null_mut, with_exposed_provenance_mut},
+};
+
+/// A block of memory that an AMD GPU can use: allocated, registered, opened from another process, or another library's.
+#[derive(Debug)]
+pub struct RocBuffer {
+    address: u64,
+    host: Option<NonNull<u8>>,
+    bytes: usize,
+    kind: MemoryKind,
+    origin: Provenance,
+    generation: u64,
+}
+
+/// Where memory came from, and so how it goes back. The address is the one that was given out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Provenance {
+    /// `hipMalloc`, `hipExtMallocWithFlags`, `hipMallocManaged`.
+    Device(u64),
+    /// `hipHostMalloc`.
+    PageLocked(usize),
+    /// `hipHostRegister`.
+    Registered(usize),
+    /// `hipIpcOpenMemHandle`.
+    Imported(u64),
+    /// `hsa_amd_memory_pool_allocate`.
+    Pool(u64),
+    /// `hsa_amd_memory_lock`, `hsa_amd_memory_lock_to_pool`.
+    Locked(usize),
+    /// Another library's.
+    Foreign,
+}
+
+/// Which caches may keep memory while a kernel runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Grain {
+    /// Writes are visible to others when a kernel ends, or at the latest when the stream has been waited for. Faster.
+    Coarse,
+    /// Writes and atomics are visible to the host and to other devices while the kernel runs.
+    Fine,
+}
+
+impl Grain {
+    /// The grain of memory of which nothing is said: host arrays that kernels see are fine-grained, as their name
+    /// promises in HIP and HSA; everything else is not.
+    pub(crate) fn usual(kind: MemoryKind) -> Self {
+        match kind {
+            MemoryKind::Mapped(_) => Self::Fine,
+            _ => Self::Coarse,
+        }
+    }
+}
+
+// SAFETY: a buffer describes memory and never touches it; addresses mean the same on every thread.
+unsafe impl Send for RocBuffer {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for RocBuffer {}
+
+impl DeviceBuffer for RocBuffer {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn host_address(&self) -> Option<NonNull<u8>> {
+        self.host
+    }
+
+    fn len(&self) -> usize {
+        self.bytes
+    }
+
+    fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+}
+
+/// What a description needs beside its addresses.
+pub(crate) struct Found {
+    pub(crate) address: u64,
+    pub(crate) host: Option<NonNull<u8>>,
+    pub(crate) bytes: usize,
+    pub(crate) kind: MemoryKind,
+    pub(crate) origin: Provenance,
+}
+
+impl RocBuffer {
+    /// Takes charge of memory: it goes back with [`release`](Self::release), or with a reset of the device.
+    pub(crate) fn take(device: &RocDevice, found: Found) -> Self {
+        let Found { address, host, bytes, kind, origin } = found;
+        if origin != Provenance::Foreign {
+            device.hold(Held::Memory(origin));
+        }
+        Self { address, host, bytes, kind, origin, generation: device.generation() }
+    }
+
+    /// # Safety
+    /// As for [`Backend::allocate`](gpumem_core::Backend::allocate).
+    pub(crate) unsafe fn allocate(
+        device: &RocDevice,
+        request: &AllocationRequest,
+        grain: Grain,
+    ) -> Result<Self> {
+        check_kind(device, request.kind)?;
+        let AllocationRequest { bytes, align, .. } = *request;
+        let mut buffer = Self::obtain(device, request, grain, bytes)?;
+        if !buffer.address.is_multiple_of(align as u64) {
+            // More than HIP promises: take enough to find an aligned place inside.
+            let _ = buffer.give_back(device);
+            let padded = bytes.checked_add(align - 1).ok_or_else(|| out_of_memory(request, None))?;
+            buffer = Self::obtain(device, request, grain, padded)?;
+            let offset = buffer.address.next_multiple_of(align as u64) - buffer.address;
+            buffer.address += offset;
+            // SAFETY: `offset` is less than `align`, so the place is within the padded block.
+            buffer.host = buffer.host.map(|host| unsafe { host.add(offset as usize) });
+            buffer.bytes = bytes;
+        }
+        if let Some(host) = buffer.host {
+            // Blocks that were used before are given out again. Managed memory is the host's to write here even
+            // without concurrent access, because AMD's driver then keeps it in host memory.
+            // SAFETY: the memory is ours alone, `bytes` long and writable by the host.
+            unsafe { host.write_bytes(0, bytes) };
+        }
+        Ok(buffer)
+    }
+
+    fn obtain(device: &RocDevice, request: &AllocationRequest, grain: Grain, bytes: usize) -> Result<Self> {
+        let (hip, kind) = (device.hip(), request.kind);
+        let mut place: *mut c_void = null_mut();
+        let operation = match (kind, grain) {
+            (MemoryKind::Device, Grain::Coarse) => "hipMalloc",
+            (MemoryKind::Device, Grain::Fine) => "hipExtMallocWithFlags",
+            (MemoryKind::Managed(_), _) => "hipMallocManaged",
+            _ => "hipHostMalloc",
+        };
+        let _current = device.enter(operation)?;
+        // SAFETY: each is given a place for an address; the device is current.
+        let status = Status::from(unsafe {
+            match (kind, grain) {
+                (MemoryKind::Device, Grain::Coarse) => hip.hipMalloc(&mut place, bytes),
+                (MemoryKind::Device, Grain::Fine) => {
+                    hip.hipExtMallocWithFlags(&mut place, bytes, hipDeviceMallocFinegrained)
+                }
+                (MemoryKind::Managed(Attach::Global), _) => {
+                    hip.hipMallocManaged(&mut place, bytes, hipMemAttachGlobal)
+                }
+                (MemoryKind::Managed(Attach::Host), _) => {
+                    hip.hipMallocManaged(&mut place, bytes, hipMemAttachHost)
+                }
+                (MemoryKind::Mapped(options), grain) => {
+                    hip.hipHostMalloc(&mut place, bytes, mapped_flags(options, grain))
+                }
+                // Nothing but copies uses it, so that no cache need be kept from it.
+                _ => {
+                    let flags = hipHostMallocPortable | hipHostMallocNonCoherent;
+                    hip.hipHostMalloc(&mut place, bytes, flags)
+                }
+            }
+        });
+        let on_host = matches!(kind, MemoryKind::Pinned | MemoryKind::Mapped(_));
+        if is_out_of_memory(device, status, on_host, bytes) {
+            device.forget_last_error();
+            return Err(out_of_memory(request, if on_host { None } else { device.memory().ok() }));
+        }
+        device.check(status, operation)?;
+        let Some(place) = NonNull::new(place.cast::<u8>()) else {
+            return Err(Status::INVALID_VALUE.error(operation));
+        };
+        let number = place.as_ptr().expose_provenance();
+        let (host, origin) = match kind {
+            MemoryKind::Device => (None, Provenance::Device(number as u64)),
+            MemoryKind::Managed(_) => (Some(place), Provenance::Device(number as u64)),
+            _ => (Some(place), Provenance::PageLocked(number)),
+        };
+        // Owned from here on, so that a failure below gives it back.
+        let mut buffer = Self::take(device, Found { address: number as u64, host, bytes, kind, origin });
+        if let MemoryKind::Mapped(_) = kind
+            && let Err(error) = device_address(device, place).map(|address| buffer.address = address)
+        {
+            let _ = buffer.give_back(device);
+            return Err(error);
+        }
+        Ok(buffer)
+    }
+
+    /// # Safety
+    /// As for [`Backend::register`](gpumem_core::Backend::register).
+    pub(crate) unsafe fn register(
+        device: &RocDevice,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+    ) -> Result<Self> {
+        const OPERATION: &str = "hipHostRegister";
+        let Capabilities { register, mapped, .. } = device.inner().capabilities;
+        if !register || (options.mapped && !mapped) {
+            let what = if register { "mapped memory" } else { "page-locking memory of the caller" };
+            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
+        }
+        // AMD's is mapped and portable always; a HIP on another driver takes the flags as they are.
+        let mut flags = if options.mapped { hipHostRegisterMapped } else { 0 };
+        if options.portable {
+            flags |= hipHostRegisterPortable;
+        }
+        let refused = |why| Err(Error::new(NAME, OPERATION, ErrorKind::Registration { why }));
+        const ALREADY: &str = "part of it is page-locked already";
+        let _current = device.enter(OPERATION)?;
+        // Not every version refuses what it has registered already, and unlocking it twice ends the process.
+        let ends = [host.as_ptr(), host.as_ptr().wrapping_add(bytes.saturating_sub(1))];
+        if ends.into_iter().any(|end| is_known(device, end)) {
+            return refused(ALREADY);
+        }
+        // SAFETY: the caller's memory is valid until it is unregistered; the device is current.
+        let status = unsafe { device.hip().hipHostRegister(host.as_ptr().cast::<c_void>(), bytes, flags) };
+        match Status::from(status) {
+            Status::HOST_MEMORY_ALREADY_REGISTERED => {
+                device.forget_last_error();
+                return refused(ALREADY);
+            }
+            Status::INVALID_VALUE => {
+                device.forget_last_error();
+                return refused("HIP does not take this kind of memory");
+            }
+            Status::OUT_OF_MEMORY => {
+                device.forget_last_error();
+                let (free, total) = (0, 0);
+                let kind = ErrorKind::OutOfMemory { requested: bytes, kind: "registered", free, total };
+                return Err(Error::new(NAME, OPERATION, kind));
+            }
+            status => device.check(status, OPERATION)?,
+        }
+        let number = host.as_ptr().expose_provenance();
+        let found = Found {
+            address: number as u64,
+            host: Some(host),
+            bytes,
+            kind: MemoryKind::Registered(options),
+            origin: Provenance::Registered(number),
+        };
+        let mut buffer = Self::take(device, found);
+        // Often another address than the host's: asked for, never assumed.
+        if options.mapped
+            && let Err(error) = device_address(device, host).map(|address| buffer.address = address)
+        {
+            let _ = buffer.give_back(device);
+            return Err(error);
+        }
+        Ok(buffer)
+    }
+
+    /// # Safety
+    /// As for [`Backend::release`](gpumem_core::Backend::release).
+    pub(crate) unsafe fn release(self, device: &RocDevice) -> Result<(), (Self, Error)> {
+        self.give_back(device).map_err(|error| (self, error))
+    }
+
+    /// Gives the memory back. On a lost device it stays as it is; a reset has given it back already.
+    fn give_back(&self, device: &RocDevice) -> Result<()> {
+        let operation = match self.origin {
+            Provenance::Device(_) => "hipFree",
+            Provenance::PageLocked(_) => "hipHostFree",
+            Provenance::Registered(_) => "hipHostUnregister",
+            Provenance::Imported(_) => "hipIpcCloseMemHandle",
+            Provenance::Pool(_) => "hsa_amd_memory_pool_free",
+            Provenance::Locked(_) => "hsa_amd_memory_unlock",
+            Provenance::Foreign => return Ok(()),
+        };
+        if self.generation != device.generation() || device.is_lost() {
+            return Ok(());
+        }
+        let held = Held::Memory(self.origin);
+        let outcome = device.enter(operation).and_then(|_current| {
+            if !device.release(held) {
+                return Ok(());
+            }
+            // SAFETY: the note was there, so the memory is ours; nothing uses it any more.
+            let status = unsafe { give_back(device.hip(), self.origin) };
+            if !status.is_success() {
+                // It comes back to the caller, who may try again.
+                device.hold(held);
+            }
+            device.check(status, operation)
+        });
+        match outcome {
+            Err(error) if error.is_device_lost() => Ok(()),
+            outcome => outcome,
+        }
+    }
+}
+
+/// Gives memory back. The device that it was allocated for is current.
+///
+/// # Safety
+/// The memory is ours, and nothing uses it any more.
+pub(crate) unsafe fn give_back(hip: &Hip, origin: Provenance) -> Status {
+    let device = |address: u64| with_exposed_provenance_mut::<c_void>(address as usize);
+    // SAFETY: passed on to the caller; each address is the one that the matching function gave out.
+    unsafe {
+        match origin {
+            Provenance::Device(address) => hip.hipFree(device(address)).into(),
+            Provenance::PageLocked(host) => hip.hipHostFree(with_exposed_provenance_mut(host)).into(),
+            Provenance::Registered(host) => hip.hipHostUnregister(with_exposed_provenance_mut(host)).into(),
+            Provenance::Imported(address) => hip.hipIpcCloseMemHandle(device(address)).into(),
+            Provenance::Pool(address) => hsa::free(device(address)),
+            Provenance::Locked(host) => hsa::unlock(with_exposed_provenance_mut(host)),
+            Provenance::Foreign => Status::SUCCESS,
+        }
+    }
+}
+
+/// Whether HIP has allocated or registered the memory at an address.
+fn is_known(device: &RocDevice, address: *mut u8) -> bool {
+    let version = device.inner().driver.version;
+    let found = gpumem_hip_sys::pointer(device.hip(), version, address.expose_provenance() as u64);
+    device.forget_last_error();
+    matches!(found, Ok(Some(_)))
+}
+
+fn check_kind(device: &RocDevice, kind: MemoryKind) -> Result<()> {
+    let Capabilities { mapped, managed, .. } = device.inner().capabilities;
+    let what = match kind {
+        MemoryKind::Device | MemoryKind::Pinned => return Ok(()),
+        MemoryKind::Mapped(_) if mapped => return Ok(()),
+        MemoryKind::Managed(_) if managed => return Ok(()),
+        MemoryKind::Mapped(_) => "mapped memory",
+        MemoryKind::Managed(_) => "managed memory",
+        _ => "allocating memory of this kind",
+    };
+    Err(Error::new(NAME, "allocate", ErrorKind::Unsupported { what }))
+}
+
+/// The grain is said, because HIP's own default depends on an environment variable.
+fn mapped_flags(options: MappedOptions, grain: Grain) -> u32 {
+    let mut flags = hipHostMallocMapped;
+    flags |= match grain {
+        Grain::Fine => hipHostMallocCoherent,
+        Grain::Coarse => hipHostMallocNonCoherent,
+    };
+    if options.portable {
+        flags |= hipHostMallocPortable;
+    }
+    if options.write_combined {
+        flags |= hipHostMallocWriteCombined;
+    }
+    flags
+}
+
+/// HIP calls a request that no machine could meet an invalid value, or a failure of the operating system, or of the
+/// HSA runtime.
+fn is_out_of_memory(device: &RocDevice, status: Status, on_host: bool, bytes: usize) -> bool {
+    let absurd = if on_host { 1 << 46 } else { device.inner().info.total_memory };
+    match status {
+        Status::OUT_OF_MEMORY => true,
+        Status::INVALID_VALUE | Status::RUNTIME_MEMORY => bytes > absurd,
+        Status::OPERATING_SYSTEM => on_host,
+        _ => false,
+    }
+}
+
+fn out_of_memory(request: &AllocationRequest, memory: Option<MemoryInfo>) -> Error {
+    let MemoryInfo { free, total } = memory.unwrap_or_default();
+    let kind = ErrorKind::OutOfMemory { requested: request.bytes, kind: request.kind.name(), free, total };
+    Error::new(NAME, "allocate", kind)
+}
+
+/// The address under which the device reaches page-locked memory. The device is current.
+fn device_address(device: &RocDevice, host: NonNull<u8>) -> Result<u64> {
+    let mut address = null_mut();
+    // SAFETY: a place for an address; the memory is page-locked.
+    let status =
+        unsafe { device.hip().hipHostGetDevicePointer(&mut address, host.as_ptr().cast::<c_void>(), 0) };
+    device.check(status, "hipHostGetDevicePointer").map(|()| address.expose_provenance() as u64)
+}

@@ -1,0 +1,398 @@
+//! An open device: whether it is lost, what is held on it, and how calls on it begin and fail.
+
+use crate::{NAME, buffer, buffer::Provenance, context::Current, error::Status, fill::WORD, info::Limits, probe::Driver};
+use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result};
+use gpumem_hip_sys::{Hip, hipMemcpyKind, hipStream_t};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeSet,
+    ffi::c_int,
+    fmt,
+    ptr::{null_mut, with_exposed_provenance_mut},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+/// An open AMD GPU. Clones are the same device.
+#[derive(Clone)]
+pub struct RocDevice(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) driver: &'static Driver,
+    pub(crate) handle: c_int,
+    pub(crate) info: DeviceInfo,
+    /// Architecture with its features.
+    pub(crate) isa: String,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) limits: Limits,
+    /// Number of resets so far. What an earlier generation has made is not given to HIP any more.
+    generation: AtomicU64,
+    lost: Lost,
+    held: Mutex<BTreeSet<Held>>,
+    /// The table of [`words`](RocDevice::words), and the generation that has made it.
+    words: Mutex<Option<(u64, u64)>>,
+    /// Ordinals of the devices whose memory this one may reach.
+    peers: Mutex<BTreeSet<usize>>,
+}
+
+/// What an open device is made of.
+pub(crate) struct Parts {
+    pub(crate) driver: &'static Driver,
+    pub(crate) handle: c_int,
+    pub(crate) info: DeviceInfo,
+    pub(crate) isa: String,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) limits: Limits,
+}
+
+/// What a reset has to give back, because `hipDeviceReset` does not in every version: ROCm 5.2's does nothing. In the
+/// order in which it goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Held {
+    Stream(usize),
+    Event(usize),
+    Memory(Provenance),
+    Module(usize),
+}
+
+/// The first failure that made the device unusable.
+#[derive(Default)]
+struct Lost {
+    flag: AtomicBool,
+    cause: Mutex<Option<String>>,
+}
+
+impl Lost {
+    #[inline]
+    fn check(&self, operation: &'static str) -> Result<()> {
+        if self.flag.load(Ordering::Acquire) { Err(self.error(operation, String::new)) } else { Ok(()) }
+    }
+
+    /// The error of a lost device. Remembers `cause` if it is the first.
+    #[cold]
+    fn error(&self, operation: &'static str, cause: impl FnOnce() -> String) -> Error {
+        let cause = self.cause.lock().get_or_insert_with(cause).clone();
+        self.flag.store(true, Ordering::Release);
+        Error::new(NAME, operation, ErrorKind::DeviceLost { cause })
+    }
+
+    fn forget(&self) {
+        let mut cause = self.cause.lock();
+        *cause = None;
+        self.flag.store(false, Ordering::Release);
+    }
+}
+
+impl RocDevice {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { driver, handle, info, isa, capabilities, limits } = parts;
+        Self(Arc::new(Inner {
+            driver,
+            handle,
+            info,
+            isa,
+            capabilities,
+            limits,
+            generation: AtomicU64::new(0),
+            lost: Lost::default(),
+            held: Mutex::default(),
+            words: Mutex::default(),
+            peers: Mutex::default(),
+        }))
+    }
+
+    pub(crate) fn inner(&self) -> &Inner {
+        &self.0
+    }
+
+    pub(crate) fn hip(&self) -> &'static Hip {
+        &self.0.driver.hip.hip
+    }
+
+    pub(crate) fn ordinal(&self) -> usize {
+        self.0.info.ordinal
+    }
+
+    pub(crate) fn handle(&self) -> c_int {
+        self.0.handle
+    }
+
+    pub(crate) fn generation(&self) -> u64 {
+        self.0.generation.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_lost(&self) -> bool {
+        self.0.lost.flag.load(Ordering::Acquire)
+    }
+
+    /// Notes something that a reset must give back.
+    pub(crate) fn hold(&self, held: Held) {
+        self.0.held.lock().insert(held);
+    }
+
+    /// The note is taken back: who does so gives the thing back. False if a reset was faster.
+    pub(crate) fn release(&self, held: Held) -> bool {
+        self.0.held.lock().remove(&held)
+    }
+
+    /// Device memory with every byte in turn, each filling a word: where fills of a few bytes are copied from. Made on
+    /// first use, for which the stream is waited for. The device is current.
+    pub(crate) fn words(&self, stream: hipStream_t) -> Result<u64, Status> {
+        let mut words = self.0.words.lock();
+        let generation = self.generation();
+        if let Some((_, address)) = words.filter(|(made, _)| *made == generation) {
+            return Ok(address);
+        }
+        let contents: Vec<u8> = (0..=u8::MAX).flat_map(|byte| [byte; WORD]).collect();
+        let (hip, kind) = (self.hip(), hipMemcpyKind::hipMemcpyHostToDevice);
+        let mut place = null_mut();
+        // SAFETY: a place for an address.
+        Status::from(unsafe { hip.hipMalloc(&mut place, contents.len()) }).ok()?;
+        let address = place.expose_provenance() as u64;
+        self.hold(Held::Memory(Provenance::Device(address)));
+        // SAFETY: both sides are as long as the contents, which outlive the call: it waits.
+        Status::from(unsafe {
+            hip.hipMemcpyWithStream(place, contents.as_ptr().cast(), contents.len(), kind, stream)
+        })
+        .ok()?;
+        *words = Some((generation, address));
+        Ok(address)
+    }
+
+    pub(crate) fn set_peer(&self, peer: usize, enabled: bool) {
+        let mut peers = self.0.peers.lock();
+        if enabled {
+            peers.insert(peer);
+        } else {
+            peers.remove(&peer);
+        }
+    }
+
+    /// Whether access to that device's memory has been switched on.
+    pub(crate) fn reaches(&self, peer: usize) -> bool {
+        self.0.peers.lock().contains(&peer)
+    }
+
+    /// Whether HIP may be called at all: not in a forked child, not at the end, not on a lost device.
+    #[inline]
+    pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
+        self.0.driver.origin.check(NAME, operation)?;
+        self.0.lost.check(operation)
+    }
+
+    /// Begins a call: the device is current until the result is dropped.
+    #[inline]
+    pub(crate) fn enter(&self, operation: &'static str) -> Result<Current<'static>> {
+        self.check_alive(operation)?;
+        Current::enter(self.hip(), self.0.handle).map_err(|status| self.failure(status, operation))
+    }
+
+    /// What HIP has answered, as a result.
+    #[inline]
+    pub(crate) fn check(&self, status: impl Into<Status>, operation: &'static str) -> Result<()> {
+        let status = status.into();
+        if status.is_success() { Ok(()) } else { Err(self.failure(status, operation)) }
+    }
+
+    /// As [`check`](Self::check), where "not ready" is an answer.
+    #[inline]
+    pub(crate) fn check_ready(&self, status: impl Into<Status>, operation: &'static str) -> Result<bool> {
+        match status.into() {
+            Status::NOT_READY => {
+                self.forget_last_error();
+                Ok(false)
+            }
+            status => self.check(status, operation).map(|()| true),
+        }
+    }
+
+    /// The error for a failed call. A code that makes the device unusable loses it.
+    #[cold]
+    pub(crate) fn failure(&self, status: Status, operation: &'static str) -> Error {
+        self.forget_last_error();
+        if status.is_sticky() {
+            return self.0.lost.error(operation, || format!("{status} in {operation}"));
+        }
+        status.error(operation)
+    }
+
+    /// HIP remembers the last failure of each thread for `hipGetLastError`. Ours would be found by the caller's own
+    /// code, which looks there after a launch.
+    pub(crate) fn forget_last_error(&self) {
+        // SAFETY: the function has no preconditions.
+        let _ = unsafe { self.hip().hipGetLastError() };
+    }
+
+    /// Free and total memory. The device is current.
+    pub(crate) fn memory(&self) -> Result<MemoryInfo, Status> {
+        let mut memory = MemoryInfo::default();
+        // SAFETY: two places for sizes.
+        Status::from(unsafe { self.hip().hipMemGetInfo(&mut memory.free, &mut memory.total) }).ok()?;
+        Ok(memory)
+    }
+
+    pub(crate) fn memory_info(&self) -> Result<MemoryInfo> {
+        const OPERATION: &str = "hipMemGetInfo";
+        let _current = self.enter(OPERATION)?;
+        self.memory().map_err(|status| self.failure(status, OPERATION))
+    }
+
+    pub(crate) fn synchronize(&self) -> Result<()> {
+        const OPERATION: &str = "hipDeviceSynchronize";
+        let _current = self.enter(OPERATION)?;
+        // SAFETY: the device is current.
+        self.check(unsafe { self.hip().hipDeviceSynchronize() }, OPERATION)
+    }
+
+    /// Gives back everything that is held, then resets the device.
+    ///
+    /// # Safety
+    /// As for [`Backend::reset`](gpumem_core::Backend::reset).
+    pub(crate) unsafe fn reset(&self) -> Result<()> {
+        const OPERATION: &str = "hipDeviceReset";
+        // A lost device may be reset: it is what a reset is for.
+        self.0.driver.origin.check(NAME, OPERATION)?;
+        let hip = self.hip();
+        let _current = Current::enter(hip, self.0.handle).map_err(|status| status.error(OPERATION))?;
+        self.0.generation.fetch_add(1, Ordering::AcqRel);
+        // Work that is under way must be over before its memory goes; on a lost device there is none.
+        // SAFETY: the device is current.
+        let waited = Status::from(unsafe { hip.hipDeviceSynchronize() });
+        let held = std::mem::take(&mut *self.0.held.lock());
+        for held in held {
+            // SAFETY: the caller uses nothing of the device any more, and the note says what it is.
+            let status = unsafe { give_back(hip, held) };
+            if !status.is_success() {
+                tracing::warn!("{held:?} could not be given back in a reset: {status}");
+            }
+        }
+        self.0.peers.lock().clear();
+        // SAFETY: as above.
+        let status = Status::from(unsafe { hip.hipDeviceReset() });
+        self.forget_last_error();
+        if let Err(status) = status.ok().and_then(|()| if waited.is_sticky() { Err(waited) } else { Ok(()) }) {
+            // Some faults outlive a reset.
+            return Err(self.0.lost.error(OPERATION, || format!("{status} in {OPERATION}")));
+        }
+        self.0.lost.forget();
+        Ok(())
+    }
+}
+
+/// # Safety
+/// It is ours, and nothing uses it any more.
+unsafe fn give_back(hip: &Hip, held: Held) -> Status {
+    // SAFETY: passed on to the caller; the addresses are those that HIP gave out.
+    unsafe {
+        match held {
+            Held::Stream(raw) => hip.hipStreamDestroy(with_exposed_provenance_mut(raw)).into(),
+            Held::Event(raw) => hip.hipEventDestroy(with_exposed_provenance_mut(raw)).into(),
+            Held::Module(raw) => hip.hipModuleUnload(with_exposed_provenance_mut(raw)).into(),
+            Held::Memory(provenance) => buffer::give_back(hip, provenance),
+        }
+    }
+}
+
+impl fmt::Debug for RocDevice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RocDevice")
+            .field("ordinal", &self.0.info.ordinal)
+            .field("name", &self.0.info.name)
+            .field("isa", &self.0.isa)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A device and which of its generations a handle belongs to.
+#[derive(Debug, Clone)]
+pub(crate) struct Owner {
+    pub(crate) device: RocDevice,
+    generation: u64,
+}
+
+impl Owner {
+    pub(crate) fn new(device: &RocDevice) -> Self {
+        Self { device: device.clone(), generation: device.generation() }
+    }
+
+    /// Begins a call that uses a handle of this owner; `what` names it.
+    #[inline]
+    pub(crate) fn enter(&self, operation: &'static str, what: &'static str) -> Result<Current<'static>> {
+        self.check_fresh(operation, what)?;
+        self.device.enter(operation)
+    }
+
+    /// Whether a handle of this owner may be given to HIP.
+    #[inline]
+    pub(crate) fn check(&self, operation: &'static str, what: &'static str) -> Result<()> {
+        self.check_fresh(operation, what)?;
+        self.device.check_alive(operation)
+    }
+
+    #[inline]
+    fn check_fresh(&self, operation: &'static str, what: &'static str) -> Result<()> {
+        if self.generation != self.device.generation() {
+            return Err(Error::new(NAME, operation, ErrorKind::Stale { what }));
+        }
+        Ok(())
+    }
+
+    /// Destroys a handle. Where there is nothing left to destroy (a lost device, a reset, a forked child, the end of
+    /// the process) it is forgotten.
+    pub(crate) fn destroy(&self, operation: &'static str, held: Held) -> Result<()> {
+        if self.generation != self.device.generation() || self.device.check_alive(operation).is_err() {
+            return Ok(());
+        }
+        let outcome = self.device.enter(operation).and_then(|_current| {
+            if !self.device.release(held) {
+                return Ok(());
+            }
+            // SAFETY: the note was there, so the thing is; who destroys it uses it no more.
+            self.device.check(unsafe { give_back(self.device.hip(), held) }, operation)
+        });
+        match outcome {
+            Err(error) if error.is_device_lost() => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    /// As [`destroy`](Self::destroy), in a `Drop`, where nobody can receive the error.
+    pub(crate) fn destroy_quietly(&self, operation: &'static str, held: Held) {
+        if let Err(error) = self.destroy(operation, held) {
+            tracing::warn!(%error, "a handle could not be destroyed");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_of_a_loss_is_told_again_until_a_reset() {
+        let lost = Lost::default();
+        assert_eq!(lost.check("a"), Ok(()));
+        let first = lost.error("b", || "the first".to_owned());
+        assert_eq!(first.kind(), &ErrorKind::DeviceLost { cause: "the first".to_owned() });
+        assert_eq!(lost.error("c", || "the second".to_owned()).kind(), first.kind());
+        let told = lost.check("d").unwrap_err();
+        assert_eq!((told.kind(), told.operation()), (first.kind(), "d"));
+        lost.forget();
+        assert_eq!(lost.check("e"), Ok(()));
+    }
+
+    #[test]
+    fn a_reset_gives_streams_back_before_the_memory_that_they_use() {
+        let mut held = BTreeSet::from([
+            Held::Module(1),
+            Held::Memory(Provenance::Device(2)),
+            Held::Event(3),
+            Held::Stream(4),
+        ]);
+        let order: Vec<_> = std::iter::from_fn(|| held.pop_first()).collect();
+        assert_eq!(order[0], Held::Stream(4));
+        assert_eq!(order[3], Held::Module(1));
+    }
+}

@@ -1,0 +1,287 @@
+//! HIP's status codes as errors of ours, without asking HIP.
+
+use crate::NAME;
+use gpumem_core::{Error, ErrorKind};
+use gpumem_hip_sys::{MissingSymbol, hipError_t};
+
+/// What a function of HIP returns, or that HIP does not have the function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Status(u32);
+
+impl Status {
+    pub(crate) const SUCCESS: Self = Self(0);
+    pub(crate) const INVALID_VALUE: Self = Self(1);
+    pub(crate) const OUT_OF_MEMORY: Self = Self(2);
+    pub(crate) const DEINITIALIZED: Self = Self(4);
+    pub(crate) const INVALID_DEVICE_POINTER: Self = Self(17);
+    pub(crate) const NO_DEVICE: Self = Self(100);
+    pub(crate) const INVALID_CONTEXT: Self = Self(201);
+    pub(crate) const PEER_ACCESS_UNSUPPORTED: Self = Self(217);
+    pub(crate) const OPERATING_SYSTEM: Self = Self(304);
+    pub(crate) const INVALID_HANDLE: Self = Self(400);
+    pub(crate) const NOT_FOUND: Self = Self(500);
+    pub(crate) const NOT_READY: Self = Self(600);
+    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
+    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
+    pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
+    pub(crate) const NOT_SUPPORTED: Self = Self(801);
+    /// The HSA runtime below has refused memory.
+    pub(crate) const RUNTIME_MEMORY: Self = Self(1052);
+    /// The library has no such function. No code of HIP's.
+    pub(crate) const MISSING: Self = Self(u32::MAX);
+
+    pub(crate) fn is_success(self) -> bool {
+        self == Self::SUCCESS
+    }
+
+    /// The status as a result, for code that has no device at hand.
+    pub(crate) fn ok(self) -> Result<(), Status> {
+        if self.is_success() { Ok(()) } else { Err(self) }
+    }
+
+    /// HIP's name for the code.
+    pub(crate) fn name(self) -> &'static str {
+        match NAMES.binary_search_by_key(&self.0, |(code, _)| *code) {
+            Ok(index) => NAMES[index].1,
+            Err(_) => "an error that this version of gpumem does not know",
+        }
+    }
+
+    /// Whether the device is unusable from now on. Most faults of a kernel do not get that far: ROCm's runtime ends
+    /// the process.
+    pub(crate) fn is_sticky(self) -> bool {
+        matches!(self.0, 53 | 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810)
+    }
+
+    /// Whether a module that was given to HIP is at fault.
+    pub(crate) fn is_about_an_image(self) -> bool {
+        matches!(self.0, 200 | 209 | 218 | 221..=223 | 225 | 300..=303)
+    }
+
+    /// The kind of error for a code that does not depend on the call.
+    pub(crate) fn kind(self) -> ErrorKind {
+        match self {
+            Self::INVALID_VALUE => {
+                ErrorKind::InvalidArgument { why: "HIP refuses a value (hipErrorInvalidValue)" }
+            }
+            Self::OUT_OF_MEMORY => {
+                ErrorKind::OutOfMemory { requested: 0, kind: "the runtime's own", free: 0, total: 0 }
+            }
+            Self::DEINITIALIZED => ErrorKind::Exiting,
+            Self::PEER_ACCESS_UNSUPPORTED => {
+                ErrorKind::Unsupported { what: "access between these two devices" }
+            }
+            Self::NOT_READY => ErrorKind::NotReady,
+            Self::NOT_SUPPORTED => ErrorKind::Unsupported { what: "this call (hipErrorNotSupported)" },
+            Self::MISSING => {
+                ErrorKind::Unsupported { what: "this call (this version of ROCm has no such function)" }
+            }
+            Status(900 | 906) => {
+                ErrorKind::Unsupported { what: "this call while a stream is being captured" }
+            }
+            Status(code) => ErrorKind::Driver { code: code as i32, name: self.name() },
+        }
+    }
+
+    /// An error of `operation`, for code that has no device at hand.
+    pub(crate) fn error(self, operation: &'static str) -> Error {
+        Error::new(NAME, operation, self.kind())
+    }
+}
+
+impl From<hipError_t> for Status {
+    fn from(status: hipError_t) -> Self {
+        Self(status.0)
+    }
+}
+
+impl From<Result<hipError_t, MissingSymbol>> for Status {
+    fn from(answer: Result<hipError_t, MissingSymbol>) -> Self {
+        answer.map_or(Self::MISSING, Self::from)
+    }
+}
+
+impl From<gpumem_hip_sys::Failure> for Status {
+    fn from(failure: gpumem_hip_sys::Failure) -> Self {
+        match failure {
+            gpumem_hip_sys::Failure::Missing(_) => Self::MISSING,
+            gpumem_hip_sys::Failure::Status(status) => status.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({})", self.name(), self.0)
+    }
+}
+
+/// Every code up to ROCm 7.2, rising.
+#[rustfmt::skip]
+static NAMES: &[(u32, &str)] = &[
+    (0, "hipSuccess"),
+    (1, "hipErrorInvalidValue"),
+    (2, "hipErrorOutOfMemory"),
+    (3, "hipErrorNotInitialized"),
+    (4, "hipErrorDeinitialized"),
+    (5, "hipErrorProfilerDisabled"),
+    (6, "hipErrorProfilerNotInitialized"),
+    (7, "hipErrorProfilerAlreadyStarted"),
+    (8, "hipErrorProfilerAlreadyStopped"),
+    (9, "hipErrorInvalidConfiguration"),
+    (12, "hipErrorInvalidPitchValue"),
+    (13, "hipErrorInvalidSymbol"),
+    (17, "hipErrorInvalidDevicePointer"),
+    (21, "hipErrorInvalidMemcpyDirection"),
+    (35, "hipErrorInsufficientDriver"),
+    (52, "hipErrorMissingConfiguration"),
+    (53, "hipErrorPriorLaunchFailure"),
+    (98, "hipErrorInvalidDeviceFunction"),
+    (100, "hipErrorNoDevice"),
+    (101, "hipErrorInvalidDevice"),
+    (200, "hipErrorInvalidImage"),
+    (201, "hipErrorInvalidContext"),
+    (202, "hipErrorContextAlreadyCurrent"),
+    (205, "hipErrorMapFailed"),
+    (206, "hipErrorUnmapFailed"),
+    (207, "hipErrorArrayIsMapped"),
+    (208, "hipErrorAlreadyMapped"),
+    (209, "hipErrorNoBinaryForGpu"),
+    (210, "hipErrorAlreadyAcquired"),
+    (211, "hipErrorNotMapped"),
+    (212, "hipErrorNotMappedAsArray"),
+    (213, "hipErrorNotMappedAsPointer"),
+    (214, "hipErrorECCNotCorrectable"),
+    (215, "hipErrorUnsupportedLimit"),
+    (216, "hipErrorContextAlreadyInUse"),
+    (217, "hipErrorPeerAccessUnsupported"),
+    (218, "hipErrorInvalidKernelFile"),
+    (219, "hipErrorInvalidGraphicsContext"),
+    (300, "hipErrorInvalidSource"),
+    (301, "hipErrorFileNotFound"),
+    (302, "hipErrorSharedObjectSymbolNotFound"),
+    (303, "hipErrorSharedObjectInitFailed"),
+    (304, "hipErrorOperatingSystem"),
+    (400, "hipErrorInvalidHandle"),
+    (401, "hipErrorIllegalState"),
+    (500, "hipErrorNotFound"),
+    (600, "hipErrorNotReady"),
+    (700, "hipErrorIllegalAddress"),
+    (701, "hipErrorLaunchOutOfResources"),
+    (702, "hipErrorLaunchTimeOut"),
+    (704, "hipErrorPeerAccessAlreadyEnabled"),
+    (705, "hipErrorPeerAccessNotEnabled"),
+    (708, "hipErrorSetOnActiveProcess"),
+    (709, "hipErrorContextIsDestroyed"),
+    (710, "hipErrorAssert"),
+    (712, "hipErrorHostMemoryAlreadyRegistered"),
+    (713, "hipErrorHostMemoryNotRegistered"),
+    (719, "hipErrorLaunchFailure"),
+    (720, "hipErrorCooperativeLaunchTooLarge"),
+    (801, "hipErrorNotSupported"),
+    (900, "hipErrorStreamCaptureUnsupported"),
+    (901, "hipErrorStreamCaptureInvalidated"),
+    (902, "hipErrorStreamCaptureMerge"),
+    (903, "hipErrorStreamCaptureUnmatched"),
+    (904, "hipErrorStreamCaptureUnjoined"),
+    (905, "hipErrorStreamCaptureIsolation"),
+    (906, "hipErrorStreamCaptureImplicit"),
+    (907, "hipErrorCapturedEvent"),
+    (908, "hipErrorStreamCaptureWrongThread"),
+    (910, "hipErrorGraphExecUpdateFailure"),
+    (911, "hipErrorInvalidChannelDescriptor"),
+    (912, "hipErrorInvalidTexture"),
+    (999, "hipErrorUnknown"),
+    (1052, "hipErrorRuntimeMemory"),
+    (1053, "hipErrorRuntimeOther"),
+    (u32::MAX, "no such function in this version of ROCm"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_sorted_so_that_it_can_be_searched() {
+        assert!(NAMES.windows(2).all(|pair| pair[0].0 < pair[1].0));
+    }
+
+    #[test]
+    fn codes_have_the_numbers_and_names_of_the_headers() {
+        for (ours, theirs, name) in [
+            (Status::SUCCESS, hipError_t::hipSuccess, "hipSuccess"),
+            (Status::INVALID_VALUE, hipError_t::hipErrorInvalidValue, "hipErrorInvalidValue"),
+            (Status::OUT_OF_MEMORY, hipError_t::hipErrorOutOfMemory, "hipErrorOutOfMemory"),
+            (Status::DEINITIALIZED, hipError_t::hipErrorDeinitialized, "hipErrorDeinitialized"),
+            (
+                Status::INVALID_DEVICE_POINTER,
+                hipError_t::hipErrorInvalidDevicePointer,
+                "hipErrorInvalidDevicePointer",
+            ),
+            (Status::NO_DEVICE, hipError_t::hipErrorNoDevice, "hipErrorNoDevice"),
+            (Status::INVALID_CONTEXT, hipError_t::hipErrorInvalidContext, "hipErrorInvalidContext"),
+            (
+                Status::PEER_ACCESS_UNSUPPORTED,
+                hipError_t::hipErrorPeerAccessUnsupported,
+                "hipErrorPeerAccessUnsupported",
+            ),
+            (Status::OPERATING_SYSTEM, hipError_t::hipErrorOperatingSystem, "hipErrorOperatingSystem"),
+            (Status::INVALID_HANDLE, hipError_t::hipErrorInvalidHandle, "hipErrorInvalidHandle"),
+            (Status::NOT_FOUND, hipError_t::hipErrorNotFound, "hipErrorNotFound"),
+            (Status::NOT_READY, hipError_t::hipErrorNotReady, "hipErrorNotReady"),
+            (
+                Status::PEER_ACCESS_ALREADY_ENABLED,
+                hipError_t::hipErrorPeerAccessAlreadyEnabled,
+                "hipErrorPeerAccessAlreadyEnabled",
+            ),
+            (
+                Status::PEER_ACCESS_NOT_ENABLED,
+                hipError_t::hipErrorPeerAccessNotEnabled,
+                "hipErrorPeerAccessNotEnabled",
+            ),
+            (
+                Status::HOST_MEMORY_ALREADY_REGISTERED,
+                hipError_t::hipErrorHostMemoryAlreadyRegistered,
+                "hipErrorHostMemoryAlreadyRegistered",
+            ),
+            (Status::NOT_SUPPORTED, hipError_t::hipErrorNotSupported, "hipErrorNotSupported"),
+            (Status::RUNTIME_MEMORY, hipError_t::hipErrorRuntimeMemory, "hipErrorRuntimeMemory"),
+        ] {
+            assert_eq!((ours, ours.name()), (Status::from(theirs), name));
+        }
+        assert_eq!(Status(12345).kind(), ErrorKind::Driver { code: 12345, name: Status(12345).name() });
+    }
+
+    #[test]
+    fn what_loses_a_device_is_told_apart() {
+        for code in [
+            hipError_t::hipErrorIllegalAddress,
+            hipError_t::hipErrorLaunchFailure,
+            hipError_t::hipErrorLaunchTimeOut,
+            hipError_t::hipErrorAssert,
+            hipError_t::hipErrorECCNotCorrectable,
+            hipError_t::hipErrorContextIsDestroyed,
+            hipError_t::hipErrorPriorLaunchFailure,
+        ] {
+            assert!(Status::from(code).is_sticky(), "{code:?}");
+        }
+        for code in [
+            hipError_t::hipErrorOutOfMemory,
+            hipError_t::hipErrorLaunchOutOfResources,
+            hipError_t::hipErrorHostMemoryAlreadyRegistered,
+            hipError_t::hipErrorNotReady,
+            hipError_t::hipErrorRuntimeMemory,
+        ] {
+            assert!(!Status::from(code).is_sticky(), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn a_function_that_is_missing_is_told_as_unsupported() {
+        let status = Status::from(Err(MissingSymbol("hipNothing")));
+        let error = status.error("hipNothing");
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+        assert!(error.to_string().contains("hipNothing"), "{error}");
+    }
+}

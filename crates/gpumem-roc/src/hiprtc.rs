@@ -1,0 +1,198 @@
+//! Compiling source text to a code object for one device.
+
+use crate::{NAME, info, probe};
+use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_hip_sys::{Hiprtc, MissingSymbol, hiprtcProgram, hiprtcResult};
+use std::{
+    ffi::{CString, c_char, c_int},
+    ptr::null_mut,
+};
+
+const OPERATION: &str = "compile";
+
+/// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.
+pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u8>> {
+    let api = probe::hiprtc(OPERATION)?;
+    let source = c_string(source, "the source text has a zero byte in it")?;
+    let options: Vec<CString> = options(info::base(isa), flags)?
+        .iter()
+        .map(|flag| c_string(flag, "an option has a zero byte in it"))
+        .collect::<Result<_>>()?;
+    let mut options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+
+    let mut program = Program { api, raw: null_mut() };
+    // SAFETY: the source ends with a zero; there are no headers, and hipRTC reads none; the program outlives neither.
+    let created = unsafe {
+        api.hiprtcCreateProgram(
+            &mut program.raw,
+            source.as_ptr(),
+            c"gpumem.hip".as_ptr(),
+            0,
+            null_mut(),
+            null_mut(),
+        )
+    };
+    check(created, String::new)?;
+    let count = c_int::try_from(options.len()).map_err(|_| build("there are too many options".to_owned()))?;
+    // SAFETY: the program is alive; there are `count` options, each ended by a zero, none of which hipRTC writes.
+    let compiled = unsafe { api.hiprtcCompileProgram(program.raw, count, options.as_mut_ptr()) };
+    check(compiled, || program.log())?;
+    program.code()
+}
+
+/// The options with the architecture. Another one than the device's is refused: the device could not run what comes
+/// out, and hipRTC of ROCm 5 ends the process when it does not know the name.
+fn options(architecture: &str, flags: &[String]) -> Result<Vec<String>> {
+    let names = |flag: &str| -> Vec<String> {
+        let separators = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, ':' | '+' | '-' | '_'));
+        flag.split(separators)
+            .filter(|word| word.starts_with("gfx") || word.starts_with("amdgcn"))
+            .map(str::to_owned)
+            .collect()
+    };
+    let asks = |flag: &String| {
+        ["--gpu-architecture", "--offload-arch", "-march", "-mcpu", "-arch", "--target", "-target"]
+            .iter()
+            .any(|option| flag.starts_with(option))
+    };
+    let named: Vec<String> = flags.iter().flat_map(|flag| names(flag)).collect();
+    if let Some(other) = named.iter().find(|name| info::base(name) != architecture) {
+        let log = format!("the options ask for the architecture {other:?}, and the device is {architecture}");
+        return Err(build(log));
+    }
+    if named.is_empty() && flags.iter().any(asks) {
+        let log = format!("the options ask for an architecture that is none of AMD's; the device is {architecture}");
+        return Err(build(log));
+    }
+    let mut options = Vec::with_capacity(flags.len() + 1);
+    if named.is_empty() {
+        options.push(format!("--gpu-architecture={architecture}"));
+    }
+    options.extend(flags.iter().cloned());
+    Ok(options)
+}
+
+struct Program {
+    api: &'static Hiprtc,
+    raw: hiprtcProgram,
+}
+
+impl Program {
+    /// The compiler's words, or nothing where it has none.
+    fn log(&self) -> String {
+        let mut bytes = 0;
+        // SAFETY: the program is alive; a place for a size.
+        let answer = unsafe { self.api.hiprtcGetProgramLogSize(self.raw, &mut bytes) };
+        if answer != Ok(hiprtcResult::HIPRTC_SUCCESS) || bytes == 0 {
+            return String::new();
+        }
+        let mut log = vec![0 as c_char; bytes + 1];
+        // SAFETY: the buffer has the length that was asked for.
+        if unsafe { self.api.hiprtcGetProgramLog(self.raw, log.as_mut_ptr()) }
+            != Ok(hiprtcResult::HIPRTC_SUCCESS)
+        {
+            return String::new();
+        }
+        info::text(&log).trim_end().to_owned()
+    }
+
+    fn code(&self) -> Result<Vec<u8>> {
+        let mut bytes = 0;
+        // SAFETY: the program is compiled; a place for a size.
+        check(unsafe { self.api.hiprtcGetCodeSize(self.raw, &mut bytes) }, || self.log())?;
+        let mut code = vec![0u8; bytes];
+        // SAFETY: the buffer has the length that was asked for.
+        check(unsafe { self.api.hiprtcGetCode(self.raw, code.as_mut_ptr().cast::<c_char>()) }, || self.log())?;
+        Ok(code)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if !self.raw.is_null() {
+            // SAFETY: the program is ours and is not used again.
+            let answer = unsafe { self.api.hiprtcDestroyProgram(&mut self.raw) };
+            if answer != Ok(hiprtcResult::HIPRTC_SUCCESS) {
+                tracing::warn!("a hipRTC program could not be destroyed: {answer:?}");
+            }
+        }
+    }
+}
+
+fn c_string(text: &str, problem: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| build(problem.to_owned()))
+}
+
+fn build(log: String) -> Error {
+    Error::new(NAME, OPERATION, ErrorKind::Build { log })
+}
+
+/// The error for a failed call: the compiler's words, or the name of the code where it has none.
+fn check(answer: Result<hiprtcResult, MissingSymbol>, log: impl FnOnce() -> String) -> Result<()> {
+    match answer {
+        Ok(hiprtcResult::HIPRTC_SUCCESS) => Ok(()),
+        Ok(result) => {
+            let log = log();
+            Err(build(if log.is_empty() { name(result) } else { log }))
+        }
+        Err(MissingSymbol(_)) => {
+            let what = "compiling (this version of hipRTC lacks a function)";
+            Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }))
+        }
+    }
+}
+
+fn name(result: hiprtcResult) -> String {
+    const NAMES: [&str; 12] = [
+        "HIPRTC_SUCCESS",
+        "HIPRTC_ERROR_OUT_OF_MEMORY",
+        "HIPRTC_ERROR_PROGRAM_CREATION_FAILURE",
+        "HIPRTC_ERROR_INVALID_INPUT",
+        "HIPRTC_ERROR_INVALID_PROGRAM",
+        "HIPRTC_ERROR_INVALID_OPTION",
+        "HIPRTC_ERROR_COMPILATION",
+        "HIPRTC_ERROR_BUILTIN_OPERATION_FAILURE",
+        "HIPRTC_ERROR_NO_NAME_EXPRESSIONS_AFTER_COMPILATION",
+        "HIPRTC_ERROR_NO_LOWERED_NAMES_BEFORE_COMPILATION",
+        "HIPRTC_ERROR_NAME_EXPRESSION_NOT_VALID",
+        "HIPRTC_ERROR_INTERNAL_ERROR",
+    ];
+    let code = result.0;
+    let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
+    name.map_or_else(|| format!("hipRTC reports {code}"), |name| format!("{name} ({code})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_architecture_is_the_devices() {
+        let own = |flags: &[&str]| options("gfx90a", &strings(flags));
+        assert_eq!(own(&["-O3"]).unwrap(), ["--gpu-architecture=gfx90a", "-O3"]);
+        for flag in ["--offload-arch=gfx90a", "--gpu-architecture=gfx90a:xnack-", "-mcpu=gfx90a"] {
+            assert_eq!(own(&[flag]).unwrap(), [flag]);
+        }
+    }
+
+    #[test]
+    fn another_architecture_never_reaches_the_compiler() {
+        for flags in [
+            &["--gpu-architecture=gfx906"][..],
+            &["--offload-arch=gfx9999"],
+            &["--offload-arch", "gfx9-4-generic"],
+            &["-mcpu=gfx90"],
+            &["--gpu-architecture=sm_90"],
+            &["--offload-arch=gfx90a", "--offload-arch=gfx908"],
+            &["--gpu-architecture=amdgcn-amd-amdhsa--gfx906"],
+        ] {
+            let error = options("gfx90a", &strings(flags)).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{flags:?}: {error}");
+            assert!(error.to_string().contains("gfx90a"), "{error}");
+        }
+    }
+}

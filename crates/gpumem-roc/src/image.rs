@@ -1,0 +1,185 @@
+//! Whether bytes are a whole program before HIP reads them: it is given an address and no length.
+
+/// `EM_AMDGPU`, the machine of a code object.
+const MACHINE: u64 = 224;
+/// How a bundle of code objects for several devices begins.
+const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
+/// How a compressed bundle begins.
+const COMPRESSED: &[u8] = b"CCOB";
+/// A section without bytes in the file (`SHT_NOBITS`).
+const NO_BITS: u64 = 8;
+
+/// Checks that `image` is a code object or a bundle of them, and that all parts it names lie within it.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn check(image: &[u8]) -> Result<(), &'static str> {
+    if image.starts_with(b"\x7fELF") {
+        check_elf(image)
+    } else if image.starts_with(BUNDLE) {
+        check_bundle(image)
+    } else if image.starts_with(COMPRESSED) {
+        check_compressed(image)
+    } else {
+        Err("the bytes are neither a code object nor a bundle of code objects")
+    }
+}
+
+/// The number of parts, then for each its offset, its length, the length of its target's name, and the name.
+fn check_bundle(image: &[u8]) -> Result<(), &'static str> {
+    const CUT: &str = "the bundle of code objects is cut off";
+    let mut at = BUNDLE.len() as u64;
+    let count = number(image, at, 8).ok_or(CUT)?;
+    at += 8;
+    for _ in 0..count {
+        let read = |field: u64| number(image, at + field, 8).ok_or(CUT);
+        let (offset, bytes, target) = (read(0)?, read(8)?, read(16)?);
+        within(image, offset, bytes).ok_or(CUT)?;
+        within(image, at + 24, target).ok_or(CUT)?;
+        at += 24 + target;
+    }
+    Ok(())
+}
+
+/// Since version 2 the header of a compressed bundle tells its length.
+fn check_compressed(image: &[u8]) -> Result<(), &'static str> {
+    let length = match number(image, 4, 2) {
+        Some(2) => number(image, 8, 4),
+        Some(3) => number(image, 8, 8),
+        _ => return Err("this version of a compressed bundle does not tell its length"),
+    };
+    match length {
+        Some(length) if length <= image.len() as u64 => Ok(()),
+        _ => Err("the compressed bundle is cut off"),
+    }
+}
+
+fn check_elf(image: &[u8]) -> Result<(), &'static str> {
+    const CUT: &str = "the code object is cut off";
+    let read = |offset: u64, bytes: usize| number(image, offset, bytes).ok_or(CUT);
+    // Class 64 bits, little-endian.
+    if image.get(4..6) != Some(&[2, 1]) || read(18, 2)? != MACHINE {
+        return Err("the file is not a program for an AMD GPU");
+    }
+    let (segments, sections) = (read(32, 8)?, read(40, 8)?);
+    let (segment_size, segment_count) = (read(54, 2)?, read(56, 2)?);
+    let (section_size, section_count) = (read(58, 2)?, read(60, 2)?);
+    within(image, segments, segment_size * segment_count).ok_or(CUT)?;
+    within(image, sections, section_size * section_count).ok_or(CUT)?;
+    if (segment_count > 0 && segment_size < 56) || (section_count > 0 && section_size < 64) {
+        return Err("the tables of the code object are malformed");
+    }
+    for index in 0..segment_count {
+        let header = segments + index * segment_size;
+        within(image, read(header + 8, 8)?, read(header + 32, 8)?).ok_or(CUT)?;
+    }
+    for index in 0..section_count {
+        let header = sections + index * section_size;
+        if read(header + 4, 4)? != NO_BITS {
+            within(image, read(header + 24, 8)?, read(header + 32, 8)?).ok_or(CUT)?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a part lies within the image.
+fn within(image: &[u8], offset: u64, bytes: u64) -> Option<()> {
+    offset.checked_add(bytes).filter(|end| *end <= image.len() as u64).map(drop)
+}
+
+/// The little-endian number of that many bytes (up to 8), if it is all there.
+fn number(image: &[u8], offset: u64, bytes: usize) -> Option<u64> {
+    let start = usize::try_from(offset).ok()?;
+    let found = image.get(start..start.checked_add(bytes)?)?;
+    Some(found.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A code object with one segment and one section of 8 bytes at its end.
+    fn code_object() -> Vec<u8> {
+        let mut image = vec![0; 64 + 56 + 64 + 8];
+        image[..6].copy_from_slice(b"\x7fELF\x02\x01");
+        let mut put = |at: usize, bytes: &[u8]| image[at..at + bytes.len()].copy_from_slice(bytes);
+        put(18, &224u16.to_le_bytes());
+        put(32, &64u64.to_le_bytes());
+        put(40, &120u64.to_le_bytes());
+        put(54, &56u16.to_le_bytes());
+        put(56, &1u16.to_le_bytes());
+        put(58, &64u16.to_le_bytes());
+        put(60, &1u16.to_le_bytes());
+        put(64 + 8, &184u64.to_le_bytes());
+        put(64 + 32, &8u64.to_le_bytes());
+        put(120 + 4, &1u32.to_le_bytes());
+        put(120 + 24, &184u64.to_le_bytes());
+        put(120 + 32, &8u64.to_le_bytes());
+        image
+    }
+
+    /// A bundle of one part of 16 bytes at its end.
+    fn bundle() -> Vec<u8> {
+        let target = b"hip-amdgcn-amd-amdhsa--gfx906";
+        let header = BUNDLE.len() + 8 + 24 + target.len();
+        let mut image = BUNDLE.to_vec();
+        for number in [1, header as u64, 16, target.len() as u64] {
+            image.extend(number.to_le_bytes());
+        }
+        image.extend(target);
+        image.extend([7; 16]);
+        image
+    }
+
+    #[test]
+    fn a_program_must_be_whole() {
+        for image in [code_object(), bundle()] {
+            assert_eq!(check(&image), Ok(()));
+            for length in 0..image.len() {
+                assert!(check(&image[..length]).is_err(), "{length} bytes");
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_must_not_point_outside_itself() {
+        let outside = |mut image: Vec<u8>, at: usize| {
+            image[at..at + 8].copy_from_slice(&u64::MAX.to_le_bytes());
+            assert!(check(&image).is_err(), "field at {at}");
+        };
+        for at in [32, 40, 64 + 8, 64 + 32, 120 + 24, 120 + 32] {
+            outside(code_object(), at);
+        }
+        for at in [24, 32, 40, 48] {
+            outside(bundle(), at);
+        }
+        let mut other = code_object();
+        other[18] = 62;
+        assert_eq!(check(&other), Err("the file is not a program for an AMD GPU"));
+    }
+
+    #[test]
+    fn a_compressed_bundle_must_be_whole() {
+        let image = |version: u16, length: &[u8]| {
+            let mut image = b"CCOB".to_vec();
+            image.extend(version.to_le_bytes());
+            image.extend([1, 0]);
+            image.extend(length);
+            image.resize(40, 9);
+            image
+        };
+        for (version, length) in [(2, 40u32.to_le_bytes().to_vec()), (3, 40u64.to_le_bytes().to_vec())] {
+            let whole = image(version, &length);
+            assert_eq!(check(&whole), Ok(()));
+            assert_eq!(check(&whole[..39]), Err("the compressed bundle is cut off"));
+        }
+        assert!(check(&image(1, &[])).is_err());
+    }
+
+    #[test]
+    fn other_bytes_are_refused() {
+        for bytes in [&b""[..], b"\x7fEL", b"__CLANG_OFFLOAD", &[0; 300]] {
+            assert!(check(bytes).is_err());
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! The devices that are open. Opening one again gives the same one.
+
+use crate::{
+    NAME,
+    context::Current,
+    device::{Parts, RocDevice},
+    error::Status,
+    info,
+    probe::{self, Driver},
+};
+use gpumem_core::{DeviceInfo, DeviceSelector, Result};
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+
+/// Devices by ordinal. They stay until the process ends, as HIP's own do.
+static OPEN: Mutex<BTreeMap<usize, RocDevice>> = Mutex::new(BTreeMap::new());
+
+/// The devices, without using any.
+pub(crate) fn devices() -> Result<Vec<DeviceInfo>> {
+    const OPERATION: &str = "devices";
+    let Some(driver) = probe::driver_if_any(OPERATION)? else { return Ok(Vec::new()) };
+    let failed = |status: Status| status.error(OPERATION);
+    let count = info::count(&driver.hip).map_err(failed)?;
+    (0..count).map(|ordinal| info::describe(&driver.hip, ordinal).map_err(failed)).collect()
+}
+
+/// Opens a device.
+pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
+    const OPERATION: &str = "open";
+    if selector.backend != NAME {
+        selector.choose(NAME, &[])?;
+    }
+    let devices = devices()?;
+    let ordinal = selector.choose(NAME, &devices)?;
+    let driver: &'static Driver = probe::driver(OPERATION)?;
+    let mut open = OPEN.lock();
+    if let Some(device) = open.get(&ordinal) {
+        return Ok(device.clone());
+    }
+    let failed = |status: Status| status.error(OPERATION);
+    let info = devices.into_iter().nth(ordinal).ok_or_else(|| failed(Status::NO_DEVICE))?;
+    let handle = info::handle(ordinal).map_err(failed)?;
+    let isa = gpumem_hip_sys::architecture(&driver.hip, handle).map_err(|failure| failed(failure.into()))?;
+    let _current = Current::enter(&driver.hip, handle).map_err(failed)?;
+    let (capabilities, limits) = info::capabilities(driver, handle).map_err(failed)?;
+    let device = RocDevice::new(Parts { driver, handle, info, isa, capabilities, limits });
+    open.insert(ordinal, device.clone());
+    Ok(device)
+}
