@@ -105,6 +105,10 @@ pub(super) fn kernel_name(kernel_object: u64) -> Option<String> {
 }
 
 unsafe extern "C" fn visit_executable(executable: u64, search: *mut c_void) -> HsaStatus {
+    // The place of one that was destroyed, which the runtime keeps in its list. Asking it would end the search.
+    if executable == 0 {
+        return SUCCESS;
+    }
     // SAFETY: the pointer is the one that `kernel_name` has passed, and nobody else uses the search.
     let runtime = unsafe {
         let search = search.cast::<Search>();
