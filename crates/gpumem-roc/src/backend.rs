@@ -1,7 +1,7 @@
 //! The backend: every function of the trait, by the module that knows how.
 
 use crate::{
-    Grain, RocBarrier, RocBuffer, RocDevice, RocEvent, RocKernel, RocModule, RocStream, NAME, copy, fill,
+    Grain, NAME, RocBarrier, RocBuffer, RocDevice, RocEvent, RocKernel, RocModule, RocStream, copy, fill,
     managed, peer, probe, registry,
 };
 use gpumem_core::{

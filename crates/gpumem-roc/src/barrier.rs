@@ -56,8 +56,12 @@ mod tests {
             let Lowering::Source(text) = barrier.lowering(point) else { panic!("{point:?}") };
             let statements: Vec<_> = text.split(';').map(str::trim).collect();
             let fence = |order| format!("__builtin_amdgcn_fence(__ATOMIC_{order}, \"{scope}\")");
-            let expected =
-                [fence("RELEASE"), format!("__builtin_amdgcn_{instruction}()"), fence("ACQUIRE"), String::new()];
+            let expected = [
+                fence("RELEASE"),
+                format!("__builtin_amdgcn_{instruction}()"),
+                fence("ACQUIRE"),
+                String::new(),
+            ];
             assert_eq!(statements, expected);
         }
     }

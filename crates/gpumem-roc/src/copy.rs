@@ -56,7 +56,9 @@ impl Route {
     fn new(device: &RocDevice, region: &CopyRegion) -> Self {
         let own = device.ordinal();
         match (region.source.space, region.destination.space) {
-            (Space::Host, Space::Device(to)) if to == own => Self::Direct(hipMemcpyKind::hipMemcpyHostToDevice),
+            (Space::Host, Space::Device(to)) if to == own => {
+                Self::Direct(hipMemcpyKind::hipMemcpyHostToDevice)
+            }
             (Space::Device(from), Space::Host) if from == own => {
                 Self::Direct(hipMemcpyKind::hipMemcpyDeviceToHost)
             }
@@ -125,7 +127,8 @@ fn volume(
     pitch: [usize; 2],
     height: [usize; 2],
 ) -> hipMemcpy3DParms {
-    let side = |ptr, side: usize| hipPitchedPtr { ptr, pitch: pitch[side], xsize: bytes, ysize: height[side] };
+    let side =
+        |ptr, side: usize| hipPitchedPtr { ptr, pitch: pitch[side], xsize: bytes, ysize: height[side] };
     let origin = hipPos { x: 0, y: 0, z: 0 };
     hipMemcpy3DParms {
         srcArray: null_mut(),

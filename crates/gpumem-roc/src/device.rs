@@ -1,6 +1,9 @@
 //! An open device: whether it is lost, what is held on it, and how calls on it begin and fail.
 
-use crate::{NAME, buffer, buffer::Provenance, context::Current, error::Status, fill::WORD, info::Limits, probe::Driver};
+use crate::{
+    NAME, buffer, buffer::Provenance, context::Current, error::Status, fill::WORD, info::Limits,
+    probe::Driver,
+};
 use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result};
 use gpumem_hip_sys::{Hip, hipMemcpyKind, hipStream_t};
 use parking_lot::Mutex;
@@ -130,6 +133,11 @@ impl RocDevice {
     /// Notes something that a reset must give back.
     pub(crate) fn hold(&self, held: Held) {
         self.0.held.lock().insert(held);
+    }
+
+    /// As [`hold`](Self::hold); false if it was noted already.
+    pub(crate) fn hold_once(&self, held: Held) -> bool {
+        self.0.held.lock().insert(held)
     }
 
     /// The note is taken back: who does so gives the thing back. False if a reset was faster.
@@ -272,7 +280,8 @@ impl RocDevice {
         // SAFETY: as above.
         let status = Status::from(unsafe { hip.hipDeviceReset() });
         self.forget_last_error();
-        if let Err(status) = status.ok().and_then(|()| if waited.is_sticky() { Err(waited) } else { Ok(()) }) {
+        if let Err(status) = status.ok().and_then(|()| if waited.is_sticky() { Err(waited) } else { Ok(()) })
+        {
             // Some faults outlive a reset.
             return Err(self.0.lost.error(OPERATION, || format!("{status} in {OPERATION}")));
         }

@@ -80,7 +80,8 @@ impl Calls<'_> {
     unsafe fn plane(&self, value: u8, rows: usize) -> Status {
         let (hip, raw) = (self.stream.owner.device.hip(), self.stream.raw);
         // SAFETY: passed on to the caller.
-        unsafe { hip.hipMemset2DAsync(self.row(0), self.pitch, i32::from(value), self.count, rows, raw) }.into()
+        unsafe { hip.hipMemset2DAsync(self.row(0), self.pitch, i32::from(value), self.count, rows, raw) }
+            .into()
     }
 
     /// One row after the other.
@@ -176,7 +177,9 @@ mod tests {
 
     #[test]
     fn fills_that_hip_gets_wrong_are_known() {
-        for (address, bytes) in (0..16).flat_map(|address| (1..20).map(move |bytes| (address, bytes))) {
+        for (address, bytes) in
+            (0..16usize).flat_map(|address| (1..20usize).map(move |bytes| (address, bytes)))
+        {
             // What HIP 5.2 reckons: the bytes before the first whole word, and those behind the last.
             let (head, tail) = (address.next_multiple_of(WORD) - address, (address + bytes) % WORD);
             let wrong = bytes < head + tail;

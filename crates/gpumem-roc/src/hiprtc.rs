@@ -61,7 +61,9 @@ fn options(architecture: &str, flags: &[String]) -> Result<Vec<String>> {
         return Err(build(log));
     }
     if named.is_empty() && flags.iter().any(asks) {
-        let log = format!("the options ask for an architecture that is none of AMD's; the device is {architecture}");
+        let log = format!(
+            "the options ask for an architecture that is none of AMD's; the device is {architecture}"
+        );
         return Err(build(log));
     }
     let mut options = Vec::with_capacity(flags.len() + 1);
@@ -102,7 +104,9 @@ impl Program {
         check(unsafe { self.api.hiprtcGetCodeSize(self.raw, &mut bytes) }, || self.log())?;
         let mut code = vec![0u8; bytes];
         // SAFETY: the buffer has the length that was asked for.
-        check(unsafe { self.api.hiprtcGetCode(self.raw, code.as_mut_ptr().cast::<c_char>()) }, || self.log())?;
+        check(unsafe { self.api.hiprtcGetCode(self.raw, code.as_mut_ptr().cast::<c_char>()) }, || {
+            self.log()
+        })?;
         Ok(code)
     }
 }

@@ -10,6 +10,7 @@ use gpumem_hsa_sys::{
 use std::{
     ffi::{c_char, c_void},
     fmt,
+    ptr::NonNull,
 };
 
 /// The HSA runtime, initialised in this process.
@@ -38,22 +39,19 @@ impl HsaStatus {
     /// An error of `operation`.
     pub(crate) fn error(self, operation: &'static str) -> Error {
         let kind = match self {
-            Self::Missing(_) => {
-                ErrorKind::Unsupported { what: "this call (this version of the HSA runtime has no such function)" }
-            }
+            Self::Missing(_) => ErrorKind::Unsupported {
+                what: "this call (this version of the HSA runtime has no such function)",
+            },
             Self::Code(code) => match code {
                 0x1000 => ErrorKind::Unsupported { what: "this call (HSA_STATUS_ERROR)" },
                 0x1001 => ErrorKind::InvalidArgument { why: "the HSA runtime refuses an argument" },
-                0x1003 => {
-                    ErrorKind::InvalidArgument { why: "the HSA runtime does not know or cannot make the allocation" }
-                }
-                0x1004 => ErrorKind::InvalidArgument { why: "the HSA runtime does not know the agent" },
-                0x1008 => ErrorKind::OutOfMemory {
-                    requested: 0,
-                    kind: "the HSA runtime's own",
-                    free: 0,
-                    total: 0,
+                0x1003 => ErrorKind::InvalidArgument {
+                    why: "the HSA runtime does not know or cannot make the allocation",
                 },
+                0x1004 => ErrorKind::InvalidArgument { why: "the HSA runtime does not know the agent" },
+                0x1008 => {
+                    ErrorKind::OutOfMemory { requested: 0, kind: "the HSA runtime's own", free: 0, total: 0 }
+                }
                 code => ErrorKind::Driver { code: code as i32, name: "a status of the HSA runtime" },
             },
         };
@@ -240,7 +238,9 @@ pub(crate) fn agent(device: &RocDevice) -> Result<Agent> {
     let wanted = device.inner().info.pci;
     let same = |agent: &Agent| match (agent.pci, wanted) {
         // HIP does not tell the function.
-        (Some(found), Some(wanted)) => PciAddress { function: 0, ..found } == PciAddress { function: 0, ..wanted },
+        (Some(found), Some(wanted)) => {
+            PciAddress { function: 0, ..found } == PciAddress { function: 0, ..wanted }
+        }
         _ => false,
     };
     agents()?.into_iter().find(same).ok_or_else(|| {
@@ -278,8 +278,11 @@ fn describe_pool(hsa: &Hsa, agent: &Agent, raw: hsa_amd_memory_pool_t) -> Result
     let segment: u32 = get(hsa, raw, PoolInfo::HSA_AMD_MEMORY_POOL_INFO_SEGMENT).map_err(failed)?;
     let is_global = hsa_amd_segment_t(segment) == hsa_amd_segment_t::HSA_AMD_SEGMENT_GLOBAL;
     // Other segments have no such flags.
-    let flags: u32 =
-        if is_global { get(hsa, raw, PoolInfo::HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS).map_err(failed)? } else { 0 };
+    let flags: u32 = if is_global {
+        get(hsa, raw, PoolInfo::HSA_AMD_MEMORY_POOL_INFO_GLOBAL_FLAGS).map_err(failed)?
+    } else {
+        0
+    };
     let allocates: bool =
         get(hsa, raw, PoolInfo::HSA_AMD_MEMORY_POOL_INFO_RUNTIME_ALLOC_ALLOWED).map_err(failed)?;
     let alignment = if allocates {
@@ -320,6 +323,43 @@ pub(crate) fn grain(address: u64) -> Result<Option<Grain>> {
     })
 }
 
+/// Allocates from a pool, for the agents named.
+pub(crate) fn allocate(pool: &Pool, bytes: usize, access: &[Agent]) -> Result<NonNull<u8>> {
+    const OPERATION: &str = "hsa_amd_memory_pool_allocate";
+    let Runtime { hsa } = probe::hsa(OPERATION)?;
+    if !pool.allocates || bytes == 0 {
+        let why =
+            if bytes == 0 { "no bytes are asked for" } else { "nothing can be allocated from this pool" };
+        return Err(Error::new(NAME, OPERATION, ErrorKind::InvalidArgument { why }));
+    }
+    let mut place = std::ptr::null_mut();
+    // SAFETY: the pool is the runtime's; no flags; a place for an address.
+    let answer = unsafe { hsa.hsa_amd_memory_pool_allocate(pool.raw, bytes, 0, &mut place) };
+    HsaStatus::from(answer).ok().map_err(|status| match status {
+        // More than the pool has is an invalid allocation.
+        HsaStatus::OUT_OF_RESOURCES | HsaStatus::INVALID_ALLOCATION => {
+            let (free, total) = (0, pool.bytes);
+            let kind = ErrorKind::OutOfMemory { requested: bytes, kind: "pool", free, total };
+            Error::new(NAME, OPERATION, kind)
+        }
+        status => status.error(OPERATION),
+    })?;
+    let granted = if access.is_empty() {
+        Ok(())
+    } else {
+        // SAFETY: allocated above, and nobody uses it yet.
+        unsafe { grant(access, place) }
+    };
+    let failed = match (granted, NonNull::new(place.cast::<u8>())) {
+        (Ok(()), Some(place)) => return Ok(place),
+        (Ok(()), None) => HsaStatus::INVALID_ALLOCATION.error(OPERATION),
+        (Err(status), _) => status.error("hsa_amd_agents_allow_access"),
+    };
+    // SAFETY: allocated above, and nobody has used it.
+    let _ = unsafe { free(place) };
+    Err(failed)
+}
+
 /// Lets agents reach an allocation.
 ///
 /// # Safety
@@ -354,10 +394,7 @@ pub(crate) unsafe fn unlock(host: *mut c_void) -> Status {
     told("hsa_amd_memory_unlock", |hsa| unsafe { hsa.hsa_amd_memory_unlock(host) })
 }
 
-fn told(
-    operation: &'static str,
-    call: impl FnOnce(&Hsa) -> Result<hsa_status_t, MissingSymbol>,
-) -> Status {
+fn told(operation: &'static str, call: impl FnOnce(&Hsa) -> Result<hsa_status_t, MissingSymbol>) -> Status {
     let Ok(Runtime { hsa }) = probe::hsa(operation) else { return Status::MISSING };
     match HsaStatus::from(call(hsa)) {
         HsaStatus::SUCCESS => Status::SUCCESS,

@@ -1,4 +1,17 @@
-//! gpumem on AMD GPUs: [`Backend`](gpumem_core::Backend) on HIP, and on the HSA runtime for what HIP does not say.
+//! gpumem on AMD GPUs: [`Backend`](gpumem_core::Backend) on HIP, and on the HSA runtime for what
+//! HIP does not say. Both are loaded at run time.
+//!
+//! * **Found at run time.** HIP of ROCm 5.2 to 7, hipRTC and the HSA runtime are looked for separately, on first use:
+//!   in the folders of `GPUMEM_ROC_LIBRARY_PATH`, by the system's loader, under `$ROCM_PATH` and `$HIP_PATH`, and under
+//!   `/opt/rocm*`. What is missing is a [`LoadError`](gpumem_core::LoadError) that lists what was tried. Without hipRTC
+//!   everything but compiling works, without the HSA runtime everything but [`RocExt`]'s agents.
+//! * **The caller's device stays current.** Every call makes its device HIP's current one and puts the caller's back;
+//!   failures of ours are not left for the caller's `hipGetLastError`.
+//! * **Grain is said, not left to the environment.** Mapped arrays are fine-grained; device and pinned memory is not.
+//!   [`RocExt::allocate_grained`] chooses, [`RocExt::grain_of`] tells.
+//! * **Two addresses.** The device's address of host memory is asked for, never assumed to be the host's.
+//! * **Not used.** HIP's stream-ordered allocator, which has corrupted memory in the field, and `hsa_amd_memory_fill` on
+//!   memory of the host, which it fills with the wrong bytes.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod backend;
@@ -9,6 +22,7 @@ mod copy;
 mod device;
 mod error;
 mod event;
+mod ext;
 mod fill;
 mod hiprtc;
 mod hsa;
@@ -18,6 +32,7 @@ mod ipc;
 mod managed;
 mod module;
 mod peer;
+mod pin;
 mod probe;
 mod registry;
 mod stream;
@@ -27,9 +42,11 @@ pub use barrier::RocBarrier;
 pub use buffer::{Grain, RocBuffer};
 pub use device::RocDevice;
 pub use event::RocEvent;
+pub use ext::{MemoryType, Pointer, RocExt, Wavefront};
 pub use hsa::{Agent, AgentKind, Pool, PoolKind};
 pub use ipc::IpcMemory;
 pub use module::{RocKernel, RocModule};
+pub use pin::{Pinning, Registered, RegisteredRange};
 pub use stream::RocStream;
 
 /// The name of the backend in selectors and errors.

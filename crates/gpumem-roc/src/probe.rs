@@ -166,7 +166,8 @@ mod tests {
 
     #[test]
     fn the_reason_is_that_of_the_first_library_that_is_there() {
-        let mut error = gpumem_hip_sys::LoadError { library: "HIP", attempts: vec![attempt("a", Refusal::Missing)] };
+        let mut error =
+            gpumem_hip_sys::LoadError { library: "HIP", attempts: vec![attempt("a", Refusal::Missing)] };
         assert_eq!(told(error.clone()).failure, LoadFailure::Missing);
         error.attempts.push(attempt("b", Refusal::NotLoaded("words".to_owned())));
         error.attempts.push(attempt("c", Refusal::Other("hipInit".to_owned())));

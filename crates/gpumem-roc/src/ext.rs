@@ -1,0 +1,324 @@
+//! What only ROCm has.
+
+use crate::{
+    Agent, Grain, IpcMemory, Pinning, Pool, Registered, RegisteredRange, Roc, RocBuffer, RocDevice, RocEvent,
+    RocModule, RocStream,
+    buffer::{Found, Provenance},
+    hsa, ipc, pin,
+};
+use gpumem_core::{
+    AllocationRequest, Backend, Barrier, BarrierPoint, EventOptions, Lowering, MappedOptions, MemoryKind,
+    Result,
+};
+use gpumem_hip_sys::hipStreamCaptureStatus;
+use std::ptr::{NonNull, with_exposed_provenance_mut};
+
+pub use gpumem_hip_sys::{MemoryType, Pointer};
+
+/// How the lanes of a wavefront work together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wavefront {
+    /// Work-items in a wavefront: 64 on GCN and CDNA, 32 on RDNA.
+    pub size: u32,
+    /// What `wavebarrier()` becomes. Every AMD GPU has it.
+    pub barrier: Lowering,
+}
+
+/// Powers of ROCm that no other backend has: agents and their pools, registration by agents, the grain of memory,
+/// memory shared between processes.
+///
+/// What is about agents needs the HSA runtime: without it, as on a HIP that stands on another driver, it is
+/// [`ErrorKind::Load`](gpumem_core::ErrorKind::Load).
+pub trait RocExt: Backend {
+    /// Architecture of the device with its features, as `gfx90a:sramecc+:xnack-`.
+    fn isa(device: &Self::Device) -> &str;
+
+    /// How the lanes of a wavefront work together on this device.
+    fn wavefront(device: &Self::Device) -> Wavefront;
+
+    /// Allocates device or mapped memory of a grain. [`Backend::allocate`] takes coarse device memory and fine mapped
+    /// memory; managed and pinned memory have no choice.
+    ///
+    /// # Safety
+    /// As for [`Backend::allocate`].
+    ///
+    /// # Errors
+    /// As for [`Backend::allocate`].
+    unsafe fn allocate_grained(
+        device: &Self::Device,
+        request: &AllocationRequest,
+        grain: Grain,
+    ) -> Result<Self::Buffer>;
+
+    /// The grain of the allocation that an address lies in, as the HSA runtime knows it; `None` for other memory.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn grain_of(device: &Self::Device, address: u64) -> Result<Option<Grain>>;
+
+    /// The agents of this machine, in the runtime's order.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn agents() -> Result<Vec<Agent>>;
+
+    /// The agent that a device is.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`](gpumem_core::ErrorKind::Unsupported) if the runtime does not know the device.
+    fn agent(device: &Self::Device) -> Result<Agent>;
+
+    /// The pools of memory of an agent, in the runtime's order.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    fn pools(agent: &Agent) -> Result<Vec<Pool>>;
+
+    /// Allocates from a pool, for the agents named and the pool's own. [`Backend::release`] gives it back.
+    ///
+    /// # Safety
+    /// * The contents are not read before they were written.
+    /// * HIP does not know memory of pools: only kernels and the HSA runtime may use what lies on a GPU. Memory of the
+    ///   host is ordinary memory to HIP's copies.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory),
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a pool that does not allocate, or
+    /// what the runtime says. Nothing is allocated then.
+    unsafe fn allocate_in(
+        device: &Self::Device,
+        pool: &Pool,
+        bytes: usize,
+        access: &[Agent],
+    ) -> Result<Self::Buffer>;
+
+    /// Lets exactly these agents, and the owner, reach an allocation: others no longer.
+    ///
+    /// # Safety
+    /// The address is the first of a live allocation, and no other agent is using it.
+    ///
+    /// # Errors
+    /// What the runtime says.
+    unsafe fn allow_access(device: &Self::Device, address: u64, agents: &[Agent]) -> Result<()>;
+
+    /// Registers memory of the caller: Numba's `roc.register`, or page-locking for agents. If one range fails, the
+    /// earlier ones are undone.
+    ///
+    /// # Safety
+    /// The ranges are valid for reads and writes until they are deregistered, and are used on no device after that.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Registration`](gpumem_core::ErrorKind::Registration) for memory that is locked already or that the
+    /// runtime does not take.
+    unsafe fn register_memory(
+        device: &Self::Device,
+        ranges: &[(NonNull<u8>, usize)],
+        pinning: Pinning<'_>,
+    ) -> Result<Registered>;
+
+    /// Undoes [`register_memory`](Self::register_memory).
+    ///
+    /// # Errors
+    /// The first failure. The other ranges are undone all the same.
+    fn deregister(mut registered: Registered) -> Result<()> {
+        registered.undo()
+    }
+
+    /// Registers slices while `body` runs. However it is left, by a panic too, the device is waited for, and the
+    /// slices are deregistered.
+    ///
+    /// # Errors
+    /// As for [`register_memory`](Self::register_memory); `body` has not run then. Failures of waiting and
+    /// deregistering come after it.
+    fn with_registered<R>(
+        device: &Self::Device,
+        arrays: &mut [&mut [u8]],
+        pinning: Pinning<'_>,
+        body: impl FnOnce(&[RegisteredRange]) -> R,
+    ) -> Result<R>;
+
+    /// Takes device memory of another library without owning it: releasing the buffer does nothing.
+    ///
+    /// # Safety
+    /// The `bytes` bytes at `address` are memory that the device can reach, and stay so for as long as the buffer
+    /// is used.
+    unsafe fn wrap_memory(device: &Self::Device, address: u64, bytes: usize) -> Self::Buffer;
+
+    /// Makes an event for which a waiting host thread sleeps instead of spinning.
+    ///
+    /// # Errors
+    /// What HIP says.
+    fn create_blocking_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
+
+    /// Describes `bytes` bytes at `address` so that another process on this machine can open them. Only device
+    /// memory can be shared, and the other process sees its whole allocation.
+    ///
+    /// # Safety
+    /// The range lies in one live allocation, which stays alive for as long as another process has it open.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a range that lies in no
+    /// allocation, or what HIP says.
+    unsafe fn export_memory(device: &Self::Device, address: u64, bytes: usize) -> Result<IpcMemory>;
+
+    /// Opens memory of another process. Releasing the buffer closes it.
+    ///
+    /// # Safety
+    /// * The memory comes from [`export_memory`](Self::export_memory) in another process, which keeps it alive.
+    /// * What both processes do with it is ordered by themselves.
+    ///
+    /// # Errors
+    /// What HIP says.
+    unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer>;
+
+    /// Beginning and length in bytes of the allocation that an address lies in.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if it lies in none.
+    fn allocation_of(device: &Self::Device, address: u64) -> Result<(u64, usize)>;
+
+    /// What HIP knows about an address, or `None` for ordinary memory.
+    ///
+    /// # Errors
+    /// What HIP says.
+    fn pointer(device: &Self::Device, address: u64) -> Result<Option<Pointer>>;
+
+    /// Address and length in bytes of a module's variable in global or constant memory.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
+    fn global(module: &Self::Module, name: &str) -> Result<(u64, usize)>;
+
+    /// Whether the stream's work is being captured into a graph instead of run.
+    ///
+    /// # Errors
+    /// What HIP says.
+    fn is_capturing(stream: &Self::Stream) -> Result<bool>;
+}
+
+impl RocExt for Roc {
+    fn isa(device: &RocDevice) -> &str {
+        &device.inner().isa
+    }
+
+    fn wavefront(device: &RocDevice) -> Wavefront {
+        let barrier = Self::barrier(device);
+        Wavefront { size: barrier.wave_size(), barrier: barrier.lowering(BarrierPoint::Wave) }
+    }
+
+    unsafe fn allocate_grained(
+        device: &RocDevice,
+        request: &AllocationRequest,
+        grain: Grain,
+    ) -> Result<RocBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { RocBuffer::allocate(device, request, grain) }
+    }
+
+    fn grain_of(device: &RocDevice, address: u64) -> Result<Option<Grain>> {
+        device.check_alive("hsa_amd_pointer_info")?;
+        hsa::grain(address)
+    }
+
+    fn agents() -> Result<Vec<Agent>> {
+        hsa::agents()
+    }
+
+    fn agent(device: &RocDevice) -> Result<Agent> {
+        hsa::agent(device)
+    }
+
+    fn pools(agent: &Agent) -> Result<Vec<Pool>> {
+        hsa::pools(agent)
+    }
+
+    unsafe fn allocate_in(
+        device: &RocDevice,
+        pool: &Pool,
+        bytes: usize,
+        access: &[Agent],
+    ) -> Result<RocBuffer> {
+        device.check_alive("hsa_amd_memory_pool_allocate")?;
+        let place = hsa::allocate(pool, bytes, access)?;
+        let address = place.as_ptr().expose_provenance() as u64;
+        let (host, kind) = if pool.on_host {
+            (Some(place), MemoryKind::Mapped(MappedOptions { portable: true, write_combined: false }))
+        } else {
+            (None, MemoryKind::Device)
+        };
+        Ok(RocBuffer::take(device, Found { address, host, bytes, kind, origin: Provenance::Pool(address) }))
+    }
+
+    unsafe fn allow_access(device: &RocDevice, address: u64, agents: &[Agent]) -> Result<()> {
+        const OPERATION: &str = "hsa_amd_agents_allow_access";
+        device.check_alive(OPERATION)?;
+        // SAFETY: passed on to the caller.
+        unsafe { hsa::grant(agents, with_exposed_provenance_mut(address as usize)) }
+            .map_err(|status| status.error(OPERATION))
+    }
+
+    unsafe fn register_memory(
+        device: &RocDevice,
+        ranges: &[(NonNull<u8>, usize)],
+        pinning: Pinning<'_>,
+    ) -> Result<Registered> {
+        // SAFETY: passed on to the caller.
+        unsafe { Registered::new(device, ranges, pinning) }
+    }
+
+    fn with_registered<R>(
+        device: &RocDevice,
+        arrays: &mut [&mut [u8]],
+        pinning: Pinning<'_>,
+        body: impl FnOnce(&[RegisteredRange]) -> R,
+    ) -> Result<R> {
+        pin::scope(device, arrays, pinning, body)
+    }
+
+    unsafe fn wrap_memory(device: &RocDevice, address: u64, bytes: usize) -> RocBuffer {
+        let (kind, origin) = (MemoryKind::Device, Provenance::Foreign);
+        RocBuffer::take(device, Found { address, host: None, bytes, kind, origin })
+    }
+
+    fn create_blocking_event(device: &RocDevice, options: EventOptions) -> Result<RocEvent> {
+        RocEvent::create(device, options, true)
+    }
+
+    unsafe fn export_memory(device: &RocDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::export(device, address, bytes) }
+    }
+
+    unsafe fn open_memory(device: &RocDevice, memory: &IpcMemory) -> Result<RocBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::open(device, memory) }
+    }
+
+    fn allocation_of(device: &RocDevice, address: u64) -> Result<(u64, usize)> {
+        let _current = device.enter("hipMemGetAddressRange")?;
+        ipc::range(device, address)
+    }
+
+    fn pointer(device: &RocDevice, address: u64) -> Result<Option<Pointer>> {
+        const OPERATION: &str = "hipPointerGetAttributes";
+        let _current = device.enter(OPERATION)?;
+        let found = gpumem_hip_sys::pointer(device.hip(), device.inner().driver.version, address);
+        // ROCm 5 calls ordinary memory an error.
+        device.forget_last_error();
+        found.map_err(|failure| device.failure(failure.into(), OPERATION))
+    }
+
+    fn global(module: &RocModule, name: &str) -> Result<(u64, usize)> {
+        module.global(name)
+    }
+
+    fn is_capturing(stream: &RocStream) -> Result<bool> {
+        const OPERATION: &str = "hipStreamIsCapturing";
+        let device = &stream.owner.device;
+        let _current = stream.owner.enter(OPERATION, "stream")?;
+        let mut state = hipStreamCaptureStatus::hipStreamCaptureStatusNone;
+        // SAFETY: a place for the state.
+        device.check(unsafe { device.hip().hipStreamIsCapturing(stream.raw, &mut state) }, OPERATION)?;
+        Ok(state != hipStreamCaptureStatus::hipStreamCaptureStatusNone)
+    }
+}

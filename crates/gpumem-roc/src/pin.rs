@@ -1,0 +1,214 @@
+//! Registering memory of the caller with the HSA runtime: a hint, or page-locking for chosen agents.
+
+use crate::{
+    Agent, NAME, Pool,
+    buffer::Provenance,
+    device::{Held, RocDevice},
+    error::Status,
+    hsa::{self, HsaStatus, Runtime},
+    probe,
+};
+use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_hsa_sys::hsa_agent_t;
+use std::{
+    ffi::c_void,
+    ptr::{NonNull, null_mut},
+};
+
+/// What registering means.
+#[derive(Debug, Clone, Copy)]
+pub enum Pinning<'a> {
+    /// Numba's `roc.register`: the runtime is told that devices will use the memory (`hsa_memory_register`). It may do
+    /// nothing, and there is no other address.
+    Hint,
+    /// The memory is page-locked and mapped for these agents; none means all (`hsa_amd_memory_lock`).
+    Lock(&'a [Agent]),
+    /// The same, as memory of that kind of the host's (`hsa_amd_memory_lock_to_pool`).
+    LockTo(&'a [Agent], &'a Pool),
+}
+
+/// Bytes of the caller's memory that are registered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RegisteredRange {
+    /// Where the host reaches them.
+    pub host: NonNull<u8>,
+    /// How many.
+    pub bytes: usize,
+    /// The address under which the agents reach them. Often another one than the host's.
+    pub address: u64,
+}
+
+/// Memory that is registered until this goes.
+///
+/// It is not touched by this type. [`deregister`](crate::RocExt::deregister) tells what went wrong; dropping does the
+/// same and keeps errors to itself. One that is forgotten stays registered.
+#[derive(Debug)]
+pub struct Registered {
+    device: RocDevice,
+    is_hint: bool,
+    ranges: Vec<RegisteredRange>,
+}
+
+// SAFETY: it describes memory and never touches it; addresses mean the same on every thread.
+unsafe impl Send for Registered {}
+// SAFETY: as above; nothing in it changes.
+unsafe impl Sync for Registered {}
+
+impl Registered {
+    /// What is registered, in the order in which it was given.
+    pub fn ranges(&self) -> &[RegisteredRange] {
+        &self.ranges
+    }
+
+    /// # Safety
+    /// As for [`RocExt::register_memory`](crate::RocExt::register_memory).
+    pub(crate) unsafe fn new(
+        device: &RocDevice,
+        wanted: &[(NonNull<u8>, usize)],
+        pinning: Pinning<'_>,
+    ) -> Result<Self> {
+        let operation = match pinning {
+            Pinning::Hint => "hsa_memory_register",
+            Pinning::Lock(_) => "hsa_amd_memory_lock",
+            Pinning::LockTo(..) => "hsa_amd_memory_lock_to_pool",
+        };
+        device.check_alive(operation)?;
+        let Runtime { hsa } = probe::hsa(operation)?;
+        let agents: &[Agent] = match pinning {
+            Pinning::Hint => &[],
+            Pinning::Lock(agents) | Pinning::LockTo(agents, _) => agents,
+        };
+        let mut handles: Vec<hsa_agent_t> = agents.iter().map(|agent| agent.raw).collect();
+        // The runtime takes no list for "all".
+        let list = if handles.is_empty() { null_mut() } else { handles.as_mut_ptr() };
+        let count = handles.len() as i32;
+        let is_hint = matches!(pinning, Pinning::Hint);
+        // What is registered when a later range fails goes with this value.
+        let mut registered = Self { device: device.clone(), is_hint, ranges: Vec::new() };
+        for (host, bytes) in wanted.iter().copied().filter(|(_, bytes)| *bytes > 0) {
+            let place = host.as_ptr().cast::<c_void>();
+            let number = place.expose_provenance();
+            let held = Held::Memory(Provenance::Locked(number));
+            let refused = |why| Error::new(NAME, operation, ErrorKind::Registration { why });
+            if !is_hint && !device.hold_once(held) {
+                return Err(refused("it is page-locked already"));
+            }
+            let mut address = null_mut();
+            // SAFETY: the caller's memory is valid until it is deregistered; as many agents as are counted; a place
+            // for an address.
+            let answer = unsafe {
+                match pinning {
+                    Pinning::Hint => hsa.hsa_memory_register(place, bytes),
+                    Pinning::Lock(_) => hsa.hsa_amd_memory_lock(place, bytes, list, count, &mut address),
+                    Pinning::LockTo(_, pool) => {
+                        hsa.hsa_amd_memory_lock_to_pool(place, bytes, list, count, pool.raw, 0, &mut address)
+                    }
+                }
+            };
+            if let Err(status) = HsaStatus::from(answer).ok() {
+                if !is_hint {
+                    device.release(held);
+                }
+                return Err(match status {
+                    HsaStatus::OUT_OF_RESOURCES => {
+                        let (free, total) = (0, 0);
+                        let kind =
+                            ErrorKind::OutOfMemory { requested: bytes, kind: "registered", free, total };
+                        Error::new(NAME, operation, kind)
+                    }
+                    HsaStatus::Code(_) => refused("the HSA runtime does not take this memory"),
+                    missing => missing.error(operation),
+                });
+            }
+            let address = if is_hint { number } else { address.expose_provenance() } as u64;
+            registered.ranges.push(RegisteredRange { host, bytes, address });
+        }
+        Ok(registered)
+    }
+
+    /// Undoes all of it, and tells the first failure.
+    pub(crate) fn undo(&mut self) -> Result<()> {
+        let operation = if self.is_hint { "hsa_memory_deregister" } else { "hsa_amd_memory_unlock" };
+        let mut outcome = Ok(());
+        // In reverse, as scopes end.
+        while let Some(RegisteredRange { host, bytes, .. }) = self.ranges.pop() {
+            if let Err(error) = self.undo_one(operation, host, bytes)
+                && outcome.is_ok()
+            {
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    fn undo_one(&self, operation: &'static str, host: NonNull<u8>, bytes: usize) -> Result<()> {
+        // In a forked child and at the end of the process there is nobody to tell.
+        if self.device.check_alive(operation).is_err() {
+            return Ok(());
+        }
+        let place = host.as_ptr().cast::<c_void>();
+        if self.is_hint {
+            let Runtime { hsa } = probe::hsa(operation)?;
+            // SAFETY: the range was registered so.
+            let answer = unsafe { hsa.hsa_memory_deregister(place, bytes) };
+            return HsaStatus::from(answer).ok().map_err(|status| status.error(operation));
+        }
+        // A reset may have been faster.
+        if !self.device.release(Held::Memory(Provenance::Locked(place.expose_provenance()))) {
+            return Ok(());
+        }
+        // SAFETY: the note was there, so the memory is locked; who deregisters uses it on no device any more.
+        let status: Status = unsafe { hsa::unlock(place) };
+        status.ok().map_err(|status| status.error(operation))
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if let Err(error) = self.undo() {
+            tracing::warn!(%error, "memory could not be deregistered");
+        }
+    }
+}
+
+/// Registers the slices while `body` runs. However it is left, the device is waited for before they are deregistered.
+pub(crate) fn scope<R>(
+    device: &RocDevice,
+    arrays: &mut [&mut [u8]],
+    pinning: Pinning<'_>,
+    body: impl FnOnce(&[RegisteredRange]) -> R,
+) -> Result<R> {
+    let wanted: Vec<(NonNull<u8>, usize)> = arrays
+        .iter_mut()
+        .filter_map(|array| NonNull::new(array.as_mut_ptr()).map(|host| (host, array.len())))
+        .collect();
+    /// Ends the scope in a panic too.
+    struct Scope(Option<Registered>);
+    impl Scope {
+        fn end(&mut self) -> Result<()> {
+            let Some(mut registered) = self.0.take() else { return Ok(()) };
+            if let Err(error) = registered.device.synchronize()
+                && !error.is_device_lost()
+            {
+                // What may still be in use stays locked.
+                std::mem::forget(registered);
+                return Err(error);
+            }
+            registered.undo()
+        }
+    }
+    impl Drop for Scope {
+        fn drop(&mut self) {
+            if let Err(error) = self.end() {
+                tracing::warn!(%error, "memory could not be deregistered");
+            }
+        }
+    }
+    // SAFETY: the slices are borrowed, and so valid, until the scope has ended.
+    let registered = unsafe { Registered::new(device, &wanted, pinning)? };
+    let ranges = registered.ranges.clone();
+    let mut scope = Scope(Some(registered));
+    let result = body(&ranges);
+    scope.end()?;
+    Ok(result)
+}
