@@ -31,7 +31,7 @@ impl Backend for Roc {
     }
 
     fn devices() -> Result<Vec<DeviceInfo>> {
-        registry::devices()
+        registry::devices("devices")
     }
 
     fn open(selector: &DeviceSelector) -> Result<RocDevice> {

@@ -16,6 +16,7 @@ impl Status {
     pub(crate) const DEINITIALIZED: Self = Self(4);
     pub(crate) const INVALID_DEVICE_POINTER: Self = Self(17);
     pub(crate) const NO_DEVICE: Self = Self(100);
+    pub(crate) const INVALID_DEVICE: Self = Self(101);
     pub(crate) const INVALID_CONTEXT: Self = Self(201);
     pub(crate) const PEER_ACCESS_UNSUPPORTED: Self = Self(217);
     pub(crate) const OPERATING_SYSTEM: Self = Self(304);
@@ -220,6 +221,7 @@ mod tests {
                 "hipErrorInvalidDevicePointer",
             ),
             (Status::NO_DEVICE, hipError_t::hipErrorNoDevice, "hipErrorNoDevice"),
+            (Status::INVALID_DEVICE, hipError_t::hipErrorInvalidDevice, "hipErrorInvalidDevice"),
             (Status::INVALID_CONTEXT, hipError_t::hipErrorInvalidContext, "hipErrorInvalidContext"),
             (
                 Status::PEER_ACCESS_UNSUPPORTED,

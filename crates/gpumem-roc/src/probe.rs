@@ -115,7 +115,8 @@ fn initialise(hip: &HipLibrary, no_device: &mut bool) -> Result<Version, LoadFai
     if status.is_success() && count == 0 {
         status = Status::NO_DEVICE;
     }
-    *no_device |= status == Status::NO_DEVICE;
+    // Without a GPU, or without the kernel driver, ROCm 5 calls the first device invalid.
+    *no_device |= matches!(status, Status::NO_DEVICE | Status::INVALID_DEVICE);
     status.ok().map_err(refused)?;
     Ok(version)
 }

@@ -16,10 +16,9 @@ use std::collections::BTreeMap;
 static OPEN: Mutex<BTreeMap<usize, RocDevice>> = Mutex::new(BTreeMap::new());
 
 /// The devices, without using any.
-pub(crate) fn devices() -> Result<Vec<DeviceInfo>> {
-    const OPERATION: &str = "devices";
-    let Some(driver) = probe::driver_if_any(OPERATION)? else { return Ok(Vec::new()) };
-    let failed = |status: Status| status.error(OPERATION);
+pub(crate) fn devices(operation: &'static str) -> Result<Vec<DeviceInfo>> {
+    let Some(driver) = probe::driver_if_any(operation)? else { return Ok(Vec::new()) };
+    let failed = |status: Status| status.error(operation);
     let count = info::count(&driver.hip).map_err(failed)?;
     (0..count).map(|ordinal| info::describe(&driver.hip, ordinal).map_err(failed)).collect()
 }
@@ -30,7 +29,7 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     if selector.backend != NAME {
         selector.choose(NAME, &[])?;
     }
-    let devices = devices()?;
+    let devices = devices(OPERATION)?;
     let ordinal = selector.choose(NAME, &devices)?;
     let driver: &'static Driver = probe::driver(OPERATION)?;
     let mut open = OPEN.lock();
