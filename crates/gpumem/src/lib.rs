@@ -3,7 +3,7 @@
 //! Whoever has written `cuda.to_device(a)`, `d.copy_to_host()`, `cuda.pinned_array(...)` or `stream.auto_synchronize()` in Python finds the
 //! same words here, with a compiler behind them: device arrays of any layout and views that are borrows, page-locked, mapped and managed
 //! host memory, streams and events whose ordering is the library's business. The same program runs on every backend: on NVIDIA GPUs,
-//! on AMD GPUs once their backend is there, and, for tests and for machines without either, on the processor.
+//! on AMD GPUs, and, for tests and for machines without either, on the processor.
 //!
 //! ```
 //! use gpumem::{Device, DeviceArray, ndarray::{Array2, Ix2}, s};
@@ -42,7 +42,7 @@
 //! |---|---|---|
 //! | `host` (default) | the processor | nothing |
 //! | `cuda` | NVIDIA GPUs | the CUDA driver, 12.0 or newer; NVRTC for kernels from source |
-//! | `roc` | AMD GPUs | ROCm 5, 6 or 7. This version finds it and says so; the backend itself is still to come |
+//! | `roc` | AMD GPUs | ROCm 5.2 to 7: HIP, hipRTC for kernels from source, the HSA runtime for agents and pools |
 //!
 //! Without any of them the build stops and says so.
 //!
@@ -51,14 +51,16 @@
 //! | | `host` | `cuda` | `roc` |
 //! |---|---|---|---|
 //! | finding the driver, typed errors without one | yes | yes | yes |
-//! | arrays, views, records, copies of any two layouts | yes | written, not yet tested as a whole | planned |
-//! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | written, not yet tested as a whole | planned |
-//! | streams, events, callbacks, futures, ordering | yes | written, not yet tested as a whole | planned |
+//! | arrays, views, records, copies of any two layouts | yes | written, not yet tested as a whole | on a simulated GPU |
+//! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | written, not yet tested as a whole | on a simulated GPU |
+//! | streams, events, callbacks, futures, ordering | yes | written, not yet tested as a whole | on a simulated GPU |
 //! | pools, `defer_cleanup`, memory managers | planned | planned | planned |
 //! | kernels, exchange with other libraries (`__cuda_array_interface__`, DLPack) | planned | planned | planned |
 //!
 //! What stands in the column `cuda` is this: the backend itself, below the typed arrays, has its own tests and passes them on H100 and H200.
 //! The arrays above it are the same code for every backend. The conformance suite holds them on the host; on NVIDIA hardware it has yet to run.
+//!
+//! What stands in the column `roc` is that the suite passes on a simulated AMD GPU under AMD's own libraries. No AMD GPU has been at hand.
 //!
 //! # Which device
 //!
