@@ -13,7 +13,9 @@ use gpumem_core::{
     KernelArgument, KernelSource, LaunchDims, MappedOptions, MemoryKind, Pattern, RegisterOptions, Space,
     Stream, StreamOptions,
 };
-use gpumem_roc::{AgentKind, Grain, Pinning, PoolKind, Roc, RocBuffer, RocDevice, RocExt, RocStream};
+use gpumem_roc::{
+    AgentKind, Grain, IpcMemory, Pinning, PoolKind, Roc, RocBuffer, RocDevice, RocExt, RocStream,
+};
 use simulator::Dispatch;
 use std::{
     ffi::c_void,
@@ -45,6 +47,7 @@ const CASES: &[Case] = &[
     ("other_architectures_are_refused", other_architectures_are_refused),
     ("launches_that_do_not_fit_are_refused", launches_that_do_not_fit_are_refused),
     ("the_callers_device_and_last_error_are_left_alone", the_callers_device_and_last_error_are_left_alone),
+    ("memory_is_shared_with_another_process", memory_is_shared_with_another_process),
     ("exhausted_memory_comes_back", exhausted_memory_comes_back),
     ("a_reset_gives_everything_back", a_reset_gives_everything_back),
 ];
@@ -52,6 +55,9 @@ const CASES: &[Case] = &[
 fn main() -> ExitCode {
     let ran_on = simulator::prepare();
     simulator::register(c"increment", increment);
+    if let Ok(sent) = std::env::var(SENT) {
+        return look_at(&sent);
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let wanted: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let cases = CASES
@@ -483,6 +489,53 @@ fn the_callers_device_and_last_error_are_left_alone(lab: &Lab) -> Result<(), Ski
     assert_eq!(current, 1);
     // SAFETY: a device that there is.
     unsafe { hip.hipSetDevice(0) }.unwrap();
+    Ok(())
+}
+
+/// In another process: memory that this one has sent, as hexadecimal digits.
+const SENT: &str = "GPUMEM_ROC_TEST_SENT";
+
+fn open_lab(ran_on: RanOn) -> Lab {
+    let device = Roc::open(&DeviceSelector::ordinal("roc", 0)).unwrap();
+    let stream = Roc::create_stream(&device, &StreamOptions::default()).unwrap();
+    Lab { device, stream, ran_on }
+}
+
+/// The other process: sees the bytes that were sent, and answers in the same memory.
+fn look_at(sent: &str) -> ExitCode {
+    let bytes: Vec<u8> =
+        (0..sent.len() / 2).map(|at| u8::from_str_radix(&sent[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let memory = IpcMemory::from_bytes(&bytes.try_into().unwrap());
+    let lab = open_lab(RanOn::Hardware);
+    // SAFETY: the other process keeps the memory and waits for this one to end.
+    let buffer = unsafe { Roc::open_memory(&lab.device, &memory) }.unwrap();
+    assert_eq!(buffer.len(), 1000);
+    assert_eq!(download(&lab, buffer.address(), 1000), [0x5A; 1000]);
+    upload(&lab, buffer.address(), &[0x6B; 1000]);
+    release(&lab, buffer);
+    ExitCode::SUCCESS
+}
+
+fn memory_is_shared_with_another_process(lab: &Lab) -> Result<(), Skip> {
+    // An allocation of its own, so that no other data is shown with it.
+    let buffer = allocate(lab, 4 << 20, MemoryKind::Device);
+    let part = buffer.address() + 4096;
+    upload(lab, buffer.address(), &[0x11; 8192]);
+    upload(lab, part, &[0x5A; 1000]);
+    assert_eq!(Roc::allocation_of(&lab.device, part).unwrap(), (buffer.address(), buffer.len()));
+    // SAFETY: the range lies in the buffer, which is kept until the other process has ended.
+    let memory = unsafe { Roc::export_memory(&lab.device, part, 1000) }.unwrap();
+    // SAFETY: as above; it is refused.
+    let outside = unsafe { Roc::export_memory(&lab.device, part, 4 << 20) }.unwrap_err();
+    assert!(matches!(outside.kind(), ErrorKind::InvalidArgument { .. }), "{outside}");
+    let sent: String = memory.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let child =
+        std::process::Command::new(std::env::current_exe().unwrap()).env(SENT, sent).output().unwrap();
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
+    let seen = download(lab, buffer.address(), 8192);
+    assert!(seen[4096..5096].iter().all(|byte| *byte == 0x6B));
+    assert!(seen[..4096].iter().chain(&seen[5096..]).all(|byte| *byte == 0x11));
+    release(lab, buffer);
     Ok(())
 }
 
