@@ -38,8 +38,8 @@ pub use element::Element;
 pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
 pub use fill::{Fill, Pattern};
-pub use kernel::{
 pub use ipc::IpcMemory;
+pub use kernel::{
     CompileOptions, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims, MAX_ARGUMENT_BYTES,
 };
 pub use memory::{
