@@ -79,6 +79,7 @@ functions! {
         fn cuCtxPopCurrent_v2(context: *mut CUcontext);
         fn cuCtxSynchronize();
         fn cuCtxGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int);
+        fn cuCtxGetLimit(value: *mut usize, limit: CUlimit);
         fn cuCtxEnablePeerAccess(peer: CUcontext, flags: c_uint);
         fn cuCtxDisablePeerAccess(peer: CUcontext);
         fn cuMemGetInfo_v2(free: *mut usize, total: *mut usize);
@@ -88,6 +89,9 @@ functions! {
         );
         fn cuMemFree_v2(address: CUdeviceptr);
         fn cuMemAllocManaged(address: *mut CUdeviceptr, bytes: usize, flags: c_uint);
+        fn cuMemRangeGetAttribute(
+            value: *mut c_void, bytes: usize, attribute: CUmem_range_attribute, address: CUdeviceptr, count: usize
+        );
         fn cuMemAdvise(address: CUdeviceptr, bytes: usize, advice: CUmem_advise, device: CUdevice);
         fn cuMemPrefetchAsync(address: CUdeviceptr, bytes: usize, device: CUdevice, stream: CUstream);
         fn cuMemHostAlloc(host: *mut *mut c_void, bytes: usize, flags: c_uint);
@@ -144,6 +148,7 @@ functions! {
         fn cuStreamEndCapture(stream: CUstream, graph: *mut CUgraph);
         fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus);
         fn cuGraphInstantiateWithFlags(executable: *mut CUgraphExec, graph: CUgraph, flags: c_ulonglong);
+        fn cuGraphGetNodes(graph: CUgraph, nodes: *mut CUgraphNode, count: *mut usize);
         fn cuGraphLaunch(executable: CUgraphExec, stream: CUstream);
         fn cuGraphExecDestroy(executable: CUgraphExec);
         fn cuGraphDestroy(graph: CUgraph);

@@ -1,5 +1,7 @@
 // What HIP's compiler knows and NVRTC does not. It comes before every program that hipRTC is given.
 //
+// Only what the hipRTC of ROCm 5.2 knows too, so that nothing is accepted here that AMD's would refuse.
+//
 // Common to both and so not here: threadIdx and its kin, __syncthreads, __threadfence*, atomics, __shared__,
 // __launch_bounds__, mathematical functions, clock64, printf.
 #pragma once
@@ -12,26 +14,7 @@
 #define __HIP_PLATFORM_NVIDIA__ 1
 #define __HIP_ON_CUDA__ 1
 
-#define hipThreadIdx_x threadIdx.x
-#define hipThreadIdx_y threadIdx.y
-#define hipThreadIdx_z threadIdx.z
-#define hipBlockIdx_x blockIdx.x
-#define hipBlockIdx_y blockIdx.y
-#define hipBlockIdx_z blockIdx.z
-#define hipBlockDim_x blockDim.x
-#define hipBlockDim_y blockDim.y
-#define hipBlockDim_z blockDim.z
-#define hipGridDim_x gridDim.x
-#define hipGridDim_y gridDim.y
-#define hipGridDim_z gridDim.z
-#define HIP_DYNAMIC_SHARED(type, name) extern __shared__ type name[];
-
-// Memory scopes of HIP's atomics and fences.
-#define __HIP_MEMORY_SCOPE_SINGLETHREAD 1
-#define __HIP_MEMORY_SCOPE_WAVEFRONT 2
-#define __HIP_MEMORY_SCOPE_WORKGROUP 3
-#define __HIP_MEMORY_SCOPE_AGENT 4
-#define __HIP_MEMORY_SCOPE_SYSTEM 5
+// Orders of the fences below.
 #ifndef __ATOMIC_RELAXED
 #define __ATOMIC_RELAXED 0
 #define __ATOMIC_CONSUME 1
@@ -66,7 +49,6 @@ __device__ inline void fence(const char* scope) {
 #define __builtin_amdgcn_s_barrier() __syncthreads()
 #define __builtin_amdgcn_wave_barrier() __syncwarp()
 #define __builtin_amdgcn_fence(order, scope) hip_on_cuda::fence(scope)
-#define __builtin_amdgcn_wavefrontsize() 32u
 #define __builtin_amdgcn_workgroup_id_x() blockIdx.x
 #define __builtin_amdgcn_workgroup_id_y() blockIdx.y
 #define __builtin_amdgcn_workgroup_id_z() blockIdx.z
@@ -95,7 +77,3 @@ template <typename T> __device__ inline T __shfl_xor(T value, int mask, int widt
 #define __any(predicate) __any_sync(__activemask(), (predicate))
 #define __all(predicate) __all_sync(__activemask(), (predicate))
 #define __ballot(predicate) ((unsigned long long)__ballot_sync(__activemask(), (predicate)))
-
-// The device's own way of adding, where HIP tells it from the safe one.
-template <typename T> __device__ inline T unsafeAtomicAdd(T* address, T value) { return atomicAdd(address, value); }
-template <typename T> __device__ inline T safeAtomicAdd(T* address, T value) { return atomicAdd(address, value); }

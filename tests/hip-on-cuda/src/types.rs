@@ -21,7 +21,10 @@ pub type hipDeviceAttribute_t = c_uint;
 pub type hipDeviceP2PAttr = c_uint;
 pub type hipFunction_attribute = c_uint;
 pub type hipJitOption = c_uint;
+/// The header has `enum hipLimit_t` and no other name.
+pub type hipLimit_t = c_uint;
 pub type hipMemcpyKind = c_uint;
+pub type hipMemRangeAttribute = c_uint;
 pub type hipMemoryAdvise = c_uint;
 pub type hipMemoryType = c_uint;
 pub type hipPointer_attribute = c_uint;

@@ -28,6 +28,8 @@ fn c_type(rust: &str) -> String {
         "u32" => "uint32_t",
         "u64" => "uint64_t",
         "usize" => "size_t",
+        // The header gives it no name without `enum`.
+        "hipLimit_t" => "enum hipLimit_t",
         // The types of HIP have HIP's names.
         name => name,
     }

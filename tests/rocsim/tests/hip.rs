@@ -4,10 +4,10 @@
 mod common;
 
 use common::{
-    Machine, Pages,
+    Machine,
     hip::{
-        Copy3D, DEFAULT, HipApi, NOT_REGISTERED, ON_DEVICE, OUT_OF_MEMORY, PitchedPtr, Stream, TO_DEVICE,
-        TO_HOST,
+        Copy3D, DEFAULT, Event, HipApi, NOT_REGISTERED, ON_DEVICE, OUT_OF_MEMORY, PitchedPtr, Stream,
+        TO_DEVICE, TO_HOST,
     },
     hsa::host_bytes,
     noise, ok,
@@ -292,39 +292,67 @@ fn peers_copy(hip: &HipApi, machine: Machine) {
     ok!(hip.hipFree(far));
 }
 
+/// What a thread works with.
+struct Lane {
+    streams: [Stream; 2],
+    ready: Event,
+    from: *mut u8,
+    device: [*mut u8; 2],
+    to: Vec<u8>,
+}
+
+// SAFETY: handles and addresses that any thread may use, one at a time.
+unsafe impl Send for Lane {}
+
+/// Nothing is allocated or freed while the threads run: `hipFree` and `hipHostUnregister` wait for all streams of the
+/// device, and HIP 5.2 then now and then lets `hipStreamSynchronize` of another thread come back too early.
 fn threads_with_their_own_streams(hip: &HipApi) {
+    const ROOM: usize = 160_000;
+    let lane = |_| {
+        // The heap puts some of these beside each other: neighbours on a page are registered one by one.
+        let mut to = vec![0; ROOM];
+        ok!(hip.hipHostRegister(to.as_mut_ptr(), ROOM, 0));
+        let device = [hip.allocate(ROOM), hip.allocate(ROOM)];
+        Lane {
+            streams: [hip.stream(), hip.stream()],
+            ready: hip.event(),
+            from: hip.pinned(&[0; ROOM]),
+            device,
+            to,
+        }
+    };
+    let mut lanes: Vec<Lane> = (0..4).map(lane).collect();
     thread::scope(|scope| {
-        for seed in 0..4u32 {
+        for (seed, lane) in lanes.iter_mut().enumerate() {
             scope.spawn(move || {
                 ok!(hip.hipSetDevice(0));
-                let (one, two, ready) = (hip.stream(), hip.stream(), hip.event());
-                for round in 0..8 {
-                    let contents = noise(100_000 + 7919 * round as usize, seed * 100 + round);
-                    let bytes = contents.len();
-                    let (from, first, second) =
-                        (hip.pinned(&contents), hip.allocate(bytes), hip.allocate(bytes));
-                    // Pages of its own: HIP 5.2 registers whole pages and does not count how often, so that
-                    // neighbours on one page unregister each other's.
-                    let mut to = Pages::new(bytes);
-                    ok!(hip.hipHostRegister(to.as_mut_ptr(), bytes, 0));
-                    ok!(hip.hipMemcpyAsync(first, from, bytes, TO_DEVICE, one));
-                    ok!(hip.hipEventRecord(ready, one));
-                    ok!(hip.hipStreamWaitEvent(two, ready, 0));
-                    ok!(hip.hipMemcpyAsync(second, first, bytes, ON_DEVICE, two));
-                    ok!(hip.hipMemcpyAsync(to.as_mut_ptr(), second, bytes, TO_HOST, two));
-                    ok!(hip.hipStreamSynchronize(two));
-                    ok!(hip.hipHostUnregister(to.as_mut_ptr()));
-                    assert!(*to == contents);
-                    ok!(hip.hipHostFree(from));
-                    ok!(hip.hipFree(first));
-                    ok!(hip.hipFree(second));
-                }
-                ok!(hip.hipEventDestroy(ready));
-                ok!(hip.hipStreamDestroy(one));
-                ok!(hip.hipStreamDestroy(two));
+                (0..8).for_each(|round| run_lane(hip, lane, seed as u32 * 100 + round));
             });
         }
     });
+    for mut lane in lanes {
+        ok!(hip.hipHostUnregister(lane.to.as_mut_ptr()));
+        ok!(hip.hipHostFree(lane.from));
+        lane.device.into_iter().for_each(|address| ok!(hip.hipFree(address)));
+        ok!(hip.hipEventDestroy(lane.ready));
+        lane.streams.into_iter().for_each(|stream| ok!(hip.hipStreamDestroy(stream)));
+    }
+}
+
+/// Sends bytes through both streams of a thread, from the host over the device and back.
+fn run_lane(hip: &HipApi, lane: &mut Lane, seed: u32) {
+    let contents = noise(100_000 + 7919 * (seed as usize % 8), seed);
+    let bytes = contents.len();
+    // SAFETY: the memory is longer, visible to the host, and no work uses it.
+    unsafe { ptr::copy_nonoverlapping(contents.as_ptr(), lane.from, bytes) };
+    let ([one, two], [first, second]) = (lane.streams, lane.device);
+    ok!(hip.hipMemcpyAsync(first, lane.from, bytes, TO_DEVICE, one));
+    ok!(hip.hipEventRecord(lane.ready, one));
+    ok!(hip.hipStreamWaitEvent(two, lane.ready, 0));
+    ok!(hip.hipMemcpyAsync(second, first, bytes, ON_DEVICE, two));
+    ok!(hip.hipMemcpyAsync(lane.to.as_mut_ptr(), second, bytes, TO_HOST, two));
+    ok!(hip.hipStreamSynchronize(two));
+    assert!(lane.to[..bytes] == contents);
 }
 
 fn exhausted_memory_is_an_error_and_comes_back(hip: &HipApi) {

@@ -8,11 +8,13 @@ use crate::{
     state::{self, call, cuda, not_null, on_device, put},
     types::{
         hipDevice_t, hipDeviceAttribute_t, hipDeviceP2PAttr, hipDeviceProp_t, hipDeviceProp6_t, hipError_t,
-        hipUUID,
+        hipLimit_t, hipUUID,
     },
     version::Version,
 };
-use cudarc::driver::sys::{CUdevice_P2PAttribute, CUdevice_attribute_enum as Attribute};
+use cudarc::driver::sys::{
+    CUdevice_P2PAttribute, CUdevice_attribute_enum as Attribute, CUlimit_enum as Limit,
+};
 use std::ffi::{c_char, c_int, c_uint};
 
 /// Copies text with its final zero, or what fits of it.
@@ -227,6 +229,19 @@ exports! {
     fn hipDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) -> hipError_t {
         // SAFETY: the caller has room for two numbers or passes null, which both take.
         on_device(|cuda| unsafe { cuda.api.cuCtxGetStreamPriorityRange(least, greatest) }.hip())
+    }
+
+    fn hipDeviceGetLimit(value: *mut usize, limit: hipLimit_t) -> hipError_t {
+        on_device(|cuda| {
+            not_null(value)?;
+            let limit = match limit {
+                1 => Limit::CU_LIMIT_PRINTF_FIFO_SIZE,
+                2 => Limit::CU_LIMIT_MALLOC_HEAP_SIZE,
+                _ => return Err(hipError_t::UNSUPPORTED_LIMIT),
+            };
+            // SAFETY: room for a size; a context is current.
+            unsafe { cuda.api.cuCtxGetLimit(value, limit) }.hip()
+        })
     }
 
     fn hipSetDeviceFlags(flags: c_uint) -> hipError_t {

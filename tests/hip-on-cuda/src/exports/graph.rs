@@ -60,6 +60,15 @@ exports! {
         })
     }
 
+    /// With no room for nodes, their number.
+    fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, count: *mut usize) -> hipError_t {
+        on_device(|cuda| {
+            not_null(count)?;
+            // SAFETY: the caller's graph, and room for as many handles as it says.
+            unsafe { cuda.api.cuGraphGetNodes(graph, nodes, count) }.hip()
+        })
+    }
+
     /// The log stays as it is.
     fn hipGraphInstantiate(
         executable: *mut hipGraphExec_t,

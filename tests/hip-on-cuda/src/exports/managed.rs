@@ -4,9 +4,9 @@ use super::exports;
 use crate::{
     flags,
     state::{cuda, not_null, on_device, put},
-    types::{hipError_t, hipMemoryAdvise, hipStream_t},
+    types::{hipError_t, hipMemRangeAttribute, hipMemoryAdvise, hipStream_t},
 };
-use cudarc::driver::sys::CUmem_advise_enum as Advice;
+use cudarc::driver::sys::{CUmem_advise_enum as Advice, CUmem_range_attribute_enum as Range};
 use std::ffi::{c_int, c_uint, c_void};
 
 /// The host as a place; CUDA's number is the same.
@@ -46,6 +46,30 @@ exports! {
             let (place, address) = (place(device)?, address.expose_provenance() as u64);
             // SAFETY: the caller's memory and stream.
             unsafe { cuda.api.cuMemPrefetchAsync(address, bytes, place, stream) }.hip()
+        })
+    }
+
+    /// Devices are answered with CUDA's ordinals, which are HIP's. There is no grain to ask for.
+    fn hipMemRangeGetAttribute(
+        value: *mut c_void,
+        bytes: usize,
+        attribute: hipMemRangeAttribute,
+        address: *const c_void,
+        count: usize,
+    ) -> hipError_t {
+        on_device(|cuda| {
+            not_null(value)?;
+            not_null(address)?;
+            let attribute = match attribute {
+                1 => Range::CU_MEM_RANGE_ATTRIBUTE_READ_MOSTLY,
+                2 => Range::CU_MEM_RANGE_ATTRIBUTE_PREFERRED_LOCATION,
+                3 => Range::CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY,
+                4 => Range::CU_MEM_RANGE_ATTRIBUTE_LAST_PREFETCH_LOCATION,
+                _ => return Err(hipError_t::INVALID_VALUE),
+            };
+            let address = address.expose_provenance() as u64;
+            // SAFETY: the caller has room for so many bytes.
+            unsafe { cuda.api.cuMemRangeGetAttribute(value, bytes, attribute, address, count) }.hip()
         })
     }
 

@@ -7,11 +7,9 @@ pub(crate) mod hsa;
 
 use std::{
     env, fs,
-    ops::{Deref, DerefMut},
     os::unix::{fs::symlink, process::ExitStatusExt},
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
-    ptr, slice,
 };
 
 /// Says to a test that it is the child process, and which part it plays.
@@ -194,48 +192,6 @@ pub(crate) fn noise(bytes: usize, seed: u32) -> Vec<u8> {
             state as u8
         })
         .collect()
-}
-
-/// Zeroed host memory that shares no page with anything else.
-#[derive(Debug)]
-pub(crate) struct Pages {
-    start: *mut u8,
-    bytes: usize,
-}
-
-impl Pages {
-    pub(crate) fn new(bytes: usize) -> Self {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: new memory at an address that the kernel chooses.
-        let start = unsafe {
-            libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, 0)
-        };
-        assert_ne!(start, libc::MAP_FAILED);
-        Self { start: start.cast(), bytes }
-    }
-}
-
-impl Deref for Pages {
-    type Target = [u8];
-
-    fn deref(&self) -> &[u8] {
-        // SAFETY: the memory is that long, initialised by the kernel, and lives as long as this.
-        unsafe { slice::from_raw_parts(self.start, self.bytes) }
-    }
-}
-
-impl DerefMut for Pages {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and borrowed for writing.
-        unsafe { slice::from_raw_parts_mut(self.start, self.bytes) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nothing borrows it any more.
-        unsafe { libc::munmap(self.start.cast(), self.bytes) };
-    }
 }
 
 /// Whether the host can read the byte at an address, found out without a fault.
