@@ -30,17 +30,14 @@ __device__ inline unsigned lane() {
     asm volatile("mov.u32 %0, %%laneid;" : "=r"(lane));
     return lane;
 }
-__device__ constexpr bool same(const char* a, const char* b) {
-    return *a == *b && (*a == 0 || same(a + 1, b + 1));
-}
-// The order has no influence: CUDA's fences order both ways.
+// Scopes are "wavefront", "workgroup", "agent", "singlethread" and, for the whole system, "". The order has no
+// influence: CUDA's fences order both ways.
 __device__ inline void fence(const char* scope) {
-    if (same(scope, "workgroup") || same(scope, "wavefront")) {
-        __threadfence_block();
-    } else if (same(scope, "agent")) {
-        __threadfence();
-    } else if (!same(scope, "singlethread")) {
-        __threadfence_system();
+    switch (scope[0]) {
+    case 'w': __threadfence_block(); break;
+    case 'a': __threadfence(); break;
+    case 's': break;
+    default: __threadfence_system();
     }
 }
 }  // namespace hip_on_cuda

@@ -11,7 +11,7 @@ const MIB: usize = 1 << 20;
 
 #[test]
 fn bytes_arrive_whatever_memory_they_come_from() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let stream = hip.stream();
     for bytes in [1, 100, 4097, MIB + 1, 5 * MIB + 3] {
         let contents = noise(bytes, bytes as u32);
@@ -35,7 +35,7 @@ fn bytes_arrive_whatever_memory_they_come_from() {
 
 #[test]
 fn fills_write_their_elements_and_nothing_else() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     const ROOM: usize = 100_000;
     const PITCH: usize = 512;
     let mut expected = noise(ROOM, 3);
@@ -77,7 +77,7 @@ fn fills_write_their_elements_and_nothing_else() {
 
 #[test]
 fn rows_are_copied_from_one_pitch_to_another() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let stream = hip.stream();
     let (mut device, mut pitch) = (null_mut(), 0);
     ok!(hip.hipMallocPitch(&mut device, &mut pitch, 1000, 50));
@@ -138,7 +138,7 @@ fn parameters(to: *mut u8, from: *const u8, kind: hipMemcpyKind) -> hipMemcpy3DP
 
 #[test]
 fn boxes_are_copied_from_place_to_place() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let (from, mut expected) = (noise(128 * 16 * 8, 5), noise(96 * 12 * 10, 6));
     let before = expected.clone();
     boxed(&from, &mut expected);
@@ -169,7 +169,7 @@ fn boxes_are_copied_from_place_to_place() {
 
 #[test]
 fn boxes_are_copied_by_the_drivers_interface() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let mut version = 0;
     ok!(hip.hipRuntimeGetVersion(&mut version));
     if version >= 60_000_000 {

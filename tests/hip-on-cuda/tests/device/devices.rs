@@ -14,7 +14,7 @@ const INVALID_DEVICE: hipError_t = hipError_t::INVALID_DEVICE;
 
 #[test]
 fn a_device_says_the_same_in_every_way() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     assert!(hip.device_count() >= 1);
     let mut version = 0;
     ok!(hip.hipRuntimeGetVersion(&mut version));
@@ -58,7 +58,7 @@ fn a_device_says_the_same_in_every_way() {
 
 #[test]
 fn a_device_is_found_by_its_place() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let mut uuids = Vec::new();
     for device in 0..hip.device_count() {
         let mut text = [0 as c_char; 32];
@@ -77,7 +77,7 @@ fn a_device_is_found_by_its_place() {
 
 #[test]
 fn every_thread_has_its_own_device_and_status() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let here = || {
         let mut device = -1;
         ok!(hip.hipGetDevice(&mut device));
@@ -102,7 +102,7 @@ fn every_thread_has_its_own_device_and_status() {
 
 #[test]
 fn what_is_wrong_has_hips_status() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let mut value = 0;
     for (status, expected) in [
         (hip.hipMalloc(null_mut(), 16), INVALID_VALUE),

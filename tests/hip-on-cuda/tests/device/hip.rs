@@ -5,9 +5,10 @@ use hip_on_cuda::types::*;
 use std::{
     env,
     ffi::{CString, c_char, c_int, c_uchar, c_uint, c_ushort, c_void},
+    ops::Deref,
     path::PathBuf,
     ptr,
-    sync::OnceLock,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 pub(crate) const OK: hipError_t = hipError_t::SUCCESS;
@@ -173,10 +174,26 @@ fn built() -> PathBuf {
     env::current_exe().unwrap().with_file_name("libhip_on_cuda.so")
 }
 
+/// The library with a device, for one test at a time: some want all of its memory.
+#[derive(Debug)]
+pub(crate) struct Started {
+    hip: Hip,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Deref for Started {
+    type Target = Hip;
+
+    fn deref(&self) -> &Hip {
+        &self.hip
+    }
+}
+
 impl Hip {
     /// The library with a device, or `None` and the reason on the standard output. `HIP_ON_CUDA_REQUIRE=1` makes a
     /// missing device a failure.
-    pub(crate) fn start() -> Option<&'static Self> {
+    pub(crate) fn start() -> Option<Started> {
+        static ALONE: Mutex<()> = Mutex::new(());
         static HIP: OnceLock<Option<Hip>> = OnceLock::new();
         let hip = HIP.get_or_init(|| {
             let path = env::var_os(UNDER_TEST).map_or_else(built, PathBuf::from);
@@ -192,7 +209,9 @@ impl Hip {
         if hip.is_none() {
             println!("skipped: there is no NVIDIA driver, or no device");
         }
-        hip.as_ref()
+        // A test that has failed leaves nothing behind that the next one minds.
+        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+        hip.map(|hip| Started { hip, _alone: alone })
     }
 
     pub(crate) fn attribute(&self, attribute: hipDeviceAttribute_t) -> c_int {

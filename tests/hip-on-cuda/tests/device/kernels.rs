@@ -107,7 +107,7 @@ fn function(hip: &Hip, module: hipModule_t, name: &CStr) -> hipFunction_t {
 
 #[test]
 fn a_kernel_runs_with_both_forms_of_arguments() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     register(c"axpy", axpy);
     let (code, names) = hip.compile(SOURCE, &["add<7>"]).unwrap();
     let module = load(hip, &code);
@@ -164,7 +164,7 @@ fn a_kernel_runs_with_both_forms_of_arguments() {
 
 #[test]
 fn hips_own_words_mean_the_same_to_the_other_compiler() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let (code, _) = hip.compile(WAVES, &[]).unwrap();
     if is_amds() {
         println!("compiled by AMD's compiler; the simulator has no shader cores");
@@ -186,7 +186,7 @@ fn hips_own_words_mean_the_same_to_the_other_compiler() {
 
 #[test]
 fn what_is_wrong_in_a_program_is_said_with_its_line() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let message = hip.compile("\n\nextern \"C\" __global__ void k() { nonsense; }", &[]).unwrap_err();
     assert!(message.starts_with("hiprtcResult(6)"), "{message}");
     assert!(message.contains("nonsense"), "{message}");
@@ -195,7 +195,7 @@ fn what_is_wrong_in_a_program_is_said_with_its_line() {
 
 #[test]
 fn an_image_that_is_none_is_refused() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let mut module = null_mut();
     let status = hip.hipModuleLoadData(&mut module, [b'j'; 256].as_ptr().cast());
     assert_eq!(status, hipError_t::INVALID_KERNEL_FILE);

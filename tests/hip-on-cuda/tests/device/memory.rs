@@ -18,7 +18,7 @@ fn attributes(hip: &Hip, address: *const u8) -> hipPointerAttribute_t {
 
 #[test]
 fn no_bytes_are_no_memory_and_null_is_nothing_to_free() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let mut address = ptr::without_provenance_mut(1);
     ok!(hip.hipMalloc(&mut address, 0));
     assert!(address.is_null());
@@ -30,7 +30,7 @@ fn no_bytes_are_no_memory_and_null_is_nothing_to_free() {
 
 #[test]
 fn an_address_leads_to_its_allocation() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let device = hip.allocate(3 * MIB);
     let (mut base, mut bytes) = (null_mut(), 0);
     ok!(hip.hipMemGetAddressRange(&mut base, &mut bytes, device.wrapping_add(MIB + 7).cast()));
@@ -57,7 +57,7 @@ fn an_address_leads_to_its_allocation() {
 
 #[test]
 fn exhausted_memory_is_an_error_and_comes_back() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let (mut free, mut total) = (0, 0);
     ok!(hip.hipMemGetInfo(&mut free, &mut total));
     assert!(free <= total && free > 0);
@@ -85,7 +85,7 @@ fn exhausted_memory_is_an_error_and_comes_back() {
 
 #[test]
 fn host_memory_remembers_its_flags() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     for flags in [0, 3, 4] {
         let (mut host, mut found) = (null_mut(), 77);
         ok!(hip.hipHostMalloc(&mut host, 4096, flags));
@@ -103,7 +103,7 @@ fn host_memory_remembers_its_flags() {
 
 #[test]
 fn registered_memory_is_the_devices_until_it_is_given_back() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     // A start inside of a page, and a length that is none.
     let mut memory = noise(MIB + 4100, 2);
     let host = memory.as_mut_ptr().wrapping_add(4099);
@@ -127,7 +127,7 @@ fn registered_memory_is_the_devices_until_it_is_given_back() {
 
 #[test]
 fn managed_memory_is_seen_by_both() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     if !is_amds() && hip.attribute(24) == 0 {
         println!("skipped: the device has no managed memory");
         return;

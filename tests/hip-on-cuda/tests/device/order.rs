@@ -40,7 +40,7 @@ impl Gate {
 
 #[test]
 fn a_stream_waits_for_an_event_of_another() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let contents = noise(MIB, 1);
     let (from, to) = (hip.pinned(&contents), hip.pinned(&[0; MIB]));
     let (one, two) = (hip.allocate(MIB), hip.allocate(MIB));
@@ -76,7 +76,7 @@ fn a_stream_waits_for_an_event_of_another() {
 
 #[test]
 fn events_and_streams_have_their_flags() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let (stream, mut none) = (hip.stream(), null_mut());
     assert_eq!(hip.hipStreamCreateWithFlags(&mut none, 5), hipError_t::INVALID_VALUE);
     let (mut flags, mut priority) = (77, 77);
@@ -117,7 +117,7 @@ unsafe extern "C" fn called(_stream: hipStream_t, status: hipError_t, data: *mut
 
 #[test]
 fn a_callback_comes_after_the_work_before_it() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let (stream, gate, calls) = (hip.stream(), Gate::new(hip), AtomicU32::new(0));
     let (from, to) = (hip.pinned(&noise(4096, 8)), hip.pinned(&[0; 4096]));
     let device = hip.allocate(4096);
@@ -142,7 +142,7 @@ fn a_callback_comes_after_the_work_before_it() {
 
 #[test]
 fn a_captured_stream_says_so_and_runs_as_a_graph() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     const RELAXED: hipStreamCaptureMode = 2;
     let contents = noise(MIB, 11);
     let (from, to, stream) = (hip.device(&contents), hip.device(&[0; MIB]), hip.stream());
@@ -182,7 +182,7 @@ unsafe impl Send for Lane {}
 /// library of ROCm 5.2 then now and then lets `hipStreamSynchronize` of another thread come back too early.
 #[test]
 fn threads_have_streams_of_their_own() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     const ROOM: usize = 160_000;
     let lane = |_| Lane {
         streams: [hip.stream(), hip.stream()],

@@ -12,7 +12,7 @@ const MIB: usize = 1 << 20;
 
 #[test]
 fn peers_copy_and_reach_each_other() {
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     if hip.device_count() < 2 {
         println!("skipped: there is one device");
         return;
@@ -48,7 +48,7 @@ const HANDLE: &str = "HIP_ON_CUDA_TEST_HANDLE";
 #[test]
 fn another_process_reads_and_writes_shared_memory() {
     const TEST: &str = "sharing::another_process_reads_and_writes_shared_memory";
-    let Some(hip) = Hip::start() else { return };
+    let Some(hip) = &Hip::start() else { return };
     let Ok(words) = env::var(HANDLE) else {
         let device = hip.device(&noise(2 * MIB, 3));
         let mut handle = hipIpcMemHandle_t { reserved: [0; 64] };
