@@ -5,7 +5,8 @@
 mod common;
 
 use common::{
-    Simulator,
+    Machine, Simulator,
+    hip::{HipApi, TO_DEVICE},
     hsa::{Copy, FaultEvent, Hsa, host_bytes},
     noise, ok,
 };
@@ -55,6 +56,27 @@ fn a_wrong_access_is_reported_by_amds_runtime() {
     }
     for (name, detail, variables, _) in CASES {
         common::child_aborts(TEST, name, variables, &[REPORT, REASON, detail]);
+    }
+}
+
+/// The two that a backend is most likely to make, on one and two GPUs, with and without a large BAR, by DMA engines
+/// and by kernels.
+#[test]
+fn a_missing_pin_and_a_missing_grant_are_found_on_every_machine() {
+    const TEST: &str = "a_missing_pin_and_a_missing_grant_are_found_on_every_machine";
+    let wrong = &CASES[..2];
+    if let Some(role) = common::role() {
+        let (_, _, _, run) = wrong.iter().find(|(name, ..)| *name == role).unwrap();
+        run(&Hsa::start());
+        return;
+    }
+    if common::is_missing("libhsa-runtime64.so.1") {
+        return;
+    }
+    for machine in Machine::all() {
+        for (name, detail, ..) in wrong {
+            common::child_aborts(TEST, name, &machine.variables(), &[REPORT, REASON, detail]);
+        }
     }
 }
 
@@ -161,11 +183,11 @@ fn a_fault_handler_of_the_program_is_called() {
 }
 
 /// The statistics that a child has left, which must have ended in that way.
-fn statistics_of(role: &str, aborts: bool) -> serde_json::Value {
-    let test = "statistics_show_leaks_and_faults";
-    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("stats-{role}.json"));
+fn statistics_of(test: &str, role: &str, aborts: bool, machine: Machine) -> serde_json::Value {
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{role}.json"));
     let _ = std::fs::remove_file(&file);
-    let variables = [("ROCSIM_STATS", file.to_str().unwrap()), ("HSA_DISABLE_FRAGMENT_ALLOCATOR", "1")];
+    let statistics = [("ROCSIM_STATS", file.to_str().unwrap()), ("HSA_DISABLE_FRAGMENT_ALLOCATOR", "1")];
+    let variables = [&statistics[..], &machine.variables()].concat();
     if aborts {
         common::child_aborts(test, role, &variables, &[REPORT]);
     } else {
@@ -180,7 +202,9 @@ fn statistics_show_leaks_and_faults() {
         if common::is_missing("libhsa-runtime64.so.1") {
             return;
         }
-        let tidy = statistics_of("tidy", false);
+        const TEST: &str = "statistics_show_leaks_and_faults";
+        let machine = Machine { gpus: 1, large_bar: false, sdma: true };
+        let tidy = statistics_of(TEST, "tidy", false, machine);
         assert_eq!((&tidy["gpus"], &tidy["gfx"], &tidy["faults"]), (&1.into(), &"gfx906".into(), &0.into()));
         assert_eq!(
             (&tidy["vram_live_bytes"], &tidy["registered_live_bytes"]),
@@ -190,10 +214,10 @@ fn statistics_show_leaks_and_faults() {
         assert_eq!(tidy["queues_live"], 0, "{tidy}");
         assert_eq!(tidy["vram_peak_bytes"], 12_288, "{tidy}");
         assert!(tidy["sdma_copied_bytes"].as_u64().unwrap() >= 10_000, "{tidy}");
-        let leak = statistics_of("leak", false);
+        let leak = statistics_of(TEST, "leak", false, machine);
         assert_eq!(leak["vram_live_bytes"], 12_288, "{leak}");
         assert_eq!(leak["registered_live_bytes"], 5_000, "{leak}");
-        assert_eq!(statistics_of("fault", true)["faults"], 1);
+        assert_eq!(statistics_of(TEST, "fault", true, machine)["faults"], 1);
         return;
     };
     let hsa = Hsa::start();
@@ -211,6 +235,41 @@ fn statistics_show_leaks_and_faults() {
         _ => return unregistered_source(&hsa),
     }
     ok!(hsa.api.hsa_shut_down());
+}
+
+/// HIP keeps some memory of its own until the process ends, about 1 MiB a GPU, so that a leak must be larger to be told.
+#[test]
+fn a_leak_under_hip_shows_on_every_machine() {
+    const TEST: &str = "a_leak_under_hip_shows_on_every_machine";
+    let Some(role) = common::role() else {
+        if common::is_missing("libamdhip64.so.5") {
+            return;
+        }
+        for machine in Machine::all() {
+            let live = |role| {
+                let statistics = statistics_of(TEST, role, false, machine);
+                assert_eq!(statistics["faults"], 0, "{statistics}");
+                ["vram_live_bytes", "registered_live_bytes"].map(|name| statistics[name].as_u64().unwrap())
+            };
+            let (tidy, leak) = (live("tidy"), live("leak"));
+            let bytes = BYTES as u64;
+            assert!(tidy.iter().all(|own| *own < bytes), "{machine:?}: {tidy:?}");
+            assert!(leak.iter().all(|leaked| *leaked >= bytes), "{machine:?}: {leak:?}");
+        }
+        return;
+    };
+    let hip = HipApi::start();
+    let (device, host, mut memory) = (hip.allocate(BYTES), hip.pinned(&[1; BYTES]), vec![0u8; BYTES]);
+    let stream = hip.stream();
+    ok!(hip.hipHostRegister(memory.as_mut_ptr(), BYTES, 0));
+    ok!(hip.hipMemcpyAsync(device, host, BYTES, TO_DEVICE, stream));
+    ok!(hip.hipStreamSynchronize(stream));
+    if role == "tidy" {
+        ok!(hip.hipHostUnregister(memory.as_mut_ptr()));
+        ok!(hip.hipFree(device));
+    }
+    ok!(hip.hipHostFree(host));
+    ok!(hip.hipStreamDestroy(stream));
 }
 
 #[test]
