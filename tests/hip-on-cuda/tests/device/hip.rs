@@ -164,6 +164,18 @@ api! {
 /// Names another library than the one that was built with the tests.
 pub(crate) const UNDER_TEST: &str = "HIP_UNDER_TEST";
 
+/// Says that the driver is a double, which has no kernels and shares no memory.
+pub(crate) const DOUBLE: &str = "HIP_ON_CUDA_TEST_DOUBLE";
+
+/// Whether a test has nothing to run, because the driver is a double.
+pub(crate) fn is_beyond_the_double() -> bool {
+    let double = env::var_os(DOUBLE).is_some();
+    if double {
+        println!("skipped: the double of the driver has no such thing");
+    }
+    double
+}
+
 /// Whether AMD's library is tested, and not ours.
 pub(crate) fn is_amds() -> bool {
     env::var_os(UNDER_TEST).is_some()

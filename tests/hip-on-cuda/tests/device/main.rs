@@ -8,9 +8,9 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic)] // A test that cannot go on has failed.
 
-mod amd;
 mod copies;
 mod devices;
+mod elsewhere;
 mod hip;
 mod kernels;
 mod memory;

@@ -65,6 +65,7 @@ fn a_stream_waits_for_an_event_of_another() {
     ok!(hip.hipEventSynchronize(end));
     assert!(*to == contents);
     ok!(hip.hipEventQuery(copied));
+    ok!(hip.hipStreamSynchronize(second));
     ok!(hip.hipStreamQuery(second));
     ok!(hip.hipEventElapsedTime(&mut milliseconds, start, copied));
     assert!(milliseconds > 0.0 && milliseconds < 10_000.0, "{milliseconds}");

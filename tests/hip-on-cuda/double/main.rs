@@ -1,0 +1,64 @@
+//! A double of the CUDA driver: two devices whose memory is the host's.
+//!
+//! It takes the place of `libcuda.so.1` for the device tests, so that this package's library runs on any machine, all
+//! the way to its calls of the driver. It is strict where the real driver is: without a current context nothing works,
+//! addresses must lie in what was allocated, streams run on threads of their own. It has no kernels and shares no
+//! memory with other processes.
+#![cfg(target_os = "linux")]
+#![allow(non_snake_case, clippy::missing_safety_doc)] // The driver's names, and the driver's contracts.
+#![allow(clippy::unwrap_used)] // A double that cannot go on ends the test.
+
+mod context;
+mod memory;
+mod stream;
+
+/// A status of the driver.
+pub(crate) type Status = u32;
+
+pub(crate) const SUCCESS: Status = 0;
+pub(crate) const INVALID_VALUE: Status = 1;
+pub(crate) const OUT_OF_MEMORY: Status = 2;
+pub(crate) const INVALID_DEVICE: Status = 101;
+pub(crate) const INVALID_CONTEXT: Status = 201;
+pub(crate) const INVALID_HANDLE: Status = 400;
+pub(crate) const NOT_READY: Status = 600;
+pub(crate) const NOT_SUPPORTED: Status = 801;
+
+/// What the body of a function gives.
+pub(crate) type Outcome = Result<(), Status>;
+
+/// Defines functions of the driver. Their parameters are checked against cudarc's bindings. Those marked with `in`
+/// want a current context.
+macro_rules! driver {
+    ($($(in $context:ident)? fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($($argument: $type),*) -> $crate::Status {
+            let body = || -> $crate::Outcome {
+                $(let $context = $crate::context::current()?;)?
+                $body
+            };
+            body().err().unwrap_or($crate::SUCCESS)
+        }
+
+        const _: unsafe fn($($type),*) -> cudarc::driver::sys::CUresult = cudarc::driver::sys::$name;
+    )*};
+}
+pub(crate) use driver;
+
+/// Functions that the double has not. They take whatever they are given.
+macro_rules! missing {
+    ($($name:ident)*) => {$(
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name() -> Status {
+            NOT_SUPPORTED
+        }
+    )*};
+}
+
+missing! {
+    cuIpcGetMemHandle cuIpcOpenMemHandle_v2 cuIpcCloseMemHandle cuIpcGetEventHandle cuIpcOpenEventHandle
+    cuModuleLoadData cuModuleUnload cuModuleGetFunction cuModuleGetGlobal_v2 cuFuncGetAttribute
+    cuOccupancyMaxActiveBlocksPerMultiprocessor cuOccupancyMaxPotentialBlockSize cuLaunchKernel
+    cuDeviceGetP2PAttribute cuMemRangeGetAttribute cuGraphGetNodes cuCtxGetLimit
+    cuStreamWaitValue64_v2 cuStreamWriteValue64_v2
+}
