@@ -31,8 +31,10 @@ struct Block {
 
 static BLOCKS: Mutex<BTreeMap<u64, Block>> = Mutex::new(BTreeMap::new());
 
+/// Whole pages, as the driver takes them: nothing of the program's own lies beside.
 fn layout(bytes: usize) -> Layout {
-    Layout::from_size_align(bytes.max(1), 512).unwrap()
+    const PAGE: usize = 4096;
+    Layout::from_size_align(bytes.next_multiple_of(PAGE), PAGE).unwrap()
 }
 
 /// The block around an address.

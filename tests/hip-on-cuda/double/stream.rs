@@ -117,6 +117,11 @@ impl<T> Handles<T> {
     }
 }
 
+/// The null stream, also by its other name, and the one of each thread.
+fn is_built_in(stream: CUstream) -> bool {
+    stream.addr() <= 2
+}
+
 /// Does work on the null stream, which waits for nothing here: the tests' streams do not wait for it either.
 pub(crate) fn now(work: Work) -> Outcome {
     work();
@@ -125,7 +130,7 @@ pub(crate) fn now(work: Work) -> Outcome {
 
 /// Does work in a stream's order.
 pub(crate) fn enqueue(device: c_int, stream: CUstream, work: Work) -> Outcome {
-    if stream.is_null() {
+    if is_built_in(stream) {
         return now(work);
     }
     let stream = STREAMS.get(stream)?;
@@ -159,14 +164,14 @@ driver! {
     }
 
     in _device fn cuStreamQuery(stream: CUstream) {
-        if stream.is_null() {
+        if is_built_in(stream) {
             return Ok(());
         }
         if STREAMS.get(stream)?.queue.lock().unwrap().pending > 0 { Err(NOT_READY) } else { Ok(()) }
     }
 
     in _device fn cuStreamSynchronize(stream: CUstream) {
-        if !stream.is_null() {
+        if !is_built_in(stream) {
             STREAMS.get(stream)?.drain();
         }
         Ok(())
@@ -257,7 +262,7 @@ driver! {
 
     in _device fn cuStreamIsCapturing(stream: CUstream, status: *mut CUstreamCaptureStatus) {
         use CUstreamCaptureStatus_enum as S;
-        let active = !stream.is_null() && STREAMS.get(stream)?.queue.lock().unwrap().captured.is_some();
+        let active = !is_built_in(stream) && STREAMS.get(stream)?.queue.lock().unwrap().captured.is_some();
         let found = if active { S::CU_STREAM_CAPTURE_STATUS_ACTIVE } else { S::CU_STREAM_CAPTURE_STATUS_NONE };
         // SAFETY: the caller has room.
         unsafe { status.write(found) };

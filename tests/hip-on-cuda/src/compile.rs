@@ -78,7 +78,7 @@ fn nvrtc() -> Result<&'static NvrtcApi, &'static str> {
 /// kernels can be compiled on a machine without a GPU.
 fn architecture() -> Option<String> {
     let device = || Reader::new(state::cuda()?, state::device())?.architecture();
-    env::var("HIP_ON_CUDA_ARCH").ok().or_else(|| device().ok())
+    env::var("HIP_ON_CUDA_ARCH").ok().filter(|name| !name.is_empty()).or_else(|| device().ok())
 }
 
 /// A program of hipRTC. NVRTC sees it when it is compiled.

@@ -92,7 +92,12 @@ fn events_and_streams_have_their_flags() {
     ok!(hip.hipStreamCreateWithPriority(&mut urgent, 1, greatest - 100));
     ok!(hip.hipStreamGetPriority(urgent, &mut priority));
     assert_eq!(priority, greatest);
-    ok!(hip.hipStreamQuery(null_mut()));
+    // The null stream and the one of each thread.
+    for built_in in [null_mut(), std::ptr::without_provenance_mut(2)] {
+        ok!(hip.hipStreamQuery(built_in));
+        ok!(hip.hipStreamSynchronize(built_in));
+        assert_eq!(hip.hipStreamDestroy(built_in), hipError_t::INVALID_HANDLE);
+    }
 
     let mut event = null_mut();
     assert_eq!(hip.hipEventCreateWithFlags(&mut event, 0x100), hipError_t::INVALID_VALUE);
