@@ -228,6 +228,9 @@ pub enum ErrorKind {
     /// What was asked for is not finished yet.
     #[error("not ready")]
     NotReady,
+    /// The caller has ended the operation half-way; what was being moved may have arrived in part.
+    #[error("cancelled by the caller")]
+    Cancelled,
     /// The driver reports something that has no kind of its own.
     #[error("the driver reports {name} ({code})")]
     Driver {

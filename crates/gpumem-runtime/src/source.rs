@@ -73,12 +73,36 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 if upload == Upload::Blocking && transfer::upload_at_once(timeline, view, destination) {
                     return Ok(0);
                 }
-                transfer::upload(timeline, operation, view.view().into_dyn(), destination, upload)
+                transfer::upload(timeline, operation, view.view().into_dyn(), destination, upload, None)
             }
             From::Memory { memory, layout } => {
                 copy_memory::<T, B>(timeline, operation, Place::new(memory, layout), destination, upload)
             }
         }
+    }
+
+    /// As [`copy_to`](Self::copy_to), blocking, and told to `watch`: piece by piece from memory of the caller, at the
+    /// end from memory of the library.
+    pub(crate) fn copy_watched(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        destination: Place<'_, B>,
+        watch: transfer::Watch<'_>,
+    ) -> Result<()> {
+        let total = destination.layout.packed_bytes() as u64;
+        match &self.0 {
+            From::Host(view) => {
+                let view = view.view().into_dyn();
+                transfer::upload(timeline, operation, view, destination, Upload::Blocking, Some(watch))?;
+            }
+            From::Memory { .. } => {
+                self.copy_to(timeline, operation, destination, Upload::Blocking)?;
+                // It is done: there is nothing left to cancel.
+                let _ = watch(transfer::Progress { done: total, total });
+            }
+        }
+        Ok(())
     }
 
     /// As [`copy_to`](Self::copy_to), with the source broadcast to the shape of the destination.
@@ -96,7 +120,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             .map_err(|error| Error::new(B::NAME, operation, error))?;
         match &self.0 {
             From::Host(view) => match view.broadcast(ndarray::IxDyn(shape)) {
-                Some(view) => transfer::upload(timeline, operation, view, destination, upload),
+                Some(view) => transfer::upload(timeline, operation, view, destination, upload, None),
                 None => self.copy_to(timeline, operation, destination, upload),
             },
             From::Memory { memory, .. } => {

@@ -2,7 +2,7 @@
 
 use super::{ArrayBase, Storage, StorageMut};
 use crate::{
-    ToDevice, completion,
+    Progress, ToDevice, completion,
     host::zeros,
     layout::Layout,
     order::Timeline,
@@ -10,7 +10,7 @@ use crate::{
 };
 use gpumem_core::{Backend, Result};
 use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex, ShapeBuilder};
-use std::sync::Arc;
+use std::{ops::ControlFlow, sync::Arc};
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     fn default_timeline(&self) -> Result<Arc<Timeline<S::Backend>>> {
@@ -51,8 +51,25 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let timeline = self.default_timeline()?;
         if !transfer::download_at_once(&timeline, self.place(), &mut destination) {
             let view = destination.view_mut().into_dyn();
-            transfer::download(&timeline, "copy_to_host", self.place(), view)?;
+            transfer::download(&timeline, "copy_to_host", self.place(), view, None)?;
         }
+        Ok(destination)
+    }
+
+    /// As [`copy_to_host_into`](Self::copy_to_host_into), and tells `watch` on this thread how far it has come: between
+    /// the pieces of the transfer, a few MiB each, with rising numbers of bytes, the last time with all of them.
+    /// [`ControlFlow::Break`] ends the transfer between two pieces; what has landed by then stays.
+    ///
+    /// # Errors
+    /// [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`; as [`copy_to_host`](Self::copy_to_host).
+    pub fn copy_to_host_watched<'h>(
+        &self,
+        destination: impl Into<ArrayViewMut<'h, S::Elem, D>>,
+        mut watch: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
+        let (mut destination, timeline) = (destination.into(), self.default_timeline()?);
+        let view = destination.view_mut().into_dyn();
+        transfer::download(&timeline, "copy_to_host", self.place(), view, Some(&mut watch))?;
         Ok(destination)
     }
 
@@ -66,7 +83,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let view = ArrayViewMut::from(&mut value[..]).into_shape_with_order(IxDyn(&[]));
         if let Ok(view) = view {
             let place = Place::new(&self.memory, &layout);
-            transfer::download(&self.default_timeline()?, "get", place, view)?;
+            transfer::download(&self.default_timeline()?, "get", place, view, None)?;
         }
         Ok(value[0])
     }
@@ -91,6 +108,25 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     {
         let timeline = self.default_timeline()?;
         source.source().copy_to(&timeline, "copy_to_device", self.place(), Upload::Blocking)?;
+        Ok(self)
+    }
+
+    /// As [`copy_to_device`](Self::copy_to_device), and tells `watch` on this thread how far it has come: between the
+    /// pieces of the transfer where the source is memory of the caller, else once at the end.
+    /// [`ControlFlow::Break`] ends the transfer between two pieces; what has arrived by then stays.
+    ///
+    /// # Errors
+    /// [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`; as [`copy_to_device`](Self::copy_to_device).
+    pub fn copy_to_device_watched<Src>(
+        &mut self,
+        source: &Src,
+        mut watch: impl FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<&mut Self>
+    where
+        Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
+    {
+        let timeline = self.default_timeline()?;
+        source.source().copy_watched(&timeline, "copy_to_device", self.place(), &mut watch)?;
         Ok(self)
     }
 
@@ -126,7 +162,14 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         let layout = self.element("set", index.into_dimension().slice())?;
         let timeline = self.default_timeline()?;
         let place = Place::new(&self.memory, &layout);
-        transfer::upload(&timeline, "set", ndarray::aview0(&value).into_dyn(), place, Upload::Blocking)?;
+        transfer::upload(
+            &timeline,
+            "set",
+            ndarray::aview0(&value).into_dyn(),
+            place,
+            Upload::Blocking,
+            None,
+        )?;
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ mod reset;
 pub(crate) use self::core::DeviceCore;
 pub use counters::DeviceCounters;
 
-use crate::{Stream, memory::StagingPool, order::Timeline};
+use crate::{Stream, TransferOptions, memory::StagingPool, order::Timeline};
 use gpumem_core::{
     Backend, Capabilities, DeviceInfo, DeviceSelector, MemoryInfo, RawStream, Result, StreamKind,
     StreamOptions,
@@ -232,6 +232,17 @@ impl<B: Backend> Device<B> {
         self.0.staging.trim();
         self.0.core.reclaim.flush(&self.0.core);
         Ok(())
+    }
+
+    /// How memory of the caller is moved to and from this device.
+    pub fn transfer_options(&self) -> TransferOptions {
+        self.0.staging.options()
+    }
+
+    /// Sets how memory of the caller is moved from now on: how many threads, in which pieces. Numbers that make no sense
+    /// on this machine are brought within its bounds.
+    pub fn set_transfer_options(&self, options: TransferOptions) {
+        self.0.staging.set_options(options);
     }
 
     /// Whether `device` can reach the memory of `peer` directly.

@@ -1,12 +1,16 @@
-//! Page-locked blocks through which borrowed host memory is moved.
+//! Page-locked blocks through which borrowed host memory is moved, and what belongs to moving it.
 
 use super::Allocation;
-use crate::Device;
+use crate::{
+    Device,
+    transfer::{Crew, TransferOptions},
+};
 use gpumem_core::{Backend, Result};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Most bytes that are kept for later. Page-locking is slow (milliseconds a MiB), so blocks are kept.
+/// Most bytes that are kept for later, or what one transfer uses at most, if that is more. Page-locking is slow
+/// (milliseconds a MiB), so blocks are kept.
 const KEEP: usize = 64 << 20;
 /// The smallest block.
 const SMALLEST: usize = 64 << 10;
@@ -15,11 +19,14 @@ const SMALLEST: usize = 64 << 10;
 #[derive(Debug)]
 pub(crate) struct StagingPool<B: Backend> {
     free: Mutex<Vec<Arc<Allocation<B>>>>,
+    options: Mutex<TransferOptions>,
+    crew: Crew,
 }
 
 impl<B: Backend> Default for StagingPool<B> {
     fn default() -> Self {
-        Self { free: Mutex::new(Vec::new()) }
+        let options = Mutex::new(TransferOptions::from_environment());
+        Self { free: Mutex::new(Vec::new()), options, crew: Crew::default() }
     }
 }
 
@@ -34,24 +41,25 @@ impl<B: Backend> Staging<B> {
     /// A block of at least `bytes` bytes that no copy uses any more.
     pub(crate) fn take(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Self> {
         let wanted = bytes.max(SMALLEST).checked_next_power_of_two().unwrap_or(bytes);
-        let candidates = {
-            let mut free = device.0.staging.free.lock();
-            let (fits, rest) =
-                std::mem::take(&mut *free).into_iter().partition(|block: &Arc<Allocation<B>>| {
-                    block.len() >= bytes && block.len() <= wanted.saturating_mul(4)
-                });
-            *free = rest;
-            fits
-        };
+        let fits =
+            |block: &Arc<Allocation<B>>| block.len() >= bytes && block.len() <= wanted.saturating_mul(4);
+        // One at a time: whoever looks meanwhile finds the others.
+        let mut busy: Vec<_> = Vec::new();
         let mut found = None;
-        let mut others: Vec<_> = Vec::new();
-        for block in candidates {
-            match found.is_none() && block.check(operation).is_ok() && block.is_idle() {
+        while found.is_none() {
+            let candidate = {
+                let mut free = device.0.staging.free.lock();
+                free.iter().rposition(fits).map(|at| free.swap_remove(at))
+            };
+            let Some(block) = candidate else { break };
+            match block.check(operation).is_ok() && block.is_idle() {
                 true => found = Some(block),
-                false => others.push(block),
+                false => busy.push(block),
             }
         }
-        device.0.staging.free.lock().append(&mut others);
+        if !busy.is_empty() {
+            device.0.staging.free.lock().append(&mut busy);
+        }
         let memory = match found {
             Some(memory) => memory,
             None => Allocation::internal(device, operation, wanted)?,
@@ -66,9 +74,15 @@ impl<B: Backend> Staging<B> {
 
 impl<B: Backend> Drop for Staging<B> {
     fn drop(&mut self) {
-        let mut free = self.device.0.staging.free.lock();
+        if !self.memory.core().origin.is_usable() {
+            return;
+        }
+        let pool = &self.device.0.staging;
+        let options = pool.options();
+        let keep = KEEP.max(options.threads.saturating_mul(2).saturating_mul(options.block_bytes));
+        let mut free = pool.free.lock();
         let kept: usize = free.iter().map(|block| block.len()).sum();
-        if kept.saturating_add(self.memory.len()) <= KEEP && self.memory.check("staging").is_ok() {
+        if kept.saturating_add(self.memory.len()) <= keep && self.memory.check("staging").is_ok() {
             free.push(self.memory.clone());
         }
     }
@@ -79,5 +93,19 @@ impl<B: Backend> StagingPool<B> {
     pub(crate) fn trim(&self) {
         let blocks = std::mem::take(&mut *self.free.lock());
         drop(blocks);
+    }
+
+    /// How memory of the caller is moved.
+    pub(crate) fn options(&self) -> TransferOptions {
+        *self.options.lock()
+    }
+
+    pub(crate) fn set_options(&self, options: TransferOptions) {
+        *self.options.lock() = options.bounded();
+    }
+
+    /// The threads that help.
+    pub(crate) fn crew(&self) -> &Crew {
+        &self.crew
     }
 }

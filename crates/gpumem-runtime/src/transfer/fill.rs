@@ -93,7 +93,7 @@ fn double<T: Element, B: Backend>(
         // One element, repeated over the layout by strides of zero.
         let host = ArrayD::from_elem(ndarray::IxDyn(&[]), value);
         let Some(spread) = host.broadcast(layout.shape()) else { return Ok(0) };
-        return upload(timeline, operation, spread, destination, Upload::Staged);
+        return upload(timeline, operation, spread, destination, Upload::Staged, None);
     }
     let len = layout.len();
     let mut ready = len.min((SEED / item).max(1));
@@ -104,8 +104,14 @@ fn double<T: Element, B: Backend>(
     };
     let seed = ArrayD::from_elem(ndarray::IxDyn(&[ready]), value);
     let first = part(0, ready)?;
-    let mut ticket =
-        upload(timeline, operation, seed.view(), Place::new(destination.memory, &first), Upload::Staged)?;
+    let mut ticket = upload(
+        timeline,
+        operation,
+        seed.view(),
+        Place::new(destination.memory, &first),
+        Upload::Staged,
+        None,
+    )?;
     while ready < len {
         let count = ready.min(len - ready);
         let (from, to) = (part(0, count)?, part(ready, count)?);

@@ -180,6 +180,6 @@ fn through_host<T: Element, B: Backend>(
         Some(device) if !source.memory.core().is_same(&timeline.core) => device.default_timeline()?,
         _ => timeline.clone(),
     };
-    borrowed::download(&from, operation, source, host.view_mut())?;
-    borrowed::upload(timeline, operation, host.view(), destination, borrowed::Upload::Staged)
+    borrowed::download(&from, operation, source, host.view_mut(), None)?;
+    borrowed::upload(timeline, operation, host.view(), destination, borrowed::Upload::Staged, None)
 }

@@ -3,19 +3,31 @@
 //! * [`plan`]: any pair of layouts as the fewest driver calls.
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
+//! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`]) that fill and drain them.
 //! * [`brief`]: short blocking copies that the calling thread does itself.
 //! * [`fill`]: one value everywhere.
 
 mod borrowed;
 mod brief;
+mod caller;
+mod crew;
 mod cuts;
 mod fill;
 mod landing;
 mod memory;
+mod options;
 mod plan;
+mod progress;
+mod ring;
+mod staged;
+mod stores;
 
 pub(crate) use borrowed::{Upload, abort, download, download_in_scope, upload};
 pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};
+pub(crate) use crew::Crew;
 pub(crate) use fill::fill;
 pub(crate) use landing::Landings;
 pub(crate) use memory::{Place, copy};
+pub use options::{StreamingStores, TransferOptions};
+pub use progress::Progress;
+pub(crate) use progress::Watch;

@@ -1,0 +1,49 @@
+//! Memory of the caller, as transfers see it.
+
+use crate::layout::Layout;
+use gpumem_core::{Element, Error, Result};
+use ndarray::{ArrayViewD, ArrayViewMutD};
+
+/// The caller's memory: the address of its lowest element, and its layout from there.
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) lowest: *mut u8,
+    pub(super) layout: Layout,
+}
+
+// SAFETY: the elements are `Send` and `Sync` (every `Element` is), and whoever uses this on another thread does so while
+// the caller's borrow lasts: inside the caller's call (`Crew::run`), or inside its scope (`Landings`).
+unsafe impl Send for Caller {}
+// SAFETY: as above; threads write disjoint pieces.
+unsafe impl Sync for Caller {}
+
+impl Caller {
+    fn new<T>(
+        operation: &'static str,
+        backend: &'static str,
+        first: *mut T,
+        shape: &[usize],
+        strides: &[isize],
+    ) -> Result<Self> {
+        let layout = Layout::of_ndarray(shape, strides, size_of::<T>())
+            .map_err(|error| Error::new(backend, operation, error))?;
+        Ok(Self { lowest: first.cast::<u8>().wrapping_sub(layout.offset()), layout })
+    }
+
+    pub(super) fn reading<T: Element>(
+        operation: &'static str,
+        backend: &'static str,
+        view: &ArrayViewD<'_, T>,
+    ) -> Result<Self> {
+        Self::new(operation, backend, view.as_ptr().cast_mut(), view.shape(), view.strides())
+    }
+
+    pub(super) fn writing<T: Element>(
+        operation: &'static str,
+        backend: &'static str,
+        view: &mut ArrayViewMutD<'_, T>,
+    ) -> Result<Self> {
+        let first = view.as_mut_ptr();
+        Self::new(operation, backend, first, view.shape(), view.strides())
+    }
+}

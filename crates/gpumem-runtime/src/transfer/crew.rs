@@ -1,0 +1,230 @@
+//! Threads of a device that help the calling thread with one piece of work.
+//!
+//! The caller works too, and does not wait for anybody who has not begun: a helper that is busy elsewhere is simply
+//! missing. When [`Crew::run`] returns, or unwinds, no helper is inside the work, so the work may borrow.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
+
+/// A helper without work ends after this time. The next work starts a new one.
+const IDLE: Duration = Duration::from_secs(10);
+
+/// The helpers of one device, started when there is something to do for them.
+#[derive(Debug, Default)]
+pub(crate) struct Crew {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    /// There is a job, or the crew is closed.
+    work: Condvar,
+    /// A helper has left a job.
+    left: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: Vec<Job>,
+    next: u64,
+    alive: usize,
+    idle: usize,
+    closed: bool,
+}
+
+#[derive(Debug)]
+struct Job {
+    id: u64,
+    body: Body,
+    /// Helpers that may still join.
+    wanted: usize,
+    /// Helpers that are inside.
+    inside: usize,
+}
+
+/// What helpers call. It is alive as long as its job is listed.
+#[derive(Debug, Clone, Copy)]
+struct Body(*const (dyn Fn() + Sync));
+
+// SAFETY: the closure is `Sync`, so calling it through a shared pointer from any thread is allowed.
+unsafe impl Send for Body {}
+
+impl Shared {
+    /// The locks of `std`, and no state that a panic could leave half-done.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a helper does.
+    fn help(&self) {
+        let mut state = self.lock();
+        loop {
+            if let Some(job) = state.jobs.iter_mut().find(|job| job.wanted > 0) {
+                job.wanted -= 1;
+                job.inside += 1;
+                let (id, body) = (job.id, job.body);
+                drop(state);
+                // SAFETY: the job is listed and counts us as inside, so `run` is still waiting below the closure.
+                let ended = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)() }));
+                if ended.is_err() {
+                    tracing::error!("a helper of a transfer panicked");
+                }
+                state = self.lock();
+                if let Some(job) = state.jobs.iter_mut().find(|job| job.id == id) {
+                    job.inside -= 1;
+                }
+                self.left.notify_all();
+                continue;
+            }
+            if state.closed {
+                break;
+            }
+            state.idle += 1;
+            let (guard, timeout) =
+                self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            state = guard;
+            state.idle -= 1;
+            if timeout.timed_out() && !state.jobs.iter().any(|job| job.wanted > 0) {
+                break;
+            }
+        }
+        state.alive -= 1;
+    }
+}
+
+impl Crew {
+    /// Calls `ours` on this thread and `theirs` on up to `helpers` others, and returns when all calls have returned.
+    /// Both take what is to be done from a common list; nothing is lost if no helper comes.
+    pub(crate) fn run(&self, helpers: usize, theirs: &(dyn Fn() + Sync), ours: impl FnOnce()) {
+        if helpers == 0 {
+            return ours();
+        }
+        let body: *const (dyn Fn() + Sync + '_) = theirs;
+        // SAFETY: only the lifetime changes. The job is taken off the list below, also when `ours` unwinds, and not
+        // before the last helper has left, so nobody calls the closure after this function.
+        let body = unsafe {
+            std::mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync + 'static)>(body)
+        };
+        let mut state = self.shared.lock();
+        let id = state.next;
+        state.next += 1;
+        state.jobs.push(Job { id, body: Body(body), wanted: helpers, inside: 0 });
+        let missing = helpers.saturating_sub(state.idle);
+        let started = missing.min(helpers.saturating_sub(state.alive.saturating_sub(state.idle)));
+        state.alive += started;
+        drop(state);
+        // From here on the job ends with this guard.
+        let _listed = Listed { shared: &self.shared, id };
+        self.shared.work.notify_all();
+        for _ in 0..started {
+            let shared = self.shared.clone();
+            let builder = thread::Builder::new().name("gpumem:ring".to_owned());
+            if let Err(why) = builder.spawn(move || shared.help()) {
+                tracing::warn!("no thread could be started to help with a transfer: {why}");
+                self.shared.lock().alive -= 1;
+            }
+        }
+        ours();
+    }
+
+    /// Threads that are alive.
+    #[cfg(test)]
+    fn alive(&self) -> usize {
+        self.shared.lock().alive
+    }
+}
+
+/// A job on the list. Taking it off waits for the helpers that are inside.
+struct Listed<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        let mut state = self.shared.lock();
+        loop {
+            let Some(at) = state.jobs.iter().position(|job| job.id == self.id) else { return };
+            state.jobs[at].wanted = 0;
+            if state.jobs[at].inside == 0 {
+                state.jobs.swap_remove(at);
+                return;
+            }
+            state = self.shared.left.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Drop for Crew {
+    /// Sends the helpers home, without waiting for them: they touch nothing but what they share with each other. In a
+    /// forked child there are none, and a lock may have been held by a thread that is not there.
+    fn drop(&mut self) {
+        if let Ok(mut state) = self.shared.state.try_lock() {
+            state.closed = true;
+            self.shared.work.notify_all();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    fn count(crew: &Crew, helpers: usize, tasks: usize) -> usize {
+        let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let work = || {
+            while next.fetch_add(1, Ordering::Relaxed) < tasks {
+                done.fetch_add(1, Ordering::Relaxed);
+            }
+        };
+        crew.run(helpers, &work, work);
+        done.load(Ordering::Relaxed)
+    }
+
+    #[test]
+    fn everything_is_done_whoever_comes() {
+        let crew = Crew::default();
+        for helpers in [0, 1, 3] {
+            for tasks in [0, 1, 100] {
+                assert_eq!(count(&crew, helpers, tasks), tasks);
+            }
+        }
+        assert!(crew.alive() <= 3, "{} threads", crew.alive());
+    }
+
+    #[test]
+    fn nobody_is_inside_after_a_panic() {
+        let crew = Crew::default();
+        let inside = AtomicUsize::new(0);
+        for _ in 0..20 {
+            let ended = catch_unwind(AssertUnwindSafe(|| {
+                let theirs = || {
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    thread::sleep(Duration::from_millis(1));
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                };
+                crew.run(2, &theirs, || std::panic::resume_unwind(Box::new("on purpose")));
+            }));
+            assert!(ended.is_err());
+            assert_eq!(inside.load(Ordering::SeqCst), 0);
+        }
+        assert_eq!(count(&crew, 2, 50), 50, "and the crew still works");
+    }
+
+    #[test]
+    fn callers_do_not_wait_for_each_other() {
+        let crew = Crew::default();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..50).for_each(|_| assert_eq!(count(&crew, 3, 20), 20)));
+            }
+        });
+        assert!(crew.alive() <= 12);
+    }
+}

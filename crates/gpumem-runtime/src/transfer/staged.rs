@@ -1,0 +1,159 @@
+//! One piece of a transfer in a staging block.
+
+use super::{
+    borrowed::{Way, turned},
+    caller::Caller,
+    memory::{Place, enqueue},
+    plan::Plan,
+    stores::copy_run,
+};
+use crate::{
+    host::{view_at, view_mut_at},
+    layout::{Axis, Layout, Order, Pair},
+    memory::Staging,
+    order::{Access, Timeline},
+};
+use gpumem_core::{Backend, Element, Error, ErrorKind, HostAccess, Result};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// Runs of at least so many bytes are copied as such; shorter ones element by element, in the best order of the axes.
+const RUN: usize = 64;
+
+/// A piece whose elements lie side by side in a block, in the order of the piece.
+pub(super) struct Staged<'a, B: Backend> {
+    pub(super) staging: &'a Staging<B>,
+    layout: Layout,
+    /// The axes of the piece with the strides that they have in the block.
+    axes: SmallVec<[Axis; 6]>,
+}
+
+impl<'a, B: Backend> Staged<'a, B> {
+    /// The block is at least as long as the piece.
+    pub(super) fn new(staging: &'a Staging<B>, operation: &'static str, piece: &Pair) -> Result<Self> {
+        let layout = Layout::packed(&[piece.len * piece.item], 1, Order::C)
+            .map_err(|error| Error::new(B::NAME, operation, error))?;
+        let mut stride = piece.run as isize;
+        let mut axes = piece.axes.clone();
+        for axis in axes.iter_mut().rev() {
+            axis.src = stride;
+            stride *= axis.len as isize;
+        }
+        Ok(Self { staging, layout, axes })
+    }
+
+    /// Moves the piece between the caller's memory and the block, on this thread.
+    ///
+    /// # Safety
+    /// The caller's memory is valid for the piece, for writes on the way down; no copy writes the block.
+    pub(super) unsafe fn exchange<T: Element>(
+        &self,
+        operation: &'static str,
+        piece: &Pair,
+        caller: &Caller,
+        way: Way,
+        streaming: bool,
+    ) -> Result<()> {
+        let memory = self.staging.memory();
+        let access = if way == Way::Up { HostAccess::Write } else { HostAccess::Read };
+        memory.wait_for_host(operation, &self.layout.extent(), access)?;
+        let Some(block) = memory.host() else {
+            let what = "pinned memory that the host sees";
+            return Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }));
+        };
+        let theirs = caller.lowest.wrapping_add(piece.src);
+        // SAFETY: the pointers and strides describe exactly the piece, in the caller's memory and in the block, which
+        // is aligned for every element; both are valid by this function's contract and share no bytes.
+        unsafe {
+            if piece.axes.is_empty() || piece.run >= RUN {
+                self.runs(piece, theirs, block.as_ptr(), way, streaming);
+            } else {
+                self.elements::<T>(piece, theirs, block.as_ptr(), way);
+            }
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`exchange`](Self::exchange).
+    unsafe fn runs(&self, piece: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, streaming: bool) {
+        let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, piece.axes.len());
+        let (mut at, mut theirs) = (ours, theirs);
+        loop {
+            // SAFETY: a run of the piece; runs lie side by side in the block.
+            unsafe {
+                match way {
+                    Way::Up => copy_run(theirs.cast_const(), at, piece.run, streaming),
+                    Way::Down => copy_run(at.cast_const(), theirs, piece.run, streaming),
+                }
+            }
+            at = at.wrapping_add(piece.run);
+            // An odometer over the axes, innermost last.
+            let mut axis = piece.axes.len();
+            loop {
+                let Some(next) = axis.checked_sub(1) else { return };
+                axis = next;
+                let Axis { len, src, .. } = piece.axes[axis];
+                step[axis] += 1;
+                if step[axis] < len {
+                    theirs = theirs.wrapping_offset(src);
+                    break;
+                }
+                theirs = theirs.wrapping_offset(-src * (len - 1) as isize);
+                step[axis] = 0;
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`exchange`](Self::exchange).
+    unsafe fn elements<T: Element>(&self, piece: &Pair, theirs: *mut u8, ours: *mut u8, way: Way) {
+        let count = piece.run / piece.item;
+        let lengths: SmallVec<[usize; 7]> = piece.axes.iter().map(|axis| axis.len).chain([count]).collect();
+        let strides = |axes: &[Axis]| -> SmallVec<[isize; 7]> {
+            axes.iter().map(|axis| axis.src).chain([piece.item as isize]).collect()
+        };
+        let (their_strides, our_strides) = (strides(&piece.axes), strides(&self.axes));
+        // SAFETY: the caller's promise.
+        unsafe {
+            match way {
+                Way::Up => view_mut_at::<T>(ours, &lengths, &our_strides).assign(&view_at::<T>(
+                    theirs.cast_const(),
+                    &lengths,
+                    &their_strides,
+                )),
+                Way::Down => view_mut_at::<T>(theirs, &lengths, &their_strides).assign(&view_at::<T>(
+                    ours.cast_const(),
+                    &lengths,
+                    &our_strides,
+                )),
+            }
+        }
+    }
+
+    /// Enqueues the copy between the block and the device.
+    pub(super) fn copy(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        piece: &Pair,
+        place: Place<'_, B>,
+        way: Way,
+    ) -> Result<u64> {
+        let block = Pair { axes: self.axes.clone(), src: 0, ..piece.clone() };
+        let pair = if way == Way::Up { block } else { turned(&block) };
+        let memory = self.staging.memory();
+        let (host, device) = (memory.endpoint(), place.memory.endpoint());
+        let (whole, extent) = (self.layout.extent(), place.layout.extent());
+        let (from, to, accesses) = match way {
+            Way::Up => (host, device, [Access::read(memory, whole), Access::write(place.memory, extent)]),
+            Way::Down => (device, host, [Access::read(place.memory, extent), Access::write(memory, whole)]),
+        };
+        let submitted = timeline.submit(operation, &accesses, |raw| {
+            // SAFETY: the block and the device's memory are alive and ordered by their use logs; they share no bytes,
+            // and destination elements do not overlap.
+            unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts()) }
+        })?;
+        Ok(submitted.ticket)
+    }
+}

@@ -1,0 +1,311 @@
+//! Memory of the caller through the ring of page-locked blocks: what arrives, and what is never touched afterwards.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::{double, is_clean};
+use gpumem_core::{Error, ErrorKind};
+use gpumem_host::HostOptions;
+use gpumem_integration::{Double, DoubleDevice, Script, Trouble};
+use gpumem_runtime::{Device, StreamingStores, TransferOptions};
+use ndarray::{Array1, Array2, s};
+use std::{
+    ops::ControlFlow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::{Duration, Instant},
+};
+
+const UNTOUCHED: u32 = 0xDEAD_BEEF;
+
+/// Several threads and small pieces, so that a little array is a long transfer.
+fn options() -> TransferOptions {
+    TransferOptions::new().threads(4).block_bytes(16 << 10).parallel_bytes(1)
+}
+
+fn ring(host: HostOptions) -> (Device<Double>, DoubleDevice) {
+    let (device, raw) = double(host);
+    device.set_transfer_options(options());
+    (device, raw)
+}
+
+fn numbers(rows: usize, columns: usize) -> Array2<u32> {
+    Array2::from_shape_fn((rows, columns), |(i, j)| (i * columns + j) as u32)
+}
+
+/// 2 MiB: 128 pieces.
+fn big() -> Array1<u32> {
+    Array1::from_iter(0..(512 << 10))
+}
+
+#[test]
+fn every_layout_arrives_and_gaps_stay() {
+    for stores in [StreamingStores::Never, StreamingStores::Always] {
+        let (device, raw) = ring(HostOptions::new());
+        device.set_transfer_options(options().streaming_stores(stores));
+        let base = numbers(300, 517);
+        let views = [
+            base.slice(s![.., ..]),
+            base.slice(s![.., ..;2]),
+            base.slice(s![..;-1, ..;3]),
+            base.slice(s![10..290, 3..500]),
+            base.slice(s![..;-2, ..;-1]),
+        ];
+        for view in views.iter().flat_map(|view| [view.view(), view.t()]) {
+            let array = device.to_device(&view).unwrap();
+            assert_eq!(array.copy_to_host().unwrap(), view);
+            // Into every second column of something else, and one row and column from the edges.
+            let mut wide = Array2::from_elem((view.nrows() + 2, 2 * view.ncols() + 2), UNTOUCHED);
+            let mut expected = wide.clone();
+            let inner = s![1..=view.nrows(), 1..=2 * view.ncols();2];
+            expected.slice_mut(inner).assign(&view);
+            array.copy_to_host_into(wide.slice_mut(inner)).unwrap();
+            assert_eq!(wide, expected);
+        }
+        let spread = ndarray::arr0(7u32);
+        let mut array = device.device_array::<u32, _>((300, 517)).unwrap();
+        array.assign(&spread).unwrap();
+        assert!(array.copy_to_host().unwrap().iter().all(|value| *value == 7));
+        drop(array);
+        is_clean(&device, raw.host());
+    }
+}
+
+/// Whatever the schedule delays and tears: blocks are not used again before the copy out of or into them is done.
+#[test]
+fn no_schedule_mixes_up_the_blocks() {
+    for seed in 0..24 {
+        let (device, raw) = ring(HostOptions::new().adversarial(seed));
+        device.set_transfer_options(options().block_bytes(4 << 10).threads(1 + seed as usize % 3));
+        let base = numbers(64, 257);
+        let (one, two) = (device.stream().unwrap(), device.stream().unwrap());
+        let array = one.to_device(&base).unwrap();
+        let mut copy = two.to_device(&array).unwrap();
+        two.copy_to_device(&mut copy, &base.slice(s![..;-1, ..])).unwrap();
+        let mut host = Array2::zeros((64, 257));
+        copy.copy_to_host_into(host.view_mut()).unwrap();
+        assert_eq!(host, base.slice(s![..;-1, ..]), "seed {seed}");
+        assert_eq!(array.copy_to_host().unwrap(), base, "seed {seed}");
+        drop((array, copy, one, two));
+        is_clean(&device, raw.host());
+    }
+}
+
+#[test]
+fn progress_rises_to_the_whole() {
+    let (device, _raw) = ring(HostOptions::new());
+    let source = big();
+    let mut array = device.device_array::<u32, _>(source.len()).unwrap();
+    let mut host = Array1::from_elem(source.len(), UNTOUCHED);
+    let total = 4 * source.len() as u64;
+    let mut told = Vec::new();
+    let mut note = |progress: gpumem_runtime::Progress| {
+        assert_eq!(progress.total, total);
+        told.push(progress.done);
+        ControlFlow::Continue(())
+    };
+    array.copy_to_device_watched(&source, &mut note).unwrap();
+    array.copy_to_host_watched(host.view_mut(), &mut note).unwrap();
+    assert_eq!(host, source);
+    let (up, down) = told.split_at(told.iter().position(|done| *done == total).unwrap() + 1);
+    for told in [up, down] {
+        assert!(told.windows(2).all(|pair| pair[0] < pair[1]), "{told:?}");
+        assert_eq!(told.last(), Some(&total));
+    }
+}
+
+#[test]
+fn a_cancelled_transfer_stops_between_pieces() {
+    let (device, raw) = ring(HostOptions::new());
+    let source = big();
+    let mut array = device.to_device(&source).unwrap();
+    for pieces in [1, 3, 20] {
+        // `Break` at the wanted piece; whether it came before the end, when it is too late.
+        let stop = |(count, early): &mut (i32, bool), progress: gpumem_runtime::Progress| {
+            *count += 1;
+            *early |= *count == pieces && progress.done < progress.total;
+            if *count == pieces { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
+        let mut host = Array1::from_elem(source.len(), UNTOUCHED);
+        let mut state = (0, false);
+        let result =
+            array.copy_to_host_watched(host.view_mut(), |progress| stop(&mut state, progress)).map(drop);
+        assert!(is_cancelled(&result) || (!state.1 && result.is_ok()), "{state:?}: {result:?}");
+        let arrived = host.iter().zip(&source).filter(|(value, wanted)| value == wanted).count();
+        assert!(host.iter().zip(&source).all(|(value, wanted)| value == wanted || *value == UNTOUCHED));
+        assert!(arrived > 0 && (arrived == source.len() || result.is_err()), "{arrived}");
+        let mut state = (0, false);
+        let result = array.copy_to_device_watched(&source, |progress| stop(&mut state, progress)).map(drop);
+        assert!(is_cancelled(&result) || (!state.1 && result.is_ok()), "{state:?}: {result:?}");
+    }
+    drop(array);
+    is_clean(&device, raw.host());
+}
+
+fn is_cancelled(result: &Result<(), Error>) -> bool {
+    matches!(result, Err(error) if *error.kind() == ErrorKind::Cancelled)
+}
+
+/// The caller's array is changed right after the call has unwound: whoever still read or wrote it would show, here or
+/// under AddressSanitizer, where it is freed too.
+#[test]
+fn nothing_is_touched_after_a_panic() {
+    let (device, raw) = ring(HostOptions::new());
+    for round in 0..10 {
+        let mut array = device.to_device(&big()).unwrap();
+        let mut host = Array1::from_elem(array.len(), UNTOUCHED);
+        let panics = |left: &mut i32| {
+            *left -= 1;
+            if *left < 0 {
+                std::panic::resume_unwind(Box::new("on purpose"));
+            }
+            ControlFlow::Continue(())
+        };
+        let mut left = round;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            array.copy_to_host_watched(host.view_mut(), |_| panics(&mut left)).map(drop)
+        }));
+        // The calling thread may have got fewer pieces than that.
+        assert!(ended.is_err() || left >= 0);
+        host.fill(1);
+        std::thread::yield_now();
+        device.synchronize().unwrap();
+        assert!(host.iter().all(|value| *value == 1), "round {round}");
+        drop(host);
+        let source = big();
+        let mut left = round;
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            array.copy_to_device_watched(&source, |_| panics(&mut left)).map(drop)
+        }));
+        assert!(ended.is_err() || left >= 0);
+        drop(source);
+        array.copy_to_device(&big()).unwrap();
+        assert_eq!(array.copy_to_host().unwrap(), big());
+    }
+    is_clean(&device, raw.host());
+}
+
+/// A call of the driver fails, or the device is lost, somewhere in the middle: the call says so, and the caller's memory
+/// belongs to the caller again.
+#[test]
+fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
+    for trouble in [Trouble::Refuse, Trouble::Lose] {
+        for at in (0..400).step_by(23) {
+            let (device, raw) = ring(HostOptions::new());
+            let source = big();
+            let mut array = device.device_array::<u32, _>(source.len()).unwrap();
+            let mut host = Array1::from_elem(source.len(), UNTOUCHED);
+            raw.script().begin(Some((at, trouble)));
+            let up = array.copy_to_device(&source).map(drop);
+            let down = array.copy_to_host_into(host.view_mut()).map(drop);
+            let struck = raw.script().struck();
+            // After the call nobody reads the source or writes the destination.
+            drop(source);
+            let before = host.clone();
+            for error in [&up, &down].into_iter().filter_map(|result| result.as_ref().err()) {
+                let is_ours = match trouble {
+                    Trouble::Refuse => *error.kind() == Script::REFUSED,
+                    Trouble::Lose => error.is_device_lost(),
+                };
+                assert!(is_ours, "call {at}, {struck:?}: {error}");
+            }
+            if up.is_ok() && down.is_ok() {
+                assert_eq!(host, big(), "call {at}, {struck:?}");
+            }
+            let settled = device.synchronize();
+            assert!(settled.is_ok() || trouble == Trouble::Lose, "call {at}, {struck:?}: {settled:?}");
+            assert_eq!(host, before, "call {at}, {struck:?}: written after the call");
+            raw.script().begin(None);
+            if trouble == Trouble::Refuse {
+                array.copy_to_device(&big()).unwrap();
+                assert_eq!(array.copy_to_host().unwrap(), big(), "call {at}, {struck:?}");
+            }
+        }
+    }
+}
+
+/// One block is enough.
+#[test]
+fn without_memory_for_more_blocks_it_only_takes_longer() {
+    let (device, raw) = ring(HostOptions::new().memory(2 << 20));
+    // Nearly all memory of the device: page-locked memory counts too.
+    let array = device.to_device(&Array1::from_elem(480 << 10, 5u32)).unwrap();
+    let used = device.memory_info().unwrap();
+    let host = array.copy_to_host().unwrap();
+    assert!(host.iter().all(|value| *value == 5), "{used:?}");
+    drop(array);
+    is_clean(&device, raw.host());
+}
+
+#[test]
+fn threads_of_the_caller_share_the_ring() {
+    let (device, raw) = ring(HostOptions::new());
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let device = &device;
+            scope.spawn(move || {
+                for round in 0..4 {
+                    let source = big() + (thread * 100 + round);
+                    let array = device.to_device(&source).unwrap();
+                    assert_eq!(array.copy_to_host().unwrap(), source);
+                }
+            });
+        }
+    });
+    is_clean(&device, raw.host());
+}
+
+/// The helpers belong to the device and end with it. In a process of its own: other tests have helpers too.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_threads_end_with_the_device() {
+    const CHILD: &str = "GPUMEM_TEST_RING_CHILD";
+    if std::env::var_os(CHILD).is_none() {
+        let test = "the_threads_end_with_the_device";
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = child.args(["--exact", test, "--nocapture"]).env(CHILD, "1").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        return;
+    }
+    let count = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+        names.filter(|name| name.trim() == "gpumem:ring").count()
+    };
+    assert_eq!(count(), 0);
+    let (device, raw) = ring(HostOptions::new());
+    let array = device.to_device(&big()).unwrap();
+    assert_eq!(array.copy_to_host().unwrap(), big());
+    assert!((1..=3).contains(&count()), "{} helpers for four threads", count());
+    drop((array, device, raw));
+    let start = Instant::now();
+    while count() > 0 {
+        assert!(start.elapsed() < Duration::from_secs(5), "{} threads are left", count());
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_forked_child_is_told_and_does_not_hang() {
+    let (device, _raw) = ring(HostOptions::new());
+    let mut array = device.to_device(&big()).unwrap();
+    let source = big();
+    // SAFETY: the child only makes calls that are promised to work there, and ends without unwinding.
+    match unsafe { libc::fork() } {
+        0 => {
+            let is_forked = |result: Result<(), Error>| matches!(result, Err(error) if *error.kind() == ErrorKind::ForkedChild);
+            let up = is_forked(array.copy_to_device(&source).map(drop));
+            let down = is_forked(array.copy_to_host().map(drop));
+            drop((array, device));
+            // SAFETY: ends the child.
+            unsafe { libc::_exit(i32::from(!(up && down))) };
+        }
+        child => {
+            let mut status = 0;
+            // SAFETY: our child.
+            assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+            assert_eq!(status, 0);
+        }
+    }
+    assert_eq!(array.copy_to_host().unwrap(), source);
+}
