@@ -2,12 +2,12 @@
 
 use crate::{
     CudaBarrier, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, NAME, copy, fill,
-    ipc, managed, peer, probe, registry,
+    ipc, managed, pack, peer, probe, registry,
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
     Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError, Location,
-    MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
+    MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -121,6 +121,11 @@ impl Backend for Cuda {
     unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { copy::copy(stream, region) }
+    }
+
+    unsafe fn copy_strided(stream: &CudaStream, copy: &StridedCopy) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { pack::copy_strided(stream, copy) }
     }
 
     unsafe fn fill(stream: &CudaStream, fill: &Fill) -> Result<()> {

@@ -1,6 +1,6 @@
 //! An open device: its context, whether it is lost, and how calls on it begin and fail.
 
-use crate::{NAME, api::DriverApi, context::Current, error::Status, info::Limits};
+use crate::{NAME, api::DriverApi, context::Current, error::Status, info::Limits, pack::Packers};
 use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
 use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result, process::Origin};
 use parking_lot::Mutex;
@@ -30,6 +30,7 @@ pub(crate) struct Inner {
     /// Number of resets so far. What an earlier generation has made is not given to the driver any more.
     generation: AtomicU64,
     lost: Lost,
+    pub(crate) packers: Packers,
 }
 
 /// What an open device is made of.
@@ -86,6 +87,7 @@ impl CudaDevice {
             foreign,
             generation: AtomicU64::new(0),
             lost: Lost::default(),
+            packers: Packers::default(),
         }))
     }
 

@@ -98,6 +98,7 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     capabilities.managed = flag(Attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)?;
     capabilities.concurrent_managed_access = flag(Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?;
     capabilities.register = flag(Attribute::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)?;
+    capabilities.strided_copy = true;
     capabilities.stream_priorities = [least, greatest];
     capabilities.wave_size = number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?;
     capabilities.max_group_size = number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;

@@ -28,6 +28,7 @@ mod ipc;
 mod managed;
 mod module;
 mod nvrtc;
+mod pack;
 mod peer;
 mod probe;
 mod registry;

@@ -28,11 +28,13 @@ pub struct DoubleOptions {
     pub host: HostOptions,
     /// Whether it copies ordinary memory and any layout, as the host does. False as on a GPU by default.
     pub is_direct: bool,
+    /// Whether it walks any layout in its own memory, as a GPU with a kernel for that.
+    pub is_packing: bool,
 }
 
 impl Default for DoubleOptions {
     fn default() -> Self {
-        Self { host: HostOptions::new(), is_direct: false }
+        Self { host: HostOptions::new(), is_direct: false, is_packing: false }
     }
 }
 
@@ -75,7 +77,7 @@ impl Double {
         let mut capabilities = Host::capabilities(&host).clone();
         if !options.is_direct {
             capabilities.pageable_direct = false;
-            capabilities.strided_copy = false;
+            capabilities.strided_copy = options.is_packing;
         }
         let (script, locked) = (Script::default(), Mutex::default());
         Ok(DoubleDevice(Arc::new(Inner { host, info, capabilities, script, locked })))
@@ -300,6 +302,11 @@ impl Backend for Double {
         if !stream.device.0.capabilities.strided_copy {
             let kind = ErrorKind::Unsupported { what: "copies of any layout" };
             return Err(Error::new(NAME, "copy_strided", kind));
+        }
+        let is_far = [copy.source.1, copy.destination.1].contains(&Space::Host);
+        if is_far && !stream.device.0.capabilities.pageable_direct {
+            let why = "memory of the host is handed to a kernel";
+            return Err(Error::new(NAME, "copy_strided", ErrorKind::InvalidArgument { why }));
         }
         // SAFETY: as above.
         unsafe { Host::copy_strided(&stream.host, copy) }

@@ -4,10 +4,10 @@
 mod common;
 
 use bytemuck::{Pod, Zeroable};
-use common::{double, host};
+use common::{double, host, packing_double};
 use gpumem_core::{Backend, Element};
 use gpumem_host::HostOptions;
-use gpumem_runtime::{Device, DeviceArray, DeviceViewMut};
+use gpumem_runtime::{Device, DeviceArray, DeviceViewMut, TransferOptions};
 use ndarray::{ArrayD, ArrayViewD, ArrayViewMutD, Axis, IxDyn, SliceInfo, SliceInfoElem};
 use proptest::{prelude::*, test_runner::TestRunner};
 use std::fmt::Debug;
@@ -249,6 +249,18 @@ fn directly() {
 #[test]
 fn through_staging() {
     check_all(&double(HostOptions::new()).0, 150);
+}
+
+#[test]
+fn through_packing() {
+    check_all(&packing_double(HostOptions::new()).0, 60);
+}
+
+#[test]
+fn through_a_ring_of_tiny_blocks() {
+    let (device, _) = double(HostOptions::new());
+    device.set_transfer_options(TransferOptions::new().threads(3).block_bytes(4096).parallel_bytes(1));
+    check_all(&device, 60);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 mod common;
 
-use common::{double, is_clean};
+use common::{double, is_clean, packing_double};
 use gpumem_core::{Error, ErrorKind};
 use gpumem_host::HostOptions;
 use gpumem_integration::{Double, DoubleDevice, Script, Trouble};
@@ -28,6 +28,13 @@ fn ring(host: HostOptions) -> (Device<Double>, DoubleDevice) {
     (device, raw)
 }
 
+/// As [`ring`], and the device walks any layout in its own memory.
+fn packing_ring() -> (Device<Double>, DoubleDevice) {
+    let (device, raw) = packing_double(HostOptions::new());
+    device.set_transfer_options(options());
+    (device, raw)
+}
+
 fn numbers(rows: usize, columns: usize) -> Array2<u32> {
     Array2::from_shape_fn((rows, columns), |(i, j)| (i * columns + j) as u32)
 }
@@ -39,8 +46,8 @@ fn big() -> Array1<u32> {
 
 #[test]
 fn every_layout_arrives_and_gaps_stay() {
-    for stores in [StreamingStores::Never, StreamingStores::Always] {
-        let (device, raw) = ring(HostOptions::new());
+    for (stores, packing) in [(StreamingStores::Never, false), (StreamingStores::Always, true)] {
+        let (device, raw) = if packing { packing_ring() } else { ring(HostOptions::new()) };
         device.set_transfer_options(options().streaming_stores(stores));
         let base = numbers(300, 517);
         let views = [
@@ -57,10 +64,18 @@ fn every_layout_arrives_and_gaps_stay() {
             let mut wide = Array2::from_elem((view.nrows() + 2, 2 * view.ncols() + 2), UNTOUCHED);
             let mut expected = wide.clone();
             let inner = s![1..=view.nrows(), 1..=2 * view.ncols();2];
+            let inner_t = s![1..=2 * view.ncols();2, 1..=view.nrows()];
             expected.slice_mut(inner).assign(&view);
             array.copy_to_host_into(wide.slice_mut(inner)).unwrap();
             assert_eq!(wide, expected);
+            // From and to every second column on the device.
+            let mut array = device.to_device(&Array2::from_elem(expected.raw_dim(), UNTOUCHED)).unwrap();
+            array.slice_mut(inner).unwrap().copy_to_device(&view).unwrap();
+            assert_eq!(array.copy_to_host().unwrap(), expected);
+            assert_eq!(array.slice(inner).unwrap().copy_to_host().unwrap(), view);
+            assert_eq!(array.t().slice(inner_t).unwrap().copy_to_host().unwrap(), view.t());
         }
+        assert_eq!(raw.host().counters().strided_copies > 0, packing);
         let spread = ndarray::arr0(7u32);
         let mut array = device.device_array::<u32, _>((300, 517)).unwrap();
         array.assign(&spread).unwrap();

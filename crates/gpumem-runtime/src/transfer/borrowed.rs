@@ -6,7 +6,7 @@
 
 use super::{
     caller::Caller,
-    memory::{Place, enqueue},
+    memory::{self, Place, can_copy_strided, enqueue},
     plan::{Plan, pieces},
     progress::{Progress, Watch},
     ring::Ring,
@@ -14,11 +14,11 @@ use super::{
 };
 use crate::{
     Device, completion,
-    layout::{Axis, Pair},
-    memory::Staging,
+    layout::{Axis, Layout, Pair},
+    memory::{Allocation, Staging},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, Result, Space};
+use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, Result, Space};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -56,6 +56,16 @@ pub(crate) fn upload<T: Element, B: Backend>(
         return direct_watched(timeline, operation, (&caller, &pair, destination), Way::Up, watch);
     }
     let device = device_of(timeline, operation, destination)?;
+    if let Some((memory, layout)) = packed_twin(timeline, operation, &device, (destination, &caller, &pair)) {
+        // Packed over the link, and unpacked on the device.
+        let twin = Place::new(&memory, &layout);
+        self::upload::<T, B>(timeline, operation, source, twin, Upload::Staged, watch)?;
+        let ticket = memory::copy::<T, B>(timeline, operation, twin, destination)?;
+        if upload == Upload::Blocking {
+            timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+        }
+        return Ok(ticket);
+    }
     let ring = Ring::new(&device, timeline, operation, (destination, &caller, &pair), Way::Up);
     // SAFETY: the caller's view is valid for reads during this call.
     let ticket = unsafe { ring.run::<T>(watch)? };
@@ -94,6 +104,12 @@ pub(crate) fn download<T: Element, B: Backend>(
     // Nothing may land of what failed, and no copy can begin before.
     judge()?;
     let device = device_of(timeline, operation, source)?;
+    if let Some((memory, layout)) = packed_twin(timeline, operation, &device, (source, &caller, &pair)) {
+        // Packed on the device, so that it goes over the link as one run.
+        let twin = Place::new(&memory, &layout);
+        memory::copy::<T, B>(timeline, operation, source, twin)?;
+        return self::download::<T, B>(timeline, operation, twin, destination, watch);
+    }
     let ring = Ring::new(&device, timeline, operation, (source, &caller, &pair), Way::Down);
     // SAFETY: the caller's view is valid for writes during this call, and nobody else's.
     unsafe { ring.run::<T>(watch)? };
@@ -203,6 +219,36 @@ fn direct_watched<B: Backend>(
         }
     })?;
     Ok(ticket)
+}
+
+/// Shorter runs are slow: as rows of a copy over the link on one side, element by element on a processor on the other.
+const SHORT_RUN: usize = 64;
+/// Smaller transfers are not worth a kernel of their own.
+const WORTH_PACKING: usize = 64 << 10;
+
+/// A packed block on the device with the elements in the caller's order of axes, where a transfer should go through one:
+/// the device can walk any layout, either side would move in short runs for want of it, and there is memory for it.
+fn packed_twin<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    device: &Device<B>,
+    (place, caller, pair): (Place<'_, B>, &Caller, &Pair),
+) -> Option<(Arc<Allocation<B>>, Layout)> {
+    let (_, space) = place.memory.endpoint();
+    let bytes = pair.len * pair.item;
+    if pair.run >= SHORT_RUN || bytes < WORTH_PACKING || !can_copy_strided(timeline, space, space) {
+        return None;
+    }
+    let layout = caller.layout.like();
+    let run = |a: &Layout, b: &Layout| Pair::new(a, b).map_or(0, |pair| pair.run);
+    let gains_here = run(&caller.layout, &layout) > pair.run;
+    let gains_there = run(place.layout, &place.layout.like()) < SHORT_RUN;
+    if !gains_here && !gains_there {
+        return None;
+    }
+    let align = B::capabilities(device.raw()).allocation_alignment;
+    let memory = Allocation::new(device, operation, bytes, align, MemoryKind::Device).ok()?;
+    Some((memory, layout))
 }
 
 /// One copy between the caller's memory and the device, waited for.

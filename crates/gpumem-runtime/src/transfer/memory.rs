@@ -62,7 +62,7 @@ pub(crate) fn copy<T: Element, B: Backend>(
     }
     let plan = Plan::new(&pair);
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
-    let strided = plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1);
+    let strided = is_better_strided(timeline, &plan, &pair, from.1, to.1);
     if !strided && plan.calls() > MOST_CALLS {
         return through_host::<T, B>(timeline, operation, source, destination);
     }
@@ -91,7 +91,7 @@ pub(super) unsafe fn enqueue<B: Backend>(
     to: (u64, Space),
     cuts: &[u64],
 ) -> Result<()> {
-    if plan.calls() > 1 && can_copy_strided(timeline, from.1, to.1) {
+    if is_better_strided(timeline, plan, pair, from.1, to.1) {
         timeline.core.counters.count_copy();
         // SAFETY: the caller's promise.
         return unsafe { B::copy_strided(raw, &strided_copy(pair, from, to)) };
@@ -129,8 +129,29 @@ fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) ->
     B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
 }
 
+/// Runs shorter than this are slow as the rows of a driver's copy within a device, which fetches whole cache lines for
+/// each; threads that take one element each share the lines.
+const SHORT_RUN: usize = 256;
+
+/// Whether the device should walk both sides itself: where that takes one call instead of several, or one that is faster.
+fn is_better_strided<B: Backend>(
+    timeline: &Timeline<B>,
+    plan: &Plan,
+    pair: &Pair,
+    source: Space,
+    destination: Space,
+) -> bool {
+    let is_gpu = !B::capabilities(&timeline.core.raw).pageable_direct;
+    let is_short = is_gpu && pair.run < SHORT_RUN && !pair.axes.is_empty();
+    (plan.calls() > 1 || is_short) && can_copy_strided(timeline, source, destination)
+}
+
 /// Whether the stream's device can walk both sides itself.
-fn can_copy_strided<B: Backend>(timeline: &Timeline<B>, source: Space, destination: Space) -> bool {
+pub(super) fn can_copy_strided<B: Backend>(
+    timeline: &Timeline<B>,
+    source: Space,
+    destination: Space,
+) -> bool {
     let capabilities = B::capabilities(&timeline.core.raw);
     let own = Space::Device(B::info(&timeline.core.raw).ordinal);
     let reaches = |space| space == own || (space == Space::Host && capabilities.pageable_direct);

@@ -1,0 +1,224 @@
+//! From a strided copy to what the kernels of pack.cu take.
+
+use gpumem_core::StridedCopy;
+use smallvec::SmallVec;
+
+/// Axes of a [`Walk`].
+const WALK_RANK: usize = 8;
+/// Axes around the two of a [`Turn`].
+const TURN_RANK: usize = 6;
+/// Side of the tiles of a transpose.
+const TILE: usize = 32;
+/// Shorter axes are not worth a tile.
+const SHORTEST: usize = 8;
+
+/// An axis: its length and the two strides in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Axis {
+    len: usize,
+    from: i64,
+    to: i64,
+}
+
+/// `Walk` of pack.cu: a loop nest, the last axis innermost.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Walk {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) total: u64,
+    pub(super) rank: u64,
+    pub(super) length: [i64; WALK_RANK],
+    pub(super) from_stride: [i64; WALK_RANK],
+    pub(super) to_stride: [i64; WALK_RANK],
+}
+
+/// `Turn` of pack.cu: tiles over two axes, and the axes around them.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Turn {
+    pub(super) from: u64,
+    pub(super) to: u64,
+    pub(super) tiles: u64,
+    pub(super) rank: u64,
+    pub(super) length_to: i64,
+    pub(super) length_from: i64,
+    pub(super) tiles_to: i64,
+    pub(super) tiles_from: i64,
+    pub(super) from_stride_to: i64,
+    pub(super) to_stride_to: i64,
+    pub(super) from_stride_from: i64,
+    pub(super) to_stride_from: i64,
+    pub(super) length: [i64; TURN_RANK],
+    pub(super) from_stride: [i64; TURN_RANK],
+    pub(super) to_stride: [i64; TURN_RANK],
+}
+
+/// Which kernel, with what.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Work {
+    Walk(Walk),
+    Turn(Turn),
+}
+
+/// A copy in units of 1, 2, 4, 8 or 16 bytes, for one kernel; axes that are too many for it are loops around.
+#[derive(Debug)]
+pub(super) struct Lowered {
+    /// Bytes of a unit.
+    pub(super) unit: usize,
+    work: Work,
+    around: SmallVec<[Axis; 2]>,
+}
+
+impl Lowered {
+    /// `None` for a copy without elements.
+    pub(super) fn new(copy: &StridedCopy) -> Option<Self> {
+        if copy.item == 0 || copy.axes.iter().any(|(len, ..)| *len == 0) {
+            return None;
+        }
+        let (mut from, mut to) = (copy.source.0, copy.destination.0);
+        let mut axes: SmallVec<[Axis; 8]> = SmallVec::new();
+        for &(len, source, destination) in copy.axes.iter().filter(|(len, ..)| *len > 1) {
+            let mut axis = Axis { len, from: source as i64, to: destination as i64 };
+            if axis.to < 0 {
+                let last = (len - 1) as i64;
+                from = from.wrapping_add_signed(axis.from * last);
+                to = to.wrapping_add_signed(axis.to * last);
+                (axis.from, axis.to) = (-axis.from, -axis.to);
+            }
+            axes.push(axis);
+        }
+        axes.sort_by_key(|axis| std::cmp::Reverse((axis.to, axis.from.unsigned_abs())));
+        let mut axes = merged(&axes);
+        let mut item = copy.item;
+        while let Some(axis) = axes.last().copied()
+            && axis.from == item as i64
+            && axis.to == item as i64
+        {
+            item *= axis.len;
+            axes.pop();
+        }
+        let strides = axes.iter().flat_map(|axis| [axis.from.unsigned_abs(), axis.to.unsigned_abs()]);
+        let all = strides.fold(from | to | item as u64 | 16, |bits, stride| bits | stride);
+        let unit = 1usize << all.trailing_zeros();
+        if item > unit {
+            axes.push(Axis { len: item / unit, from: unit as i64, to: unit as i64 });
+        }
+        let around = take_around(&mut axes, WALK_RANK);
+        let (work, around) = match turn(from, to, unit, &axes) {
+            Some(turn) if around.is_empty() => (Work::Turn(turn), around),
+            _ => (Work::Walk(walk(from, to, &axes)), around),
+        };
+        Some(Self { unit, work, around })
+    }
+
+    #[cfg(test)]
+    pub(super) fn work(&self) -> &Work {
+        &self.work
+    }
+
+    /// Calls `launch` with the work of each kernel, until one fails.
+    pub(super) fn each<E>(&self, mut launch: impl FnMut(&Work) -> Result<(), E>) -> Result<(), E> {
+        let count: usize = self.around.iter().map(|axis| axis.len).product();
+        for index in 0..count {
+            let (mut rest, mut from, mut to) = (index, 0i64, 0i64);
+            for axis in self.around.iter().rev() {
+                let at = (rest % axis.len) as i64;
+                rest /= axis.len;
+                (from, to) = (from + at * axis.from, to + at * axis.to);
+            }
+            launch(&match self.work {
+                Work::Walk(walk) => Work::Walk(Walk {
+                    from: walk.from.wrapping_add_signed(from),
+                    to: walk.to.wrapping_add_signed(to),
+                    ..walk
+                }),
+                Work::Turn(turn) => Work::Turn(Turn {
+                    from: turn.from.wrapping_add_signed(from),
+                    to: turn.to.wrapping_add_signed(to),
+                    ..turn
+                }),
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Joins neighbours that are one axis on both sides.
+fn merged(axes: &[Axis]) -> SmallVec<[Axis; 8]> {
+    let mut merged: SmallVec<[Axis; 8]> = SmallVec::new();
+    for &inner in axes {
+        let continues = |outer: i64, step: i64| step.checked_mul(inner.len as i64) == Some(outer);
+        match merged.last_mut() {
+            Some(outer) if continues(outer.from, inner.from) && continues(outer.to, inner.to) => {
+                *outer = Axis { len: outer.len * inner.len, ..inner };
+            }
+            _ => merged.push(inner),
+        }
+    }
+    merged
+}
+
+/// Takes the shortest axes out until no more than `most` are left.
+fn take_around(axes: &mut SmallVec<[Axis; 8]>, most: usize) -> SmallVec<[Axis; 2]> {
+    let mut around = SmallVec::new();
+    while axes.len() > most {
+        let shortest = axes.iter().enumerate().min_by_key(|(_, axis)| axis.len).map_or(0, |(index, _)| index);
+        around.push(axes.remove(shortest));
+    }
+    around
+}
+
+fn walk(from: u64, to: u64, axes: &[Axis]) -> Walk {
+    let mut walk = Walk { from, to, rank: axes.len() as u64, ..Walk::default() };
+    walk.total = axes.iter().map(|axis| axis.len as u64).product();
+    for (index, axis) in axes.iter().enumerate() {
+        walk.length[index] = axis.len as i64;
+        walk.from_stride[index] = axis.from;
+        walk.to_stride[index] = axis.to;
+    }
+    walk
+}
+
+/// The copy as a transpose, if the two sides are contiguous along different axes that are long enough for tiles.
+fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<Turn> {
+    let (along, rest) = axes.split_last()?;
+    let near = |axis: &Axis| axis.from.unsigned_abs();
+    let (at, across) =
+        rest.iter().enumerate().filter(|(_, axis)| axis.from != 0).min_by_key(|(_, axis)| near(axis))?;
+    // Neighbours of one side far apart on the other, by more than what a cache line makes up for.
+    let worth = along.to == unit as i64
+        && near(across) <= 2 * unit as u64
+        && near(along) > 4 * near(across)
+        && along.len >= SHORTEST
+        && across.len >= SHORTEST
+        && axes.len() - 2 <= TURN_RANK;
+    if !worth {
+        return None;
+    }
+    let (tiles_to, tiles_from) = (along.len.div_ceil(TILE), across.len.div_ceil(TILE));
+    let mut turn = Turn {
+        from,
+        to,
+        rank: axes.len() as u64 - 2,
+        length_to: along.len as i64,
+        length_from: across.len as i64,
+        tiles_to: tiles_to as i64,
+        tiles_from: tiles_from as i64,
+        from_stride_to: along.from,
+        to_stride_to: along.to,
+        from_stride_from: across.from,
+        to_stride_from: across.to,
+        ..Turn::default()
+    };
+    let mut tiles = (tiles_to * tiles_from) as u64;
+    let outer = rest.iter().enumerate().filter(|(index, _)| *index != at);
+    for (index, (_, axis)) in outer.enumerate() {
+        turn.length[index] = axis.len as i64;
+        turn.from_stride[index] = axis.from;
+        turn.to_stride[index] = axis.to;
+        tiles *= axis.len as u64;
+    }
+    turn.tiles = tiles;
+    Some(turn)
+}
