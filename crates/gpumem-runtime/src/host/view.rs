@@ -33,19 +33,21 @@ fn upright<T>(
     let mut lowest = first;
     let mut turned = SmallVec::new();
     let mut elements: SmallVec<[usize; 6]> = SmallVec::new();
-    let empty = shape.contains(&0);
+    if shape.contains(&0) {
+        // Nothing is walked. ndarray would take other axes without a stride for overlapping ones.
+        let nowhere = std::ptr::NonNull::<T>::dangling().as_ptr().cast_const();
+        return (nowhere, IxDyn(shape).into(), turned);
+    }
     for (axis, (len, stride)) in shape.iter().zip(strides).enumerate() {
         // Strides of axes that are never walked mean nothing.
-        let stride = if *len <= 1 || empty { 0 } else { *stride };
+        let stride = if *len <= 1 { 0 } else { *stride };
         if stride < 0 {
             lowest = lowest.wrapping_offset(stride * (*len as isize - 1));
             turned.push(axis);
         }
         elements.push((stride / size).unsigned_abs());
     }
-    let lowest =
-        if empty { std::ptr::NonNull::<T>::dangling().as_ptr().cast_const() } else { lowest.cast::<T>() };
-    (lowest, IxDyn(shape).strides(IxDyn(&elements)), turned)
+    (lowest.cast::<T>(), IxDyn(shape).strides(IxDyn(&elements)), turned)
 }
 
 /// A view of elements of `T`.
@@ -94,5 +96,10 @@ mod tests {
         // SAFETY: nothing is read.
         let empty = unsafe { view_at::<u32>(first, &[0, 6], &[-24, -4]) };
         assert_eq!(empty.shape(), [0, 6]);
+        for shape in [[6, 0], [0, 6]] {
+            // SAFETY: nothing is read or written.
+            let empty = unsafe { view_mut_at::<u32>(first.cast_mut(), &shape, &[-24, -4]) };
+            assert_eq!(empty.shape(), shape);
+        }
     }
 }

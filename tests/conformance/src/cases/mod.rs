@@ -5,6 +5,7 @@ mod l02_allocate;
 mod l03_copy;
 mod l03_elements;
 mod l03_fill;
+mod l03_pairs;
 mod l04_view;
 mod l05_completion;
 mod l05_order;
@@ -27,6 +28,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l03_copy::cases(),
         l03_elements::cases(),
         l03_fill::cases(),
+        l03_pairs::cases(),
         l04_view::cases(),
         l05_stream::cases(),
         l05_order::cases(),
