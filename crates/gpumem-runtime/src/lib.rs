@@ -49,7 +49,7 @@ pub use raw::{RawAccess, RawParts};
 pub use scope::Scope;
 pub use source::{Scalar, Source, ToDevice};
 pub use stream::Stream;
-pub use transfer::{Progress, StreamingStores, TransferOptions};
+pub use transfer::{CopyPlan, CopyWay, Progress, StreamingStores, TransferOptions};
 
 /// Numbers for streams and allocations, unique in this process.
 fn unique_id() -> u64 {

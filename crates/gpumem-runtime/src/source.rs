@@ -1,7 +1,7 @@
 //! What can be copied to a device.
 
 use crate::{
-    ArrayBase, Device, HostArray, HostKind, Storage, UninitArray,
+    ArrayBase, CopyPlan, Device, HostArray, HostKind, Storage, UninitArray,
     layout::Layout,
     memory::Allocation,
     order::Timeline,
@@ -77,6 +77,26 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             }
             From::Memory { memory, layout } => {
                 copy_memory::<T, B>(timeline, operation, Place::new(memory, layout), destination, upload)
+            }
+        }
+    }
+
+    /// How [`copy_to`](Self::copy_to) would do it.
+    pub(crate) fn plan(
+        &self,
+        timeline: &Timeline<B>,
+        operation: &'static str,
+        destination: Place<'_, B>,
+    ) -> Result<CopyPlan> {
+        let Place { memory: to, layout } = destination;
+        match &self.0 {
+            From::Memory { memory, layout: from } => {
+                CopyPlan::between(timeline, operation, (memory, from), (to, layout))
+            }
+            From::Host(_) => {
+                let options = to.device().map(Device::transfer_options).unwrap_or_default();
+                let caller = self.layout(operation)?;
+                CopyPlan::borrowed(timeline, operation, &caller, to, layout, options)
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::{ArrayBase, Storage, StorageMut};
 use crate::{
-    Progress, ToDevice, completion,
+    CopyPlan, Progress, ToDevice, completion,
     host::zeros,
     layout::Layout,
     order::Timeline,
@@ -93,6 +93,20 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let offset = self.layout.index(index).map_err(fail)?;
         let item = Layout::packed(&[], self.layout.item(), crate::Order::C).map_err(fail)?;
         item.with_offset(offset).map_err(fail)
+    }
+}
+
+impl<S: Storage, D: Dimension> ArrayBase<S, D> {
+    /// How [`copy_to_device`](ArrayBase::copy_to_device) of `source` into this array would be done. Nothing is moved; the
+    /// time that it takes depends on the number of axes only. Print it.
+    ///
+    /// # Errors
+    /// Different shapes; of the driver.
+    pub fn copy_plan<Src>(&self, source: &Src) -> Result<CopyPlan>
+    where
+        Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
+    {
+        source.source().plan(&*self.default_timeline()?, "copy_plan", self.place())
     }
 }
 

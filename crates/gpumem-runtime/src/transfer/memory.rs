@@ -33,7 +33,7 @@ impl<'a, B: Backend> Place<'a, B> {
 }
 
 /// More driver calls than this for one copy are slower than the way through the host.
-const MOST_CALLS: usize = 4096;
+pub(super) const MOST_CALLS: usize = 4096;
 
 /// Enqueues a copy of elements of `T` and returns its ticket. Where the driver has no means for the two layouts or
 /// the two devices, the way leads through the host, and the call waits for the source.
@@ -125,7 +125,7 @@ fn strided_copy(
 }
 
 /// Whether the memory belongs to the backend that the stream belongs to. Other backends only meet under `Any`.
-fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+pub(super) fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
     B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
 }
 
@@ -134,7 +134,7 @@ fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) ->
 const SHORT_RUN: usize = 256;
 
 /// Whether the device should walk both sides itself: where that takes one call instead of several, or one that is faster.
-fn is_better_strided<B: Backend>(
+pub(super) fn is_better_strided<B: Backend>(
     timeline: &Timeline<B>,
     plan: &Plan,
     pair: &Pair,

@@ -10,6 +10,7 @@
 mod borrowed;
 mod brief;
 mod caller;
+mod copy_plan;
 mod crew;
 mod cuts;
 mod fill;
@@ -24,6 +25,7 @@ mod stores;
 
 pub(crate) use borrowed::{Upload, abort, download, download_in_scope, upload};
 pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};
+pub use copy_plan::{CopyPlan, CopyWay};
 pub(crate) use crew::Crew;
 pub(crate) use fill::fill;
 pub(crate) use landing::Landings;

@@ -55,6 +55,12 @@ impl Plan {
         Self { bytes: pair.run, rows, slices, outer, src: pair.src, dst: pair.dst }
     }
 
+    /// The loops that one call does (slices before rows), and those around the calls.
+    pub(super) fn axes(&self) -> (SmallVec<[Axis; 2]>, SmallVec<[Axis; 6]>) {
+        let inside = [self.slices, self.rows].into_iter().filter(|axis| axis.len > 1).collect();
+        (inside, self.outer.clone())
+    }
+
     /// Number of driver calls.
     pub(crate) fn calls(&self) -> usize {
         self.outer.iter().map(|axis| axis.len).product()
@@ -237,6 +243,25 @@ mod tests {
                 .unwrap();
                 assert_eq!(all, expected(&pair), "{pair:?}");
             }
+        }
+    }
+
+    /// No other choice of rows and slices needs fewer calls.
+    #[test]
+    fn plans_take_the_fewest_calls() {
+        for pair in samples() {
+            let all: usize = pair.axes.iter().map(|axis| axis.len).product();
+            let mut fewest = all;
+            for (row, rows) in
+                pair.axes.iter().enumerate().filter(|(_, axis)| is_pitch(axis, pair.run, pair.run))
+            {
+                fewest = fewest.min(all / rows.len);
+                let reach = |stride: isize| stride.unsigned_abs() * rows.len;
+                let fits = |axis: &Axis| is_pitch(axis, reach(rows.src), reach(rows.dst));
+                let others = pair.axes.iter().enumerate().filter(|(slice, axis)| *slice != row && fits(axis));
+                fewest = others.fold(fewest, |fewest, (_, slices)| fewest.min(all / rows.len / slices.len));
+            }
+            assert_eq!(Plan::new(&pair).calls(), fewest, "{pair:?}");
         }
     }
 

@@ -1,0 +1,82 @@
+//! How a copy would be done, as it is told and printed, and that it is done so.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod common;
+
+use common::{direct_double, double, packing_double};
+use gpumem_host::HostOptions;
+use gpumem_runtime::{CopyWay, TransferOptions};
+use ndarray::{Array2, Array3, s};
+
+#[test]
+fn plans_are_printed_in_one_line() {
+    let (device, _raw) = double(HostOptions::new());
+    let cube = device.device_array::<u32, _>((4, 6, 8)).unwrap();
+    let plan = |target: &gpumem_runtime::DeviceView<'_, u32, _, _>,
+                source: &gpumem_runtime::DeviceView<'_, u32, ndarray::Ix3, _>| {
+        target.copy_plan(source).unwrap().to_string()
+    };
+    let other = device.device_array::<u32, _>((4, 6, 8)).unwrap();
+    assert_eq!(plan(&other.view(), &cube.view()), "1 copy of 192 × 4 B: run 768 B");
+    // Both sides reversed: turned, and one run again.
+    let backwards = s![..;-1, ..;-1, ..;-1];
+    let turned = plan(&other.slice(backwards).unwrap(), &cube.slice(backwards).unwrap());
+    assert_eq!(turned, "1 copy of 192 × 4 B: run 768 B");
+    // A corner: planes of rows.
+    let corner = s![1..3, 2..5, 3..7];
+    let text = plan(&other.slice(corner).unwrap(), &cube.slice(corner).unwrap());
+    assert_eq!(text, "1 copy of 24 × 4 B: slices 2 × (192, 192), rows 3 × (32, 32), run 16 B");
+    // One axis reversed on one side only: a call for each step, along the shortest way.
+    let text = plan(&other.slice(s![.., .., ..]).unwrap(), &cube.slice(s![..;-1, .., ..]).unwrap());
+    assert_eq!(text, "4 copies of 192 × 4 B: loop 4 × (-192, 192), run 192 B");
+    let empty = plan(&other.slice(s![2..2, .., ..]).unwrap(), &cube.slice(s![2..2, .., ..]).unwrap());
+    assert_eq!(empty, "nothing to copy");
+    assert!(cube.copy_plan(&other.slice(s![1.., .., ..]).unwrap()).is_err(), "other shapes");
+}
+
+#[test]
+fn the_plan_is_what_is_done() {
+    let source = Array3::from_shape_fn((5, 6, 7), |(i, j, k)| (100 * i + 10 * j + k) as u32);
+    let (device, raw) = double(HostOptions::new());
+    let from = device.to_device(&source).unwrap();
+    let views = [s![.., .., ..], s![..;2, 1..4, ..], s![..;-1, .., ..;3], s![1..2, ..;-2, 2..6]];
+    for view in views {
+        let from = from.slice(view).unwrap();
+        let mut to = device.device_array::<u32, _>(from.raw_dim()).unwrap();
+        let plan = to.copy_plan(&from).unwrap();
+        let CopyWay::Copies(calls) = plan.way() else { unreachable!("{plan}") };
+        let before = raw.host().counters().copies;
+        to.copy_to_device(&from).unwrap();
+        assert_eq!(raw.host().counters().copies - before, calls as u64, "{plan}");
+        let loops: usize = plan.loops().iter().map(|axis| axis.len).product();
+        let rows: usize = plan.rows_and_slices().iter().map(|axis| axis.len).product();
+        assert_eq!((loops, loops * rows * plan.run_bytes()), (calls, plan.bytes()));
+    }
+}
+
+#[test]
+fn each_device_has_its_way() {
+    let matrix = Array2::<f32>::zeros((256, 256));
+    let (gpu, _gpu) = double(HostOptions::new());
+    let (packing, _packing) = packing_double(HostOptions::new());
+    let (direct, _direct) = direct_double(HostOptions::new());
+    let transposed = |array: &gpumem_runtime::DeviceArray<f32, ndarray::Ix2, _>| {
+        array.copy_plan(&array.t()).unwrap().to_string()
+    };
+    let array = gpu.to_device(&matrix).unwrap();
+    assert_eq!(
+        transposed(&array),
+        "256 copies of 65536 × 4 B: loop 256 × (1024, 4), rows 256 × (4, 1024), run 4 B"
+    );
+    let array = packing.to_device(&matrix).unwrap();
+    assert!(transposed(&array).starts_with("1 strided copy of 65536 × 4 B:"));
+    // From memory of the caller.
+    gpu.set_transfer_options(TransferOptions::new().threads(2).block_bytes(32 << 10).parallel_bytes(1));
+    let array = gpu.to_device(&matrix).unwrap();
+    let plan = array.copy_plan(&matrix).unwrap();
+    assert_eq!(plan.way(), CopyWay::Ring { threads: 2, piece_bytes: 32 << 10 });
+    assert_eq!(plan.to_string(), "ring of 32768 B by 2 threads of 65536 × 4 B: run 262144 B");
+    let array = direct.to_device(&matrix).unwrap();
+    assert_eq!(array.copy_plan(&matrix).unwrap().way(), CopyWay::Copies(1));
+    assert_eq!(array.copy_plan(&matrix.t()).unwrap().way(), CopyWay::Strided);
+}
