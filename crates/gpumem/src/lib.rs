@@ -130,8 +130,8 @@ pub use gpumem_roc as roc;
 
 pub use gpumem_runtime as generic;
 pub use gpumem_runtime::{
-    ArraySpec, Completion, DeviceCounters, Field, IntoArraySpec, IpcArray, Layout, Order, RawParts, Scalar,
-    Storage, StorageMut, ToDevice, field, layout,
+    ArraySpec, Completion, CopyPlan, CopyWay, DeviceCounters, Field, IntoArraySpec, IpcArray, Layout, Order,
+    Progress, RawParts, Scalar, Storage, StorageMut, StreamingStores, ToDevice, TransferOptions, field, layout,
 };
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod types;

@@ -24,6 +24,7 @@ examples! {
     scope = "../examples/04_scope.rs";
     host_memory = "../examples/05_host_memory.rs";
     records = "../examples/06_records.rs";
+    progress = "../examples/07_progress.rs";
 }
 
 #[path = "../examples/photo/main.rs"]

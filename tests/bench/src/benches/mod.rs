@@ -6,6 +6,8 @@ mod cuda;
 mod harness;
 mod ordering;
 mod rmm;
+#[cfg(any(test, feature = "cuda"))]
+mod transfers;
 mod views;
 
 use crate::Bench;
@@ -21,6 +23,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {
         benches.extend(cuda::all());
+        benches.extend(transfers::of::<gpumem_cuda::Cuda>(device, transfers::FULL));
     }
     let _ = device;
     benches

@@ -1,0 +1,265 @@
+//! Memory of the caller and odd layouts, on any device, beside what the driver does with page-locked or packed memory.
+//!
+//! References: `pinned` is the driver's own copy of as many bytes from or to page-locked memory, `the driver` its copy
+//! of the caller's ordinary memory, `packed` its copy of as many bytes within the device. All of them wait.
+
+use crate::{Bench, Measure, Pair, Routine, Unavailable};
+use anyhow::Result;
+use gpumem_core::{
+    AllocationRequest, Backend, CopyRegion, DeviceBuffer, MemoryKind, Space, Stream as _, StreamOptions,
+};
+use gpumem_runtime::{Device, DeviceArray, PinnedArray};
+use ndarray::{Array1, Array2, Ix1, Ix2, s};
+use std::{cell::RefCell, rc::Rc};
+
+/// Sizes and names of the benches of one device.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    /// Copies beside `pinned`.
+    pub(super) long: &'static [(&'static str, usize)],
+    /// Copies beside `the driver`.
+    pub(super) any: &'static [(&'static str, usize)],
+    /// Side of a matrix of `f32`.
+    pub(super) side: usize,
+}
+
+/// What a GPU is measured with.
+#[cfg(feature = "cuda")]
+pub(super) const FULL: Sizes = Sizes {
+    long: &[
+        ("1MiB", 1 << 20),
+        ("4MiB", 4 << 20),
+        ("16MiB", 16 << 20),
+        ("64MiB", 64 << 20),
+        ("256MiB", 256 << 20),
+        ("1GiB", 1 << 30),
+    ],
+    any: &[
+        ("1B", 1),
+        ("256B", 256),
+        ("4KiB", 4 << 10),
+        ("16KiB", 16 << 10),
+        ("64KiB", 64 << 10),
+        ("256KiB", 256 << 10),
+        ("1MiB", 1 << 20),
+        ("16MiB", 16 << 20),
+        ("64MiB", 64 << 20),
+    ],
+    side: 8192,
+};
+
+pub(super) fn of<B: Backend>(selector: &'static str, sizes: Sizes) -> Vec<Bench> {
+    let mut benches = Vec::new();
+    for &(name, bytes) in sizes.long {
+        benches.push(upload::<B>(selector, name, bytes, true));
+        benches.push(download::<B>(selector, name, bytes, true));
+        benches.push(fresh::<B>(selector, name, bytes));
+    }
+    for &(name, bytes) in sizes.any {
+        benches.push(upload::<B>(selector, name, bytes, false));
+        benches.push(download::<B>(selector, name, bytes, false));
+    }
+    for step in [2, 16] {
+        benches.extend([
+            columns::<B>(selector, sizes.side, step),
+            columns_down::<B>(selector, sizes.side, step),
+        ]);
+    }
+    benches.extend([runs::<B>(selector, sizes.side), transpose::<B>(selector, sizes.side)]);
+    benches
+}
+
+fn open<B: Backend>(selector: &str) -> Result<Device<B>> {
+    Device::open(selector).map_err(|error| Unavailable(error.to_string()).into())
+}
+
+fn throughput(bytes: usize) -> Measure {
+    Measure::Throughput { bytes: bytes as u64 }
+}
+
+/// The driver's own copies on a stream of its own: between a block of the device and another one.
+struct Raw<B: Backend> {
+    stream: B::Stream,
+    region: CopyRegion,
+    /// Kept until the end of the process, as benches are.
+    _blocks: (B::Buffer, Option<B::Buffer>),
+}
+
+impl<B: Backend> Raw<B> {
+    fn new(device: &Device<B>, bytes: usize, other: Other, up: bool) -> Result<Self> {
+        let allocate = |kind| {
+            let request = AllocationRequest { bytes, align: 256, kind };
+            // SAFETY: a valid request; what is read of it was never looked at.
+            unsafe { B::allocate(device.raw(), &request) }
+        };
+        let block = allocate(MemoryKind::Device)?;
+        let here = (block.address(), Space::Device(device.info().ordinal));
+        let second = match other {
+            Other::Caller(_) => None,
+            Other::Pinned => Some(allocate(MemoryKind::Pinned)?),
+            Other::Device => Some(allocate(MemoryKind::Device)?),
+        };
+        let there = match (other, &second) {
+            (Other::Caller(address), _) => (address, Space::Host),
+            (Other::Pinned, Some(block)) => {
+                (block.host_address().map_or(0, |host| host.as_ptr() as u64), Space::Host)
+            }
+            (_, Some(block)) => (block.address(), here.1),
+            (_, None) => here,
+        };
+        let (from, to) = if up { (there, here) } else { (here, there) };
+        let stream = B::create_stream(device.raw(), &StreamOptions::default())?;
+        Ok(Self { stream, region: CopyRegion::linear(from, to, bytes), _blocks: (block, second) })
+    }
+
+    fn routine(self) -> Routine {
+        Routine::call(move || {
+            // SAFETY: both sides live as long as the routine, are as long as the region, and are used by it alone.
+            unsafe { B::copy(&self.stream, &self.region)? };
+            Ok(self.stream.synchronize()?)
+        })
+    }
+}
+
+/// Where the other side of a raw copy lies.
+#[derive(Clone, Copy)]
+enum Other {
+    Pinned,
+    Device,
+    /// The caller's memory, which the caller keeps.
+    Caller(u64),
+}
+
+fn touched(bytes: usize) -> Array1<u8> {
+    Array1::from_shape_fn(bytes, |index| index as u8)
+}
+
+fn upload<B: Backend>(selector: &'static str, name: &str, bytes: usize, pinned: bool) -> Bench {
+    let reference = if pinned { "pinned" } else { "the driver" };
+    let name = format!("transfer/{selector}/h2d/pageable/{name}, beside {reference}");
+    Bench::new(name, reference, throughput(bytes), move || {
+        let device = open::<B>(selector)?;
+        let source = touched(bytes);
+        let theirs = source.as_ptr().expose_provenance() as u64;
+        let other = if pinned { Other::Pinned } else { Other::Caller(theirs) };
+        let raw = Raw::<B>::new(&device, bytes, other, true)?.routine();
+        let mut array: DeviceArray<u8, Ix1, B> = device.device_array(bytes)?;
+        Ok(Pair { ours: Routine::call(move || Ok(array.copy_to_device(&source).map(drop)?)), reference: raw })
+    })
+}
+
+fn download<B: Backend>(selector: &'static str, name: &str, bytes: usize, pinned: bool) -> Bench {
+    let reference = if pinned { "pinned" } else { "the driver" };
+    let name = format!("transfer/{selector}/d2h/pageable/{name}, beside {reference}");
+    Bench::new(name, reference, throughput(bytes), move || {
+        let device = open::<B>(selector)?;
+        let mut destination = touched(bytes);
+        let theirs = destination.as_mut_ptr().expose_provenance() as u64;
+        let other = if pinned { Other::Pinned } else { Other::Caller(theirs) };
+        let raw = Raw::<B>::new(&device, bytes, other, false)?.routine();
+        let array: DeviceArray<u8, Ix1, B> = device.device_array(bytes)?;
+        let ours = Routine::call(move || Ok(array.copy_to_host_into(destination.view_mut()).map(drop)?));
+        Ok(Pair { ours, reference: raw })
+    })
+}
+
+/// Into a new array, whose pages nobody has touched, and which is given back each time.
+fn fresh<B: Backend>(selector: &'static str, name: &str, bytes: usize) -> Bench {
+    let name = format!("transfer/{selector}/d2h/untouched/{name}, beside pinned");
+    Bench::new(name, "pinned", throughput(bytes), move || {
+        let device = open::<B>(selector)?;
+        let raw = Raw::<B>::new(&device, bytes, Other::Pinned, false)?.routine();
+        let array: DeviceArray<u8, Ix1, B> = device.device_array(bytes)?;
+        Ok(Pair { ours: Routine::call(move || Ok(array.copy_to_host()?)), reference: raw })
+    })
+}
+
+/// Every `step`th column of an ordinary matrix of `f32`.
+fn columns<B: Backend>(selector: &'static str, side: usize, step: usize) -> Bench {
+    let bytes = side * side / step * 4;
+    let name =
+        format!("transfer/{selector}/h2d/pageable/one column of {step} of {side}x{side}, beside pinned");
+    Bench::new(name, "pinned", throughput(bytes), move || {
+        let device = open::<B>(selector)?;
+        let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
+        let matrix = Array2::<f32>::ones((side, side));
+        let mut array: DeviceArray<f32, Ix2, B> = device.device_array((side, side / step))?;
+        let ours = Routine::call(move || {
+            Ok(array.copy_to_device(&matrix.slice(s![.., ..;step as isize])).map(drop)?)
+        });
+        Ok(Pair { ours, reference: raw })
+    })
+}
+
+fn columns_down<B: Backend>(selector: &'static str, side: usize, step: usize) -> Bench {
+    let bytes = side * side / step * 4;
+    let name =
+        format!("transfer/{selector}/d2h/pageable/one column of {step} of {side}x{side}, beside pinned");
+    Bench::new(name, "pinned", throughput(bytes), move || {
+        let device = open::<B>(selector)?;
+        let raw = Raw::<B>::new(&device, bytes, Other::Pinned, false)?.routine();
+        let matrix = Rc::new(RefCell::new(Array2::<f32>::ones((side, side))));
+        let array: DeviceArray<f32, Ix2, B> = device.device_array((side, side / step))?;
+        let ours = Routine::call(move || {
+            let mut matrix = matrix.borrow_mut();
+            Ok(array.copy_to_host_into(matrix.slice_mut(s![.., ..;step as isize])).map(drop)?)
+        });
+        Ok(Pair { ours, reference: raw })
+    })
+}
+
+/// Runs of 64 bytes with as many between, from page-locked memory.
+fn runs<B: Backend>(selector: &'static str, side: usize) -> Bench {
+    let bytes = side * side / 2 * 4;
+    let name = format!("transfer/{selector}/h2d/pinned/runs of 64 B of {side}x{side}, beside pinned");
+    Bench::new(name, "pinned", throughput(bytes), move || {
+        let device = open::<B>(selector)?;
+        let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
+        // Rows of 16 of 32 elements: a pinned array with a pitch.
+        let rows = side * side / 32;
+        let spec = gpumem_runtime::ArraySpec::new((rows, 16)).strides(&[128, 4]);
+        let pinned: PinnedArray<f32, Ix2, B> = device.pinned_array(spec)?;
+        let mut array: DeviceArray<f32, Ix2, B> = device.device_array((rows, 16))?;
+        let stream = device.stream()?;
+        let ours = Routine::call(move || {
+            stream.copy_to_device(&mut array, &pinned)?;
+            Ok(stream.synchronize()?)
+        });
+        Ok(Pair { ours, reference: raw })
+    })
+}
+
+/// Row-major to column-major within the device.
+fn transpose<B: Backend>(selector: &'static str, side: usize) -> Bench {
+    let bytes = side * side * 4;
+    let name = format!("transfer/{selector}/d2d/C to F order of {side}x{side}, beside packed");
+    Bench::new(name, "packed", throughput(bytes), move || {
+        let device = open::<B>(selector)?;
+        let raw = Raw::<B>::new(&device, bytes, Other::Device, true)?.routine();
+        let source: DeviceArray<f32, Ix2, B> = device.device_array((side, side))?;
+        let mut array: DeviceArray<f32, Ix2, B> = device.device_array((side, side))?;
+        let stream = device.stream()?;
+        let ours = Routine::call(move || {
+            stream.copy_to_device(&mut array, &source.t())?;
+            Ok(stream.synchronize()?)
+        });
+        Ok(Pair { ours, reference: raw })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Effort, measure};
+    use gpumem_host::Host;
+
+    /// On the host they show nothing, but they run.
+    #[test]
+    fn every_bench_runs() {
+        let sizes = Sizes { long: &[("64KiB", 64 << 10)], any: &[("1B", 1)], side: 64 };
+        for bench in of::<Host>("host", sizes) {
+            let row = measure(bench, Effort::QUICK).unwrap();
+            assert!(row.ratio.is_some_and(|ratio| ratio > 0.0), "{row:?}");
+        }
+    }
+}
