@@ -30,11 +30,14 @@ pub struct DoubleOptions {
     pub is_direct: bool,
     /// Whether it walks any layout in its own memory, as a GPU with a kernel for that.
     pub is_packing: bool,
+    /// The name of its backend. Doubles of two names behave as devices of two backends do: neither reaches the other's
+    /// memory or waits for its events.
+    pub name: &'static str,
 }
 
 impl Default for DoubleOptions {
     fn default() -> Self {
-        Self { host: HostOptions::new(), is_direct: false, is_packing: false }
+        Self { host: HostOptions::new(), is_direct: false, is_packing: false, name: NAME }
     }
 }
 
@@ -73,7 +76,7 @@ impl Double {
     /// Options that make no sense.
     pub fn open_with(options: &DoubleOptions) -> Result<DoubleDevice> {
         let host = Host::open_with(&options.host)?;
-        let info = DeviceInfo { backend: NAME, ..Host::info(&host).clone() };
+        let info = DeviceInfo { backend: options.name, ..Host::info(&host).clone() };
         let mut capabilities = Host::capabilities(&host).clone();
         if !options.is_direct {
             capabilities.pageable_direct = false;
@@ -342,6 +345,10 @@ impl Backend for Double {
 
     fn wait(stream: &DoubleStream, event: &DoubleEvent) -> Result<()> {
         stream.device.call("wait")?;
+        let (left, right) = (stream.device.0.info.backend, event.device.0.info.backend);
+        if left != right {
+            return Err(Error::new(NAME, "wait", ErrorKind::BackendMismatch { left, right }));
+        }
         Host::wait(&stream.host, &event.host)
     }
 

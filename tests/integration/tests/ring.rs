@@ -6,7 +6,7 @@ mod common;
 use common::{double, is_clean, packing_double};
 use gpumem_core::{Error, ErrorKind};
 use gpumem_host::HostOptions;
-use gpumem_integration::{Double, DoubleDevice, Script, Trouble};
+use gpumem_integration::{Double, DoubleDevice, DoubleOptions, Script, Trouble};
 use gpumem_runtime::{Device, StreamingStores, TransferOptions};
 use ndarray::{Array1, Array2, s};
 use std::{
@@ -204,7 +204,7 @@ fn nothing_is_touched_after_a_panic() {
 #[test]
 fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
     for trouble in [Trouble::Refuse, Trouble::Lose] {
-        for at in (0..400).step_by(23) {
+        for at in (0..400).step_by(41) {
             let (device, raw) = ring(HostOptions::new());
             let source = big();
             let mut array = device.device_array::<u32, _>(source.len()).unwrap();
@@ -234,6 +234,41 @@ fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
                 array.copy_to_device(&big()).unwrap();
                 assert_eq!(array.copy_to_host().unwrap(), big(), "call {at}, {struck:?}");
             }
+        }
+    }
+}
+
+/// Between devices of two backends: through the blocks of the one that needs them.
+#[test]
+fn two_backends_meet_in_the_blocks() {
+    for seed in [None, Some(1), Some(5)] {
+        let host = || seed.map_or_else(HostOptions::new, |seed| HostOptions::new().adversarial(seed));
+        let open = |is_direct, name| {
+            let made = DoubleOptions { host: host(), is_direct, is_packing: is_direct, name };
+            let raw = Double::open_with(&made).unwrap();
+            let device = Device::<Double>::from_raw(raw.clone());
+            device.set_transfer_options(options());
+            (device, raw)
+        };
+        let (gpu, gpu_raw) = open(false, "gpu");
+        let (near, near_raw) = open(true, "near");
+        let (other, other_raw) = open(false, "other");
+        let base = numbers(200, 131);
+        for (from, to) in [(&gpu, &near), (&near, &gpu), (&gpu, &other)] {
+            let array = from.to_device(&base).unwrap();
+            let (stream, wide) = (to.stream().unwrap(), Array2::from_elem((202, 264), UNTOUCHED));
+            let mut there = stream.to_device(&wide).unwrap();
+            let inner = s![1..201, 1..263;2];
+            let mut expected = wide.clone();
+            for view in [s![..;1, ..], s![..;-1, ..]] {
+                expected.slice_mut(inner).assign(&base.slice(view));
+                let source = array.slice(view).unwrap();
+                stream.copy_to_device(&mut there.slice_mut(inner).unwrap(), &source).unwrap();
+                assert_eq!(there.copy_to_host().unwrap(), expected, "{seed:?}");
+            }
+        }
+        for (device, raw) in [(&gpu, &gpu_raw), (&near, &near_raw), (&other, &other_raw)] {
+            is_clean(device, raw.host());
         }
     }
 }

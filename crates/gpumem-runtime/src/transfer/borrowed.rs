@@ -10,7 +10,7 @@ use super::{
     plan::{Plan, pieces},
     progress::{Progress, Watch},
     ring::Ring,
-    staged::Staged,
+    staged::{Staged, Way},
 };
 use crate::{
     Device, completion,
@@ -29,13 +29,6 @@ pub(crate) enum Upload {
     Blocking,
     /// When the elements have left the source: they are in the destination in stream order.
     Staged,
-}
-
-/// Which way the elements go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    Up,
-    Down,
 }
 
 /// Copies an array of the caller into memory of the library. Returns the ticket of the last copy, 0 for none.

@@ -1,6 +1,6 @@
 //! Copies between memory of the library, in stream order.
 
-use super::{borrowed, cuts::at_cuts, plan::Plan};
+use super::{across, borrowed, cuts::at_cuts, plan::Plan};
 use crate::{
     host::zeros,
     layout::{Layout, Pair},
@@ -58,6 +58,10 @@ pub(crate) fn copy<T: Element, B: Backend>(
     refuse_overlap(operation, (source, &read), (destination, &write))?;
     let (from, to) = (source.memory.endpoint(), destination.memory.endpoint());
     if !is_one_backend(timeline, source.memory) || !is_one_backend(timeline, destination.memory) {
+        if let Some(device) = across::through(&pair, source, destination) {
+            let from = timeline_of(timeline, source)?;
+            return across::copy((&from, timeline), operation, &pair, (source, destination), &device);
+        }
         return through_host::<T, B>(timeline, operation, source, destination);
     }
     let plan = Plan::new(&pair);
@@ -196,11 +200,15 @@ fn through_host<T: Element, B: Backend>(
 ) -> Result<u64> {
     let shape = ndarray::IxDyn(source.layout.shape()).into();
     let mut host = zeros::<T, ndarray::IxDyn>(operation, B::NAME, shape)?;
-    let from = match source.memory.device() {
-        // The stream of the copy knows the source's device, unless it is another one's.
-        Some(device) if !source.memory.core().is_same(&timeline.core) => device.default_timeline()?,
-        _ => timeline.clone(),
-    };
+    let from = timeline_of(timeline, source)?;
     borrowed::download(&from, operation, source, host.view_mut(), None)?;
     borrowed::upload(timeline, operation, host.view(), destination, borrowed::Upload::Staged, None)
+}
+
+/// A stream of the source's device: that of the copy, unless it belongs to another device.
+fn timeline_of<B: Backend>(timeline: &Arc<Timeline<B>>, source: Place<'_, B>) -> Result<Arc<Timeline<B>>> {
+    match source.memory.device() {
+        Some(device) if !source.memory.core().is_same(&timeline.core) => device.default_timeline(),
+        _ => Ok(timeline.clone()),
+    }
 }

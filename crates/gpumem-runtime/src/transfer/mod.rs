@@ -4,9 +4,11 @@
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
 //! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`]) that fill and drain them.
+//! * [`across`]: between devices that no driver call connects.
 //! * [`brief`]: short blocking copies that the calling thread does itself.
 //! * [`fill`]: one value everywhere.
 
+mod across;
 mod borrowed;
 mod brief;
 mod caller;

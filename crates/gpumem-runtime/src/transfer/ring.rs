@@ -8,12 +8,11 @@
 
 use super::{
     Place,
-    borrowed::Way,
     caller::Caller,
     options::StreamingStores,
     plan::pieces,
     progress::{Progress, Watch, unwatched},
-    staged::Staged,
+    staged::{Staged, Way},
 };
 use crate::{Device, completion, layout::Pair, memory::Staging, order::Timeline};
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result, StreamKind};

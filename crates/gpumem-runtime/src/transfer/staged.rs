@@ -1,7 +1,7 @@
 //! One piece of a transfer in a staging block.
 
 use super::{
-    borrowed::{Way, turned},
+    borrowed::turned,
     caller::Caller,
     memory::{Place, enqueue},
     plan::Plan,
@@ -16,6 +16,13 @@ use crate::{
 use gpumem_core::{Backend, Element, Error, ErrorKind, HostAccess, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
+
+/// Which way the elements go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    Up,
+    Down,
+}
 
 /// Runs of at least so many bytes are copied as such; shorter ones element by element, in the best order of the axes.
 const RUN: usize = 64;
@@ -129,6 +136,32 @@ impl<'a, B: Backend> Staged<'a, B> {
                 )),
             }
         }
+    }
+
+    /// Enqueues the copy of a piece of two arrays of the library, source to destination, into the block: the first half
+    /// of its way.
+    pub(super) fn fetch(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        piece: &Pair,
+        source: Place<'_, B>,
+    ) -> Result<()> {
+        let mut pair = Pair { dst: 0, ..piece.clone() };
+        // In the block the piece lies as `axes` says, where the other half of the way reads it.
+        pair.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
+        let memory = self.staging.memory();
+        let (from, to) = (source.memory.endpoint(), memory.endpoint());
+        let accesses = [
+            Access::read(source.memory, source.layout.extent()),
+            Access::write(memory, self.layout.extent()),
+        ];
+        timeline.submit(operation, &accesses, |raw| {
+            // SAFETY: the block and the source's memory are alive and ordered by their use logs; they share no bytes,
+            // and elements in the block do not overlap.
+            unsafe { enqueue(timeline, raw, &pair, from, to, source.memory.cuts()) }
+        })?;
+        Ok(())
     }
 
     /// Enqueues the copy between the block and the device.

@@ -14,21 +14,37 @@ pub(crate) fn host(options: HostOptions) -> (Device<Host>, gpumem_host::Device) 
 
 /// A device that takes the way of a GPU, with what is behind it.
 pub(crate) fn double(options: HostOptions) -> (Device<Double>, DoubleDevice) {
-    let raw =
-        Double::open_with(&DoubleOptions { host: options, is_direct: false, is_packing: false }).unwrap();
+    let raw = Double::open_with(&DoubleOptions {
+        host: options,
+        is_direct: false,
+        is_packing: false,
+        ..DoubleOptions::default()
+    })
+    .unwrap();
     (Device::from_raw(raw.clone()), raw)
 }
 
 /// As [`double`], with a way to walk any layout in its own memory.
 pub(crate) fn packing_double(options: HostOptions) -> (Device<Double>, DoubleDevice) {
-    let raw =
-        Double::open_with(&DoubleOptions { host: options, is_direct: false, is_packing: true }).unwrap();
+    let raw = Double::open_with(&DoubleOptions {
+        host: options,
+        is_direct: false,
+        is_packing: true,
+        ..DoubleOptions::default()
+    })
+    .unwrap();
     (Device::from_raw(raw.clone()), raw)
 }
 
 /// As [`double`], with direct copies and any layout, as the host has.
 pub(crate) fn direct_double(options: HostOptions) -> (Device<Double>, DoubleDevice) {
-    let raw = Double::open_with(&DoubleOptions { host: options, is_direct: true, is_packing: true }).unwrap();
+    let raw = Double::open_with(&DoubleOptions {
+        host: options,
+        is_direct: true,
+        is_packing: true,
+        ..DoubleOptions::default()
+    })
+    .unwrap();
     (Device::from_raw(raw.clone()), raw)
 }
 
