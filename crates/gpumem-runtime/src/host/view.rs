@@ -7,6 +7,9 @@ use ndarray::{
 };
 use smallvec::SmallVec;
 
+/// Arrays of at least so many bytes are backed by huge pages where the system has them.
+const HUGE: usize = 4 << 20;
+
 /// A host array of zeros. Where the memory does not suffice, an error instead of the end of the process.
 pub(crate) fn zeros<T: Element, D: Dimension>(
     operation: &'static str,
@@ -18,7 +21,13 @@ pub(crate) fn zeros<T: Element, D: Dimension>(
         let kind = ErrorKind::OutOfMemory { requested, kind: "host", free: 0, total: 0 };
         Error::new(backend, operation, kind)
     };
-    let elements = bytemuck::allocation::try_zeroed_vec(shape.size()).map_err(|()| out_of_memory())?;
+    let elements: Vec<T> =
+        bytemuck::allocation::try_zeroed_vec(shape.size()).map_err(|()| out_of_memory())?;
+    let bytes = size_of_val(&elements[..]);
+    if bytes >= HUGE {
+        // Nobody has touched the pages yet; filling them is most of what a large download costs.
+        gpumem_core::process::advise_huge_pages(elements.as_ptr().cast(), bytes);
+    }
     Array::from_shape_vec(shape.clone(), elements).map_err(|_| out_of_memory())
 }
 

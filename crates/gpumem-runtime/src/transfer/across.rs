@@ -66,7 +66,7 @@ pub(super) fn copy<B: Backend>(
         }
     });
     let outcome = outcome.and_then(|()| down.take().map_or(Ok(()), |ready| up(&blocks, ready)));
-    outcome.map_err(|error| {
+    outcome.inspect_err(|_| {
         // Law 8: wait first, report after.
         for (timeline, ticket) in [(from, from.last_ticket()), (to, last)] {
             let settled = timeline.settle(ticket);
@@ -76,7 +76,6 @@ pub(super) fn copy<B: Backend>(
                 timeline.core.errors.push(second);
             }
         }
-        error
     })?;
     Ok(last)
 }
