@@ -146,6 +146,18 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The buffer comes back with what the driver says, so that nothing is lost.
     unsafe fn release(device: &Self::Device, buffer: Self::Buffer) -> Result<(), (Self::Buffer, Error)>;
 
+    /// Position of the device whose memory an address lies in, or `None` for memory that no device of this backend
+    /// knows. Page-locked and managed memory counts as the device's that made or registered it.
+    ///
+    /// Memory of other libraries is checked with it before it is used.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] by default, where nobody can tell: then the address is believed.
+    fn device_of(device: &Self::Device, address: u64) -> Result<Option<usize>> {
+        let _ = (device, address);
+        Err(Error::new(Self::NAME, "device_of", ErrorKind::Unsupported { what: "the device of an address" }))
+    }
+
     /// Page-locks `bytes` bytes of the caller's memory, and gives them a device address where that is asked for.
     ///
     /// # Safety
@@ -295,6 +307,19 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// # Errors
     /// What the driver says.
     fn record(stream: &Self::Stream, event: &Self::Event) -> Result<()>;
+
+    /// Puts a mark behind everything that is enqueued on the device, on whichever stream and by whomever.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] by default: then whoever needs such a mark waits for the device.
+    fn record_device(device: &Self::Device, event: &Self::Event) -> Result<()> {
+        let _ = (device, event);
+        Err(Error::new(
+            Self::NAME,
+            "record_device",
+            ErrorKind::Unsupported { what: "a mark behind all streams" },
+        ))
+    }
 
     /// Holds back what is enqueued on the stream from now on until the mark is reached. Works across devices.
     ///

@@ -143,6 +143,9 @@ pub enum ErrorKind {
     /// A shape, a stride or an index does not fit.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// Somebody else's memory is described in a way that cannot be taken.
+    #[error(transparent)]
+    Descriptor(#[from] crate::DescriptorError),
     /// Source and destination share memory.
     #[error(
         "source and destination overlap in one allocation (bytes {source_bytes:?} and {destination_bytes:?})"

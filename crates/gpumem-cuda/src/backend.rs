@@ -81,6 +81,10 @@ impl Backend for Cuda {
         unsafe { buffer.release(device) }
     }
 
+    fn device_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
+        <Self as crate::CudaExt>::ordinal_of(device, address)
+    }
+
     unsafe fn register(
         device: &CudaDevice,
         host: NonNull<u8>,

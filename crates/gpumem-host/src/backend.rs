@@ -101,6 +101,13 @@ impl Backend for Host {
         memory::release(device.engine(), buffer)
     }
 
+    fn device_of(device: &Device, address: u64) -> Result<Option<usize>> {
+        let engine = device.engine();
+        engine.origin().check(NAME, "device_of")?;
+        let table = &engine.process().table;
+        Ok(usize::try_from(address).ok().and_then(|address| table.owner_of(device.ordinal(), address)))
+    }
+
     unsafe fn register(
         device: &Device,
         host: NonNull<u8>,
@@ -225,6 +232,19 @@ impl Backend for Host {
 
     fn record(stream: &Stream, event: &Event) -> Result<()> {
         event.record(stream)
+    }
+
+    fn record_device(device: &Device, event: &Event) -> Result<()> {
+        // A stream of no work that waits for the end of every other stream.
+        let end = Stream::owning(device, device.engine().create_queue());
+        let generation = device.engine().generation();
+        // A reset has waited for whatever is older.
+        for queue in device.engine().queues().into_iter().filter(|queue| queue.generation == generation) {
+            let mark = Event::new(device.engine(), EventOptions::default());
+            mark.record(&Stream::borrowing(device, queue))?;
+            mark.hold_back(&end)?;
+        }
+        event.record(&end)
     }
 
     fn wait(stream: &Stream, event: &Event) -> Result<()> {

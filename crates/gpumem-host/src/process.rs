@@ -44,7 +44,8 @@ impl ProcessState {
                 table: Table::default(),
                 devices: Mutex::default(),
                 private: AtomicUsize::new(FIRST_PRIVATE),
-                serial: AtomicU64::new(1),
+                // Streams are known to other libraries by such numbers, and there 1 and 2 name default streams.
+                serial: AtomicU64::new(3),
             }));
             if CURRENT.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
                 // SAFETY: made above, and nobody else has seen it.
@@ -63,7 +64,7 @@ impl ProcessState {
         self.private.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A number that is given out once, from 1.
+    /// A number that is given out once, from 3.
     pub(crate) fn serial(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed)
     }

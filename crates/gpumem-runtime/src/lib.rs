@@ -5,6 +5,7 @@
 //! * [`HostArray`] with [`PinnedArray`], [`MappedArray`], [`ManagedArray`]: memory that the host sees too, read and written through
 //!   accessors that wait first.
 //! * [`Scope`]: borrowed host memory in asynchronous transfers, until the scope ends.
+//! * [`ImportedArray`], [`Loan`]: memory of other libraries, and ours in their hands, without a copy.
 //! * [`layout`]: shapes and strides, without memory.
 //!
 //! Ordering is automatic: an array may be used on any stream at any time, and what conflicts waits. See [`order`](https://github.com/gpumem/gpumem/blob/main/docs/src/architecture.md).
@@ -17,6 +18,7 @@ mod completion;
 mod device;
 mod event;
 mod host;
+mod interchange;
 mod ipc;
 pub mod layout;
 pub mod memory;
@@ -33,8 +35,8 @@ mod transfer;
 pub use order::models as loom_models;
 
 pub use array::{
-    ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Owned, Shared,
-    Storage, StorageMut, UninitArray,
+    ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Imported, Owned,
+    Shared, Storage, StorageMut, UninitArray,
 };
 pub use completion::Completion;
 pub use device::{Device, DeviceCounters};
@@ -42,6 +44,10 @@ pub use event::Event;
 pub use host::{
     DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost, Pinned,
     PinnedArray, PinnedHost, Registered, UninitHostArray,
+};
+pub use interchange::{
+    Bool, CudaArrayInterface, CudaArraySource, DescrField, ElementKind, ElementType, HasCudaArrayInterface,
+    ImportedArray, Loan, StreamHandle, cuda_array, is_cuda_array,
 };
 pub use ipc::{IpcArray, SharedArray};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};

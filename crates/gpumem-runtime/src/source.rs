@@ -1,7 +1,8 @@
 //! What can be copied to a device.
 
 use crate::{
-    ArrayBase, CopyPlan, Device, HostArray, HostKind, Storage, UninitArray,
+    ArrayBase, CopyPlan, CudaArrayInterface, Device, HostArray, HostKind, Storage, UninitArray,
+    interchange::{described_array, described_layout},
     layout::Layout,
     memory::Allocation,
     order::Timeline,
@@ -12,7 +13,8 @@ use ndarray::{ArrayView, Dimension, Ix0, Ix1};
 use std::sync::Arc;
 
 /// What can be copied to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors
-/// of Rust, a [`Scalar`], device arrays and views (of any device), and the host arrays of the library.
+/// of Rust, a [`Scalar`], device arrays and views (of any device), the host arrays of the library, and objects with a CUDA
+/// array interface (through [`cuda_array`](crate::cuda_array)).
 pub trait ToDevice<B: Backend> {
     /// Element type.
     type Elem: Element;
@@ -30,7 +32,12 @@ pub struct Source<'a, T: Element, D: Dimension, B: Backend>(From<'a, T, D, B>);
 #[derive(Debug)]
 enum From<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayView<'a, T, D>),
-    Memory { memory: &'a Arc<Allocation<B>>, layout: &'a Layout },
+    Memory {
+        memory: &'a Arc<Allocation<B>>,
+        layout: &'a Layout,
+    },
+    /// Memory of an object that is borrowed for `'a`, or why it did not say where.
+    Described(Result<CudaArrayInterface>),
 }
 
 /// One value as a source of rank 0: `device.to_device(&Scalar(3.0f32))`.
@@ -43,11 +50,19 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         Self(From::Host(view))
     }
 
+    /// A source that an object with a CUDA array interface has described.
+    pub(crate) fn described(descriptor: Result<CudaArrayInterface>) -> Self {
+        Self(From::Described(descriptor))
+    }
+
     fn layout(&self, operation: &'static str) -> Result<Layout> {
         match &self.0 {
             From::Memory { layout, .. } => Ok((*layout).clone()),
             From::Host(view) => Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
                 .map_err(|error| Error::new(B::NAME, operation, error)),
+            From::Described(descriptor) => {
+                described_layout::<T, B>(descriptor.as_ref().map_err(Clone::clone)?, operation)
+            }
         }
     }
 
@@ -78,6 +93,9 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             From::Memory { memory, layout } => {
                 copy_memory::<T, B>(timeline, operation, Place::new(memory, layout), destination, upload)
             }
+            From::Described(descriptor) => {
+                copy_described::<T, B>(timeline, operation, descriptor, None, destination)
+            }
         }
     }
 
@@ -98,6 +116,13 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 let caller = self.layout(operation)?;
                 CopyPlan::borrowed(timeline, operation, &caller, to, layout, options)
             }
+            From::Described(descriptor) => {
+                let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+                // SAFETY: the object is borrowed by the source, and nothing is enqueued that uses its memory.
+                let array =
+                    unsafe { described_array::<T, B>(near::<B>(to, operation)?, descriptor, operation)? };
+                CopyPlan::between(timeline, operation, (&array.memory, &array.layout), (to, layout))
+            }
         }
     }
 
@@ -116,7 +141,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 let view = view.view().into_dyn();
                 transfer::upload(timeline, operation, view, destination, Upload::Blocking, Some(watch))?;
             }
-            From::Memory { .. } => {
+            From::Memory { .. } | From::Described(_) => {
                 self.copy_to(timeline, operation, destination, Upload::Blocking)?;
                 // It is done: there is nothing left to cancel.
                 let _ = watch(transfer::Progress { done: total, total });
@@ -146,8 +171,41 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             From::Memory { memory, .. } => {
                 copy_memory::<T, B>(timeline, operation, Place::new(memory, &wide), destination, upload)
             }
+            From::Described(descriptor) => {
+                copy_described::<T, B>(timeline, operation, descriptor, Some(shape), destination)
+            }
         }
     }
+}
+
+/// Copies from an object that is only borrowed: what reads its memory is over on return, whatever was asked for.
+fn copy_described<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    descriptor: &Result<CudaArrayInterface>,
+    wide: Option<&[usize]>,
+    destination: Place<'_, B>,
+) -> Result<u64> {
+    let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+    // SAFETY: the object is borrowed by the source, and the copy is over when this returns.
+    let array =
+        unsafe { described_array::<T, B>(near(destination.memory, operation)?, descriptor, operation)? };
+    let layout = match wide {
+        Some(shape) => {
+            array.layout.broadcast(shape).map_err(|error| Error::new(B::NAME, operation, error))?
+        }
+        None => array.layout.clone(),
+    };
+    let from = Place::new(&array.memory, &layout);
+    copy_memory::<T, B>(timeline, operation, from, destination, Upload::Blocking)
+}
+
+/// The device by which foreign memory is looked up: that of the destination.
+fn near<'a, B: Backend>(memory: &'a Allocation<B>, operation: &'static str) -> Result<&'a Device<B>> {
+    let why = "memory of the device itself";
+    memory
+        .device()
+        .ok_or_else(|| Error::new(B::NAME, operation, gpumem_core::ErrorKind::InvalidArgument { why }))
 }
 
 fn copy_memory<T: Element, B: Backend>(

@@ -131,7 +131,8 @@ pub use gpumem_roc as roc;
 pub use gpumem_runtime as generic;
 pub use gpumem_runtime::{
     ArraySpec, Completion, CopyPlan, CopyWay, DeviceCounters, Field, IntoArraySpec, IpcArray, Layout, Order,
-    Progress, RawParts, Scalar, Storage, StorageMut, StreamingStores, ToDevice, TransferOptions, field, layout,
+    Progress, RawParts, Scalar, Storage, StorageMut, StreamingStores, ToDevice, TransferOptions, field,
+    layout,
 };
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod types;

@@ -28,6 +28,8 @@ pub enum Level {
     Fault = 9,
     /// Two devices.
     Devices = 10,
+    /// Memory of other libraries, and ours in their hands.
+    Interchange = 11,
 }
 
 impl Level {
@@ -49,6 +51,7 @@ impl Level {
             Level::Register => "08_register",
             Level::Fault => "09_fault",
             Level::Devices => "10_devices",
+            Level::Interchange => "11_interchange",
         }
     }
 }

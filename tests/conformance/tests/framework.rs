@@ -94,8 +94,8 @@ fn every_row_has_a_case() {
     let cases = all::<Host>();
     let covered: BTreeSet<&str> = cases.iter().flat_map(|case| case.rows.split(' ')).collect();
     let rows = (1..=10).map(|n| format!("A{n}")).chain((1..=3).map(|n| format!("B{n}")));
-    let defects = (1..=10).chain([18, 19, 20, 22, 26, 28, 29, 30]).map(|n| format!("D{n}"));
-    let wanted = rows.chain((1..=5).map(|n| format!("C{n}"))).chain(defects).filter(|row| row != "D11");
+    let defects = (1..=11).chain([18, 19, 20, 22, 26, 28, 29, 30]).map(|n| format!("D{n}"));
+    let wanted = rows.chain((1..=5).map(|n| format!("C{n}"))).chain(defects).chain(["F1".to_owned()]);
     assert_eq!(wanted.filter(|row| !covered.contains(row.as_str())).collect::<Vec<_>>(), [""; 0]);
     let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), cases.len(), "names are unique");

@@ -178,6 +178,16 @@ impl Table {
         }
     }
 
+    /// The device that an address belongs to, as `ordinal` sees it: the one that made the block, or `ordinal` itself
+    /// for memory of the caller that is registered with it.
+    pub(crate) fn owner_of(&self, ordinal: usize, address: usize) -> Option<usize> {
+        let inside = |block: &Arc<Block>| address < block.end() && !block.is_released();
+        match self.block_at(address).filter(inside) {
+            Some(block) => Some(block.owner()),
+            None => self.is_registered(ordinal, address, address.checked_add(1)?).then_some(ordinal),
+        }
+    }
+
     /// The live block of managed memory around a range.
     pub(crate) fn is_managed(&self, start: usize, bytes: usize) -> bool {
         self.block_at(start).is_some_and(|block| {

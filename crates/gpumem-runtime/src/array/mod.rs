@@ -11,7 +11,7 @@ mod views;
 
 pub(crate) use create::check_address;
 pub use field::Field;
-pub use storage::{Exclusive, Owned, Shared, Storage, StorageMut};
+pub use storage::{Exclusive, Imported, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
 
 use crate::{Device, Layout, memory::Allocation, transfer::Place};

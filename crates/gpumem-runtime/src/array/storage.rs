@@ -23,6 +23,9 @@ pub trait StorageMut: Storage {}
 /// The array owns its memory.
 #[derive(Debug)]
 pub struct Owned<T, B>(PhantomData<(T, B)>);
+/// The array holds memory of somebody else, which may be read.
+#[derive(Debug)]
+pub struct Imported<T, B>(PhantomData<(T, B)>);
 /// The array is a shared view.
 #[derive(Debug)]
 pub struct Shared<'a, T, B>(PhantomData<(&'a T, B)>);
@@ -31,6 +34,7 @@ pub struct Shared<'a, T, B>(PhantomData<(&'a T, B)>);
 pub struct Exclusive<'a, T, B>(PhantomData<(&'a mut T, B)>);
 
 impl<T, B> sealed::Sealed for Owned<T, B> {}
+impl<T, B> sealed::Sealed for Imported<T, B> {}
 impl<T, B> sealed::Sealed for Shared<'_, T, B> {}
 impl<T, B> sealed::Sealed for Exclusive<'_, T, B> {}
 
@@ -38,6 +42,11 @@ impl<T: Element, B: Backend> Storage for Owned<T, B> {
     type Elem = T;
     type Backend = B;
     const NAME: &'static str = "DeviceArray";
+}
+impl<T: Element, B: Backend> Storage for Imported<T, B> {
+    type Elem = T;
+    type Backend = B;
+    const NAME: &'static str = "ImportedArray";
 }
 impl<T: Element, B: Backend> Storage for Shared<'_, T, B> {
     type Elem = T;

@@ -1,5 +1,6 @@
 //! A block of memory with the log of its uses.
 
+use super::lent::Lent;
 use crate::{
     Device,
     device::DeviceCore,
@@ -33,6 +34,22 @@ pub(crate) struct Allocation<B: Backend> {
     log: Mutex<UseLog<Arc<Timeline<B>>>>,
     /// What keeps foreign memory alive.
     owner: Option<Box<dyn Any + Send + Sync>>,
+    /// Foreign memory that must not be written.
+    read_only: bool,
+    /// Who else may be using the memory now.
+    pub(super) lent: Lent<B>,
+}
+
+/// Memory of somebody else, as it comes into an allocation.
+pub(crate) struct ForeignMemory {
+    /// The device's address of the lowest byte.
+    pub(crate) address: u64,
+    /// The host's address of the lowest byte, or 0.
+    pub(crate) host: usize,
+    pub(crate) len: usize,
+    pub(crate) kind: MemoryKind,
+    pub(crate) read_only: bool,
+    pub(crate) owner: Box<dyn Any + Send + Sync>,
 }
 
 enum Block<B: Backend> {
@@ -111,15 +128,18 @@ impl<B: Backend> Allocation<B> {
         len: usize,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Arc<Self> {
-        let place = (address, 0, len);
-        Arc::new(Self::over(
-            device.core(),
-            Some(device.clone()),
-            Block::None,
-            place,
-            MemoryKind::Device,
-            Some(owner),
-        ))
+        let (kind, read_only) = (MemoryKind::Device, false);
+        Self::imported(device, ForeignMemory { address, host: 0, len, kind, read_only, owner })
+    }
+
+    /// Memory of somebody else, of any kind.
+    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Arc<Self> {
+        let place = (memory.address, memory.host, memory.len);
+        let keep = Some(device.clone());
+        let mut allocation =
+            Self::over(device.core(), keep, Block::None, place, memory.kind, Some(memory.owner));
+        allocation.read_only = memory.read_only;
+        Arc::new(allocation)
     }
 
     /// Memory of the caller that is page-locked while a scope lasts.
@@ -158,6 +178,8 @@ impl<B: Backend> Allocation<B> {
             generation: core.generation(),
             log: Mutex::new(UseLog::new()),
             owner,
+            read_only: false,
+            lent: Lent::default(),
         }
     }
 
@@ -191,8 +213,16 @@ impl<B: Backend> Allocation<B> {
         self.len
     }
 
+    /// The uses, with those that borrowers of the memory may have added.
     pub(crate) fn log(&self) -> MutexGuard<'_, UseLog<Arc<Timeline<B>>>> {
-        self.log.lock()
+        let mut log = self.log.lock();
+        self.lent.note(&mut log);
+        log
+    }
+
+    /// Whether somebody else owns the memory and forbids writing.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only
     }
 
     /// The device's address of the first byte.
@@ -306,7 +336,12 @@ impl<B: Backend> Drop for Allocation<B> {
         if buffer.is_none() && owner.is_none() {
             return;
         }
-        let uses = self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        let uses: SmallVec<[PendingUse<B>; 4]> =
+            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        if buffer.is_none() && uses.iter().all(|(timeline, ticket)| timeline.has_passed(*ticket)) {
+            // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
+            return;
+        }
         self.core.reclaim.add_memory(buffer, owner, uses, self.generation, self.len);
     }
 }

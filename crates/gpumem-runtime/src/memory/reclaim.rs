@@ -77,7 +77,8 @@ impl<B: Backend> Reclaim<B> {
 
     /// Gives back everything, after waiting for its last uses.
     pub(crate) fn flush(&self, core: &Arc<DeviceCore<B>>) {
-        self.work(core, true);
+        // An owner may have held memory of ours, which comes into the queue when it is let go.
+        while self.work(core, true) {}
         for event in core.events.take() {
             if let Err(error) = B::destroy_event(&core.raw, event) {
                 core.errors.push(error);
@@ -85,15 +86,20 @@ impl<B: Backend> Reclaim<B> {
         }
     }
 
-    fn work(&self, core: &Arc<DeviceCore<B>>, wait: bool) {
+    /// Goes through the queue once. Says whether owners of foreign memory were let go.
+    fn work(&self, core: &Arc<DeviceCore<B>>, wait: bool) -> bool {
         let taken = {
             let mut queue = self.queue.lock();
             queue.bytes = 0;
             mem::take(&mut queue.items)
         };
         // The lock is not held while the driver works: others may go on dropping.
+        let mut owners = false;
         for item in taken {
-            if let Some(item) = give_back(core, item, wait) {
+            let owned = matches!(&item, Item::Memory { owner: Some(_), .. });
+            let left = give_back(core, item, wait);
+            owners |= owned && left.is_none();
+            if let Some(item) = left {
                 let mut queue = self.queue.lock();
                 if let Item::Memory { bytes, .. } = &item {
                     queue.bytes = queue.bytes.saturating_add(*bytes);
@@ -101,6 +107,7 @@ impl<B: Backend> Reclaim<B> {
                 queue.items.push_back(item);
             }
         }
+        owners
     }
 
     /// Hands everything to a thread of ours, because nobody will flush any more.

@@ -30,8 +30,8 @@ pub(crate) enum Point<B: Backend> {
 }
 
 impl<B: Backend> Queue<B> {
-    pub(super) fn new(raw: B::Stream) -> Self {
-        Self { raw: Some(Arc::new(raw)), ticket: 0, marks: SmallVec::new(), seen: SmallVec::new() }
+    pub(super) fn new(raw: Option<B::Stream>) -> Self {
+        Self { raw: raw.map(Arc::new), ticket: 0, marks: SmallVec::new(), seen: SmallVec::new() }
     }
 
     /// Whether the stream has already waited for that ticket of that timeline.
@@ -70,10 +70,18 @@ impl<B: Backend> Queue<B> {
     }
 
     pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<()> {
-        let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("record")) };
+        let Some(raw) = self.raw.clone() else { return Err(stale::<B>("record")) };
+        self.record_with(core, |event| B::record(&raw, event))
+    }
+
+    pub(super) fn record_with(
+        &mut self,
+        core: &Arc<DeviceCore<B>>,
+        record: impl FnOnce(&B::Event) -> Result<()>,
+    ) -> Result<()> {
         let mark = Mark::new(core)?;
         if let Some(event) = mark.event() {
-            core.note_loss(B::record(raw, event))?;
+            core.note_loss(record(event))?;
             core.counters.count_record();
         }
         if self.marks.len() >= MARKS {

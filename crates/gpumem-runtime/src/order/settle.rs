@@ -61,6 +61,12 @@ impl<B: Backend> Timeline<B> {
         }
         let (answer, covers) = {
             let mut queue = self.queue.lock();
+            if self.everything && queue.mark_for(ticket).is_none() {
+                match self.record(&mut queue) {
+                    Err(error) if is_unsupported(&error) => return Ok(false),
+                    recorded => recorded?,
+                }
+            }
             if queue.mark_for(ticket).is_none() {
                 let raw = queue.raw.clone();
                 let last = queue.ticket;
@@ -167,6 +173,10 @@ impl<B: Backend> Timeline<B> {
         }
         settled
     }
+}
+
+pub(super) fn is_unsupported(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Unsupported { .. })
 }
 
 /// Whether an error says that the work is over: it failed, or its device has stopped.

@@ -102,7 +102,8 @@ impl<B: Backend> Timeline<B> {
             }
         }
         drop(logs);
-        match result {
+        let told = accesses.iter().try_for_each(|access| access.memory.hold_borrowers(self, ticket));
+        match told.and(result) {
             Ok(value) => Ok(Submitted { ticket, value }),
             Err(error) => Err(self.wait_first(ticket, error.in_operation(operation))),
         }

@@ -3,6 +3,7 @@
 use super::{
     Mark, Position,
     queue::{Point, Queue, stale},
+    settle::is_unsupported,
 };
 use crate::{
     completion::Callbacks,
@@ -19,6 +20,9 @@ pub(crate) struct Timeline<B: Backend> {
     pub(crate) core: Arc<DeviceCore<B>>,
     pub(crate) generation: u64,
     kind: StreamKind,
+    /// Stands for whatever others enqueue on the device, on streams that nobody has named to us. It has no stream of
+    /// its own; its marks are behind everything.
+    pub(super) everything: bool,
     /// The only thread that may use the driver's per-thread stream.
     thread: Option<ThreadId>,
     /// Tickets up to here are known to be done.
@@ -43,20 +47,42 @@ pub(crate) enum Enqueued<R> {
 
 impl<B: Backend> Timeline<B> {
     pub(crate) fn new(core: &Arc<DeviceCore<B>>, raw: B::Stream, kind: StreamKind) -> Arc<Self> {
-        let timeline = Arc::new(Self {
+        let timeline = Self::over(core, Some(raw), kind);
+        core.add_timeline(&timeline);
+        timeline
+    }
+
+    /// The timeline of a stream that is used by one call only, so that nobody needs to find it.
+    pub(crate) fn passing(core: &Arc<DeviceCore<B>>, raw: B::Stream, kind: StreamKind) -> Arc<Self> {
+        Self::over(core, Some(raw), kind)
+    }
+
+    /// The timeline of what others enqueue on streams that we do not know.
+    pub(crate) fn of_others(core: &Arc<DeviceCore<B>>) -> Arc<Self> {
+        Self::over(core, None, StreamKind::New)
+    }
+
+    fn over(core: &Arc<DeviceCore<B>>, raw: Option<B::Stream>, kind: StreamKind) -> Arc<Self> {
+        Arc::new(Self {
             id: crate::unique_id(),
             core: core.clone(),
             generation: core.generation(),
             kind,
+            everything: raw.is_none(),
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             passed: AtomicU64::new(0),
             fault: Mutex::new(None),
             queue: Mutex::new(Queue::new(raw)),
             callbacks: Callbacks::default(),
             landings: Landings::default(),
-        });
-        core.add_timeline(&timeline);
-        timeline
+        })
+    }
+
+    /// A ticket for work that somebody else may have enqueued here meanwhile.
+    pub(crate) fn note_others(&self) -> u64 {
+        let mut queue = self.queue.lock();
+        queue.ticket += 1;
+        queue.ticket
     }
 
     pub(crate) fn id(&self) -> u64 {
@@ -136,8 +162,27 @@ impl<B: Backend> Timeline<B> {
         if let Some(point) = queue.mark_for(ticket) {
             return Ok(point);
         }
-        queue.record(&self.core)?;
-        Ok(queue.mark_for(ticket).unwrap_or(Point::Passed))
+        match self.record(&mut queue) {
+            Ok(()) => Ok(queue.mark_for(ticket).unwrap_or(Point::Passed)),
+            Err(error) if self.everything && is_unsupported(&error) => {
+                drop(queue);
+                // There is no mark behind all streams on this device, so the host waits for all of them.
+                let settled = self.settle(ticket);
+                match settled.done {
+                    true => Ok(Point::Passed),
+                    false => Err(settled.result.err().unwrap_or(error)),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Records a mark behind everything that the timeline stands for so far.
+    pub(super) fn record(&self, queue: &mut Queue<B>) -> Result<()> {
+        match self.everything {
+            true => queue.record_with(&self.core, |event| B::record_device(&self.core.raw, event)),
+            false => queue.record(&self.core),
+        }
     }
 
     /// Records a mark behind everything on the driver's stream, what others have enqueued there included.
@@ -176,6 +221,17 @@ impl<B: Backend> Timeline<B> {
     /// Makes the stream wait for a mark of another timeline.
     pub(crate) fn wait_for(&self, of: u64, ticket: u64, mark: &Mark<B>) -> Result<()> {
         self.queue.lock().wait_for(&self.core, of, ticket, mark)
+    }
+
+    /// Makes the stream wait for work of another timeline. What stands for streams that nobody has named cannot.
+    pub(crate) fn follow(&self, of: &Self, ticket: u64) -> Result<()> {
+        if self.everything || self.id == of.id || self.is_stale() || self.queue.lock().raw.is_none() {
+            return Ok(());
+        }
+        match of.point(ticket)? {
+            Point::Passed => Ok(()),
+            Point::Mark { ticket, mark } => self.wait_for(of.id, ticket, &mark),
+        }
     }
 
     /// Ends the timeline: leaves a last mark that all its tickets resolve to, and hands out the driver's stream.

@@ -116,6 +116,20 @@ impl<P: Position> UseLog<P> {
         }
     }
 
+    /// Remembers a use that somebody else may have enqueued without waiting for what is in the log: everything stays.
+    pub(crate) fn note_others(&mut self, extent: &Range<usize>, write: bool, by: &P, ticket: u64) {
+        if extent.is_empty() {
+            return;
+        }
+        let same = |entry: &&mut Use<P>| {
+            entry.by.queue() == by.queue() && entry.write == write && entry.extent == *extent
+        };
+        match self.uses.iter_mut().find(same) {
+            Some(entry) => entry.ticket = ticket,
+            None => self.uses.push(Use { extent: extent.clone(), write, by: by.clone(), ticket }),
+        }
+    }
+
     /// All remembered uses.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Use<P>> {
         self.uses.iter()

@@ -159,7 +159,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         timeline.submit(operation, &accesses, |raw| {
             // SAFETY: the block and the source's memory are alive and ordered by their use logs; they share no bytes,
             // and elements in the block do not overlap.
-            unsafe { enqueue(timeline, raw, &pair, from, to, source.memory.cuts()) }
+            unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, source.memory.cuts()) }
         })?;
         Ok(())
     }

@@ -138,6 +138,16 @@ impl Backend for Any {
     }
 
     #[inline]
+    fn device_of(device: &AnyDevice, address: u64) -> Result<Option<usize>> {
+        DeviceOps::device_of(device, address)
+    }
+
+    #[inline]
+    fn record_device(device: &AnyDevice, event: &AnyEvent) -> Result<()> {
+        DeviceOps::record_device(device, event)
+    }
+
+    #[inline]
     fn create_stream(device: &AnyDevice, options: &StreamOptions) -> Result<AnyStream> {
         DeviceOps::create_stream(device, options)
     }

@@ -42,6 +42,8 @@ pub(crate) trait DeviceOps {
     /// # Safety
     /// As for [`Backend::open_memory`].
     unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer>;
+    fn device_of(&self, address: u64) -> Result<Option<usize>>;
+    fn record_device(&self, event: &AnyEvent) -> Result<()>;
     fn create_stream(&self, options: &StreamOptions) -> Result<AnyStream>;
     /// # Safety
     /// As for [`Backend::wrap_stream`].
@@ -148,6 +150,16 @@ where
     unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer> {
         // SAFETY: the caller promises what the backend asks for.
         unsafe { B::open_memory(&self.0, memory) }.map(Typed::<B>::from_typed)
+    }
+
+    #[inline]
+    fn device_of(&self, address: u64) -> Result<Option<usize>> {
+        B::device_of(&self.0, address)
+    }
+
+    #[inline]
+    fn record_device(&self, event: &AnyEvent) -> Result<()> {
+        B::record_device(&self.0, same::<B, _>("record_device", event)?)
     }
 
     #[inline]

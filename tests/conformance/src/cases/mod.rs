@@ -15,6 +15,8 @@ mod l07_managed;
 mod l08_register;
 mod l09_fault;
 mod l10_devices;
+mod l11_imports;
+mod l11_loans;
 mod tools;
 
 use crate::Case;
@@ -38,6 +40,8 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l08_register::cases(),
         l09_fault::cases(),
         l10_devices::cases(),
+        l11_imports::cases(),
+        l11_loans::cases(),
     ];
     lists.into_iter().flatten().collect()
 }

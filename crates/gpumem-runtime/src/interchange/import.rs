@@ -1,0 +1,178 @@
+//! Taking in memory of others.
+
+use super::{CudaArrayInterface, StreamHandle, foreign::ForeignElements};
+use crate::{
+    ArrayBase, Device, DeviceArray, Storage,
+    array::Imported,
+    memory::{Allocation, ForeignMemory},
+    order::Access,
+};
+use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, MemoryKind, Result};
+use ndarray::Dimension;
+use std::{any::Any, rc::Rc, sync::Arc};
+
+/// An array over memory of somebody else, which it keeps alive until the last use is over. It can be read, viewed and
+/// copied like every array; [`try_into_array`](ArrayBase::try_into_array) makes it one that can be written.
+pub type ImportedArray<T, D, B> = ArrayBase<Imported<T, B>, D>;
+
+/// An object with a CUDA array interface: Python's `__cuda_array_interface__`, as a trait.
+///
+/// # Safety
+/// What a descriptor says is true from the moment on that it is given out, for as long as `self` lives:
+/// * the elements that it describes are memory that the device can read, and write unless it says `read_only`;
+/// * they are initialised, and behind the work on the stream that it names nobody writes them without order;
+/// * the stream is alive until the caller has made an event wait for it, which it does at once.
+///
+/// What can be checked is checked nevertheless: a descriptor with something wrong is an error.
+pub unsafe trait HasCudaArrayInterface {
+    /// Whether the object has the interface, without a look at what it says. Types of which only some objects do answer
+    /// for the object.
+    fn has_cuda_array_interface(&self) -> bool {
+        true
+    }
+
+    /// The descriptor. Each call makes one anew, as each look at the Python attribute does.
+    ///
+    /// # Errors
+    /// Of the object.
+    fn cuda_array_interface(&self) -> Result<CudaArrayInterface>;
+}
+
+macro_rules! through_pointer {
+    ($($pointer:ty),*) => {$(
+        // SAFETY: the object behind the pointer promises it, and the pointer keeps it alive.
+        unsafe impl<O: HasCudaArrayInterface + ?Sized> HasCudaArrayInterface for $pointer {
+            fn has_cuda_array_interface(&self) -> bool {
+                (**self).has_cuda_array_interface()
+            }
+
+            fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
+                (**self).cuda_array_interface()
+            }
+        }
+    )*};
+}
+through_pointer!(&O, Box<O>, Rc<O>, Arc<O>);
+
+/// Whether an object has a CUDA array interface. Tests for its presence only, as Numba's `is_cuda_array` does;
+/// [`Device::as_cuda_array`] looks at what it says.
+pub fn is_cuda_array(object: &(impl HasCudaArrayInterface + ?Sized)) -> bool {
+    object.has_cuda_array_interface()
+}
+
+impl<B: Backend> Device<B> {
+    /// Takes an object with a CUDA array interface as an array, without a copy. The object is kept until the last use of
+    /// its memory on any stream is over.
+    ///
+    /// Work that the object's stream has pending is waited for by an event, on the streams that use the array.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Descriptor`] and [`ErrorKind::Layout`] for a descriptor that cannot be taken, with the reason: another
+    /// element type or rank, a mask, a version, strides or an address that cannot be, memory of another device. The
+    /// object is dropped then.
+    pub fn as_cuda_array<T, D, O>(&self, object: O) -> Result<ImportedArray<T, D, B>>
+    where
+        T: Element,
+        D: Dimension,
+        O: HasCudaArrayInterface + Any + Send + Sync,
+    {
+        const OPERATION: &str = "as_cuda_array";
+        self.core().check(OPERATION)?;
+        let descriptor = object.cuda_array_interface()?;
+        // SAFETY: what the object promises; it is kept as the owner.
+        unsafe { self.import_cuda_array(OPERATION, &descriptor, Box::new(object)) }
+    }
+
+    /// As [`as_cuda_array`](Self::as_cuda_array), from a descriptor alone and whatever keeps its memory alive.
+    ///
+    /// # Safety
+    /// The descriptor is true for as long as `owner` lives, as [`HasCudaArrayInterface`] says.
+    ///
+    /// # Errors
+    /// As [`as_cuda_array`](Self::as_cuda_array).
+    pub unsafe fn from_cuda_array_interface<T: Element, D: Dimension>(
+        &self,
+        descriptor: &CudaArrayInterface,
+        owner: impl Any + Send + Sync,
+    ) -> Result<ImportedArray<T, D, B>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.import_cuda_array("from_cuda_array_interface", descriptor, Box::new(owner)) }
+    }
+
+    /// # Safety
+    /// As for [`from_cuda_array_interface`](Self::from_cuda_array_interface).
+    pub(super) unsafe fn import_cuda_array<T: Element, D: Dimension>(
+        &self,
+        operation: &'static str,
+        descriptor: &CudaArrayInterface,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<ImportedArray<T, D, B>> {
+        let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
+        self.core().check(operation)?;
+        let elements = descriptor.elements::<T>().map_err(fail)?;
+        let stream = descriptor.stream_handle().map_err(|error| fail(error.into()))?;
+        // SAFETY: the caller's promise.
+        unsafe { self.import(operation, elements, stream, MemoryKind::Device, owner) }
+    }
+
+    /// Takes elements whose description has been checked, except for their place and their rank.
+    ///
+    /// # Safety
+    /// The elements and the stream are what they are said to be while `owner` lives.
+    pub(super) unsafe fn import<T: Element, D: Dimension>(
+        &self,
+        operation: &'static str,
+        elements: ForeignElements,
+        stream: Option<StreamHandle>,
+        kind: MemoryKind,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Result<ImportedArray<T, D, B>> {
+        if let Some(expected) = D::NDIM
+            && expected != elements.layout.ndim()
+        {
+            let error = LayoutError::RankMismatch { found: elements.layout.ndim(), expected };
+            return Err(Error::new(B::NAME, operation, error));
+        }
+        elements.check_place(self, operation)?;
+        let ForeignElements { layout, address, bytes: len, read_only } = elements;
+        let memory = ForeignMemory { address, host: 0, len, kind, read_only, owner };
+        let memory = Allocation::imported(self, memory);
+        if let Some(stream) = stream.filter(|_| len > 0) {
+            // SAFETY: the caller's promise; the timeline ends below.
+            let timeline = unsafe { stream.timeline(self, operation)? };
+            // Whoever uses the memory waits for what stands on that stream now. The mark is made at once, because
+            // nobody says how long the stream lives.
+            let access = [Access::write(&memory, 0..len)];
+            let ticket = timeline.submit(operation, &access, |_| Ok(()))?.ticket;
+            timeline.point(ticket).map_err(|error| error.in_operation(operation))?;
+            drop(timeline.end());
+        }
+        Ok(ArrayBase::over(memory, layout))
+    }
+}
+
+impl<T: Element, D: Dimension, B: Backend> ArrayBase<Imported<T, B>, D> {
+    /// Whether the owner forbids writing.
+    pub fn is_read_only(&self) -> bool {
+        self.memory.is_read_only()
+    }
+
+    /// The array as one that can be written.
+    ///
+    /// # Errors
+    /// [`DescriptorError::ReadOnly`] where the owner forbids writing, [`LayoutError::SelfOverlap`] where elements share
+    /// memory (a broadcast array); the array comes back.
+    #[allow(clippy::result_large_err)] // the array itself comes back
+    pub fn try_into_array(self) -> Result<DeviceArray<T, D, B>, (Self, Error)> {
+        let refusal = if self.is_read_only() {
+            ErrorKind::from(DescriptorError::ReadOnly)
+        } else if self.layout.has_self_overlap() {
+            let (shape, strides) = (self.shape().to_vec(), self.strides().to_vec());
+            ErrorKind::from(LayoutError::SelfOverlap { shape, strides })
+        } else {
+            return Ok(ArrayBase::over(self.memory, self.layout));
+        };
+        let error = Error::new(<Imported<T, B> as Storage>::Backend::NAME, "try_into_array", refusal);
+        Err((self, error))
+    }
+}

@@ -1,0 +1,28 @@
+//! Memory that moves between gpumem and other libraries without a copy.
+//!
+//! * [`CudaArrayInterface`]: the CUDA Array Interface, version 3, as a typed descriptor. Objects that have one implement
+//!   [`HasCudaArrayInterface`]; [`Device::as_cuda_array`](crate::Device::as_cuda_array) takes them in, and
+//!   [`cuda_array`] makes them sources of copies.
+//! * [`ImportedArray`]: memory of somebody else, kept alive by its owner until the last use is over.
+//! * [`Loan`]: memory of ours that somebody else uses. While it lasts, both sides are ordered by events.
+//!
+//! An import waits on the device for the stream that the descriptor names; an export lets the borrower's stream wait for
+//! whatever is pending. Neither blocks the host.
+
+mod bool8;
+mod cuda_array;
+mod element;
+mod export;
+mod foreign;
+mod handle;
+mod import;
+mod source;
+
+pub use bool8::Bool;
+pub use cuda_array::{CudaArrayInterface, DescrField};
+pub use element::{ElementKind, ElementType};
+pub use export::Loan;
+pub use handle::StreamHandle;
+pub use import::{HasCudaArrayInterface, ImportedArray, is_cuda_array};
+pub use source::{CudaArraySource, cuda_array};
+pub(crate) use source::{described_array, described_layout};

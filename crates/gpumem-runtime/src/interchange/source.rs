@@ -1,0 +1,72 @@
+//! Objects with a CUDA array interface as sources of copies.
+
+use super::HasCudaArrayInterface;
+use crate::{ArrayBase, CudaArrayInterface, Device, Source, ToDevice, array::Imported, layout::Layout};
+use gpumem_core::{Backend, DeviceSelector, Element, Error, ErrorKind, Result};
+use ndarray::{Dimension, IxDyn};
+use std::{fmt, marker::PhantomData};
+
+/// An object with a CUDA array interface as a source: made by [`cuda_array`].
+pub struct CudaArraySource<'a, T, D> {
+    object: &'a dyn HasCudaArrayInterface,
+    marker: PhantomData<fn() -> (T, D)>,
+}
+
+/// The elements of an object with a CUDA array interface, as something to copy from: `device.to_device(&cuda_array(&x))`,
+/// `array.copy_to_device(&cuda_array(&x))`. They are copied on the device, or from another device; the object is only
+/// borrowed, so that the copy is over when the call returns, on a stream too. To go on in stream order, import the object
+/// ([`Device::as_cuda_array`]) and copy from the array.
+pub fn cuda_array<T: Element, D: Dimension>(object: &dyn HasCudaArrayInterface) -> CudaArraySource<'_, T, D> {
+    CudaArraySource { object, marker: PhantomData }
+}
+
+impl<B: Backend, T: Element, D: Dimension> ToDevice<B> for CudaArraySource<'_, T, D> {
+    type Elem = T;
+    type Dim = D;
+
+    fn source(&self) -> Source<'_, T, D, B> {
+        Source::described(self.object.cuda_array_interface())
+    }
+}
+
+impl<T, D> fmt::Debug for CudaArraySource<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaArraySource").finish_non_exhaustive()
+    }
+}
+
+/// The layout that a descriptor describes.
+pub(crate) fn described_layout<T: Element, B: Backend>(
+    descriptor: &CudaArrayInterface,
+    operation: &'static str,
+) -> Result<Layout> {
+    let elements = descriptor.elements::<T>().map_err(|error| Error::new(B::NAME, operation, error))?;
+    Ok(elements.layout)
+}
+
+/// The described elements as an array of whichever device they lie on.
+///
+/// # Safety
+/// The descriptor is true until the last use of the array is over.
+pub(crate) unsafe fn described_array<T: Element, B: Backend>(
+    near: &Device<B>,
+    descriptor: &CudaArrayInterface,
+    operation: &'static str,
+) -> Result<ArrayBase<Imported<T, B>, IxDyn>> {
+    let elements = descriptor.elements::<T>().map_err(|error| Error::new(B::NAME, operation, error))?;
+    let own = near.info().ordinal;
+    let found = match elements.bytes {
+        0 => Ok(None),
+        _ => near.core().note_loss(B::device_of(near.raw(), elements.address)),
+    };
+    let device = match found {
+        Ok(Some(ordinal)) if ordinal != own => {
+            Device::select(&DeviceSelector::ordinal(near.info().backend, ordinal))?
+        }
+        Ok(_) => near.clone(),
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => near.clone(),
+        Err(error) => return Err(error.in_operation(operation)),
+    };
+    // SAFETY: the caller's promise.
+    unsafe { device.import_cuda_array(operation, descriptor, Box::new(())) }
+}

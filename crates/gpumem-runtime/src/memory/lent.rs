@@ -1,0 +1,86 @@
+//! Memory that somebody else may use at this moment.
+//!
+//! While memory is lent, its borrower enqueues work that we do not see. So whoever looks into the use log finds a fresh
+//! entry for each loan, which stands for everything on the borrower's stream up to now; and whoever enqueues work on lent
+//! memory lets the borrower's stream wait for it. The end of a loan leaves a last entry, as the end of a stream leaves a
+//! last mark. A loan that is forgotten therefore costs waits, and no safety.
+
+use super::Allocation;
+use crate::order::{Timeline, UseLog};
+use gpumem_core::{Backend, Result};
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+use std::{
+    ops::Range,
+    sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+#[derive(Debug)]
+struct Entry<B: Backend> {
+    id: u64,
+    by: Arc<Timeline<B>>,
+    extent: Range<usize>,
+    write: bool,
+}
+
+/// The loans of one allocation.
+#[derive(Debug)]
+pub(super) struct Lent<B: Backend> {
+    /// How many there are, so that memory that is not lent pays for one load.
+    count: AtomicUsize,
+    entries: Mutex<SmallVec<[Entry<B>; 1]>>,
+}
+
+impl<B: Backend> Default for Lent<B> {
+    fn default() -> Self {
+        Self { count: AtomicUsize::new(0), entries: Mutex::new(SmallVec::new()) }
+    }
+}
+
+impl<B: Backend> Lent<B> {
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) == 0
+    }
+
+    /// Notes what borrowers may have enqueued.
+    pub(super) fn note(&self, log: &mut UseLog<Arc<Timeline<B>>>) {
+        if self.is_empty() {
+            return;
+        }
+        for entry in &*self.entries.lock() {
+            log.note_others(&entry.extent, entry.write, &entry.by, entry.by.note_others());
+        }
+    }
+}
+
+impl<B: Backend> Allocation<B> {
+    /// Lends bytes to whoever enqueues on `by`. Returns the number of the loan.
+    pub(crate) fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
+        let id = crate::unique_id();
+        let mut entries = self.lent.entries.lock();
+        entries.push(Entry { id, by, extent, write });
+        self.lent.count.store(entries.len(), Ordering::Release);
+        id
+    }
+
+    /// Ends a loan: what has been enqueued until now stays in the log.
+    pub(crate) fn end_loan(&self, id: u64) {
+        // Looking into the log notes every loan, this one for the last time.
+        let _log = self.log();
+        let mut entries = self.lent.entries.lock();
+        entries.retain(|entry| entry.id != id);
+        self.lent.count.store(entries.len(), Ordering::Release);
+    }
+
+    /// Lets the streams of borrowers wait for work that has just been enqueued.
+    pub(crate) fn hold_borrowers(&self, of: &Timeline<B>, ticket: u64) -> Result<()> {
+        if self.lent.is_empty() {
+            return Ok(());
+        }
+        for entry in &*self.lent.entries.lock() {
+            entry.by.follow(of, ticket)?;
+        }
+        Ok(())
+    }
+}
