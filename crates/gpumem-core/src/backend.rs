@@ -2,9 +2,9 @@
 
 use crate::{
     Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
-    DeviceSelector, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Stream, StreamOptions,
-    StridedCopy,
+    DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory, KernelArgument,
+    KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
+    Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
 
@@ -156,6 +156,12 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     fn device_of(device: &Self::Device, address: u64) -> Result<Option<usize>> {
         let _ = (device, address);
         Err(Error::new(Self::NAME, "device_of", ErrorKind::Unsupported { what: "the device of an address" }))
+    }
+
+    /// What DLPack calls memory of this kind, or `None` (the default) where it has no name for it.
+    fn dlpack_device(device: &Self::Device, kind: MemoryKind) -> Option<DlpackDevice> {
+        let _ = (device, kind);
+        None
     }
 
     /// Page-locks `bytes` bytes of the caller's memory, and gives them a device address where that is asked for.

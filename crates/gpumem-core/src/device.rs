@@ -167,6 +167,35 @@ pub struct DeviceInfo {
     pub architecture: String,
 }
 
+/// A kind of memory as DLPack numbers it: the `DLDevice` of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct DlpackDevice {
+    /// `DLDeviceType`.
+    pub device_type: i32,
+    /// Position of the device among those of its type.
+    pub device_id: i32,
+}
+
+impl DlpackDevice {
+    /// `kDLCPU`: ordinary memory of the host.
+    pub const CPU: i32 = 1;
+    /// `kDLCUDA`: memory of a CUDA device.
+    pub const CUDA: i32 = 2;
+    /// `kDLCUDAHost`: host memory that CUDA has page-locked.
+    pub const CUDA_HOST: i32 = 3;
+    /// `kDLROCM`: memory of a ROCm device.
+    pub const ROCM: i32 = 10;
+    /// `kDLROCMHost`: host memory that HIP has page-locked.
+    pub const ROCM_HOST: i32 = 11;
+    /// `kDLCUDAManaged`: memory that CUDA migrates.
+    pub const CUDA_MANAGED: i32 = 13;
+
+    /// A device by its numbers.
+    pub const fn new(device_type: i32, device_id: i32) -> Self {
+        Self { device_type, device_id }
+    }
+}
+
 /// What a device can do. Values of a device, not constants of a backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]

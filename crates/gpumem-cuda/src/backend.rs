@@ -6,8 +6,8 @@ use crate::{
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError, Location,
-    MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError,
+    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -83,6 +83,16 @@ impl Backend for Cuda {
 
     fn device_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
         <Self as crate::CudaExt>::ordinal_of(device, address)
+    }
+
+    fn dlpack_device(device: &CudaDevice, kind: MemoryKind) -> Option<DlpackDevice> {
+        let ordinal = i32::try_from(Self::info(device).ordinal).ok()?;
+        Some(match kind {
+            MemoryKind::Device => DlpackDevice::new(DlpackDevice::CUDA, ordinal),
+            MemoryKind::Managed(_) => DlpackDevice::new(DlpackDevice::CUDA_MANAGED, ordinal),
+            // Page-locked memory belongs to no device in particular.
+            _ => DlpackDevice::new(DlpackDevice::CUDA_HOST, 0),
+        })
     }
 
     unsafe fn register(

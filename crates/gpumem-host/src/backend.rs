@@ -8,8 +8,9 @@ use crate::{Buffer, Device, Event, HostBarrier, HostOptions, Kernel, Module, NAM
 use crate::{memory, probe, stream};
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location,
-    MemoryInfo, RawStream, RegisterOptions, Result, StreamKind, StreamOptions, StridedCopy,
+    DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError,
+    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamKind, StreamOptions,
+    StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -106,6 +107,11 @@ impl Backend for Host {
         engine.origin().check(NAME, "device_of")?;
         let table = &engine.process().table;
         Ok(usize::try_from(address).ok().and_then(|address| table.owner_of(device.ordinal(), address)))
+    }
+
+    fn dlpack_device(_: &Device, _: MemoryKind) -> Option<DlpackDevice> {
+        // All host devices live in the one memory of the host.
+        Some(DlpackDevice::new(DlpackDevice::CPU, 0))
     }
 
     unsafe fn register(

@@ -46,8 +46,8 @@ pub use host::{
     PinnedArray, PinnedHost, Registered, UninitHostArray,
 };
 pub use interchange::{
-    Bool, CudaArrayInterface, CudaArraySource, DescrField, ElementKind, ElementType, HasCudaArrayInterface,
-    ImportedArray, Loan, StreamHandle, cuda_array, is_cuda_array,
+    Bool, CudaArrayInterface, CudaArraySource, DescrField, DlpackTensor, ElementKind, ElementType,
+    HasCudaArrayInterface, ImportedArray, Loan, StreamHandle, cuda_array, dlpack, is_cuda_array,
 };
 pub use ipc::{IpcArray, SharedArray};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};

@@ -1,6 +1,7 @@
 //! Descriptors of other libraries, from sensible to absurd: each is taken as what it says or refused with a typed error,
 //! and none makes anything panic.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use gpumem_core::{DescriptorError, ErrorKind};
 use gpumem_host::Host;
 use gpumem_runtime::{CudaArrayInterface, DescrField, Device, DeviceArray, ElementKind, ElementType};

@@ -2,12 +2,16 @@
 
 use super::{CudaArrayInterface, ElementType, HasCudaArrayInterface, StreamHandle, cuda_array::VERSION};
 use crate::{
-    ArrayBase, Layout, Storage, StorageMut, Stream,
+    ArrayBase, Device, HostArray, HostKind, Layout, Storage, StorageMut, Stream,
     memory::Allocation,
     order::{Access, Timeline},
+    transfer::Place,
 };
-use gpumem_core::{Backend, DescriptorError, Error, ErrorKind, Result, Stream as _, StreamKind};
+use gpumem_core::{
+    Backend, DescriptorError, Element, Error, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
+};
 use ndarray::Dimension;
+use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
 
 /// Memory of ours that another library uses: an array with its stream, for as long as the loan lasts.
@@ -24,12 +28,21 @@ pub struct Loan<B: Backend> {
     layout: Layout,
     element: ElementType,
     write: bool,
-    stream: StreamHandle,
-    id: u64,
-    /// The loan to whoever works on streams that are not named.
-    others: Option<u64>,
-    /// Keeps the stream alive that the descriptor names.
-    _stream: Stream<B>,
+    stream: Option<StreamHandle>,
+    /// The entries in the memory's list of loans.
+    entries: SmallVec<[u64; 2]>,
+    /// Keeps the stream alive that the descriptor names, where it is one of ours.
+    _stream: Option<Stream<B>>,
+}
+
+/// Who borrows.
+enum Borrower<'a, B: Backend> {
+    /// Who enqueues on a stream of ours.
+    Stream(&'a Stream<B>),
+    /// Who has a stream of its own, which is only known to be alive now.
+    Handle(&'a Device<B>, StreamHandle),
+    /// The host itself.
+    Host,
 }
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
@@ -39,7 +52,32 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// [`WrongDevice`](ErrorKind::WrongDevice) for a stream of another device, [`DescriptorError::Stream`] for the
     /// per-thread default stream, whose name means another stream on every thread; of the driver.
     pub fn lend(&self, stream: &Stream<S::Backend>) -> Result<Loan<S::Backend>> {
-        lend::<S, D>(self, stream, false)
+        self.loan(false, Borrower::Stream(stream))
+    }
+
+    /// Lends the array for reading to whoever works on a stream of its own. The stream waits for whatever is pending; as
+    /// nobody says how long it lives, the loan is one [on any stream](Loan::on_any_stream).
+    ///
+    /// # Safety
+    /// A handle names a live stream of the device.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub unsafe fn lend_to_handle(&self, stream: StreamHandle) -> Result<Loan<S::Backend>> {
+        self.loan(false, Borrower::Handle(self.device()?, stream))
+    }
+
+    /// Lends the array for reading to code of the host, after waiting for what writes it. Only for memory that the host
+    /// sees. Work that is enqueued while the loan lasts is the borrower's to wait for: the host knows no streams.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) for memory that the host does not see; of the work that is waited for.
+    pub fn lend_to_host(&self) -> Result<Loan<S::Backend>> {
+        self.loan(false, Borrower::Host)
+    }
+
+    fn loan(&self, write: bool, to: Borrower<'_, S::Backend>) -> Result<Loan<S::Backend>> {
+        Loan::new(&self.memory, &self.layout, ElementType::of::<S::Elem>(), write, to)
     }
 }
 
@@ -49,42 +87,118 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// As [`lend`](Self::lend).
     pub fn lend_mut(&mut self, stream: &Stream<S::Backend>) -> Result<Loan<S::Backend>> {
-        lend::<S, D>(self, stream, true)
+        self.loan(true, Borrower::Stream(stream))
+    }
+
+    /// As [`lend_to_handle`](Self::lend_to_handle), for reading and writing.
+    ///
+    /// # Safety
+    /// As for [`lend_to_handle`](Self::lend_to_handle).
+    ///
+    /// # Errors
+    /// As [`lend_to_handle`](Self::lend_to_handle).
+    pub unsafe fn lend_mut_to_handle(&mut self, stream: StreamHandle) -> Result<Loan<S::Backend>> {
+        self.loan(true, Borrower::Handle(self.device()?, stream))
+    }
+
+    /// As [`lend_to_host`](Self::lend_to_host), for reading and writing, after waiting for readers too.
+    ///
+    /// # Errors
+    /// As [`lend_to_host`](Self::lend_to_host).
+    pub fn lend_mut_to_host(&mut self) -> Result<Loan<S::Backend>> {
+        self.loan(true, Borrower::Host)
     }
 }
 
-fn lend<S: Storage, D: Dimension>(
-    array: &ArrayBase<S, D>,
-    stream: &Stream<S::Backend>,
-    write: bool,
-) -> Result<Loan<S::Backend>> {
-    const OPERATION: &str = "lend";
-    let (memory, timeline) = (&array.memory, stream.timeline());
-    timeline.check_owns(OPERATION, memory)?;
-    if timeline.kind() == StreamKind::PerThread {
-        let why = "it means another stream on every thread; lend on a stream that has a handle";
-        let error = ErrorKind::from(DescriptorError::Stream { found: 2, why });
-        return Err(Error::new(S::Backend::NAME, OPERATION, error));
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
+    /// Lends the array for reading to code of the host, after waiting for what writes it.
+    ///
+    /// # Errors
+    /// Of the work that is waited for.
+    pub fn lend_to_host(&self) -> Result<Loan<B>> {
+        let Place { memory, layout } = self.place();
+        Loan::new(memory, layout, ElementType::of::<T>(), false, Borrower::Host)
     }
-    let extent = array.layout.extent();
-    let access = [Access { memory, extent: extent.clone(), write }];
-    let raw = timeline.submit(OPERATION, &access, |raw| Ok(raw.raw()))?.value;
-    Ok(Loan {
-        id: memory.lend(timeline.clone(), extent, write),
-        others: None,
-        memory: memory.clone(),
-        layout: array.layout.clone(),
-        element: ElementType::of::<S::Elem>(),
-        write,
-        stream: StreamHandle::of::<S::Backend>(timeline, raw),
-        _stream: stream.clone(),
-    })
+
+    /// Lends the array for reading and writing to code of the host, after waiting for whatever uses it.
+    ///
+    /// # Errors
+    /// Of the work that is waited for.
+    pub fn lend_mut_to_host(&mut self) -> Result<Loan<B>> {
+        let Place { memory, layout } = self.place();
+        Loan::new(memory, layout, ElementType::of::<T>(), true, Borrower::Host)
+    }
 }
 
 impl<B: Backend> Loan<B> {
-    /// The stream on which the borrower works.
-    pub fn stream(&self) -> StreamHandle {
+    fn new(
+        memory: &Arc<Allocation<B>>,
+        layout: &Layout,
+        element: ElementType,
+        write: bool,
+        to: Borrower<'_, B>,
+    ) -> Result<Self> {
+        const OPERATION: &str = "lend";
+        let fail = |kind| Error::new(B::NAME, OPERATION, kind);
+        let extent = layout.extent();
+        let access = [Access { memory, extent: extent.clone(), write }];
+        let mut entries = SmallVec::new();
+        let (handle, kept) = match to {
+            Borrower::Stream(stream) => {
+                let timeline = stream.timeline();
+                timeline.check_owns(OPERATION, memory)?;
+                if timeline.kind() == StreamKind::PerThread {
+                    let why = "it means another stream on every thread; lend on a stream that has a handle";
+                    return Err(fail(DescriptorError::Stream { found: 2, why }.into()));
+                }
+                let raw = timeline.submit(OPERATION, &access, |raw| Ok(raw.raw()))?.value;
+                entries.push(memory.lend(timeline.clone(), extent, write));
+                (Some(StreamHandle::of(timeline, raw)), Some(stream.clone()))
+            }
+            Borrower::Handle(device, handle) => {
+                // SAFETY: alive now, by the promise of the caller; it is not used after this.
+                let timeline = unsafe { handle.timeline(device, OPERATION)? };
+                let ticket = timeline.submit(OPERATION, &access, |_| Ok(()))?.ticket;
+                timeline.point(ticket).map_err(|error| error.in_operation(OPERATION))?;
+                drop(timeline.end());
+                entries.push(memory.lend(Timeline::of_others(memory.core()), extent, write));
+                (Some(handle), None)
+            }
+            Borrower::Host => {
+                if !memory.is_seen_by_host() {
+                    return Err(fail(ErrorKind::Unsupported {
+                        what: "memory of a device in the hands of the host",
+                    }));
+                }
+                let access = if write { HostAccess::Write } else { HostAccess::Read };
+                memory.wait_for_host(OPERATION, &extent, access)?;
+                (None, None)
+            }
+        };
+        let (memory, layout) = (memory.clone(), layout.clone());
+        Ok(Self { memory, layout, element, write, stream: handle, entries, _stream: kept })
+    }
+
+    /// The stream on which the borrower works; `None` for the host.
+    pub fn stream(&self) -> Option<StreamHandle> {
         self.stream
+    }
+
+    /// Whether the borrower may only read.
+    pub fn is_read_only(&self) -> bool {
+        !self.write
+    }
+
+    pub(super) fn memory(&self) -> &Arc<Allocation<B>> {
+        &self.memory
+    }
+
+    pub(super) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    pub(super) fn element(&self) -> ElementType {
+        self.element
     }
 
     /// The same loan for a borrower who uses the memory on streams that it does not name, without ordering them with
@@ -94,7 +208,7 @@ impl<B: Backend> Loan<B> {
     #[must_use]
     pub fn on_any_stream(mut self) -> Self {
         let others = Timeline::of_others(self.memory.core());
-        self.others = Some(self.memory.lend(others, self.layout.extent(), self.write));
+        self.entries.push(self.memory.lend(others, self.layout.extent(), self.write));
         self
     }
 
@@ -117,7 +231,7 @@ impl<B: Backend> Loan<B> {
             descr: None,
             mask: false,
             version: VERSION,
-            stream: Some(self.stream.number()),
+            stream: self.stream.map(StreamHandle::number),
         }
     }
 }
@@ -134,10 +248,7 @@ unsafe impl<B: Backend> HasCudaArrayInterface for Loan<B> {
 impl<B: Backend> Drop for Loan<B> {
     fn drop(&mut self) {
         if self.memory.core().origin.is_usable() {
-            self.memory.end_loan(self.id);
-            if let Some(others) = self.others {
-                self.memory.end_loan(others);
-            }
+            self.entries.iter().for_each(|entry| self.memory.end_loan(*entry));
         }
     }
 }

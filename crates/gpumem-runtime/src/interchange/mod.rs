@@ -6,11 +6,14 @@
 //! * [`ImportedArray`]: memory of somebody else, kept alive by its owner until the last use is over.
 //! * [`Loan`]: memory of ours that somebody else uses. While it lasts, both sides are ordered by events.
 //!
+//! * [`dlpack`]: the same two ways by DLPack: [`Device::from_dlpack`](crate::Device::from_dlpack), [`Loan::into_dlpack`].
+//!
 //! An import waits on the device for the stream that the descriptor names; an export lets the borrower's stream wait for
 //! whatever is pending. Neither blocks the host.
 
 mod bool8;
 mod cuda_array;
+pub mod dlpack;
 mod element;
 mod export;
 mod foreign;
@@ -20,6 +23,7 @@ mod source;
 
 pub use bool8::Bool;
 pub use cuda_array::{CudaArrayInterface, DescrField};
+pub use dlpack::DlpackTensor;
 pub use element::{ElementKind, ElementType};
 pub use export::Loan;
 pub use handle::StreamHandle;

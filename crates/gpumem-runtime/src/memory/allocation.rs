@@ -8,7 +8,8 @@ use crate::{
     sync::{Mutex, MutexGuard},
 };
 use gpumem_core::{
-    AllocationRequest, Backend, DeviceBuffer, Error, ErrorKind, HostAccess, MemoryKind, Result, Space,
+    AllocationRequest, Backend, DeviceBuffer, DlpackDevice, Error, ErrorKind, HostAccess, MemoryKind, Result,
+    Space,
 };
 use smallvec::SmallVec;
 use std::{any::Any, fmt, mem, ops::Range, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
@@ -218,6 +219,12 @@ impl<B: Backend> Allocation<B> {
         let mut log = self.log.lock();
         self.lent.note(&mut log);
         log
+    }
+
+    /// Whether the host can read the memory at its address: host memory of any kind, and all memory of a host device.
+    pub(crate) fn is_seen_by_host(&self) -> bool {
+        let on_host = |device: DlpackDevice| device.device_type == DlpackDevice::CPU;
+        self.host != 0 || B::dlpack_device(&self.core.raw, self.kind).is_some_and(on_host)
     }
 
     /// Whether somebody else owns the memory and forbids writing.

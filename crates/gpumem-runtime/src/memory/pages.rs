@@ -113,6 +113,11 @@ impl<B: Backend> PageLocks<B> {
         undo(core, &mut self.0.lock(), &lock.segments);
     }
 
+    /// Whether a byte lies in locked pages.
+    pub(crate) fn holds(&self, address: usize) -> bool {
+        self.0.lock().range(..=address).next_back().is_some_and(|(_, segment)| address < segment.end)
+    }
+
     /// The runs of pages that are locked, as address ranges.
     pub(crate) fn locked(&self) -> Vec<Range<usize>> {
         self.0.lock().iter().map(|(start, segment)| *start..segment.end).collect()

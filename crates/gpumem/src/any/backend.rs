@@ -7,8 +7,8 @@ use super::{
 use crate::select;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError, Location,
-    MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError,
+    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -140,6 +140,11 @@ impl Backend for Any {
     #[inline]
     fn device_of(device: &AnyDevice, address: u64) -> Result<Option<usize>> {
         DeviceOps::device_of(device, address)
+    }
+
+    #[inline]
+    fn dlpack_device(device: &AnyDevice, kind: MemoryKind) -> Option<DlpackDevice> {
+        DeviceOps::dlpack_device(device, kind)
     }
 
     #[inline]

@@ -4,8 +4,9 @@ use super::typed::{Named, OnDevice, Typed, come_back, into_same, same};
 use super::{AnyBarrier, AnyBuffer, AnyEvent, AnyModule, AnyStream};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, DeviceInfo, Error, EventOptions,
-    IpcMemory, KernelSource, MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, DeviceInfo, DlpackDevice, Error,
+    EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -43,6 +44,7 @@ pub(crate) trait DeviceOps {
     /// As for [`Backend::open_memory`].
     unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer>;
     fn device_of(&self, address: u64) -> Result<Option<usize>>;
+    fn dlpack_device(&self, kind: MemoryKind) -> Option<DlpackDevice>;
     fn record_device(&self, event: &AnyEvent) -> Result<()>;
     fn create_stream(&self, options: &StreamOptions) -> Result<AnyStream>;
     /// # Safety
@@ -155,6 +157,11 @@ where
     #[inline]
     fn device_of(&self, address: u64) -> Result<Option<usize>> {
         B::device_of(&self.0, address)
+    }
+
+    #[inline]
+    fn dlpack_device(&self, kind: MemoryKind) -> Option<DlpackDevice> {
+        B::dlpack_device(&self.0, kind)
     }
 
     #[inline]

@@ -4,6 +4,7 @@ mod copies;
 #[cfg(feature = "cuda")]
 mod cuda;
 mod harness;
+mod interchange;
 mod ordering;
 mod rmm;
 #[cfg(any(test, feature = "cuda"))]
@@ -20,6 +21,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(copies::all());
     benches.extend(ordering::all());
     benches.extend(rmm::all());
+    benches.extend(interchange::all());
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {
         benches.extend(cuda::all());

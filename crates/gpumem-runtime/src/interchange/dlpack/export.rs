@@ -1,0 +1,137 @@
+//! Loans as DLPack tensors.
+
+use super::{
+    DlpackTensor,
+    abi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY, VERSION},
+    element,
+};
+use crate::interchange::Loan;
+use gpumem_core::{Backend, DescriptorError, DlpackDevice, Error, ErrorKind, Result};
+use smallvec::SmallVec;
+use std::{ffi::c_void, ptr, ptr::NonNull};
+
+/// A tensor with what it points to, in one block. The deleter drops it, and with it the loan.
+#[repr(C)]
+struct Block<H, B: Backend> {
+    head: H,
+    /// Lengths, then strides.
+    numbers: SmallVec<[i64; 12]>,
+    _loan: Loan<B>,
+}
+
+unsafe extern "C" fn delete_versioned<B: Backend>(tensor: *mut DLManagedTensorVersioned) {
+    if let Some(tensor) = NonNull::new(tensor) {
+        // SAFETY: made from a box of that type by `into_dlpack`, and deleted once by its consumer.
+        drop(unsafe {
+            Box::from_raw((*tensor.as_ptr()).manager_ctx.cast::<Block<DLManagedTensorVersioned, B>>())
+        });
+    }
+}
+
+unsafe extern "C" fn delete_unversioned<B: Backend>(tensor: *mut DLManagedTensor) {
+    if let Some(tensor) = NonNull::new(tensor) {
+        // SAFETY: made from a box of that type by `into_dlpack_unversioned`, and deleted once by its consumer.
+        drop(unsafe { Box::from_raw((*tensor.as_ptr()).manager_ctx.cast::<Block<DLManagedTensor, B>>()) });
+    }
+}
+
+impl<B: Backend> Loan<B> {
+    /// What DLPack calls the place of the memory, for `__dlpack_device__`.
+    ///
+    /// # Errors
+    /// [`DescriptorError::Inexpressible`] where it has no name for it.
+    pub fn dlpack_device(&self) -> Result<DlpackDevice> {
+        let memory = self.memory();
+        B::dlpack_device(&memory.core().raw, memory.kind()).ok_or_else(|| inexpressible::<B>("this memory"))
+    }
+
+    /// The loan as a DLPack tensor of the form since version 1.0. The loan ends when the tensor is deleted.
+    ///
+    /// # Errors
+    /// [`DescriptorError::Inexpressible`] for elements that are no numbers, strides that are no multiple of the element,
+    /// memory without a name, and a loan on a stream of memory of the host, whose readers know no streams: lend that with
+    /// [`lend_to_host`](crate::ArrayBase::lend_to_host).
+    pub fn into_dlpack(self) -> Result<DlpackTensor> {
+        let (tensor, numbers) = self.dl_tensor()?;
+        let flags = if self.is_read_only() { READ_ONLY } else { 0 };
+        let head = DLManagedTensorVersioned {
+            version: VERSION,
+            manager_ctx: ptr::null_mut(),
+            deleter: Some(delete_versioned::<B>),
+            flags,
+            dl_tensor: tensor,
+        };
+        let block = Box::into_raw(Box::new(Block { head, numbers, _loan: self }));
+        // SAFETY: the block is alive and ours; the pointers into it stay valid, because it does not move any more.
+        unsafe {
+            (*block).head.manager_ctx = block.cast::<c_void>();
+            point(&mut (*block).head.dl_tensor, &mut (*block).numbers);
+            // The pointer to the head reaches the whole block.
+            Ok(DlpackTensor::from_versioned(NonNull::new_unchecked(block.cast())))
+        }
+    }
+
+    /// As [`into_dlpack`](Self::into_dlpack), of the form before version 1.0.
+    ///
+    /// # Errors
+    /// As [`into_dlpack`](Self::into_dlpack), and for a loan that may only be read, which that form cannot say.
+    pub fn into_dlpack_unversioned(self) -> Result<DlpackTensor> {
+        if self.is_read_only() {
+            return Err(inexpressible::<B>("read-only memory before version 1.0"));
+        }
+        let (tensor, numbers) = self.dl_tensor()?;
+        let deleter = Some(delete_unversioned::<B> as unsafe extern "C" fn(_));
+        let head = DLManagedTensor { dl_tensor: tensor, manager_ctx: ptr::null_mut(), deleter };
+        let block = Box::into_raw(Box::new(Block { head, numbers, _loan: self }));
+        // SAFETY: as above.
+        unsafe {
+            (*block).head.manager_ctx = block.cast::<c_void>();
+            point(&mut (*block).head.dl_tensor, &mut (*block).numbers);
+            Ok(DlpackTensor::from_unversioned(NonNull::new_unchecked(block.cast())))
+        }
+    }
+
+    fn dl_tensor(&self) -> Result<(DLTensor, SmallVec<[i64; 12]>)> {
+        let (memory, layout) = (self.memory(), self.layout());
+        memory.check("dlpack")?;
+        let place = self.dlpack_device()?;
+        if place.device_type == DlpackDevice::CPU && self.stream().is_some() {
+            return Err(inexpressible::<B>("the stream of memory of the host"));
+        }
+        let dtype = element::write(self.element())
+            .map_err(|error| Error::new(B::NAME, "dlpack", ErrorKind::from(error)))?;
+        let mut numbers: SmallVec<[i64; 12]> = layout.shape().iter().map(|&length| length as i64).collect();
+        let item = layout.item() as isize;
+        for (&stride, &length) in layout.strides().iter().zip(layout.shape()) {
+            if stride % item != 0 && length > 1 && !layout.is_empty() {
+                return Err(inexpressible::<B>("strides that are no multiple of the element"));
+            }
+            numbers.push((stride / item) as i64);
+        }
+        // Page-locked memory goes by its host address, as everybody else's.
+        let (base, _) = memory.endpoint();
+        let address = if layout.packed_bytes() == 0 { 0 } else { base + layout.offset() as u64 };
+        let tensor = DLTensor {
+            data: ptr::with_exposed_provenance_mut(address as usize),
+            device: DLDevice { device_type: place.device_type, device_id: place.device_id },
+            ndim: layout.ndim() as i32,
+            dtype,
+            shape: ptr::null_mut(),
+            strides: ptr::null_mut(),
+            byte_offset: 0,
+        };
+        Ok((tensor, numbers))
+    }
+}
+
+/// Points a tensor at its lengths and strides. Strides are written always: newer versions ask for them.
+fn point(tensor: &mut DLTensor, numbers: &mut SmallVec<[i64; 12]>) {
+    let axes = numbers.len() / 2;
+    tensor.shape = numbers.as_mut_ptr();
+    tensor.strides = numbers.as_mut_ptr().wrapping_add(axes);
+}
+
+fn inexpressible<B: Backend>(what: &'static str) -> Error {
+    let error = DescriptorError::Inexpressible { protocol: "DLPack", what };
+    Error::new(B::NAME, "dlpack", ErrorKind::from(error))
+}

@@ -1,0 +1,167 @@
+//! Taking DLPack tensors in.
+
+use super::DlpackTensor;
+use crate::{
+    ArrayBase, Device, ImportedArray, Stream,
+    device::DeviceCore,
+    interchange::foreign::ForeignElements,
+    memory::{Allocation, ForeignMemory, Lock},
+    order::Access,
+};
+use gpumem_core::{
+    Attach, Backend, DescriptorError, DlpackDevice, Element, Error, ErrorKind, LayoutError, MemoryKind,
+    RegisterOptions, Result,
+};
+use ndarray::Dimension;
+use std::{
+    any::Any,
+    ptr::NonNull,
+    sync::{Arc, atomic::Ordering},
+};
+
+impl<B: Backend> Device<B> {
+    /// Takes a DLPack tensor as an array, without a copy. It is deleted after the last use of its memory on any stream.
+    ///
+    /// `stream` is the one that its producer was told of, and whose work behind which the elements are ready: other
+    /// streams wait for it by an event. `None` where the elements are ready already.
+    ///
+    /// The memory is this device's: of the device itself, managed, or page-locked by its driver. A host device takes any
+    /// memory of the host.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Descriptor`] and [`ErrorKind::Layout`] for a tensor that cannot be taken, with the reason: another
+    /// element type or rank, a version that is not known, memory of somewhere else. The tensor is deleted then.
+    pub fn from_dlpack<T: Element, D: Dimension>(
+        &self,
+        tensor: DlpackTensor,
+        stream: Option<&Stream<B>>,
+    ) -> Result<ImportedArray<T, D, B>> {
+        const OPERATION: &str = "from_dlpack";
+        let fail = |kind: ErrorKind| Error::new(B::NAME, OPERATION, kind);
+        self.core().check(OPERATION)?;
+        let elements = tensor.elements::<T>().map_err(fail)?;
+        if let Some(expected) = D::NDIM
+            && expected != elements.layout.ndim()
+        {
+            let error = LayoutError::RankMismatch { found: elements.layout.ndim(), expected };
+            return Err(fail(error.into()));
+        }
+        let place = tensor.device().map_err(|error| fail(error.into()))?;
+        let kind = self.kind_of(place, &elements).map_err(|error| fail(error.into()))?;
+        let ForeignElements { layout, address, bytes: len, read_only } = elements.clone();
+        let memory = match kind {
+            MemoryKind::Registered(options) if len > 0 => {
+                // SAFETY: the tensor is kept until the last use, and unlocked with it.
+                let (address, host, owner) = unsafe { lock(self, OPERATION, address, len, options, tensor)? };
+                Allocation::imported(self, ForeignMemory { address, host, len, kind, read_only, owner })
+            }
+            _ => {
+                let host = if kind == MemoryKind::Device { 0 } else { address as usize };
+                if kind == MemoryKind::Device {
+                    elements.check_place(self, OPERATION)?;
+                }
+                let owner = Box::new(tensor);
+                Allocation::imported(self, ForeignMemory { address, host, len, kind, read_only, owner })
+            }
+        };
+        if let Some(stream) = stream.filter(|_| len > 0) {
+            stream.timeline().check_owns(OPERATION, &memory)?;
+            let access = [Access::write(&memory, 0..len)];
+            let ticket = stream.timeline().submit(OPERATION, &access, |_| Ok(()))?.ticket;
+            // What the stream goes on to do is none of this array's business.
+            stream.timeline().point(ticket).map_err(|error| error.in_operation(OPERATION))?;
+        }
+        Ok(ArrayBase::over(memory, layout))
+    }
+
+    /// Whether memory of the host is a host device's own. Memory of the caller that is locked at this moment is not.
+    fn knows(&self, address: u64) -> bool {
+        let known = B::device_of(self.raw(), address).is_ok_and(|ordinal| ordinal.is_some());
+        known && !self.core().pages.holds(address as usize)
+    }
+
+    /// Which kind of memory of this device that place is.
+    fn kind_of(
+        &self,
+        place: DlpackDevice,
+        elements: &ForeignElements,
+    ) -> Result<MemoryKind, DescriptorError> {
+        let name = |kind| B::dlpack_device(self.raw(), kind);
+        let on_host = place.device_type == DlpackDevice::CPU && self.capabilities().pageable_direct;
+        if on_host && !self.knows(elements.address) {
+            // A host device reaches all memory of the host, and must be told of it.
+            let options = RegisterOptions {
+                mapped: self.capabilities().mapped,
+                read_only: elements.read_only,
+                ..RegisterOptions::default()
+            };
+            return Ok(MemoryKind::Registered(options));
+        }
+        if name(MemoryKind::Device) == Some(place) {
+            return Ok(MemoryKind::Device);
+        }
+        let managed = MemoryKind::Managed(Attach::Global);
+        if name(managed) == Some(place) {
+            return Ok(managed);
+        }
+        // Page-locked memory is every device's.
+        if name(MemoryKind::Pinned).is_some_and(|pinned| pinned.device_type == place.device_type) {
+            return Ok(MemoryKind::Pinned);
+        }
+        let DlpackDevice { device_type, device_id } = place;
+        Err(DescriptorError::Place {
+            address: elements.address,
+            found: format!("the DLPack device ({device_type}, {device_id})"),
+            expected: format!("memory of {}", self.name()),
+        })
+    }
+}
+
+/// A tensor in memory of the host, which the device has been told of.
+struct LockedTensor<B: Backend> {
+    core: Arc<DeviceCore<B>>,
+    generation: u64,
+    lock: Option<Lock>,
+    /// Deleted after the memory is unlocked.
+    _tensor: DlpackTensor,
+}
+
+impl<B: Backend> Drop for LockedTensor<B> {
+    fn drop(&mut self) {
+        let Some(lock) = self.lock.take() else { return };
+        if self.core.origin.is_usable() && self.generation == self.core.generation() {
+            self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
+            // SAFETY: owners are dropped after the last use of their memory.
+            unsafe { self.core.pages.unlock(&self.core, lock) };
+        }
+    }
+}
+
+type Locked = (u64, usize, Box<dyn Any + Send + Sync>);
+
+/// # Safety
+/// The tensor describes `bytes` bytes of the host's at `address`.
+unsafe fn lock<B: Backend>(
+    device: &Device<B>,
+    operation: &'static str,
+    address: u64,
+    bytes: usize,
+    options: RegisterOptions,
+    tensor: DlpackTensor,
+) -> Result<Locked> {
+    let core = device.core();
+    let host = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address as usize));
+    let Some(host) = host else {
+        let error = DescriptorError::NullAddress { bytes };
+        return Err(Error::new(B::NAME, operation, ErrorKind::from(error)));
+    };
+    // Pages are shared with neighbours that may be written, so they are locked for both.
+    let pages = RegisterOptions { read_only: false, ..options };
+    // SAFETY: the tensor keeps the memory alive, and is deleted after it is unlocked.
+    let lock = unsafe { core.pages.lock(core, operation, host, bytes, pages)? };
+    core.host_memory.fetch_add(1, Ordering::AcqRel);
+    let at = lock.address.unwrap_or(address);
+    let (core, generation) = (core.clone(), core.generation());
+    let owner = LockedTensor { core, generation, lock: Some(lock), _tensor: tensor };
+    Ok((at, address as usize, Box::new(owner)))
+}

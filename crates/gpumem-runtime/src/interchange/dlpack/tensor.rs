@@ -1,0 +1,202 @@
+//! A tensor that we hold and somebody else made, or the other way round.
+
+use super::abi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY};
+use crate::interchange::{ElementType, foreign::ForeignElements};
+use gpumem_core::{DescriptorError, DlpackDevice, Element, ErrorKind, LayoutError};
+use smallvec::SmallVec;
+use std::{fmt, mem, ptr::NonNull};
+
+/// A DLPack tensor that is ours to delete: in the form since version 1.0, or in the older one. Dropping it calls its
+/// deleter, once.
+pub struct DlpackTensor(Form);
+
+#[derive(Clone, Copy)]
+enum Form {
+    Versioned(NonNull<DLManagedTensorVersioned>),
+    Unversioned(NonNull<DLManagedTensor>),
+}
+
+// SAFETY: whoever makes one promises that its deleter may be called from any thread.
+unsafe impl Send for DlpackTensor {}
+// SAFETY: nothing of it changes before it is dropped.
+unsafe impl Sync for DlpackTensor {}
+
+/// Most axes that are believed; NumPy and PyTorch have no more than 64.
+const MOST_AXES: i32 = 64;
+
+impl DlpackTensor {
+    /// Takes a tensor over, to be deleted by us.
+    ///
+    /// # Safety
+    /// * The pointer is a tensor by `dlpack.h` that nobody has consumed: its shape and strides, where they are not null,
+    ///   have as many numbers as it has axes.
+    /// * Its deleter, where there is one, may be called from any thread.
+    /// * What it describes is memory that stays valid, with initialised elements, until its deleter is called.
+    pub unsafe fn from_versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
+        Self(Form::Versioned(tensor))
+    }
+
+    /// As [`from_versioned`](Self::from_versioned), for the form before version 1.0, which knows no read-only tensors.
+    ///
+    /// # Safety
+    /// As for [`from_versioned`](Self::from_versioned).
+    pub unsafe fn from_unversioned(tensor: NonNull<DLManagedTensor>) -> Self {
+        Self(Form::Unversioned(tensor))
+    }
+
+    /// Hands the tensor to somebody else, who calls its deleter: a tensor of the form since version 1.0.
+    ///
+    /// # Errors
+    /// The tensor itself, if it has the older form.
+    pub fn into_versioned(self) -> Result<NonNull<DLManagedTensorVersioned>, Self> {
+        match self.0 {
+            Form::Versioned(tensor) => {
+                mem::forget(self);
+                Ok(tensor)
+            }
+            Form::Unversioned(_) => Err(self),
+        }
+    }
+
+    /// As [`into_versioned`](Self::into_versioned), for a tensor of the older form.
+    ///
+    /// # Errors
+    /// The tensor itself, if it has the newer form.
+    pub fn into_unversioned(self) -> Result<NonNull<DLManagedTensor>, Self> {
+        match self.0 {
+            Form::Unversioned(tensor) => {
+                mem::forget(self);
+                Ok(tensor)
+            }
+            Form::Versioned(_) => Err(self),
+        }
+    }
+
+    /// Whether the tensor has the form since version 1.0.
+    pub fn is_versioned(&self) -> bool {
+        matches!(self.0, Form::Versioned(_))
+    }
+
+    /// What only later versions may have changed: everything but the version, the deleter and the flags.
+    fn tensor(&self) -> Result<&DLTensor, DescriptorError> {
+        match self.0 {
+            // SAFETY: a tensor that is ours and alive; these fields stay where they are in every version.
+            Form::Versioned(tensor) => match unsafe { (*tensor.as_ptr()).version } {
+                // SAFETY: of a version whose structure we know.
+                version if version.major == 1 => Ok(unsafe { &(*tensor.as_ptr()).dl_tensor }),
+                version => Err(DescriptorError::Version {
+                    protocol: "DLPack",
+                    found: format!("{}.{}", version.major, version.minor),
+                    understood: "1.x, and the form before 1.0",
+                }),
+            },
+            // SAFETY: a tensor that is ours and alive.
+            Form::Unversioned(tensor) => Ok(unsafe { &(*tensor.as_ptr()).dl_tensor }),
+        }
+    }
+
+    /// Where the memory is.
+    ///
+    /// # Errors
+    /// [`DescriptorError::Version`].
+    pub fn device(&self) -> Result<DlpackDevice, DescriptorError> {
+        let device = self.tensor()?.device;
+        Ok(DlpackDevice::new(device.device_type, device.device_id))
+    }
+
+    /// Type of the elements.
+    ///
+    /// # Errors
+    /// [`DescriptorError::TypeName`] for what is no type of elements here, [`DescriptorError::Version`].
+    pub fn element(&self) -> Result<ElementType, DescriptorError> {
+        super::element::read(self.tensor()?.dtype)
+    }
+
+    /// Number of axes.
+    ///
+    /// # Errors
+    /// [`DescriptorError::Version`], and [`DescriptorError::Length`] for a number that cannot be.
+    pub fn ndim(&self) -> Result<usize, DescriptorError> {
+        let axes = self.tensor()?.ndim;
+        match usize::try_from(axes) {
+            Ok(count) if axes <= MOST_AXES => Ok(count),
+            _ => Err(DescriptorError::Length { axis: MOST_AXES as usize, length: i64::from(axes) }),
+        }
+    }
+
+    /// Whether the memory must not be written. The form before version 1.0 cannot say so.
+    pub fn is_read_only(&self) -> bool {
+        match self.0 {
+            // SAFETY: as in `tensor`.
+            Form::Versioned(tensor) => unsafe { (*tensor.as_ptr()).flags & READ_ONLY != 0 },
+            Form::Unversioned(_) => false,
+        }
+    }
+
+    pub(super) fn elements<T: Element>(&self) -> Result<ForeignElements, ErrorKind> {
+        let tensor = *self.tensor()?;
+        ElementType::check::<T>(self.element()?)?;
+        let axes = self.ndim()?;
+        let numbers = |pointer: *mut i64| -> Option<&[i64]> {
+            match (pointer.is_null(), axes) {
+                (_, 0) => Some(&[]),
+                (true, _) => None,
+                // SAFETY: as many numbers as axes, by the promise of whoever made this.
+                (false, _) => Some(unsafe { std::slice::from_raw_parts(pointer, axes) }),
+            }
+        };
+        let shape = numbers(tensor.shape).ok_or(DescriptorError::Missing { field: "shape" })?;
+        let strides = numbers(tensor.strides);
+        let item = size_of::<T>() as i64;
+        let empty = shape.contains(&0);
+        let bytes: Option<SmallVec<[i64; 6]>> = strides.filter(|_| axes > 0).and_then(|strides| {
+            let scaled = |(stride, length): (&i64, &i64)| match stride.checked_mul(item) {
+                // Strides along which nobody walks mean nothing.
+                None if empty || *length == 1 => Some(0),
+                bytes => bytes,
+            };
+            strides.iter().zip(shape).map(scaled).collect()
+        });
+        if strides.is_some() && axes > 0 && bytes.is_none() {
+            let shape = shape.iter().map(|&length| length.max(0) as usize).collect();
+            return Err(LayoutError::TooLarge { shape, item: size_of::<T>() }.into());
+        }
+        let first = (tensor.data.addr() as u64).checked_add(tensor.byte_offset);
+        let outside = DescriptorError::AddressSpace { address: tensor.data.addr() as u64, bytes: 0 };
+        // A null address with an offset is as null as without.
+        let first = if tensor.data.is_null() { 0 } else { first.ok_or(outside)? };
+        // The provenance is the producer's; it is exposed so that the host may look.
+        let _ = tensor.data.expose_provenance();
+        ForeignElements::new::<T>(first, shape, bytes.as_deref(), self.is_read_only())
+    }
+}
+
+impl Drop for DlpackTensor {
+    fn drop(&mut self) {
+        // SAFETY: the tensor is ours, alive, and dropped once.
+        unsafe {
+            match self.0 {
+                Form::Versioned(tensor) => {
+                    if let Some(delete) = (*tensor.as_ptr()).deleter {
+                        delete(tensor.as_ptr());
+                    }
+                }
+                Form::Unversioned(tensor) => {
+                    if let Some(delete) = (*tensor.as_ptr()).deleter {
+                        delete(tensor.as_ptr());
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Debug for DlpackTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DlpackTensor")
+            .field("versioned", &self.is_versioned())
+            .field("device", &self.device())
+            .field("element", &self.element())
+            .finish_non_exhaustive()
+    }
+}
