@@ -130,9 +130,10 @@ pub use gpumem_roc as roc;
 
 pub use gpumem_runtime as generic;
 pub use gpumem_runtime::{
-    ArraySpec, Completion, CopyPlan, CopyWay, DeviceCounters, Field, IntoArraySpec, IpcArray, Layout, Order,
-    Progress, RawParts, Scalar, Storage, StorageMut, StreamingStores, ToDevice, TransferOptions, field,
-    layout,
+    ArraySpec, Bool, Completion, CopyPlan, CopyWay, CudaArrayInterface, DescrField, DeviceCounters,
+    DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, IntoArraySpec, IpcArray, Layout,
+    Order, Progress, RawParts, Scalar, Storage, StorageMut, StreamHandle, StreamingStores, ToDevice,
+    TransferOptions, cuda_array, dlpack, field, is_cuda_array, layout,
 };
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod types;
@@ -143,6 +144,7 @@ pub use ndarray::{self, NewAxis, s};
 
 pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
-    DeviceInfo, DeviceSelector, Element, Error, ErrorKind, LayoutError, LoadError, LoadFailure, Location,
-    MappedOptions, MemoryInfo, MemoryKind, RawStream, Result, StreamKind, StreamOptions, Which,
+    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, LayoutError,
+    LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind, RawStream, Result, StreamKind,
+    StreamOptions, Which,
 };

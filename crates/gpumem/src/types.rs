@@ -25,6 +25,10 @@ pub type DeviceView<'a, T, D = Ix1, B = Any> = rt::DeviceView<'a, T, D, B>;
 pub type DeviceViewMut<'a, T, D = Ix1, B = Any> = rt::DeviceViewMut<'a, T, D, B>;
 /// One value in device memory, usually a record.
 pub type DeviceRecord<T, B = Any> = rt::DeviceRecord<T, B>;
+/// An array over memory of somebody else.
+pub type ImportedArray<T, D = Ix1, B = Any> = rt::ImportedArray<T, D, B>;
+/// Memory of ours that another library uses.
+pub type Loan<B = Any> = rt::Loan<B>;
 /// An array whose elements have yet to be written.
 pub type UninitArray<T, D = Ix1, B = Any> = rt::UninitArray<T, D, B>;
 /// A page-locked array.

@@ -6,6 +6,7 @@ mod checks;
 mod features;
 mod hunters;
 mod package;
+mod python;
 mod tools;
 
 use crate::{counts::Counts, readme, shell::Finished, workspace::Workspace};
@@ -39,6 +40,8 @@ enum Step {
     Deny,
     /// Every crate that is published can be packaged, and builds from its package
     Package,
+    /// The Python extension builds and passes its tests (maturin, pytest)
+    Python,
     /// The READMEs are what the crate documentation says
     Readme,
     /// The declarations of HIP and HSA are what their headers give (libclang)
@@ -82,6 +85,7 @@ impl Step {
             Step::Docs => checks::docs(workspace),
             Step::Deny => checks::deny(workspace),
             Step::Package => package::run(workspace),
+            Step::Python => python::run(workspace),
             Step::Readme => readmes(workspace),
             Step::Bindings => bindings::run(workspace),
             Step::Msrv => checks::msrv(workspace),

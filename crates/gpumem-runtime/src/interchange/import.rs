@@ -2,7 +2,7 @@
 
 use super::{CudaArrayInterface, StreamHandle, foreign::ForeignElements};
 use crate::{
-    ArrayBase, Device, DeviceArray, Storage,
+    ArrayBase, Device, DeviceArray, DeviceViewMut, Storage,
     array::Imported,
     memory::{Allocation, ForeignMemory},
     order::Access,
@@ -174,5 +174,18 @@ impl<T: Element, D: Dimension, B: Backend> ArrayBase<Imported<T, B>, D> {
         };
         let error = Error::new(<Imported<T, B> as Storage>::Backend::NAME, "try_into_array", refusal);
         Err((self, error))
+    }
+}
+
+impl<S: Storage, D: Dimension> ArrayBase<S, D> {
+    /// A view without a borrow, for bindings of languages that collect garbage. It keeps the memory alive by itself, and
+    /// what it does on streams is ordered like everything else.
+    ///
+    /// # Safety
+    /// * Nothing is written through it while the array, or another view of the same elements, promises its holder that
+    ///   they stay as they are: the program knows all of them, and uses none of them as a promise.
+    /// * Where the array may only be read, nothing is written at all.
+    pub unsafe fn detach(&self) -> DeviceViewMut<'static, S::Elem, D, S::Backend> {
+        ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
 }

@@ -1,0 +1,104 @@
+//! Devices.
+
+use crate::error::raise;
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// A device, opened by name: `host`, `cuda:1`, `roc:0`; without a name the default device.
+#[pyclass(frozen, eq, module = "gpumem", skip_from_py_object)]
+#[derive(Clone, PartialEq)]
+pub(crate) struct Device(pub(crate) gpumem::Device);
+
+static CURRENT: Mutex<Option<gpumem::Device>> = Mutex::new(None);
+
+/// The device of calls that name none.
+pub(crate) fn current() -> PyResult<gpumem::Device> {
+    let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*current {
+        Some(device) => Ok(device.clone()),
+        None => {
+            let device = gpumem::Device::default().map_err(raise)?;
+            Ok(current.insert(device).clone())
+        }
+    }
+}
+
+pub(crate) fn given(device: Option<&Bound<'_, Device>>) -> PyResult<gpumem::Device> {
+    match device {
+        Some(device) => Ok(device.get().0.clone()),
+        None => current(),
+    }
+}
+
+#[pymethods]
+impl Device {
+    #[new]
+    #[pyo3(signature = (name=None))]
+    fn new(py: Python<'_>, name: Option<&str>) -> PyResult<Self> {
+        match name {
+            Some(name) => py.detach(|| gpumem::Device::open(name)).map(Self).map_err(raise),
+            None => current().map(Self),
+        }
+    }
+
+    #[getter]
+    fn name(&self) -> String {
+        self.0.name()
+    }
+
+    #[getter]
+    fn product(&self) -> String {
+        self.0.info().name.clone()
+    }
+
+    /// Free and total bytes, as the driver says.
+    fn memory_info(&self) -> PyResult<(usize, usize)> {
+        let info = self.0.memory_info().map_err(raise)?;
+        Ok((info.free, info.total))
+    }
+
+    /// Waits for everything on the device.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.synchronize()).map_err(raise)
+    }
+
+    /// Gives memory that was dropped back to the driver.
+    fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.flush()).map_err(raise)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<gpumem.Device {:?}: {}>", self.0.name(), self.0.info().name)
+    }
+}
+
+#[pyfunction]
+fn list_devices() -> PyResult<Vec<String>> {
+    let devices = gpumem::Device::list().map_err(raise)?;
+    Ok(devices.iter().map(|info| format!("{}:{}", info.backend, info.ordinal)).collect())
+}
+
+#[pyfunction]
+fn get_current_device() -> PyResult<Device> {
+    current().map(Device)
+}
+
+#[pyfunction]
+fn select_device(py: Python<'_>, name: &str) -> PyResult<Device> {
+    let device = py.detach(|| gpumem::Device::open(name)).map_err(raise)?;
+    *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(device.clone());
+    Ok(Device(device))
+}
+
+#[pyfunction]
+fn synchronize(py: Python<'_>) -> PyResult<()> {
+    let device = current()?;
+    py.detach(|| device.synchronize()).map_err(raise)
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(list_devices, module)?)?;
+    module.add_function(wrap_pyfunction!(get_current_device, module)?)?;
+    module.add_function(wrap_pyfunction!(select_device, module)?)?;
+    module.add_function(wrap_pyfunction!(synchronize, module)?)
+}

@@ -1,0 +1,43 @@
+//! Errors as the exceptions that Numba and NumPy raise for them.
+
+use gpumem::{DescriptorError, Error, ErrorKind, LayoutError};
+use pyo3::{create_exception, exceptions::*, prelude::*};
+
+create_exception!(gpumem, GpuMemError, PyRuntimeError, "What a driver or a device reports.");
+
+/// The exception for an error.
+pub(crate) fn raise(error: Error) -> PyErr {
+    let text = error.to_string();
+    match error.kind() {
+        ErrorKind::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        ErrorKind::Unsupported { .. } => PyNotImplementedError::new_err(text),
+        ErrorKind::Layout(LayoutError::IndexOutOfBounds { .. }) => PyIndexError::new_err(text),
+        ErrorKind::Layout(LayoutError::NeedsCopy { .. }) => PyNotImplementedError::new_err(text),
+        ErrorKind::Descriptor(error) => descriptor(error, text),
+        ErrorKind::Layout(_)
+        | ErrorKind::Overlap { .. }
+        | ErrorKind::InvalidArgument { .. }
+        | ErrorKind::InvalidSelector { .. }
+        | ErrorKind::BackendNotEnabled { .. }
+        | ErrorKind::BackendMismatch { .. }
+        | ErrorKind::WrongDevice { .. } => PyValueError::new_err(text),
+        _ => GpuMemError::new_err(text),
+    }
+}
+
+fn descriptor(error: &DescriptorError, text: String) -> PyErr {
+    match error {
+        DescriptorError::Missing { .. }
+        | DescriptorError::TypeName { .. }
+        | DescriptorError::ElementType { .. } => PyTypeError::new_err(text),
+        DescriptorError::Mask => PyNotImplementedError::new_err(text),
+        DescriptorError::Inexpressible { .. } => PyBufferError::new_err(text),
+        _ => PyValueError::new_err(text),
+    }
+}
+
+/// As [`raise`], for a wrong description of memory.
+pub(crate) fn raise_descriptor(error: DescriptorError) -> PyErr {
+    let text = error.to_string();
+    descriptor(&error, text)
+}

@@ -1,0 +1,112 @@
+//! NumPy's arrays as views of ndarray.
+
+use crate::{dtype, error::raise_descriptor};
+use gpumem::{Element, ElementType, Layout, ndarray};
+use ndarray::{
+    ArrayViewD, ArrayViewMutD, Axis, IxDyn, RawArrayView, RawArrayViewMut, ShapeBuilder, StrideShape,
+};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+
+/// A NumPy array with what it says about itself. The array is alive as long as this.
+pub(crate) struct Host<'py> {
+    pub(crate) array: Bound<'py, PyAny>,
+    pub(crate) element: ElementType,
+    address: usize,
+    read_only: bool,
+    shape: Vec<usize>,
+    strides: Vec<isize>,
+}
+
+impl<'py> Host<'py> {
+    /// Takes whatever NumPy makes an array of, without a copy where it is one.
+    pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let array = object.py().import("numpy")?.getattr("asarray")?.call1((object,))?;
+        let host = Self::read(array)?;
+        let size = host.element.bytes.max(1) as isize;
+        let odd = host.strides.iter().zip(&host.shape).any(|(stride, len)| *len > 1 && stride % size != 0);
+        if odd || !host.address.is_multiple_of(align(host.element)) {
+            // A field of a record, say: ndarray counts in whole elements.
+            let array = object.py().import("numpy")?.getattr("array")?.call1((&host.array,))?;
+            return Self::read(array);
+        }
+        Ok(host)
+    }
+
+    /// Takes the caller's own array, to be written.
+    pub(crate) fn to_write(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        let numpy = object.py().import("numpy")?;
+        if !object.is_instance(&numpy.getattr("ndarray")?)? {
+            return Err(pyo3::exceptions::PyTypeError::new_err("the destination must be a NumPy array"));
+        }
+        let host = Self::read(object.clone())?;
+        if host.read_only {
+            return Err(PyValueError::new_err("the destination array is read-only"));
+        }
+        Ok(host)
+    }
+
+    fn read(array: Bound<'py, PyAny>) -> PyResult<Self> {
+        let py = array.py();
+        let element = dtype::parse(py, Some(&array.getattr("dtype")?))?;
+        let says = array.getattr("__array_interface__")?;
+        let (address, read_only): (usize, bool) =
+            says.cast::<PyDict>()?.as_any().get_item("data")?.extract()?;
+        let (shape, strides) = (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
+        Ok(Self { array, element, address, read_only, shape, strides })
+    }
+
+    /// The lowest address, the shape with strides without sign, and the axes that are walked backwards.
+    fn upright<T: Element>(&self) -> PyResult<(*mut T, StrideShape<IxDyn>, Vec<Axis>)> {
+        ElementType::check::<T>(self.element).map_err(raise_descriptor)?;
+        let size = size_of::<T>() as isize;
+        let empty = self.shape.contains(&0);
+        let (mut lowest, mut turned, mut strides) = (self.address, Vec::new(), Vec::new());
+        for (axis, (&len, &stride)) in self.shape.iter().zip(&self.strides).enumerate() {
+            let stride = if len <= 1 || empty { 0 } else { stride };
+            if stride % size != 0 {
+                return Err(PyValueError::new_err("the strides are no multiple of the element"));
+            }
+            if stride < 0 {
+                lowest = lowest.wrapping_add_signed(stride * (len as isize - 1));
+                turned.push(Axis(axis));
+            }
+            strides.push((stride / size).unsigned_abs());
+        }
+        if !empty && !lowest.is_multiple_of(align_of::<T>()) {
+            return Err(PyValueError::new_err("the array is not aligned"));
+        }
+        let pointer = match empty {
+            true => std::ptr::NonNull::<T>::dangling().as_ptr(),
+            false => std::ptr::with_exposed_provenance_mut::<T>(lowest),
+        };
+        Ok((pointer, IxDyn(&self.shape).strides(IxDyn(&strides)), turned))
+    }
+
+    /// The elements, to be read during one call.
+    pub(crate) fn view<T: Element>(&self) -> PyResult<ArrayViewD<'_, T>> {
+        let (pointer, shape, turned) = self.upright::<T>()?;
+        // SAFETY: NumPy's own array, which is alive: its lowest address, strides without sign, elements that it has. As in
+        // every extension, whoever writes it meanwhile from another thread races.
+        let mut view = unsafe { RawArrayView::from_shape_ptr(shape, pointer).deref_into_view() };
+        turned.into_iter().for_each(|axis| view.invert_axis(axis));
+        Ok(view)
+    }
+
+    /// The elements, to be written during one call.
+    pub(crate) fn view_mut<T: Element>(&mut self) -> PyResult<ArrayViewMutD<'_, T>> {
+        let layout = Layout::strided(&self.shape, &self.strides, size_of::<T>());
+        if layout.map_or(true, |layout| layout.has_self_overlap()) {
+            return Err(PyValueError::new_err("elements of the destination share memory"));
+        }
+        let (pointer, shape, turned) = self.upright::<T>()?;
+        // SAFETY: as above; NumPy has said that it may be written, and no two elements overlap.
+        let mut view = unsafe { RawArrayViewMut::from_shape_ptr(shape, pointer).deref_into_view_mut() };
+        turned.into_iter().for_each(|axis| view.invert_axis(axis));
+        Ok(view)
+    }
+}
+
+fn align(element: ElementType) -> usize {
+    let part = if element.kind == gpumem::ElementKind::Complex { element.bytes / 2 } else { element.bytes };
+    part.clamp(1, 8)
+}

@@ -1,0 +1,315 @@
+//! The CUDA Array Interface and DLPack, between Python's objects and the library.
+
+use crate::dtype::{each, with_type};
+use crate::{
+    array::DeviceNDArray,
+    device, dtype,
+    error::{raise, raise_descriptor},
+};
+use gpumem::{
+    Any, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, Error, Loan, RawStream, StorageMut,
+    StreamHandle, generic::ArrayBase, ndarray::IxDyn,
+};
+use pyo3::{
+    exceptions::{PyBufferError, PyTypeError, PyValueError},
+    ffi,
+    prelude::*,
+    types::{PyCapsule, PyDict, PyTuple},
+};
+use std::{ffi::CStr, ptr::NonNull};
+
+const INTERFACE: &str = "__cuda_array_interface__";
+const VERSIONED: &CStr = c"dltensor_versioned";
+const UNVERSIONED: &CStr = c"dltensor";
+
+// ---- the CUDA Array Interface ---------------------------------------------------------------------------------------
+
+/// The attribute of an array. The loan behind it lasts as long as the array object: the borrower works on the stream
+/// that is named, or orders its own with it.
+pub(crate) fn describe<'py>(py: Python<'py>, array: &DeviceNDArray) -> PyResult<Bound<'py, PyDict>> {
+    let loan = py.detach(|| {
+        each!(&array.elements, elements => {
+            // SAFETY: Python's arrays promise nothing about their elements.
+            let mut view = unsafe { elements.detach() };
+            lend_by_stream(&mut view, array.read_only)
+        })
+    });
+    let loan = loan.map_err(raise)?;
+    let says = loan.describe();
+    array.keep(loan);
+    let dict = PyDict::new(py);
+    dict.set_item("shape", PyTuple::new(py, &says.shape)?)?;
+    dict.set_item("strides", says.strides.map(|strides| PyTuple::new(py, strides)).transpose()?)?;
+    dict.set_item("typestr", says.typestr.to_string())?;
+    dict.set_item("descr", vec![("", says.typestr.to_string())])?;
+    dict.set_item("data", says.data)?;
+    dict.set_item("stream", says.stream)?;
+    dict.set_item("version", says.version)?;
+    Ok(dict)
+}
+
+fn lend_by_stream<S: StorageMut<Backend = Any>>(
+    view: &mut ArrayBase<S, IxDyn>,
+    read_only: bool,
+) -> Result<Loan<Any>, Error> {
+    if place(view).is_some_and(|place| place.device_type == DlpackDevice::CPU) {
+        return lend_to_host(view, read_only);
+    }
+    let stream = view.device()?.default_stream()?;
+    if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
+}
+
+fn lend_to_host<S: StorageMut<Backend = Any>>(
+    view: &mut ArrayBase<S, IxDyn>,
+    read_only: bool,
+) -> Result<Loan<Any>, Error> {
+    if read_only { view.lend_to_host() } else { view.lend_mut_to_host() }
+}
+
+fn field<'py>(dict: &Bound<'py, PyDict>, name: &'static str) -> PyResult<Bound<'py, PyAny>> {
+    let missing = || raise_descriptor(DescriptorError::Missing { field: name });
+    dict.get_item(name)?.ok_or_else(missing)
+}
+
+fn optional<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(dict.get_item(name)?.filter(|value| !value.is_none()))
+}
+
+/// What the attribute of an object says.
+fn read(object: &Bound<'_, PyAny>) -> PyResult<CudaArrayInterface> {
+    let says = object.getattr_opt(INTERFACE)?;
+    let missing = || raise_descriptor(DescriptorError::Missing { field: INTERFACE });
+    let says = says.ok_or_else(missing)?;
+    let dict = says.cast::<PyDict>().map_err(|_| PyTypeError::new_err("the interface is not a dict"))?;
+    let text: String = field(dict, "typestr")?.extract()?;
+    let (address, read_only): (i128, bool) = field(dict, "data")?.extract()?;
+    let address = u64::try_from(address)
+        .map_err(|_| raise_descriptor(DescriptorError::AddressSpace { address: 0, bytes: 0 }))?;
+    Ok(CudaArrayInterface {
+        shape: field(dict, "shape")?.extract()?,
+        typestr: text.parse().map_err(raise_descriptor)?,
+        data: (address, read_only),
+        strides: optional(dict, "strides")?.map(|strides| strides.extract()).transpose()?,
+        // The name of a plain element says the same as `typestr`; records are not taken here anyway.
+        descr: None,
+        mask: optional(dict, "mask")?.is_some(),
+        version: field(dict, "version")?.extract()?,
+        stream: optional(dict, "stream")?.map(|stream| stream.extract()).transpose()?,
+    })
+}
+
+/// The device array that an object is or can be taken as, or `None` for objects of the host.
+pub(crate) fn device_source<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, DeviceNDArray>>> {
+    if let Ok(array) = object.cast::<DeviceNDArray>() {
+        return Ok(Some(array.clone()));
+    }
+    if object.getattr_opt(INTERFACE)?.is_none() {
+        return Ok(None);
+    }
+    Bound::new(object.py(), as_cuda_array(object, None)?).map(Some)
+}
+
+/// Whether an object has a CUDA array interface. Tests for the attribute only.
+#[pyfunction]
+fn is_cuda_array(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(obj.getattr_opt(INTERFACE)?.is_some())
+}
+
+/// Takes an object with a CUDA array interface as an array, without a copy.
+#[pyfunction]
+#[pyo3(signature = (obj, device=None))]
+fn as_cuda_array(
+    obj: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<DeviceNDArray> {
+    let (says, device) = (read(obj)?, device::given(device)?);
+    let owner = obj.clone().unbind();
+    let (elements, read_only) = with_type!(says.typestr, {
+        // SAFETY: what the object says of itself, which Python cannot promise; it is kept alive.
+        let array = unsafe { device.from_cuda_array_interface::<T, IxDyn>(&says, owner.clone_ref(obj.py())) };
+        dtype::adopt::<T>(array.map_err(|error| raise(error.in_operation("as_cuda_array")))?)
+    })?;
+    Ok(DeviceNDArray::adopted(elements, read_only, owner))
+}
+
+// ---- DLPack ---------------------------------------------------------------------------------------------------------
+
+fn place<S: StorageMut<Backend = Any>>(view: &ArrayBase<S, IxDyn>) -> Option<DlpackDevice> {
+    use gpumem::Backend as _;
+    Any::dlpack_device(view.device().ok()?.raw(), view.kind())
+}
+
+pub(crate) fn dlpack_device(array: &DeviceNDArray) -> PyResult<(i32, i32)> {
+    match each!(&array.elements, elements => place(elements)) {
+        Some(place) => Ok((place.device_type, place.device_id)),
+        None => Err(PyBufferError::new_err("DLPack has no name for this memory")),
+    }
+}
+
+/// The stream that a consumer names: by the array API's rules for CUDA and for ROCm.
+fn consumer(stream: Option<i64>, device_type: i32) -> PyResult<Option<StreamHandle>> {
+    let rocm = device_type == DlpackDevice::ROCM;
+    match stream {
+        Some(-1) => Ok(None),
+        None => Ok(Some(StreamHandle::Legacy)),
+        Some(0) if rocm => Ok(Some(StreamHandle::Legacy)),
+        Some(1 | 2) if rocm => Err(PyValueError::new_err("streams 1 and 2 are CUDA's")),
+        Some(number) => StreamHandle::from_number(number).map(Some).map_err(raise_descriptor),
+    }
+}
+
+pub(crate) fn dlpack<'py>(
+    py: Python<'py>,
+    array: &DeviceNDArray,
+    stream: Option<i64>,
+    max_version: Option<(u32, u32)>,
+    dl_device: Option<(i32, i32)>,
+    copy: Option<bool>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let own = dlpack_device(array)?;
+    if dl_device.is_some_and(|wanted| wanted != own) {
+        return Err(PyBufferError::new_err("the array cannot be had on another device; copy it first"));
+    }
+    let on_host = own.0 == DlpackDevice::CPU;
+    if on_host && stream.is_some_and(|stream| stream != -1) {
+        return Err(PyValueError::new_err("memory of the host has no streams"));
+    }
+    let borrower = consumer(stream, own.0)?;
+    let loan = py.detach(|| -> Result<Loan<Any>, Error> {
+        each!(&array.elements, elements => {
+            if copy == Some(true) {
+                let mut fresh = elements.device()?.to_device(elements)?;
+                return lend(&mut fresh, false, on_host, borrower);
+            }
+            // SAFETY: Python's arrays promise nothing about their elements.
+            let mut view = unsafe { elements.detach() };
+            lend(&mut view, array.read_only, on_host, borrower)
+        })
+    });
+    let loan = loan.map_err(raise)?;
+    let newer = max_version.is_some_and(|(major, _)| major >= 1);
+    let tensor = if newer { loan.into_dlpack() } else { loan.into_dlpack_unversioned() };
+    capsule(py, tensor.map_err(raise)?)
+}
+
+fn lend<S: StorageMut<Backend = Any>>(
+    view: &mut ArrayBase<S, IxDyn>,
+    read_only: bool,
+    on_host: bool,
+    borrower: Option<StreamHandle>,
+) -> Result<Loan<Any>, Error> {
+    if on_host {
+        return lend_to_host(view, read_only);
+    }
+    let device = view.device()?.clone();
+    match borrower {
+        // SAFETY: the consumer has just named it for us to wait on.
+        Some(handle @ (StreamHandle::Handle(_) | StreamHandle::PerThread)) => unsafe {
+            if read_only { view.lend_to_handle(handle) } else { view.lend_mut_to_handle(handle) }
+        },
+        Some(StreamHandle::Legacy) => {
+            let stream = device.legacy_stream()?;
+            if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
+        }
+        None => {
+            let stream = device.default_stream()?;
+            let loan = if read_only { view.lend(&stream) } else { view.lend_mut(&stream) };
+            loan.map(Loan::on_any_stream)
+        }
+    }
+}
+
+/// Deletes a tensor that nobody has taken out of its capsule.
+unsafe extern "C" fn delete(capsule: *mut ffi::PyObject) {
+    // SAFETY: called by Python for a capsule that `capsule` has made; a consumer renames it.
+    unsafe {
+        if ffi::PyCapsule_IsValid(capsule, VERSIONED.as_ptr()) == 1 {
+            if let Some(tensor) = NonNull::new(ffi::PyCapsule_GetPointer(capsule, VERSIONED.as_ptr())) {
+                drop(DlpackTensor::from_versioned(tensor.cast()));
+            }
+        } else if ffi::PyCapsule_IsValid(capsule, UNVERSIONED.as_ptr()) == 1
+            && let Some(tensor) = NonNull::new(ffi::PyCapsule_GetPointer(capsule, UNVERSIONED.as_ptr()))
+        {
+            drop(DlpackTensor::from_unversioned(tensor.cast()));
+        }
+    }
+}
+
+fn capsule(py: Python<'_>, tensor: DlpackTensor) -> PyResult<Bound<'_, PyAny>> {
+    let (pointer, name) = match tensor.into_versioned() {
+        Ok(tensor) => (tensor.cast::<std::ffi::c_void>(), VERSIONED),
+        Err(tensor) => match tensor.into_unversioned() {
+            Ok(tensor) => (tensor.cast(), UNVERSIONED),
+            Err(_) => return Err(PyBufferError::new_err("a tensor of an unknown form")),
+        },
+    };
+    // SAFETY: a pointer and a name that live as long as the capsule; the destructor knows both.
+    unsafe {
+        Bound::from_owned_ptr_or_err(py, ffi::PyCapsule_New(pointer.as_ptr(), name.as_ptr(), Some(delete)))
+    }
+}
+
+/// Takes the tensor out of a capsule, which is spent then.
+fn open(capsule: &Bound<'_, PyAny>) -> PyResult<DlpackTensor> {
+    let capsule = capsule.cast::<PyCapsule>()?;
+    // SAFETY: the protocol: a capsule of one of these names holds a tensor that nobody has consumed; renaming it says
+    // that we have. Deleters of the protocol may be called from any thread.
+    unsafe {
+        for (name, used) in [(VERSIONED, c"used_dltensor_versioned"), (UNVERSIONED, c"used_dltensor")] {
+            if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 0 {
+                continue;
+            }
+            let tensor = NonNull::new(ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()));
+            let Some(tensor) = tensor else { return Err(PyErr::fetch(capsule.py())) };
+            if ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) != 0 {
+                return Err(PyErr::fetch(capsule.py()));
+            }
+            return Ok(match name == VERSIONED {
+                true => DlpackTensor::from_versioned(tensor.cast()),
+                false => DlpackTensor::from_unversioned(tensor.cast()),
+            });
+        }
+    }
+    Err(PyBufferError::new_err("the capsule holds no DLPack tensor, or it was consumed already"))
+}
+
+/// Takes an object with `__dlpack__` as an array, without a copy.
+#[pyfunction]
+#[pyo3(signature = (obj, device=None))]
+fn from_dlpack(
+    obj: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<DeviceNDArray> {
+    let (py, device) = (obj.py(), device::given(device)?);
+    let (device_type, _): (i32, i32) = obj.call_method0("__dlpack_device__")?.extract()?;
+    let on_host =
+        matches!(device_type, DlpackDevice::CPU | DlpackDevice::CUDA_HOST | DlpackDevice::ROCM_HOST);
+    // The producer lets this stream wait for whatever it has pending.
+    let stream = if on_host { None } else { Some(device.default_stream().map_err(raise)?) };
+    let options = PyDict::new(py);
+    if let Some(stream) = &stream {
+        let RawStream(handle) = stream.raw_handle().map_err(raise)?;
+        options.set_item("stream", handle)?;
+    }
+    options.set_item("max_version", (1, 0))?;
+    let capsule = match obj.call_method("__dlpack__", (), Some(&options)) {
+        // Producers of the older protocol know no versions.
+        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+            options.del_item("max_version")?;
+            obj.call_method("__dlpack__", (), Some(&options))?
+        }
+        capsule => capsule?,
+    };
+    let tensor = open(&capsule)?;
+    let element = tensor.element().map_err(raise_descriptor)?;
+    let (elements, read_only) = with_type!(element, {
+        dtype::adopt::<T>(device.from_dlpack::<T, IxDyn>(tensor, stream.as_ref()).map_err(raise)?)
+    })?;
+    Ok(DeviceNDArray::adopted(elements, read_only, py.None()))
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(is_cuda_array, module)?)?;
+    module.add_function(wrap_pyfunction!(as_cuda_array, module)?)?;
+    module.add_function(wrap_pyfunction!(from_dlpack, module)?)
+}

@@ -1,0 +1,28 @@
+//! gpumem for Python: the words of Numba's `cuda` module, on every backend.
+
+mod array;
+mod device;
+mod dtype;
+mod error;
+mod host;
+mod interchange;
+mod make;
+mod pinned;
+mod stream;
+
+use pyo3::prelude::*;
+
+#[pymodule]
+fn gpumem(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("GpuMemError", module.py().get_type::<error::GpuMemError>())?;
+    module.add_class::<device::Device>()?;
+    module.add_class::<stream::Stream>()?;
+    module.add_class::<array::DeviceNDArray>()?;
+    module.add_class::<pinned::HostNDArray>()?;
+    device::add(module)?;
+    make::add(module)?;
+    interchange::add(module)?;
+    pinned::add(module)?;
+    stream::add(module)
+}

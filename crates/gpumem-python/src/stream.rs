@@ -1,0 +1,106 @@
+//! Streams.
+
+use crate::{device, error::raise};
+use gpumem::generic::StreamHandle;
+use pyo3::prelude::*;
+
+/// A queue of work. Using an array on another stream needs nothing from you: what conflicts waits.
+#[pyclass(frozen, module = "gpumem", skip_from_py_object)]
+#[derive(Clone)]
+pub(crate) struct Stream(pub(crate) gpumem::Stream);
+
+#[pymethods]
+impl Stream {
+    /// Waits until everything enqueued so far is done.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.0.synchronize()).map_err(raise)
+    }
+
+    /// Whether everything enqueued so far is done.
+    fn query(&self) -> PyResult<bool> {
+        self.0.query().map_err(raise)
+    }
+
+    /// A context manager that synchronises at its end, also after an exception.
+    fn auto_synchronize(&self) -> AutoSynchronize {
+        AutoSynchronize(self.clone())
+    }
+
+    /// The number by which other libraries know the stream.
+    #[getter]
+    fn handle(&self) -> PyResult<u64> {
+        Ok(self.0.raw_handle().map_err(raise)?.0)
+    }
+
+    #[getter]
+    fn device(&self) -> device::Device {
+        device::Device(self.0.device().clone())
+    }
+
+    /// CUDA's stream protocol: version 0 and the handle.
+    fn __cuda_stream__(&self) -> PyResult<(i32, u64)> {
+        Ok((0, self.handle()?))
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<gpumem.Stream on {}>", self.0.device().name())
+    }
+}
+
+/// What [`Stream::auto_synchronize`] gives.
+#[pyclass(frozen, module = "gpumem")]
+struct AutoSynchronize(Stream);
+
+#[pymethods]
+impl AutoSynchronize {
+    fn __enter__(&self) -> Stream {
+        self.0.clone()
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        self.0.synchronize(py)?;
+        Ok(false)
+    }
+}
+
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+fn stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+    device::given(device)?.stream().map(Stream).map_err(raise)
+}
+
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+fn default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+    device::given(device)?.default_stream().map(Stream).map_err(raise)
+}
+
+/// A stream of another library. It must outlive its use here; `owner` is kept until then.
+#[pyfunction]
+#[pyo3(signature = (handle, owner=None, device=None))]
+fn external_stream(
+    handle: i64,
+    owner: Option<Py<PyAny>>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<Stream> {
+    let device = device::given(device)?;
+    let stream = match StreamHandle::from_number(handle).map_err(crate::error::raise_descriptor)? {
+        StreamHandle::Legacy => device.legacy_stream(),
+        StreamHandle::PerThread => device.per_thread_stream(),
+        // SAFETY: Python has no way to promise it; the name of the function says what is asked.
+        StreamHandle::Handle(raw) => unsafe { device.external_stream(raw, owner) },
+    };
+    stream.map(Stream).map_err(raise)
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(stream, module)?)?;
+    module.add_function(wrap_pyfunction!(default_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(external_stream, module)?)
+}
