@@ -19,6 +19,8 @@ mod export;
 mod foreign;
 mod handle;
 mod import;
+mod locked;
+mod owned;
 mod source;
 
 pub use bool8::Bool;

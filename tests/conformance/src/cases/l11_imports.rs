@@ -22,6 +22,7 @@ cases! { Level::Interchange;
     an_import_waits_for_its_stream: "F1 C3",
     an_import_keeps_its_owner: "F1 C5",
     objects_are_sources_of_copies: "A3 A5 F1",
+    owned_arrays_are_adopted_where_that_is_possible: "A3",
 }
 
 /// Another library's array: memory, and what its interface says. Counts when it is let go.
@@ -332,5 +333,31 @@ fn objects_are_sources_of_copies<B: Backend>(lab: &Lab<B>) -> Verdict {
         }
     }
     table.assign(&Scalar(0))?;
+    Ok(())
+}
+
+fn owned_arrays_are_adopted_where_that_is_possible<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let host = Array3::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as u32);
+    if !device.capabilities().pageable_direct {
+        return refused(device.adopt_array(host), |kind| matches!(kind, ErrorKind::Unsupported { .. }));
+    }
+    let address = host.as_ptr().addr() as u64;
+    let mut backwards = host.clone().reversed_axes();
+    backwards.invert_axis(ndarray::Axis(1));
+    let expected = backwards.clone();
+    let mut array = device.adopt_array(host.clone())?;
+    let turned = device.adopt_array(backwards)?;
+    same(array.copy_to_host()?.view(), host.view());
+    same(turned.copy_to_host()?.view(), expected.view());
+    assert_ne!(array.address(), address, "a clone of it was adopted");
+    let own = device.adopt_array(host)?;
+    assert_eq!(own.address(), address, "no copy was made");
+    let stream = device.stream()?;
+    lab.delay(&stream)?;
+    stream.fill(&mut array.slice_mut(s![1, .., ..;-2])?, 7)?;
+    assert_eq!((array.get([1, 2, 3])?, array.get([1, 2, 2])?, array.get([0, 0, 1])?), (7, 122, 1));
+    drop((array, turned, own));
+    assert!(device.adopt_array(Array2::<f64>::zeros((0, 3)))?.is_empty());
     Ok(())
 }

@@ -3,9 +3,8 @@
 use super::DlpackTensor;
 use crate::{
     ArrayBase, Device, ImportedArray, Stream,
-    device::DeviceCore,
-    interchange::foreign::ForeignElements,
-    memory::{Allocation, ForeignMemory, Lock},
+    interchange::{foreign::ForeignElements, locked::lock},
+    memory::{Allocation, ForeignMemory},
     order::Access,
 };
 use gpumem_core::{
@@ -13,11 +12,6 @@ use gpumem_core::{
     RegisterOptions, Result,
 };
 use ndarray::Dimension;
-use std::{
-    any::Any,
-    ptr::NonNull,
-    sync::{Arc, atomic::Ordering},
-};
 
 impl<B: Backend> Device<B> {
     /// Takes a DLPack tensor as an array, without a copy. It is deleted after the last use of its memory on any stream.
@@ -52,7 +46,8 @@ impl<B: Backend> Device<B> {
         let memory = match kind {
             MemoryKind::Registered(options) if len > 0 => {
                 // SAFETY: the tensor is kept until the last use, and unlocked with it.
-                let (address, host, owner) = unsafe { lock(self, OPERATION, address, len, options, tensor)? };
+                let (address, host, owner) =
+                    unsafe { lock(self, OPERATION, address, len, options, Box::new(tensor))? };
                 Allocation::imported(self, ForeignMemory { address, host, len, kind, read_only, owner })
             }
             _ => {
@@ -115,53 +110,4 @@ impl<B: Backend> Device<B> {
             expected: format!("memory of {}", self.name()),
         })
     }
-}
-
-/// A tensor in memory of the host, which the device has been told of.
-struct LockedTensor<B: Backend> {
-    core: Arc<DeviceCore<B>>,
-    generation: u64,
-    lock: Option<Lock>,
-    /// Deleted after the memory is unlocked.
-    _tensor: DlpackTensor,
-}
-
-impl<B: Backend> Drop for LockedTensor<B> {
-    fn drop(&mut self) {
-        let Some(lock) = self.lock.take() else { return };
-        if self.core.origin.is_usable() && self.generation == self.core.generation() {
-            self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
-            // SAFETY: owners are dropped after the last use of their memory.
-            unsafe { self.core.pages.unlock(&self.core, lock) };
-        }
-    }
-}
-
-type Locked = (u64, usize, Box<dyn Any + Send + Sync>);
-
-/// # Safety
-/// The tensor describes `bytes` bytes of the host's at `address`.
-unsafe fn lock<B: Backend>(
-    device: &Device<B>,
-    operation: &'static str,
-    address: u64,
-    bytes: usize,
-    options: RegisterOptions,
-    tensor: DlpackTensor,
-) -> Result<Locked> {
-    let core = device.core();
-    let host = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address as usize));
-    let Some(host) = host else {
-        let error = DescriptorError::NullAddress { bytes };
-        return Err(Error::new(B::NAME, operation, ErrorKind::from(error)));
-    };
-    // Pages are shared with neighbours that may be written, so they are locked for both.
-    let pages = RegisterOptions { read_only: false, ..options };
-    // SAFETY: the tensor keeps the memory alive, and is deleted after it is unlocked.
-    let lock = unsafe { core.pages.lock(core, operation, host, bytes, pages)? };
-    core.host_memory.fetch_add(1, Ordering::AcqRel);
-    let at = lock.address.unwrap_or(address);
-    let (core, generation) = (core.clone(), core.generation());
-    let owner = LockedTensor { core, generation, lock: Some(lock), _tensor: tensor };
-    Ok((at, address as usize, Box::new(owner)))
 }

@@ -1,0 +1,46 @@
+//! Arrays of ndarray that become device arrays without a copy.
+
+use super::locked::lock;
+use crate::{
+    ArrayBase, Device, DeviceArray, Layout,
+    memory::{Allocation, ForeignMemory},
+};
+use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
+use ndarray::{Array, Dimension};
+
+impl<B: Backend> Device<B> {
+    /// Takes an owned array of ndarray as a device array, without a copy: on devices that work in the host's own memory
+    /// ([`Capabilities::pageable_direct`](gpumem_core::Capabilities::pageable_direct)). Elsewhere use
+    /// [`to_device`](Self::to_device). The layout stays as it is.
+    ///
+    /// # Errors
+    /// [`Unsupported`](ErrorKind::Unsupported) on devices with memory of their own, where no copy would be cheaper than the
+    /// copy; those of the driver. The array is dropped then.
+    pub fn adopt_array<T: Element, D: Dimension>(&self, array: Array<T, D>) -> Result<DeviceArray<T, D, B>> {
+        const OPERATION: &str = "adopt_array";
+        let fail = |kind| Error::new(B::NAME, OPERATION, kind);
+        self.core().check(OPERATION)?;
+        if !self.capabilities().pageable_direct {
+            return Err(fail(ErrorKind::Unsupported { what: "memory of the host as memory of the device" }));
+        }
+        let mut array = array;
+        let layout = Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>())
+            .map_err(|error| fail(error.into()))?;
+        let len = layout.extent().end;
+        if len == 0 {
+            return Ok(ArrayBase::over(
+                Allocation::new(self, OPERATION, 0, align_of::<T>(), MemoryKind::Device)?,
+                layout,
+            ));
+        }
+        let options = RegisterOptions { mapped: self.capabilities().mapped, ..RegisterOptions::default() };
+        let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).expose_provenance() as u64;
+        let (elements, _) = array.into_raw_vec_and_offset();
+        // SAFETY: the vector owns the elements, from the lowest to the highest, and is kept as it is; moving it moves none.
+        let (address, host, owner) =
+            unsafe { lock(self, OPERATION, lowest, len, options, Box::new(elements))? };
+        let (kind, read_only) = (MemoryKind::Registered(options), false);
+        let memory = ForeignMemory { address, host, len, kind, read_only, owner };
+        Ok(ArrayBase::over(Allocation::imported(self, memory), layout))
+    }
+}
