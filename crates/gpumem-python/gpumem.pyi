@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Any, Protocol, SupportsIndex
+from typing import Any, Protocol, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ _Source = npt.ArrayLike | DeviceNDArray | HostNDArray | _HasInterface
 class GpuMemError(RuntimeError):
     """What a driver or a device reports."""
 
+@final
 class Device:
     """A device, opened by name: ``host``, ``cuda:1``, ``roc:0``; without a name the current device."""
 
@@ -45,6 +46,7 @@ class _AutoSynchronize:
         self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
     ) -> bool: ...
 
+@final
 class Stream:
     """A queue of work. Using an array on another stream needs nothing from you: what conflicts waits."""
 
@@ -57,6 +59,7 @@ class Stream:
     def auto_synchronize(self) -> _AutoSynchronize: ...
     def __cuda_stream__(self) -> tuple[int, int]: ...
 
+@final
 class DeviceNDArray:
     """An n-d array in memory of a device, or a view of one."""
 
@@ -90,8 +93,8 @@ class DeviceNDArray:
     def ravel(self, order: str = "C") -> DeviceNDArray: ...
     def split(self, section: int) -> list[DeviceNDArray]: ...
     def transpose(self, *axes: int | Sequence[int]) -> DeviceNDArray: ...
-    def __getitem__(self, key: _Key) -> Any: ...
-    def __setitem__(self, key: _Key, value: _Source) -> None: ...
+    def __getitem__(self, key: _Key, /) -> Any: ...
+    def __setitem__(self, key: _Key, value: _Source, /) -> None: ...
     def __len__(self) -> int: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
@@ -104,6 +107,7 @@ class DeviceNDArray:
         copy: bool | None = None,
     ) -> Any: ...
 
+@final
 class HostNDArray:
     """A page-locked array. ``numpy.asarray`` of it is a NumPy array over the same memory."""
 

@@ -55,7 +55,8 @@
 //! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | written, not yet tested as a whole | on a simulated GPU |
 //! | streams, events, callbacks, futures, ordering | yes | written, not yet tested as a whole | on a simulated GPU |
 //! | pools, `defer_cleanup`, memory managers | planned | planned | planned |
-//! | kernels, exchange with other libraries (`__cuda_array_interface__`, DLPack) | planned | planned | planned |
+//! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | written | planned |
+//! | kernels | planned | planned | planned |
 //!
 //! What stands in the column `cuda` is this: the backend itself, below the typed arrays, has its own tests and passes them on H100 and H200.
 //! The arrays above it are the same code for every backend. The conformance suite holds them on the host; on NVIDIA hardware it has yet to run.
