@@ -1,0 +1,224 @@
+//! The form of parameters in device code, and how their values come out of a launch's arguments.
+
+use crate::{
+    Constant, MemoryReach, Parameter, Slice, SliceMut, Value, View, ViewMut, argument::Cells,
+    checker::Checker,
+};
+use gpumem_core::{Element, KernelArgument};
+use std::{any::TypeId, hint::assert_unchecked};
+
+/// The name of an element type in the prelude.
+fn device_name<T: 'static>() -> Option<&'static str> {
+    let id = TypeId::of::<T>();
+    macro_rules! names {
+        ($($type:ty => $name:literal)*) => {
+            $(if id == TypeId::of::<$type>() { return Some($name); })*
+        };
+    }
+    names! {
+        f32 => "float" f64 => "double" u8 => "gpumem::u8" i8 => "gpumem::i8" u16 => "gpumem::u16" i16 => "gpumem::i16"
+        u32 => "gpumem::u32" i32 => "gpumem::i32" u64 => "gpumem::u64" i64 => "gpumem::i64"
+    }
+    None
+}
+
+fn words<const COUNT: usize>(bytes: &[u8]) -> Option<[u64; COUNT]> {
+    let mut words = [0; COUNT];
+    for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {
+        *word = u64::from_ne_bytes(chunk.try_into().ok()?);
+    }
+    (bytes.len() == COUNT * 8).then_some(words)
+}
+
+// SAFETY: an address and a length; `bind` takes 16 bytes.
+unsafe impl<T: Element> Parameter for Slice<T> {
+    const SIZE: usize = 16;
+    const ALIGN: usize = 8;
+    const IS_MEMORY: bool = true;
+
+    fn device_type() -> Option<String> {
+        device_name::<T>().map(|name| format!("gpumem::slice<const {name}>"))
+    }
+
+    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+        let [start, len] = words(argument.bytes())?;
+        Some(MemoryReach { start, bytes: len.checked_mul(size_of::<T>() as u64)? })
+    }
+
+    fn packed_len(&self) -> Option<usize> {
+        Some(self.len)
+    }
+
+    #[inline(always)]
+    unsafe fn assume(&self, index: usize) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            assert_unchecked(self.cells.checker.is_none());
+            assert_unchecked(index < self.len);
+        }
+    }
+
+    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
+        let [address, len] = words(argument.bytes())?;
+        Some(Self { cells: Cells::new(address, checker), len: usize::try_from(len).ok()? })
+    }
+}
+
+// SAFETY: as `Slice`.
+unsafe impl<T: Element> Parameter for SliceMut<T> {
+    const SIZE: usize = 16;
+    const ALIGN: usize = 8;
+    const IS_MEMORY: bool = true;
+
+    fn device_type() -> Option<String> {
+        device_name::<T>().map(|name| format!("gpumem::slice<{name}>"))
+    }
+
+    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+        Slice::<T>::reach(argument)
+    }
+
+    fn packed_len(&self) -> Option<usize> {
+        Some(self.0.len)
+    }
+
+    #[inline(always)]
+    unsafe fn assume(&self, index: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.assume(index) }
+    }
+
+    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { Slice::bind(argument, checker) }.map(Self)
+    }
+}
+
+// SAFETY: an address, the lengths and the strides of the axes; `bind` takes as many bytes.
+unsafe impl<T: Element, const N: usize> Parameter for View<T, N> {
+    const SIZE: usize = 8 + 16 * N;
+    const ALIGN: usize = 8;
+    const IS_MEMORY: bool = true;
+
+    fn device_type() -> Option<String> {
+        device_name::<T>().map(|name| format!("gpumem::view<const {name}, {N}>"))
+    }
+
+    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+        let (address, extents, strides) = view_words::<N>(argument.bytes())?;
+        let (mut below, mut above) = (0u64, 0u64);
+        if extents.contains(&0) {
+            return Some(MemoryReach { start: address, bytes: 0 });
+        }
+        for (extent, stride) in extents.iter().zip(strides) {
+            let side = if stride < 0 { &mut below } else { &mut above };
+            *side = side.checked_add((extent - 1).checked_mul(stride.unsigned_abs())?)?;
+        }
+        let bytes = below.checked_add(above)?.checked_add(size_of::<T>() as u64)?;
+        Some(MemoryReach { start: address.checked_sub(below)?, bytes })
+    }
+
+    #[inline(always)]
+    unsafe fn assume(&self, _: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { assert_unchecked(self.cells.checker.is_none()) }
+    }
+
+    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
+        let (address, extents, strides) = view_words::<N>(argument.bytes())?;
+        let cells = Cells::new(address, checker);
+        Some(Self {
+            cells,
+            extents: extents.map(|extent| extent as usize),
+            strides: strides.map(|stride| stride as isize),
+        })
+    }
+}
+
+fn view_words<const N: usize>(bytes: &[u8]) -> Option<(u64, [u64; N], [i64; N])> {
+    let (address, rest) = bytes.split_at_checked(8)?;
+    let (extents, strides) = rest.split_at_checked(8 * N)?;
+    let [address] = words(address)?;
+    Some((address, words(extents)?, words(strides)?.map(|word| word as i64)))
+}
+
+// SAFETY: as `View`.
+unsafe impl<T: Element, const N: usize> Parameter for ViewMut<T, N> {
+    const SIZE: usize = 8 + 16 * N;
+    const ALIGN: usize = 8;
+    const IS_MEMORY: bool = true;
+
+    fn device_type() -> Option<String> {
+        device_name::<T>().map(|name| format!("gpumem::view<{name}, {N}>"))
+    }
+
+    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+        View::<T, N>::reach(argument)
+    }
+
+    #[inline(always)]
+    unsafe fn assume(&self, index: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.assume(index) }
+    }
+
+    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
+        // SAFETY: the caller's promise.
+        unsafe { View::bind(argument, checker) }.map(Self)
+    }
+}
+
+// SAFETY: the value itself.
+unsafe impl<T: Element> Parameter for Value<T> {
+    const SIZE: usize = size_of::<T>();
+    const ALIGN: usize = align_of::<T>();
+
+    fn device_type() -> Option<String> {
+        device_name::<T>().map(str::to_owned)
+    }
+
+    unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
+        argument.get().map(Self)
+    }
+}
+
+// SAFETY: the elements side by side; a class without any has one byte in C++.
+unsafe impl<T: Element, const LEN: usize> Parameter for Constant<T, LEN> {
+    const SIZE: usize = if LEN == 0 { 1 } else { size_of::<T>() * LEN };
+    const ALIGN: usize = if LEN == 0 { 1 } else { align_of::<T>() };
+
+    fn device_type() -> Option<String> {
+        device_name::<T>().map(|name| format!("gpumem::constant<{name}, {LEN}>"))
+    }
+
+    unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
+        let mut elements = [T::zeroed(); LEN];
+        if argument.bytes().len() != Self::SIZE {
+            return None;
+        }
+        for (element, bytes) in elements.iter_mut().zip(argument.bytes().chunks_exact(size_of::<T>().max(1)))
+        {
+            *element = bytemuck::try_pod_read_unaligned(bytes).ok()?;
+        }
+        Some(Self(elements))
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty)*) => {$(
+        // SAFETY: the number itself.
+        unsafe impl Parameter for $type {
+            const SIZE: usize = size_of::<$type>();
+            const ALIGN: usize = align_of::<$type>();
+
+            fn device_type() -> Option<String> {
+                device_name::<$type>().map(str::to_owned)
+            }
+
+            unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
+                argument.get()
+            }
+        }
+    )*};
+}
+numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);

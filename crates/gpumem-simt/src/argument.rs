@@ -1,0 +1,284 @@
+//! What bodies see of their arguments: global memory, constants, plain values.
+
+use crate::{
+    Atomic, FaultKind, Indices, Memory,
+    checker::{AccessKind, Checker},
+    fault::raise,
+};
+use gpumem_core::Element;
+use std::{marker::PhantomData, panic::Location, ptr::NonNull};
+
+/// The memory of a launch, seen element by element.
+#[derive(Debug)]
+pub(crate) struct Cells<T> {
+    first: *mut T,
+    /// Alive as long as the launch, in check mode.
+    pub(crate) checker: Option<NonNull<Checker>>,
+    element: PhantomData<T>,
+}
+
+// SAFETY: elements are plain data; who uses which is the promise of `Parameter::bind`. A checker is there only in check
+// mode, where one thread runs everything.
+unsafe impl<T: Element> Send for Cells<T> {}
+// SAFETY: as above.
+unsafe impl<T: Element> Sync for Cells<T> {}
+
+impl<T: Element> Cells<T> {
+    pub(crate) fn new(address: u64, checker: Option<&Checker>) -> Self {
+        Self { first: address as usize as *mut T, checker: checker.map(NonNull::from), element: PhantomData }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn note(&self, element: *mut T, kind: AccessKind) {
+        if let Some(checker) = self.checker {
+            // SAFETY: it lives as long as the launch, and this is its one thread.
+            let checker = unsafe { checker.as_ref() };
+            checker.access(Memory::Global, element.addr() as u64, kind, Location::caller());
+        }
+    }
+
+    /// # Safety
+    /// The address of an element of the argument, as are those below.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn read(&self, element: *mut T) -> T {
+        self.note(element, AccessKind::Read);
+        // SAFETY: the caller's promise; nobody else writes it (`Parameter::bind`).
+        unsafe { element.read() }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn write(&self, element: *mut T, value: T) {
+        self.note(element, AccessKind::Write);
+        // SAFETY: the caller's promise; nobody else uses it (`Parameter::bind`).
+        unsafe { element.write(value) }
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn outside(index: &[usize], extents: &[usize], at: &'static Location<'static>) {
+    raise(FaultKind::OutOfBounds { index: index.to_vec(), extents: extents.to_vec(), at });
+}
+
+/// A packed array in global memory as one row of elements, for reading: `gpumem::slice<const T>` on a device.
+#[derive(Debug)]
+pub struct Slice<T> {
+    pub(crate) cells: Cells<T>,
+    pub(crate) len: usize,
+}
+
+/// A packed array in global memory as one row of elements: `gpumem::slice<T>` on a device.
+#[derive(Debug)]
+pub struct SliceMut<T>(pub(crate) Slice<T>);
+
+/// An array of `N` axes in global memory, of any strides, for reading: `gpumem::view<const T, N>` on a device.
+#[derive(Debug)]
+pub struct View<T, const N: usize> {
+    pub(crate) cells: Cells<T>,
+    pub(crate) extents: [usize; N],
+    /// In bytes, as everywhere.
+    pub(crate) strides: [isize; N],
+}
+
+/// An array of `N` axes in global memory, of any strides: `gpumem::view<T, N>` on a device.
+#[derive(Debug)]
+pub struct ViewMut<T, const N: usize>(pub(crate) View<T, N>);
+
+impl<T: Element> Slice<T> {
+    /// Number of elements.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no elements.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn element(&self, index: usize) -> Option<*mut T> {
+        if index < self.len {
+            return Some(self.cells.first.wrapping_add(index));
+        }
+        outside(&[index], &[self.len], Location::caller());
+        None
+    }
+
+    /// Reads an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(&self, index: usize) -> T {
+        match self.element(index) {
+            // SAFETY: an element of the argument.
+            Some(element) => unsafe { self.cells.read(element) },
+            None => T::zeroed(),
+        }
+    }
+}
+
+impl<T: Element> std::ops::Deref for SliceMut<T> {
+    type Target = Slice<T>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Slice<T> {
+        &self.0
+    }
+}
+
+impl<T: Element> SliceMut<T> {
+    /// Writes an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(&self, index: usize, value: T) {
+        if let Some(element) = self.0.element(index) {
+            // SAFETY: an element of the argument, which may be written.
+            unsafe { self.0.cells.write(element, value) }
+        }
+    }
+}
+
+impl<T: Element, const N: usize> View<T, N> {
+    /// Lengths of the axes.
+    #[inline(always)]
+    pub fn extents(&self) -> [usize; N] {
+        self.extents
+    }
+
+    /// Length of an axis; 1 beyond the last.
+    #[inline(always)]
+    pub fn extent(&self, axis: usize) -> usize {
+        self.extents.get(axis).copied().unwrap_or(1)
+    }
+
+    /// Bytes from one element to the next along each axis.
+    pub fn strides(&self) -> [isize; N] {
+        self.strides
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn element(&self, at: [usize; N]) -> Option<*mut T> {
+        let mut bytes = 0isize;
+        for axis in 0..N {
+            if at[axis] >= self.extents[axis] {
+                outside(&at, &self.extents, Location::caller());
+                return None;
+            }
+            // Inside the array the sum is at most its extent, so nothing wraps.
+            bytes = bytes.wrapping_add((at[axis] as isize).wrapping_mul(self.strides[axis]));
+        }
+        Some(self.cells.first.wrapping_byte_offset(bytes))
+    }
+
+    /// Reads an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(&self, at: impl Indices<N>) -> T {
+        match self.element(at.positions()) {
+            // SAFETY: an element of the argument.
+            Some(element) => unsafe { self.cells.read(element) },
+            None => T::zeroed(),
+        }
+    }
+}
+
+impl<T: Element, const N: usize> std::ops::Deref for ViewMut<T, N> {
+    type Target = View<T, N>;
+
+    #[inline(always)]
+    fn deref(&self) -> &View<T, N> {
+        &self.0
+    }
+}
+
+impl<T: Element, const N: usize> ViewMut<T, N> {
+    /// Writes an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(&self, at: impl Indices<N>, value: T) {
+        if let Some(element) = self.0.element(at.positions()) {
+            // SAFETY: an element of the argument, which may be written.
+            unsafe { self.0.cells.write(element, value) }
+        }
+    }
+}
+
+macro_rules! atomics {
+    ($([$($generics:tt)*] $type:ty, $index:ty, $positions:ident;)*) => {$(
+        impl<T: Atomic, $($generics)*> $type {
+            /// Replaces an element by `change` of it, atomically for all work-items of the launch, and gives the old
+            /// value. `change` may run several times.
+            #[track_caller]
+            pub fn atomic_update(&self, at: $index, change: impl Fn(T) -> T) -> T {
+                let Some(element) = self.0.element($positions(at)) else { return T::zeroed() };
+                self.0.cells.note(element, AccessKind::Atomic);
+                if !element.addr().is_multiple_of(size_of::<T>()) {
+                    // Eight bytes in a record of fours: no device changes such an element atomically.
+                    raise(FaultKind::Panicked { message: "an atomic element is not aligned to its size".into() });
+                    return T::zeroed();
+                }
+                // SAFETY: an aligned element of the argument, which may be written; others use it atomically, too.
+                unsafe { T::update(element, change) }
+            }
+
+            /// Adds to an element, and gives the old value.
+            #[track_caller]
+            pub fn atomic_add(&self, at: $index, value: T) -> T {
+                self.atomic_update(at, |old| old.plus(value))
+            }
+
+            /// Lowers an element to at most `value`, and gives the old value.
+            #[track_caller]
+            pub fn atomic_min(&self, at: $index, value: T) -> T {
+                self.atomic_update(at, |old| old.least(value))
+            }
+
+            /// Raises an element to at least `value`, and gives the old value.
+            #[track_caller]
+            pub fn atomic_max(&self, at: $index, value: T) -> T {
+                self.atomic_update(at, |old| old.greatest(value))
+            }
+        }
+    )*};
+}
+atomics! {
+    [] SliceMut<T>, usize, itself;
+    [const N: usize] ViewMut<T, N>, impl Indices<N>, positions;
+}
+
+fn itself(index: usize) -> usize {
+    index
+}
+
+fn positions<const N: usize>(at: impl Indices<N>) -> [usize; N] {
+    at.positions()
+}
+
+/// A plain value of any element type: records, `f16`, complex numbers. Numbers need no wrapper.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(transparent)]
+pub struct Value<T>(pub T);
+
+/// A constant array of `LEN` elements, given by value with each launch, in stream order: `gpumem::constant<T, LEN>` on a
+/// device, where it lies in constant memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[repr(transparent)]
+pub struct Constant<T, const LEN: usize>(pub [T; LEN]);
+
+impl<T: Element, const LEN: usize> Constant<T, LEN> {
+    /// Reads an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(&self, index: usize) -> T {
+        self.0.get(index).copied().unwrap_or_else(|| {
+            outside(&[index], &[LEN], Location::caller());
+            T::zeroed()
+        })
+    }
+}

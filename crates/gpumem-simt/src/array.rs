@@ -1,0 +1,54 @@
+//! Local arrays: memory of one work-item.
+
+use crate::{FaultKind, Indices, fault::raise, index::row_major};
+use gpumem_core::Element;
+use std::panic::Location;
+
+/// An array of one work-item, of `LEN` elements in `N` axes; its indices are checked like those of other arrays. A plain
+/// Rust array does as well.
+#[derive(Debug, Clone, Copy)]
+pub struct Local<T, const N: usize, const LEN: usize> {
+    elements: [T; LEN],
+    extents: [usize; N],
+}
+
+impl<T: Element, const N: usize, const LEN: usize> Local<T, N, LEN> {
+    /// An array of zeros. Axes that have more than `LEN` elements in all are an index past the end.
+    #[track_caller]
+    pub fn zeroed(extents: [usize; N]) -> Self {
+        let size = extents.iter().try_fold(1usize, |size, extent| size.checked_mul(*extent));
+        if size.is_none_or(|size| size > LEN) {
+            let (index, at) = (extents.to_vec(), Location::caller());
+            raise(FaultKind::OutOfBounds { index, extents: vec![LEN], at });
+            return Self { elements: [T::zeroed(); LEN], extents: [0; N] };
+        }
+        Self { elements: [T::zeroed(); LEN], extents }
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    fn linear(&self, at: [usize; N]) -> usize {
+        row_major(at, &self.extents).unwrap_or_else(|| {
+            let (index, extents, at) = (at.to_vec(), self.extents.to_vec(), Location::caller());
+            raise(FaultKind::OutOfBounds { index, extents, at });
+            LEN
+        })
+    }
+
+    /// Reads an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(&self, at: impl Indices<N>) -> T {
+        self.elements.get(self.linear(at.positions())).copied().unwrap_or_else(T::zeroed)
+    }
+
+    /// Writes an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn set(&mut self, at: impl Indices<N>, value: T) {
+        let linear = self.linear(at.positions());
+        if let Some(element) = self.elements.get_mut(linear) {
+            *element = value;
+        }
+    }
+}

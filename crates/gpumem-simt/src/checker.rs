@@ -1,0 +1,216 @@
+//! The check mode: who touched which element last, and whether something orders them.
+
+use crate::{FaultKind, Memory, fault::raise};
+use gpumem_core::BarrierScope;
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+    fmt,
+    panic::Location,
+};
+
+/// How an element is touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessKind {
+    /// Read.
+    Read,
+    /// Written.
+    Write,
+    /// Changed atomically, which does not conflict with other atomic changes.
+    Atomic,
+}
+
+/// An access to an element, for a report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Access {
+    /// How.
+    pub kind: AccessKind,
+    /// The group.
+    pub group: [u32; 3],
+    /// The work-item in its group.
+    pub item: [u32; 3],
+    /// Where in the source.
+    pub at: &'static Location<'static>,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.kind {
+            AccessKind::Read => "read",
+            AccessKind::Write => "written",
+            AccessKind::Atomic => "changed atomically",
+        };
+        let ([gx, gy, gz], [x, y, z]) = (self.group, self.item);
+        write!(
+            f,
+            "an element is {verb} by work-item ({x}, {y}, {z}) of group ({gx}, {gy}, {gz}) at {}",
+            self.at
+        )
+    }
+}
+
+/// An access with what decides whether another one is ordered behind it.
+#[derive(Debug, Clone, Copy)]
+struct Noted {
+    access: Access,
+    item: u32,
+    wave: u32,
+    /// Barriers of the group that it has passed, for this memory.
+    epoch: u32,
+    /// Fences of its wave that it has passed.
+    fence: u32,
+}
+
+impl Noted {
+    /// Whether nothing orders the two, of which `self` came first, both in one group.
+    fn races_with(&self, later: &Self) -> bool {
+        let harmless = self.access.kind == later.access.kind && later.access.kind != AccessKind::Write;
+        let by_group = self.epoch < later.epoch;
+        let by_wave = self.wave == later.wave && self.fence < later.fence;
+        self.item != later.item && !harmless && !by_group && !by_wave
+    }
+}
+
+/// The first access of each kind: read, write, atomic.
+type ByKind = [Option<Access>; 3];
+
+/// What is remembered of an element.
+#[derive(Debug, Default)]
+struct Element {
+    /// Number of the group that touched it last.
+    group: u64,
+    /// Accesses of that group that something later in it may still race with.
+    recent: Vec<Noted>,
+    /// Accesses of that group, by kind.
+    current: ByKind,
+    /// Accesses of all groups before it, by kind: nothing orders the groups of a launch.
+    before: ByKind,
+}
+
+impl Element {
+    /// Notes an access. Gives the one that it races with.
+    fn note(&mut self, group: u64, now: Noted) -> Option<Access> {
+        if self.group != group {
+            for (before, current) in self.before.iter_mut().zip(std::mem::take(&mut self.current)) {
+                *before = before.or(current);
+            }
+            self.recent.clear();
+            self.group = group;
+        }
+        let kind = now.access.kind;
+        let [read, write, atomic] = self.before;
+        let of_another_group = match kind {
+            AccessKind::Read => write.or(atomic),
+            AccessKind::Write => write.or(read).or(atomic),
+            AccessKind::Atomic => write.or(read),
+        };
+        let of_this = self.recent.iter().find(|earlier| earlier.races_with(&now)).map(|noted| noted.access);
+        let slot = &mut self.current[kind as usize];
+        *slot = slot.or(Some(now.access));
+        // What a barrier of the group has put in order cannot race with anything that is still to come.
+        self.recent.retain(|earlier| earlier.epoch == now.epoch);
+        let alike = |noted: &&Noted| noted.access.kind == kind;
+        if let Some(own) =
+            self.recent.iter_mut().find(|noted| noted.item == now.item && noted.access.kind == kind)
+        {
+            *own = now;
+        } else {
+            // Whatever is to conflict with one more of a kind conflicts with one of two waves' already.
+            let first = self.recent.iter().find(alike).map(|noted| noted.wave);
+            let enough = self.recent.iter().filter(alike).any(|noted| Some(noted.wave) != first);
+            if kind == AccessKind::Write || !enough {
+                self.recent.push(now);
+            }
+        }
+        of_this.or(of_another_group)
+    }
+}
+
+/// Who is running.
+#[derive(Debug, Clone, Copy, Default)]
+struct Current {
+    group_number: u64,
+    group: [u32; 3],
+    item: [u32; 3],
+    linear: u32,
+    wave: u32,
+    /// Group barriers passed: for shared and for global memory.
+    epochs: [u32; 2],
+}
+
+/// The memory of the check mode. Used by one thread only: a checked launch runs its groups one after the other.
+#[derive(Debug, Default)]
+#[doc(hidden)]
+pub struct Checker {
+    current: Cell<Current>,
+    /// Fences that each wave of the group has passed.
+    fences: RefCell<Vec<u32>>,
+    shared: RefCell<HashMap<u64, Element>>,
+    global: RefCell<HashMap<u64, Element>>,
+}
+
+impl Checker {
+    /// Another group begins.
+    pub(crate) fn begin(&self, number: u64, group: [u32; 3], waves: usize) {
+        // The number 0 belongs to elements that nobody has touched.
+        self.current.set(Current { group_number: number + 1, group, ..Current::default() });
+        let mut fences = self.fences.borrow_mut();
+        fences.clear();
+        fences.resize(waves, 0);
+        self.shared.borrow_mut().clear();
+    }
+
+    /// This work-item runs from now on.
+    pub(crate) fn run(&self, linear: u32, item: [u32; 3], wave: u32) {
+        self.current.set(Current { linear, item, wave, ..self.current.get() });
+    }
+
+    /// The group has passed a barrier.
+    pub(crate) fn pass_group(&self, scope: BarrierScope) {
+        let mut current = self.current.get();
+        let [shared, global] = &mut current.epochs;
+        *shared += u32::from(scope != BarrierScope::Global);
+        *global += u32::from(scope != BarrierScope::Local);
+        self.current.set(current);
+    }
+
+    /// A wave has passed a fence.
+    pub(crate) fn pass_wave(&self, wave: usize) {
+        if let Some(fence) = self.fences.borrow_mut().get_mut(wave) {
+            *fence += 1;
+        }
+    }
+
+    /// The running work-item touches an element.
+    pub(crate) fn access(
+        &self,
+        memory: Memory,
+        address: u64,
+        kind: AccessKind,
+        at: &'static Location<'static>,
+    ) {
+        let current = self.current.get();
+        let access = Access { kind, group: current.group, item: current.item, at };
+        let (elements, epoch) = match memory {
+            Memory::Shared => (&self.shared, current.epochs[0]),
+            Memory::Global => (&self.global, current.epochs[1]),
+        };
+        let fence = self.fences.borrow().get(current.wave as usize).copied().unwrap_or(0);
+        let noted = Noted { access, item: current.linear, wave: current.wave, epoch, fence };
+        let fault = {
+            let mut elements = elements.borrow_mut();
+            let element = elements.entry(address).or_default();
+            let fresh =
+                element.group != current.group_number || element.current[1].or(element.current[2]).is_none();
+            if memory == Memory::Shared && fresh && kind != AccessKind::Write {
+                Some(FaultKind::NeverWritten { at })
+            } else {
+                let race = element.note(current.group_number, noted);
+                race.map(|first| FaultKind::Race { memory, first, second: access })
+            }
+        };
+        if let Some(fault) = fault {
+            raise(fault);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! From a body to a launch.
+
+use crate::{Fault, Ids, Parameters, WorkItem, checker::Checker, flat, group::Group, pool, run};
+use gpumem_core::{HostFunction, HostLaunch, LaunchDims};
+use std::ops::Range;
+
+/// Work-items below which a launch stays on its thread: waking others takes longer.
+const ALONE: u64 = 2048;
+
+/// How bodies are run: the facts of the device that they run on behalf of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Executor {
+    wave_size: u32,
+    shared_memory: usize,
+    check: bool,
+}
+
+impl Executor {
+    /// An executor for waves of `wave_size` work-items, 1 to 64, and `shared_memory` bytes for each group.
+    pub fn new(wave_size: u32, shared_memory: usize) -> Self {
+        Self { wave_size: wave_size.clamp(1, 64), shared_memory, check: false }
+    }
+
+    /// In check mode: launches find races between work-items, in shared and in global memory, and reads of shared memory
+    /// that nobody wrote. They run on one thread, some hundred times slower.
+    ///
+    /// What orders two accesses is a barrier whose scope takes in the memory, for work-items of one group; a
+    /// wavebarrier, for those of one wave; nothing, for those of two groups. Atomic changes do not conflict with each
+    /// other.
+    #[must_use]
+    pub fn check(mut self, check: bool) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// A body as a function that a backend can launch, for the parameters `P`.
+    ///
+    /// # Safety
+    /// * The function is called only with arguments for `P`, whose memory is valid until it returns and is used by
+    ///   nobody else meanwhile, but for reads of what it only reads.
+    /// * Work-items of different groups do not race: no element is written by one and used by another, other than
+    ///   atomically by both.
+    pub unsafe fn function<P, F>(self, body: F) -> HostFunction
+    where
+        P: Parameters,
+        F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
+    {
+        // SAFETY: the caller's promise.
+        HostFunction::new(move |launch| unsafe {
+            self.bound(launch, |arguments: &P, dims, checker| self.run(&dims, arguments, &body, checker))
+        })
+    }
+
+    /// As [`function`](Self::function), for a body without barriers: it becomes a plain loop.
+    ///
+    /// # Safety
+    /// As for [`function`](Self::function).
+    pub unsafe fn flat_function<P, F>(self, body: F) -> HostFunction
+    where
+        P: Parameters,
+        F: Fn(&Ids<'_>, &P) + Send + Sync + 'static,
+    {
+        // SAFETY: the caller's promise.
+        HostFunction::new(move |launch| unsafe {
+            self.bound(launch, |arguments: &P, dims, checker| self.run_flat(&dims, arguments, &body, checker))
+        })
+    }
+
+    /// # Safety
+    /// As for [`function`](Self::function).
+    unsafe fn bound<P: Parameters>(
+        &self,
+        launch: HostLaunch<'_>,
+        run: impl FnOnce(&P, LaunchDims, Option<&Checker>) -> Result<(), Fault>,
+    ) -> Result<(), String> {
+        let checker = self.check.then(Checker::default);
+        // SAFETY: the caller's promise; the parameters live as long as the checker.
+        let arguments = unsafe { P::bind(launch.arguments, checker.as_ref()) };
+        let arguments = arguments.ok_or("the arguments are not those that the kernel declares")?;
+        run(&arguments, launch.dims, checker.as_ref()).map_err(|fault| fault.to_string())
+    }
+
+    fn run<P: Parameters>(
+        &self,
+        dims: &LaunchDims,
+        arguments: &P,
+        body: &(impl AsyncFn(WorkItem<'_>, &P) + Sync),
+        checker: Option<&Checker>,
+    ) -> Result<(), Fault> {
+        let part = |numbers: Range<u64>, checker: Option<&Checker>| {
+            let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, checker);
+            run::run(&group, dims, numbers, |item| body(item, arguments))
+        };
+        match checker {
+            Some(_) => part(0..groups(dims), checker),
+            None if is_small(dims) => part(0..groups(dims), None),
+            None => pool::in_parts(groups(dims), |numbers| part(numbers, None)),
+        }
+    }
+
+    fn run_flat<P: Parameters>(
+        &self,
+        dims: &LaunchDims,
+        arguments: &P,
+        body: &(impl Fn(&Ids<'_>, &P) + Sync),
+        checker: Option<&Checker>,
+    ) -> Result<(), Fault> {
+        let part = |numbers: Range<u64>, checker: Option<&Checker>| {
+            let group = Group::flat(*dims, self.wave_size as usize, checker);
+            flat::run(&group, dims, numbers, arguments, body)
+        };
+        match checker {
+            Some(_) => part(0..groups(dims), checker),
+            None if is_small(dims) => part(0..groups(dims), None),
+            None => pool::in_parts(groups(dims), |numbers| part(numbers, None)),
+        }
+    }
+}
+
+fn groups(dims: &LaunchDims) -> u64 {
+    // A launch of more groups than this would never end.
+    dims.groups.iter().fold(1, |product: u64, size| product.saturating_mul(u64::from(*size)))
+}
+
+fn is_small(dims: &LaunchDims) -> bool {
+    let items: u64 = dims.group_size.iter().map(|size| u64::from(*size)).product();
+    groups(dims).saturating_mul(items) <= ALONE
+}

@@ -1,0 +1,179 @@
+//! What a body can do wrong.
+
+use crate::checker::Access;
+use std::{cell::RefCell, fmt, panic::Location};
+
+/// A place in the source of a body.
+type Place = &'static Location<'static>;
+
+/// Why a launch was stopped, and which work-item did it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault {
+    /// The group.
+    pub group: [u32; 3],
+    /// The work-item in its group.
+    pub item: [u32; 3],
+    /// What it did.
+    pub kind: FaultKind,
+}
+
+/// A kind of memory that work-items share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory {
+    /// Of one work-group.
+    Shared,
+    /// Of the device.
+    Global,
+}
+
+/// What a work-item did wrong.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub enum FaultKind {
+    /// Others of its group wait at a barrier that it did not reach.
+    GroupDivergence {
+        /// How many wait.
+        arrived: u32,
+        /// Work-items of the group.
+        of: u32,
+        /// The barrier.
+        at: Place,
+        /// Where this work-item waits instead; `None` if it has ended.
+        instead: Option<Place>,
+    },
+    /// Others of its wave wait at a wave barrier or a wave operation that it did not reach.
+    WaveDivergence {
+        /// How many wait.
+        arrived: u32,
+        /// Work-items of the wave.
+        of: u32,
+        /// The barrier or operation.
+        at: Place,
+        /// Where this work-item waits instead; `None` if it has ended.
+        instead: Option<Place>,
+    },
+    /// It waits for something that is neither a barrier nor an operation of its wave.
+    ForeignAwait,
+    /// An index past the end.
+    OutOfBounds {
+        /// The index.
+        index: Vec<usize>,
+        /// Lengths of the axes.
+        extents: Vec<usize>,
+        /// The access.
+        at: Place,
+    },
+    /// The body panicked.
+    Panicked {
+        /// What it said.
+        message: String,
+    },
+    /// The group needs more shared memory than there is.
+    SharedMemory {
+        /// Bytes that it needs.
+        needs: usize,
+        /// Bytes that there are.
+        has: usize,
+        /// The array that does not fit.
+        at: Place,
+    },
+    /// Two work-items touch the same element, at least one of them writing, and nothing orders them. Found in check mode.
+    Race {
+        /// The memory.
+        memory: Memory,
+        /// The earlier access.
+        first: Access,
+        /// The later one, of the work-item that the fault names.
+        second: Access,
+    },
+    /// A read of shared memory that nobody of the group has written. Found in check mode.
+    NeverWritten {
+        /// The read.
+        at: Place,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { group: [gx, gy, gz], item: [x, y, z], kind } = self;
+        write!(f, "work-item ({x}, {y}, {z}) of group ({gx}, {gy}, {gz}) {kind}")
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let elsewhere = |f: &mut fmt::Formatter<'_>, instead: &Option<Place>| match instead {
+            Some(place) => write!(f, "waits at {place}"),
+            None => f.write_str("has ended"),
+        };
+        match self {
+            Self::GroupDivergence { arrived, of, at, instead } => {
+                elsewhere(f, instead)?;
+                write!(f, ", while {arrived} of {of} work-items of its group wait at the barrier at {at}")
+            }
+            Self::WaveDivergence { arrived, of, at, instead } => {
+                elsewhere(f, instead)?;
+                write!(f, ", while {arrived} of {of} work-items of its wave wait at {at}")
+            }
+            Self::ForeignAwait => {
+                f.write_str("awaits something that is neither a barrier nor an operation of its wave")
+            }
+            Self::OutOfBounds { index, extents, at } => {
+                write!(f, "uses index {index:?} of an array of shape {extents:?} at {at}")
+            }
+            Self::Panicked { message } => write!(f, "panicked: {message}"),
+            Self::SharedMemory { needs, has, at } => {
+                write!(f, "needs {needs} bytes of shared memory at {at}, and a group has {has}")
+            }
+            Self::Race { memory, first, second } => {
+                let memory = if *memory == Memory::Shared { "shared" } else { "global" };
+                write!(f, "races in {memory} memory: it {second}, and {first}, with nothing between them")
+            }
+            Self::NeverWritten { at } => write!(f, "reads shared memory that nobody wrote, at {at}"),
+        }
+    }
+}
+
+thread_local! {
+    /// The first fault of the group that runs on this thread.
+    static RAISED: RefCell<Option<FaultKind>> = const { RefCell::new(None) };
+}
+
+/// The payload that unwinds a body.
+struct Raised;
+
+/// Stops the running work-item. Returns only in programs that cannot unwind, where the item goes on with zeros until it
+/// ends or waits.
+#[cold]
+#[inline(never)]
+pub(crate) fn raise(kind: FaultKind) {
+    RAISED.with_borrow_mut(|raised| {
+        raised.get_or_insert(kind);
+    });
+    if cfg!(panic = "unwind") && !std::thread::panicking() {
+        // Unwinds without a word from the panic hook: this is no panic, and is reported by the launch.
+        std::panic::resume_unwind(Box::new(Raised));
+    }
+}
+
+/// Takes the fault of the group that has run on this thread.
+pub(crate) fn take() -> Option<FaultKind> {
+    RAISED.with_borrow_mut(Option::take)
+}
+
+/// What a caught unwind was about.
+pub(crate) fn caught(payload: Box<dyn std::any::Any + Send>) -> FaultKind {
+    let raised = take();
+    if payload.is::<Raised>()
+        && let Some(kind) = raised
+    {
+        return kind;
+    }
+    let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    let message = text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_default();
+    // The payload may panic when it is dropped.
+    std::mem::forget(payload);
+    FaultKind::Panicked { message }
+}

@@ -1,0 +1,90 @@
+//! Where a work-item stands.
+
+use std::cell::Cell;
+
+/// What the ids of all work-items of a group have in common.
+#[derive(Debug)]
+pub(crate) struct GroupIds {
+    pub(crate) group: Cell<[u32; 3]>,
+    pub(crate) group_size: [u32; 3],
+    pub(crate) groups: [u32; 3],
+}
+
+/// The place of a work-item in its launch. Axes are 0 (x), 1 (y) and 2 (z); beyond them every id is 0 and every size 1.
+///
+/// The words are OpenCL's; CUDA's are in brackets.
+#[derive(Debug, Clone, Copy)]
+pub struct Ids<'g> {
+    of_group: &'g GroupIds,
+    /// Kept as it is, so that the compiler sees the counter of a loop in it.
+    global_x: usize,
+    local: [u32; 3],
+}
+
+fn along(values: [u32; 3], axis: usize, beyond: u32) -> usize {
+    values.get(axis).copied().unwrap_or(beyond) as usize
+}
+
+impl<'g> Ids<'g> {
+    #[inline(always)]
+    pub(crate) fn new(of_group: &'g GroupIds, global_x: usize, local: [u32; 3]) -> Self {
+        Self { of_group, global_x, local }
+    }
+
+    /// Position in the work-group (`threadIdx`).
+    #[inline(always)]
+    pub fn local_id(&self, axis: usize) -> usize {
+        along(self.local, axis, 0)
+    }
+
+    /// Position of the work-group (`blockIdx`).
+    #[inline(always)]
+    pub fn group_id(&self, axis: usize) -> usize {
+        along(self.of_group.group.get(), axis, 0)
+    }
+
+    /// Work-items of a group (`blockDim`).
+    #[inline(always)]
+    pub fn group_size(&self, axis: usize) -> usize {
+        along(self.of_group.group_size, axis, 1)
+    }
+
+    /// Groups of the launch (`gridDim`).
+    #[inline(always)]
+    pub fn groups(&self, axis: usize) -> usize {
+        along(self.of_group.groups, axis, 1)
+    }
+
+    /// Position in the launch (`blockIdx * blockDim + threadIdx`).
+    #[inline(always)]
+    pub fn global_id(&self, axis: usize) -> usize {
+        match axis {
+            0 => self.global_x,
+            _ => self.group_id(axis) * self.group_size(axis) + self.local_id(axis),
+        }
+    }
+
+    /// Work-items of the launch along an axis.
+    #[inline(always)]
+    pub fn global_size(&self, axis: usize) -> usize {
+        self.groups(axis) * self.group_size(axis)
+    }
+
+    /// Position in the group with x running fastest: the order in which work-items fill waves.
+    #[inline(always)]
+    pub fn local_linear(&self) -> usize {
+        (self.local_id(2) * self.group_size(1) + self.local_id(1)) * self.group_size(0) + self.local_id(0)
+    }
+
+    /// Position of the group with x running fastest.
+    #[inline(always)]
+    pub fn group_linear(&self) -> usize {
+        (self.group_id(2) * self.groups(1) + self.group_id(1)) * self.groups(0) + self.group_id(0)
+    }
+}
+
+/// Coordinates of the `linear`-th of `sizes` things, x running fastest.
+pub(crate) fn coordinates(linear: u64, sizes: [u32; 3]) -> [u32; 3] {
+    let [x, y] = [sizes[0], sizes[1]].map(|size| u64::from(size.max(1)));
+    [(linear % x) as u32, (linear / x % y) as u32, (linear / x / y) as u32]
+}

@@ -1,0 +1,119 @@
+//! What a body with barriers knows of its work-item.
+
+use crate::{
+    Arrival, FaultKind, Ids, Shared,
+    barrier::{Slot, Stop},
+    fault::raise,
+    group::Group,
+    wave::Wave,
+};
+use gpumem_core::{BarrierScope, Element};
+use std::{ops::Deref, panic::Location};
+
+/// A work-item, with its [`Ids`]. All work-items of a group run in turn on one thread.
+#[derive(Debug, Clone, Copy)]
+pub struct WorkItem<'g> {
+    group: &'g Group<'g>,
+    slot: &'g Slot,
+    linear: u32,
+    ids: Ids<'g>,
+}
+
+impl<'g> Deref for WorkItem<'g> {
+    type Target = Ids<'g>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Ids<'g> {
+        &self.ids
+    }
+}
+
+impl<'g> WorkItem<'g> {
+    #[inline(always)]
+    pub(crate) fn new(group: &'g Group<'g>, slot: &'g Slot, linear: u32, ids: Ids<'g>) -> Self {
+        Self { group, slot, linear, ids }
+    }
+
+    /// Waits until all work-items of the group have come here. What they wrote to the memory of the scope before is
+    /// there for all of them after it.
+    ///
+    /// All of the group must come to the same barrier: one that has ended, or waits elsewhere, is a
+    /// [fault](crate::FaultKind::GroupDivergence).
+    #[inline(always)]
+    #[track_caller]
+    pub fn barrier(self, scope: BarrierScope) -> Arrival<'g> {
+        self.arrive(scope.into(), Location::caller())
+    }
+
+    /// Waits until all work-items of the wave have come here, with a fence for shared and global memory among them.
+    #[inline(always)]
+    #[track_caller]
+    pub fn wavebarrier(self) -> Arrival<'g> {
+        self.arrive(Stop::WaveFence, Location::caller())
+    }
+
+    /// Makes writes before it visible to other groups before writes after it. Orders nothing within the group: that is
+    /// what barriers are for.
+    pub fn memory_fence(self) {
+        std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+    }
+
+    #[inline(always)]
+    pub(crate) fn arrive(self, stop: Stop, place: &'static Location<'static>) -> Arrival<'g> {
+        Arrival::new(self.slot, stop, place)
+    }
+
+    /// Work-items of a wave on this device: 32 or 64.
+    #[inline(always)]
+    pub fn wave_size(self) -> usize {
+        self.group.wave_size
+    }
+
+    /// The wave of this work-item in its group.
+    #[inline(always)]
+    pub fn wave_id(self) -> usize {
+        self.linear as usize / self.group.wave_size
+    }
+
+    /// The place of this work-item in its wave.
+    #[inline(always)]
+    pub fn lane(self) -> usize {
+        self.linear as usize % self.group.wave_size
+    }
+
+    /// Work-items of this wave: fewer than the wave size in the last wave of a group whose size does not divide.
+    #[inline(always)]
+    pub fn wave_items(self) -> usize {
+        (self.group.items() - self.wave_id() * self.group.wave_size).min(self.group.wave_size)
+    }
+
+    pub(crate) fn wave(self) -> &'g Wave {
+        &self.group.waves[self.wave_id()]
+    }
+
+    /// A shared array of the group. Each line of source that names one is one array, as a declaration is on a GPU; all
+    /// work-items must name it with the same shape.
+    ///
+    /// More than the group has is a [fault](crate::FaultKind::SharedMemory).
+    #[track_caller]
+    pub fn shared<T: Element, const N: usize>(self, extents: [usize; N]) -> Shared<'g, T, N> {
+        let place = Location::caller();
+        let arena = &self.group.arena;
+        let size = extents.iter().try_fold(size_of::<T>(), |size, extent| size.checked_mul(*extent));
+        let outcome = arena.named(place, size.unwrap_or(usize::MAX));
+        match outcome {
+            Ok(offset) => Shared::over(arena.at(offset).cast::<T>(), offset, extents, self.group.checker),
+            Err(needs) => {
+                raise(FaultKind::SharedMemory { needs, has: arena.bytes(), at: place });
+                Shared::over(arena.at(0).cast::<T>(), 0, [0; N], self.group.checker)
+            }
+        }
+    }
+
+    /// The dynamic shared memory of the launch, as elements: `shared_bytes` of it.
+    pub fn dynamic_shared<T: Element>(self) -> Shared<'g, T, 1> {
+        let arena = &self.group.arena;
+        let len = arena.dynamic().checked_div(size_of::<T>()).unwrap_or(0);
+        Shared::over(arena.at(0).cast::<T>(), 0, [len], self.group.checker)
+    }
+}

@@ -1,0 +1,56 @@
+//! Runs GPU-style kernels on the processor.
+//!
+//! A kernel's body is a Rust function of one work-item, `async |item: WorkItem<'_>, arguments: &P| { .. }`. Its barriers
+//! are `.await`s, so that a work-group is a handful of small state machines on one thread, and a barrier costs
+//! nanoseconds. Groups run side by side on rayon. A body without barriers is an ordinary closure and becomes a plain
+//! loop.
+//!
+//! * [`Executor`] runs a body, or wraps it as a [`HostFunction`](gpumem_core::HostFunction) that any backend can run.
+//! * [`WorkItem`] is what a body knows of itself: ids, [`barrier`](WorkItem::barrier),
+//!   [`wavebarrier`](WorkItem::wavebarrier), shared arrays, operations of its wave.
+//! * [`Slice`], [`SliceMut`], [`View`], [`ViewMut`], [`Constant`], [`Value`] and numbers are a kernel's parameters. Global
+//!   memory is seen through loads and stores, never through a `&mut [T]`.
+//! * What a body does wrong is a [`Fault`] that names the work-item: divergence at a barrier, a foreign `.await`, an
+//!   index past the end, a panic. [`Executor::check`] also finds races and reads of shared memory that nobody wrote.
+//!
+//! The crate knows no backend and no device.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod abi;
+mod arena;
+mod argument;
+mod array;
+mod atomic;
+mod barrier;
+mod block;
+mod checker;
+mod executor;
+mod fault;
+mod flat;
+mod group;
+mod ids;
+mod index;
+mod item;
+mod number;
+mod parameter;
+mod pool;
+mod run;
+mod shared;
+mod wave;
+
+pub use argument::{Constant, Slice, SliceMut, Value, View, ViewMut};
+pub use array::Local;
+pub use atomic::Atomic;
+pub use barrier::Arrival;
+pub use block::Entry;
+#[doc(hidden)]
+pub use checker::Checker;
+pub use checker::{Access, AccessKind};
+pub use executor::Executor;
+pub use fault::{Fault, FaultKind, Memory};
+pub use ids::Ids;
+pub use index::Indices;
+pub use item::WorkItem;
+pub use number::Number;
+pub use parameter::{MemoryReach, Parameter, ParameterInfo, Parameters};
+pub use shared::Shared;

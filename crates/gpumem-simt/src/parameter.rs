@@ -1,0 +1,149 @@
+//! The parameters of a kernel: their form in device code, and how they come out of a launch.
+
+use crate::checker::Checker;
+use gpumem_core::KernelArgument;
+
+/// Memory that an argument gives a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryReach {
+    /// The lowest byte.
+    pub start: u64,
+    /// Bytes up to the end of the highest element.
+    pub bytes: u64,
+}
+
+/// What is known of a parameter without an argument.
+#[derive(Debug, Clone)]
+pub struct ParameterInfo {
+    /// Bytes in device code.
+    pub size: usize,
+    /// Alignment in device code.
+    pub align: usize,
+    /// The type in the words of the portable prelude; `None` for types that only the user's source knows.
+    pub device_type: Option<String>,
+    /// Whether it is an array in global memory, whose address is its first eight bytes.
+    pub is_memory: bool,
+    /// The memory of an argument.
+    pub reach: fn(&KernelArgument) -> Option<MemoryReach>,
+}
+
+/// A parameter of a kernel. Its values are what the body on the processor sees.
+///
+/// # Safety
+/// `SIZE` and `ALIGN` are those of the type in device code, and `bind` takes exactly arguments of `SIZE` bytes.
+pub unsafe trait Parameter: Sized + Send + Sync + 'static {
+    /// Bytes in device code.
+    const SIZE: usize;
+    /// Alignment in device code.
+    const ALIGN: usize;
+    /// Whether it is an array in global memory.
+    const IS_MEMORY: bool = false;
+
+    /// The type in the words of the portable prelude.
+    fn device_type() -> Option<String>;
+
+    /// The memory of an argument.
+    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+        let _ = argument;
+        None
+    }
+
+    /// Number of elements, of a packed array.
+    fn packed_len(&self) -> Option<usize> {
+        None
+    }
+
+    /// Tells the compiler what holds in an ordinary launch for an index inside every packed array.
+    ///
+    /// # Safety
+    /// There is no check mode, and `index` is inside a packed array.
+    #[doc(hidden)]
+    #[inline(always)]
+    unsafe fn assume(&self, index: usize) {
+        let _ = index;
+    }
+
+    /// The value for a body, or `None` where the argument has another length.
+    ///
+    /// # Safety
+    /// The memory that the argument names is valid while the value lives, holds initialised elements, and is used by
+    /// nobody else, but for reads of what is only read.
+    #[doc(hidden)]
+    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self>;
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// The parameters of a kernel in order: a tuple of up to twelve.
+pub trait Parameters: sealed::Sealed + Sized + Send + Sync + 'static {
+    /// How many there are.
+    const COUNT: usize;
+
+    /// What is known of each.
+    fn list() -> Vec<ParameterInfo>;
+
+    /// Number of elements that all packed arrays have; `None` where there are none.
+    fn packed_len(&self) -> Option<usize>;
+
+    /// As [`Parameter::assume`], for each.
+    ///
+    /// # Safety
+    /// As there.
+    #[doc(hidden)]
+    unsafe fn assume(&self, index: usize);
+
+    /// The values for a body.
+    ///
+    /// # Safety
+    /// As for [`Parameter::bind`].
+    #[doc(hidden)]
+    unsafe fn bind(arguments: &[KernelArgument], checker: Option<&Checker>) -> Option<Self>;
+}
+
+macro_rules! tuples {
+    ($(($count:literal: $($name:ident)*))*) => {$(
+        impl<$($name: Parameter),*> sealed::Sealed for ($($name,)*) {}
+        impl<$($name: Parameter),*> Parameters for ($($name,)*) {
+            const COUNT: usize = $count;
+
+            fn list() -> Vec<ParameterInfo> {
+                vec![$(ParameterInfo {
+                    size: $name::SIZE,
+                    align: $name::ALIGN,
+                    device_type: $name::device_type(),
+                    is_memory: $name::IS_MEMORY,
+                    reach: $name::reach,
+                }),*]
+            }
+
+            #[allow(non_snake_case)]
+            fn packed_len(&self) -> Option<usize> {
+                let ($($name,)*) = self;
+                let lengths: [Option<usize>; $count] = [$($name.packed_len()),*];
+                lengths.into_iter().flatten().min()
+            }
+
+            #[allow(non_snake_case, unused_variables)]
+            #[inline(always)]
+            unsafe fn assume(&self, index: usize) {
+                let ($($name,)*) = self;
+                // SAFETY: the caller's promise, for each parameter.
+                $(unsafe { $name.assume(index) };)*
+            }
+
+            #[allow(non_snake_case, unused_variables)]
+            unsafe fn bind(arguments: &[KernelArgument], checker: Option<&Checker>) -> Option<Self> {
+                let [$($name),*] = arguments else { return None };
+                // SAFETY: the caller's promise, for each argument.
+                Some(($(unsafe { $name::bind($name, checker)? },)*))
+            }
+        }
+    )*};
+}
+tuples! {
+    (0: ) (1: A) (2: A B) (3: A B C) (4: A B C D) (5: A B C D E) (6: A B C D E F) (7: A B C D E F G)
+    (8: A B C D E F G H) (9: A B C D E F G H I) (10: A B C D E F G H I J) (11: A B C D E F G H I J K)
+    (12: A B C D E F G H I J K L)
+}

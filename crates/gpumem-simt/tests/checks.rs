@@ -1,0 +1,165 @@
+//! The check mode: races and reads of what nobody wrote, and no alarm where there is nothing.
+
+mod common;
+
+use common::{launch, slice};
+use gpumem_core::{
+    BarrierScope::{self, Both, Global, Local},
+    HostFunction, LaunchDims,
+};
+use gpumem_simt::{Executor, SliceMut, WorkItem};
+
+fn checked<P: gpumem_simt::Parameters>(
+    body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
+) -> HostFunction {
+    // SAFETY: what is checked runs on one thread, so that races are harmless.
+    unsafe { Executor::new(32, 16 << 10).check(true).function(body) }
+}
+
+fn outcome(
+    sizes: LaunchDims,
+    body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p (SliceMut<u32>,)) + Send + Sync + 'static,
+) -> Result<(), String> {
+    launch(&checked(body), sizes, &[slice(&mut vec![0u32; 4096])])
+}
+
+#[track_caller]
+fn has(found: Result<(), String>, parts: &[&str]) {
+    let found = found.unwrap_err();
+    assert!(parts.iter().all(|part| found.contains(part)), "{found}");
+}
+
+/// Reads the neighbour's element of shared memory, after a barrier of `between`.
+fn neighbour(between: Option<BarrierScope>) -> Result<(), String> {
+    outcome(LaunchDims::linear(2, 64), async move |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        let tile = item.shared::<u32, 1>([64]);
+        tile.set(item.local_id(0), 1);
+        if let Some(scope) = between {
+            item.barrier(scope).await;
+        }
+        out.set(item.global_id(0), tile.get((item.local_id(0) + 63) % 64));
+    })
+}
+
+#[test]
+fn a_missing_barrier_is_found_and_one_of_the_wrong_scope() {
+    neighbour(Some(Local)).unwrap();
+    neighbour(Some(Both)).unwrap();
+    has(neighbour(Some(Global)), &["races in shared memory", "work-item (0, 0, 0)", "work-item (63, 0, 0)"]);
+    // Nobody has written the element of the last work-item when the first one reads it.
+    has(neighbour(None), &["work-item (0, 0, 0)", "that nobody wrote"]);
+}
+
+#[test]
+fn a_read_before_the_write_of_another_is_found() {
+    let body = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        let value = out.get((item.local_id(0) + 1) % 64);
+        out.set(item.local_id(0), value);
+    };
+    has(outcome(LaunchDims::linear(1, 64), body), &["global", "(1, 0, 0)", "written", "read"]);
+    let twice = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| out.set(item.local_id(0) / 2, 1);
+    has(outcome(LaunchDims::linear(1, 64), twice), &["global", "written by work-item (1, 0, 0)"]);
+}
+
+#[test]
+fn global_memory_needs_a_global_barrier() {
+    for (scope, good) in [(Local, false), (Global, true), (Both, true)] {
+        let body = async move |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+            out.set(item.local_id(0), 1);
+            item.barrier(scope).await;
+            out.set(64 + item.local_id(0), out.get(63 - item.local_id(0)));
+        };
+        assert_eq!(outcome(LaunchDims::linear(1, 64), body).is_ok(), good, "{scope:?}");
+    }
+}
+
+#[test]
+fn a_wave_barrier_orders_its_wave_only() {
+    let within = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        out.set(item.local_id(0), 1);
+        item.wavebarrier().await;
+        out.get(item.local_id(0) ^ 1);
+        item.wavebarrier().await;
+        out.set(item.local_id(0) ^ 2, 2);
+    };
+    outcome(LaunchDims::linear(1, 64), within).unwrap();
+    let across = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        out.set(item.local_id(0), 1);
+        item.wavebarrier().await;
+        out.get(item.local_id(0) ^ 32);
+    };
+    has(outcome(LaunchDims::linear(1, 64), across), &["(0, 0, 0)", "(32, 0, 0)"]);
+    let exchange = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        out.set(item.local_id(0), 1);
+        item.wave_sum(1u32).await;
+        out.get(item.local_id(0) ^ 1);
+    };
+    // Exchanging values is no fence.
+    has(outcome(LaunchDims::linear(1, 64), exchange), &["races"]);
+}
+
+#[test]
+fn nothing_orders_two_groups_but_atomics() {
+    let same = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        item.barrier(Both).await;
+        out.set(item.local_id(0), 1);
+    };
+    has(outcome(LaunchDims::linear(2, 4), same), &["group (1, 0, 0)", "group (0, 0, 0)"]);
+    let atomic = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        out.atomic_add(0, 1);
+        out.get(item.local_id(0) + 1);
+    };
+    outcome(LaunchDims::linear(3, 64), atomic).unwrap();
+    let mixed = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        if item.global_id(0) == 9 {
+            out.get(0);
+        } else {
+            out.atomic_add(0, 1);
+        }
+    };
+    has(outcome(LaunchDims::linear(3, 4), mixed), &["group (2, 0, 0)", "read", "changed atomically"]);
+    let late = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        // Written by the first group, then hidden behind its own later reads.
+        if item.group_id(0) == 0 {
+            if item.local_id(0) == 0 {
+                out.set(0, 1);
+            }
+            item.barrier(Global).await;
+            out.get(0);
+        } else {
+            item.barrier(Global).await;
+            out.get(0);
+        }
+    };
+    has(
+        outcome(LaunchDims::linear(2, 4), late),
+        &["group (1, 0, 0)", "written by work-item (0, 0, 0) of group (0, 0, 0)"],
+    );
+}
+
+#[test]
+fn many_readers_hide_no_writer() {
+    let body = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        out.get(0);
+        if item.local_id(0) == 127 {
+            out.set(0, 1);
+        }
+    };
+    has(outcome(LaunchDims::linear(1, 128), body), &["(127, 0, 0)", "races"]);
+    // Two readers of another wave, then one of the writer's own wave: a fence of that wave hides only the last.
+    let waves = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+        if item.wave_id() == 0 {
+            out.get(0);
+        } else {
+            out.get(0);
+            item.wavebarrier().await;
+            if item.lane() == 5 {
+                out.set(0, 1);
+            }
+        }
+    };
+    has(
+        outcome(LaunchDims::linear(1, 64), waves),
+        &["(37, 0, 0)", "wave"].map(|part| if part == "wave" { "(0, 0, 0)" } else { part }),
+    );
+}

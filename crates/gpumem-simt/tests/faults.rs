@@ -1,0 +1,197 @@
+//! What bodies do wrong, and who is named for it.
+#![allow(clippy::unwrap_used)] // in a helper of tests
+
+mod common;
+
+use common::{dims, launch, slice, view};
+use gpumem_core::{
+    BarrierScope::{Global, Local},
+    KernelArgument, LaunchDims,
+};
+use gpumem_simt::{Executor, Ids, Local as LocalArray, Slice, SliceMut, View, WorkItem};
+
+fn executor() -> Executor {
+    Executor::new(32, 1024)
+}
+
+/// Launches a body without arguments.
+fn fault(
+    sizes: LaunchDims,
+    body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p ()) + Send + Sync + 'static,
+) -> String {
+    // SAFETY: there is no memory.
+    let function = unsafe { executor().function(body) };
+    launch(&function, sizes, &[]).unwrap_err()
+}
+
+#[track_caller]
+fn has(found: &str, parts: &[&str]) {
+    assert!(parts.iter().all(|part| found.contains(part)), "{found}");
+}
+
+#[test]
+fn divergence_at_a_group_barrier() {
+    let few = async |item: WorkItem<'_>, &(): &()| {
+        if item.local_id(0) < 3 {
+            item.barrier(Local).await;
+        }
+    };
+    has(
+        &fault(LaunchDims::linear(1, 8), few),
+        &["work-item (3, 0, 0) of group (0, 0, 0) has ended", "3 of 8"],
+    );
+    let early = async |item: WorkItem<'_>, &(): &()| {
+        if item.group_id(1) == 1 && item.local_id(1) == 2 {
+            return;
+        }
+        item.barrier(Global).await;
+    };
+    has(
+        &fault(dims([1, 2, 1], [4, 4, 1]), early),
+        &["(0, 2, 0) of group (0, 1, 0)", "12 of 16", "faults.rs"],
+    );
+    let elsewhere = async |item: WorkItem<'_>, &(): &()| match item.local_id(0) {
+        5 => item.barrier(Local).await,
+        _ => item.barrier(Local).await,
+    };
+    has(&fault(LaunchDims::linear(1, 8), elsewhere), &["work-item (5, 0, 0)", "waits at", "7 of 8"]);
+}
+
+#[test]
+fn divergence_in_a_wave() {
+    let few = async |item: WorkItem<'_>, &(): &()| {
+        if item.local_id(0) != 40 {
+            item.wavebarrier().await;
+        }
+    };
+    has(
+        &fault(LaunchDims::linear(1, 64), few),
+        &["work-item (40, 0, 0)", "has ended", "31 of 32", "its wave"],
+    );
+    let other = async |item: WorkItem<'_>, &(): &()| {
+        if item.local_id(0) == 7 {
+            item.barrier(Local).await;
+        } else {
+            item.wave_sum(1u32).await;
+        }
+    };
+    has(&fault(LaunchDims::linear(1, 32), other), &["work-item (7, 0, 0)", "waits at", "31 of 32"]);
+}
+
+#[test]
+fn a_foreign_await() {
+    let foreign = async |item: WorkItem<'_>, &(): &()| {
+        if item.global_id(0) == 9 {
+            std::future::pending::<()>().await;
+        }
+    };
+    has(
+        &fault(LaunchDims::linear(3, 4), foreign),
+        &["work-item (1, 0, 0) of group (2, 0, 0) awaits something"],
+    );
+}
+
+#[test]
+fn an_index_past_the_end() {
+    let mut memory = vec![0u32; 10];
+    // SAFETY: the argument is the buffer; what lies outside is not touched, which is the point.
+    let function = unsafe {
+        executor().flat_function(|ids: &Ids<'_>, (out,): &(SliceMut<u32>,)| out.set(ids.global_id(0), 1))
+    };
+    let found = launch(&function, LaunchDims::linear(3, 4), &[slice(&mut memory)]).unwrap_err();
+    has(&found, &["work-item (2, 0, 0) of group (2, 0, 0)", "[10]", "shape [10]", "faults.rs"]);
+    assert_eq!(memory, [1; 10]);
+
+    // SAFETY: as above.
+    let function = unsafe {
+        executor().function(async |item: WorkItem<'_>, (input,): &(View<u32, 2>,)| {
+            item.barrier(Local).await;
+            input.get([item.local_id(0), 1]);
+        })
+    };
+    let found = launch(&function, LaunchDims::linear(1, 8), &[view(memory.as_mut_ptr(), [5, 2], [8, 4])]);
+    has(&found.unwrap_err(), &["work-item (5, 0, 0)", "[5, 1]", "shape [5, 2]"]);
+
+    let shared = async |item: WorkItem<'_>, &(): &()| {
+        item.shared::<f32, 1>([4]).set(item.local_id(0), 0.0);
+    };
+    has(&fault(LaunchDims::linear(1, 8), shared), &["work-item (4, 0, 0)", "[4]"]);
+    let local = async |item: WorkItem<'_>, &(): &()| {
+        let mut window = LocalArray::<f32, 2, 9>::zeroed([3, 3]);
+        window.set([item.local_id(0), 2], window.get([0, 0]));
+    };
+    has(&fault(LaunchDims::linear(1, 8), local), &["work-item (3, 0, 0)", "[3, 2]"]);
+}
+
+#[test]
+fn a_panic_and_what_is_alive_then() {
+    use std::sync::{Arc, atomic::AtomicU32, atomic::Ordering::SeqCst};
+    struct Counted(Arc<AtomicU32>);
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_add(1, SeqCst);
+        }
+    }
+    let (made, dropped) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+    let counters = (made.clone(), dropped.clone());
+    let body = async move |item: WorkItem<'_>, &(): &()| {
+        let _held = Counted(counters.1.clone());
+        counters.0.fetch_add(1, SeqCst);
+        item.barrier(Local).await;
+        assert_ne!(item.local_id(0), 6, "six is not allowed");
+        item.barrier(Local).await;
+    };
+    has(&fault(LaunchDims::linear(1, 8), body), &["work-item (6, 0, 0)", "panicked", "six is not allowed"]);
+    assert_eq!((made.load(SeqCst), dropped.load(SeqCst)), (8, 8));
+}
+
+#[test]
+fn a_panic_while_a_work_item_is_dropped() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            if !std::thread::panicking() {
+                panic!("dropped");
+            }
+        }
+    }
+    let body = async |item: WorkItem<'_>, &(): &()| {
+        let _bomb = Bomb;
+        if item.local_id(0) < 5 {
+            item.barrier(Local).await;
+        }
+        std::mem::forget(_bomb);
+    };
+    // The divergence is told; the bombs of those that wait go off one by one.
+    has(&fault(LaunchDims::linear(1, 8), body), &["5 of 8"]);
+}
+
+#[test]
+fn too_much_shared_memory() {
+    let body = async |item: WorkItem<'_>, &(): &()| {
+        item.shared::<u8, 1>([1000]);
+        item.shared::<f32, 2>([8, 8]);
+    };
+    has(&fault(LaunchDims::linear(1, 8), body), &["needs 1264 bytes of shared memory", "has 1024"]);
+}
+
+#[test]
+fn arguments_of_another_form() {
+    // SAFETY: nothing is run.
+    let function = unsafe { executor().flat_function(|_: &Ids<'_>, _: &(Slice<f32>, f32)| {}) };
+    for wrong in [
+        vec![],
+        vec![KernelArgument::address(0), KernelArgument::new(1f32).unwrap()],
+        vec![KernelArgument::new([0u64; 2]).unwrap(), KernelArgument::new(1f64).unwrap()],
+    ] {
+        has(&launch(&function, LaunchDims::linear(1, 1), &wrong).unwrap_err(), &["not those"]);
+    }
+}
+
+#[test]
+fn the_first_of_many_groups_that_fail_is_told() {
+    let body = async |item: WorkItem<'_>, &(): &()| assert!(item.group_id(0) < 77, "too far");
+    for _ in 0..5 {
+        has(&fault(LaunchDims::linear(5000, 64), body), &["(0, 0, 0) of group (77, 0, 0)"]);
+    }
+}
