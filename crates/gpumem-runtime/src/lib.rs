@@ -20,6 +20,7 @@ mod event;
 mod host;
 mod interchange;
 mod ipc;
+pub mod kernel;
 pub mod layout;
 pub mod memory;
 mod order;

@@ -153,21 +153,21 @@ impl<'g> WorkItem<'g> {
 
     /// A bit for each lane: whether its condition holds. Lane 0 is the lowest.
     #[track_caller]
-    pub fn ballot(self, condition: bool) -> impl Future<Output = u64> + use<'g> {
+    pub fn wave_ballot(self, condition: bool) -> impl Future<Output = u64> + use<'g> {
         let place = Location::caller();
         async move { self.give(u8::from(condition), place).await.ballot() }
     }
 
     /// Whether the condition holds in any lane.
     #[track_caller]
-    pub fn any(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
+    pub fn wave_any(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
         let place = Location::caller();
         async move { self.give(u8::from(condition), place).await.ballot() != 0 }
     }
 
     /// Whether the condition holds in every lane.
     #[track_caller]
-    pub fn all(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
+    pub fn wave_all(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
         let place = Location::caller();
         async move { self.give(u8::from(!condition), place).await.ballot() == 0 }
     }

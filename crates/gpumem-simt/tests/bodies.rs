@@ -81,13 +81,13 @@ fn waves_exchange_values_also_where_they_are_not_full() {
                     results[0] = item.wave_sum(lane).await;
                     results[1] = item.wave_max(lane).await;
                     results[2] = item.wave_scan(1u64).await;
-                    results[3] = item.ballot(lane.is_multiple_of(3)).await;
+                    results[3] = item.wave_ballot(lane.is_multiple_of(3)).await;
                     results[4] = item.shuffle_up(lane, 1).await;
                     results[5] = item.shuffle_down(lane, 2).await;
                     results[6] = item.shuffle_xor(lane, 5).await;
                     results[7] = item.shuffle(lane, 3).await;
-                    assert!(item.any(lane == 0).await && item.all(lane < 64).await);
-                    assert_eq!(item.all(lane == 0).await, item.wave_items() == 1);
+                    assert!(item.wave_any(lane == 0).await && item.wave_all(lane < 64).await);
+                    assert_eq!(item.wave_all(lane == 0).await, item.wave_items() == 1);
                     for (at, result) in results.into_iter().enumerate() {
                         out.set(item.local_id(0) * 8 + at, result);
                     }

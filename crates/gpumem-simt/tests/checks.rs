@@ -1,4 +1,5 @@
 //! The check mode: races and reads of what nobody wrote, and no alarm where there is nothing.
+#![allow(clippy::unwrap_used)] // in a helper of tests
 
 mod common;
 

@@ -1,0 +1,462 @@
+// The portable prelude of gpumem: what a kernel for CUDA and for ROCm is written with.
+//
+// It stands before every kernel's source, and needs no other header, neither of NVRTC nor of hipRTC. It is written in
+// the common subset of CUDA C++ and HIP C++ (C++14). Two macros come from the library:
+//
+//   GPUMEM_WAVE    work-items of a wave of the device: 32 or 64
+//   GPUMEM_BOUNDS  1: an index past the end stops the kernel, which fails with an asynchronous fault; 0: unchecked
+//
+// A kernel:
+//
+//   using namespace gpumem;
+//   GPUMEM_KERNEL saxpy(slice<const float> x, slice<float> y, float a) {
+//       u64 i = global_id(0);
+//       if (i < y.size()) y[i] = a * x[i] + y[i];
+//   }
+//
+// Names are those of the Rust side (`WorkItem`, `Slice`, `View`, ..), so that both bodies of a kernel read alike.
+
+#ifndef GPUMEM_PRELUDE
+#define GPUMEM_PRELUDE 1
+
+#if defined(__HIP__) || defined(__HIPCC_RTC__) || defined(__HIP_PLATFORM_AMD__)
+#define GPUMEM_AMD 1
+#else
+#define GPUMEM_AMD 0
+#endif
+
+#ifndef GPUMEM_WAVE
+#error "GPUMEM_WAVE, the wave size of the device, is not defined"
+#endif
+#ifndef GPUMEM_BOUNDS
+#define GPUMEM_BOUNDS 0
+#endif
+
+#define GPUMEM_DEVICE __device__ __forceinline__
+
+// Begins a kernel: `GPUMEM_KERNEL name(parameters) { body }`. The name is not mangled.
+#define GPUMEM_KERNEL extern "C" __global__ void
+
+namespace gpumem {
+
+// ---- types ----------------------------------------------------------------------------------------------------------
+
+typedef signed char i8;
+typedef unsigned char u8;
+typedef short i16;
+typedef unsigned short u16;
+typedef int i32;
+typedef unsigned int u32;
+typedef long long i64;
+typedef unsigned long long u64;
+static_assert(sizeof(i16) == 2 && sizeof(i32) == 4 && sizeof(i64) == 8 && sizeof(void*) == 8, "the sizes of integers");
+
+namespace detail {
+template <class To, class From> GPUMEM_DEVICE To bits(From from) {
+    static_assert(sizeof(To) == sizeof(From), "the sizes differ");
+    To to;
+    memcpy(&to, &from, sizeof(To));
+    return to;
+}
+}  // namespace detail
+
+// IEEE binary16, as the crate `half` has it. Arithmetic goes through float.
+struct f16 {
+    u16 raw;
+    f16() = default;
+    GPUMEM_DEVICE f16(float value) {
+#if GPUMEM_AMD
+        raw = detail::bits<u16>((_Float16)value);
+#else
+        asm("cvt.rn.f16.f32 %0, %1;" : "=h"(raw) : "f"(value));
+#endif
+    }
+    GPUMEM_DEVICE operator float() const {
+#if GPUMEM_AMD
+        return (float)detail::bits<_Float16>(raw);
+#else
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(raw));
+        return value;
+#endif
+    }
+};
+
+// The upper half of a float, rounded to nearest even, as the crate `half` has it. Arithmetic goes through float.
+struct bf16 {
+    u16 raw;
+    bf16() = default;
+    GPUMEM_DEVICE bf16(float value) {
+        u32 all = detail::bits<u32>(value);
+        bool nan = (all & 0x7fffffffu) > 0x7f800000u;
+        raw = (u16)(nan ? (all >> 16) | 0x40u : (all + 0x7fffu + ((all >> 16) & 1u)) >> 16);
+    }
+    GPUMEM_DEVICE operator float() const { return detail::bits<float>((u32)raw << 16); }
+};
+
+// A complex number, as the crate `num-complex` has it.
+template <class T> struct complex {
+    T re, im;
+    complex() = default;
+    GPUMEM_DEVICE complex(T real, T imaginary = T(0)) : re(real), im(imaginary) {}
+    GPUMEM_DEVICE complex operator+(complex o) const { return complex(re + o.re, im + o.im); }
+    GPUMEM_DEVICE complex operator-(complex o) const { return complex(re - o.re, im - o.im); }
+    GPUMEM_DEVICE complex operator*(complex o) const {
+        return complex(re * o.re - im * o.im, re * o.im + im * o.re);
+    }
+    GPUMEM_DEVICE complex conj() const { return complex(re, -im); }
+    GPUMEM_DEVICE T norm_sqr() const { return re * re + im * im; }
+};
+static_assert(sizeof(f16) == 2 && sizeof(bf16) == 2 && sizeof(complex<float>) == 8 && alignof(complex<float>) == 4,
+              "the sizes of elements");
+
+// ---- ids: axis 0 is x, 1 is y, 2 is z ---------------------------------------------------------------------------------
+
+// Position in the work-group (CUDA: threadIdx).
+GPUMEM_DEVICE u32 local_id(int axis) {
+    return axis == 0 ? threadIdx.x : axis == 1 ? threadIdx.y : axis == 2 ? threadIdx.z : 0;
+}
+// Position of the work-group (CUDA: blockIdx).
+GPUMEM_DEVICE u32 group_id(int axis) {
+    return axis == 0 ? blockIdx.x : axis == 1 ? blockIdx.y : axis == 2 ? blockIdx.z : 0;
+}
+// Work-items of a group (CUDA: blockDim).
+GPUMEM_DEVICE u32 group_size(int axis) {
+    return axis == 0 ? blockDim.x : axis == 1 ? blockDim.y : axis == 2 ? blockDim.z : 1;
+}
+// Groups of the launch (CUDA: gridDim).
+GPUMEM_DEVICE u32 groups(int axis) {
+    return axis == 0 ? gridDim.x : axis == 1 ? gridDim.y : axis == 2 ? gridDim.z : 1;
+}
+// Position in the launch.
+GPUMEM_DEVICE u64 global_id(int axis) { return (u64)group_id(axis) * group_size(axis) + local_id(axis); }
+// Work-items of the launch along an axis.
+GPUMEM_DEVICE u64 global_size(int axis) { return (u64)groups(axis) * group_size(axis); }
+// Position in the group with x running fastest: the order in which work-items fill waves.
+GPUMEM_DEVICE u32 local_linear() {
+    return (local_id(2) * group_size(1) + local_id(1)) * group_size(0) + local_id(0);
+}
+// Position of the group with x running fastest.
+GPUMEM_DEVICE u64 group_linear() {
+    return ((u64)group_id(2) * groups(1) + group_id(1)) * groups(0) + group_id(0);
+}
+
+// ---- barriers and fences ----------------------------------------------------------------------------------------------
+
+// Which memory a barrier makes visible. A type and never a number.
+enum class barrier_scope { local, global, both };
+constexpr barrier_scope LOCAL = barrier_scope::local;
+constexpr barrier_scope GLOBAL = barrier_scope::global;
+constexpr barrier_scope BOTH = barrier_scope::both;
+constexpr barrier_scope CLK_LOCAL_MEM_FENCE = LOCAL;
+constexpr barrier_scope CLK_GLOBAL_MEM_FENCE = GLOBAL;
+
+// Waits until all work-items of the group have come here; what they wrote to the memory of the scope is there for all of
+// them. All of the group must come to the same barrier. Both toolchains have one barrier for every scope.
+GPUMEM_DEVICE void barrier(barrier_scope scope = GLOBAL) {
+    (void)scope;
+#if GPUMEM_AMD
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+#else
+    __syncthreads();
+#endif
+}
+
+// Waits until all work-items of the wave have come here, with a fence for shared and global memory among them.
+GPUMEM_DEVICE void wavebarrier() {
+#if GPUMEM_AMD
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+#else
+    __syncwarp();
+#endif
+}
+
+// Makes writes before it visible to other groups before writes after it.
+GPUMEM_DEVICE void memory_fence() {
+#if GPUMEM_AMD
+    __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
+#else
+    __threadfence();
+#endif
+}
+
+// ---- memory -----------------------------------------------------------------------------------------------------------
+
+namespace detail {
+// Stops the kernel. The launch fails with an asynchronous fault.
+GPUMEM_DEVICE void stop() {
+#if GPUMEM_AMD
+    __builtin_trap();
+#else
+    asm volatile("trap;");
+#endif
+}
+GPUMEM_DEVICE void in_bounds(u64 index, u64 extent) {
+#if GPUMEM_BOUNDS
+    if (index >= extent) stop();
+#else
+    (void)index, (void)extent;
+#endif
+}
+
+template <u64... Extents> struct product;
+template <> struct product<> { static constexpr u64 value = 1; };
+template <u64 First, u64... Rest> struct product<First, Rest...> {
+    static constexpr u64 value = First * product<Rest...>::value;
+};
+
+// The row-major position of an index in fixed extents.
+template <u64... Extents> struct row_major;
+template <> struct row_major<> {
+    GPUMEM_DEVICE static u64 at(u64 linear) { return linear; }
+};
+template <u64 First, u64... Rest> struct row_major<First, Rest...> {
+    template <class... Indices> GPUMEM_DEVICE static u64 at(u64 linear, u64 index, Indices... rest) {
+        in_bounds(index, First);
+        return row_major<Rest...>::at(linear * First + index, rest...);
+    }
+};
+}  // namespace detail
+
+// An array of fixed extents: of one work-item (a local array) when declared as it is, of the group when declared with
+// GPUMEM_SHARED. Indexed as `tile(y, x)`.
+template <class T, u64... Extents> struct array {
+    T elements[detail::product<Extents...>::value];
+    template <class... Indices> GPUMEM_DEVICE T& operator()(Indices... indices) {
+        static_assert(sizeof...(Indices) == sizeof...(Extents), "one index for each axis");
+        return elements[detail::row_major<Extents...>::at(0, (u64)indices...)];
+    }
+    template <class... Indices> GPUMEM_DEVICE const T& operator()(Indices... indices) const {
+        static_assert(sizeof...(Indices) == sizeof...(Extents), "one index for each axis");
+        return elements[detail::row_major<Extents...>::at(0, (u64)indices...)];
+    }
+};
+
+// A shared array: `GPUMEM_SHARED(float, tile, 32, 33);` is one float tile[32][33] for the group.
+#define GPUMEM_SHARED(T, name, ...) __shared__ ::gpumem::array<T, __VA_ARGS__> name
+
+// The dynamic shared memory of the launch, as a pointer to elements.
+#define GPUMEM_DYNAMIC_SHARED(T, name)                                   \
+    extern __shared__ __attribute__((aligned(16))) unsigned char gpumem_dynamic_shared[]; \
+    T* name = reinterpret_cast<T*>(gpumem_dynamic_shared)
+
+// A packed array as one row of elements.
+template <class T> struct slice {
+    T* data;
+    u64 length;
+    GPUMEM_DEVICE u64 size() const { return length; }
+    GPUMEM_DEVICE T& operator[](u64 index) const {
+        detail::in_bounds(index, length);
+        return data[index];
+    }
+};
+
+// An array of N axes, of any strides. Strides count bytes, as in NumPy. Indexed as `image(y, x)`.
+template <class T, int N> struct view {
+    T* data;
+    u64 extents[N];
+    i64 strides[N];
+    GPUMEM_DEVICE u64 extent(int axis) const { return axis < N ? extents[axis] : 1; }
+    template <class... Indices> GPUMEM_DEVICE T& operator()(Indices... indices) const {
+        static_assert(sizeof...(Indices) == N, "one index for each axis");
+        return *(T*)((const char*)data + offset(0, (u64)indices...));
+    }
+
+   private:
+    GPUMEM_DEVICE i64 offset(int) const { return 0; }
+    template <class... Rest> GPUMEM_DEVICE i64 offset(int axis, u64 index, Rest... rest) const {
+        detail::in_bounds(index, extents[axis]);
+        return (i64)index * strides[axis] + offset(axis + 1, rest...);
+    }
+};
+template <class T> struct view<T, 0> {
+    T* data;
+    GPUMEM_DEVICE u64 extent(int) const { return 1; }
+    GPUMEM_DEVICE T& operator()() const { return *data; }
+};
+
+// A constant array, given by value with each launch. It lies where the device keeps arguments: in constant memory.
+template <class T, u64 Length> struct constant {
+    T elements[Length];
+    GPUMEM_DEVICE u64 size() const { return Length; }
+    GPUMEM_DEVICE const T& operator[](u64 index) const {
+        detail::in_bounds(index, Length);
+        return elements[index];
+    }
+};
+template <class T> struct constant<T, 0> {
+    GPUMEM_DEVICE u64 size() const { return 0; }
+};
+
+// ---- waves ------------------------------------------------------------------------------------------------------------
+
+// Work-items of a wave.
+GPUMEM_DEVICE u32 wave_size() { return GPUMEM_WAVE; }
+// The wave of this work-item in its group.
+GPUMEM_DEVICE u32 wave_id() { return local_linear() / GPUMEM_WAVE; }
+// The place of this work-item in its wave.
+GPUMEM_DEVICE u32 lane() { return local_linear() % GPUMEM_WAVE; }
+// Work-items of this wave: fewer in the last wave of a group whose size does not divide.
+GPUMEM_DEVICE u32 wave_items() {
+    u32 rest = group_size(0) * group_size(1) * group_size(2) - wave_id() * GPUMEM_WAVE;
+    return rest < GPUMEM_WAVE ? rest : GPUMEM_WAVE;
+}
+
+namespace detail {
+#if !GPUMEM_AMD
+GPUMEM_DEVICE u32 wave_mask() {
+    u32 items = wave_items();
+    return items == 32 ? 0xffffffffu : (1u << items) - 1;
+}
+#endif
+GPUMEM_DEVICE u32 word_of(u32 word, u32 from) {
+#if GPUMEM_AMD
+    return (u32)__builtin_amdgcn_ds_bpermute((int)(from << 2), (int)word);
+#else
+    return __shfl_sync(wave_mask(), word, (int)from);
+#endif
+}
+}  // namespace detail
+
+// What follows is done by all work-items of a wave together; of `lane`s that the wave does not have, every work-item
+// gets its own value back.
+
+// The value that `from` gives.
+template <class T> GPUMEM_DEVICE T shuffle(T value, u32 from) {
+    u32 words[(sizeof(T) + 3) / 4] = {};
+    memcpy(words, &value, sizeof(T));
+    bool there = from < wave_items();
+    u32 source = there ? from : lane();
+    for (u32 i = 0; i < (sizeof(T) + 3) / 4; ++i) words[i] = detail::word_of(words[i], source);
+    T result;
+    memcpy(&result, words, sizeof(T));
+    return result;
+}
+// The value of the lane `distance` below.
+template <class T> GPUMEM_DEVICE T shuffle_up(T value, u32 distance) {
+    return shuffle(value, lane() < distance ? lane() : lane() - distance);
+}
+// The value of the lane `distance` above.
+template <class T> GPUMEM_DEVICE T shuffle_down(T value, u32 distance) { return shuffle(value, lane() + distance); }
+// The value of the lane whose number differs in the bits of `mask`.
+template <class T> GPUMEM_DEVICE T shuffle_xor(T value, u32 mask) { return shuffle(value, lane() ^ mask); }
+
+// A bit for each lane: whether its condition holds.
+GPUMEM_DEVICE u64 wave_ballot(bool condition) {
+#if GPUMEM_AMD
+    return __builtin_amdgcn_uicmp((u32)condition, 0u, 33);
+#else
+    return __ballot_sync(detail::wave_mask(), condition);
+#endif
+}
+// Whether the condition holds in any lane.
+GPUMEM_DEVICE bool wave_any(bool condition) { return wave_ballot(condition) != 0; }
+// Whether the condition holds in every lane.
+GPUMEM_DEVICE bool wave_all(bool condition) { return wave_ballot(!condition) == 0; }
+
+namespace detail {
+struct plus {
+    template <class T> GPUMEM_DEVICE T operator()(T a, T b) const { return a + b; }
+};
+// Of a number and a NaN the number, as in Rust.
+struct least {
+    template <class T> GPUMEM_DEVICE T operator()(T a, T b) const { return b < a || a != a ? b : a; }
+};
+struct greatest {
+    template <class T> GPUMEM_DEVICE T operator()(T a, T b) const { return b > a || a != a ? b : a; }
+};
+}  // namespace detail
+
+// All values of the wave combined, for every lane: a tree over distances of half a wave down to 1, the same as on the
+// host, so that sums of floating-point numbers are equal.
+template <class T, class Op> GPUMEM_DEVICE T wave_reduce(T value, Op op) {
+    for (u32 distance = GPUMEM_WAVE / 2; distance > 0; distance /= 2) {
+        T other = shuffle_down(value, distance);
+        if (lane() + distance < wave_items()) value = op(value, other);
+    }
+    return shuffle(value, 0);
+}
+template <class T> GPUMEM_DEVICE T wave_sum(T value) { return wave_reduce(value, detail::plus()); }
+template <class T> GPUMEM_DEVICE T wave_min(T value) { return wave_reduce(value, detail::least()); }
+template <class T> GPUMEM_DEVICE T wave_max(T value) { return wave_reduce(value, detail::greatest()); }
+
+// The sum over lanes 0 to this one.
+template <class T> GPUMEM_DEVICE T wave_scan(T value) {
+    for (u32 distance = 1; distance < GPUMEM_WAVE; distance *= 2) {
+        T other = shuffle_up(value, distance);
+        if (lane() >= distance) value = other + value;
+    }
+    return value;
+}
+
+// ---- atomics: relaxed, for 32-bit and 64-bit numbers, in shared and in global memory; each gives the old value -----------
+
+namespace detail {
+template <unsigned Bytes> struct word;
+template <> struct word<4> { typedef u32 type; };
+template <> struct word<8> { typedef u64 type; };
+}  // namespace detail
+
+// Replaces a number by `change` of it; `change` may run several times.
+template <class T, class Change> GPUMEM_DEVICE T atomic_update(T& target, Change change) {
+    typedef typename detail::word<sizeof(T)>::type word;
+    word* address = reinterpret_cast<word*>(&target);
+    word seen = *reinterpret_cast<volatile word*>(address);
+    for (;;) {
+        word wanted = detail::bits<word>(change(detail::bits<T>(seen)));
+        word found = atomicCAS(address, seen, wanted);
+        if (found == seen) return detail::bits<T>(seen);
+        seen = found;
+    }
+}
+GPUMEM_DEVICE u32 atomic_add(u32& target, u32 value) { return atomicAdd(&target, value); }
+GPUMEM_DEVICE i32 atomic_add(i32& target, i32 value) { return atomicAdd(&target, value); }
+GPUMEM_DEVICE u64 atomic_add(u64& target, u64 value) { return atomicAdd(&target, value); }
+GPUMEM_DEVICE i64 atomic_add(i64& target, i64 value) {
+    return (i64)atomicAdd(reinterpret_cast<u64*>(&target), (u64)value);
+}
+GPUMEM_DEVICE float atomic_add(float& target, float value) { return atomicAdd(&target, value); }
+GPUMEM_DEVICE double atomic_add(double& target, double value) { return atomicAdd(&target, value); }
+template <class T> GPUMEM_DEVICE T atomic_min(T& target, T value) {
+    return atomic_update(target, [value](T old) { return detail::least()(old, value); });
+}
+template <class T> GPUMEM_DEVICE T atomic_max(T& target, T value) {
+    return atomic_update(target, [value](T old) { return detail::greatest()(old, value); });
+}
+GPUMEM_DEVICE u32 atomic_min(u32& target, u32 value) { return atomicMin(&target, value); }
+GPUMEM_DEVICE i32 atomic_min(i32& target, i32 value) { return atomicMin(&target, value); }
+GPUMEM_DEVICE u32 atomic_max(u32& target, u32 value) { return atomicMax(&target, value); }
+GPUMEM_DEVICE i32 atomic_max(i32& target, i32 value) { return atomicMax(&target, value); }
+
+// ---- what the library checks about a kernel ---------------------------------------------------------------------------
+
+namespace detail {
+// A type that the library knows by size and alignment only.
+template <u64 Size, u64 Align> struct sized;
+
+template <class Declared, class Found> struct fits { static constexpr bool value = false; };
+template <class Same> struct fits<Same, Same> { static constexpr bool value = true; };
+template <u64 Size, u64 Align, class Found> struct fits<sized<Size, Align>, Found> {
+    static constexpr bool value = sizeof(Found) == Size && alignof(Found) == Align;
+};
+
+template <class... Types> struct list;
+template <class Declared, class Found> struct all_fit { static constexpr bool value = false; };
+template <> struct all_fit<list<>, list<>> { static constexpr bool value = true; };
+template <class D, class... Ds, class F, class... Fs> struct all_fit<list<D, Ds...>, list<F, Fs...>> {
+    static constexpr bool value = fits<D, F>::value && all_fit<list<Ds...>, list<Fs...>>::value;
+};
+
+template <class Function, class... Declared> struct has_parameters { static constexpr bool value = false; };
+template <class... Found, class... Declared> struct has_parameters<void(Found...), Declared...> {
+    static constexpr bool value = all_fit<list<Declared...>, list<Found...>>::value;
+};
+}  // namespace detail
+
+}  // namespace gpumem
+
+#endif

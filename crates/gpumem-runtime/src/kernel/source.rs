@@ -1,0 +1,47 @@
+//! The text that a device's compiler gets.
+
+use gpumem_core::LaunchDims;
+use gpumem_simt::{ParameterInfo, Parameters};
+use std::fmt::Write;
+
+/// The portable prelude: ids, arrays, barriers, waves and atomics for CUDA and HIP, as a file that can be read on its own.
+pub const PRELUDE: &str = include_str!("prelude.hpp");
+
+/// A kernel's source behind the prelude, and behind it a check of the compiler's that kernel `name` has exactly the
+/// parameters `P`. Lines of the source keep their numbers in messages, under the name `kernel`.
+///
+/// `wave_size` is that of the device; with `bounds`, an index past the end stops the kernel.
+pub fn portable_text<P: Parameters>(source: &str, name: &str, wave_size: u32, bounds: bool) -> String {
+    let mut text = format!(
+        "#define GPUMEM_WAVE {wave_size}\n#define GPUMEM_BOUNDS {}\n#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
+        u8::from(bounds)
+    );
+    let parameters = P::list();
+    let declared: Vec<String> = parameters.iter().map(device_type).collect();
+    let list: String = declared.iter().fold(String::new(), |mut list, name| {
+        let _ = write!(list, ", {name}");
+        list
+    });
+    let _ = writeln!(
+        text,
+        "#line 1 \"declaration\"\nstatic_assert(gpumem::detail::has_parameters<decltype({name}){list}>::value, \
+         \"kernel {name} was declared with the parameters ({})\");",
+        declared.join(", ")
+    );
+    text
+}
+
+/// The type in device code; by size and alignment where only the source knows it.
+fn device_type(parameter: &ParameterInfo) -> String {
+    let ParameterInfo { size, align, device_type, .. } = parameter;
+    device_type.clone().unwrap_or_else(|| format!("gpumem::detail::sized<{size}, {align}>"))
+}
+
+/// Groups of `group_size` work-items that cover `items` along each axis, at least one.
+pub fn cover(items: [usize; 3], group_size: [u32; 3]) -> LaunchDims {
+    let groups = [0, 1, 2].map(|axis| {
+        let groups = items[axis].div_ceil(group_size[axis].max(1) as usize).max(1);
+        u32::try_from(groups).unwrap_or(u32::MAX)
+    });
+    LaunchDims { groups, group_size, shared_bytes: 0 }
+}

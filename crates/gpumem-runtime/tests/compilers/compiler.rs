@@ -1,0 +1,98 @@
+//! NVRTC and hipRTC, which have the same functions under two names.
+
+use libloading::Library;
+use std::{
+    ffi::{CString, c_char, c_int, c_void},
+    mem::ManuallyDrop,
+    ptr::{null, null_mut},
+    sync::{Mutex, PoisonError},
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flavour {
+    Nvrtc,
+    Hiprtc,
+}
+
+type Create = unsafe extern "C" fn(
+    *mut *mut c_void,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const *const c_char,
+) -> c_int;
+type Compile = unsafe extern "C" fn(*mut c_void, c_int, *const *const c_char) -> c_int;
+type Size = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
+type Read = unsafe extern "C" fn(*mut c_void, *mut c_char) -> c_int;
+type Destroy = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
+
+/// hipRTC 5.2 does not bear two threads at once.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
+pub(crate) struct Compiler {
+    library: ManuallyDrop<Library>,
+    prefix: &'static str,
+    /// What the result is called: PTX of NVRTC, which needs no assembler to be read, code of hipRTC.
+    result: &'static str,
+}
+
+impl Compiler {
+    pub(crate) fn load(flavour: Flavour) -> Option<Self> {
+        let (variable, prefix, result, names): (_, _, _, &[&str]) = match flavour {
+            Flavour::Nvrtc => {
+                ("GPUMEM_NVRTC", "nvrtc", "PTX", &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"])
+            }
+            Flavour::Hiprtc => (
+                "GPUMEM_HIPRTC",
+                "hiprtc",
+                "Code",
+                &["libhiprtc.so.7", "libhiprtc.so.6", "libamdhip64.so.6", "libamdhip64.so.5"],
+            ),
+        };
+        let wished = std::env::var(variable).ok();
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = wished.as_deref().into_iter().chain(names.iter().copied());
+        // SAFETY: a library of this name is the compiler.
+        let library = names.find_map(|name| unsafe { Library::new(name) }.ok())?;
+        // Never unloaded: its threads and exit handlers stay.
+        Some(Self { library: ManuallyDrop::new(library), prefix, result })
+    }
+
+    /// # Safety
+    /// `T` is the function's type.
+    unsafe fn function<T: Copy>(&self, name: &str) -> T {
+        let name = format!("{}{name}\0", self.prefix);
+        // SAFETY: the caller's promise.
+        *unsafe { self.library.get::<T>(name.as_bytes()) }.unwrap()
+    }
+
+    /// Compiles to PTX or a code object, or gives the log.
+    pub(crate) fn compile(&self, text: &str, architecture: &str) -> Result<Vec<u8>, String> {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = CString::new(text).unwrap();
+        let option = CString::new(format!("--gpu-architecture={architecture}")).unwrap();
+        let mut program = null_mut();
+        // SAFETY: the functions have these types in both libraries; all texts end with a zero and outlive the program,
+        // and every buffer has the size that was asked for.
+        unsafe {
+            let create = self.function::<Create>("CreateProgram");
+            assert_eq!(create(&mut program, text.as_ptr(), c"program".as_ptr(), 0, null(), null()), 0);
+            let status = self.function::<Compile>("CompileProgram")(program, 1, &option.as_ptr());
+            let read = |size: &str, content: &str| {
+                let mut bytes = 0;
+                assert_eq!(self.function::<Size>(size)(program, &mut bytes), 0);
+                let mut buffer = vec![0u8; bytes];
+                assert_eq!(self.function::<Read>(content)(program, buffer.as_mut_ptr().cast()), 0);
+                buffer
+            };
+            let outcome = if status == 0 {
+                Ok(read(&format!("Get{}Size", self.result), &format!("Get{}", self.result)))
+            } else {
+                Err(String::from_utf8_lossy(&read("GetProgramLogSize", "GetProgramLog")).into_owned())
+            };
+            self.function::<Destroy>("DestroyProgram")(&mut program);
+            outcome
+        }
+    }
+}
