@@ -2,7 +2,7 @@
 
 use crate::{Fault, Ids, Parameters, WorkItem, checker::Checker, flat, group::Group, pool, run};
 use gpumem_core::{HostFunction, HostLaunch, LaunchDims};
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 /// Work-items below which a launch stays on its thread: waking others takes longer.
 const ALONE: u64 = 2048;
@@ -46,8 +46,21 @@ impl Executor {
         F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
     {
         // SAFETY: the caller's promise.
+        unsafe { self.shared_function::<P, F>(Arc::new(body)) }
+    }
+
+    /// As [`function`](Self::function), for a body that several executors run.
+    ///
+    /// # Safety
+    /// As for [`function`](Self::function).
+    pub unsafe fn shared_function<P, F>(self, body: Arc<F>) -> HostFunction
+    where
+        P: Parameters,
+        F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
+    {
+        // SAFETY: the caller's promise.
         HostFunction::new(move |launch| unsafe {
-            self.bound(launch, |arguments: &P, dims, checker| self.run(&dims, arguments, &body, checker))
+            self.bound(launch, |arguments: &P, dims, checker| self.run(&dims, arguments, &*body, checker))
         })
     }
 
@@ -61,8 +74,23 @@ impl Executor {
         F: Fn(&Ids<'_>, &P) + Send + Sync + 'static,
     {
         // SAFETY: the caller's promise.
+        unsafe { self.shared_flat_function::<P, F>(Arc::new(body)) }
+    }
+
+    /// As [`flat_function`](Self::flat_function), for a body that several executors run.
+    ///
+    /// # Safety
+    /// As for [`function`](Self::function).
+    pub unsafe fn shared_flat_function<P, F>(self, body: Arc<F>) -> HostFunction
+    where
+        P: Parameters,
+        F: Fn(&Ids<'_>, &P) + Send + Sync + 'static,
+    {
+        // SAFETY: the caller's promise.
         HostFunction::new(move |launch| unsafe {
-            self.bound(launch, |arguments: &P, dims, checker| self.run_flat(&dims, arguments, &body, checker))
+            self.bound(launch, |arguments: &P, dims, checker| {
+                self.run_flat(&dims, arguments, &*body, checker)
+            })
         })
     }
 

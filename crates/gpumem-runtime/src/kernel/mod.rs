@@ -1,9 +1,15 @@
 //! Kernels: one portable source for CUDA and ROCm, one body for the host.
 
+mod arguments;
+mod declare;
+mod launch;
 mod source;
 
+pub use arguments::{Argument, Arguments, Collected};
+pub use declare::KernelDeclaration;
 pub use gpumem_simt::{
     Atomic, Constant, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut, Value, View, ViewMut,
     WorkItem,
 };
+pub use launch::Kernel;
 pub use source::{PRELUDE, cover, portable_text};

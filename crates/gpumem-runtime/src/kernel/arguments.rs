@@ -1,0 +1,158 @@
+//! What a launch is given for each parameter.
+
+use super::{Constant, Slice, SliceMut, Value, View, ViewMut};
+use crate::{ArrayBase, Layout, Storage, StorageMut, memory::Allocation, order::Access};
+use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArgument, LayoutError, Result};
+use gpumem_simt::{Parameter, Parameters};
+use ndarray::Dimension;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// The arguments of a launch while they are collected.
+#[derive(Debug)]
+pub struct Collected<'a, B: Backend> {
+    pub(super) arguments: SmallVec<[KernelArgument; 8]>,
+    pub(super) accesses: SmallVec<[Access<'a, B>; 8]>,
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// What can be given for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`] or
+/// [`ViewMut`], a number for itself, a [`Value`] or a [`Constant`] for itself.
+pub trait Argument<Q: Parameter, B: Backend>: sealed::Sealed {
+    #[doc(hidden)]
+    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()>;
+}
+
+/// What can be given for all parameters `P` of a kernel: a tuple of [`Argument`]s.
+pub trait Arguments<P: Parameters, B: Backend>: sealed::Sealed {
+    #[doc(hidden)]
+    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()>;
+}
+
+impl<'a, B: Backend> Collected<'a, B> {
+    fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+        let why = "an argument is longer than 4096 bytes";
+        let argument = KernelArgument::from_bytes(bytes);
+        let argument =
+            argument.ok_or_else(|| Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why }))?;
+        self.arguments.push(argument);
+        Ok(())
+    }
+
+    fn access(&mut self, memory: &'a Arc<Allocation<B>>, layout: &Layout, write: bool) {
+        if !layout.is_empty() {
+            self.accesses.push(Access { memory, extent: layout.extent(), write });
+        }
+    }
+
+    fn slice<S: Storage<Backend = B>, D: Dimension>(
+        &mut self,
+        array: &'a ArrayBase<S, D>,
+        write: bool,
+    ) -> Result<()> {
+        if !array.is_c_contiguous() {
+            let (shape, strides) = (array.shape().to_vec(), array.strides().to_vec());
+            return Err(Error::new(B::NAME, "launch", LayoutError::NeedsCopy { shape, strides }));
+        }
+        self.access(&array.memory, &array.layout, write);
+        self.bytes(bytemuck::bytes_of(&[array.address(), array.len() as u64]))
+    }
+
+    fn view<S: Storage<Backend = B>, D: Dimension>(
+        &mut self,
+        array: &'a ArrayBase<S, D>,
+        rank: usize,
+        write: bool,
+    ) -> Result<()> {
+        if array.ndim() != rank {
+            let error = LayoutError::RankMismatch { found: array.ndim(), expected: rank };
+            return Err(Error::new(B::NAME, "launch", error));
+        }
+        self.access(&array.memory, &array.layout, write);
+        let mut words: SmallVec<[u64; 16]> = SmallVec::new();
+        words.push(array.address());
+        words.extend(array.shape().iter().map(|extent| *extent as u64));
+        words.extend(array.strides().iter().map(|stride| *stride as u64));
+        self.bytes(bytemuck::cast_slice(&words))
+    }
+}
+
+impl<S: Storage, D: Dimension> sealed::Sealed for &ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> sealed::Sealed for &mut ArrayBase<S, D> {}
+
+impl<S: Storage, D: Dimension> Argument<Slice<S::Elem>, S::Backend> for &ArrayBase<S, D> {
+    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+        to.slice(self, false)
+    }
+}
+
+impl<S: StorageMut, D: Dimension> Argument<SliceMut<S::Elem>, S::Backend> for &mut ArrayBase<S, D> {
+    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+        to.slice(self, true)
+    }
+}
+
+impl<S: Storage, D: Dimension, const N: usize> Argument<View<S::Elem, N>, S::Backend> for &ArrayBase<S, D> {
+    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+        to.view(self, N, false)
+    }
+}
+
+impl<S: StorageMut, D: Dimension, const N: usize> Argument<ViewMut<S::Elem, N>, S::Backend>
+    for &mut ArrayBase<S, D>
+{
+    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+        to.view(self, N, true)
+    }
+}
+
+impl<T: Element> sealed::Sealed for Value<T> {}
+impl<T: Element, B: Backend> Argument<Value<T>, B> for Value<T> {
+    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()> {
+        to.bytes(bytemuck::bytes_of(&self.0))
+    }
+}
+
+impl<T: Element, const LEN: usize> sealed::Sealed for Constant<T, LEN> {}
+impl<T: Element, const LEN: usize, B: Backend> Argument<Constant<T, LEN>, B> for Constant<T, LEN> {
+    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()> {
+        // A class without elements has one byte in C++.
+        if LEN == 0 { to.bytes(&[0]) } else { to.bytes(bytemuck::cast_slice(&self.0)) }
+    }
+}
+
+macro_rules! numbers {
+    ($($type:ty)*) => {$(
+        impl sealed::Sealed for $type {}
+        impl<B: Backend> Argument<$type, B> for $type {
+            fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()> {
+                to.bytes(bytemuck::bytes_of(self))
+            }
+        }
+    )*};
+}
+numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+
+macro_rules! tuples {
+    ($(($($parameter:ident $argument:ident)*))*) => {$(
+        impl<$($argument: sealed::Sealed),*> sealed::Sealed for ($($argument,)*) {}
+        impl<BE: Backend, $($parameter: Parameter, $argument: Argument<$parameter, BE>),*>
+            Arguments<($($parameter,)*), BE> for ($($argument,)*)
+        {
+            #[allow(non_snake_case, unused_variables)]
+            fn collect<'a>(&'a self, to: &mut Collected<'a, BE>) -> Result<()> {
+                let ($($argument,)*) = self;
+                $($argument.collect(to)?;)*
+                Ok(())
+            }
+        }
+    )*};
+}
+tuples! {
+    () (A1 A2) (A1 A2 B1 B2) (A1 A2 B1 B2 C1 C2) (A1 A2 B1 B2 C1 C2 D1 D2) (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2)
+    (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2) (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2)
+    (A1 A2 B1 B2 C1 C2 D1 D2 E1 E2 F1 F2 G1 G2 H1 H2)
+}
