@@ -30,6 +30,8 @@ pub enum Level {
     Devices = 10,
     /// Memory of other libraries, and ours in their hands.
     Interchange = 11,
+    /// Kernels.
+    Kernel = 12,
 }
 
 impl Level {
@@ -52,6 +54,7 @@ impl Level {
             Level::Fault => "09_fault",
             Level::Devices => "10_devices",
             Level::Interchange => "11_interchange",
+            Level::Kernel => "12_kernel",
         }
     }
 }

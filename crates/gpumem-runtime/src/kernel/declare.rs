@@ -13,7 +13,6 @@ type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 
 /// A kernel as it is written: a name, parameters `P`, a portable source for GPUs, a body for the host. [`load`](Self::load)
 /// makes it a [`Kernel`] of a device.
-#[derive(Clone)]
 pub struct KernelDeclaration<P> {
     name: String,
     source: Option<String>,
@@ -138,6 +137,21 @@ impl<P: Parameters> KernelDeclaration<P> {
         let module = core.note_loss(B::compile(device.raw(), &source, &options))?;
         let raw = core.note_loss(B::kernel(&module, &self.name))?;
         Ok(Kernel::new(device, raw, &self.name, self.shared_bytes))
+    }
+}
+
+impl<P> Clone for KernelDeclaration<P> {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            host: self.host.clone(),
+            shared_bytes: self.shared_bytes,
+            flags: self.flags.clone(),
+            bounds: self.bounds,
+            check: self.check,
+            parameters: PhantomData,
+        }
     }
 }
 

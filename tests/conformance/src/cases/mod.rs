@@ -17,6 +17,7 @@ mod l09_fault;
 mod l10_devices;
 mod l11_imports;
 mod l11_loans;
+mod l12_kernel;
 mod tools;
 
 use crate::Case;
@@ -42,6 +43,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l10_devices::cases(),
         l11_imports::cases(),
         l11_loans::cases(),
+        l12_kernel::cases(),
     ];
     lists.into_iter().flatten().collect()
 }
