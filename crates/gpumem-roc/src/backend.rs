@@ -2,12 +2,12 @@
 
 use crate::{
     Grain, NAME, RocBarrier, RocBuffer, RocDevice, RocEvent, RocKernel, RocModule, RocStream, copy, fill,
-    managed, peer, probe, registry,
+    ipc, managed, peer, probe, registry,
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    Error, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo,
-    RawStream, RegisterOptions, Result, StreamOptions,
+    DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError,
+    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -81,6 +81,21 @@ impl Backend for Roc {
         unsafe { buffer.release(device) }
     }
 
+    fn device_of(device: &RocDevice, address: u64) -> Result<Option<usize>> {
+        let found = <Self as crate::RocExt>::pointer(device, address)?;
+        Ok(found.and_then(|pointer| usize::try_from(pointer.device).ok()))
+    }
+
+    fn dlpack_device(device: &RocDevice, kind: MemoryKind) -> Option<DlpackDevice> {
+        let ordinal = i32::try_from(Self::info(device).ordinal).ok()?;
+        Some(match kind {
+            // DLPack has no name for managed memory of ROCm: it is device memory there.
+            MemoryKind::Device | MemoryKind::Managed(_) => DlpackDevice::new(DlpackDevice::ROCM, ordinal),
+            // Page-locked memory belongs to no device in particular.
+            _ => DlpackDevice::new(DlpackDevice::ROCM_HOST, 0),
+        })
+    }
+
     unsafe fn register(
         device: &RocDevice,
         host: NonNull<u8>,
@@ -94,6 +109,16 @@ impl Backend for Roc {
     unsafe fn advise(device: &RocDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { managed::advise(device, address, bytes, advice) }
+    }
+
+    unsafe fn export_memory(device: &RocDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::export(device, address, bytes) }
+    }
+
+    unsafe fn open_memory(device: &RocDevice, memory: &IpcMemory) -> Result<RocBuffer> {
+        // SAFETY: passed on to the caller.
+        unsafe { ipc::open(device, memory) }
     }
 
     fn create_stream(device: &RocDevice, options: &StreamOptions) -> Result<RocStream> {

@@ -1,8 +1,8 @@
 //! What only ROCm has.
 
 use crate::{
-    Agent, Grain, IpcMemory, Pinning, Pool, Registered, RegisteredRange, Roc, RocBuffer, RocDevice, RocEvent,
-    RocModule, RocStream,
+    Agent, Grain, Pinning, Pool, Registered, RegisteredRange, Roc, RocBuffer, RocDevice, RocEvent, RocModule,
+    RocStream,
     buffer::{Found, Provenance},
     hsa, ipc, pin,
 };
@@ -24,8 +24,7 @@ pub struct Wavefront {
     pub barrier: Lowering,
 }
 
-/// Powers of ROCm that no other backend has: agents and their pools, registration by agents, the grain of memory,
-/// memory shared between processes.
+/// Powers of ROCm that no other backend has: agents and their pools, registration by agents, the grain of memory.
 ///
 /// What is about agents needs the HSA runtime: without it, as on a HIP that stands on another driver, it is
 /// [`ErrorKind::Load`](gpumem_core::ErrorKind::Load).
@@ -150,27 +149,6 @@ pub trait RocExt: Backend {
     /// What HIP says.
     fn create_blocking_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
 
-    /// Describes `bytes` bytes at `address` so that another process on this machine can open them. Only device
-    /// memory can be shared, and the other process sees its whole allocation.
-    ///
-    /// # Safety
-    /// The range lies in one live allocation, which stays alive for as long as another process has it open.
-    ///
-    /// # Errors
-    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a range that lies in no
-    /// allocation, or what HIP says.
-    unsafe fn export_memory(device: &Self::Device, address: u64, bytes: usize) -> Result<IpcMemory>;
-
-    /// Opens memory of another process. Releasing the buffer closes it.
-    ///
-    /// # Safety
-    /// * The memory comes from [`export_memory`](Self::export_memory) in another process, which keeps it alive.
-    /// * What both processes do with it is ordered by themselves.
-    ///
-    /// # Errors
-    /// What HIP says.
-    unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer>;
-
     /// Beginning and length in bytes of the allocation that an address lies in.
     ///
     /// # Errors
@@ -282,16 +260,6 @@ impl RocExt for Roc {
 
     fn create_blocking_event(device: &RocDevice, options: EventOptions) -> Result<RocEvent> {
         RocEvent::create(device, options, true)
-    }
-
-    unsafe fn export_memory(device: &RocDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
-        // SAFETY: passed on to the caller.
-        unsafe { ipc::export(device, address, bytes) }
-    }
-
-    unsafe fn open_memory(device: &RocDevice, memory: &IpcMemory) -> Result<RocBuffer> {
-        // SAFETY: passed on to the caller.
-        unsafe { ipc::open(device, memory) }
     }
 
     fn allocation_of(device: &RocDevice, address: u64) -> Result<(u64, usize)> {

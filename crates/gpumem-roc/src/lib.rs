@@ -44,7 +44,6 @@ pub use device::RocDevice;
 pub use event::RocEvent;
 pub use ext::{MemoryType, Pointer, RocExt, Wavefront};
 pub use hsa::{Agent, AgentKind, Pool, PoolKind};
-pub use ipc::IpcMemory;
 pub use module::{RocKernel, RocModule};
 pub use pin::{Pinning, Registered, RegisteredRange};
 pub use stream::RocStream;

@@ -10,12 +10,10 @@ mod simulator;
 use gpumem_conformance::RanOn;
 use gpumem_core::{
     AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, ErrorKind, Fill,
-    KernelArgument, KernelSource, LaunchDims, MappedOptions, MemoryKind, Pattern, RegisterOptions, Space,
-    Stream, StreamOptions,
+    IpcMemory, KernelArgument, KernelSource, LaunchDims, MappedOptions, MemoryKind, Pattern, RegisterOptions,
+    Space, Stream, StreamOptions,
 };
-use gpumem_roc::{
-    AgentKind, Grain, IpcMemory, Pinning, PoolKind, Roc, RocBuffer, RocDevice, RocExt, RocStream,
-};
+use gpumem_roc::{AgentKind, Grain, Pinning, PoolKind, Roc, RocBuffer, RocDevice, RocExt, RocStream};
 use simulator::Dispatch;
 use std::{
     ffi::c_void,

@@ -48,7 +48,7 @@ pub(super) const FULL: Sizes = Sizes {
     side: 8192,
 };
 
-pub(super) fn of<B: Backend>(selector: &'static str, sizes: Sizes) -> Vec<Bench> {
+pub(super) fn of<B: Backend>(selector: &str, sizes: Sizes) -> Vec<Bench> {
     let mut benches = Vec::new();
     for &(name, bytes) in sizes.long {
         benches.push(upload::<B>(selector, name, bytes, true));
@@ -134,11 +134,12 @@ fn touched(bytes: usize) -> Array1<u8> {
     Array1::from_shape_fn(bytes, |index| index as u8)
 }
 
-fn upload<B: Backend>(selector: &'static str, name: &str, bytes: usize, pinned: bool) -> Bench {
+fn upload<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) -> Bench {
+    let selector = selector.to_owned();
     let reference = if pinned { "pinned" } else { "the driver" };
     let name = format!("transfer/{selector}/h2d/pageable/{name}, beside {reference}");
     Bench::new(name, reference, throughput(bytes), move || {
-        let device = open::<B>(selector)?;
+        let device = open::<B>(&selector)?;
         let source = touched(bytes);
         let theirs = source.as_ptr().expose_provenance() as u64;
         let other = if pinned { Other::Pinned } else { Other::Caller(theirs) };
@@ -148,11 +149,12 @@ fn upload<B: Backend>(selector: &'static str, name: &str, bytes: usize, pinned: 
     })
 }
 
-fn download<B: Backend>(selector: &'static str, name: &str, bytes: usize, pinned: bool) -> Bench {
+fn download<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) -> Bench {
+    let selector = selector.to_owned();
     let reference = if pinned { "pinned" } else { "the driver" };
     let name = format!("transfer/{selector}/d2h/pageable/{name}, beside {reference}");
     Bench::new(name, reference, throughput(bytes), move || {
-        let device = open::<B>(selector)?;
+        let device = open::<B>(&selector)?;
         let mut destination = touched(bytes);
         let theirs = destination.as_mut_ptr().expose_provenance() as u64;
         let other = if pinned { Other::Pinned } else { Other::Caller(theirs) };
@@ -164,10 +166,11 @@ fn download<B: Backend>(selector: &'static str, name: &str, bytes: usize, pinned
 }
 
 /// Into a new array, whose pages nobody has touched, and which is given back each time.
-fn fresh<B: Backend>(selector: &'static str, name: &str, bytes: usize) -> Bench {
+fn fresh<B: Backend>(selector: &str, name: &str, bytes: usize) -> Bench {
+    let selector = selector.to_owned();
     let name = format!("transfer/{selector}/d2h/untouched/{name}, beside pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
-        let device = open::<B>(selector)?;
+        let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, false)?.routine();
         let array: DeviceArray<u8, Ix1, B> = device.device_array(bytes)?;
         Ok(Pair { ours: Routine::call(move || Ok(array.copy_to_host()?)), reference: raw })
@@ -175,12 +178,13 @@ fn fresh<B: Backend>(selector: &'static str, name: &str, bytes: usize) -> Bench 
 }
 
 /// Every `step`th column of an ordinary matrix of `f32`.
-fn columns<B: Backend>(selector: &'static str, side: usize, step: usize) -> Bench {
+fn columns<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
+    let selector = selector.to_owned();
     let bytes = side * side / step * 4;
     let name =
         format!("transfer/{selector}/h2d/pageable/one column of {step} of {side}x{side}, beside pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
-        let device = open::<B>(selector)?;
+        let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
         let matrix = Array2::<f32>::ones((side, side));
         let mut array: DeviceArray<f32, Ix2, B> = device.device_array((side, side / step))?;
@@ -191,12 +195,13 @@ fn columns<B: Backend>(selector: &'static str, side: usize, step: usize) -> Benc
     })
 }
 
-fn columns_down<B: Backend>(selector: &'static str, side: usize, step: usize) -> Bench {
+fn columns_down<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
+    let selector = selector.to_owned();
     let bytes = side * side / step * 4;
     let name =
         format!("transfer/{selector}/d2h/pageable/one column of {step} of {side}x{side}, beside pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
-        let device = open::<B>(selector)?;
+        let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, false)?.routine();
         let matrix = Rc::new(RefCell::new(Array2::<f32>::ones((side, side))));
         let array: DeviceArray<f32, Ix2, B> = device.device_array((side, side / step))?;
@@ -209,11 +214,12 @@ fn columns_down<B: Backend>(selector: &'static str, side: usize, step: usize) ->
 }
 
 /// Runs of 64 bytes with as many between, from page-locked memory.
-fn runs<B: Backend>(selector: &'static str, side: usize) -> Bench {
+fn runs<B: Backend>(selector: &str, side: usize) -> Bench {
+    let selector = selector.to_owned();
     let bytes = side * side / 2 * 4;
     let name = format!("transfer/{selector}/h2d/pinned/runs of 64 B of {side}x{side}, beside pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
-        let device = open::<B>(selector)?;
+        let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
         // Rows of 16 of 32 elements: a pinned array with a pitch.
         let rows = side * side / 32;
@@ -230,11 +236,12 @@ fn runs<B: Backend>(selector: &'static str, side: usize) -> Bench {
 }
 
 /// Row-major to column-major within the device.
-fn transpose<B: Backend>(selector: &'static str, side: usize) -> Bench {
+fn transpose<B: Backend>(selector: &str, side: usize) -> Bench {
+    let selector = selector.to_owned();
     let bytes = side * side * 4;
     let name = format!("transfer/{selector}/d2d/C to F order of {side}x{side}, beside packed");
     Bench::new(name, "packed", throughput(bytes), move || {
-        let device = open::<B>(selector)?;
+        let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Device, true)?.routine();
         let source: DeviceArray<f32, Ix2, B> = device.device_array((side, side))?;
         let mut array: DeviceArray<f32, Ix2, B> = device.device_array((side, side))?;
