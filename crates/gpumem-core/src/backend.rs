@@ -215,6 +215,19 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         Err(Error::new(Self::NAME, "open_memory", ErrorKind::Unsupported { what: SHARING }))
     }
 
+    /// Whether [`watch`](Self::watch) is to be called. False by default.
+    const IS_WATCHED: bool = false;
+
+    /// Told by the runtime, before a part of a live buffer is lent and after nobody uses it any more, for memory
+    /// checkers: memory that a pool keeps is otherwise no different from memory in use. `address` is the host's where it
+    /// can see the memory. Does nothing by default.
+    ///
+    /// # Safety
+    /// The range lies in a live buffer of this backend, and nothing reads or writes it before it is lent again.
+    unsafe fn watch(address: u64, bytes: usize, is_lent: bool) {
+        let _ = (address, bytes, is_lent);
+    }
+
     // ---- streams --------------------------------------------------------------------------------------------------
 
     /// Makes a stream.

@@ -1,5 +1,6 @@
 //! What can go wrong, as types.
 
+use crate::MemoryPressure;
 use std::fmt;
 
 /// The result of nearly everything.
@@ -129,7 +130,10 @@ pub enum ErrorKind {
         wants: String,
     },
     /// The memory does not suffice.
-    #[error("out of memory: {requested} bytes of {kind} memory requested, {free} of {total} free")]
+    #[error(
+        "out of memory: {requested} bytes of {kind} memory requested, {free} of {total} free{}",
+        pressure.as_deref().map(ToString::to_string).unwrap_or_default()
+    )]
     OutOfMemory {
         /// Bytes asked for.
         requested: usize,
@@ -139,6 +143,8 @@ pub enum ErrorKind {
         free: usize,
         /// Bytes in all; 0 where the driver does not say.
         total: usize,
+        /// Who holds the memory. A backend does not know, and leaves it to the runtime.
+        pressure: Option<Box<MemoryPressure>>,
     },
     /// A shape, a stride or an index does not fit.
     #[error(transparent)]

@@ -27,6 +27,7 @@ mod ipc;
 mod kernel;
 mod memory;
 pub mod plan;
+mod pressure;
 pub mod process;
 mod stream;
 
@@ -48,4 +49,5 @@ pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
     RegisterOptions,
 };
+pub use pressure::{MemoryPressure, PoolPressure};
 pub use stream::{RawStream, Stream, StreamKind, StreamOptions};

@@ -188,7 +188,13 @@ impl CudaBuffer {
             Status::INVALID_VALUE => return refused("the driver does not take this kind of memory"),
             Status::OUT_OF_MEMORY => {
                 let (free, total) = (0, 0);
-                let kind = ErrorKind::OutOfMemory { requested: bytes, kind: "registered", free, total };
+                let kind = ErrorKind::OutOfMemory {
+                    requested: bytes,
+                    kind: "registered",
+                    free,
+                    total,
+                    pressure: None,
+                };
                 return Err(Error::new(NAME, OPERATION, kind));
             }
             status => device.check(status, OPERATION)?,
@@ -294,7 +300,13 @@ fn is_out_of_memory(device: &CudaDevice, status: Status, on_host: bool, bytes: u
 
 fn out_of_memory(request: &AllocationRequest, memory: Option<MemoryInfo>) -> Error {
     let MemoryInfo { free, total } = memory.unwrap_or_default();
-    let kind = ErrorKind::OutOfMemory { requested: request.bytes, kind: request.kind.name(), free, total };
+    let kind = ErrorKind::OutOfMemory {
+        requested: request.bytes,
+        kind: request.kind.name(),
+        free,
+        total,
+        pressure: None,
+    };
     Error::new(NAME, "allocate", kind)
 }
 

@@ -59,9 +59,13 @@ impl Status {
             Self::INVALID_VALUE => {
                 ErrorKind::InvalidArgument { why: "the driver refuses a value (CUDA_ERROR_INVALID_VALUE)" }
             }
-            Self::OUT_OF_MEMORY => {
-                ErrorKind::OutOfMemory { requested: 0, kind: "the driver's own", free: 0, total: 0 }
-            }
+            Self::OUT_OF_MEMORY => ErrorKind::OutOfMemory {
+                requested: 0,
+                kind: "the driver's own",
+                free: 0,
+                total: 0,
+                pressure: None,
+            },
             Self::DEINITIALIZED => ErrorKind::Exiting,
             Self::PEER_ACCESS_UNSUPPORTED => {
                 ErrorKind::Unsupported { what: "access between these two devices" }

@@ -133,6 +133,13 @@ impl Backend for Host {
         Err(invalid("advise", "the range is not inside one managed buffer"))
     }
 
+    const IS_WATCHED: bool = crate::asan::IS_ON;
+
+    unsafe fn watch(address: u64, bytes: usize, is_lent: bool) {
+        // SAFETY: the caller's promise.
+        unsafe { crate::asan::watch(address, bytes, is_lent) };
+    }
+
     fn create_stream(device: &Device, options: &StreamOptions) -> Result<Stream> {
         device.engine().enter("create_stream", Operation::CreateStream)?;
         match options.kind {

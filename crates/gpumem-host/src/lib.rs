@@ -22,6 +22,7 @@
 //! [`open`](gpumem_core::Backend::open) gives out; see [`HostOptions`].
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod asan;
 mod backend;
 mod barrier;
 mod buffer;

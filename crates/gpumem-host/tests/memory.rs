@@ -21,7 +21,13 @@ fn memory_is_counted_to_the_byte() {
     let first = allocate(&device, 6_001);
     assert_eq!(Host::memory_info(&device).unwrap(), info(3_999));
     let error = try_allocate(&device, 4_000, MemoryKind::Device).unwrap_err();
-    let expected = ErrorKind::OutOfMemory { requested: 4_000, kind: "device", free: 3_999, total: 10_000 };
+    let expected = ErrorKind::OutOfMemory {
+        requested: 4_000,
+        kind: "device",
+        free: 3_999,
+        total: 10_000,
+        pressure: None,
+    };
     assert_eq!(error.kind(), &expected);
     let second = allocate(&device, 3_999);
     assert_eq!(Host::memory_info(&device).unwrap(), info(0));

@@ -2,6 +2,7 @@
 
 use crate::{
     Completion, Stream, completion,
+    memory::Item,
     order::{Mark, Timeline},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Event as _, EventOptions, Result};
@@ -12,7 +13,33 @@ pub struct Event<B: Backend> {
     timeline: Arc<Timeline<B>>,
     ticket: u64,
     mark: Arc<Mark<B>>,
-    timing: Option<Arc<B::Event>>,
+    timing: Option<Arc<Timed<B>>>,
+}
+
+/// A driver's event that remembers the time. Dropping it leaves it to the deferred queue.
+struct Timed<B: Backend> {
+    /// Taken only in `drop`.
+    event: Option<B::Event>,
+    timeline: Arc<Timeline<B>>,
+}
+
+impl<B: Backend> Timed<B> {
+    fn event(&self) -> Option<&B::Event> {
+        self.event.as_ref()
+    }
+}
+
+impl<B: Backend> Drop for Timed<B> {
+    fn drop(&mut self) {
+        let core = &self.timeline.core;
+        match self.event.take() {
+            Some(event) if core.origin.is_usable() => {
+                core.reclaim.add(Item::Event(event), self.timeline.generation)
+            }
+            // The driver is another process's, or gone.
+            event => std::mem::forget(event),
+        }
+    }
 }
 
 impl<B: Backend> Event<B> {
@@ -24,7 +51,7 @@ impl<B: Backend> Event<B> {
             true => {
                 let event = timeline.core.note_loss(B::create_event(&timeline.core.raw, options))?;
                 timeline.with_raw("record", |raw| B::record(raw, &event))?;
-                Some(Arc::new(event))
+                Some(Arc::new(Timed { event: Some(event), timeline: timeline.clone() }))
             }
             false => None,
         };
@@ -56,7 +83,7 @@ impl<B: Backend> Event<B> {
     pub fn synchronize(&self) -> Result<()> {
         completion::may_block::<B>("synchronize")?;
         self.timeline.check_event("synchronize")?;
-        if let Some(event) = self.timing.as_deref() {
+        if let Some(event) = self.timing.as_deref().and_then(Timed::event) {
             self.timeline.core.note_loss(event.synchronize())?;
         }
         self.timeline.settle(self.ticket).result.map_err(|error| error.in_operation("synchronize"))
@@ -69,7 +96,8 @@ impl<B: Backend> Event<B> {
     /// [`NotReady`](ErrorKind::NotReady) before both are reached.
     pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
         self.timeline.check_event("elapsed_since")?;
-        match (start.timing.as_deref(), self.timing.as_deref()) {
+        match (start.timing.as_deref().and_then(Timed::event), self.timing.as_deref().and_then(Timed::event))
+        {
             (Some(start), Some(end)) => self.timeline.core.note_loss(B::elapsed(start, end)),
             _ => {
                 let why = "an event without a time; make it with record_with_timing";

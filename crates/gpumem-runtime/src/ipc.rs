@@ -5,9 +5,7 @@
 //! out as a copy ([`SharedArray::snapshot`]), and nothing of it is ever shown in place to safe code (law 4).
 
 use crate::{ArrayBase, Device, DeviceArray, Layout, Storage, ToDevice, memory::Allocation};
-use gpumem_core::{
-    Backend, DeviceBuffer, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result,
-};
+use gpumem_core::{Backend, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result};
 use ndarray::{Array, Dimension};
 use std::{fmt, marker::PhantomData};
 
@@ -152,12 +150,9 @@ impl<B: Backend> Device<B> {
         layout.fits(array.memory.len()).map_err(fail)?;
         layout.check_alignment(align_of::<T>()).map_err(fail)?;
         // SAFETY: the caller's promise.
-        let buffer = unsafe { B::open_memory(self.raw(), &array.memory) };
-        let buffer = self.core().note_loss(buffer).map_err(|error| error.in_operation(OPERATION))?;
-        self.core().counters.count_allocation();
-        let address = buffer.address();
-        let memory = Allocation::of_buffer(self.core(), Some(self.clone()), buffer);
-        crate::array::check_address::<T, B>(OPERATION, address)?;
+        let memory =
+            Allocation::opened(self, OPERATION, || unsafe { B::open_memory(self.raw(), &array.memory) })?;
+        crate::array::check_address::<T, B>(OPERATION, memory.address())?;
         Ok(SharedArray(ArrayBase::over(memory, layout)))
     }
 }

@@ -4,6 +4,7 @@ use crate::{
     ArrayBase, Completion, Device, DeviceArray, Event, HostArray, HostKind, PinnedArray, Scope, Storage,
     StorageMut, ToDevice, UninitArray, completion,
     layout::IntoArraySpec,
+    memory::Item,
     order::Timeline,
     scope,
     transfer::{self, Place},
@@ -29,11 +30,13 @@ struct Inner<B: Backend> {
 
 impl<B: Backend> Stream<B> {
     pub(crate) fn own(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
-        Self(Arc::new(Inner { timeline, device: device.clone(), owner: None, lent: false }))
+        let device = device.for_stream(&timeline);
+        Self(Arc::new(Inner { timeline, device, owner: None, lent: false }))
     }
 
     pub(crate) fn lend(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
-        Self(Arc::new(Inner { timeline, device: device.clone(), owner: None, lent: true }))
+        let device = device.for_stream(&timeline);
+        Self(Arc::new(Inner { timeline, device, owner: None, lent: true }))
     }
 
     pub(crate) fn with_owner(mut self, owner: impl Any + Send + Sync) -> Self {
@@ -169,6 +172,14 @@ impl<B: Backend> Stream<B> {
         Ok(array)
     }
 
+    /// A new array without contents, to be written as a whole; its memory is likely what this stream has used before.
+    ///
+    /// # Errors
+    /// As [`Device::uninit_array`].
+    pub fn uninit_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<UninitArray<T, S::Dim, B>> {
+        UninitArray::allocate(&self.0.device, "uninit_array", spec.into_spec())
+    }
+
     /// A new array with the elements of `source`, copied in stream order. A host array has been read when this
     /// returns; page-locked and device sources are read in stream order.
     ///
@@ -277,7 +288,7 @@ impl<B: Backend> Drop for Inner<B> {
             return;
         }
         if let Some(raw) = self.timeline.end() {
-            core.reclaim.add_stream(raw, self.timeline.generation);
+            core.reclaim.add(Item::Stream(raw), self.timeline.generation);
         }
         if let Some(owner) = self.owner.take() {
             // Dropped with the closure, once: after the last use, or at once if that cannot be waited for.

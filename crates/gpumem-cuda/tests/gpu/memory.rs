@@ -99,7 +99,7 @@ fn out_of_memory(lab: &Lab) -> Result<(), Skip> {
             // SAFETY: nothing is read.
             let error = unsafe { Cuda::allocate(&lab.device, &request) }.map(|block| lab.own(block)).err();
             let error = error.unwrap_or_else(|| panic!("{bytes} bytes of {kind:?} were allocated"));
-            let ErrorKind::OutOfMemory { requested, kind: name, free, total } = *error.kind() else {
+            let ErrorKind::OutOfMemory { requested, kind: name, free, total, .. } = *error.kind() else {
                 panic!("{kind:?} of {bytes} bytes: {error}")
             };
             assert_eq!((requested, name), (bytes, kind.name()));

@@ -25,7 +25,10 @@ pub(crate) fn allocate(engine: &Engine, request: &AllocationRequest) -> Result<B
         return Err(invalid("allocate", "registered memory is the caller's own"));
     }
     let out_of_memory = |MemoryInfo { free, total }| {
-        error("allocate", ErrorKind::OutOfMemory { requested: bytes, kind: kind.name(), free, total })
+        error(
+            "allocate",
+            ErrorKind::OutOfMemory { requested: bytes, kind: kind.name(), free, total, pressure: None },
+        )
     };
     let device = kind == MemoryKind::Device;
     if device {

@@ -125,6 +125,16 @@ pub(super) fn needs_copy<S: Storage, D: Dimension>(array: &ArrayBase<S, D>) -> g
 }
 
 impl<T: Element, D: Dimension, B: Backend> ArrayBase<Owned<T, B>, D> {
+    /// Gives the memory back now, and says what went wrong; dropping the array leaves that for later. Memory of a pool goes
+    /// to the pool at once. Otherwise this waits for the last use and calls the driver; inside
+    /// [`defer_cleanup`](Device::defer_cleanup) it only queues the memory.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn free(self) -> Result<()> {
+        crate::memory::free(self.memory)
+    }
+
     /// A copy of the array in new memory of the same device, packed.
     ///
     /// # Errors

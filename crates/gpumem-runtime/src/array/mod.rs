@@ -123,6 +123,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.memory.kind()
     }
 
+    /// Address and length in bytes of the driver's block that holds the elements. Arrays are parts of larger blocks, and
+    /// what another process opens is a whole block: the elements begin `address() - driver_block().0` bytes in.
+    pub fn driver_block(&self) -> (u64, usize) {
+        self.memory.driver_block()
+    }
+
     /// The device's address of element `[0, 0, ..]`, for looking at. To hand it to another library, use
     /// [`Stream::raw_scope`](crate::Stream::raw_scope), which keeps the ordering.
     pub fn address(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! What everything on a device shares, and what does not keep the device's memory alive.
 
 use crate::{
-    memory::{PageLocks, Reclaim},
+    memory::{DeferredLimits, Memories, Names, PageLocks, Reclaim, Trim},
     order::{EventPool, Timeline},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, process::Origin};
@@ -17,7 +17,9 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) raw: B::Device,
     pub(crate) origin: Origin,
     pub(crate) events: EventPool<B>,
+    pub(crate) memory: Memories<B>,
     pub(crate) reclaim: Reclaim<B>,
+    pub(crate) names: Names,
     pub(crate) errors: ErrorQueue,
     pub(crate) counters: Counters,
     pub(crate) pages: PageLocks<B>,
@@ -32,11 +34,15 @@ pub(crate) struct DeviceCore<B: Backend> {
 
 impl<B: Backend> DeviceCore<B> {
     pub(crate) fn new(raw: B::Device) -> Self {
+        let limits = DeferredLimits::from_environment();
+        let reclaim = Reclaim::new(limits, B::info(&raw).total_memory);
         Self {
             raw,
             origin: Origin::here(),
             events: EventPool::new(),
-            reclaim: Reclaim::default(),
+            memory: Memories::new(),
+            reclaim,
+            names: Names::default(),
             pages: PageLocks::default(),
             errors: ErrorQueue::default(),
             counters: Counters::default(),
@@ -55,6 +61,16 @@ impl<B: Backend> DeviceCore<B> {
 
     pub(crate) fn timelines(&self) -> Vec<Arc<Timeline<B>>> {
         self.timelines.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Gives back what the resources hold and nobody has lent. Failures go to the queue of errors. Bytes that went back.
+    pub(crate) fn trim_all(&self, how: Trim) -> usize {
+        let mut failed = |error| {
+            if let Err(error) = self.note_loss::<()>(Err(error)) {
+                self.errors.push(error);
+            }
+        };
+        self.memory.all().map(|resource| resource.trim(how, &mut failed)).sum()
     }
 
     /// How often the device has been reset. Handles of an older generation are stale.

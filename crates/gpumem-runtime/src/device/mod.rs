@@ -3,13 +3,20 @@
 mod core;
 mod counters;
 mod errors;
+mod handle;
+mod memory;
 mod registry;
 mod reset;
 
 pub(crate) use self::core::DeviceCore;
 pub use counters::DeviceCounters;
+pub(crate) use handle::Handle;
 
-use crate::{Stream, TransferOptions, memory::StagingPool, order::Timeline};
+use crate::{
+    Stream, TransferOptions,
+    memory::{Item, StagingPool},
+    order::Timeline,
+};
 use gpumem_core::{
     Backend, Capabilities, DeviceInfo, DeviceSelector, MemoryInfo, RawStream, Result, StreamKind,
     StreamOptions,
@@ -24,7 +31,9 @@ use std::{fmt, sync::Arc};
 /// * [`Load`](gpumem_core::ErrorKind::Load) when the driver is missing,
 /// * [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) with the first cause once the device is gone,
 /// * [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a child of the process that opened it.
-pub struct Device<B: Backend>(pub(crate) Arc<Inner<B>>);
+///
+/// A clone counts for itself: threads that make many arrays each take a clone, or a stream of their own.
+pub struct Device<B: Backend>(pub(crate) Arc<Handle<B>>);
 
 pub(crate) struct Inner<B: Backend> {
     pub(crate) core: Arc<DeviceCore<B>>,
@@ -86,7 +95,7 @@ impl<B: Backend> Device<B> {
 
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
-        Self(Arc::new(Inner { core, staging: StagingPool::default(), default: Mutex::new(None) }))
+        Self::of_inner(Arc::new(Inner { core, staging: StagingPool::default(), default: Mutex::new(None) }))
     }
 
     /// The backend's own device, for use with the backend's own extensions.
@@ -220,8 +229,9 @@ impl<B: Backend> Device<B> {
             .map_err(|error| error.in_operation("synchronize"))
     }
 
-    /// Gives memory that has been dropped back to the driver, after waiting for its last uses. May synchronise the
-    /// device, as drivers do when memory is freed. Nothing else does: dropping an array never reaches the driver.
+    /// Gives memory that has been dropped back to the driver, after waiting for its last uses, and what pools hold for
+    /// later. May synchronise the device, as drivers do when memory is freed: dropping an array never reaches the driver.
+    /// Inside [`defer_cleanup`](Self::defer_cleanup) it does nothing.
     ///
     /// # Errors
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback). A free that fails goes to [`take_errors`](Self::take_errors), and the others
@@ -229,8 +239,11 @@ impl<B: Backend> Device<B> {
     pub fn flush(&self) -> Result<()> {
         crate::completion::may_block::<B>("flush")?;
         self.0.core.check("flush")?;
+        if self.0.core.reclaim.is_deferred() {
+            return Ok(());
+        }
         self.0.staging.trim();
-        self.0.core.reclaim.flush(&self.0.core);
+        self.0.core.reclaim.flush_all(&self.0.core);
         Ok(())
     }
 
@@ -291,16 +304,10 @@ impl<B: Backend> Drop for Inner<B> {
         if let Some(timeline) = self.default.get_mut().take()
             && let Some(raw) = timeline.end()
         {
-            self.core.reclaim.add_stream(raw, timeline.generation);
+            self.core.reclaim.add(Item::Stream(raw), timeline.generation);
         }
         // The last handle may have been an array's, and dropping an array never waits and never reaches the driver.
         self.core.reclaim.abandon(&self.core);
-    }
-}
-
-impl<B: Backend> Clone for Device<B> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
     }
 }
 

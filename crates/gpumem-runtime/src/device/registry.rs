@@ -49,9 +49,9 @@ pub(super) fn device<B: Backend>(raw: B::Device) -> Device<B> {
     let open =
         devices.get(&key).and_then(|device| device.downcast_ref::<Weak<Inner<B>>>()).and_then(Weak::upgrade);
     if let Some(inner) = open {
-        return Device(inner);
+        return Device::of_inner(inner);
     }
     let device = Device::new(raw);
-    devices.insert(key, Box::new(std::sync::Arc::downgrade(&device.0)));
+    devices.insert(key, Box::new(std::sync::Arc::downgrade(device.inner())));
     device
 }

@@ -1,6 +1,7 @@
 //! Starting a device anew.
 
 use super::Device;
+use crate::memory::MemoryResource;
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use std::sync::atomic::Ordering;
 
@@ -20,7 +21,7 @@ impl<B: Backend> Device<B> {
         crate::completion::may_block::<B>("reset")?;
         core.check("reset")?;
         self.0.staging.trim();
-        core.reclaim.flush(core);
+        core.reclaim.flush_all(core);
         let count = core.host_memory.load(Ordering::Acquire);
         if count > 0 {
             return Err(Error::new(B::NAME, "reset", ErrorKind::HostMemoryInUse { count }));
@@ -30,6 +31,7 @@ impl<B: Backend> Device<B> {
         // From here on everything older is stale, also if the driver fails half-way.
         core.next_generation();
         core.events.take().into_iter().for_each(std::mem::forget);
+        core.memory.all().for_each(MemoryResource::forget);
         // SAFETY: everything older is stale and never reaches the driver again (its generation is checked), and no
         // other thread is at work (the caller's promise); no host-accessible memory is alive.
         let result = unsafe { B::reset(&core.raw) };

@@ -103,6 +103,15 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         view.into_dimensionality().map_err(|_| rank::<B>(&self.layout))
     }
 
+    /// Gives the memory back now, and says what went wrong; dropping the array leaves that for later. As
+    /// [`ArrayBase::free`].
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub fn free(self) -> Result<()> {
+        crate::memory::free(self.memory)
+    }
+
     /// A copy in ordinary memory, once nothing writes the elements any more.
     ///
     /// # Errors

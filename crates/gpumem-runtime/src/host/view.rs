@@ -18,7 +18,7 @@ pub(crate) fn zeros<T: Element, D: Dimension>(
 ) -> Result<Array<T, D>> {
     let out_of_memory = || {
         let requested = shape.size().saturating_mul(size_of::<T>());
-        let kind = ErrorKind::OutOfMemory { requested, kind: "host", free: 0, total: 0 };
+        let kind = ErrorKind::OutOfMemory { requested, kind: "host", free: 0, total: 0, pressure: None };
         Error::new(backend, operation, kind)
     };
     let elements: Vec<T> =

@@ -1,6 +1,12 @@
 //! A block of memory with the log of its uses.
 
-use super::lent::Lent;
+use super::{
+    lent::Lent,
+    names::current_name,
+    pressure,
+    reclaim::Item,
+    resource::{MemoryBlock, MemoryRequest, PendingUses},
+};
 use crate::{
     Device,
     device::DeviceCore,
@@ -8,37 +14,33 @@ use crate::{
     sync::{Mutex, MutexGuard},
 };
 use gpumem_core::{
-    AllocationRequest, Backend, DeviceBuffer, DlpackDevice, Error, ErrorKind, HostAccess, MemoryKind, Result,
-    Space,
+    Backend, DeviceBuffer, DlpackDevice, Error, ErrorKind, HostAccess, MemoryKind, Result, Space,
 };
 use smallvec::SmallVec;
 use std::{any::Any, fmt, mem, ops::Range, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 
-/// A use that must be over before memory goes back to the driver.
+/// A use that must be over before memory is used otherwise.
 pub(crate) type PendingUse<B> = (Arc<Timeline<B>>, u64);
 
-/// A block of memory. Dropping it leaves it to [`Reclaim`](super::Reclaim): no wait, no driver call.
+/// A block of memory. Dropping it gives it back to a pool, or leaves it to [`Reclaim`](super::Reclaim): no wait, no
+/// driver call.
 pub(crate) struct Allocation<B: Backend> {
     id: u64,
-    core: Arc<DeviceCore<B>>,
-    /// Keeps the device open; `None` for memory that belongs to the device itself.
-    device: Option<Device<B>>,
-    block: Block<B>,
+    keep: Keep<B>,
+    /// `None` where there are no bytes, or they are not ours.
+    block: Option<MemoryBlock<B>>,
+    /// The number of the resource that has lent the block.
+    resource: u8,
+    kind: MemoryKind,
     address: u64,
     /// Address for the host, or 0.
     host: usize,
     len: usize,
-    kind: MemoryKind,
-    /// Addresses at which a copy must be cut in two; none but for some page-locked memory of the caller.
-    cuts: Vec<u64>,
     generation: u64,
     log: Mutex<UseLog<Arc<Timeline<B>>>>,
-    /// What keeps foreign memory alive.
-    owner: Option<Box<dyn Any + Send + Sync>>,
-    /// Foreign memory that must not be written.
-    read_only: bool,
     /// Who else may be using the memory now.
     pub(super) lent: Lent<B>,
+    extra: Option<Box<Extra>>,
 }
 
 /// Memory of somebody else, as it comes into an allocation.
@@ -53,10 +55,23 @@ pub(crate) struct ForeignMemory {
     pub(crate) owner: Box<dyn Any + Send + Sync>,
 }
 
-enum Block<B: Backend> {
-    /// No bytes, or not ours.
-    None,
-    Driver(B::Buffer),
+/// What an allocation keeps open.
+enum Keep<B: Backend> {
+    Device(Device<B>),
+    /// Memory that belongs to the device itself does not keep it open.
+    Core(Arc<DeviceCore<B>>),
+}
+
+/// What few allocations have.
+#[derive(Default)]
+struct Extra {
+    /// Addresses at which a copy must be cut in two; none but for some page-locked memory of the caller.
+    cuts: Vec<u64>,
+    /// What keeps foreign memory alive.
+    owner: Option<Box<dyn Any + Send + Sync>>,
+    /// Foreign memory that must not be written.
+    read_only: bool,
+    name: Option<Arc<str>>,
 }
 
 impl<B: Backend> Allocation<B> {
@@ -68,18 +83,18 @@ impl<B: Backend> Allocation<B> {
         align: usize,
         kind: MemoryKind,
     ) -> Result<Arc<Self>> {
-        Self::make(device, Some(device.clone()), operation, bytes, align, kind)
+        Self::make(device, true, operation, bytes, align, kind)
     }
 
     /// Page-locked memory that belongs to the device itself and does not keep it open.
     pub(crate) fn internal(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Arc<Self>> {
         let align = B::capabilities(device.raw()).allocation_alignment;
-        Self::make(device, None, operation, bytes, align, MemoryKind::Pinned)
+        Self::make(device, false, operation, bytes, align, MemoryKind::Pinned)
     }
 
     fn make(
         device: &Device<B>,
-        keep: Option<Device<B>>,
+        keeps_open: bool,
         operation: &'static str,
         bytes: usize,
         align: usize,
@@ -87,39 +102,62 @@ impl<B: Backend> Allocation<B> {
     ) -> Result<Arc<Self>> {
         let core = device.core();
         core.check(operation)?;
+        let keep = match keeps_open {
+            true => Keep::Device(device.share()),
+            false => Keep::Core(core.clone()),
+        };
         if bytes == 0 {
-            let block = Block::None;
-            return Ok(Arc::new(Self::over(core, keep, block, (align as u64, 0, 0), kind, None)));
+            return Ok(Arc::new(Self::over(keep, (align as u64, 0, 0), kind)));
         }
         core.reclaim.sweep(core);
-        let request = AllocationRequest { bytes, align, kind };
-        // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
-        let mut outcome = unsafe { B::allocate(&core.raw, &request) };
-        if outcome.as_ref().is_err_and(Error::is_out_of_memory)
-            && crate::completion::may_block::<B>(operation).is_ok()
-        {
-            device.0.staging.trim();
-            core.reclaim.flush(core);
-            // SAFETY: as above.
-            outcome = unsafe { B::allocate(&core.raw, &request) };
+        let stream = device.stream_hint();
+        let host_first = keeps_open && is_seen_by_host(kind);
+        let request = MemoryRequest { bytes, align, kind, operation, host_first, stream };
+        let (number, resource) = core.memory.serving(core, operation, kind)?;
+        let outcome = pressure::allocate(core, Some(&device.0.staging), resource, &request);
+        let mut block = core.note_loss(outcome).map_err(|error| error.in_operation(operation))?;
+        let uses = block.take_uses();
+        if !pressure::is_fit(&block, &request) {
+            let unfit = Item::Memory { block: block.with_uses(uses), resource: number };
+            core.reclaim.add(unfit, core.generation());
+            let why = "the memory resource has lent memory that is not what was asked for";
+            return Err(Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }));
         }
-        let buffer = core.note_loss(outcome).map_err(|error| error.in_operation(operation))?;
-        core.counters.count_allocation();
-        Ok(Self::of_buffer(core, keep, buffer))
-    }
-
-    /// Takes a buffer that the backend has made.
-    pub(crate) fn of_buffer(
-        core: &Arc<DeviceCore<B>>,
-        keep: Option<Device<B>>,
-        buffer: B::Buffer,
-    ) -> Arc<Self> {
-        let host = buffer.host_address().map_or(0, |host| host.as_ptr() as usize);
-        let (place, kind) = ((buffer.address(), host, buffer.len()), buffer.kind());
-        if keep.is_some() && is_seen_by_host(kind) {
+        if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
-        Arc::new(Self::over(core, keep, Block::Driver(buffer), place, kind, None))
+        let host = block.host().map_or(0, |host| host.as_ptr() as usize);
+        let mut memory = Self::over(keep, (block.address(), host, bytes), kind);
+        if !uses.0.is_empty() {
+            // Whatever uses the memory now runs behind what has used it before.
+            let mut log = memory.log.lock();
+            for (timeline, ticket) in uses.0 {
+                log.inherit(0..bytes, timeline, ticket);
+            }
+        }
+        memory.block = Some(block);
+        memory.resource = number;
+        if let Some(name) = current_name() {
+            core.names.add(&name, bytes);
+            memory.extra.get_or_insert_default().name = Some(name);
+        }
+        Ok(Arc::new(memory))
+    }
+
+    /// Memory that `open` gets from the driver otherwise than by an allocation, and that goes back to it.
+    pub(crate) fn opened(
+        device: &Device<B>,
+        operation: &'static str,
+        open: impl FnOnce() -> Result<B::Buffer>,
+    ) -> Result<Arc<Self>> {
+        let core = device.core();
+        let (number, driver) = core.memory.adopter(core, operation)?;
+        let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
+        let kind = buffer.kind();
+        let block = driver.adopt(core, buffer);
+        let mut memory = Self::over(Keep::Device(device.share()), (block.address(), 0, block.bytes()), kind);
+        (memory.block, memory.resource) = (Some(block), number);
+        Ok(Arc::new(memory))
     }
 
     /// Memory of somebody else, kept alive by `owner`.
@@ -136,10 +174,9 @@ impl<B: Backend> Allocation<B> {
     /// Memory of somebody else, of any kind.
     pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Arc<Self> {
         let place = (memory.address, memory.host, memory.len);
-        let keep = Some(device.clone());
-        let mut allocation =
-            Self::over(device.core(), keep, Block::None, place, memory.kind, Some(memory.owner));
-        allocation.read_only = memory.read_only;
+        let mut allocation = Self::over(Keep::Device(device.share()), place, memory.kind);
+        let extra = allocation.extra.get_or_insert_default();
+        (extra.owner, extra.read_only) = (Some(memory.owner), memory.read_only);
         Arc::new(allocation)
     }
 
@@ -153,34 +190,28 @@ impl<B: Backend> Allocation<B> {
         cuts: Vec<u64>,
     ) -> Arc<Self> {
         let place = (address, host.as_ptr() as usize, len);
-        let mut memory = Self::over(device.core(), Some(device.clone()), Block::None, place, kind, None);
-        memory.cuts = cuts;
+        let mut memory = Self::over(Keep::Device(device.share()), place, kind);
+        if !cuts.is_empty() {
+            memory.extra.get_or_insert_default().cuts = cuts;
+        }
         Arc::new(memory)
     }
 
-    fn over(
-        core: &Arc<DeviceCore<B>>,
-        device: Option<Device<B>>,
-        block: Block<B>,
-        (address, host, len): (u64, usize, usize),
-        kind: MemoryKind,
-        owner: Option<Box<dyn Any + Send + Sync>>,
-    ) -> Self {
+    fn over(keep: Keep<B>, (address, host, len): (u64, usize, usize), kind: MemoryKind) -> Self {
+        let generation = keep.core().generation();
         Self {
-            id: crate::unique_id(),
-            core: core.clone(),
-            device,
-            block,
+            id: allocation_id(),
+            keep,
+            block: None,
+            resource: 0,
+            kind,
             address,
             host,
             len,
-            kind,
-            cuts: Vec::new(),
-            generation: core.generation(),
+            generation,
             log: Mutex::new(UseLog::new()),
-            owner,
-            read_only: false,
             lent: Lent::default(),
+            extra: None,
         }
     }
 
@@ -188,18 +219,22 @@ impl<B: Backend> Allocation<B> {
         self.id
     }
 
+    #[inline]
     pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
-        &self.core
+        self.keep.core()
     }
 
     /// The device; `None` only for memory that belongs to the device itself.
     pub(crate) fn device(&self) -> Option<&Device<B>> {
-        self.device.as_ref()
+        match &self.keep {
+            Keep::Device(device) => Some(device),
+            Keep::Core(_) => None,
+        }
     }
 
     /// Whether the driver gave the memory to us, so that it shares no bytes with any other allocation.
     pub(crate) fn is_owned(&self) -> bool {
-        matches!(self.block, Block::Driver(_))
+        self.block.is_some()
     }
 
     pub(crate) fn kind(&self) -> MemoryKind {
@@ -207,7 +242,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     pub(crate) fn cuts(&self) -> &[u64] {
-        &self.cuts
+        self.extra.as_ref().map_or(&[], |extra| &extra.cuts)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -224,12 +259,12 @@ impl<B: Backend> Allocation<B> {
     /// Whether the host can read the memory at its address: host memory of any kind, and all memory of a host device.
     pub(crate) fn is_seen_by_host(&self) -> bool {
         let on_host = |device: DlpackDevice| device.device_type == DlpackDevice::CPU;
-        self.host != 0 || B::dlpack_device(&self.core.raw, self.kind).is_some_and(on_host)
+        self.host != 0 || B::dlpack_device(&self.core().raw, self.kind).is_some_and(on_host)
     }
 
     /// Whether somebody else owns the memory and forbids writing.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.read_only
+        self.extra.as_ref().is_some_and(|extra| extra.read_only)
     }
 
     /// The device's address of the first byte.
@@ -242,20 +277,40 @@ impl<B: Backend> Allocation<B> {
         NonNull::new(self.host as *mut u8)
     }
 
+    /// Address and length of the driver's block that holds this memory: another process can be given nothing smaller.
+    pub(crate) fn driver_block(&self) -> (u64, usize) {
+        let resource = self.core().memory.get(self.resource);
+        match (&self.block, resource) {
+            (Some(block), Some(resource)) => resource.driver_block(block),
+            _ => (self.address, self.len),
+        }
+    }
+
+    /// Gives the memory back now instead of when it is dropped.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub(crate) fn free(mut self) -> Result<()> {
+        match self.detach() {
+            Some((item, generation)) => self.core().reclaim.give_back_now(self.core(), item, generation),
+            None => Ok(()),
+        }
+    }
+
     /// Address and space for a copy: page-locked memory goes by its host address.
     pub(crate) fn endpoint(&self) -> (u64, Space) {
         match self.kind {
             MemoryKind::Pinned | MemoryKind::Mapped(_) | MemoryKind::Registered(_) => {
                 (self.host as u64, Space::Host)
             }
-            _ => (self.address, Space::Device(B::info(&self.core.raw).ordinal)),
+            _ => (self.address, Space::Device(B::info(&self.core().raw).ordinal)),
         }
     }
 
     /// Whether the memory may still be used.
     pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
-        self.core.check(operation)?;
-        match self.generation == self.core.generation() {
+        self.core().check(operation)?;
+        match self.generation == self.core().generation() {
             true => Ok(()),
             false => Err(Error::new(B::NAME, operation, ErrorKind::Stale { what: "array" })),
         }
@@ -277,10 +332,10 @@ impl<B: Backend> Allocation<B> {
         for (timeline, ticket) in uses {
             timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
         }
-        let concurrent = B::capabilities(&self.core.raw).concurrent_managed_access;
+        let concurrent = B::capabilities(&self.core().raw).concurrent_managed_access;
         if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
             crate::completion::may_block::<B>(operation)?;
-            self.core.note_loss(B::synchronize(&self.core.raw))?;
+            self.core().note_loss(B::synchronize(&self.core().raw))?;
         }
         Ok(())
     }
@@ -319,37 +374,107 @@ impl<B: Backend> Allocation<B> {
     }
 }
 
+/// Gives memory back now, unless somebody else still holds it, such as a transfer that is on its way.
+///
+/// # Errors
+/// What the driver says.
+pub(crate) fn free<B: Backend>(memory: Arc<Allocation<B>>) -> Result<()> {
+    match Arc::try_unwrap(memory) {
+        Ok(memory) => memory.free(),
+        Err(_) => Ok(()),
+    }
+}
+
 /// Memory that users can look at through a host address. Registered memory is theirs and stays.
 fn is_seen_by_host(kind: MemoryKind) -> bool {
     matches!(kind, MemoryKind::Pinned | MemoryKind::Mapped(_) | MemoryKind::Managed(_))
 }
 
+/// Numbers for allocations, unique in this process: logs are locked in their order. Threads take them by the hundred, so
+/// that they do not meet here.
+#[inline]
+fn allocation_id() -> u64 {
+    use std::cell::Cell;
+    const MANY: u64 = 256;
+    thread_local! {
+        static NEXT: Cell<u64> = const { Cell::new(0) };
+    }
+    static BATCH: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(1);
+    NEXT.try_with(|next| {
+        let mut id = next.get();
+        if id.is_multiple_of(MANY) {
+            id = BATCH.fetch_add(1, Ordering::Relaxed) * MANY;
+        }
+        next.set(id + 1);
+        id
+    })
+    .unwrap_or_else(|_| BATCH.fetch_add(1, Ordering::Relaxed) * MANY)
+}
+
+impl<B: Backend> Keep<B> {
+    #[inline]
+    fn core(&self) -> &Arc<DeviceCore<B>> {
+        match self {
+            Keep::Device(device) => device.core(),
+            Keep::Core(core) => core,
+        }
+    }
+}
+
+impl<B: Backend> Allocation<B> {
+    /// Takes the memory out. Hands out what the queue must give back; what a pool takes, it has taken.
+    fn detach(&mut self) -> Option<(Item<B>, u64)> {
+        let block = self.block.take();
+        let extra = self.extra.take();
+        if !self.core().origin.is_usable() {
+            // In a forked child, or at the end of the process: nothing here is ours any more.
+            mem::forget((block, extra));
+            return None;
+        }
+        if block.is_some() && is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
+            self.core().host_memory.fetch_sub(1, Ordering::AcqRel);
+        }
+        let owner = extra.and_then(|extra| {
+            if let Some(name) = &extra.name {
+                self.core().names.remove(name, self.len);
+            }
+            extra.owner
+        });
+        if block.is_none() && owner.is_none() {
+            return None;
+        }
+        let mut uses = PendingUses::none();
+        for entry in self.log().all().filter(|entry| !entry.by.has_passed(entry.ticket)) {
+            uses.add(&entry.by, entry.ticket);
+        }
+        let item = match (block, owner) {
+            (None, None) => return None,
+            // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
+            (None, Some(_)) if uses.0.is_empty() => return None,
+            (None, Some(owner)) => Item::Foreign { owner, uses, bytes: self.len },
+            (Some(block), _) if self.generation != self.core().generation() => {
+                // The reset has taken it.
+                mem::forget(block);
+                return None;
+            }
+            (Some(block), _) => {
+                let block = block.with_uses(uses);
+                let resource = self.core().memory.get(self.resource)?;
+                match resource.recycle(block) {
+                    Ok(()) => return None,
+                    Err(block) => Item::Memory { block, resource: self.resource },
+                }
+            }
+        };
+        Some((item, self.generation))
+    }
+}
+
 impl<B: Backend> Drop for Allocation<B> {
     fn drop(&mut self) {
-        let block = mem::replace(&mut self.block, Block::None);
-        if !self.core.origin.is_usable() {
-            // In a forked child, or at the end of the process: nothing here is ours any more.
-            mem::forget((block, self.owner.take()));
-            return;
+        if let Some((item, generation)) = self.detach() {
+            self.core().reclaim.add(item, generation);
         }
-        if matches!(block, Block::Driver(_)) && self.device.is_some() && is_seen_by_host(self.kind) {
-            self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
-        }
-        let buffer = match block {
-            Block::Driver(buffer) if self.generation == self.core.generation() => Some(buffer),
-            _ => None,
-        };
-        let owner = self.owner.take();
-        if buffer.is_none() && owner.is_none() {
-            return;
-        }
-        let uses: SmallVec<[PendingUse<B>; 4]> =
-            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
-        if buffer.is_none() && uses.iter().all(|(timeline, ticket)| timeline.has_passed(*ticket)) {
-            // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
-            return;
-        }
-        self.core.reclaim.add_memory(buffer, owner, uses, self.generation, self.len);
     }
 }
 

@@ -1,13 +1,37 @@
-//! Memory: allocations that know who uses them, their way back to the driver, and the kinds that the host can see.
+//! Memory: where it comes from, who uses it, and how it goes back.
+//!
+//! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and what can be put around either.
+//! * [`tlsf`]: the books of a pool, for any range of addresses.
+//! * [`DeferredLimits`], [`DeferCleanup`]: when memory goes back to the driver.
+//! * [`named`], [`MemoryReport`]: who holds what.
 
 mod allocation;
+mod defer;
+mod driver;
 mod lent;
+mod names;
 mod pages;
+mod pool;
+mod pressure;
 mod reclaim;
+mod report;
+mod resource;
+mod stack;
 mod staging;
 pub mod tlsf;
 
-pub(crate) use allocation::{Allocation, ForeignMemory};
+pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
+pub use driver::DriverMemory;
+pub use names::{Holder, named};
+pub use pool::{Pool, PoolOptions};
+pub use reclaim::{DeferredLimits, ITEMS_VARIABLE, RATIO_VARIABLE};
+pub use report::{KindReport, MemoryReport, ResourceReport};
+pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, PendingUses, Trim};
+pub use stack::POOL_VARIABLE;
+
+pub(crate) use allocation::{Allocation, ForeignMemory, free};
+pub(crate) use names::Names;
 pub(crate) use pages::{Lock, PageLocks};
-pub(crate) use reclaim::Reclaim;
+pub(crate) use reclaim::{Item, Reclaim};
+pub(crate) use stack::{Memories, default_options};
 pub(crate) use staging::{Staging, StagingPool};

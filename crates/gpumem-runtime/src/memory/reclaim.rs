@@ -1,76 +1,186 @@
-//! The way back to the driver (law 6).
+//! The deferred queue (SPEC E1, E2; law 6).
 //!
-//! Dropping an array only puts its memory into this queue. The queue is emptied where waiting is allowed: by
-//! [`Device::flush`](crate::Device::flush), by an allocation that fails, and, for memory whose last use is over, by an allocation that finds
-//! more than ten items or a fifth of the device's memory pending (Numba's limits, SPEC E1).
+//! What a drop leaves behind and only a driver call can give back goes into this queue: memory of a resource that
+//! frees through the driver, streams, events, modules, and foreign memory with its owner. Memory of a pool does not: a
+//! pool takes it back at once, without a driver call and without a wait, which is what the queue is there for.
+//!
+//! The rules are Numba's:
+//!
+//! * More than [`DeferredLimits::items`] items, or more than [`DeferredLimits::ratio`] of the device's memory in bytes,
+//!   make the next allocation give back everything that is pending. Reaching a limit does not, exceeding it does.
+//! * An allocation that fails does the same, and waits for what is still in use.
+//! * Inside [`Device::defer_cleanup`](crate::Device::defer_cleanup) nothing is given back and nothing is waited for.
+//! * What fails goes to [`Device::take_errors`](crate::Device::take_errors), and the others are given back all the same.
 
-use super::allocation::PendingUse;
-use crate::device::DeviceCore;
-use gpumem_core::{Backend, Error};
-use parking_lot::Mutex;
-use smallvec::SmallVec;
-use std::{any::Any, collections::VecDeque, fmt, mem, sync::Arc};
+use super::{
+    defer::is_deferred_everywhere,
+    resource::{MemoryBlock, PendingUses, Trim},
+};
+use crate::{device::DeviceCore, sync::Mutex};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use std::{
+    any::Any,
+    collections::VecDeque,
+    fmt, mem,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
 
-/// Most pending items before an allocation looks after them.
-const ITEMS: usize = 10;
-/// Most pending bytes, as a part of the device's memory: one fifth.
-const PARTS: usize = 5;
+/// Environment variable: most items that may be pending.
+pub const ITEMS_VARIABLE: &str = "GPUMEM_MAX_PENDING_DEALLOCS_COUNT";
+/// Environment variable: most bytes that may be pending, as a part of the device's memory.
+pub const RATIO_VARIABLE: &str = "GPUMEM_MAX_PENDING_DEALLOCS_RATIO";
 
-enum Item<B: Backend> {
+/// How much may be pending before an allocation gives it back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DeferredLimits {
+    /// Items: blocks of memory, streams, events, modules. 10 by default.
+    pub items: usize,
+    /// Bytes, of every kind of memory, as a part of the device's memory. 0.2 by default.
+    pub ratio: f64,
+}
+
+impl Default for DeferredLimits {
+    fn default() -> Self {
+        Self { items: 10, ratio: 0.2 }
+    }
+}
+
+impl DeferredLimits {
+    /// The defaults, with what the environment says. A variable that cannot be read is told to `tracing`, and ignored.
+    pub fn from_environment() -> Self {
+        Self::default().read(|name| std::env::var(name).ok())
+    }
+
+    fn read(mut self, variable: impl Fn(&str) -> Option<String>) -> Self {
+        if let Some(text) = variable(ITEMS_VARIABLE) {
+            match text.trim().parse() {
+                Ok(items) => self.items = items,
+                Err(_) => tracing::warn!(text, "{ITEMS_VARIABLE} is a number of items"),
+            }
+        }
+        if let Some(text) = variable(RATIO_VARIABLE) {
+            match text.trim().parse() {
+                Ok(ratio) if (0.0..=1.0).contains(&ratio) => self.ratio = ratio,
+                _ => tracing::warn!(text, "{RATIO_VARIABLE} is a number from 0 to 1"),
+            }
+        }
+        self
+    }
+}
+
+/// Something to be given back through the driver.
+pub(crate) enum Item<B: Backend> {
+    /// A block, and the number of its resource. What may still use it stands in the block.
     Memory {
-        buffer: Option<B::Buffer>,
-        owner: Option<Box<dyn Any + Send + Sync>>,
-        uses: SmallVec<[PendingUse<B>; 4]>,
-        generation: u64,
+        block: MemoryBlock<B>,
+        resource: u8,
+    },
+    /// Foreign memory: dropping its owner gives it back.
+    Foreign {
+        owner: Box<dyn Any + Send + Sync>,
+        uses: PendingUses<B>,
         bytes: usize,
     },
-    Stream {
-        raw: Arc<B::Stream>,
-        generation: u64,
-    },
+    Stream(Arc<B::Stream>),
+    Event(B::Event),
+    /// A module, or whatever else only has to be dropped.
+    #[allow(dead_code, reason = "for kernels, which hold modules")]
+    Module(Box<dyn Any + Send>),
+}
+
+impl<B: Backend> Item<B> {
+    fn bytes(&self) -> usize {
+        match self {
+            Item::Memory { block, .. } => block.bytes(),
+            Item::Foreign { bytes, .. } => *bytes,
+            _ => 0,
+        }
+    }
+
+    fn uses(&self) -> Option<&PendingUses<B>> {
+        match self {
+            Item::Memory { block, .. } => Some(block.uses()),
+            Item::Foreign { uses, .. } => Some(uses),
+            _ => None,
+        }
+    }
+}
+
+struct Pending<B: Backend> {
+    item: Item<B>,
+    generation: u64,
 }
 
 /// What has been dropped and not yet given back.
 pub(crate) struct Reclaim<B: Backend> {
-    queue: Mutex<Queue<B>>,
-}
-
-struct Queue<B: Backend> {
-    items: VecDeque<Item<B>>,
-    bytes: usize,
-}
-
-impl<B: Backend> Default for Reclaim<B> {
-    fn default() -> Self {
-        Self { queue: Mutex::new(Queue { items: VecDeque::new(), bytes: 0 }) }
-    }
+    queue: Mutex<VecDeque<Pending<B>>>,
+    /// What is in the queue, to be read without its lock.
+    items: AtomicUsize,
+    bytes: AtomicUsize,
+    limit_items: AtomicUsize,
+    /// The bits of an `f64`.
+    limit_ratio: AtomicU64,
+    /// The limit in bytes, that every allocation looks at.
+    limit_bytes: AtomicUsize,
+    /// How many `defer_cleanup` are in force.
+    pub(super) deferred: AtomicUsize,
 }
 
 impl<B: Backend> Reclaim<B> {
-    pub(crate) fn add_memory(
-        &self,
-        buffer: Option<B::Buffer>,
-        owner: Option<Box<dyn Any + Send + Sync>>,
-        uses: SmallVec<[PendingUse<B>; 4]>,
-        generation: u64,
-        bytes: usize,
-    ) {
-        let mut queue = self.queue.lock();
-        queue.bytes = queue.bytes.saturating_add(bytes);
-        queue.items.push_back(Item::Memory { buffer, owner, uses, generation, bytes });
-    }
-
-    pub(crate) fn add_stream(&self, raw: Arc<B::Stream>, generation: u64) {
-        self.queue.lock().items.push_back(Item::Stream { raw, generation });
-    }
-
-    /// Gives back what is done, if enough is pending. Never waits for the device's work.
-    pub(crate) fn sweep(&self, core: &Arc<DeviceCore<B>>) {
-        let due = {
-            let queue = self.queue.lock();
-            queue.items.len() > ITEMS || queue.bytes > B::info(&core.raw).total_memory / PARTS
+    pub(crate) fn new(limits: DeferredLimits, total_memory: usize) -> Self {
+        let reclaim = Self {
+            queue: Mutex::new(VecDeque::new()),
+            items: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            limit_items: AtomicUsize::new(0),
+            limit_ratio: AtomicU64::new(0),
+            limit_bytes: AtomicUsize::new(0),
+            deferred: AtomicUsize::new(0),
         };
-        if due {
+        reclaim.set_limits(limits, total_memory);
+        reclaim
+    }
+
+    pub(crate) fn set_limits(&self, limits: DeferredLimits, total_memory: usize) {
+        let ratio = if limits.ratio.is_nan() { 0.0 } else { limits.ratio.clamp(0.0, 1.0) };
+        self.limit_items.store(limits.items, Ordering::Relaxed);
+        self.limit_ratio.store(ratio.to_bits(), Ordering::Relaxed);
+        self.limit_bytes.store((total_memory as f64 * ratio).floor() as usize, Ordering::Relaxed);
+    }
+
+    pub(crate) fn limits(&self) -> DeferredLimits {
+        let ratio = f64::from_bits(self.limit_ratio.load(Ordering::Relaxed));
+        DeferredLimits { items: self.limit_items.load(Ordering::Relaxed), ratio }
+    }
+
+    /// Items and bytes that are pending.
+    pub(crate) fn pending(&self) -> (usize, usize) {
+        (self.items.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Whether a `defer_cleanup` is in force, of this device or of all.
+    #[inline]
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Acquire) > 0 || is_deferred_everywhere()
+    }
+
+    pub(crate) fn add(&self, item: Item<B>, generation: u64) {
+        let mut queue = self.queue.lock();
+        self.bytes.fetch_add(item.bytes(), Ordering::Relaxed);
+        self.items.fetch_add(1, Ordering::Relaxed);
+        queue.push_back(Pending { item, generation });
+    }
+
+    /// Gives back what is done, if a limit is exceeded. Never waits for the device's work.
+    #[inline]
+    pub(crate) fn sweep(&self, core: &Arc<DeviceCore<B>>) {
+        let (items, bytes) = self.pending();
+        if items > self.limit_items.load(Ordering::Relaxed)
+            || bytes > self.limit_bytes.load(Ordering::Relaxed)
+        {
             self.work(core, false);
         }
     }
@@ -79,46 +189,85 @@ impl<B: Backend> Reclaim<B> {
     pub(crate) fn flush(&self, core: &Arc<DeviceCore<B>>) {
         // An owner may have held memory of ours, which comes into the queue when it is let go.
         while self.work(core, true) {}
+    }
+
+    /// As [`flush`](Self::flush), with what is kept for later: memory of pools, and idle events.
+    pub(crate) fn flush_all(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_deferred() {
+            return;
+        }
+        self.flush(core);
+        core.trim_all(Trim::ALL);
+        // Pools have let go of their streams, and these of their events.
         for event in core.events.take() {
             if let Err(error) = B::destroy_event(&core.raw, event) {
-                core.errors.push(error);
+                note(core, error);
             }
         }
     }
 
     /// Goes through the queue once. Says whether owners of foreign memory were let go.
+    #[cold]
     fn work(&self, core: &Arc<DeviceCore<B>>, wait: bool) -> bool {
+        if self.is_deferred() {
+            return false;
+        }
         let taken = {
             let mut queue = self.queue.lock();
-            queue.bytes = 0;
-            mem::take(&mut queue.items)
+            self.items.store(0, Ordering::Relaxed);
+            self.bytes.store(0, Ordering::Relaxed);
+            mem::take(&mut *queue)
         };
         // The lock is not held while the driver works: others may go on dropping.
         let mut owners = false;
-        for item in taken {
-            let owned = matches!(&item, Item::Memory { owner: Some(_), .. });
-            let left = give_back(core, item, wait);
-            owners |= owned && left.is_none();
-            if let Some(item) = left {
-                let mut queue = self.queue.lock();
-                if let Item::Memory { bytes, .. } = &item {
-                    queue.bytes = queue.bytes.saturating_add(*bytes);
+        for Pending { item, generation } in taken {
+            let is_owned = matches!(item, Item::Foreign { .. });
+            match give_back(core, item, generation, wait) {
+                Outcome::Done(result) => {
+                    owners |= is_owned;
+                    result.unwrap_or_else(|error| note(core, error));
                 }
-                queue.items.push_back(item);
+                Outcome::InUse(item) => self.add(item, generation),
             }
         }
         owners
     }
 
-    /// Hands everything to a thread of ours, because nobody will flush any more.
+    /// Gives one item back at once, after waiting for its last uses; inside `defer_cleanup` it is only queued.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub(crate) fn give_back_now(
+        &self,
+        core: &Arc<DeviceCore<B>>,
+        item: Item<B>,
+        generation: u64,
+    ) -> Result<()> {
+        if self.is_deferred() {
+            self.add(item, generation);
+            return Ok(());
+        }
+        match give_back(core, item, generation, true) {
+            Outcome::Done(result) => core.note_loss(result),
+            Outcome::InUse(item) => {
+                self.add(item, generation);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands everything to a thread of ours, because nobody will flush any more. `defer_cleanup` has ended with the last
+    /// handle, or was forgotten.
     pub(crate) fn abandon(&self, core: &Arc<DeviceCore<B>>) {
-        if self.queue.lock().items.is_empty() {
+        let holds_memory = core.memory.all().any(|resource| resource.statistics().reserved > 0);
+        if self.queue.lock().is_empty() && !holds_memory {
             return;
         }
+        self.deferred.store(0, Ordering::Release);
         let last = core.clone();
         let spawned = std::thread::Builder::new().name("gpumem reclaim".to_owned()).spawn(move || {
             if last.check("flush").is_ok() {
-                last.reclaim.flush(&last);
+                last.reclaim.flush_all(&last);
             }
         });
         if let Err(error) = spawned {
@@ -127,75 +276,97 @@ impl<B: Backend> Reclaim<B> {
     }
 }
 
-/// Gives one item back; returns it if it is still in use and `wait` is not allowed.
-fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, item: Item<B>, wait: bool) -> Option<Item<B>> {
-    match item {
-        Item::Memory { buffer, owner, uses, generation, bytes } => {
-            if generation != core.generation() {
-                // The reset has taken the memory already; foreign memory goes back to its owner.
-                mem::forget(buffer);
-                drop(owner);
-                return None;
-            }
-            for (timeline, ticket) in &uses {
-                let over = match wait {
-                    true => timeline.settle(*ticket).done,
-                    // An error of the work is not ours to report here; `poll` has noted that the work is over.
-                    false => timeline.poll(*ticket).unwrap_or_else(|_| timeline.has_passed(*ticket)),
-                };
-                if !over && !wait {
-                    return Some(Item::Memory { buffer, owner, uses, generation, bytes });
-                }
-                if !over {
-                    tracing::error!(bytes, "memory is leaked: its last use cannot be proven to be over");
-                    mem::forget((buffer, owner));
-                    return None;
-                }
-            }
-            if let Some(buffer) = buffer {
-                release(core, buffer);
-            }
-            drop(owner);
-            None
-        }
-        Item::Stream { raw, generation } => match Arc::try_unwrap(raw) {
-            Ok(raw) if generation == core.generation() => {
-                if let Err(error) = B::destroy_stream(&core.raw, raw) {
-                    core.errors.push(error);
-                }
-                None
-            }
-            Ok(stale) => {
-                mem::forget(stale);
-                None
-            }
-            // Somebody is waiting for the stream at this moment.
-            Err(raw) => Some(Item::Stream { raw, generation }),
-        },
-    }
+enum Outcome<B: Backend> {
+    Done(Result<()>),
+    InUse(Item<B>),
 }
 
-fn release<B: Backend>(core: &DeviceCore<B>, buffer: B::Buffer) {
-    // SAFETY: the buffer was made by this device in this generation, and its uses are over.
-    match unsafe { B::release(&core.raw, buffer) } {
-        Ok(()) => core.counters.count_release(),
-        Err((buffer, error)) => {
-            // Whether it is free now is unknown: freeing it again could free somebody else's.
-            mem::forget(buffer);
-            note(core, error);
+/// Gives one item back, or returns it if it is still in use and `wait` is not allowed.
+fn give_back<B: Backend>(
+    core: &Arc<DeviceCore<B>>,
+    item: Item<B>,
+    generation: u64,
+    wait: bool,
+) -> Outcome<B> {
+    if generation != core.generation() {
+        // The reset has taken it already; foreign memory goes back to its owner.
+        match item {
+            Item::Foreign { owner, .. } => drop(owner),
+            item => mem::forget(item),
+        }
+        return Outcome::Done(Ok(()));
+    }
+    if let Some(uses) = item.uses()
+        && !uses.is_over()
+    {
+        if !wait && !uses.poll() {
+            return Outcome::InUse(item);
+        }
+        if wait && !uses.wait() {
+            tracing::error!(
+                bytes = item.bytes(),
+                "memory is leaked: its last use cannot be proven to be over"
+            );
+            mem::forget(item);
+            return Outcome::Done(Ok(()));
+        }
+    }
+    match item {
+        Item::Memory { mut block, resource } => {
+            drop(block.take_uses());
+            Outcome::Done(match core.memory.get(resource) {
+                Some(resource) => resource.deallocate(block),
+                None => Ok(()),
+            })
+        }
+        Item::Foreign { owner, .. } => {
+            drop(owner);
+            Outcome::Done(Ok(()))
+        }
+        Item::Stream(raw) => match Arc::try_unwrap(raw) {
+            Ok(raw) => Outcome::Done(B::destroy_stream(&core.raw, raw)),
+            // Somebody is waiting for the stream at this moment.
+            Err(raw) => Outcome::InUse(Item::Stream(raw)),
+        },
+        Item::Event(event) => Outcome::Done(B::destroy_event(&core.raw, event)),
+        Item::Module(module) => {
+            drop(module);
+            Outcome::Done(Ok(()))
         }
     }
 }
 
 fn note<B: Backend>(core: &DeviceCore<B>, error: Error) {
-    if let Err(error) = core.note_loss::<()>(Err(error)) {
+    let lost = matches!(error.kind(), ErrorKind::DeviceLost { .. });
+    if let Err(error) = core.note_loss::<()>(Err(error))
+        // Every later call tells that the device is lost.
+        && !lost
+    {
         core.errors.push(error);
     }
 }
 
 impl<B: Backend> fmt::Debug for Reclaim<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let queue = self.queue.lock();
-        f.debug_struct("Reclaim").field("items", &queue.items.len()).field("bytes", &queue.bytes).finish()
+        let (items, bytes) = self.pending();
+        f.debug_struct("Reclaim").field("items", &items).field("bytes", &bytes).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_sets_both_limits() {
+        let read = |items: &str, ratio: &str| {
+            let (items, ratio) = (items.to_owned(), ratio.to_owned());
+            DeferredLimits::default()
+                .read(move |name| Some(if name == ITEMS_VARIABLE { items.clone() } else { ratio.clone() }))
+        };
+        assert_eq!(read(" 3", "0.5"), DeferredLimits { items: 3, ratio: 0.5 });
+        assert_eq!(read("", "2"), DeferredLimits::default());
+        assert_eq!(read("-1", "x"), DeferredLimits { items: 10, ratio: 0.2 });
+        assert_eq!(DeferredLimits::default().read(|_| None), DeferredLimits { items: 10, ratio: 0.2 });
     }
 }

@@ -130,6 +130,13 @@ impl<P: Position> UseLog<P> {
         }
     }
 
+    /// Remembers work that used the memory before this allocation had it: whatever comes, reads included, waits for it.
+    /// For a log of nothing else.
+    pub(crate) fn inherit(&mut self, extent: Range<usize>, by: P, ticket: u64) {
+        debug_assert!(self.uses.len() < LIMIT);
+        self.uses.push(Use { extent, write: true, by, ticket });
+    }
+
     /// All remembered uses.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Use<P>> {
         self.uses.iter()

@@ -202,12 +202,16 @@ fn contiguity_is_numpys<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn dropping_reaches_no_driver<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
+    device.flush()?;
+    let alive = |counters: gpumem_runtime::DeviceCounters| counters.allocations - counters.releases;
+    let at_first = alive(device.counters());
     let arrays: Vec<_> =
         (1..=5).map(|n| device.device_array::<u32, _>(1000 * n)).collect::<Result<_, _>>()?;
     let before = device.counters();
     drop(arrays);
     assert_eq!(device.counters(), before);
     device.flush()?;
-    assert_eq!(device.counters().releases, before.releases + 5);
+    // Of the driver's blocks there may be fewer than arrays; all of them go back.
+    assert_eq!(alive(device.counters()), at_first);
     Ok(())
 }

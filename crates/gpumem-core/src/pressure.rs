@@ -1,0 +1,55 @@
+//! Who holds the memory when there is none left.
+
+use std::fmt;
+
+/// What the runtime knows when a request for memory cannot be served, after everything that it may do was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MemoryPressure {
+    /// Inside `defer_cleanup` nothing was given back or waited for.
+    pub deferred: bool,
+    /// Items that have been dropped and not yet given back.
+    pub pending_items: usize,
+    /// Bytes of these.
+    pub pending_bytes: usize,
+    /// Each kind of memory in use.
+    pub resources: Vec<PoolPressure>,
+    /// The largest named holders: name and bytes.
+    pub holders: Vec<(String, usize)>,
+}
+
+/// What the resource of one kind of memory has in hand.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PoolPressure {
+    /// The kind of memory.
+    pub kind: &'static str,
+    /// The word for the resource.
+    pub resource: &'static str,
+    /// Bytes that it holds.
+    pub reserved: usize,
+    /// Bytes of these that are lent.
+    pub lent: usize,
+    /// Bytes that are free, and that work may still be using.
+    pub in_flight: usize,
+    /// The largest free block in bytes.
+    pub largest_free: usize,
+}
+
+impl fmt::Display for MemoryPressure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for each in &self.resources {
+            let PoolPressure { kind, resource, reserved, lent, in_flight, largest_free } = each;
+            write!(f, "; the {resource} of {kind} memory holds {reserved}, {lent} of them lent")?;
+            write!(f, ", {in_flight} in flight, largest hole {largest_free}")?;
+        }
+        if self.pending_items > 0 {
+            write!(f, "; {} items of {} bytes wait to be freed", self.pending_items, self.pending_bytes)?;
+        }
+        for (name, bytes) in &self.holders {
+            write!(f, "; {name:?} holds {bytes}")?;
+        }
+        if self.deferred {
+            f.write_str("; inside defer_cleanup nothing was freed or waited for")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,56 @@
+//! Handles of a device: each counts for itself.
+
+use super::{Device, Inner};
+use crate::order::Timeline;
+use gpumem_core::Backend;
+use std::{ops::Deref, sync::Arc};
+
+/// What a [`Device`] points to. Arrays share the handle that they were made with, so that threads that make arrays
+/// through handles of their own do not meet in one count.
+pub(crate) struct Handle<B: Backend> {
+    inner: Arc<Inner<B>>,
+    /// The stream whose handle this is: what is made through it is likely used there first.
+    stream: Option<Arc<Timeline<B>>>,
+}
+
+impl<B: Backend> Deref for Handle<B> {
+    type Target = Inner<B>;
+
+    #[inline]
+    fn deref(&self) -> &Inner<B> {
+        &self.inner
+    }
+}
+
+impl<B: Backend> Device<B> {
+    pub(super) fn of_inner(inner: Arc<Inner<B>>) -> Self {
+        Self(Arc::new(Handle { inner, stream: None }))
+    }
+
+    /// A handle of its own for a stream.
+    pub(crate) fn for_stream(&self, timeline: &Arc<Timeline<B>>) -> Self {
+        Self(Arc::new(Handle { inner: self.0.inner.clone(), stream: Some(timeline.clone()) }))
+    }
+
+    /// The same handle once more, for memory that is made through it.
+    #[inline]
+    pub(crate) fn share(&self) -> Self {
+        Self(self.0.clone())
+    }
+
+    /// The stream that is likely to use first what is made through this handle.
+    #[inline]
+    pub(crate) fn stream_hint(&self) -> Option<&Arc<Timeline<B>>> {
+        self.0.stream.as_ref()
+    }
+
+    pub(super) fn inner(&self) -> &Arc<Inner<B>> {
+        &self.0.inner
+    }
+}
+
+impl<B: Backend> Clone for Device<B> {
+    fn clone(&self) -> Self {
+        Self::of_inner(self.0.inner.clone())
+    }
+}

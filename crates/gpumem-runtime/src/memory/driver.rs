@@ -1,0 +1,135 @@
+//! Memory straight from the driver.
+
+use super::resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
+use crate::device::DeviceCore;
+use gpumem_core::{AllocationRequest, Backend, Error, ErrorKind, MemoryKind, Result};
+use std::{
+    fmt, mem,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::{Arc, Weak},
+};
+
+/// The driver as a [`MemoryResource`]: every block is one driver call, and freeing one may wait for the device. What
+/// stands at the bottom of every other resource.
+pub struct DriverMemory<B: Backend> {
+    core: Weak<DeviceCore<B>>,
+    lent: AtomicUsize,
+    peak: AtomicUsize,
+    blocks: AtomicUsize,
+    allocations: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl<B: Backend> DriverMemory<B> {
+    pub(crate) fn new(core: &Arc<DeviceCore<B>>) -> Self {
+        Self {
+            core: Arc::downgrade(core),
+            lent: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            blocks: AtomicUsize::new(0),
+            allocations: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    /// Counts a buffer of the backend as lent.
+    pub(crate) fn adopt(&self, core: &DeviceCore<B>, buffer: B::Buffer) -> MemoryBlock<B> {
+        core.counters.count_allocation();
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        let block = MemoryBlock::of_buffer(buffer, core.generation());
+        let lent = self.lent.fetch_add(block.bytes(), Ordering::Relaxed) + block.bytes();
+        self.peak.fetch_max(lent, Ordering::Relaxed);
+        block
+    }
+
+    fn core(&self, operation: &'static str) -> Result<Arc<DeviceCore<B>>> {
+        let why = "the device is closed";
+        self.core.upgrade().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }))
+    }
+}
+
+impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
+    fn name(&self) -> &'static str {
+        "driver"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        let core = self.core(request.operation)?;
+        if request.bytes == 0
+            || !request.align.is_power_of_two()
+            || matches!(request.kind, MemoryKind::Registered(_))
+        {
+            let why = "a request has at least one byte, an alignment that is a power of two, and a kind to allocate";
+            return Err(Error::new(B::NAME, request.operation, ErrorKind::InvalidArgument { why }));
+        }
+        let wanted = AllocationRequest { bytes: request.bytes, align: request.align, kind: request.kind };
+        // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
+        let outcome = unsafe { B::allocate(&core.raw, &wanted) };
+        let buffer = core.note_loss(outcome).inspect_err(|_| {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        })?;
+        Ok(self.adopt(&core, buffer))
+    }
+
+    fn deallocate(&self, mut block: MemoryBlock<B>) -> Result<()> {
+        let Some(buffer) = block.buffer.take() else { return Ok(()) };
+        let Ok(core) = self.core("release") else {
+            // Nobody can say any more whether the driver would still know it.
+            mem::forget(buffer);
+            return Ok(());
+        };
+        if block.generation != core.generation() {
+            // The reset has taken it already.
+            mem::forget(buffer);
+            return Ok(());
+        }
+        self.blocks.fetch_sub(1, Ordering::Relaxed);
+        self.lent.fetch_sub(block.bytes(), Ordering::Relaxed);
+        if !block.uses().is_over() && !block.uses().wait() {
+            tracing::error!(
+                bytes = block.bytes(),
+                "memory is leaked: its last use cannot be proven to be over"
+            );
+            mem::forget(buffer);
+            return Ok(());
+        }
+        // SAFETY: the buffer was made by this device in this generation, and its uses are over.
+        match unsafe { B::release(&core.raw, buffer) } {
+            Ok(()) => {
+                core.counters.count_release();
+                Ok(())
+            }
+            Err((buffer, error)) => {
+                // Whether it is free now is unknown: freeing it again could free somebody else's.
+                mem::forget(buffer);
+                core.note_loss(Err(error))
+            }
+        }
+    }
+
+    fn forget(&self) {
+        self.lent.store(0, Ordering::Relaxed);
+        self.blocks.store(0, Ordering::Relaxed);
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        let (lent, peak) = (self.lent.load(Ordering::Relaxed), self.peak.load(Ordering::Relaxed));
+        MemoryStatistics {
+            reserved: lent,
+            peak_reserved: peak,
+            lent,
+            peak_lent: Some(peak),
+            blocks: self.blocks.load(Ordering::Relaxed),
+            allocations: self.allocations.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            ..MemoryStatistics::default()
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for DriverMemory<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverMemory").field("lent", &self.lent).field("blocks", &self.blocks).finish()
+    }
+}

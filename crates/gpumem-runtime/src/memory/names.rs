@@ -1,0 +1,88 @@
+//! Names of allocations, for reports.
+
+use crate::sync::Mutex;
+use serde::Serialize;
+use std::{cell::RefCell, collections::HashMap, sync::Arc};
+
+thread_local! {
+    static NAME: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+}
+
+/// Runs `body`; what this thread allocates meanwhile goes by `name` in reports and in messages about a lack of memory.
+/// The innermost name counts.
+///
+/// ```
+/// # use gpumem_runtime::{memory, Device};
+/// # let device = Device::<gpumem_host::Host>::open("host")?;
+/// let weights = memory::named("weights", || device.device_array::<f32, _>((1024, 1024)))?;
+/// assert_eq!(device.memory_report().holders[0].name, "weights");
+/// # drop(weights);
+/// # Ok::<(), gpumem_core::Error>(())
+/// ```
+pub fn named<R>(name: &str, body: impl FnOnce() -> R) -> R {
+    /// Puts the outer name back, whichever way the body ends.
+    struct Outer(Option<Arc<str>>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            let outer = self.0.take();
+            let _ = NAME.try_with(|slot| slot.replace(outer));
+        }
+    }
+    let _outer = Outer(NAME.with(|slot| slot.replace(Some(Arc::from(name)))));
+    body()
+}
+
+/// The name in force.
+#[inline]
+pub(crate) fn current_name() -> Option<Arc<str>> {
+    NAME.try_with(|slot| slot.try_borrow().ok().and_then(|name| name.clone())).ok().flatten()
+}
+
+/// What goes by one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// The name.
+    pub name: String,
+    /// Bytes of all allocations of that name.
+    pub bytes: usize,
+    /// Number of these allocations.
+    pub count: usize,
+}
+
+/// Named allocations that are alive.
+#[derive(Debug, Default)]
+pub(crate) struct Names(std::sync::OnceLock<Mutex<Sums>>);
+
+/// Bytes and number of allocations, by name.
+type Sums = HashMap<Arc<str>, (usize, usize)>;
+
+impl Names {
+    pub(crate) fn add(&self, name: &Arc<str>, bytes: usize) {
+        let mut names = self.0.get_or_init(|| Mutex::new(HashMap::new())).lock();
+        let entry = names.entry(name.clone()).or_default();
+        *entry = (entry.0 + bytes, entry.1 + 1);
+    }
+
+    pub(crate) fn remove(&self, name: &Arc<str>, bytes: usize) {
+        let Some(names) = self.0.get() else { return };
+        let mut names = names.lock();
+        if let Some(entry) = names.get_mut(name) {
+            *entry = (entry.0.saturating_sub(bytes), entry.1.saturating_sub(1));
+            if entry.1 == 0 {
+                names.remove(name);
+            }
+        }
+    }
+
+    /// The largest first.
+    pub(crate) fn holders(&self) -> Vec<Holder> {
+        let Some(names) = self.0.get() else { return Vec::new() };
+        let mut holders: Vec<Holder> = names
+            .lock()
+            .iter()
+            .map(|(name, (bytes, count))| Holder { name: name.to_string(), bytes: *bytes, count: *count })
+            .collect();
+        holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+        holders
+    }
+}

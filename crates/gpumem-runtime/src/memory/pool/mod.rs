@@ -1,0 +1,435 @@
+//! The pool: memory that has been used is used again, without the driver.
+//!
+//! * The books ([`tlsf`](super::tlsf)) lend and take back in constant time, and join free neighbours at once. They are
+//!   kept beside the memory, not in it.
+//! * A block comes back together with the work that may still be using it. The stream that does may have it again at
+//!   once: what it enqueues next runs behind that work anyway. For everybody else the block is *in flight*, and passed
+//!   over while another one fits; if nothing else is left, it is lent with its uses, and whoever uses it waits for
+//!   them, on the device and only then.
+//! * Blocks that several streams use are parked until all but one of them are done.
+//! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
+//!   Pieces of which nothing is lent go back when somebody trims the pool, or as [`PoolOptions`] say.
+//! * Threads meet on the lock of the books. One that finds it held keeps its blocks in a [lane](lane) of its own for a
+//!   while: one for each stream, and for each thread where no stream is known.
+//!
+//! Of a driver it needs nothing but memory, events and their waits.
+
+mod central;
+mod lane;
+mod options;
+
+pub use options::PoolOptions;
+
+use super::{
+    resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
+    tlsf::BlockId,
+};
+use crate::sync::{Mutex, MutexGuard};
+use central::{Central, Found, Place};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use lane::{Lane, thread_number};
+use std::{
+    fmt, mem,
+    ptr::NonNull,
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    time::Instant,
+};
+
+/// Lanes of streams, and as many of threads.
+const LANES: usize = 32;
+
+/// A pool over another resource. See the [module](self).
+pub struct Pool<B: Backend> {
+    upstream: Arc<dyn MemoryResource<B>>,
+    options: PoolOptions,
+    lanes: Box<[Lane<B>]>,
+    central: Mutex<Central<B>>,
+    /// Held while memory is asked of upstream, so that two do not ask for the same need. The books are not locked then.
+    growing: Mutex<()>,
+    /// How often the driver has taken everything: blocks of an earlier epoch are not ours any more.
+    epoch: AtomicU64,
+    is_seen_by_host: AtomicBool,
+    /// What the device adds to the pool's addresses, if that is the same in every chunk.
+    shift: AtomicU64,
+    uniform: AtomicBool,
+}
+
+impl<B: Backend> Pool<B> {
+    /// A pool that takes its memory from `upstream`, usually [`DriverMemory`](super::DriverMemory). It starts empty.
+    pub fn new(upstream: Arc<dyn MemoryResource<B>>, options: PoolOptions) -> Self {
+        let granule = options.granule.clamp(16, 2 << 20).next_power_of_two();
+        Self {
+            upstream,
+            options: PoolOptions { granule, ..options },
+            lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
+            central: Mutex::new(Central::new(granule)),
+            growing: Mutex::new(()),
+            epoch: AtomicU64::new(0),
+            is_seen_by_host: AtomicBool::new(false),
+            shift: AtomicU64::new(0),
+            uniform: AtomicBool::new(true),
+        }
+    }
+
+    /// How the pool grows and shrinks.
+    pub fn options(&self) -> &PoolOptions {
+        &self.options
+    }
+
+    /// Takes a piece of so many bytes from upstream at once, instead of when it is needed.
+    ///
+    /// # Errors
+    /// Of upstream.
+    pub fn reserve(&self, request: &MemoryRequest<'_, B>, bytes: usize) -> Result<()> {
+        let block = self.upstream.allocate(&request.for_bytes(bytes.max(1), self.options.granule))?;
+        self.add_chunk(block)
+    }
+
+    #[inline]
+    fn lane(&self, stream: Option<u64>) -> u16 {
+        match stream {
+            Some(stream) => (stream as usize % LANES) as u16,
+            None => (LANES + thread_number() % LANES) as u16,
+        }
+    }
+
+    /// The books; finding them locked makes the lane hot.
+    #[inline]
+    fn books(&self, lane: &Lane<B>) -> MutexGuard<'_, Central<B>> {
+        match self.central.try_lock() {
+            Some(central) => central,
+            None => {
+                lane.warm_up();
+                self.central.lock()
+            }
+        }
+    }
+
+    #[inline]
+    fn lend(&self, central: Option<&Central<B>>, lane: u16, found: Found<B>) -> MemoryBlock<B> {
+        let Place { block, start, len } = found.place;
+        let address = match (self.uniform.load(Ordering::Relaxed), central) {
+            (true, _) => start.wrapping_add(self.shift.load(Ordering::Relaxed)),
+            (false, Some(central)) => central.address(start),
+            (false, None) => self.central.lock().address(start),
+        };
+        let host = match self.is_seen_by_host.load(Ordering::Relaxed) {
+            true => NonNull::new(start as usize as *mut u8),
+            false => None,
+        };
+        let token = u64::from(block.number()) | u64::from(lane) << 32;
+        // SAFETY: the books have lent these bytes of a chunk to nobody else, and the chunk stays until they come back.
+        // It is of the kind that was asked for, because a pool serves one kind. Where the host sees it, its bytes are
+        // initialised, because the backend has zeroed them.
+        let mut block = unsafe { MemoryBlock::new(address, host, len as usize, token) }.with_uses(found.uses);
+        block.generation = self.epoch.load(Ordering::Relaxed);
+        block
+    }
+
+    fn place(&self, block: &MemoryBlock<B>) -> Place {
+        let start = match block.host() {
+            Some(host) => host.as_ptr() as u64,
+            None => block.address().wrapping_sub(self.shift.load(Ordering::Relaxed)),
+        };
+        let number = BlockId::from_number((block.token() & u64::from(u32::MAX)) as u32);
+        Place { block: number, start, len: block.bytes() as u64 }
+    }
+
+    /// Everything that lanes hold goes to the books.
+    fn gather(&self) -> bool {
+        let mut any = false;
+        for lane in &self.lanes {
+            let held = lane.drain();
+            if held.is_empty() {
+                continue;
+            }
+            any = true;
+            let mut central = self.central.lock();
+            held.into_iter().for_each(|found| central.free(found.place, found.uses));
+        }
+        any
+    }
+
+    /// Makes idle what is known to be done. Whether anything was.
+    fn settle(&self) -> bool {
+        let mut central = self.central.lock();
+        let any = central.settle();
+        let dead = central.take_dead();
+        drop(central);
+        drop(dead);
+        any
+    }
+
+    /// Asks the driver what is done of what still uses free blocks. Never waits.
+    fn poll(&self) -> bool {
+        // The driver is not asked under the lock of the books: who drops memory would wait for it.
+        let pending = self.central.lock().pending();
+        let mut any = false;
+        for (timeline, ticket) in &pending.0 {
+            any |= timeline.poll(*ticket).unwrap_or_else(|_| timeline.has_passed(*ticket));
+        }
+        any && self.settle()
+    }
+
+    /// What the free lists do not serve at once.
+    #[cold]
+    fn search(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Result<MemoryBlock<B>> {
+        let (bytes, align) = (request.bytes as u64, request.align as u64);
+        let take = || {
+            let mut central = self.central.lock();
+            central.take(bytes, align, request.stream).map(|found| self.lend(Some(&central), lane, found))
+        };
+        let take_in_flight = || {
+            let mut central = self.central.lock();
+            central.take_in_flight(bytes, align).map(|found| self.lend(Some(&central), lane, found))
+        };
+        let gathered = self.gather();
+        if (self.settle() || gathered)
+            && let Some(block) = take()
+        {
+            return Ok(block);
+        }
+        // Whose stream is not known yet may well be the one that still uses the block. The host would have to wait.
+        if request.stream.is_none()
+            && !request.host_first
+            && let Some(block) = take_in_flight()
+        {
+            return Ok(block);
+        }
+        if self.poll()
+            && let Some(block) = take()
+        {
+            return Ok(block);
+        }
+        self.keep_within_bounds();
+        let grown = {
+            let _one = self.growing.lock();
+            // Another thread may have grown the pool, or given something back, meanwhile.
+            match take() {
+                Some(block) => return Ok(block),
+                None => self.grow(request),
+            }
+        };
+        if let Some(block) = grown.as_ref().ok().and_then(|()| take()).or_else(take_in_flight) {
+            return Ok(block);
+        }
+        self.central.lock().failures += 1;
+        Err(grown.err().unwrap_or_else(|| self.exhausted(request)))
+    }
+
+    /// Takes a piece from upstream that serves the request.
+    fn grow(&self, request: &MemoryRequest<'_, B>) -> Result<()> {
+        let granule = self.options.granule;
+        let Some(least) = request.bytes.checked_next_multiple_of(granule) else {
+            return Err(self.exhausted(request));
+        };
+        let align = request.align.max(granule);
+        let reserved = self.central.lock().reserved;
+        if self.options.limit.is_some_and(|limit| reserved.saturating_add(least) > limit) {
+            return Err(self.exhausted(request));
+        }
+        let mut wanted = self.options.chunk(least, reserved).next_multiple_of(granule);
+        loop {
+            match self.upstream.allocate(&request.for_bytes(wanted, align)) {
+                Ok(block) => return self.add_chunk(block),
+                Err(error) if error.is_out_of_memory() && wanted > least => {
+                    wanted = (wanted / 2).max(least).next_multiple_of(granule);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn add_chunk(&self, block: MemoryBlock<B>) -> Result<()> {
+        let mut central = self.central.lock();
+        let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
+        if central.chunks() == 0 {
+            self.is_seen_by_host.store(block.host().is_some(), Ordering::Relaxed);
+            self.shift.store(shift, Ordering::Relaxed);
+            self.uniform.store(true, Ordering::Relaxed);
+        } else if self.shift.load(Ordering::Relaxed) != shift {
+            self.uniform.store(false, Ordering::Relaxed);
+        }
+        match central.add_chunk(block) {
+            Ok(()) => Ok(()),
+            Err(block) => {
+                drop(central);
+                self.upstream.deallocate(block)?;
+                let why = "the memory that a pool was given is not aligned to its granule, or too large";
+                Err(Error::new(B::NAME, "allocate", ErrorKind::InvalidArgument { why }))
+            }
+        }
+    }
+
+    /// What the options say about unused memory, on the way to the driver.
+    fn keep_within_bounds(&self) {
+        let PoolOptions { keep_ratio, keep_time, .. } = self.options;
+        if keep_ratio >= 1.0 && keep_time.is_none() {
+            return;
+        }
+        let taken = {
+            let mut central = self.central.lock();
+            let mut taken = Vec::new();
+            if let Some(time) = keep_time {
+                taken = central.take_unused(0, Instant::now().checked_sub(time).or(Some(Instant::now())));
+            }
+            if keep_ratio < 1.0 {
+                let lent = central.lent_bytes() + central.in_flight_bytes();
+                let keep = (lent as f64 / (1.0 - keep_ratio).max(f64::EPSILON)) as usize;
+                // A part of `keep_ratio` of what is reserved may be unused.
+                let keep = if keep_ratio <= 0.0 { lent as usize } else { keep };
+                taken.extend(central.take_unused(keep, None));
+            }
+            taken
+        };
+        for block in taken {
+            if let Err(error) = self.upstream.deallocate(block) {
+                tracing::error!(%error, "a piece of a pool could not be given back");
+            }
+        }
+    }
+
+    fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {
+        let central = self.central.lock();
+        let total = self.options.limit.unwrap_or(central.reserved);
+        let free = total.saturating_sub(central.lent_bytes() as usize);
+        let kind = ErrorKind::OutOfMemory {
+            requested: request.bytes,
+            kind: request.kind.name(),
+            free,
+            total,
+            pressure: None,
+        };
+        Error::new(B::NAME, request.operation, kind)
+    }
+}
+
+impl<B: Backend> MemoryResource<B> for Pool<B> {
+    fn name(&self) -> &'static str {
+        "pool"
+    }
+
+    #[inline]
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        let number = self.lane(request.stream());
+        let lane = &self.lanes[usize::from(number)];
+        let (bytes, align) = (request.bytes as u64, request.align as u64);
+        if !lane.is_empty()
+            && let Some(len) = bytes.checked_next_multiple_of(self.options.granule as u64)
+            && let Some(found) = lane.take(len, align, request.stream(), request.host_first)
+        {
+            return Ok(self.lend(None, number, found));
+        }
+        let mut central = self.books(lane);
+        if let Some(found) = central.take(bytes, align, request.stream) {
+            return Ok(self.lend(Some(&central), number, found));
+        }
+        drop(central);
+        self.search(request, number)
+    }
+
+    #[inline]
+    fn recycle(&self, mut block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        if block.generation != self.epoch.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let place = self.place(&block);
+        let mut uses = block.take_uses();
+        uses.forget_done();
+        let lane = &self.lanes[(block.token() >> 32) as usize % self.lanes.len()];
+        if !lane.is_hot() {
+            if let Some(mut central) = self.central.try_lock() {
+                central.free(place, uses);
+                return Ok(());
+            }
+            lane.warm_up();
+        }
+        let Err(full) = lane.put(place, uses) else { return Ok(()) };
+        let held = if place.len <= lane::LARGEST { lane.drain() } else { Vec::new() };
+        let mut central = self.central.lock();
+        central.free(full.place, full.uses);
+        held.into_iter().for_each(|found| central.free(found.place, found.uses));
+        Ok(())
+    }
+
+    fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
+        // It always takes blocks at once.
+        let _ = self.recycle(block);
+        Ok(())
+    }
+
+    fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
+        self.gather();
+        self.settle();
+        self.poll();
+        if how.wait {
+            // Unlocked, as in `poll`. What cannot be proven to be over stays in flight.
+            let pending = self.central.lock().pending();
+            for (timeline, ticket) in &pending.0 {
+                if !timeline.settle(*ticket).done {
+                    tracing::error!("memory of a pool is kept: its last use cannot be proven to be over");
+                }
+            }
+            self.settle();
+        }
+        let before = Instant::now().checked_sub(how.unused_for);
+        let before = (!how.unused_for.is_zero()).then(|| before.unwrap_or_else(Instant::now));
+        let taken = self.central.lock().take_unused(how.keep, before);
+        let mut bytes = 0;
+        for block in taken {
+            bytes += block.bytes();
+            if let Err(error) = self.upstream.deallocate(block) {
+                failed(error);
+            }
+        }
+        bytes + self.upstream.trim(how, failed)
+    }
+
+    fn forget(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        self.lanes.iter().for_each(|lane| drop(lane.drain()));
+        mem::forget(self.central.lock().forget());
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        let (cached, cached_blocks) = self
+            .lanes
+            .iter()
+            .fold((0, 0), |(bytes, blocks), lane| (bytes + lane.bytes() as usize, blocks + lane.blocks()));
+        let central = self.central.lock();
+        MemoryStatistics {
+            reserved: central.reserved,
+            peak_reserved: central.peak_reserved,
+            lent: (central.lent_bytes() as usize).saturating_sub(cached),
+            peak_lent: None,
+            blocks: central.lent_blocks().saturating_sub(cached_blocks),
+            in_flight: central.in_flight_bytes() as usize,
+            largest_free: central.largest_free() as usize,
+            allocations: central.allocations + self.lanes.iter().map(Lane::served).sum::<u64>(),
+            failures: central.failures,
+        }
+    }
+
+    fn upstream(&self) -> Option<&dyn MemoryResource<B>> {
+        Some(&*self.upstream)
+    }
+
+    fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
+        let place = self.place(block);
+        let central = self.central.lock();
+        central
+            .chunk_of(place.start)
+            .map_or((block.address(), block.bytes()), |chunk| self.upstream.driver_block(chunk))
+    }
+}
+
+impl<B: Backend> fmt::Debug for Pool<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pool")
+            .field("upstream", &self.upstream)
+            .field("statistics", &self.statistics())
+            .finish()
+    }
+}

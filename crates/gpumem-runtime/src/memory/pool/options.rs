@@ -1,0 +1,86 @@
+//! How a pool grows and shrinks.
+
+use std::time::Duration;
+
+const MIB: usize = 1 << 20;
+
+/// How a [`Pool`](super::Pool) grows and shrinks.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct PoolOptions {
+    /// Every block starts at a multiple of so many bytes, and is a multiple of it long: a power of two from 16 on.
+    pub granule: usize,
+    /// The pool takes memory in pieces of at least so many bytes, as far as there is as much.
+    pub smallest_chunk: usize,
+    /// Pieces grow with the pool up to this. A larger request gets a piece of its own size.
+    pub largest_chunk: usize,
+    /// Most bytes that the pool takes; `None` for no limit.
+    pub limit: Option<usize>,
+    /// Of what is reserved, so much may be unused; what exceeds it is given back by the next request that has to look
+    /// further than the free lists. 1 keeps everything.
+    pub keep_ratio: f64,
+    /// What has been unused for as long is given back on the same occasion. `None` keeps it.
+    pub keep_time: Option<Duration>,
+}
+
+impl PoolOptions {
+    /// Pieces of 32 MiB to 1 GiB, as for device memory.
+    pub fn device(granule: usize) -> Self {
+        Self {
+            granule,
+            smallest_chunk: 32 * MIB,
+            largest_chunk: 1024 * MIB,
+            limit: None,
+            keep_ratio: 1.0,
+            keep_time: None,
+        }
+    }
+
+    /// Pieces of 1 to 64 MiB: page-locking takes a millisecond for every few MiB.
+    pub fn page_locked(granule: usize) -> Self {
+        Self { smallest_chunk: MIB, largest_chunk: 64 * MIB, ..Self::device(granule) }
+    }
+
+    /// With at most so many bytes.
+    #[must_use]
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = Some(bytes);
+        self
+    }
+
+    /// With pieces of that size, whatever the pool holds.
+    #[must_use]
+    pub fn chunks(mut self, smallest: usize, largest: usize) -> Self {
+        (self.smallest_chunk, self.largest_chunk) = (smallest, largest.max(smallest));
+        self
+    }
+
+    /// Gives back what is unused beyond that part of what is reserved.
+    #[must_use]
+    pub fn keep_ratio(mut self, ratio: f64) -> Self {
+        self.keep_ratio = ratio.clamp(0.0, 1.0);
+        self
+    }
+
+    /// Gives back what has been unused for so long.
+    #[must_use]
+    pub fn keep_time(mut self, time: Duration) -> Self {
+        self.keep_time = Some(time);
+        self
+    }
+
+    /// Bytes of the next piece, for a request that nothing free serves.
+    pub(super) fn chunk(&self, bytes: usize, reserved: usize) -> usize {
+        let with_the_pool = (reserved / 4).min(self.largest_chunk).max(self.smallest_chunk);
+        // A piece that holds a few such requests loses less at its end.
+        let several = bytes.saturating_mul(8).min(self.largest_chunk);
+        let wanted = with_the_pool.max(several).max(bytes);
+        // Drivers count in pages of up to 2 MiB; no more than a part in 32 is lost by rounding up.
+        let unit = (1 << (wanted / 32).checked_ilog2().unwrap_or(0)).min(2 * MIB);
+        let rounded = wanted.checked_next_multiple_of(unit).unwrap_or(wanted);
+        match self.limit {
+            Some(limit) => rounded.min(limit.saturating_sub(reserved)).max(bytes),
+            None => rounded,
+        }
+    }
+}

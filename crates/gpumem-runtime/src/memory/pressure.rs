@@ -1,0 +1,113 @@
+//! Out of memory: what is tried before anybody hears of it, and what the error says.
+
+use super::{
+    resource::{MemoryBlock, MemoryRequest, MemoryResource, Trim},
+    staging::StagingPool,
+};
+use crate::device::DeviceCore;
+use gpumem_core::{Backend, DeviceBuffer as _, Error, ErrorKind, MemoryPressure, PoolPressure, Result};
+use std::{sync::Arc, time::Duration};
+
+/// Most names in an error.
+const NAMES: usize = 5;
+
+/// Keeps everything: settles what is done and joins it.
+const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::ZERO };
+
+/// Asks `resource`; when memory is out, climbs the ladder and asks again after each rung:
+///
+/// 1. what was dropped and is not in use goes back to where it came from,
+/// 2. what is in flight is waited for,
+/// 3. what pools hold and nobody has lent goes back to the driver.
+///
+/// Inside `defer_cleanup`, and in a callback, nothing is given back or waited for, so there is no second try.
+pub(super) fn allocate<B: Backend>(
+    core: &Arc<DeviceCore<B>>,
+    staging: Option<&StagingPool<B>>,
+    resource: &dyn MemoryResource<B>,
+    request: &MemoryRequest<'_, B>,
+) -> Result<MemoryBlock<B>> {
+    match resource.allocate(request) {
+        Err(error) if error.is_out_of_memory() => climb(core, staging, resource, request, error),
+        outcome => outcome,
+    }
+}
+
+#[cold]
+fn climb<B: Backend>(
+    core: &Arc<DeviceCore<B>>,
+    staging: Option<&StagingPool<B>>,
+    resource: &dyn MemoryResource<B>,
+    request: &MemoryRequest<'_, B>,
+    mut error: Error,
+) -> Result<MemoryBlock<B>> {
+    let deferred = core.reclaim.is_deferred();
+    let may_wait = !deferred && crate::completion::may_block::<B>(request.operation).is_ok();
+    let rungs: [&dyn Fn(); 3] = [
+        &|| {
+            if let Some(staging) = staging {
+                staging.trim();
+            }
+            core.reclaim.flush(core);
+        },
+        &|| {
+            core.trim_all(SETTLE);
+        },
+        &|| {
+            core.trim_all(Trim::UNUSED);
+        },
+    ];
+    for rung in rungs.iter().filter(|_| may_wait) {
+        rung();
+        match resource.allocate(request) {
+            Err(again) if again.is_out_of_memory() => error = again,
+            outcome => return outcome,
+        }
+    }
+    Err(explain(core, request, &error, deferred))
+}
+
+/// The error with what holds the memory.
+fn explain<B: Backend>(
+    core: &DeviceCore<B>,
+    request: &MemoryRequest<'_, B>,
+    error: &Error,
+    deferred: bool,
+) -> Error {
+    let &ErrorKind::OutOfMemory { kind, free, total, .. } = error.kind() else { return error.clone() };
+    let resources: Vec<PoolPressure> = core
+        .memory
+        .in_use()
+        .map(|(kind, resource)| {
+            let statistics = resource.statistics();
+            PoolPressure {
+                kind: kind.name(),
+                resource: resource.name(),
+                reserved: statistics.reserved,
+                lent: statistics.lent,
+                in_flight: statistics.in_flight,
+                largest_free: statistics.largest_free,
+            }
+        })
+        .collect();
+    let (pending_items, pending_bytes) = core.reclaim.pending();
+    let holders = core.names.holders().into_iter().take(NAMES).map(|holder| (holder.name, holder.bytes));
+    let pressure =
+        MemoryPressure { deferred, pending_items, pending_bytes, resources, holders: holders.collect() };
+    // What the caller has asked for, and not the piece that a pool has tried to get for it.
+    let requested = request.bytes;
+    let kind = ErrorKind::OutOfMemory { requested, kind, free, total, pressure: Some(Box::new(pressure)) };
+    Error::new(B::NAME, request.operation, kind)
+}
+
+/// Whether a resource has lent what was asked for. A resource of the user's may be wrong.
+pub(super) fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> bool {
+    let is_seen = request.kind.is_host_accessible();
+    let aligned = |address: u64| address & (request.align as u64 - 1) == 0;
+    let host = block.host().map(|host| host.as_ptr() as u64);
+    block.bytes() >= request.bytes
+        && host.is_some() == is_seen
+        && host.is_none_or(aligned)
+        && (is_seen || aligned(block.address()))
+        && block.buffer.as_ref().is_none_or(|buffer| buffer.kind() == request.kind)
+}

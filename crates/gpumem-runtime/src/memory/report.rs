@@ -1,0 +1,137 @@
+//! Who holds the memory of a device, as text and as JSON.
+
+use super::{Holder, MemoryResource, MemoryStatistics};
+use crate::device::DeviceCore;
+use gpumem_core::Backend;
+use serde::Serialize;
+use std::fmt;
+
+/// What holds the memory of a device at one moment. `Display` gives it as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MemoryReport {
+    /// Name of the device.
+    pub device: String,
+    /// Bytes that the driver says are free; `None` where it does not say.
+    pub free: Option<usize>,
+    /// Bytes of the device.
+    pub total: usize,
+    /// Each kind of memory that has been used.
+    pub kinds: Vec<KindReport>,
+    /// Items that have been dropped and wait in the queue.
+    pub pending_items: usize,
+    /// Bytes of these.
+    pub pending_bytes: usize,
+    /// Whether cleanup is deferred at the moment.
+    pub deferred: bool,
+    /// What goes by a name ([`named`](super::named)), the largest first.
+    pub holders: Vec<Holder>,
+}
+
+/// The resources of one kind of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct KindReport {
+    /// The word for the kind.
+    pub kind: &'static str,
+    /// From the outermost to the driver.
+    pub resources: Vec<ResourceReport>,
+}
+
+/// One resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ResourceReport {
+    /// The word for the resource.
+    pub resource: &'static str,
+    /// What it has in hand.
+    pub statistics: MemoryStatistics,
+}
+
+impl MemoryReport {
+    pub(crate) fn of<B: Backend>(core: &DeviceCore<B>) -> Self {
+        let info = B::info(&core.raw);
+        let (pending_items, pending_bytes) = core.reclaim.pending();
+        let kinds = core.memory.in_use().map(|(kind, resource)| {
+            let mut resources = Vec::new();
+            let mut next: Option<&dyn MemoryResource<B>> = Some(resource);
+            while let Some(resource) = next {
+                resources
+                    .push(ResourceReport { resource: resource.name(), statistics: resource.statistics() });
+                next = resource.upstream();
+            }
+            KindReport { kind: kind.name(), resources }
+        });
+        Self {
+            device: core.name(),
+            free: core
+                .check("memory_report")
+                .and_then(|()| B::memory_info(&core.raw))
+                .ok()
+                .map(|info| info.free),
+            total: info.total_memory,
+            kinds: kinds.collect(),
+            pending_items,
+            pending_bytes,
+            deferred: core.reclaim.is_deferred(),
+            holders: core.names.holders(),
+        }
+    }
+
+    /// The report as JSON, with the names of the fields.
+    pub fn to_json(&self) -> String {
+        // Nothing in it can fail: names and numbers.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+/// Bytes for people.
+pub(crate) struct Bytes(pub(crate) usize);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut value = self.0 as f64;
+        let mut unit = 0;
+        while value >= 1024.0 && unit < 4 {
+            value /= 1024.0;
+            unit += 1;
+        }
+        let text = match unit {
+            0 => format!("{} B", self.0),
+            _ => format!("{value:.1} {}iB", ["", "K", "M", "G", "T"][unit]),
+        };
+        f.pad(&text)
+    }
+}
+
+impl fmt::Display for MemoryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory of {}: {} in all", self.device, Bytes(self.total))?;
+        if let Some(free) = self.free {
+            write!(f, ", {} free", Bytes(free))?;
+        }
+        writeln!(f)?;
+        for kind in &self.kinds {
+            for (depth, ResourceReport { resource, statistics }) in kind.resources.iter().enumerate() {
+                let name = if depth == 0 { kind.kind } else { "" };
+                writeln!(
+                    f,
+                    "  {name:<8} {resource:<10} lent {:>10} in {} blocks, holds {:>10} (peak {}), in flight {}, \
+                     largest free {}",
+                    Bytes(statistics.lent),
+                    statistics.blocks,
+                    Bytes(statistics.reserved),
+                    Bytes(statistics.peak_reserved),
+                    Bytes(statistics.in_flight),
+                    Bytes(statistics.largest_free),
+                )?;
+            }
+        }
+        let deferred = if self.deferred { ", cleanup is deferred" } else { "" };
+        writeln!(f, "  pending  {} items, {}{deferred}", self.pending_items, Bytes(self.pending_bytes))?;
+        for Holder { name, bytes, count } in &self.holders {
+            writeln!(f, "  named    {name}: {} in {count}", Bytes(*bytes))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,311 @@
+//! Where memory comes from: the trait that pools, limits and users' own managers implement.
+
+use crate::order::Timeline;
+use gpumem_core::{Backend, Error, MemoryKind, Result};
+use serde::Serialize;
+use smallvec::SmallVec;
+use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
+
+/// What is asked of a [`MemoryResource`].
+pub struct MemoryRequest<'a, B: Backend> {
+    /// Length in bytes, at least 1.
+    pub bytes: usize,
+    /// Alignment in bytes, a power of two.
+    pub align: usize,
+    /// Kind of memory.
+    pub kind: MemoryKind,
+    /// The operation that needs it, in the user's words.
+    pub operation: &'static str,
+    /// Whether the host is going to touch the memory first: what a device still uses would have to be waited for.
+    pub host_first: bool,
+    pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
+}
+
+impl<'a, B: Backend> MemoryRequest<'a, B> {
+    /// The same request for another number of bytes, for a resource that asks another one for more.
+    #[must_use]
+    pub fn for_bytes(&self, bytes: usize, align: usize) -> MemoryRequest<'a, B> {
+        MemoryRequest { bytes, align, ..*self }
+    }
+
+    /// The stream that is going to use the memory first, where that is known: a number that no other stream of the
+    /// process has. Memory that only this stream may still be using can be lent again at once.
+    pub fn stream(&self) -> Option<u64> {
+        self.stream.map(|timeline| timeline.id())
+    }
+}
+
+impl<B: Backend> fmt::Debug for MemoryRequest<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryRequest")
+            .field("bytes", &self.bytes)
+            .field("align", &self.align)
+            .field("kind", &self.kind)
+            .field("operation", &self.operation)
+            .field("stream", &self.stream())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Work that may still be using memory: one position for each stream. It keeps no memory alive.
+pub struct PendingUses<B: Backend>(pub(crate) SmallVec<[(Arc<Timeline<B>>, u64); 1]>);
+
+impl<B: Backend> PendingUses<B> {
+    /// No use.
+    #[inline]
+    pub fn none() -> Self {
+        Self(SmallVec::new())
+    }
+
+    pub(crate) fn one(timeline: &Arc<Timeline<B>>, ticket: u64) -> Self {
+        Self(SmallVec::from_iter([(timeline.clone(), ticket)]))
+    }
+
+    /// Adds a use. Of one stream only the last matters.
+    pub(crate) fn add(&mut self, timeline: &Arc<Timeline<B>>, ticket: u64) {
+        match self.0.iter_mut().find(|(have, _)| have.id() == timeline.id()) {
+            Some((_, last)) => *last = (*last).max(ticket),
+            None => self.0.push((timeline.clone(), ticket)),
+        }
+    }
+
+    /// Forgets what is known to be done. No driver call.
+    #[inline]
+    pub fn forget_done(&mut self) {
+        if !self.0.is_empty() {
+            self.0.retain(|(timeline, ticket)| !timeline.has_passed(*ticket));
+        }
+    }
+
+    /// Whether nothing is known to be pending. No driver call.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.0.iter().all(|(timeline, ticket)| timeline.has_passed(*ticket))
+    }
+
+    /// Whether nothing is pending, asking the driver. Never blocks.
+    pub fn poll(&self) -> bool {
+        // An error of the work is not ours to report; `poll` notes that the work is over.
+        self.0
+            .iter()
+            .all(|(timeline, ticket)| timeline.poll(*ticket).unwrap_or_else(|_| timeline.has_passed(*ticket)))
+    }
+
+    /// Waits for all of them. Whether it is proven that they are over; if not, the memory must not be used again.
+    #[must_use]
+    pub fn wait(&self) -> bool {
+        self.0.iter().all(|(timeline, ticket)| timeline.settle(*ticket).done)
+    }
+
+    /// The streams, by number.
+    pub fn streams(&self) -> impl Iterator<Item = u64> + '_ {
+        self.0.iter().map(|(timeline, _)| timeline.id())
+    }
+
+    /// Whether every pending use is one of that stream.
+    #[inline]
+    pub fn are_only_of(&self, stream: u64) -> bool {
+        self.0.iter().all(|(timeline, ticket)| timeline.id() == stream || timeline.has_passed(*ticket))
+    }
+}
+
+impl<B: Backend> fmt::Debug for PendingUses<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(timeline, ticket)| (timeline.id(), ticket))).finish()
+    }
+}
+
+/// Memory that a [`MemoryResource`] has lent. Goes back to the resource that lent it, through
+/// [`recycle`](MemoryResource::recycle) or [`deallocate`](MemoryResource::deallocate); dropping it leaks it.
+pub struct MemoryBlock<B: Backend> {
+    address: u64,
+    host: usize,
+    bytes: usize,
+    /// For the resource that lent it.
+    token: u64,
+    /// The driver's description, where the block is one of the driver's.
+    pub(crate) buffer: Option<B::Buffer>,
+    /// Resets of the device before the driver made it.
+    pub(crate) generation: u64,
+    uses: PendingUses<B>,
+}
+
+impl<B: Backend> MemoryBlock<B> {
+    /// A block of a resource's own making.
+    ///
+    /// # Safety
+    /// * The device, and for `host` the host, may read and write `bytes` bytes from these addresses until the block is
+    ///   given back to the resource, and the memory is of the kind that was asked for and aligned as asked.
+    /// * Nobody else uses the memory meanwhile, except for what [`with_uses`](Self::with_uses) names.
+    /// * Memory that the host can see holds initialised bytes.
+    pub unsafe fn new(address: u64, host: Option<NonNull<u8>>, bytes: usize, token: u64) -> Self {
+        let host = host.map_or(0, |host| host.as_ptr() as usize);
+        Self { address, host, bytes, token, buffer: None, generation: 0, uses: PendingUses::none() }
+    }
+
+    pub(crate) fn of_buffer(buffer: B::Buffer, generation: u64) -> Self {
+        use gpumem_core::DeviceBuffer;
+        let host = buffer.host_address().map_or(0, |host| host.as_ptr() as usize);
+        let (address, bytes) = (buffer.address(), buffer.len());
+        Self { address, host, bytes, token: 0, buffer: Some(buffer), generation, uses: PendingUses::none() }
+    }
+
+    /// With more work that may still be using the memory. Whatever uses the block waits for it first, in the order of
+    /// streams: on the stream itself that costs nothing.
+    #[must_use]
+    #[inline]
+    pub fn with_uses(mut self, uses: PendingUses<B>) -> Self {
+        if self.uses.0.is_empty() {
+            self.uses = uses;
+        } else {
+            uses.0.iter().for_each(|(timeline, ticket)| self.uses.add(timeline, *ticket));
+        }
+        self
+    }
+
+    /// The device's address of the first byte.
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// The host's address of the first byte, for memory that the host can see.
+    #[inline]
+    pub fn host(&self) -> Option<NonNull<u8>> {
+        NonNull::new(self.host as *mut u8)
+    }
+
+    /// Length in bytes, at least what was asked for.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What the resource has noted for itself.
+    #[inline]
+    pub fn token(&self) -> u64 {
+        self.token
+    }
+
+    /// Work that may still be using the memory.
+    pub fn uses(&self) -> &PendingUses<B> {
+        &self.uses
+    }
+
+    pub(crate) fn take_uses(&mut self) -> PendingUses<B> {
+        mem::replace(&mut self.uses, PendingUses::none())
+    }
+}
+
+impl<B: Backend> fmt::Debug for MemoryBlock<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryBlock")
+            .field("address", &format_args!("{:#x}", self.address))
+            .field("bytes", &self.bytes)
+            .field("uses", &self.uses)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a resource gives memory back to where it came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Trim {
+    /// Bytes that the resource may keep.
+    pub keep: usize,
+    /// Wait for what still uses memory. Otherwise that is passed over.
+    pub wait: bool,
+    /// Only what has been unused for as long.
+    pub unused_for: Duration,
+}
+
+impl Trim {
+    /// Everything that is unused at this moment.
+    pub const UNUSED: Self = Self { keep: 0, wait: false, unused_for: Duration::ZERO };
+    /// Everything, after waiting for its last uses.
+    pub const ALL: Self = Self { keep: 0, wait: true, unused_for: Duration::ZERO };
+}
+
+/// What a resource has in hand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[non_exhaustive]
+pub struct MemoryStatistics {
+    /// Bytes that the resource holds: lent, or ready to be lent.
+    pub reserved: usize,
+    /// Most bytes that it ever held.
+    pub peak_reserved: usize,
+    /// Bytes that are lent.
+    pub lent: usize,
+    /// Most bytes that were ever lent, where the resource counts them.
+    pub peak_lent: Option<usize>,
+    /// Blocks that are lent.
+    pub blocks: usize,
+    /// Bytes that are free, and that work may still be using.
+    pub in_flight: usize,
+    /// The largest free block in bytes.
+    pub largest_free: usize,
+    /// Requests that were served.
+    pub allocations: u64,
+    /// Requests that were not.
+    pub failures: u64,
+}
+
+/// Where memory of one kind comes from, on one device. Made for composing: a limit around a pool around the driver.
+///
+/// Numba's memory manager plug-in, with streams: one object for each device and kind of memory, that
+/// [`Device::set_memory_resource`](crate::Device::set_memory_resource) puts in place.
+///
+/// # For implementers
+/// * Methods are called from any thread at any time, [`recycle`](Self::recycle) from `Drop`. None may panic.
+/// * Memory that work may still be using may be lent again, with these uses in the block
+///   ([`MemoryBlock::with_uses`]); whoever uses it then waits as far as that is necessary, on the device.
+/// * A block goes back to the resource that lent it, once.
+pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
+    /// The word for it in reports.
+    fn name(&self) -> &'static str;
+
+    /// Lends memory.
+    ///
+    /// # Errors
+    /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory), which makes the caller look for memory and ask again;
+    /// anything else ends the request.
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>>;
+
+    /// Takes a block back at once, with the work that may still be using it in [`MemoryBlock::uses`], if that needs
+    /// neither a driver call nor a wait. Otherwise the block comes back, and waits in the device's queue until it can be
+    /// [deallocated](Self::deallocate).
+    ///
+    /// # Errors
+    /// The block, by default.
+    fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        Err(block)
+    }
+
+    /// Takes a block back whose last use is over. May call the driver. The driver itself waits for the uses that are named
+    /// in the block, so that no resource can free memory that is in use.
+    ///
+    /// # Errors
+    /// What the driver says. The block is gone all the same: whether its memory is free then nobody knows.
+    fn deallocate(&self, block: MemoryBlock<B>) -> Result<()>;
+
+    /// Gives what is free back to where it came from. Bytes that were given back; failures go to `failed`.
+    fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
+        let _ = (how, failed);
+        0
+    }
+
+    /// Forgets everything without a driver call, because the driver has taken it: the device was reset.
+    fn forget(&self);
+
+    /// What the resource has in hand.
+    fn statistics(&self) -> MemoryStatistics;
+
+    /// The resource that this one takes its memory from.
+    fn upstream(&self) -> Option<&dyn MemoryResource<B>> {
+        None
+    }
+
+    /// Address and length of the driver's block that holds a lent one, for handing memory to another process.
+    fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
+        self.upstream().map_or((block.address(), block.bytes()), |upstream| upstream.driver_block(block))
+    }
+}

@@ -1,0 +1,238 @@
+//! Which resource serves which kind of memory, on one device.
+
+use super::{DriverMemory, MemoryResource, Pool, PoolOptions};
+use crate::{device::DeviceCore, sync::Mutex};
+use gpumem_core::{Attach, Backend, Error, ErrorKind, MappedOptions, MemoryKind, Result, process::page_size};
+use std::{
+    fmt,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+/// Environment variable: `off` takes memory straight from the driver, where nothing else has been set.
+pub const POOL_VARIABLE: &str = "GPUMEM_POOL";
+
+/// Kinds of memory that have a resource of their own.
+const KINDS: usize = 8;
+/// Resources of a device in its lifetime. A block names its resource by a number, so that no count has to be kept.
+const MOST: usize = 64;
+
+fn slot(kind: MemoryKind) -> Option<usize> {
+    Some(match kind {
+        MemoryKind::Device => 0,
+        MemoryKind::Pinned => 1,
+        MemoryKind::Mapped(MappedOptions { portable, write_combined }) => {
+            2 + usize::from(portable) + 2 * usize::from(write_combined)
+        }
+        MemoryKind::Managed(Attach::Global) => 6,
+        MemoryKind::Managed(Attach::Host) => 7,
+        _ => return None,
+    })
+}
+
+/// The kinds in the order of their slots.
+pub(crate) const ALL_KINDS: [MemoryKind; KINDS] = [
+    MemoryKind::Device,
+    MemoryKind::Pinned,
+    MemoryKind::Mapped(MappedOptions { portable: false, write_combined: false }),
+    MemoryKind::Mapped(MappedOptions { portable: true, write_combined: false }),
+    MemoryKind::Mapped(MappedOptions { portable: false, write_combined: true }),
+    MemoryKind::Mapped(MappedOptions { portable: true, write_combined: true }),
+    MemoryKind::Managed(Attach::Global),
+    MemoryKind::Managed(Attach::Host),
+];
+
+/// The resources of a device. They are never taken out before the device is gone: blocks refer to them by number.
+pub(crate) struct Memories<B: Backend> {
+    resources: [OnceLock<Arc<dyn MemoryResource<B>>>; MOST],
+    count: Mutex<usize>,
+    /// For each kind the number of its resource, plus 1; 0 before its first use.
+    current: [AtomicUsize; KINDS],
+    /// What gives back memory that came in otherwise than by an allocation, with its number.
+    adopter: OnceLock<(u8, Arc<DriverMemory<B>>)>,
+}
+
+impl<B: Backend> Memories<B> {
+    pub(crate) fn new() -> Self {
+        Self {
+            resources: [const { OnceLock::new() }; MOST],
+            count: Mutex::new(0),
+            current: [const { AtomicUsize::new(0) }; KINDS],
+            adopter: OnceLock::new(),
+        }
+    }
+
+    /// The resource of that number.
+    #[inline]
+    pub(crate) fn get(&self, number: u8) -> Option<&dyn MemoryResource<B>> {
+        self.resources.get(usize::from(number))?.get().map(|resource| &**resource)
+    }
+
+    /// The resource that serves a kind now, with its number.
+    #[inline]
+    pub(crate) fn serving(
+        &self,
+        core: &Arc<DeviceCore<B>>,
+        operation: &'static str,
+        kind: MemoryKind,
+    ) -> Result<(u8, &dyn MemoryResource<B>)> {
+        let unfit = |what| Error::new(B::NAME, operation, ErrorKind::Unsupported { what });
+        let Some(slot) = slot(kind) else { return Err(unfit("allocating memory of that kind")) };
+        let mut current = self.current[slot].load(Ordering::Acquire);
+        if current == 0 {
+            current = self.start(core, operation, slot, kind)?;
+        }
+        let number = (current - 1) as u8;
+        self.get(number).map(|resource| (number, resource)).ok_or_else(|| unfit("more memory resources"))
+    }
+
+    #[cold]
+    fn start(
+        &self,
+        core: &Arc<DeviceCore<B>>,
+        operation: &'static str,
+        slot: usize,
+        kind: MemoryKind,
+    ) -> Result<usize> {
+        let mut count = self.count.lock();
+        match self.current[slot].load(Ordering::Acquire) {
+            0 => self.put(&mut count, operation, slot, default_resource(core, kind)),
+            current => Ok(current),
+        }
+    }
+
+    fn put(
+        &self,
+        count: &mut usize,
+        operation: &'static str,
+        slot: usize,
+        resource: Arc<dyn MemoryResource<B>>,
+    ) -> Result<usize> {
+        let number = self.enter(count, operation, resource)?;
+        self.current[slot].store(number + 1, Ordering::Release);
+        Ok(number + 1)
+    }
+
+    /// Gives a resource its number.
+    fn enter(
+        &self,
+        count: &mut usize,
+        operation: &'static str,
+        resource: Arc<dyn MemoryResource<B>>,
+    ) -> Result<usize> {
+        // One that is there already serves again: switching to and fro costs no number.
+        let known = (0..*count)
+            .find(|number| self.resources[*number].get().is_some_and(|have| Arc::ptr_eq(have, &resource)));
+        match known {
+            Some(number) => Ok(number),
+            None if *count < MOST => {
+                let _ = self.resources[*count].set(resource);
+                *count += 1;
+                Ok(*count - 1)
+            }
+            None => {
+                let what = "more than 64 memory resources on one device";
+                Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))
+            }
+        }
+    }
+
+    /// The resource for memory that the driver hands out otherwise than by an allocation, with its number.
+    pub(crate) fn adopter(
+        &self,
+        core: &Arc<DeviceCore<B>>,
+        operation: &'static str,
+    ) -> Result<(u8, &DriverMemory<B>)> {
+        if self.adopter.get().is_none() {
+            let mut count = self.count.lock();
+            if self.adopter.get().is_none() {
+                let driver = Arc::new(DriverMemory::new(core));
+                let number = self.enter(&mut count, operation, driver.clone())?;
+                let _ = self.adopter.set((number as u8, driver));
+            }
+        }
+        let what = "memory that is not allocated";
+        let missing = || Error::new(B::NAME, operation, ErrorKind::Unsupported { what });
+        self.adopter.get().map(|(number, driver)| (*number, &**driver)).ok_or_else(missing)
+    }
+
+    /// Lets `resource` serve a kind from now on. The one that has served it so far, if any.
+    pub(crate) fn set(
+        &self,
+        operation: &'static str,
+        kind: MemoryKind,
+        resource: Arc<dyn MemoryResource<B>>,
+    ) -> Result<Option<Arc<dyn MemoryResource<B>>>> {
+        let Some(slot) = slot(kind) else {
+            let what = "a memory resource for memory of the caller";
+            return Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }));
+        };
+        let mut count = self.count.lock();
+        let before = self.current[slot].load(Ordering::Acquire).checked_sub(1);
+        let before = before.and_then(|number| self.resources.get(number)?.get().cloned());
+        self.put(&mut count, operation, slot, resource)?;
+        Ok(before)
+    }
+
+    /// The resource that serves a kind, as something that can be put around another.
+    pub(crate) fn shared(
+        &self,
+        core: &Arc<DeviceCore<B>>,
+        operation: &'static str,
+        kind: MemoryKind,
+    ) -> Result<Arc<dyn MemoryResource<B>>> {
+        let (number, _) = self.serving(core, operation, kind)?;
+        match self.resources.get(usize::from(number)).and_then(OnceLock::get) {
+            Some(resource) => Ok(resource.clone()),
+            None => {
+                Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what: "that kind of memory" }))
+            }
+        }
+    }
+
+    /// Every resource that serves a kind, or has served one.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &dyn MemoryResource<B>> {
+        self.resources.iter().map_while(|resource| resource.get().map(|resource| &**resource))
+    }
+
+    /// Kinds that have been used, with the resource that serves each now.
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = (MemoryKind, &dyn MemoryResource<B>)> {
+        ALL_KINDS.into_iter().zip(&self.current).filter_map(|(kind, current)| {
+            let number = current.load(Ordering::Acquire).checked_sub(1)?;
+            Some((kind, self.get(number as u8)?))
+        })
+    }
+}
+
+/// What serves a kind of memory that nobody has set a resource for: a pool over the driver.
+fn default_resource<B: Backend>(core: &Arc<DeviceCore<B>>, kind: MemoryKind) -> Arc<dyn MemoryResource<B>> {
+    let driver: Arc<dyn MemoryResource<B>> = Arc::new(DriverMemory::new(core));
+    let is_off = std::env::var(POOL_VARIABLE).is_ok_and(|text| matches!(text.trim(), "off" | "0" | "no"));
+    match is_off {
+        true => driver,
+        false => Arc::new(Pool::new(driver, default_options(core, kind))),
+    }
+}
+
+/// How pools of a device are set up where nobody says otherwise.
+pub(crate) fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> PoolOptions {
+    let granule = B::capabilities(&core.raw).allocation_alignment.max(16);
+    let options = match kind {
+        MemoryKind::Device => PoolOptions::device(granule),
+        // Hints about managed memory go by the page of the host: neighbours must not share one.
+        MemoryKind::Managed(_) => PoolOptions::device(granule.max(page_size())),
+        _ => PoolOptions::page_locked(granule),
+    };
+    // A small device is not to be filled by the first piece.
+    let share = (B::info(&core.raw).total_memory / 16).max(1);
+    let (smallest, largest) = (options.smallest_chunk.min(share), options.largest_chunk.min(share));
+    options.chunks(smallest.max(granule), largest)
+}
+
+impl<B: Backend> fmt::Debug for Memories<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.all().map(|resource| resource.name())).finish()
+    }
+}

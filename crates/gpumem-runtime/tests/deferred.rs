@@ -1,0 +1,182 @@
+//! The deferred queue, `defer_cleanup` and explicit `free`, over memory that comes straight from the driver.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+use gpumem_core::{ErrorKind, MemoryKind, StreamOptions};
+use gpumem_host::{Host, HostOptions, Injection, Operation};
+use gpumem_runtime::{
+    Device,
+    memory::{DeferredLimits, defer_cleanup_everywhere},
+};
+
+const TOTAL: usize = 1 << 20;
+
+/// A device whose arrays are the driver's own blocks.
+fn device(options: HostOptions) -> (Device<Host>, gpumem_host::Device) {
+    let raw = Host::open_with(&options.memory(TOTAL)).unwrap();
+    let device = Device::from_raw(raw.clone());
+    for kind in [MemoryKind::Device, MemoryKind::Pinned] {
+        device.set_memory_resource(kind, device.driver_memory()).unwrap();
+    }
+    (device, raw)
+}
+
+/// An allocation that looks after the queue, and stays.
+fn look(device: &Device<Host>) {
+    std::mem::forget(device.uninit_array::<u8, _>(1).unwrap());
+}
+
+fn drop_some(device: &Device<Host>, count: usize, bytes: usize) {
+    let arrays: Vec<_> = (0..count).map(|_| device.uninit_array::<u8, _>(bytes).unwrap()).collect();
+    drop(arrays);
+}
+
+#[test]
+fn ten_items_stay_and_eleven_go() {
+    let (device, raw) = device(HostOptions::new());
+    assert_eq!(device.deferred_limits(), DeferredLimits { items: 10, ratio: 0.2 });
+    drop_some(&device, 10, 16);
+    assert_eq!((device.pending(), raw.counters().releases), ((10, 160), 0), "a drop frees nothing");
+    look(&device);
+    assert_eq!(raw.counters().releases, 0, "ten are not more than ten");
+    drop_some(&device, 1, 16);
+    assert_eq!(raw.counters().releases, 0);
+    look(&device);
+    assert_eq!((device.pending(), raw.counters().releases), ((0, 0), 11), "eleven are, and all go");
+}
+
+#[test]
+fn a_fifth_of_the_memory_stays_and_a_byte_more_goes() {
+    let (device, raw) = device(HostOptions::new());
+    let fifth = (TOTAL as f64 * 0.2).floor() as usize;
+    drop_some(&device, 1, fifth);
+    look(&device);
+    assert_eq!(raw.counters().releases, 0, "reaching the limit frees nothing");
+    drop_some(&device, 1, 1);
+    look(&device);
+    assert_eq!(raw.counters().releases, 2);
+    // Page-locked bytes count as well.
+    drop(device.pinned_array::<u8, _>(fifth + 1).unwrap());
+    look(&device);
+    assert_eq!(raw.counters().releases, 3);
+}
+
+#[test]
+fn limits_can_be_set() {
+    let (device, raw) = device(HostOptions::new());
+    device.set_deferred_limits(DeferredLimits { items: 0, ratio: 1.0 });
+    drop_some(&device, 1, 16);
+    look(&device);
+    assert_eq!(raw.counters().releases, 1);
+    device.set_deferred_limits(DeferredLimits { items: usize::MAX, ratio: f64::NAN });
+    assert_eq!(device.deferred_limits().ratio, 0.0);
+    drop_some(&device, 1, 16);
+    look(&device);
+    assert_eq!(raw.counters().releases, 2);
+}
+
+#[test]
+fn streams_and_events_are_items_too() {
+    let (device, raw) = device(HostOptions::new());
+    let stream = device.stream().unwrap();
+    let streams: Vec<_> = (0..5).map(|_| device.stream_with(StreamOptions::default()).unwrap()).collect();
+    let events: Vec<_> = (0..5).map(|_| stream.record_with_timing().unwrap()).collect();
+    let before = raw.counters();
+    drop((streams, events));
+    assert_eq!((device.pending(), raw.counters().streams), ((10, 0), before.streams));
+    look(&device);
+    assert_eq!(raw.counters().streams, before.streams);
+    drop_some(&device, 1, 16);
+    look(&device);
+    assert_eq!((device.pending(), raw.counters().streams), ((0, 0), before.streams - 5));
+}
+
+#[test]
+fn a_free_that_fails_is_told_and_the_others_run() {
+    for failing in 0..11 {
+        let (device, raw) = device(HostOptions::new());
+        drop_some(&device, 11, 16);
+        let what = ErrorKind::Driver { code: 7, name: "REFUSED" };
+        raw.inject(Injection::next(Operation::Release, what.clone()).after(failing));
+        look(&device);
+        assert_eq!((device.pending(), raw.counters().releases), ((0, 0), 10), "all but number {failing}");
+        let errors = device.take_errors();
+        assert_eq!(errors.iter().map(|error| error.kind()).collect::<Vec<_>>(), [&what]);
+    }
+}
+
+#[test]
+fn nothing_is_freed_trimmed_or_waited_for_inside() {
+    let (device, raw) = device(HostOptions::new());
+    let pooled = device.memory_resource(MemoryKind::Pinned).unwrap();
+    {
+        let _outer = device.defer_cleanup();
+        {
+            let _inner = device.defer_cleanup();
+            drop_some(&device, 30, 16);
+            look(&device);
+        }
+        look(&device);
+        let filled = device.uninit_array::<u8, _>(16).unwrap().fill(1).unwrap();
+        let before = raw.counters();
+        device.flush().unwrap();
+        assert_eq!(device.trim(gpumem_runtime::memory::Trim::ALL).unwrap(), 0);
+        filled.free().unwrap();
+        assert_eq!((raw.counters().releases, device.pending().0), (0, 31));
+        assert_eq!(raw.counters().synchronizations, before.synchronizations);
+        // Out of memory inside is an error that says so, and frees nothing.
+        let error = device.uninit_array::<u8, _>(TOTAL).unwrap_err();
+        let ErrorKind::OutOfMemory { requested: TOTAL, pressure: Some(pressure), .. } = error.kind() else {
+            panic!("{error}")
+        };
+        assert!(pressure.deferred && pressure.pending_items == 31, "{pressure:?}");
+        assert!(error.to_string().contains("defer_cleanup"), "{error}");
+        assert_eq!(raw.counters().releases, 0);
+    }
+    assert_eq!(raw.counters().releases, 0, "its end frees nothing by itself");
+    look(&device);
+    assert_eq!((device.pending(), raw.counters().releases), ((0, 0), 31));
+    drop(pooled);
+    // One call for all devices. A panic ends it as well.
+    let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let _all = defer_cleanup_everywhere();
+        drop_some(&device, 11, 16);
+        look(&device);
+        assert_eq!(raw.counters().releases, 31);
+        std::panic::resume_unwind(Box::new("on purpose"));
+    }));
+    assert!(panicked.is_err());
+    look(&device);
+    assert_eq!(raw.counters().releases, 42);
+}
+
+#[test]
+fn an_explicit_free_returns_the_error() {
+    let (device, raw) = device(HostOptions::new());
+    let array = device.to_device(&[1u8, 2, 3]).unwrap();
+    array.free().unwrap();
+    assert_eq!((raw.counters().live_allocations, device.pending()), (0, (0, 0)));
+    let array = device.to_device(&[1u8, 2, 3]).unwrap();
+    let what = ErrorKind::Driver { code: 7, name: "REFUSED" };
+    raw.inject(Injection::next(Operation::Release, what.clone()));
+    assert_eq!(array.free().unwrap_err().kind(), &what);
+    assert_eq!(device.take_errors(), [], "it was told to the caller");
+    let pinned = device.pinned_array::<u32, _>(5).unwrap();
+    pinned.free().unwrap();
+    assert_eq!(raw.counters().live_pinned_bytes, 0);
+}
+
+#[test]
+fn memory_in_use_stays_until_it_is_done() {
+    for seed in 0..20 {
+        let (device, raw) = device(HostOptions::new().adversarial(seed));
+        let stream = device.stream().unwrap();
+        for _ in 0..11 {
+            let mut array = stream.device_array::<u8, _>(1000).unwrap();
+            stream.fill(&mut array, 7).unwrap();
+        }
+        look(&device);
+        device.flush().unwrap();
+        assert_eq!((device.pending(), raw.counters().faults), ((0, 0), 0));
+        assert_eq!(raw.counters().live_allocations, 1);
+    }
+}
