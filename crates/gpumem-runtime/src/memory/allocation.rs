@@ -102,12 +102,12 @@ impl<B: Backend> Allocation<B> {
     ) -> Result<Arc<Self>> {
         let core = device.core();
         core.check(operation)?;
-        let keep = match keeps_open {
+        let keep = || match keeps_open {
             true => Keep::Device(device.share()),
             false => Keep::Core(core.clone()),
         };
         if bytes == 0 {
-            return Ok(Arc::new(Self::over(keep, (align as u64, 0, 0), kind)));
+            return Ok(Arc::new(Self::over(keep(), (align as u64, 0, 0), kind)));
         }
         core.reclaim.sweep(core);
         let stream = device.stream_hint();
@@ -126,22 +126,28 @@ impl<B: Backend> Allocation<B> {
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
-        let host = block.host().map_or(0, |host| host.as_ptr() as usize);
-        let mut memory = Self::over(keep, (block.address(), host, bytes), kind);
-        if !uses.0.is_empty() {
+        let mut log = UseLog::new();
+        for (timeline, ticket) in uses.0 {
             // Whatever uses the memory now runs behind what has used it before.
-            let mut log = memory.log.lock();
-            for (timeline, ticket) in uses.0 {
-                log.inherit(0..bytes, timeline, ticket);
-            }
+            log.inherit(0..bytes, timeline, ticket);
         }
-        memory.block = Some(block);
-        memory.resource = number;
-        if let Some(name) = current_name() {
+        let extra = current_name().map(|name| {
             core.names.add(&name, bytes);
-            memory.extra.get_or_insert_default().name = Some(name);
-        }
-        Ok(Arc::new(memory))
+            Box::new(Extra { name: Some(name), ..Extra::default() })
+        });
+        Ok(Arc::new(Self {
+            id: allocation_id(),
+            resource: number,
+            kind,
+            address: block.address(),
+            host: block.host().map_or(0, |host| host.as_ptr() as usize),
+            len: bytes,
+            generation: core.generation(),
+            log: Mutex::new(log),
+            extra,
+            block: Some(block),
+            keep: keep(),
+        }))
     }
 
     /// Memory that `open` gets from the driver otherwise than by an allocation, and that goes back to it.
@@ -444,7 +450,9 @@ impl<B: Backend> Allocation<B> {
             return None;
         }
         let mut uses = PendingUses::none();
-        for entry in self.log().all().filter(|entry| !entry.by.has_passed(entry.ticket)) {
+        let log = self.log.get_mut();
+        self.lent.note(log);
+        for entry in log.all().filter(|entry| !entry.by.has_passed(entry.ticket)) {
             uses.add(&entry.by, entry.ticket);
         }
         let item = match (block, owner) {

@@ -6,6 +6,7 @@
 //! * [`named`], [`MemoryReport`]: who holds what.
 
 mod allocation;
+mod around;
 mod defer;
 mod driver;
 mod lent;
@@ -20,6 +21,7 @@ mod stack;
 mod staging;
 pub mod tlsf;
 
+pub use around::{Counting, FailurePlan, Injecting, Limit, Live, Tracking};
 pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
 pub use driver::DriverMemory;
 pub use names::{Holder, named};

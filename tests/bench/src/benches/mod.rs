@@ -5,6 +5,7 @@ mod copies;
 mod cuda;
 mod harness;
 mod interchange;
+mod memory;
 mod ordering;
 mod rmm;
 #[cfg(any(test, feature = "cuda"))]
@@ -20,6 +21,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(views::all());
     benches.extend(copies::all());
     benches.extend(ordering::all());
+    benches.extend(memory::all());
     benches.extend(rmm::all());
     benches.extend(interchange::all());
     #[cfg(feature = "cuda")]

@@ -16,6 +16,8 @@ use std::{
 
 /// Most parked blocks that are looked at for one request.
 const LOOK: usize = 16;
+/// Most chunks that are remembered to have become empty before the clock is read.
+const MOST_EMPTIED: usize = 64;
 
 /// A piece that the pool has taken from its upstream.
 struct Chunk<B: Backend> {
@@ -60,6 +62,8 @@ pub(super) struct Central<B: Backend> {
     streams: Vec<StreamSet<B>>,
     parked: VecDeque<Parked<B>>,
     parked_bytes: u64,
+    /// Where blocks came back whose chunk has been unused since.
+    emptied: Vec<u64>,
     pub(super) reserved: usize,
     pub(super) peak_reserved: usize,
     pub(super) allocations: u64,
@@ -76,6 +80,7 @@ impl<B: Backend> Central<B> {
             streams: Vec::new(),
             parked: VecDeque::new(),
             parked_bytes: 0,
+            emptied: Vec::new(),
             reserved: 0,
             peak_reserved: 0,
             allocations: 0,
@@ -144,15 +149,12 @@ impl<B: Backend> Central<B> {
     #[inline]
     fn free_idle(&mut self, place: Place) {
         self.tell(place.start, place.len, false);
-        if self.books.free(place.block, Tlsf::IDLE, 0) {
-            self.note_unused(place.start);
-        }
-    }
-
-    #[cold]
-    fn note_unused(&mut self, start: u64) {
-        if let Some((_, chunk)) = self.chunks.range_mut(..=start).next_back() {
-            chunk.unused_since = Some(Instant::now());
+        if self.books.free(place.block, Tlsf::IDLE, 0) && self.emptied.last() != Some(&place.start) {
+            // The clock is read later, once for all.
+            match self.emptied.len() < MOST_EMPTIED {
+                true => self.emptied.push(place.start),
+                false => self.note_unused_chunks(),
+            }
         }
     }
 
@@ -278,6 +280,11 @@ impl<B: Backend> Central<B> {
 
     fn note_unused_chunks(&mut self) {
         let now = Instant::now();
+        for start in std::mem::take(&mut self.emptied) {
+            if let Some((_, chunk)) = self.chunks.range_mut(..=start).next_back() {
+                chunk.unused_since = Some(now);
+            }
+        }
         for chunk in self.chunks.values_mut() {
             match self.books.is_region_idle(chunk.region) {
                 true => chunk.unused_since = chunk.unused_since.or(Some(now)),

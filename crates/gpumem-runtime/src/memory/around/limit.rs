@@ -1,0 +1,80 @@
+//! A limit.
+
+use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// Lends no more than so many bytes at once. Around a pool it limits what arrays hold; around the driver and inside a
+/// pool, what the pool holds.
+#[derive(Debug)]
+pub struct Limit<B: Backend> {
+    upstream: Arc<dyn MemoryResource<B>>,
+    limit: usize,
+    lent: AtomicUsize,
+}
+
+impl<B: Backend> Limit<B> {
+    /// A limit of `bytes` bytes around `upstream`.
+    pub fn new(upstream: Arc<dyn MemoryResource<B>>, bytes: usize) -> Self {
+        Self { upstream, limit: bytes, lent: AtomicUsize::new(0) }
+    }
+}
+
+impl<B: Backend> MemoryResource<B> for Limit<B> {
+    fn name(&self) -> &'static str {
+        "limit"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        let take = |lent: usize| lent.checked_add(request.bytes).filter(|lent| *lent <= self.limit);
+        if let Err(lent) = self.lent.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take) {
+            let kind = ErrorKind::OutOfMemory {
+                requested: request.bytes,
+                kind: request.kind.name(),
+                free: self.limit.saturating_sub(lent),
+                total: self.limit,
+                pressure: None,
+            };
+            return Err(Error::new(B::NAME, request.operation, kind));
+        }
+        match self.upstream.allocate(request) {
+            Ok(block) => {
+                // What is lent may be a little more than what was asked for. It counts as what it is.
+                self.lent.fetch_add(block.bytes().saturating_sub(request.bytes), Ordering::Relaxed);
+                Ok(block)
+            }
+            Err(error) => {
+                self.lent.fetch_sub(request.bytes, Ordering::AcqRel);
+                Err(error)
+            }
+        }
+    }
+
+    fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        let bytes = block.bytes();
+        self.upstream.recycle(block)?;
+        self.lent.fetch_sub(bytes, Ordering::AcqRel);
+        Ok(())
+    }
+
+    fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
+        let bytes = block.bytes();
+        let result = self.upstream.deallocate(block);
+        self.lent.fetch_sub(bytes, Ordering::AcqRel);
+        result
+    }
+
+    fn forget(&self) {
+        self.lent.store(0, Ordering::Release);
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics { lent: self.lent.load(Ordering::Acquire), ..self.upstream.statistics() }
+    }
+
+    super::pass_on!();
+}

@@ -1,0 +1,141 @@
+//! Resources around resources: they compose, in any order, and count right.
+#![allow(clippy::unwrap_used, missing_docs, reason = "tests")]
+
+use gpumem_core::{ErrorKind, MemoryKind};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::{
+    Device,
+    memory::{Counting, FailurePlan, Injecting, Limit, MemoryResource, Pool, PoolOptions, Tracking, named},
+};
+use std::sync::Arc;
+
+const KIB: usize = 1 << 10;
+
+fn device() -> (Device<Host>, gpumem_host::Device) {
+    let raw = Host::open_with(&HostOptions::new()).unwrap();
+    (Device::from_raw(raw.clone()), raw)
+}
+
+fn pool(device: &Device<Host>) -> Arc<dyn MemoryResource<Host>> {
+    Arc::new(Pool::new(device.driver_memory(), PoolOptions::device(256)))
+}
+
+#[test]
+fn a_limit_holds_inside_and_outside_of_a_pool() {
+    for inside in [true, false] {
+        let (device, raw) = device();
+        let resource: Arc<dyn MemoryResource<Host>> = match inside {
+            true => {
+                let limit = Arc::new(Limit::new(device.driver_memory(), 256 * KIB));
+                Arc::new(Pool::new(limit, PoolOptions::device(256)))
+            }
+            false => Arc::new(Limit::new(pool(&device), 256 * KIB)),
+        };
+        device.set_memory_resource(MemoryKind::Device, resource).unwrap();
+        let arrays: Vec<_> = (0..4).map(|_| device.uninit_array::<u8, _>(60 * KIB).unwrap()).collect();
+        let error = device.uninit_array::<u8, _>(60 * KIB).unwrap_err();
+        assert!(error.is_out_of_memory(), "{error}");
+        drop(arrays);
+        // What came back may be lent again, as a whole too.
+        device.uninit_array::<u8, _>(250 * KIB).unwrap();
+        device.flush().unwrap();
+        assert_eq!(raw.counters().live_allocations, 0);
+    }
+}
+
+#[test]
+fn counting_knows_the_peak() {
+    let (device, _) = device();
+    let counting = Arc::new(Counting::new(pool(&device)));
+    device.set_memory_resource(MemoryKind::Device, counting.clone()).unwrap();
+    let arrays: Vec<_> = (0..10).map(|_| device.uninit_array::<u8, _>(KIB).unwrap()).collect();
+    assert!(device.uninit_array::<u8, _>(1 << 60).is_err());
+    drop(arrays);
+    let one = device.uninit_array::<u8, _>(KIB).unwrap();
+    let seen = counting.statistics();
+    assert_eq!((seen.lent, seen.peak_lent, seen.blocks, seen.allocations), (KIB, Some(10 * KIB), 1, 11));
+    assert!(seen.failures >= 1);
+    counting.reset_peak();
+    drop(one);
+    assert_eq!((counting.statistics().lent, counting.statistics().peak_lent), (0, Some(KIB)));
+}
+
+#[test]
+fn tracking_names_what_is_alive() {
+    for over_driver in [true, false] {
+        let (device, _) = device();
+        let upstream = if over_driver { device.driver_memory() } else { pool(&device) };
+        let tracking = Arc::new(Tracking::new(upstream).with_sites());
+        device.set_memory_resource(MemoryKind::Device, tracking.clone()).unwrap();
+        assert_eq!(tracking.leak_report(), "");
+        let first = device.uninit_array::<u8, _>(100).unwrap();
+        let second = named("table", || device.uninit_array::<u8, _>(200)).unwrap();
+        drop(first);
+        device.flush().unwrap();
+        let live = tracking.live();
+        assert_eq!((live.len(), live[0].number, live[0].operation), (1, 1, "uninit_array"));
+        assert_eq!(live[0].name.as_deref(), Some("table"));
+        let report = tracking.leak_report();
+        assert!(report.contains("table") && report.contains("tracking_names_what_is_alive"), "{report}");
+        drop(second);
+        device.flush().unwrap();
+        assert!(tracking.live().is_empty());
+    }
+}
+
+#[test]
+fn failures_come_as_planned() {
+    let run = |plan: FailurePlan| -> (Vec<bool>, (u64, u64)) {
+        let (device, _) = device();
+        // Refused, not out of memory: nobody tries again.
+        let plan = plan.kind(ErrorKind::Driver { code: 1, name: "PLANNED" });
+        let injecting = Arc::new(Injecting::new(pool(&device), plan));
+        device.set_memory_resource(MemoryKind::Device, injecting.clone()).unwrap();
+        let failed = (1..200).map(|n| device.uninit_array::<u8, _>(n).is_err()).collect();
+        (failed, injecting.counts())
+    };
+    let (failed, counts) = run(FailurePlan::nth(7));
+    assert_eq!((failed.iter().position(|failed| *failed), counts), (Some(7), (199, 1)));
+    let (failed, counts) = run(FailurePlan::of_bytes(50..=59));
+    assert!(failed.iter().enumerate().all(|(at, failed)| *failed == (49..59).contains(&at)));
+    assert_eq!(counts, (10, 10));
+    let (first, counts) = run(FailurePlan::by_chance(0.25, 3));
+    assert!((20..80).contains(&counts.1), "{counts:?}");
+    assert_eq!(run(FailurePlan::by_chance(0.25, 3)).0, first, "the same seed, the same failures");
+    assert_ne!(run(FailurePlan::by_chance(0.25, 4)).0, first);
+}
+
+/// Out of memory once: the request is repeated, and nobody hears of it.
+#[test]
+fn a_lack_that_passes_is_not_told() {
+    let (device, _) = device();
+    let injecting = Arc::new(Injecting::new(pool(&device), FailurePlan::nth(3)));
+    device.set_memory_resource(MemoryKind::Device, injecting.clone()).unwrap();
+    for n in 1..10 {
+        device.uninit_array::<u8, _>(n).unwrap();
+    }
+    assert_eq!(injecting.counts(), (10, 1));
+}
+
+#[test]
+fn what_was_made_before_goes_back_to_where_it_came_from() {
+    let (device, raw) = device();
+    let old = device.uninit_array::<u8, _>(100).unwrap();
+    let counting = Arc::new(Counting::new(device.driver_memory()));
+    let before = device.set_memory_resource(MemoryKind::Device, counting.clone()).unwrap().unwrap();
+    let new = device.uninit_array::<u8, _>(100).unwrap();
+    assert_eq!((before.statistics().blocks, counting.statistics().blocks), (1, 1));
+    drop((old, new));
+    device.flush().unwrap();
+    assert_eq!((before.statistics().blocks, counting.statistics().blocks), (0, 0));
+    assert_eq!(raw.counters().live_allocations, 0);
+    // To and fro as often as one likes, with the same resources.
+    for _ in 0..100 {
+        device.set_memory_resource(MemoryKind::Device, before.clone()).unwrap();
+        device.set_memory_resource(MemoryKind::Device, counting.clone()).unwrap();
+    }
+    let many = (0..70).map(|_| device.set_memory_resource(MemoryKind::Device, pool(&device)));
+    let refused: Vec<_> = many.filter_map(Result::err).collect();
+    assert!(!refused.is_empty() && matches!(refused[0].kind(), ErrorKind::Unsupported { .. }));
+    device.uninit_array::<u8, _>(100).unwrap();
+}
