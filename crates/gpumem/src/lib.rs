@@ -51,12 +51,12 @@
 //! | | `host` | `cuda` | `roc` |
 //! |---|---|---|---|
 //! | finding the driver, typed errors without one | yes | yes | yes |
-//! | arrays, views, records, copies of any two layouts | yes | written, not yet tested as a whole | on a simulated GPU |
-//! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | written, not yet tested as a whole | on a simulated GPU |
-//! | streams, events, callbacks, futures, ordering | yes | written, not yet tested as a whole | on a simulated GPU |
-//! | pools, `defer_cleanup`, memory managers | planned | planned | planned |
-//! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | written | planned |
-//! | kernels | planned | planned | planned |
+//! | arrays, views, records, copies of any two layouts | yes | yes | on a simulated GPU |
+//! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | yes | on a simulated GPU |
+//! | streams, events, callbacks, futures, ordering | yes | yes | on a simulated GPU |
+//! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
+//! | kernels | yes | yes, compiled at each start | not yet |
+//! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | written, tests pending | written |
 //!
 //! What stands in the column `cuda` is this: the backend itself, below the typed arrays, has its own tests and passes them on H100 and H200.
 //! The arrays above it are the same code for every backend. The conformance suite holds them on the host; on NVIDIA hardware it has yet to run.
@@ -84,8 +84,8 @@
 //!   allocation are written once over it. `Any`, the choice among backends while the program runs, is itself a backend.
 //! * **Ordering is automatic.** Each allocation knows which work uses it. Using an array on another stream waits for what must be waited
 //!   for; on one stream no event is made.
-//! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a queue that later allocations and
-//!   `flush` empty. A pool in place of the driver is planned.
+//! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a pool, and is
+//!   lent again in constant time; `flush` and `trim` give it back to the driver.
 //! * **Errors are typed** and name the operation, the backend and the sizes. Nothing panics: not without a driver, not when a device is
 //!   lost, not in `Drop`, not in a forked child.
 //! * **The way down is open.** `Any`'s devices, streams, events and buffers can be taken as those of their backend (`typed`), and a stream can

@@ -15,9 +15,14 @@ use scenario::{Arrived, is_lost, is_usable, run};
 
 type Made = (Device<Double>, DoubleDevice);
 
-/// Both ways of the runtime. One thread and a seed: the same calls every time.
+/// Both ways of the runtime. One thread and a seed: the same calls every time. Little memory, because the host backend
+/// fills every piece that a pool takes.
 fn ways() -> [fn() -> Made; 2] {
-    [|| double(HostOptions::new().adversarial(3)), || direct_double(HostOptions::new().adversarial(3))]
+    const MEMORY: usize = 16 << 20;
+    [
+        || double(HostOptions::new().adversarial(3).memory(MEMORY)),
+        || direct_double(HostOptions::new().adversarial(3).memory(MEMORY)),
+    ]
 }
 
 /// Driver calls of the scenario with nothing in its way, what is dropped given back included.

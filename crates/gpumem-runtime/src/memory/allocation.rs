@@ -144,6 +144,7 @@ impl<B: Backend> Allocation<B> {
             len: bytes,
             generation: core.generation(),
             log: Mutex::new(log),
+            lent: Lent::default(),
             extra,
             block: Some(block),
             keep: keep(),

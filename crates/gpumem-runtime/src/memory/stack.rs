@@ -218,11 +218,17 @@ fn default_resource<B: Backend>(core: &Arc<DeviceCore<B>>, kind: MemoryKind) -> 
 
 /// How pools of a device are set up where nobody says otherwise.
 pub(crate) fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> PoolOptions {
-    let granule = B::capabilities(&core.raw).allocation_alignment.max(16);
-    let options = match kind {
-        MemoryKind::Device => PoolOptions::device(granule),
+    let capabilities = B::capabilities(&core.raw);
+    let granule = match kind {
         // Hints about managed memory go by the page of the host: neighbours must not share one.
-        MemoryKind::Managed(_) => PoolOptions::device(granule.max(page_size())),
+        MemoryKind::Managed(_) => capabilities.allocation_alignment.max(page_size()),
+        _ => capabilities.allocation_alignment.max(16),
+    };
+    let options = match kind {
+        // Where memory is the process's own, a piece costs little, and a large one the time to zero it.
+        MemoryKind::Device | MemoryKind::Managed(_) if !capabilities.pageable_direct => {
+            PoolOptions::device(granule)
+        }
         _ => PoolOptions::page_locked(granule),
     };
     // A small device is not to be filled by the first piece.

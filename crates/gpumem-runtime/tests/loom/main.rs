@@ -275,3 +275,25 @@ fn events_are_used_again() {
         write(&second, &b);
     });
 }
+
+/// Memory goes back to the pool on two threads while both take from it: nobody is lent what another stream still uses
+/// without waiting for it, and no byte is lost.
+#[test]
+fn the_pool_lends_behind_the_last_use() {
+    model(|device| {
+        let (first, second, block) = (stream(device), stream(device), memory(device));
+        write(&first, &block);
+        let theirs = device.clone();
+        let other = thread::spawn(move || {
+            drop(block);
+            let again = memory(&theirs);
+            write(&first, &again);
+        });
+        let mine = memory(device);
+        write(&second, &mine);
+        drop(mine);
+        let last = memory(device);
+        write(&second, &last);
+        other.join().unwrap();
+    });
+}

@@ -2,6 +2,7 @@
 
 mod l01_probe;
 mod l02_allocate;
+mod l02_memory;
 mod l03_copy;
 mod l03_elements;
 mod l03_fill;
@@ -28,6 +29,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
     let lists = [
         l01_probe::cases(),
         l02_allocate::cases(),
+        l02_memory::cases(),
         l03_copy::cases(),
         l03_elements::cases(),
         l03_fill::cases(),

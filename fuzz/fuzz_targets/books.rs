@@ -1,0 +1,73 @@
+//! Any sequence of requests to the books of a pool: blocks never overlap, neighbours are always joined, no byte is lost.
+#![no_main]
+
+use arbitrary::Arbitrary;
+use gpumem_runtime::memory::tlsf::{Lent, RegionId, SetId, Tlsf};
+use libfuzzer_sys::fuzz_target;
+use std::collections::BTreeMap;
+
+#[derive(Arbitrary, Debug)]
+enum Step {
+    Allocate { set: u8, bytes: u32, align: u8, stamp: Option<u8> },
+    Free { which: u16, set: u8, stamp: u8 },
+    MakeIdle { set: u8 },
+    AddRegion { len: u32 },
+    RemoveRegion { which: u8 },
+}
+
+fuzz_target!(|input: (u8, Vec<Step>)| {
+    let (shift, steps) = input;
+    let mut books = Tlsf::new(16 << (shift % 9));
+    let sets: [SetId; 3] = [Tlsf::IDLE, books.add_set(), books.add_set()];
+    let mut regions: Vec<RegionId> = Vec::new();
+    let mut next = 1u64 << 24;
+    let mut lent: BTreeMap<u64, Lent> = BTreeMap::new();
+    for (number, step) in steps.into_iter().enumerate() {
+        match step {
+            Step::Allocate { set, bytes, align, stamp } => {
+                let (set, align) = (sets[usize::from(set) % 3], 1 << (align % 22));
+                let latest = stamp.map_or(u64::MAX, u64::from);
+                if let Some(new) = books.allocate_up_to(set, u64::from(bytes), align, latest) {
+                    assert!(new.len >= u64::from(bytes) && new.start % align == 0 && new.stamp <= latest);
+                    let before = lent.range(..=new.start).next_back().map(|(_, old)| old.start + old.len);
+                    let after = lent.range(new.start..).next().map(|(_, old)| old.start);
+                    assert!(before.is_none_or(|end| end <= new.start), "overlaps what is before");
+                    assert!(after.is_none_or(|start| new.start + new.len <= start), "overlaps what is behind");
+                    lent.insert(new.start, new);
+                }
+            }
+            Step::Free { which, set, stamp } if !lent.is_empty() => {
+                let start = *lent.keys().nth(usize::from(which) % lent.len()).expect("not empty");
+                let old = lent.remove(&start).expect("it is there");
+                let set = sets[usize::from(set) % 3];
+                books.free(old.block, set, u64::from(stamp));
+            }
+            Step::MakeIdle { set } => books.make_idle(sets[usize::from(set) % 3]),
+            Step::AddRegion { len } => {
+                if let Some(region) = books.add_region(next, u64::from(len)) {
+                    regions.push(region);
+                    next += u64::from(len).next_multiple_of(books.granule());
+                }
+            }
+            Step::RemoveRegion { which } if !regions.is_empty() => {
+                let which = usize::from(which) % regions.len();
+                if books.remove_region(regions[which]) {
+                    regions.swap_remove(which);
+                }
+            }
+            _ => {}
+        }
+        if number % 16 == 0 {
+            books.check(&regions).expect("the books are consistent");
+        }
+    }
+    for old in lent.into_values() {
+        books.free(old.block, Tlsf::IDLE, 0);
+    }
+    sets.into_iter().for_each(|set| books.make_idle(set));
+    books.check(&regions).expect("the books are consistent");
+    for region in regions {
+        assert!(books.remove_region(region), "everything has come back, and is one block");
+    }
+    assert_eq!(books.total_bytes(), 0);
+});
