@@ -215,7 +215,7 @@ fn everything_goes_back_and_pieces_are_joined() {
     let lent = statistics(&device, MemoryKind::Device);
     assert_eq!(lent.blocks, 499);
     assert!(lent.lent >= (1..500).map(|n| n * 700).sum() && lent.lent <= lent.reserved);
-    assert!(raw.counters().allocations < 30, "{:?}", raw.counters());
+    assert!(raw.counters().allocations < 100, "{:?}", raw.counters());
     assert_eq!(statistics(&device, MemoryKind::Pinned).blocks, 49);
     // Every second one first, so that there are holes everywhere.
     let (even, odd): (Vec<_>, Vec<_>) = arrays.into_iter().enumerate().partition(|(index, _)| index % 2 == 0);

@@ -77,15 +77,6 @@ impl<B: Backend> Pool<B> {
         &self.options
     }
 
-    /// Takes a piece of so many bytes from upstream at once, instead of when it is needed.
-    ///
-    /// # Errors
-    /// Of upstream.
-    pub fn reserve(&self, request: &MemoryRequest<'_, B>, bytes: usize) -> Result<()> {
-        let block = self.upstream.allocate(&request.for_bytes(bytes.max(1), self.options.granule))?;
-        self.add_chunk(block)
-    }
-
     #[inline]
     fn lane(&self, stream: Option<u64>) -> u16 {
         match stream {

@@ -10,6 +10,8 @@ const MIB: usize = 1 << 20;
 pub struct PoolOptions {
     /// Every block starts at a multiple of so many bytes, and is a multiple of it long: a power of two from 16 on.
     pub granule: usize,
+    /// Bytes of the first piece, at least, as far as there are as many: one large piece has the fewest holes.
+    pub first_chunk: usize,
     /// The pool takes memory in pieces of at least so many bytes, as far as there is as much.
     pub smallest_chunk: usize,
     /// Pieces grow with the pool up to this. A larger request gets a piece of its own size.
@@ -28,6 +30,7 @@ impl PoolOptions {
     pub fn device(granule: usize) -> Self {
         Self {
             granule,
+            first_chunk: 0,
             smallest_chunk: 32 * MIB,
             largest_chunk: 1024 * MIB,
             limit: None,
@@ -45,6 +48,13 @@ impl PoolOptions {
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Self {
         self.limit = Some(bytes);
+        self
+    }
+
+    /// With a first piece of at least so many bytes.
+    #[must_use]
+    pub fn first_chunk(mut self, bytes: usize) -> Self {
+        self.first_chunk = bytes;
         self
     }
 
@@ -71,10 +81,11 @@ impl PoolOptions {
 
     /// Bytes of the next piece, for a request that nothing free serves.
     pub(super) fn chunk(&self, bytes: usize, reserved: usize) -> usize {
-        let with_the_pool = (reserved / 4).min(self.largest_chunk).max(self.smallest_chunk);
+        let with_the_pool = (reserved / 16).min(self.largest_chunk).max(self.smallest_chunk);
         // A piece that holds a few such requests loses less at its end.
         let several = bytes.saturating_mul(8).min(self.largest_chunk);
-        let wanted = with_the_pool.max(several).max(bytes);
+        let first = if reserved == 0 { self.first_chunk } else { 0 };
+        let wanted = with_the_pool.max(several).max(bytes).max(first);
         // Drivers count in pages of up to 2 MiB; no more than a part in 32 is lost by rounding up.
         let unit = (1 << (wanted / 32).checked_ilog2().unwrap_or(0)).min(2 * MIB);
         let rounded = wanted.checked_next_multiple_of(unit).unwrap_or(wanted);

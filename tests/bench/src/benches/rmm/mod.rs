@@ -2,8 +2,9 @@
 //!
 //! `rmm/books` is the arithmetic alone, over offsets: no driver and no memory, one operation a step. The same steps run
 //! through an exact best fit, which is slower and wastes nothing; `rmm/peak` compares the highest byte that either
-//! ever lent.
+//! ever lent. `rmm/arrays` and `rmm/reserved` are the same through the whole library: device arrays over a pool.
 
+mod arrays;
 mod best_fit;
 mod workload;
 
@@ -39,7 +40,31 @@ pub(super) fn all() -> Vec<Bench> {
             })
         })
     });
-    speed.chain(peaks).collect()
+    let arrays = CELLS.into_iter().map(|cell| {
+        Bench::new(name("arrays", cell), "the books alone", Measure::Latency, move || {
+            let steps = checked(cell)?;
+            Ok(Pair {
+                ours: arrays::each_step(steps.clone())?,
+                reference: each_step(steps, || Ours::new(SPACE)),
+            })
+        })
+    });
+    let reserved = CELLS.into_iter().map(|cell| {
+        Bench::new(
+            name("reserved MiB", cell),
+            "best fit over trees, in one piece",
+            Measure::Count,
+            move || {
+                let steps = checked(cell)?;
+                let again = steps.clone();
+                Ok(Pair {
+                    ours: Routine::count(move || arrays::reserved(&steps)),
+                    reference: Routine::count(move || peak(&again, &mut Trees::new(SPACE))),
+                })
+            },
+        )
+    });
+    speed.chain(peaks).chain(arrays).chain(reserved).collect()
 }
 
 fn name(what: &str, cell: Cell) -> String {
