@@ -242,7 +242,13 @@ impl RocBuffer {
             Status::OUT_OF_MEMORY => {
                 device.forget_last_error();
                 let (free, total) = (0, 0);
-                let kind = ErrorKind::OutOfMemory { requested: bytes, kind: "registered", free, total };
+                let kind = ErrorKind::OutOfMemory {
+                    requested: bytes,
+                    kind: "registered",
+                    free,
+                    total,
+                    pressure: None,
+                };
                 return Err(Error::new(NAME, OPERATION, kind));
             }
             status => device.check(status, OPERATION)?,
@@ -377,7 +383,13 @@ fn is_out_of_memory(device: &RocDevice, status: Status, on_host: bool, bytes: us
 
 fn out_of_memory(request: &AllocationRequest, memory: Option<MemoryInfo>) -> Error {
     let MemoryInfo { free, total } = memory.unwrap_or_default();
-    let kind = ErrorKind::OutOfMemory { requested: request.bytes, kind: request.kind.name(), free, total };
+    let kind = ErrorKind::OutOfMemory {
+        requested: request.bytes,
+        kind: request.kind.name(),
+        free,
+        total,
+        pressure: None,
+    };
     Error::new(NAME, "allocate", kind)
 }
 

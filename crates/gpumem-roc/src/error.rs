@@ -66,9 +66,13 @@ impl Status {
             Self::INVALID_VALUE => {
                 ErrorKind::InvalidArgument { why: "HIP refuses a value (hipErrorInvalidValue)" }
             }
-            Self::OUT_OF_MEMORY => {
-                ErrorKind::OutOfMemory { requested: 0, kind: "the runtime's own", free: 0, total: 0 }
-            }
+            Self::OUT_OF_MEMORY => ErrorKind::OutOfMemory {
+                requested: 0,
+                kind: "the runtime's own",
+                free: 0,
+                total: 0,
+                pressure: None,
+            },
             Self::DEINITIALIZED => ErrorKind::Exiting,
             Self::PEER_ACCESS_UNSUPPORTED => {
                 ErrorKind::Unsupported { what: "access between these two devices" }

@@ -49,9 +49,13 @@ impl HsaStatus {
                     why: "the HSA runtime does not know or cannot make the allocation",
                 },
                 0x1004 => ErrorKind::InvalidArgument { why: "the HSA runtime does not know the agent" },
-                0x1008 => {
-                    ErrorKind::OutOfMemory { requested: 0, kind: "the HSA runtime's own", free: 0, total: 0 }
-                }
+                0x1008 => ErrorKind::OutOfMemory {
+                    requested: 0,
+                    kind: "the HSA runtime's own",
+                    free: 0,
+                    total: 0,
+                    pressure: None,
+                },
                 code => ErrorKind::Driver { code: code as i32, name: "a status of the HSA runtime" },
             },
         };
@@ -339,7 +343,7 @@ pub(crate) fn allocate(pool: &Pool, bytes: usize, access: &[Agent]) -> Result<No
         // More than the pool has is an invalid allocation.
         HsaStatus::OUT_OF_RESOURCES | HsaStatus::INVALID_ALLOCATION => {
             let (free, total) = (0, pool.bytes);
-            let kind = ErrorKind::OutOfMemory { requested: bytes, kind: "pool", free, total };
+            let kind = ErrorKind::OutOfMemory { requested: bytes, kind: "pool", free, total, pressure: None };
             Error::new(NAME, OPERATION, kind)
         }
         status => status.error(OPERATION),

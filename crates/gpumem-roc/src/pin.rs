@@ -112,8 +112,13 @@ impl Registered {
                 return Err(match status {
                     HsaStatus::OUT_OF_RESOURCES => {
                         let (free, total) = (0, 0);
-                        let kind =
-                            ErrorKind::OutOfMemory { requested: bytes, kind: "registered", free, total };
+                        let kind = ErrorKind::OutOfMemory {
+                            requested: bytes,
+                            kind: "registered",
+                            free,
+                            total,
+                            pressure: None,
+                        };
                         Error::new(NAME, operation, kind)
                     }
                     HsaStatus::Code(_) => refused("the HSA runtime does not take this memory"),
