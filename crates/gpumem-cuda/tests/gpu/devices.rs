@@ -47,7 +47,7 @@ fn capabilities(lab: &Lab) -> Result<(), Skip> {
     assert!(has.shared_memory >= 48 << 10 && has.constant_memory == 64 << 10);
     assert!(has.max_group_size >= 1024 && has.max_group_dims[0] >= 1024 && has.max_grid_dims[1] >= 65_535);
     assert!(has.stream_priorities[0] >= has.stream_priorities[1]);
-    assert!(has.mapped && has.register && !has.pageable_direct && !has.strided_copy);
+    assert!(has.mapped && has.register && !has.pageable_direct && has.strided_copy);
     let memory = Cuda::memory_info(&lab.device).unwrap();
     assert!(memory.free > 0 && memory.free <= memory.total);
     assert!(memory.total <= Cuda::info(&lab.device).total_memory);
