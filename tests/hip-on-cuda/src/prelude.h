@@ -40,7 +40,28 @@ __device__ inline void fence(const char* scope) {
     default: __threadfence_system();
     }
 }
+// Compares in every lane and gives the answers as the bits of a mask. The codes are LLVM's: 32 equal, 33 not equal.
+__device__ inline unsigned long long compare(unsigned left, unsigned right, int how) {
+    return __ballot_sync(__activemask(), how == 32 ? left == right : left != right);
+}
 }  // namespace hip_on_cuda
+
+// Clang's name for IEEE binary16, as far as conversions go.
+struct _Float16 {
+    unsigned short raw;
+    _Float16() = default;
+    __device__ explicit _Float16(float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(raw) : "f"(value)); }
+    __device__ explicit operator float() const {
+        float value;
+        asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(raw));
+        return value;
+    }
+};
+
+#define __builtin_trap() __trap()
+#define __builtin_amdgcn_uicmp(left, right, how) hip_on_cuda::compare((left), (right), (how))
+// Lanes are addressed in bytes.
+#define __builtin_amdgcn_ds_bpermute(address, word) __shfl_sync(__activemask(), (word), (address) >> 2)
 
 // AMD's barrier orders no memory by itself. A wave of CUDA's need not run in step: its barrier is a real one.
 #define __builtin_amdgcn_s_barrier() __syncthreads()

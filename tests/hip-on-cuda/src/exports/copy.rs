@@ -2,6 +2,7 @@
 
 use super::exports;
 use crate::{
+    driver::Status,
     error::Outcome,
     regions::{self, Plane, Volume},
     state::{Cuda, not_null, on_device},
@@ -34,12 +35,22 @@ unsafe fn run(to: *mut c_void, from: *const c_void, bytes: usize, when: When) ->
         // SAFETY: the caller's memory and stream.
         unsafe {
             match when {
-                When::Now => cuda.api.cuMemcpy(to, from, bytes),
+                When::Now => landed(cuda, cuda.api.cuMemcpy(to, from, bytes)),
                 When::On(stream) => cuda.api.cuMemcpyAsync(to, from, bytes, stream),
             }
         }
         .hip()
     })
+}
+
+/// CUDA's blocking copies from pageable memory return when the memory has been read, HIP's when the bytes have arrived:
+/// work on a stream that does not wait for the default one must find them.
+fn landed(cuda: &Cuda, status: Status) -> Status {
+    match status {
+        // SAFETY: the default stream of the current context always exists.
+        Status(0) => unsafe { cuda.api.cuStreamSynchronize(std::ptr::null_mut()) },
+        status => status,
+    }
 }
 
 /// # Safety
@@ -61,7 +72,7 @@ unsafe fn peer(
         // SAFETY: the caller's memory and stream; both contexts are alive.
         unsafe {
             match when {
-                When::Now => cuda.api.cuMemcpyPeer(to, to_context, from, from_context, bytes),
+                When::Now => landed(cuda, cuda.api.cuMemcpyPeer(to, to_context, from, from_context, bytes)),
                 When::On(stream) => {
                     cuda.api.cuMemcpyPeerAsync(to, to_context, from, from_context, bytes, stream)
                 }
@@ -79,7 +90,7 @@ unsafe fn plane(cuda: &Cuda, plane: Plane, when: When) -> Outcome {
     unsafe {
         match when {
             // The one that takes every pitch.
-            When::Now => cuda.api.cuMemcpy2DUnaligned_v2(&plane),
+            When::Now => landed(cuda, cuda.api.cuMemcpy2DUnaligned_v2(&plane)),
             When::On(stream) => cuda.api.cuMemcpy2DAsync_v2(&plane, stream),
         }
     }
@@ -93,7 +104,7 @@ unsafe fn volume(cuda: &Cuda, volume: Volume, when: When) -> Outcome {
     // SAFETY: passed on to the caller.
     unsafe {
         match when {
-            When::Now => cuda.api.cuMemcpy3D_v2(&volume),
+            When::Now => landed(cuda, cuda.api.cuMemcpy3D_v2(&volume)),
             When::On(stream) => cuda.api.cuMemcpy3DAsync_v2(&volume, stream),
         }
     }
