@@ -55,8 +55,8 @@
 //! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | yes | on a simulated GPU |
 //! | streams, events, callbacks, futures, ordering | yes | yes | on a simulated GPU |
 //! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
-//! | kernels | yes | yes, compiled at each start | not yet |
-//! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | written, tests pending | written |
+//! | kernels | yes | yes, compiled at each load | over HIP on CUDA |
+//! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | yes | on a simulated GPU |
 //!
 //! What stands in the column `cuda` is this: the backend itself, below the typed arrays, has its own tests and passes them on H100 and H200.
 //! The arrays above it are the same code for every backend. The conformance suite holds them on the host; on NVIDIA hardware it has yet to run.
