@@ -3,12 +3,32 @@
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{Device, Scalar, field};
+use gpumem_runtime::{Device, Scalar, field, memory::Trim};
 use ndarray::{Array1, Array2, Array3, ShapeBuilder, aview1, s};
+use std::ops::Deref;
 
 /// A device of one test's own, with the seeded schedule that tears work into pieces. It has no threads.
-fn device(seed: u64) -> Device<Host> {
-    Device::from_raw(Host::open_with(&HostOptions::new().memory(1 << 20).adversarial(seed)).unwrap())
+fn device(seed: u64) -> Emptied {
+    Emptied(Device::from_raw(Host::open_with(&HostOptions::new().memory(1 << 20).adversarial(seed)).unwrap()))
+}
+
+/// A device that is closed without memory: else a thread gives that back, and may outlive the test, which Miri does not
+/// allow.
+struct Emptied(Device<Host>);
+
+impl Deref for Emptied {
+    type Target = Device<Host>;
+
+    fn deref(&self) -> &Device<Host> {
+        &self.0
+    }
+}
+
+impl Drop for Emptied {
+    fn drop(&mut self) {
+        self.0.flush().unwrap();
+        self.0.trim(Trim::ALL).unwrap();
+    }
 }
 
 fn cube() -> Array3<u16> {

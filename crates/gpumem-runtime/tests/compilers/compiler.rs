@@ -52,7 +52,9 @@ impl Compiler {
         };
         let wished = std::env::var(variable).ok();
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut names = wished.as_deref().into_iter().chain(names.iter().copied());
+        // Who names a library wants no other one.
+        let wished = wished.as_deref();
+        let mut names = wished.as_slice().iter().chain(if wished.is_some() { &[] } else { names }).copied();
         // SAFETY: a library of this name is the compiler.
         let library = names.find_map(|name| unsafe { Library::new(name) }.ok())?;
         // Never unloaded: its threads and exit handlers stay.

@@ -1,5 +1,5 @@
-//! The prelude under the real compilers, where they are installed: NVRTC (also named by `GPUMEM_NVRTC`) and hipRTC (also
-//! named by `GPUMEM_HIPRTC`). Neither needs a GPU.
+//! The prelude under the real compilers, where they are installed: NVRTC (or what `GPUMEM_NVRTC` names) and hipRTC (or
+//! what `GPUMEM_HIPRTC` names; `off` names nothing). Neither needs a GPU.
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 
 mod compiler;

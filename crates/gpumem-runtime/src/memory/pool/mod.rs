@@ -39,7 +39,7 @@ use std::{
 /// Lanes of streams, and as many of threads.
 const LANES: usize = 32;
 
-/// A pool over another resource. See the [module](self).
+/// A pool over another resource: two-level segregated fit, in lanes so that threads rarely meet.
 pub struct Pool<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
     options: PoolOptions,
