@@ -65,6 +65,11 @@ impl Plan {
     /// The plan for a region on a device that takes pitches up to `max_pitch` bytes, or `None` if the region has more
     /// bytes than can be addressed.
     pub fn new(region: &CopyRegion, max_pitch: usize) -> Option<Self> {
+        if region.rows == 1 && region.slices == 1 {
+            // What most copies are.
+            let call = Call::Run { bytes: region.bytes };
+            return Some(Self { outer: Repeat::ONCE, inner: Repeat::ONCE, call });
+        }
         region.total_bytes()?;
         let sides = [region.source.pitch, region.destination.pitch];
         let Merged { bytes, rows, slices, row_pitch, slice_pitch } =
@@ -104,6 +109,12 @@ impl Plan {
             (false, true) => across,
             (false, false) => Self { outer: slice_loop, inner: row_loop, call: Call::Run { bytes } },
         })
+    }
+
+    /// Whether one call does all.
+    #[inline]
+    pub fn is_one_call(&self) -> bool {
+        self.outer.count == 1 && self.inner.count == 1
     }
 
     /// The steps of source and destination for every call, in order.

@@ -28,6 +28,11 @@ pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()
     let operation = route.operation(&plan.call);
     let current = stream.owner.enter(operation, "stream")?;
     let bases = [region.source.address, region.destination.address];
+    if plan.is_one_call() {
+        // SAFETY: both sides are valid for the region, says the caller.
+        let status = unsafe { route.enqueue(stream, &plan.call, bases) };
+        return device.check(status, operation);
+    }
     for (index, step) in plan.steps().enumerate() {
         let at = [bases[0].wrapping_add(step[0]), bases[1].wrapping_add(step[1])];
         // SAFETY: both sides are valid for the region, says the caller, and the plan stays within it.

@@ -3,15 +3,17 @@
 use crate::{ArrayBase, Storage, StorageMut, Stream, memory::Allocation, order::Access, order::Timeline};
 use gpumem_core::{Backend, RawStream, Result, Stream as _};
 use ndarray::Dimension;
+use smallvec::SmallVec;
 use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 /// An array that work of another library is going to read or write.
 #[derive(Debug)]
 pub struct RawAccess<'a, B: Backend> {
-    memory: Arc<Allocation<B>>,
+    memory: &'a Arc<Allocation<B>>,
     extent: Range<usize>,
     address: u64,
     write: bool,
+    /// Who names an array for writing has borrowed it mutably for as long.
     borrow: PhantomData<&'a mut ()>,
 }
 
@@ -26,20 +28,20 @@ impl<'a, B: Backend> RawAccess<'a, B> {
         Self::of(array, true)
     }
 
-    fn of<S: Storage<Backend = B>, D: Dimension>(array: &ArrayBase<S, D>, write: bool) -> Self {
-        let (memory, extent, address) = (array.memory.clone(), array.layout.extent(), array.address());
+    fn of<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>, write: bool) -> Self {
+        let (memory, extent, address) = (&array.memory, array.layout.extent(), array.address());
         Self { memory, extent, address, write, borrow: PhantomData }
     }
 }
 
 /// What another library needs: the stream, and the address of element `[0, 0, ..]` of each array, in the order in which
 /// they were named.
-#[derive(Debug, Clone)]
-pub struct RawParts {
+#[derive(Debug, Clone, Copy)]
+pub struct RawParts<'a> {
     /// The driver's stream.
     pub stream: RawStream,
     /// Device addresses.
-    pub addresses: Vec<u64>,
+    pub addresses: &'a [u64],
 }
 
 /// Notes the use of the arrays when the foreign work has been enqueued, also if that panics.
@@ -70,17 +72,18 @@ impl<B: Backend> Stream<B> {
     pub unsafe fn raw_scope<R>(
         &self,
         arrays: &[RawAccess<'_, B>],
-        body: impl FnOnce(RawParts) -> R,
+        body: impl FnOnce(RawParts<'_>) -> R,
     ) -> Result<R> {
-        let accesses: Vec<_> = arrays
+        let accesses: SmallVec<[Access<'_, B>; 4]> = arrays
             .iter()
-            .map(|array| Access { memory: &array.memory, extent: array.extent.clone(), write: array.write })
+            .map(|array| Access { memory: array.memory, extent: array.extent.clone(), write: array.write })
             .collect();
+        let addresses: SmallVec<[u64; 8]> = arrays.iter().map(|array| array.address).collect();
         let timeline = self.timeline();
         // The waits, and a first note; the arrays are borrowed, so nothing that conflicts can come between.
         let stream = timeline.submit("raw_scope", &accesses, |raw| Ok(raw.raw()))?.value;
         let noting = Noting { timeline, accesses: &accesses };
-        let value = body(RawParts { stream, addresses: arrays.iter().map(|array| array.address).collect() });
+        let value = body(RawParts { stream, addresses: &addresses });
         drop(noting);
         Ok(value)
     }

@@ -95,13 +95,19 @@ impl<B: Backend> DeviceCore<B> {
     }
 
     /// Remembers the first report that the device is lost.
+    #[inline]
     pub(crate) fn note_loss<R>(&self, result: Result<R>) -> Result<R> {
-        if let Err(error) = &result
-            && let ErrorKind::DeviceLost { cause } = error.kind()
-        {
-            let _ = self.lost.set(cause.clone());
+        if let Err(error) = &result {
+            self.note_loss_in(error);
         }
         result
+    }
+
+    #[cold]
+    fn note_loss_in(&self, error: &Error) {
+        if let ErrorKind::DeviceLost { cause } = error.kind() {
+            let _ = self.lost.set(cause.clone());
+        }
     }
 
     /// The device as users name it.
@@ -112,6 +118,9 @@ impl<B: Backend> DeviceCore<B> {
 
     /// Whether both are the same device of the same backend.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
+        if std::ptr::eq(self, other) {
+            return true;
+        }
         let (a, b) = (B::info(&self.raw), B::info(&other.raw));
         a.ordinal == b.ordinal && a.backend == b.backend
     }

@@ -71,9 +71,8 @@ impl Pair {
         if len == 0 {
             return Ok(pair);
         }
-        if src.strides == dst.strides && src.is_packed() {
-            // What most copies are: found at the cost of a few comparisons.
-            pair.run = item * len;
+        if let Some(run) = common_run(src, dst) {
+            pair.run = run;
             return Ok(pair);
         }
         for ((length, from), (_, to)) in src.axes().zip(dst.axes()).filter(|&((length, _), _)| length > 1) {
@@ -127,14 +126,24 @@ fn continues(outer: isize, inner: isize, inner_len: usize) -> bool {
     inner.checked_mul(inner_len as isize) == Some(outer)
 }
 
-impl Layout {
-    /// Whether the elements lie side by side in C order. May say `false` too often where axes of length 1 are strided.
-    fn is_packed(&self) -> bool {
-        let mut expected = self.item;
-        self.shape.iter().zip(&self.strides).rev().all(|(&length, &stride)| {
-            let fits = stride >= 0 && stride as usize == expected;
-            expected *= length;
-            fits
-        })
+/// The bytes of all elements, where they lie side by side in C order in both layouts, which have equal shapes: what most
+/// copies are, found at the cost of a few comparisons. `None` without elements, for other pairs, and for some whose axes
+/// of length 1 are strided.
+#[inline]
+pub(crate) fn common_run(src: &Layout, dst: &Layout) -> Option<usize> {
+    let (shape, strides) = (&src.shape[..], &src.strides[..]);
+    let (other_shape, other_strides) = (&dst.shape[..], &dst.strides[..]);
+    if src.item != dst.item || shape.len() != other_shape.len() {
+        return None;
     }
+    let sides = shape.iter().zip(strides).zip(other_shape.iter().zip(other_strides));
+    let mut run = src.item;
+    for ((length, stride), (other_length, other_stride)) in sides.rev() {
+        if length != other_length || stride != other_stride || *stride != run as isize {
+            return None;
+        }
+        // No more than all bytes of the layout, which fit.
+        run *= length;
+    }
+    (run > 0).then_some(run)
 }

@@ -38,6 +38,7 @@ mod slice;
 mod spec;
 mod split;
 
+pub(crate) use coalesce::common_run;
 pub use coalesce::{Axis, Pair};
 pub use order::Order;
 pub use spec::{ArraySpec, IntoArraySpec};

@@ -222,6 +222,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
+    #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -257,6 +258,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// The uses, with those that borrowers of the memory may have added.
+    #[inline]
     pub(crate) fn log(&self) -> MutexGuard<'_, UseLog<Arc<Timeline<B>>>> {
         let mut log = self.log.lock();
         self.lent.note(&mut log);
@@ -305,6 +307,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Address and space for a copy: page-locked memory goes by its host address.
+    #[inline]
     pub(crate) fn endpoint(&self) -> (u64, Space) {
         match self.kind {
             MemoryKind::Pinned | MemoryKind::Mapped(_) | MemoryKind::Registered(_) => {
@@ -317,6 +320,20 @@ impl<B: Backend> Allocation<B> {
     /// Whether the memory may still be used.
     pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
         self.core().check(operation)?;
+        self.check_fresh(operation)
+    }
+
+    /// As [`check`](Self::check), beside a device that has been checked.
+    #[inline]
+    pub(crate) fn check_beside(&self, core: &Arc<DeviceCore<B>>, operation: &'static str) -> Result<()> {
+        match Arc::ptr_eq(core, self.core()) {
+            true => self.check_fresh(operation),
+            false => self.check(operation),
+        }
+    }
+
+    #[inline]
+    fn check_fresh(&self, operation: &'static str) -> Result<()> {
         match self.generation == self.core().generation() {
             true => Ok(()),
             false => Err(Error::new(B::NAME, operation, ErrorKind::Stale { what: "array" })),
@@ -459,8 +476,8 @@ impl<B: Backend> Allocation<B> {
         let item = match (block, owner) {
             (None, None) => return None,
             // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
-            (None, Some(_)) if uses.0.is_empty() => return None,
-            (None, Some(owner)) => Item::Foreign { owner, uses, bytes: self.len },
+            (None, Some((_, false))) if uses.0.is_empty() => return None,
+            (None, Some((owner, _))) => Item::Foreign { owner, uses, bytes: self.len },
             (Some(block), _) if self.generation != self.core().generation() => {
                 // The reset has taken it.
                 mem::forget(block);

@@ -39,15 +39,21 @@ impl<B: Backend> Default for Lent<B> {
 }
 
 impl<B: Backend> Lent<B> {
+    #[inline]
     fn is_empty(&self) -> bool {
         self.count.load(Ordering::Acquire) == 0
     }
 
     /// Notes what borrowers may have enqueued.
+    #[inline]
     pub(super) fn note(&self, log: &mut UseLog<Arc<Timeline<B>>>) {
-        if self.is_empty() {
-            return;
+        if !self.is_empty() {
+            self.note_all(log);
         }
+    }
+
+    #[cold]
+    fn note_all(&self, log: &mut UseLog<Arc<Timeline<B>>>) {
         for entry in &*self.entries.lock() {
             log.note_others(&entry.extent, entry.write, &entry.by, entry.by.note_others());
         }
@@ -74,10 +80,13 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Lets the streams of borrowers wait for work that has just been enqueued.
+    #[inline]
     pub(crate) fn hold_borrowers(&self, of: &Timeline<B>, ticket: u64) -> Result<()> {
-        if self.lent.is_empty() {
-            return Ok(());
-        }
+        if self.lent.is_empty() { Ok(()) } else { self.hold_all(of, ticket) }
+    }
+
+    #[cold]
+    fn hold_all(&self, of: &Timeline<B>, ticket: u64) -> Result<()> {
         for entry in &*self.lent.entries.lock() {
             entry.by.follow(of, ticket)?;
         }

@@ -22,6 +22,11 @@ impl<B: Backend> Mark<B> {
         Ok(Self { event: Some(event), generation: core.generation(), core: core.clone() })
     }
 
+    /// Whether the event is one of the device as it is now.
+    pub(crate) fn is_of(&self, core: &DeviceCore<B>) -> bool {
+        self.generation == core.generation()
+    }
+
     /// The event. `None` never happens outside `drop`.
     pub(crate) fn event(&self) -> Option<&B::Event> {
         self.event.as_ref()

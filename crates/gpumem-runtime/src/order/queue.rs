@@ -11,6 +11,9 @@ const MARKS: usize = 8;
 /// How many waits are remembered. Forgetting one costs a repeated wait, nothing else.
 const SEEN: usize = 64;
 
+/// Marks, each with the ticket that it stands for.
+type Marks<B> = SmallVec<[(u64, Arc<Mark<B>>); 4]>;
+
 /// The queue of one stream.
 pub(super) struct Queue<B: Backend> {
     /// The driver's stream, or `None` once it has been dropped. Shared with whoever is waiting for it.
@@ -18,7 +21,7 @@ pub(super) struct Queue<B: Backend> {
     /// The last ticket that was given out.
     pub(super) ticket: u64,
     /// Recorded marks in rising order: each stands for all tickets up to its own.
-    pub(super) marks: SmallVec<[(u64, Arc<Mark<B>>); 4]>,
+    pub(super) marks: Marks<B>,
     /// (timeline, ticket) that this stream has already waited for.
     seen: SmallVec<[(u64, u64); 8]>,
 }
@@ -40,6 +43,7 @@ impl<B: Backend> Queue<B> {
     }
 
     pub(super) fn mark_for(&self, ticket: u64) -> Option<Point<B>> {
+        self.marks.last().filter(|(last, _)| *last >= ticket)?;
         let (ticket, mark) = self.marks.iter().find(|(marked, _)| *marked >= ticket)?;
         Some(Point::Mark { ticket: *ticket, mark: mark.clone() })
     }
@@ -70,26 +74,38 @@ impl<B: Backend> Queue<B> {
     }
 
     pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<()> {
-        let Some(raw) = self.raw.clone() else { return Err(stale::<B>("record")) };
-        self.record_with(core, |event| B::record(&raw, event))
-    }
-
-    pub(super) fn record_with(
-        &mut self,
-        core: &Arc<DeviceCore<B>>,
-        record: impl FnOnce(&B::Event) -> Result<()>,
-    ) -> Result<()> {
-        let mark = Mark::new(core)?;
-        if let Some(event) = mark.event() {
-            core.note_loss(record(event))?;
-            core.counters.count_record();
-        }
-        if self.marks.len() >= MARKS {
-            self.marks.remove(0);
-        }
-        self.marks.push((self.ticket, Arc::new(mark)));
+        let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("record")) };
+        let mark = fresh_mark(&mut self.marks, core, |event| B::record(raw, event))?;
+        self.marks.push((self.ticket, mark));
         Ok(())
     }
+
+    /// Records a mark behind all streams of the device.
+    pub(super) fn record_everything(&mut self, core: &Arc<DeviceCore<B>>) -> Result<()> {
+        let mark = fresh_mark(&mut self.marks, core, |event| B::record_device(&core.raw, event))?;
+        self.marks.push((self.ticket, mark));
+        Ok(())
+    }
+}
+
+/// Records a mark, with the event of the oldest one if there are enough and nobody holds that any more. A place in `marks`
+/// is free afterwards.
+fn fresh_mark<B: Backend>(
+    marks: &mut Marks<B>,
+    core: &Arc<DeviceCore<B>>,
+    record: impl FnOnce(&B::Event) -> Result<()>,
+) -> Result<Arc<Mark<B>>> {
+    let mut oldest = (marks.len() >= MARKS).then(|| marks.remove(0).1);
+    let is_ours = |mark: &mut Arc<Mark<B>>| Arc::get_mut(mark).is_some_and(|mark| mark.is_of(core));
+    let mark = match oldest.take_if(is_ours) {
+        Some(mark) => mark,
+        None => Arc::new(Mark::new(core)?),
+    };
+    if let Some(event) = mark.event() {
+        core.note_loss(record(event))?;
+        core.counters.count_record();
+    }
+    Ok(mark)
 }
 
 /// Makes the stream wait for the mark; where the two belong to different backends, the host waits instead.

@@ -34,6 +34,30 @@ pub(crate) struct Submitted<R> {
 
 type Log<'a, B> = MutexGuard<'a, UseLog<Arc<Timeline<B>>>>;
 
+/// The logs of what is used, by the numbers of the allocations.
+struct Logs<'a, B: Backend>(SmallVec<[(u64, Log<'a, B>); 4]>);
+
+impl<'a, B: Backend> Logs<'a, B> {
+    /// Locks them in one order everywhere, and one allocation only once. Looking for the next each time is what costs
+    /// least for a handful of arrays.
+    fn lock(accesses: &[Access<'a, B>]) -> Self {
+        let mut logs = SmallVec::new();
+        let mut last = None;
+        loop {
+            let rest = accesses.iter().map(|access| access.memory).filter(|memory| Some(memory.id()) > last);
+            let Some(next) = rest.min_by_key(|memory| memory.id()) else { return Self(logs) };
+            let mut log = next.log();
+            log.tidy();
+            logs.push((next.id(), log));
+            last = Some(next.id());
+        }
+    }
+
+    fn of(&mut self, memory: &Allocation<B>) -> Option<&mut Log<'a, B>> {
+        self.0.iter_mut().find(|(id, _)| *id == memory.id()).map(|(_, log)| log)
+    }
+}
+
 impl<B: Backend> Timeline<B> {
     /// Whether the memory belongs to the device of the stream, for what works on one device only.
     pub(crate) fn check_owns(&self, operation: &'static str, memory: &Allocation<B>) -> Result<()> {
@@ -56,23 +80,15 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<Submitted<R>> {
         self.check(operation)?;
         for access in accesses {
-            access.memory.check(operation)?;
+            access.memory.check_beside(&self.core, operation)?;
         }
-        // Logs are locked in one order everywhere, and one allocation only once.
-        let mut order: SmallVec<[usize; 4]> = (0..accesses.len()).collect();
-        order.sort_unstable_by_key(|index| accesses[*index].memory.id());
-        let mut logs: SmallVec<[(u64, Log<'_, B>); 4]> = SmallVec::new();
-        for index in &order {
-            let memory = accesses[*index].memory;
-            if logs.last().is_none_or(|(id, _)| *id != memory.id()) {
-                logs.push((memory.id(), memory.log()));
-            }
-        }
-        logs.iter_mut().for_each(|(_, log)| log.tidy());
-
+        let mut logs = Logs::lock(accesses);
         let mut needs: SmallVec<[(Arc<Timeline<B>>, u64); 4]> = SmallVec::new();
         for access in accesses {
-            let Some((_, log)) = logs.iter().find(|(id, _)| *id == access.memory.id()) else { continue };
+            let Some(log) = logs.of(access.memory) else { continue };
+            if log.is_only_of(self.id()) {
+                continue;
+            }
             for entry in log.conflicts(&access.extent, access.write) {
                 if entry.by.id() == self.id() || self.has_waited_for(entry.by.id(), entry.ticket) {
                     continue;
@@ -97,7 +113,7 @@ impl<B: Backend> Timeline<B> {
             Enqueued::Nothing(error) => return Err(error),
         };
         for access in accesses {
-            if let Some((_, log)) = logs.iter_mut().find(|(id, _)| *id == access.memory.id()) {
+            if let Some(log) = logs.of(access.memory) {
                 log.note(access.extent.clone(), access.write, self, ticket);
             }
         }

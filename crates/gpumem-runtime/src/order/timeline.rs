@@ -85,6 +85,7 @@ impl<B: Backend> Timeline<B> {
         queue.ticket
     }
 
+    #[inline]
     pub(crate) fn id(&self) -> u64 {
         self.id
     }
@@ -108,6 +109,7 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Whether this stream may be used from here and now.
+    #[inline]
     pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
         self.core.check(operation)?;
         if self.is_stale() {
@@ -180,7 +182,7 @@ impl<B: Backend> Timeline<B> {
     /// Records a mark behind everything that the timeline stands for so far.
     pub(super) fn record(&self, queue: &mut Queue<B>) -> Result<()> {
         match self.everything {
-            true => queue.record_with(&self.core, |event| B::record_device(&self.core.raw, event)),
+            true => queue.record_everything(&self.core),
             false => queue.record(&self.core),
         }
     }

@@ -60,8 +60,15 @@ impl<P: Position> UseLog<P> {
             .filter(|entry| !entry.by.has_passed(entry.ticket))
     }
 
+    /// Whether all uses are of one queue, whose order is enough then.
+    #[inline]
+    pub(crate) fn is_only_of(&self, queue: u64) -> bool {
+        self.uses.iter().all(|entry| entry.by.queue() == queue)
+    }
+
     /// Makes room: forgets what is done, and merges entries of one queue. Call before [`conflicts`](Self::conflicts),
     /// under the same lock as the [`note`](Self::note) that follows.
+    #[inline]
     pub(crate) fn tidy(&mut self) {
         if self.uses.len() < LIMIT {
             return;
@@ -85,10 +92,25 @@ impl<P: Position> UseLog<P> {
     }
 
     /// Remembers a use that has been enqueued behind everything that [`conflicts`](Self::conflicts) named.
+    #[inline]
     pub(crate) fn note(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
         if extent.is_empty() {
             return;
         }
+        if let [only] = self.uses.as_mut_slice()
+            && only.by.queue() == by.queue()
+            && covers(&extent, &only.extent)
+            && (write || !only.write)
+        {
+            // The usual loop on one stream.
+            (only.extent, only.write, only.ticket) = (extent, write, ticket);
+            return;
+        }
+        self.note_among(extent, write, by, ticket);
+    }
+
+    /// [`note`](Self::note) in a log with other uses.
+    fn note_among(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
         if self.uses.len() >= LIMIT {
             // `by` has waited for all of them, so its ticket stands for all of them.
             let whole = self.uses.iter().fold(extent, |whole, entry| union(&whole, &entry.extent));
@@ -105,7 +127,7 @@ impl<P: Position> UseLog<P> {
                 return true;
             }
             if same && !kept {
-                // The entry is written over in its place: the usual loop on one stream takes no new reference.
+                // The entry is written over in its place, without a new reference.
                 (entry.extent, entry.write, entry.ticket, kept) = (extent.clone(), write, ticket, true);
                 return true;
             }

@@ -57,9 +57,19 @@ fn set<B: Backend>(
     pair: &Pair,
     pattern: Pattern,
 ) -> Result<u64> {
-    let plan = Plan::new(pair);
     let base = destination.memory.address();
     let access = Access::write(destination.memory, destination.layout.extent());
+    if pair.axes.is_empty() {
+        let (address, bytes) = (base + pair.dst as u64, pair.run);
+        let fill = Fill { address, pattern, count: bytes / pattern.bytes(), rows: 1, pitch: bytes };
+        let submitted = timeline.submit(operation, &[access], |raw| {
+            timeline.core.counters.count_fill();
+            // SAFETY: as below.
+            unsafe { B::fill(raw, &fill) }
+        })?;
+        return Ok(submitted.ticket);
+    }
+    let plan = Plan::new(pair);
     let submitted = timeline.submit(operation, &[access], |raw| {
         plan.run((base, Space::Host), (base, Space::Host), |region| {
             for slice in 0..region.slices {

@@ -3,11 +3,11 @@
 use super::{across, borrowed, cuts::at_cuts, plan::Plan};
 use crate::{
     host::zeros,
-    layout::{Layout, Pair},
+    layout::{Layout, Pair, common_run},
     memory::Allocation,
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, Result, Space, StridedCopy};
+use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, Space, StridedCopy};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -46,6 +46,13 @@ pub(crate) fn copy<T: Element, B: Backend>(
     source: Place<'_, B>,
     destination: Place<'_, B>,
 ) -> Result<u64> {
+    if let Some(bytes) = common_run(source.layout, destination.layout)
+        && is_plain(timeline, source.memory)
+        && is_plain(timeline, destination.memory)
+        && source.memory.id() != destination.memory.id()
+    {
+        return copy_run(timeline, operation, source, destination, bytes);
+    }
     let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
     let pair = Pair::new(source.layout, destination.layout).map_err(|error| fail(error.into()))?;
     if pair.len == 0 || pair.item == 0 {
@@ -64,8 +71,8 @@ pub(crate) fn copy<T: Element, B: Backend>(
         }
         return through_host::<T, B>(timeline, operation, source, destination);
     }
-    let plan = Plan::new(&pair);
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
+    let plan = Plan::new(&pair);
     let strided = is_better_strided(timeline, &plan, &pair, from.1, to.1);
     if !strided && plan.calls() > MOST_CALLS {
         return through_host::<T, B>(timeline, operation, source, destination);
@@ -75,6 +82,36 @@ pub(crate) fn copy<T: Element, B: Backend>(
         // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the use log keeps
         // alive and ordered; destination elements do not overlap, nor do the two sides (checked above).
         unsafe { enqueue(timeline, raw, (&pair, &plan), from, to, &cuts) }
+    })?;
+    Ok(submitted.ticket)
+}
+
+/// Whether the driver takes any run of the memory in one call, and no other allocation shares its bytes.
+#[inline]
+fn is_plain<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    memory.is_owned() && memory.cuts().is_empty() && is_one_backend(timeline, memory)
+}
+
+/// Enqueues the copy of one run between two allocations, as most copies are, without a plan.
+fn copy_run<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: Place<'_, B>,
+    destination: Place<'_, B>,
+    bytes: usize,
+) -> Result<u64> {
+    let end = |place: Place<'_, B>| {
+        let ((address, space), offset) = (place.memory.endpoint(), place.layout.offset());
+        ((address.wrapping_add(offset as u64), space), offset..offset + bytes)
+    };
+    let ((from, read), (to, write)) = (end(source), end(destination));
+    let region = CopyRegion::linear(from, to, bytes);
+    let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
+    let submitted = timeline.submit(operation, &accesses, |raw| {
+        timeline.core.counters.count_copy();
+        // SAFETY: both runs lie in live allocations (checked when the arrays were made), which are two and share no bytes,
+        // and which the use logs keep alive and ordered.
+        unsafe { B::copy(raw, &region) }
     })?;
     Ok(submitted.ticket)
 }
@@ -130,7 +167,8 @@ fn strided_copy(
 
 /// Whether the memory belongs to the backend that the stream belongs to. Other backends only meet under `Any`.
 pub(super) fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
-    B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
+    Arc::ptr_eq(&timeline.core, memory.core())
+        || B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
 }
 
 /// Runs shorter than this are slow as the rows of a driver's copy within a device, which fetches whole cache lines for
