@@ -43,8 +43,9 @@ pub use completion::Completion;
 pub use device::{Device, DeviceCounters};
 pub use event::Event;
 pub use host::{
-    DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost, Pinned,
-    PinnedArray, PinnedHost, Registered, UninitHostArray,
+    DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
+    MappedRegisteredArray, Pinned, PinnedArray, PinnedHost, Refused, Registered, RegisteredArray,
+    UninitHostArray,
 };
 pub use interchange::{
     Bool, CudaArrayInterface, CudaArraySource, DescrField, DlpackTensor, ElementKind, ElementType,

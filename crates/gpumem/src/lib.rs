@@ -133,7 +133,7 @@ pub use gpumem_runtime as generic;
 pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyWay, CudaArrayInterface, DescrField, DeviceCounters,
     DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, IntoArraySpec, IpcArray, Layout,
-    Order, Progress, RawParts, Scalar, Storage, StorageMut, StreamHandle, StreamingStores, ToDevice,
+    Order, Progress, RawParts, Refused, Scalar, Storage, StorageMut, StreamHandle, StreamingStores, ToDevice,
     TransferOptions, cuda_array, dlpack, field, is_cuda_array, layout, memory,
 };
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]

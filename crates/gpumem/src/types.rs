@@ -41,6 +41,10 @@ pub type ManagedArray<T, D = Ix1, B = Any> = rt::ManagedArray<T, D, B>;
 pub type PinnedHost<'scope, T, D = Ix1, B = Any> = rt::PinnedHost<'scope, T, D, B>;
 /// An array of the caller that is page-locked and has a device address while a scope lasts.
 pub type MappedHost<'scope, T, D = Ix1, B = Any> = rt::MappedHost<'scope, T, D, B>;
+/// An array of the caller that the library has taken over, page-locked.
+pub type RegisteredArray<T, D = Ix1, B = Any> = rt::RegisteredArray<T, D, B>;
+/// As [`RegisteredArray`], with a device address.
+pub type MappedRegisteredArray<T, D = Ix1, B = Any> = rt::MappedRegisteredArray<T, D, B>;
 /// An array that work of another library is going to use.
 pub type RawAccess<'a, B = Any> = rt::RawAccess<'a, B>;
 /// An array of another process; see [`generic::SharedArray`](rt::SharedArray).

@@ -76,6 +76,13 @@ impl From<Error> for Stop {
     }
 }
 
+impl<A> From<gpumem_runtime::Refused<A>> for Stop {
+    #[track_caller]
+    fn from(refused: gpumem_runtime::Refused<A>) -> Self {
+        refused.error.into()
+    }
+}
+
 /// The result of a case.
 pub type Verdict<T = ()> = Result<T, Stop>;
 

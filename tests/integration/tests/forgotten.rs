@@ -34,6 +34,8 @@ fn handles<B: Backend>(device: &Device<B>) -> Vec<(&'static str, Box<dyn Any>)> 
     stream.copy_to_host_into(&array, &mut managed).unwrap();
     let mut mapped = device.mapped_array::<u32, _>((23, 29), Default::default()).unwrap();
     stream.copy_to_host_into(&array, &mut mapped).unwrap();
+    let mut registered = device.register(numbers.clone()).unwrap();
+    stream.copy_to_host_into(&array, &mut registered).unwrap();
     let record = device.to_device(&gpumem_runtime::Scalar(5u64)).unwrap();
     let other = device.stream().unwrap();
     let uninit = device.uninit_array::<u32, _>(1000).unwrap();
@@ -48,6 +50,7 @@ fn handles<B: Backend>(device: &Device<B>) -> Vec<(&'static str, Box<dyn Any>)> 
         ("record", Box::new(record)),
         ("managed array", Box::new(managed)),
         ("mapped array", Box::new(mapped)),
+        ("registered array", Box::new(registered)),
         ("uninitialised array", Box::new(uninit)),
         ("default stream", Box::new(device.default_stream().unwrap())),
         ("other stream", Box::new(other)),

@@ -24,8 +24,14 @@ pub struct HostArray<K: HostKind, T: Element, D: Dimension, B: Backend> {
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// An array over memory that holds initialised bytes for the whole layout.
     pub(super) fn over(operation: &'static str, memory: Arc<Allocation<B>>, layout: Layout) -> Result<Self> {
+        layout.fits(memory.len()).map_err(|error| Error::new(B::NAME, operation, error))?;
+        Self::check_elements(operation, &layout)?;
+        Ok(Self { memory, layout, marker: PhantomData })
+    }
+
+    /// Whether elements lie where ndarray can see them.
+    fn check_elements(operation: &'static str, layout: &Layout) -> Result<()> {
         let fail = |error| Error::new(B::NAME, operation, error);
-        layout.fits(memory.len()).map_err(fail)?;
         // ndarray counts strides in elements.
         let size = size_of::<T>().max(1);
         let axes = layout.shape().iter().zip(layout.strides());
@@ -34,8 +40,20 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         {
             return Err(fail(LayoutError::Misaligned { bytes: *stride, align: size }));
         }
-        layout.check_alignment(align_of::<T>()).map_err(fail)?;
-        Ok(Self { memory, layout, marker: PhantomData })
+        layout.check_alignment(align_of::<T>()).map_err(fail)
+    }
+
+    /// An array over the memory of an array of ndarray, which has the layout.
+    pub(super) fn over_ndarray(memory: Arc<Allocation<B>>, layout: Layout) -> Self {
+        Self { memory, layout, marker: PhantomData }
+    }
+
+    pub(super) fn into_parts(self) -> (Arc<Allocation<B>>, Layout) {
+        (self.memory, self.layout)
+    }
+
+    pub(super) fn memory(&self) -> &Allocation<B> {
+        &self.memory
     }
 
     pub(crate) fn place(&self) -> Place<'_, B> {

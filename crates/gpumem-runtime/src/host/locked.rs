@@ -1,61 +1,123 @@
-//! Memory of the host that a host device uses as its own.
+//! Owners of memory of the host that a device has been told of, page by page.
 
-use crate::{Device, device::DeviceCore, memory::Lock};
-use gpumem_core::{Backend, DescriptorError, Error, ErrorKind, RegisterOptions, Result};
+use crate::{
+    Device,
+    device::DeviceCore,
+    memory::{Allocation, ForeignMemory, Lock},
+};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
 use std::{
     any::Any,
     ptr::NonNull,
     sync::{Arc, atomic::Ordering},
 };
 
-/// The owner of memory of the host, which the device has been told of.
-struct LockedOwner<B: Backend> {
+/// Pages that are locked for an array, until this is dropped.
+struct Held<B: Backend> {
     core: Arc<DeviceCore<B>>,
     generation: u64,
     lock: Option<Lock>,
-    /// Dropped after the memory is unlocked.
-    _owner: Box<dyn Any + Send + Sync>,
 }
 
-impl<B: Backend> Drop for LockedOwner<B> {
+impl<B: Backend> Drop for Held<B> {
     fn drop(&mut self) {
         let Some(lock) = self.lock.take() else { return };
         if self.core.origin.is_usable() && self.generation == self.core.generation() {
             self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
-            // SAFETY: owners are dropped after the last use of their memory.
+            // SAFETY: owners are dropped, or asked for what they hold, after the last use of their memory.
             unsafe { self.core.pages.unlock(&self.core, lock) };
         }
     }
 }
 
-/// The device's address of the memory, the host's, and the owner.
-pub(super) type Locked = (u64, usize, Box<dyn Any + Send + Sync>);
+/// The owner of memory that is locked.
+pub(crate) struct LockedOwner<B: Backend, O> {
+    /// Dropped first: the memory is unlocked while it is alive.
+    held: Held<B>,
+    owner: O,
+}
 
-/// Tells a host device of memory of the host, page by page, until its owner is dropped.
+impl<B: Backend, O> LockedOwner<B, O> {
+    /// Unlocks the memory, and gives back what keeps it alive.
+    pub(crate) fn unlock(self) -> O {
+        drop(self.held);
+        self.owner
+    }
+}
+
+/// Memory of the host that the device has been told of.
+pub(crate) struct Locked<B: Backend, O> {
+    /// The device's address, where all of it is reachable from there.
+    address: Option<u64>,
+    host: usize,
+    len: usize,
+    cuts: Vec<u64>,
+    owner: LockedOwner<B, O>,
+}
+
+/// Tells a device of `bytes` bytes of the host's at `address`, page by page, until the owner is dropped.
 ///
 /// # Safety
-/// `owner` keeps `bytes` bytes of the host's at `address` alive.
-pub(super) unsafe fn lock<B: Backend>(
+/// `owner` keeps the bytes alive and valid for writes, unless `options` says that they are only read.
+///
+/// # Errors
+/// Of the driver, with the owner.
+pub(crate) unsafe fn lock<B: Backend, O>(
     device: &Device<B>,
     operation: &'static str,
     address: u64,
     bytes: usize,
     options: RegisterOptions,
-    owner: Box<dyn Any + Send + Sync>,
-) -> Result<Locked> {
+    owner: O,
+) -> Result<Locked<B, O>, (O, Error)> {
     let core = device.core();
-    let host = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(address as usize));
-    let Some(host) = host else {
-        let error = DescriptorError::NullAddress { bytes };
-        return Err(Error::new(B::NAME, operation, ErrorKind::from(error)));
+    let held = Held { core: core.clone(), generation: core.generation(), lock: None };
+    let mut owner = LockedOwner { held, owner };
+    let host = address as usize;
+    if bytes == 0 {
+        return Ok(Locked { address: Some(address), host, len: 0, cuts: Vec::new(), owner });
+    }
+    let Some(first) = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(host)) else {
+        let error = gpumem_core::DescriptorError::NullAddress { bytes };
+        return Err((owner.unlock(), Error::new(B::NAME, operation, ErrorKind::from(error))));
     };
     // Pages are shared with neighbours that may be written, so they are locked for both.
     let pages = RegisterOptions { read_only: false, ..options };
     // SAFETY: the owner keeps the memory alive, and is dropped after it is unlocked.
-    let lock = unsafe { core.pages.lock(core, operation, host, bytes, pages)? };
+    let lock = match unsafe { core.pages.lock(core, operation, first, bytes, pages) } {
+        Ok(lock) => lock,
+        Err(error) => return Err((owner.unlock(), error)),
+    };
     core.host_memory.fetch_add(1, Ordering::AcqRel);
-    let at = lock.address.unwrap_or(address);
-    let (core, generation) = (core.clone(), core.generation());
-    let owner = LockedOwner { core, generation, lock: Some(lock), _owner: owner };
-    Ok((at, address as usize, Box::new(owner)))
+    let (address, cuts) = (lock.address, lock.cuts.clone());
+    owner.held.lock = Some(lock);
+    Ok(Locked { address, host, len: bytes, cuts, owner })
+}
+
+impl<B: Backend, O: Any + Send + Sync> Locked<B, O> {
+    /// Whether the device reaches all of it from one address.
+    pub(crate) fn has_address(&self) -> bool {
+        self.address.is_some()
+    }
+
+    /// The memory as an allocation. What a drop leaves goes back at once where that costs no driver call, else with the
+    /// next flush.
+    pub(crate) fn into_allocation(
+        self,
+        device: &Device<B>,
+        options: RegisterOptions,
+        read_only: bool,
+    ) -> Arc<Allocation<B>> {
+        let Self { address, host, len, cuts, owner } = self;
+        let address = address.unwrap_or(host as u64);
+        let is_deferred = owner.held.lock.is_some() && !device.capabilities().pageable_direct;
+        let (kind, owner) = (MemoryKind::Registered(options), Box::new(owner));
+        let memory = ForeignMemory { address, host, len, kind, read_only, owner };
+        Allocation::locked(device, memory, cuts, is_deferred)
+    }
+
+    /// Unlocks the memory, and gives back what keeps it alive.
+    pub(crate) fn unlock(self) -> O {
+        self.owner.unlock()
+    }
 }

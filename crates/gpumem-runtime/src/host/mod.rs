@@ -7,11 +7,15 @@
 mod array;
 mod create;
 mod lock;
+mod locked;
+mod register;
 mod uninit;
 mod view;
 
 pub use array::HostArray;
 pub(crate) use lock::LockSet;
+pub(crate) use locked::lock;
+pub use register::{MappedRegisteredArray, Refused, RegisteredArray};
 pub use uninit::UninitHostArray;
 pub(crate) use view::{view_at, view_mut_at, zeros};
 
@@ -39,8 +43,8 @@ pub struct Mapped;
 /// Memory that migrates between the host and the device.
 #[derive(Debug, Clone, Copy)]
 pub struct Managed;
-/// Memory of the caller, page-locked as `K` while the scope `'scope` lasts. The lifetime is invariant: arrays of two
-/// scopes are of two types and cannot be exchanged.
+/// Memory of the caller, page-locked as `K` while the scope `'scope` lasts; `'static` for what the library has taken over.
+/// The lifetime is invariant: arrays of two scopes are of two types and cannot be exchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Registered<'scope, K>(PhantomData<(Invariant<'scope>, K)>);
 

@@ -19,7 +19,6 @@ mod export;
 mod foreign;
 mod handle;
 mod import;
-mod locked;
 mod owned;
 mod source;
 

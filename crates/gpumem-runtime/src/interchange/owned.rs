@@ -1,10 +1,6 @@
 //! Arrays of ndarray that become device arrays without a copy.
 
-use super::locked::lock;
-use crate::{
-    ArrayBase, Device, DeviceArray, Layout,
-    memory::{Allocation, ForeignMemory},
-};
+use crate::{ArrayBase, Device, DeviceArray, Layout, host::lock, memory::Allocation};
 use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
 use ndarray::{Array, Dimension};
 
@@ -37,10 +33,8 @@ impl<B: Backend> Device<B> {
         let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).expose_provenance() as u64;
         let (elements, _) = array.into_raw_vec_and_offset();
         // SAFETY: the vector owns the elements, from the lowest to the highest, and is kept as it is; moving it moves none.
-        let (address, host, owner) =
-            unsafe { lock(self, OPERATION, lowest, len, options, Box::new(elements))? };
-        let (kind, read_only) = (MemoryKind::Registered(options), false);
-        let memory = ForeignMemory { address, host, len, kind, read_only, owner };
-        Ok(ArrayBase::over(Allocation::imported(self, memory), layout))
+        let locked = unsafe { lock(self, OPERATION, lowest, len, options, elements) };
+        let locked = locked.map_err(|(_, error)| error)?;
+        Ok(ArrayBase::over(locked.into_allocation(self, options, false), layout))
     }
 }

@@ -71,6 +71,8 @@ struct Extra {
     owner: Option<Box<dyn Any + Send + Sync>>,
     /// Foreign memory that must not be written.
     read_only: bool,
+    /// Dropping the owner calls the driver, which a drop must not.
+    is_deferred: bool,
     name: Option<Arc<str>>,
 }
 
@@ -187,6 +189,37 @@ impl<B: Backend> Allocation<B> {
         Arc::new(allocation)
     }
 
+    /// Memory of the host that is page-locked until its owner is dropped: by a flush, if that `is_deferred`.
+    pub(crate) fn locked(
+        device: &Device<B>,
+        memory: ForeignMemory,
+        cuts: Vec<u64>,
+        is_deferred: bool,
+    ) -> Arc<Self> {
+        let mut allocation = Self::imported(device, memory);
+        if let Some(extra) = Arc::get_mut(&mut allocation).and_then(|allocation| allocation.extra.as_mut()) {
+            (extra.cuts, extra.is_deferred) = (cuts, is_deferred);
+        }
+        allocation
+    }
+
+    /// Takes the owner out of foreign memory that nothing uses any more.
+    ///
+    /// # Errors
+    /// The memory, if somebody else holds it or its owner is another one.
+    pub(crate) fn into_owner<O: Any>(memory: Arc<Self>) -> std::result::Result<Box<O>, Arc<Self>> {
+        let mut memory = Arc::try_unwrap(memory)?;
+        if let Some(extra) = &mut memory.extra
+            && let Some(owner) = extra.owner.take()
+        {
+            match owner.downcast() {
+                Ok(owner) => return Ok(owner),
+                Err(owner) => extra.owner = Some(owner),
+            }
+        }
+        Err(Arc::new(memory))
+    }
+
     /// Memory of the caller that is page-locked while a scope lasts.
     pub(crate) fn borrowed(
         device: &Device<B>,
@@ -251,6 +284,11 @@ impl<B: Backend> Allocation<B> {
 
     pub(crate) fn cuts(&self) -> &[u64] {
         self.extra.as_ref().map_or(&[], |extra| &extra.cuts)
+    }
+
+    /// As [`cuts`](Self::cuts), as the device's addresses.
+    pub(crate) fn device_cuts(&self) -> impl Iterator<Item = u64> + '_ {
+        self.cuts().iter().map(|cut| cut.wrapping_sub(self.host as u64).wrapping_add(self.address))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -462,7 +500,7 @@ impl<B: Backend> Allocation<B> {
             if let Some(name) = &extra.name {
                 self.core().names.remove(name, self.len);
             }
-            extra.owner
+            extra.owner.map(|owner| (owner, extra.is_deferred))
         });
         if block.is_none() && owner.is_none() {
             return None;

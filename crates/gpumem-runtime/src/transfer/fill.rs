@@ -2,7 +2,8 @@
 
 use super::{
     borrowed::{Upload, upload},
-    memory::{Place, copy},
+    cuts::at_cuts,
+    memory::{Cuts, Place, copy},
     plan::Plan,
 };
 use crate::{
@@ -59,7 +60,8 @@ fn set<B: Backend>(
 ) -> Result<u64> {
     let base = destination.memory.address();
     let access = Access::write(destination.memory, destination.layout.extent());
-    if pair.axes.is_empty() {
+    let cuts: Cuts = destination.memory.device_cuts().collect();
+    if pair.axes.is_empty() && cuts.is_empty() {
         let (address, bytes) = (base + pair.dst as u64, pair.run);
         let fill = Fill { address, pattern, count: bytes / pattern.bytes(), rows: 1, pitch: bytes };
         let submitted = timeline.submit(operation, &[access], |raw| {
@@ -72,17 +74,18 @@ fn set<B: Backend>(
     let plan = Plan::new(pair);
     let submitted = timeline.submit(operation, &[access], |raw| {
         plan.run((base, Space::Host), (base, Space::Host), |region| {
-            for slice in 0..region.slices {
-                let address = region.destination.address + (slice * region.destination.pitch[1]) as u64;
-                let count = region.bytes / pattern.bytes();
-                let fill =
-                    Fill { address, pattern, count, rows: region.rows, pitch: region.destination.pitch[0] };
-                timeline.core.counters.count_fill();
-                // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start at
-                // multiples of the pattern (checked by the caller).
-                unsafe { B::fill(raw, &fill)? };
-            }
-            Ok(())
+            at_cuts(region, &cuts, &mut |region| {
+                for slice in 0..region.slices {
+                    let address = region.destination.address + (slice * region.destination.pitch[1]) as u64;
+                    let (count, pitch) = (region.bytes / pattern.bytes(), region.destination.pitch[0]);
+                    let fill = Fill { address, pattern, count, rows: region.rows, pitch };
+                    timeline.core.counters.count_fill();
+                    // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start
+                    // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
+                    unsafe { B::fill(raw, &fill)? };
+                }
+                Ok(())
+            })
         })
     })?;
     Ok(submitted.ticket)

@@ -14,6 +14,10 @@ cases! { Level::Register;
     mapped_while_a_scope_lasts: "B2 D13",
     pinned_in_a_scope_of_a_stream: "B1 C2",
     registering_needs_the_capability: "B1 B4",
+    registered_arrays_come_back: "B4 C5",
+    registered_arrays_may_be_dropped_at_any_time: "B4 E1",
+    registered_arrays_have_a_device_address: "B4 B2",
+    what_cannot_be_registered_comes_back: "B4",
 }
 
 const LEN: usize = 20_000;
@@ -146,5 +150,83 @@ fn registering_needs_the_capability<B: Backend>(lab: &Lab<B>) -> Verdict {
         false => refused(locked, |kind| matches!(kind, ErrorKind::Unsupported { .. }))?,
     }
     assert_eq!(ran, lab.device().capabilities().register, "the body runs only with everything locked");
+    Ok(())
+}
+
+fn registered_arrays_come_back<B: Backend>(lab: &Lab<B>) -> Verdict {
+    needs(lab)?;
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    // Taken over with its strides: every second row, backwards, without the first column.
+    let whole = Array2::from_shape_fn((60, 70), |(i, j)| (100 * i + j) as u32);
+    let part = whole.clone().slice_move(s![..;-2, 1..]);
+    let (expected, place) = (part.clone(), part.as_ptr());
+    let mut registered = device.register(part)?;
+    let array = stream.to_device(&registered)?;
+    lab.delay(&stream)?;
+    let mut other = stream.to_device(&array)?;
+    stream.fill(&mut other.slice_mut(s![.., 3])?, 9)?;
+    stream.copy_to_host_into(&other, &mut registered)?;
+    // Reading waits, as for all host arrays of the library.
+    let mut changed = expected.clone();
+    changed.column_mut(3).fill(9);
+    same(registered.view()?, changed.view());
+    registered.view_mut()?[[0, 0]] = 7;
+    lab.delay(&stream)?;
+    stream.copy_to_host_into(&array, &mut registered)?;
+    // So does giving it back.
+    let back = registered.deregister()?;
+    assert_eq!((back.as_ptr(), back.strides()), (place, expected.strides()), "it has not moved");
+    same(back.view(), expected.view());
+    // It can be registered again, and so can an array without elements.
+    same(device.register(back)?.deregister()?.view(), expected.view());
+    assert!(device.register(Array1::<u32>::zeros(0))?.deregister()?.is_empty());
+    Ok(())
+}
+
+fn registered_arrays_may_be_dropped_at_any_time<B: Backend>(lab: &Lab<B>) -> Verdict {
+    needs(lab)?;
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    let array = device.to_device(&Array1::from_elem(LEN, 7u32))?;
+    for _ in 0..3 {
+        let mut registered = device.register(Array1::from_elem(LEN, 1u32))?;
+        lab.delay(&stream)?;
+        stream.copy_to_host_into(&array, &mut registered)?;
+        drop(registered);
+    }
+    stream.synchronize()?;
+    device.flush()?;
+    assert_eq!(device.pending(), (0, 0), "everything is unlocked and freed");
+    Ok(())
+}
+
+fn registered_arrays_have_a_device_address<B: Backend>(lab: &Lab<B>) -> Verdict {
+    needs(lab)?;
+    let (device, stream) = (lab.device(), lab.device().stream()?);
+    if !device.capabilities().mapped {
+        let refused = device.register_mapped(Array1::from_elem(LEN, 3u32)).err();
+        let refused = refused.unwrap_or_else(|| panic!("no mapped memory, and none refused"));
+        assert!(matches!(refused.error.kind(), ErrorKind::Unsupported { .. }), "{refused}");
+        same(refused.given.view(), Array1::from_elem(LEN, 3).view());
+        return Ok(());
+    }
+    let mut mapped = device.register_mapped(Array1::from_elem(LEN, 3u32))?;
+    lab.delay(&stream)?;
+    stream.fill(&mut mapped.device_view_mut().slice_mut(s![..;2])?, 5)?;
+    let copy = stream.to_device(&mapped.device_view().slice(s![..10])?)?;
+    let elements = mapped.deregister()?;
+    assert!(elements.iter().enumerate().all(|(i, element)| *element == if i % 2 == 0 { 5 } else { 3 }));
+    same(copy.copy_to_host()?.view(), elements.slice(s![..10]));
+    Ok(())
+}
+
+fn what_cannot_be_registered_comes_back<B: Backend>(lab: &Lab<B>) -> Verdict {
+    if lab.device().capabilities().register {
+        return skip("the device page-locks memory of the caller");
+    }
+    let Err(refused) = lab.device().register(Array1::from_elem(LEN, 3u32)) else {
+        panic!("nothing can be registered here");
+    };
+    assert!(matches!(refused.error.kind(), ErrorKind::Unsupported { .. }), "{refused}");
+    same(refused.given.view(), Array1::from_elem(LEN, 3).view());
     Ok(())
 }

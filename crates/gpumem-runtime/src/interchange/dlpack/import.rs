@@ -3,7 +3,8 @@
 use super::DlpackTensor;
 use crate::{
     ArrayBase, Device, ImportedArray, Stream,
-    interchange::{foreign::ForeignElements, locked::lock},
+    host::lock,
+    interchange::foreign::ForeignElements,
     memory::{Allocation, ForeignMemory},
     order::Access,
 };
@@ -46,9 +47,8 @@ impl<B: Backend> Device<B> {
         let memory = match kind {
             MemoryKind::Registered(options) if len > 0 => {
                 // SAFETY: the tensor is kept until the last use, and unlocked with it.
-                let (address, host, owner) =
-                    unsafe { lock(self, OPERATION, address, len, options, Box::new(tensor))? };
-                Allocation::imported(self, ForeignMemory { address, host, len, kind, read_only, owner })
+                let locked = unsafe { lock(self, OPERATION, address, len, options, tensor) };
+                locked.map_err(|(_, error)| error)?.into_allocation(self, options, read_only)
             }
             _ => {
                 let host = if kind == MemoryKind::Device { 0 } else { address as usize };

@@ -100,7 +100,7 @@ fn edge(current: bool) -> Bench {
                 let enqueue = || {
                     turn ^= 1;
                     // SAFETY: nothing is enqueued.
-                    unsafe { streams[turn].raw_scope(&[RawAccess::write(&mut array)], drop)? };
+                    unsafe { streams[turn].raw_scope(&[RawAccess::write(&mut array)], |_| ())? };
                     Ok(())
                 };
                 let wait = || streams.iter().try_for_each(|stream| Ok(stream.synchronize()?));

@@ -1,0 +1,159 @@
+//! Registering arrays that the library then owns (SPEC B4).
+
+use super::{
+    HostArray, HostKind, Mapped, Pinned, Registered,
+    locked::{LockedOwner, lock},
+};
+use crate::{Device, Layout, memory::Allocation};
+use gpumem_core::{Backend, Element, Error, ErrorKind, RegisterOptions};
+use ndarray::{Array, Dimension};
+use std::fmt;
+
+/// An array of the caller that the library has taken over, page-locked until it is deregistered or dropped.
+pub type RegisteredArray<T, D, B> = HostArray<Registered<'static, Pinned>, T, D, B>;
+/// As [`RegisteredArray`], with a device address.
+pub type MappedRegisteredArray<T, D, B> = HostArray<Registered<'static, Mapped>, T, D, B>;
+
+/// What could not be done with an array, and the array.
+#[derive(Debug)]
+pub struct Refused<A> {
+    /// What was given.
+    pub given: A,
+    /// Why it comes back.
+    pub error: Error,
+}
+
+impl<A> fmt::Display for Refused<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<A: fmt::Debug> std::error::Error for Refused<A> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl<A> From<Refused<A>> for Error {
+    fn from(refused: Refused<A>) -> Self {
+        refused.error
+    }
+}
+
+impl<B: Backend> Device<B> {
+    /// Takes an array over and page-locks it, for truly asynchronous copies: Numba's `roc.register`. The elements stay
+    /// where they are, in the layout that they have; the pages of all of a strided array are locked. The array comes back
+    /// from [`deregister`](HostArray::deregister). Where it is dropped instead, its memory is unlocked and freed by the
+    /// next flush, after its last use.
+    ///
+    /// For borrowed arrays there is [`pinned`](Self::pinned), which does this for the length of a scope.
+    ///
+    /// ```no_run
+    /// # fn example<B: gpumem_runtime::Backend>(device: &gpumem_runtime::Device<B>) -> gpumem_core::Result<()> {
+    /// let stream = device.stream()?;
+    /// let registered = device.register(ndarray::Array1::from_elem(1 << 20, 1.0f32))?;
+    /// let array = stream.to_device(&registered)?; // enqueued; nothing is staged
+    /// let elements = registered.deregister()?; // waits for the copy
+    /// # let _ = (array, elements);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// With the array: [`Unsupported`](ErrorKind::Unsupported) where
+    /// [`Capabilities::register`](gpumem_core::Capabilities::register) is false, [`Registration`](ErrorKind::Registration),
+    /// those of the driver.
+    pub fn register<T: Element, D: Dimension + 'static>(
+        &self,
+        array: Array<T, D>,
+    ) -> Result<RegisteredArray<T, D, B>, Refused<Array<T, D>>> {
+        self.take_over("register", array, false)
+    }
+
+    /// As [`register`](Self::register), and gives the array a device address, so that kernels can use it.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register); with the array where [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is
+    /// false, or where it shares pages with other registered memory and has no address in one piece.
+    pub fn register_mapped<T: Element, D: Dimension + 'static>(
+        &self,
+        array: Array<T, D>,
+    ) -> Result<MappedRegisteredArray<T, D, B>, Refused<Array<T, D>>> {
+        self.take_over("register_mapped", array, true)
+    }
+
+    fn take_over<K: HostKind, T: Element, D: Dimension + 'static>(
+        &self,
+        operation: &'static str,
+        mut array: Array<T, D>,
+        mapped: bool,
+    ) -> Result<HostArray<Registered<'static, K>, T, D, B>, Refused<Array<T, D>>> {
+        let layout = match self.layout_to_register(operation, &array, mapped) {
+            Ok(layout) => layout,
+            Err(error) => return Err(Refused { given: array, error }),
+        };
+        let extent = layout.extent();
+        let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).wrapping_add(extent.start);
+        let options = RegisterOptions { mapped, ..RegisterOptions::default() };
+        // Neighbours share pages, and a page is locked once: so that one can be pinned and the other mapped, every page
+        // is mapped where that is possible.
+        let pages = RegisterOptions { mapped: mapped || self.capabilities().mapped, ..options };
+        let (address, bytes) = (lowest.expose_provenance() as u64, extent.len());
+        // SAFETY: the array owns the elements from the lowest to the highest; moving it moves none of them.
+        match unsafe { lock(self, operation, address, bytes, pages, array) } {
+            Ok(locked) if mapped && !locked.has_address() => {
+                let why =
+                    "it shares pages with other registered memory and has no device address in one piece";
+                let error = Error::new(B::NAME, operation, ErrorKind::Registration { why });
+                Err(Refused { given: locked.unlock(), error })
+            }
+            Ok(locked) => Ok(HostArray::over_ndarray(locked.into_allocation(self, options, false), layout)),
+            Err((given, error)) => Err(Refused { given, error }),
+        }
+    }
+
+    /// Whether an array of such a kind can be registered at all, and its layout.
+    fn layout_to_register<T: Element, D: Dimension + 'static>(
+        &self,
+        operation: &'static str,
+        array: &Array<T, D>,
+        mapped: bool,
+    ) -> gpumem_core::Result<Layout> {
+        let fail = |kind| Error::new(B::NAME, operation, kind);
+        self.core().check(operation)?;
+        let capabilities = self.capabilities();
+        if !capabilities.register {
+            return Err(fail(ErrorKind::Unsupported { what: "page-locking of the caller's memory" }));
+        }
+        if mapped && !capabilities.mapped {
+            return Err(fail(ErrorKind::Unsupported { what: "mapped memory" }));
+        }
+        Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>()).map_err(|error| fail(error.into()))
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Registered<'static, K>, T, D, B> {
+    /// Waits for everything that uses the array, unlocks it and gives it back: Numba's `roc.deregister`.
+    ///
+    /// # Errors
+    /// With this array: what the work on it did wrong, which is told once, so that a second call gives the elements as
+    /// they are; a wait that failed; [`BlockingInCallback`](ErrorKind::BlockingInCallback); a stale array after a reset;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) while something else, such as a lent view, still holds the memory.
+    pub fn deregister(self) -> Result<Array<T, D>, Refused<Self>> {
+        const OPERATION: &str = "deregister";
+        let settled = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
+        if let Err(error) = settled.and_then(|settled| settled.result) {
+            return Err(Refused { given: self, error: error.in_operation(OPERATION) });
+        }
+        let (memory, layout) = self.into_parts();
+        match Allocation::into_owner::<LockedOwner<B, Array<T, D>>>(memory) {
+            Ok(owner) => Ok(owner.unlock()),
+            Err(memory) => {
+                let why = "the memory is still held by something else";
+                let error = Error::new(B::NAME, OPERATION, ErrorKind::InvalidArgument { why });
+                Err(Refused { given: Self::over_ndarray(memory, layout), error })
+            }
+        }
+    }
+}
