@@ -1,11 +1,12 @@
 //! A device with what the cases need at hand. All memory comes from here and lives until its work is waited for.
 
+use cudarc::driver::sys::CUstream;
 use gpumem_core::{
     AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, Fill,
     KernelArgument, KernelSource, LaunchDims, MappedOptions, MemoryKind, Pattern, Space, Stream,
     StreamOptions,
 };
-use gpumem_cuda::{CUcontext, Cuda, CudaBuffer, CudaDevice, CudaKernel, CudaModule, CudaStream};
+use gpumem_cuda::{CUcontext, Cuda, CudaBuffer, CudaDevice, CudaExt, CudaKernel, CudaModule, CudaStream};
 use std::{ops::Deref, ptr::NonNull};
 
 /// A kernel that runs until the host lets it end, and no longer than `limit` nanoseconds.
@@ -138,6 +139,14 @@ impl Lab {
         let arguments = [KernelArgument::address(flag.address()), KernelArgument::new(GATE_LIMIT).unwrap()];
         self.launch(stream, &self.gate, LaunchDims::linear(1, 1), &arguments);
         Gate { flag }
+    }
+}
+
+impl Lab {
+    /// As [`close`](Self::close), a stream of another type.
+    pub(crate) fn close_raw(&self, stream: CUstream) -> Gate {
+        // SAFETY: the stream is alive, and its wrapper is gone when this returns.
+        self.close(&unsafe { Cuda::wrap_cuda_stream(&self.device, stream) }.unwrap())
     }
 }
 

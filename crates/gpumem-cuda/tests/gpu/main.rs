@@ -10,8 +10,10 @@ mod devices;
 mod faults;
 mod fills;
 mod foreign;
+mod interleavings;
 mod kernels;
 mod lab;
+mod libraries;
 mod memory;
 mod order;
 mod peers;
@@ -55,6 +57,8 @@ fn main() -> ExitCode {
         order::CASES,
         kernels::CASES,
         foreign::CASES,
+        libraries::CASES,
+        interleavings::CASES,
         peers::CASES,
         faults::CASES,
         processes::CASES,

@@ -14,6 +14,8 @@ pub type RegisteredArray<T, D, B> = HostArray<Registered<'static, Pinned>, T, D,
 /// As [`RegisteredArray`], with a device address.
 pub type MappedRegisteredArray<T, D, B> = HostArray<Registered<'static, Mapped>, T, D, B>;
 
+type TakenOver<K, T, D, B> = Result<HostArray<Registered<'static, K>, T, D, B>, Refused<Array<T, D>>>;
+
 /// What could not be done with an array, and the array.
 #[derive(Debug)]
 pub struct Refused<A> {
@@ -88,7 +90,7 @@ impl<B: Backend> Device<B> {
         operation: &'static str,
         mut array: Array<T, D>,
         mapped: bool,
-    ) -> Result<HostArray<Registered<'static, K>, T, D, B>, Refused<Array<T, D>>> {
+    ) -> TakenOver<K, T, D, B> {
         let layout = match self.layout_to_register(operation, &array, mapped) {
             Ok(layout) => layout,
             Err(error) => return Err(Refused { given: array, error }),
@@ -140,6 +142,7 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     /// With this array: what the work on it did wrong, which is told once, so that a second call gives the elements as
     /// they are; a wait that failed; [`BlockingInCallback`](ErrorKind::BlockingInCallback); a stale array after a reset;
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) while something else, such as a lent view, still holds the memory.
+    #[allow(clippy::result_large_err, reason = "the array is not lost")]
     pub fn deregister(self) -> Result<Array<T, D>, Refused<Self>> {
         const OPERATION: &str = "deregister";
         let settled = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
