@@ -31,16 +31,18 @@ fn interleavings(_: &Lab) -> Result<(), Skip> {
     let device: Device<Cuda> = Device::open("cuda:0").unwrap();
     let streams: Vec<_> = (0..STREAMS).map(|_| device.stream().unwrap()).collect();
     device.trim(Trim::ALL).unwrap();
-    // What the driver takes for itself at the first use of anything is not ours to give back.
-    round(&device, &streams, Duration::from_millis(500));
-    empty(&device);
-    let before = device.memory_info().unwrap().free;
-    let rounds = round(&device, &streams, Duration::from_secs(seconds.unwrap_or(5)));
-    empty(&device);
-    let after = device.memory_info().unwrap().free;
-    println!("    {rounds} operations on {THREADS} threads and {STREAMS} streams");
+    let (whole, mut operations) = (Duration::from_secs(seconds.unwrap_or(5)), 0);
+    // A driver keeps memory of its own for streams, of which it has most when most were alive at once: a quarter of the
+    // time shows that, the next that no more is lost. What we lose would be missed after each.
+    let mut free = Vec::new();
+    for _ in 0..4 {
+        operations += round(&device, &streams, whole / 4);
+        empty(&device);
+        free.push(device.memory_info().unwrap().free);
+    }
+    println!("    {operations} operations on {THREADS} threads and {STREAMS} streams; bytes free: {free:?}");
     assert_eq!(device.take_errors(), []);
-    assert_eq!(after, before, "bytes of free memory");
+    assert!(free.windows(2).any(|two| two[0] == two[1]), "bytes of free memory: {free:?}");
     Ok(())
 }
 
@@ -50,6 +52,8 @@ fn empty(device: &Device<Cuda>) {
     device.flush().unwrap();
     device.trim(Trim::ALL).unwrap();
     assert_eq!(device.pending(), (0, 0));
+    let counters = device.counters();
+    assert_eq!(counters.allocations - counters.releases, 0, "blocks of the driver");
 }
 
 fn round(device: &Device<Cuda>, streams: &[Stream<Cuda>], length: Duration) -> u64 {
