@@ -15,6 +15,7 @@ mod array;
 #[cfg(doctest)]
 mod compile_fail;
 mod completion;
+mod destination;
 mod device;
 mod event;
 mod host;
@@ -40,6 +41,7 @@ pub use array::{
     Shared, Storage, StorageMut, UninitArray,
 };
 pub use completion::Completion;
+pub use destination::{Destination, FromDevice};
 pub use device::{Device, DeviceCounters};
 pub use event::Event;
 pub use host::{
@@ -48,8 +50,9 @@ pub use host::{
     UninitHostArray,
 };
 pub use interchange::{
-    Bool, CudaArrayInterface, CudaArraySource, DescrField, DlpackTensor, ElementKind, ElementType,
-    HasCudaArrayInterface, ImportedArray, Loan, StreamHandle, cuda_array, dlpack, is_cuda_array,
+    Bool, CudaArrayDestination, CudaArrayInterface, CudaArraySource, DescrField, DlpackTensor, ElementKind,
+    ElementType, HasCudaArrayInterface, ImportedArray, Loan, StreamHandle, cuda_array, cuda_array_mut,
+    dlpack, is_cuda_array,
 };
 pub use ipc::{IpcArray, SharedArray};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};

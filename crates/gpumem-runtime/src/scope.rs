@@ -84,6 +84,16 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
         &self.stream
     }
 
+    /// The number that landings of the scope carry.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What is waited for before anything borrowed goes back.
+    pub(crate) fn locks(&self) -> &LockSet<B> {
+        &self.locks
+    }
+
     /// Copies an array into memory of the caller, in stream order. The elements have landed when the stream has been
     /// waited for, at the latest when the scope ends.
     ///

@@ -40,6 +40,15 @@ enum From<'a, T: Element, D: Dimension, B: Backend> {
     Described(Result<CudaArrayInterface>),
 }
 
+/// Elements that a kernel can use where they lie.
+#[derive(Debug)]
+pub(crate) struct InPlace<B: Backend> {
+    pub(crate) memory: Arc<Allocation<B>>,
+    pub(crate) layout: Layout,
+    /// The memory belongs to an object that is only borrowed: what uses it is waited for before the borrow ends.
+    pub(crate) borrowed: bool,
+}
+
 /// One value as a source of rank 0: `device.to_device(&Scalar(3.0f32))`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scalar<T>(pub T);
@@ -55,7 +64,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         Self(From::Described(descriptor))
     }
 
-    fn layout(&self, operation: &'static str) -> Result<Layout> {
+    /// Shape and strides of the elements.
+    pub(crate) fn layout(&self, operation: &'static str) -> Result<Layout> {
         match &self.0 {
             From::Memory { layout, .. } => Ok((*layout).clone()),
             From::Host(view) => Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
@@ -64,6 +74,29 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 described_layout::<T, B>(descriptor.as_ref().map_err(Clone::clone)?, operation)
             }
         }
+    }
+
+    /// The elements where they lie, if kernels of the stream's device can use them there: in memory of the library with a
+    /// device address, and in that of an object that has described it.
+    pub(crate) fn in_place(
+        &self,
+        timeline: &Timeline<B>,
+        device: &Device<B>,
+        operation: &'static str,
+    ) -> Result<Option<InPlace<B>>> {
+        let (memory, layout, borrowed) = match &self.0 {
+            From::Host(_) => return Ok(None),
+            From::Memory { memory, layout } => ((*memory).clone(), (*layout).clone(), false),
+            From::Described(descriptor) => {
+                let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+                // SAFETY: the object is borrowed by the source; whoever uses the memory waits before that ends, because
+                // it is said to be borrowed.
+                let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
+                (array.memory.clone(), array.layout.clone(), true)
+            }
+        };
+        let usable = memory.core().is_same(&timeline.core) && memory.kind().is_device_accessible();
+        Ok(usable.then_some(InPlace { memory, layout, borrowed }))
     }
 
     /// An array of the same shape and element, packed, with the order of axes kept.
@@ -232,6 +265,24 @@ fn copy_memory<T: Element, B: Backend>(
         writer.settle(*ticket).result.map_err(|error| error.in_operation(operation))?;
     }
     Ok(ticket)
+}
+
+impl<B: Backend, X: ToDevice<B> + ?Sized> ToDevice<B> for &X {
+    type Elem = X::Elem;
+    type Dim = X::Dim;
+
+    fn source(&self) -> Source<'_, X::Elem, X::Dim, B> {
+        (**self).source()
+    }
+}
+
+impl<B: Backend, X: ToDevice<B> + ?Sized> ToDevice<B> for &mut X {
+    type Elem = X::Elem;
+    type Dim = X::Dim;
+
+    fn source(&self) -> Source<'_, X::Elem, X::Dim, B> {
+        (**self).source()
+    }
 }
 
 impl<B: Backend, T: Element, S: ndarray::Data<Elem = T>, D: Dimension> ToDevice<B>

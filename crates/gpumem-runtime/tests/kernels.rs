@@ -5,7 +5,10 @@ use gpumem_core::{BarrierScope::Local, Error, ErrorKind, LaunchDims, LayoutError
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
-    kernel::{Constant, Ids, KernelDeclaration, Slice, SliceMut, Value, View, ViewMut, WorkItem, cover},
+    kernel::{
+        Constant, Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut, Value, View, ViewMut, WorkItem,
+        cover,
+    },
 };
 use ndarray::{Array1, Array2, s};
 
@@ -178,4 +181,56 @@ fn a_kernel_without_a_body_for_the_device_is_unsupported() {
         unsafe { KernelDeclaration::<()>::new("nothing") }.portable("GPUMEM_KERNEL nothing() {}");
     let error = declaration.load(&device).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+}
+
+#[test]
+fn nothing_comes_back_of_a_kernel_that_failed() {
+    for device in devices() {
+        // SAFETY: an index past the end is refused by the body's own checks.
+        let declaration = unsafe { KernelDeclaration::<Saxpy>::new("past_the_end") };
+        let kernel = declaration
+            .host_flat(|ids: &Ids<'_>, (x, y, _): &Saxpy| y.set(ids.global_id(0) + 60, x.get(0)))
+            .load(&device)
+            .unwrap();
+        let stream = device.stream().unwrap();
+        let x = Array1::from_elem(64, 1f32);
+        let (mut out, mut both) = (Array1::from_elem(64, 5f32), Array1::from_elem(64, 7f32));
+        let dims = cover([64, 1, 1], [64, 1, 1]);
+        let is_fault = |error: &Error| matches!(error.kind(), ErrorKind::AsynchronousFault { .. });
+        let error = kernel.launch(&stream, &dims, (In(&x), Out(&mut out), 1f32)).unwrap_err();
+        assert!(is_fault(&error) && error.to_string().contains("(4, 0, 0)"), "{error}");
+        let error = stream
+            .scope(|scope| kernel.launch_in(scope, &dims, (In(&x), InOut(&mut both), 1f32)))
+            .unwrap_err();
+        assert!(is_fault(&error), "{error}");
+        assert_eq!((out, both), (Array1::from_elem(64, 5f32), Array1::from_elem(64, 7f32)));
+        // The stream goes on.
+        let again = saxpy().load(&device).unwrap();
+        let mut y = vec![1f32; 64];
+        again.launch(&stream, &dims, (In(&x), InOut(&mut y), 3f32)).unwrap();
+        assert_eq!(y, [4.0; 64]);
+        device.synchronize().unwrap();
+        device.flush().unwrap();
+        let report = device.memory_report();
+        let lent =
+            report.kinds.iter().find(|kind| kind.kind == "device").unwrap().resources[0].statistics.blocks;
+        assert_eq!(lent, 0, "what stood in for the host's arrays has been given back: {report:?}");
+        device.take_errors();
+    }
+}
+
+#[test]
+fn a_launch_that_waits_is_refused_in_a_callback() {
+    let device = devices().remove(0);
+    let (kernel, stream) = (saxpy().load(&device).unwrap(), device.stream().unwrap());
+    let (send, receive) = std::sync::mpsc::channel();
+    let inner = stream.clone();
+    let callback = move |_| {
+        let mut y = [1f32; 8];
+        let launched = kernel.launch(&inner, &LaunchDims::linear(1, 8), (In(&[2f32; 8]), Out(&mut y), 1f32));
+        let _ = send.send(launched);
+    };
+    stream.add_callback(callback).unwrap();
+    let error = receive.recv().unwrap().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::BlockingInCallback), "{error}");
 }

@@ -18,10 +18,18 @@ use std::{
 /// What a scope has page-locked. Unlocks at the latest in `drop`, which runs in our own frame: users hold only references into it.
 pub(crate) struct LockSet<B: Backend> {
     core: Arc<DeviceCore<B>>,
-    held: Mutex<Vec<(Arc<Allocation<B>>, Lock)>>,
+    held: Mutex<Vec<Held<B>>>,
 }
 
+/// Memory of the caller, and its lock, unless it is not the host's.
+type Held<B> = (Arc<Allocation<B>>, Option<Lock>);
+
 impl<B: Backend> LockSet<B> {
+    /// Keeps memory of somebody else that is borrowed as long as this set lives: it is waited for with the others.
+    pub(crate) fn keep(&self, memory: &Arc<Allocation<B>>) {
+        self.held.lock().push((memory.clone(), None));
+    }
+
     pub(crate) fn new(device: &Device<B>) -> Self {
         Self { core: device.core().clone(), held: Mutex::new(Vec::new()) }
     }
@@ -70,7 +78,7 @@ impl<B: Backend> LockSet<B> {
         let kind = MemoryKind::Registered(options);
         let memory = Allocation::borrowed(device, address, host, extent.len(), kind, lock.cuts.clone());
         self.core.host_memory.fetch_add(1, Ordering::AcqRel);
-        self.held.lock().push((memory.clone(), lock));
+        self.held.lock().push((memory.clone(), Some(lock)));
         HostArray::over(operation, memory, layout)
     }
 }
@@ -92,9 +100,11 @@ impl<B: Backend> LockSet<B> {
                 // Law 3: the device may still be using memory that is about to go back to its owner.
                 transfer::abort("page-locked scope", settled.result);
             }
-            // SAFETY: its uses are over (above).
-            unsafe { self.core.pages.unlock(&self.core, lock) };
-            self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
+            if let Some(lock) = lock {
+                // SAFETY: its uses are over (above).
+                unsafe { self.core.pages.unlock(&self.core, lock) };
+                self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
+            }
             result = result.and(settled.result);
         }
         result

@@ -2,7 +2,7 @@
 //!
 //! * [`CudaArrayInterface`]: the CUDA Array Interface, version 3, as a typed descriptor. Objects that have one implement
 //!   [`HasCudaArrayInterface`]; [`Device::as_cuda_array`](crate::Device::as_cuda_array) takes them in, and
-//!   [`cuda_array`] makes them sources of copies.
+//!   [`cuda_array`] and [`cuda_array_mut`] make them sources and destinations.
 //! * [`ImportedArray`]: memory of somebody else, kept alive by its owner until the last use is over.
 //! * [`Loan`]: memory of ours that somebody else uses. While it lasts, both sides are ordered by events.
 //!
@@ -29,5 +29,5 @@ pub use element::{ElementKind, ElementType};
 pub use export::Loan;
 pub use handle::StreamHandle;
 pub use import::{HasCudaArrayInterface, ImportedArray, is_cuda_array};
-pub use source::{CudaArraySource, cuda_array};
+pub use source::{CudaArrayDestination, CudaArraySource, cuda_array, cuda_array_mut};
 pub(crate) use source::{described_array, described_layout};

@@ -1,7 +1,10 @@
 //! Objects with a CUDA array interface as sources of copies.
 
 use super::HasCudaArrayInterface;
-use crate::{ArrayBase, CudaArrayInterface, Device, Source, ToDevice, array::Imported, layout::Layout};
+use crate::{
+    ArrayBase, CudaArrayInterface, Destination, Device, FromDevice, Source, ToDevice, array::Imported,
+    layout::Layout,
+};
 use gpumem_core::{Backend, DeviceSelector, Element, Error, ErrorKind, Result};
 use ndarray::{Dimension, IxDyn};
 use std::{fmt, marker::PhantomData};
@@ -32,6 +35,42 @@ impl<B: Backend, T: Element, D: Dimension> ToDevice<B> for CudaArraySource<'_, T
 impl<T, D> fmt::Debug for CudaArraySource<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CudaArraySource").finish_non_exhaustive()
+    }
+}
+
+/// An object with a CUDA array interface as a destination: made by [`cuda_array_mut`].
+pub struct CudaArrayDestination<'a, T, D> {
+    object: &'a mut dyn HasCudaArrayInterface,
+    marker: PhantomData<fn() -> (T, D)>,
+}
+
+/// The elements of an object with a CUDA array interface, as something that a kernel writes:
+/// `kernel.launch(&stream, &dims, (Out(cuda_array_mut(&mut x)),))`. An object that says that it may only be read is an
+/// error.
+pub fn cuda_array_mut<T: Element, D: Dimension>(
+    object: &mut dyn HasCudaArrayInterface,
+) -> CudaArrayDestination<'_, T, D> {
+    CudaArrayDestination { object, marker: PhantomData }
+}
+
+impl<B: Backend, T: Element, D: Dimension> ToDevice<B> for CudaArrayDestination<'_, T, D> {
+    type Elem = T;
+    type Dim = D;
+
+    fn source(&self) -> Source<'_, T, D, B> {
+        Source::described(self.object.cuda_array_interface())
+    }
+}
+
+impl<B: Backend, T: Element, D: Dimension> FromDevice<B> for CudaArrayDestination<'_, T, D> {
+    fn destination(&mut self) -> Destination<'_, T, D, B> {
+        Destination::described(self.object.cuda_array_interface())
+    }
+}
+
+impl<T, D> fmt::Debug for CudaArrayDestination<'_, T, D> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CudaArrayDestination").finish_non_exhaustive()
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a launch is given for each parameter.
 
-use super::{Constant, Slice, SliceMut, Value, View, ViewMut};
+use super::{Constant, Slice, SliceMut, Value, View, ViewMut, host_arrays::HostArrays};
 use crate::{ArrayBase, Layout, Storage, StorageMut, memory::Allocation, order::Access};
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArgument, LayoutError, Result};
 use gpumem_simt::{Parameter, Parameters};
@@ -13,27 +13,37 @@ use std::sync::Arc;
 pub struct Collected<'a, B: Backend> {
     pub(super) arguments: SmallVec<[KernelArgument; 8]>,
     pub(super) accesses: SmallVec<[Access<'a, B>; 8]>,
+    pub(super) host: HostArrays<'a, B>,
 }
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed {}
 }
 
 /// What can be given for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`] or
-/// [`ViewMut`], a number for itself, a [`Value`] or a [`Constant`] for itself.
+/// [`ViewMut`], a number for itself, a [`Value`] or a [`Constant`] for itself. Arrays of the host state their direction:
+/// [`In`](super::In) for a [`Slice`] or [`View`], [`Out`](super::Out) or [`InOut`](super::InOut) for a [`SliceMut`] or
+/// [`ViewMut`].
 pub trait Argument<Q: Parameter, B: Backend>: sealed::Sealed {
     #[doc(hidden)]
-    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()>;
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()>;
 }
 
 /// What can be given for all parameters `P` of a kernel: a tuple of [`Argument`]s.
 pub trait Arguments<P: Parameters, B: Backend>: sealed::Sealed {
     #[doc(hidden)]
-    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()>;
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()>;
 }
 
+/// An argument that may be given to a launch in a scope: what it borrows of the host's memory is borrowed for `'env`.
+pub trait Within<'env>: sealed::Sealed {}
+
 impl<'a, B: Backend> Collected<'a, B> {
-    fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(super) fn new(host: HostArrays<'a, B>) -> Self {
+        Self { arguments: SmallVec::new(), accesses: SmallVec::new(), host }
+    }
+
+    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         let why = "an argument is longer than 4096 bytes";
         let argument = KernelArgument::from_bytes(bytes);
         let argument =
@@ -58,7 +68,11 @@ impl<'a, B: Backend> Collected<'a, B> {
             return Err(Error::new(B::NAME, "launch", LayoutError::NeedsCopy { shape, strides }));
         }
         self.access(&array.memory, &array.layout, write);
-        self.bytes(bytemuck::bytes_of(&[array.address(), array.len() as u64]))
+        self.slice_bytes(array.address(), array.len())
+    }
+
+    pub(super) fn slice_bytes(&mut self, address: u64, len: usize) -> Result<()> {
+        self.bytes(bytemuck::bytes_of(&[address, len as u64]))
     }
 
     fn view<S: Storage<Backend = B>, D: Dimension>(
@@ -72,31 +86,38 @@ impl<'a, B: Backend> Collected<'a, B> {
             return Err(Error::new(B::NAME, "launch", error));
         }
         self.access(&array.memory, &array.layout, write);
+        self.view_bytes(array.address(), &array.layout)
+    }
+
+    pub(super) fn view_bytes(&mut self, address: u64, layout: &Layout) -> Result<()> {
         let mut words: SmallVec<[u64; 16]> = SmallVec::new();
-        words.push(array.address());
-        words.extend(array.shape().iter().map(|extent| *extent as u64));
-        words.extend(array.strides().iter().map(|stride| *stride as u64));
+        words.push(address);
+        words.extend(layout.shape().iter().map(|extent| *extent as u64));
+        words.extend(layout.strides().iter().map(|stride| *stride as u64));
         self.bytes(bytemuck::cast_slice(&words))
     }
 }
 
 impl<S: Storage, D: Dimension> sealed::Sealed for &ArrayBase<S, D> {}
 impl<S: Storage, D: Dimension> sealed::Sealed for &mut ArrayBase<S, D> {}
+// Memory of the library is kept by its use log.
+impl<S: Storage, D: Dimension> Within<'_> for &ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> Within<'_> for &mut ArrayBase<S, D> {}
 
 impl<S: Storage, D: Dimension> Argument<Slice<S::Elem>, S::Backend> for &ArrayBase<S, D> {
-    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
         to.slice(self, false)
     }
 }
 
 impl<S: StorageMut, D: Dimension> Argument<SliceMut<S::Elem>, S::Backend> for &mut ArrayBase<S, D> {
-    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
         to.slice(self, true)
     }
 }
 
 impl<S: Storage, D: Dimension, const N: usize> Argument<View<S::Elem, N>, S::Backend> for &ArrayBase<S, D> {
-    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
         to.view(self, N, false)
     }
 }
@@ -104,21 +125,23 @@ impl<S: Storage, D: Dimension, const N: usize> Argument<View<S::Elem, N>, S::Bac
 impl<S: StorageMut, D: Dimension, const N: usize> Argument<ViewMut<S::Elem, N>, S::Backend>
     for &mut ArrayBase<S, D>
 {
-    fn collect<'a>(&'a self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
         to.view(self, N, true)
     }
 }
 
 impl<T: Element> sealed::Sealed for Value<T> {}
+impl<T: Element> Within<'_> for Value<T> {}
 impl<T: Element, B: Backend> Argument<Value<T>, B> for Value<T> {
-    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
         to.bytes(bytemuck::bytes_of(&self.0))
     }
 }
 
 impl<T: Element, const LEN: usize> sealed::Sealed for Constant<T, LEN> {}
+impl<T: Element, const LEN: usize> Within<'_> for Constant<T, LEN> {}
 impl<T: Element, const LEN: usize, B: Backend> Argument<Constant<T, LEN>, B> for Constant<T, LEN> {
-    fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
         // A class without elements has one byte in C++.
         if LEN == 0 { to.bytes(&[0]) } else { to.bytes(bytemuck::cast_slice(&self.0)) }
     }
@@ -127,8 +150,9 @@ impl<T: Element, const LEN: usize, B: Backend> Argument<Constant<T, LEN>, B> for
 macro_rules! numbers {
     ($($type:ty)*) => {$(
         impl sealed::Sealed for $type {}
+        impl Within<'_> for $type {}
         impl<B: Backend> Argument<$type, B> for $type {
-            fn collect<'a>(&'a self, to: &mut Collected<'a, B>) -> Result<()> {
+            fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
                 to.bytes(bytemuck::bytes_of(self))
             }
         }
@@ -139,11 +163,12 @@ numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 macro_rules! tuples {
     ($(($($parameter:ident $argument:ident)*))*) => {$(
         impl<$($argument: sealed::Sealed),*> sealed::Sealed for ($($argument,)*) {}
+        impl<'env, $($argument: Within<'env>),*> Within<'env> for ($($argument,)*) {}
         impl<BE: Backend, $($parameter: Parameter, $argument: Argument<$parameter, BE>),*>
             Arguments<($($parameter,)*), BE> for ($($argument,)*)
         {
             #[allow(non_snake_case, unused_variables)]
-            fn collect<'a>(&'a self, to: &mut Collected<'a, BE>) -> Result<()> {
+            fn collect<'a>(&'a mut self, to: &mut Collected<'a, BE>) -> Result<()> {
                 let ($($argument,)*) = self;
                 $($argument.collect(to)?;)*
                 Ok(())

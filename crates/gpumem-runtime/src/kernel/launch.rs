@@ -1,10 +1,12 @@
 //! Launching a kernel in stream order.
 
-use super::arguments::{Arguments, Collected};
-use crate::{Device, Stream, memory::Allocation, order::Access};
+use super::{
+    arguments::{Arguments, Collected, Within},
+    host_arrays::HostArrays,
+};
+use crate::{Device, Scope, Stream, memory::Allocation, order::Access};
 use gpumem_core::{Backend, Error, ErrorKind, LaunchDims, Result};
 use gpumem_simt::Parameters;
-use smallvec::SmallVec;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 /// A kernel of a device, with the parameters `P`. Cloning it is cheap and gives the same kernel.
@@ -44,34 +46,85 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// # }
     /// ```
     ///
+    /// With arrays of the host among the arguments ([`In`](super::In), [`Out`](super::Out), [`InOut`](super::InOut)) the
+    /// launch is waited for: when it returns, what goes out has landed, and what the kernel did wrong is its error.
+    ///
     /// # Errors
     /// Sizes that the device does not have ([`InvalidArgument`](ErrorKind::InvalidArgument)); an array of another rank or
-    /// device, or one that is not packed where a slice is wanted; of the driver. Nothing has been launched then.
+    /// device, or one that is not packed where a slice is wanted; of the driver. Nothing has been launched then. With arrays
+    /// of the host, also what the kernel and the copies did wrong; nothing has come back of what failed.
     pub fn launch<A: Arguments<P, B>>(
         &self,
         stream: &Stream<B>,
         dims: &LaunchDims,
-        arguments: A,
+        mut arguments: A,
     ) -> Result<()> {
-        let timeline = stream.timeline();
-        if !self.program.core().is_same(&timeline.core) {
-            let (has, wants) = (self.program.core().name(), timeline.core.name());
+        let mut collected = Collected::new(HostArrays::waiting(stream));
+        self.check(stream, dims)?;
+        arguments.collect(&mut collected)?;
+        self.submit(stream, dims, collected)
+    }
+
+    /// As [`launch`](Self::launch), and without waiting for arrays of the host: what goes out has landed when the scope's
+    /// stream has been waited for, at the latest when the scope ends.
+    ///
+    /// ```no_run
+    /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{In, InOut, Kernel, Slice, SliceMut, cover}};
+    /// # fn example<B: gpumem_core::Backend>(
+    /// #     stream: &Stream<B>, saxpy: &Kernel<(Slice<f32>, SliceMut<f32>, f32), B>,
+    /// #     x: &ndarray::Array1<f32>, y: &mut ndarray::Array1<f32>,
+    /// # ) -> gpumem_core::Result<()> {
+    /// let dims = cover([x.len(), 1, 1], [256, 1, 1]);
+    /// stream.scope(|scope| saxpy.launch_in(scope, &dims, (In(x), InOut(y), 2.5f32)))??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`launch`](Self::launch) with arrays of the device. What the kernel does wrong is the scope's error, and nothing
+    /// comes back of it.
+    pub fn launch_in<'scope, 'env, A: Arguments<P, B> + Within<'env>>(
+        &self,
+        scope: &'scope Scope<'scope, 'env, B>,
+        dims: &LaunchDims,
+        mut arguments: A,
+    ) -> Result<()> {
+        let mut collected = Collected::new(HostArrays::in_scope(scope));
+        self.check(scope.stream(), dims)?;
+        arguments.collect(&mut collected)?;
+        self.submit(scope.stream(), dims, collected)
+    }
+
+    /// Whether the kernel can be launched there in this size, before any array moves.
+    fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
+        let core = &stream.timeline().core;
+        if !self.program.core().is_same(core) {
+            let (has, wants) = (self.program.core().name(), core.name());
             return Err(Error::new(B::NAME, "launch", ErrorKind::WrongDevice { what: "kernel", has, wants }));
         }
-        self.check_sizes(B::capabilities(&timeline.core.raw), dims)?;
-        let mut collected = Collected { arguments: SmallVec::new(), accesses: SmallVec::new() };
-        arguments.collect(&mut collected)?;
-        for access in &collected.accesses {
+        self.check_sizes(B::capabilities(&core.raw), dims)
+    }
+
+    fn submit<'a>(
+        &'a self,
+        stream: &Stream<B>,
+        dims: &LaunchDims,
+        collected: Collected<'a, B>,
+    ) -> Result<()> {
+        let timeline = stream.timeline();
+        let Collected { arguments, mut accesses, host } = collected;
+        for access in &accesses {
             timeline.check_owns("launch", access.memory)?;
         }
-        collected.accesses.push(Access::read(&self.program, 0..1));
-        let values = &collected.arguments;
-        timeline.submit("launch", &collected.accesses, |raw| {
-            // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the use
-            // logs; what the kernel does within them was promised when it was declared.
-            unsafe { B::launch(raw, &self.raw, dims, values) }
-        })?;
-        Ok(())
+        accesses.push(Access::read(&self.program, 0..1));
+        host.launch(&accesses, |accesses| {
+            let submitted = timeline.submit("launch", accesses, |raw| {
+                // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the
+                // use logs; what the kernel does within them was promised when it was declared.
+                unsafe { B::launch(raw, &self.raw, dims, &arguments) }
+            })?;
+            Ok(submitted.ticket)
+        })
     }
 
     fn check_sizes(&self, has: &gpumem_core::Capabilities, dims: &LaunchDims) -> Result<()> {

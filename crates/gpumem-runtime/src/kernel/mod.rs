@@ -2,14 +2,16 @@
 
 mod arguments;
 mod declare;
+mod host_arrays;
 mod launch;
 mod source;
 
-pub use arguments::{Argument, Arguments, Collected};
+pub use arguments::{Argument, Arguments, Collected, Within};
 pub use declare::KernelDeclaration;
 pub use gpumem_simt::{
     Atomic, Constant, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut, Value, View, ViewMut,
     WorkItem,
 };
+pub use host_arrays::{In, InOut, Out};
 pub use launch::Kernel;
 pub use source::{PRELUDE, cover, portable_text};

@@ -18,6 +18,7 @@ mod l09_fault;
 mod l10_devices;
 mod l11_imports;
 mod l11_loans;
+mod l12_arguments;
 mod l12_kernel;
 mod tools;
 
@@ -46,6 +47,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l11_imports::cases(),
         l11_loans::cases(),
         l12_kernel::cases(),
+        l12_arguments::cases(),
     ];
     lists.into_iter().flatten().collect()
 }

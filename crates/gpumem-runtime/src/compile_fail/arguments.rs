@@ -1,0 +1,153 @@
+//! Arrays of the host as arguments of kernels.
+//!
+//! # What goes out in a scope is borrowed for the scope
+//! ```
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let mut out = vec![0.0f32; 3];
+//! stream.scope(|scope| copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(&mut out))))??;
+//! assert_eq!(out, [1.0, 2.0, 3.0]);
+//! # Ok(())
+//! # }
+//! ```
+//! An array of the closure's own would be gone before the elements have landed.
+//! ```compile_fail,E0597
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! stream.scope(|scope| {
+//!     let mut out = vec![0.0f32; 3];
+//!     copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(&mut out)))
+//! })??;
+//! # Ok(())
+//! # }
+//! ```
+//! One that is moved in would be gone even earlier.
+//! ```compile_fail,E0277
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let mut out = ndarray::Array1::from(vec![0.0f32; 3]);
+//! stream.scope(|scope| copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(out))))??;
+//! # Ok(())
+//! # }
+//! ```
+//! Nor can it be read inside.
+//! ```compile_fail,E0502
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let mut out = vec![0.0f32; 3];
+//! stream.scope(|scope| {
+//!     copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(&mut out)))?;
+//!     assert_eq!(out[0], 1.0);
+//!     Ok(())
+//! })??;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What is read is not what is written
+//! ```
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let (x, mut y) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
+//! copy.launch(&stream, &dims, (In(&x), InOut(&mut y)))?;
+//! assert_eq!(x, y);
+//! # Ok(())
+//! # }
+//! ```
+//! ```compile_fail,E0502
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let mut y = [0.0f32; 3];
+//! copy.launch(&stream, &dims, (In(&y), InOut(&mut y)))?;
+//! # Ok(())
+//! # }
+//! ```
+//! Nor does a kernel write what only comes in, or take an array of the host that states no direction.
+//! ```compile_fail,E0277
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let (x, mut y) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
+//! copy.launch(&stream, &dims, (In(&x), In(&mut y)))?;
+//! # Ok(())
+//! # }
+//! ```
+//! ```compile_fail,E0277
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let (x, mut y) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
+//! copy.launch(&stream, &dims, (&x, &mut y))?;
+//! # Ok(())
+//! # }
+//! ```

@@ -1,0 +1,185 @@
+//! Arrays of the host that elements can come back to.
+
+use crate::{
+    ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, StorageMut, ToDevice,
+    interchange::described_array,
+    layout::Layout,
+    memory::Allocation,
+    order::Timeline,
+    transfer::{self, Place},
+};
+use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, Result};
+use ndarray::{ArrayViewMut, Axis, Dimension, Ix0, Ix1};
+use std::sync::Arc;
+
+/// What elements can come back to from a device of backend `B`: arrays and mutable views of ndarray of any layout, slices,
+/// arrays and vectors of Rust, a [`Scalar`], device arrays and mutable views, the host arrays of the library, and objects
+/// with a CUDA array interface (through [`cuda_array_mut`](crate::cuda_array_mut)).
+pub trait FromDevice<B: Backend>: ToDevice<B> {
+    /// The elements, borrowed for writing.
+    fn destination(&mut self) -> Destination<'_, Self::Elem, Self::Dim, B>;
+}
+
+/// Borrowed elements that are written from a device; made by [`FromDevice::destination`].
+#[derive(Debug)]
+pub struct Destination<'a, T: Element, D: Dimension, B: Backend>(To<'a, T, D, B>);
+
+#[derive(Debug)]
+enum To<'a, T: Element, D: Dimension, B: Backend> {
+    Host(ArrayViewMut<'a, T, D>),
+    Memory {
+        memory: &'a Arc<Allocation<B>>,
+        layout: &'a Layout,
+    },
+    /// Memory of an object that is borrowed for `'a`, or why it did not say where.
+    Described(Result<CudaArrayInterface>),
+}
+
+/// How elements come into memory of the caller.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Landing {
+    /// Before the call returns.
+    Now,
+    /// When the scope of that number waits.
+    InScope(u64),
+}
+
+impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
+    /// A destination in ordinary memory, for implementations of [`FromDevice`] outside this crate.
+    pub fn host(view: ArrayViewMut<'a, T, D>) -> Self {
+        Self(To::Host(view))
+    }
+
+    /// A destination that an object with a CUDA array interface has described.
+    pub(crate) fn described(descriptor: Result<CudaArrayInterface>) -> Self {
+        Self(To::Described(descriptor))
+    }
+
+    /// Whether elements may be written here, before anything is.
+    pub(crate) fn check(&self, device: &Device<B>, operation: &'static str) -> Result<()> {
+        match &self.0 {
+            To::Host(view) => {
+                let layout = Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
+                    .map_err(|error| Error::new(B::NAME, operation, error))?;
+                check_writable::<B>(operation, &layout, false)
+            }
+            To::Memory { memory, layout } => check_writable::<B>(operation, layout, memory.is_read_only()),
+            To::Described(descriptor) => {
+                let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+                // SAFETY: the object is borrowed, and nothing is enqueued that uses its memory.
+                let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
+                check_writable::<B>(operation, &array.layout, array.memory.is_read_only())
+            }
+        }
+    }
+
+    /// Copies the elements of `source` here, behind what writes them. Returns the ticket of a copy that is still on its
+    /// way (0 for none), and the memory of an object that is only borrowed, which that copy writes.
+    ///
+    /// # Safety
+    /// With [`Landing::InScope`], the destination is valid for writes, and used by nobody else, until the landings of the
+    /// scope are run or leaked. The borrowed memory is waited for before the borrow ends.
+    pub(crate) unsafe fn copy_from(
+        self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        source: Place<'_, B>,
+        device: &Device<B>,
+        landing: Landing,
+    ) -> Result<(u64, Option<Arc<Allocation<B>>>)> {
+        match (self.0, landing) {
+            (To::Host(mut view), Landing::Now) => {
+                if !transfer::download_at_once(timeline, source, &mut view) {
+                    transfer::download(timeline, operation, source, view.into_dyn(), None)?;
+                }
+                Ok((0, None))
+            }
+            (To::Host(view), Landing::InScope(scope)) => {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    transfer::download_in_scope(timeline, operation, scope, source, view.into_dyn())?;
+                }
+                Ok((0, None))
+            }
+            (To::Memory { memory, layout }, _) => {
+                let to = Place::new(memory, layout);
+                Ok((transfer::copy::<T, B>(timeline, operation, source, to)?, None))
+            }
+            (To::Described(descriptor), _) => {
+                // SAFETY: the object is borrowed, and the caller waits for its memory before that ends.
+                let array = unsafe { described_array::<T, B>(device, &descriptor?, operation)? };
+                let to = Place::new(&array.memory, &array.layout);
+                let ticket = transfer::copy::<T, B>(timeline, operation, source, to)?;
+                Ok((ticket, Some(array.memory.clone())))
+            }
+        }
+    }
+}
+
+/// Whether every element of a layout may be written by itself.
+pub(crate) fn check_writable<B: Backend>(
+    operation: &'static str,
+    layout: &Layout,
+    read_only: bool,
+) -> Result<()> {
+    if read_only {
+        return Err(Error::new(B::NAME, operation, ErrorKind::from(DescriptorError::ReadOnly)));
+    }
+    if layout.has_self_overlap() {
+        let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
+        return Err(Error::new(B::NAME, operation, LayoutError::SelfOverlap { shape, strides }));
+    }
+    Ok(())
+}
+
+impl<B: Backend, X: FromDevice<B> + ?Sized> FromDevice<B> for &mut X {
+    fn destination(&mut self) -> Destination<'_, X::Elem, X::Dim, B> {
+        (**self).destination()
+    }
+}
+
+impl<B: Backend, T: Element, S: ndarray::DataMut<Elem = T>, D: Dimension> FromDevice<B>
+    for ndarray::ArrayBase<S, D>
+{
+    fn destination(&mut self) -> Destination<'_, T, D, B> {
+        Destination::host(self.view_mut())
+    }
+}
+
+impl<B: Backend, T: Element> FromDevice<B> for [T] {
+    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
+        Destination::host(ArrayViewMut::from(self))
+    }
+}
+
+impl<B: Backend, T: Element, const N: usize> FromDevice<B> for [T; N] {
+    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
+        Destination::host(ArrayViewMut::from(self))
+    }
+}
+
+impl<B: Backend, T: Element> FromDevice<B> for Vec<T> {
+    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
+        Destination::host(ArrayViewMut::from(self))
+    }
+}
+
+impl<B: Backend, T: Element> FromDevice<B> for Scalar<T> {
+    fn destination(&mut self) -> Destination<'_, T, Ix0, B> {
+        let one = ArrayViewMut::from(std::slice::from_mut(&mut self.0));
+        Destination::host(one.index_axis_move(Axis(0), 0))
+    }
+}
+
+impl<S: StorageMut, D: Dimension> FromDevice<S::Backend> for ArrayBase<S, D> {
+    fn destination(&mut self) -> Destination<'_, S::Elem, D, S::Backend> {
+        Destination(To::Memory { memory: &self.memory, layout: &self.layout })
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> FromDevice<B> for HostArray<K, T, D, B> {
+    fn destination(&mut self) -> Destination<'_, T, D, B> {
+        let Place { memory, layout } = self.place();
+        Destination(To::Memory { memory, layout })
+    }
+}

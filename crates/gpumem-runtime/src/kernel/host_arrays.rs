@@ -1,0 +1,359 @@
+//! Arrays of the host as arguments: each states its direction, and moves only that way.
+
+use super::{
+    Slice, SliceMut, View, ViewMut,
+    arguments::{Argument, Collected, Within, sealed::Sealed},
+};
+use crate::{
+    CudaArrayDestination, Device, FromDevice, Layout, Order, Scope, Source, Stream, ToDevice, completion,
+    destination::{Landing, check_writable},
+    host::LockSet,
+    memory::Allocation,
+    order::{Access, Timeline},
+    source::InPlace,
+    transfer::{self, Place, Upload},
+};
+use gpumem_core::{Backend, Element, Error, LayoutError, MemoryKind, Result};
+use ndarray::{ArrayViewMut, Dimension};
+use smallvec::SmallVec;
+use std::{fmt, sync::Arc};
+
+const OPERATION: &str = "launch";
+
+/// An array of the host that a kernel reads: its elements are copied to the device before the launch.
+///
+/// Takes what [`to_device`](Device::to_device) takes, by reference, or as a view by value: arrays and views of ndarray of
+/// any layout, slices, vectors, the library's own host arrays, [`cuda_array`](crate::cuda_array) objects. What has an
+/// address for the device (mapped, managed and registered arrays, device arrays, CUDA arrays of the same device) goes by
+/// it, without a copy.
+#[derive(Debug, Clone, Copy)]
+pub struct In<S>(
+    /// Where the elements come from.
+    pub S,
+);
+
+/// An array of the host that a kernel writes: its elements are copied back behind the launch, and not to the device
+/// before it. What the kernel does not write comes back as zeros.
+///
+/// Takes `&mut` of what [`FromDevice`] is implemented for, or a mutable view by value. What has an address for the device
+/// goes by it, without a copy; what the kernel does not write is there what it was.
+#[derive(Debug)]
+pub struct Out<S>(
+    /// Where the elements go to.
+    pub S,
+);
+
+/// An array of the host that a kernel reads and writes: [`In`] and [`Out`] together.
+#[derive(Debug)]
+pub struct InOut<S>(
+    /// Where the elements come from and go to.
+    pub S,
+);
+
+/// The arrays of the host of one launch.
+pub(super) struct HostArrays<'a, B: Backend> {
+    device: &'a Device<B>,
+    timeline: &'a Arc<Timeline<B>>,
+    /// The scope that the launch belongs to: its number, and what it waits for.
+    scope: Option<(u64, &'a LockSet<B>)>,
+    /// What the kernel uses instead of them, or in place.
+    used: Vec<Used<B>>,
+    arrivals: Vec<Arrival<'a, B>>,
+    /// Memory of objects that are only borrowed: waited for before the launch returns, or by the scope.
+    borrowed: Vec<Arc<Allocation<B>>>,
+    any: bool,
+}
+
+struct Used<B: Backend> {
+    memory: Arc<Allocation<B>>,
+    layout: Layout,
+    write: bool,
+}
+
+/// Copies what has been written to where it belongs: as [`Destination::copy_from`](crate::Destination).
+type Arrival<'a, B> = Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<Arc<Allocation<B>>>)> + 'a>;
+
+struct Arrivals<'a, B: Backend> {
+    device: &'a Device<B>,
+    timeline: &'a Arc<Timeline<B>>,
+    landing: Landing,
+}
+
+/// The form in which a kernel wants an array.
+#[derive(Clone, Copy)]
+enum Form {
+    /// Packed, row by row.
+    Slice,
+    /// Of that many axes.
+    View(usize),
+}
+
+impl Form {
+    fn check<B: Backend>(self, layout: &Layout) -> Result<()> {
+        match self {
+            Form::View(expected) if layout.ndim() != expected => {
+                let error = LayoutError::RankMismatch { found: layout.ndim(), expected };
+                Err(Error::new(B::NAME, OPERATION, error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn takes(self, layout: &Layout) -> bool {
+        matches!(self, Form::View(_)) || layout.is_c_contiguous()
+    }
+
+    fn of(self, layout: &Layout) -> Result<Layout, LayoutError> {
+        match self {
+            Form::Slice => Layout::packed(layout.shape(), layout.item(), Order::C),
+            Form::View(_) => Ok(layout.like()),
+        }
+    }
+}
+
+impl<'a, B: Backend> HostArrays<'a, B> {
+    /// For a launch that is waited for if there are any.
+    pub(super) fn waiting(stream: &'a Stream<B>) -> Self {
+        Self::new(stream, None)
+    }
+
+    /// For a launch that a scope waits for.
+    pub(super) fn in_scope(scope: &'a Scope<'_, '_, B>) -> Self {
+        Self::new(scope.stream(), Some((scope.id(), scope.locks())))
+    }
+
+    fn new(stream: &'a Stream<B>, scope: Option<(u64, &'a LockSet<B>)>) -> Self {
+        Self {
+            device: stream.device(),
+            timeline: stream.timeline(),
+            scope,
+            used: Vec::new(),
+            arrivals: Vec::new(),
+            borrowed: Vec::new(),
+            any: false,
+        }
+    }
+
+    /// How elements go to the device: the caller waits for the launch anyway, and a host device copies them at once.
+    fn upload(&self) -> Upload {
+        let at_once = B::capabilities(&self.timeline.core.raw).pageable_direct;
+        if self.scope.is_none() && at_once { Upload::Blocking } else { Upload::Staged }
+    }
+
+    fn begin(&mut self) -> Result<()> {
+        self.any = true;
+        if self.scope.is_none() {
+            completion::may_block::<B>(OPERATION)?;
+        }
+        self.timeline.check(OPERATION)
+    }
+
+    /// The elements where they lie, if the kernel can use them there.
+    fn in_place<T: Element, D: Dimension>(
+        &mut self,
+        source: &Source<'_, T, D, B>,
+        form: Form,
+    ) -> Result<Option<InPlace<B>>> {
+        form.check::<B>(&source.layout(OPERATION)?)?;
+        let found = source.in_place(self.timeline, self.device, OPERATION)?;
+        let found = found.filter(|place| form.takes(&place.layout));
+        if let Some(InPlace { memory, borrowed: true, .. }) = &found {
+            self.borrow(memory);
+        }
+        Ok(found)
+    }
+
+    fn borrow(&mut self, memory: &Arc<Allocation<B>>) {
+        match self.scope {
+            Some((_, locks)) => locks.keep(memory),
+            None => self.borrowed.push(memory.clone()),
+        }
+    }
+
+    /// Memory of the device for elements of that layout.
+    fn stand_in<T: Element>(&self, layout: &Layout, form: Form) -> Result<(Arc<Allocation<B>>, Layout)> {
+        let layout = form.of(layout).map_err(|error| Error::new(B::NAME, OPERATION, error))?;
+        let align = self.device.capabilities().allocation_alignment.max(align_of::<T>());
+        let bytes = layout.packed_bytes();
+        let memory = Allocation::new(self.device, OPERATION, bytes, align, MemoryKind::Device)?;
+        Ok((memory, layout))
+    }
+
+    fn read<T: Element, D: Dimension>(&mut self, source: &Source<'_, T, D, B>, form: Form) -> Result<usize> {
+        self.begin()?;
+        let (memory, layout) = match self.in_place(source, form)? {
+            Some(InPlace { memory, layout, .. }) => (memory, layout),
+            None => self.brought(source, form)?,
+        };
+        Ok(self.use_it(Used { memory, layout, write: false }))
+    }
+
+    fn brought<T: Element, D: Dimension>(
+        &self,
+        source: &Source<'_, T, D, B>,
+        form: Form,
+    ) -> Result<(Arc<Allocation<B>>, Layout)> {
+        let (memory, layout) = self.stand_in::<T>(&source.layout(OPERATION)?, form)?;
+        source.copy_to(self.timeline, OPERATION, Place::new(&memory, &layout), self.upload())?;
+        Ok((memory, layout))
+    }
+
+    fn written<S: FromDevice<B>>(&mut self, target: &'a mut S, form: Form, brings: bool) -> Result<usize> {
+        self.begin()?;
+        if let Some(InPlace { memory, layout, .. }) = self.in_place(&target.source(), form)? {
+            check_writable::<B>(OPERATION, &layout, memory.is_read_only())?;
+            return Ok(self.use_it(Used { memory, layout, write: true }));
+        }
+        target.destination().check(self.device, OPERATION)?;
+        let (memory, layout) = if brings {
+            self.brought(&target.source(), form)?
+        } else {
+            let (memory, layout) = self.stand_in::<S::Elem>(&target.source().layout(OPERATION)?, form)?;
+            // What the kernel leaves out must not be what somebody else has left in the memory.
+            let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
+            transfer::fill(self.timeline, OPERATION, Place::new(&memory, &layout), zero)?;
+            (memory, layout)
+        };
+        let destination = target.destination();
+        let (from, from_layout) = (memory.clone(), layout.clone());
+        self.arrivals.push(Box::new(move |arrivals| {
+            let Arrivals { device, timeline, landing } = arrivals;
+            let source = Place::new(&from, &from_layout);
+            // SAFETY: in a scope, the destination is borrowed for `'env` (`Within`), which outlives it; the scope runs,
+            // drops or leaks its landings before it ends. The borrowed memory is handed on to be waited for.
+            unsafe { destination.copy_from(timeline, OPERATION, source, device, *landing) }
+        }));
+        Ok(self.use_it(Used { memory, layout, write: true }))
+    }
+
+    fn use_it(&mut self, used: Used<B>) -> usize {
+        self.used.push(used);
+        self.used.len() - 1
+    }
+
+    /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
+    pub(super) fn launch(
+        self,
+        accesses: &[Access<'_, B>],
+        submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
+    ) -> Result<()> {
+        if !self.any {
+            submit(accesses)?;
+            return Ok(());
+        }
+        let Self { device, timeline, scope, used, arrivals, mut borrowed, .. } = self;
+        let mut all: SmallVec<[Access<'_, B>; 8]> = accesses.iter().cloned().collect();
+        for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
+            all.push(Access { memory, extent: layout.extent(), write: *write });
+        }
+        let launched = submit(&all);
+        let landing = scope.map_or(Landing::Now, |(id, _)| Landing::InScope(id));
+        let arrive = || -> Result<u64> {
+            let mut last = launched?;
+            if scope.is_none() {
+                // Nothing comes back of a kernel that failed.
+                settle(timeline, last)?;
+            }
+            for arrival in arrivals {
+                let (ticket, memory) = arrival(&Arrivals { device, timeline, landing })?;
+                last = last.max(ticket);
+                match (memory, scope) {
+                    (Some(memory), Some((_, locks))) => locks.keep(&memory),
+                    (Some(memory), None) => borrowed.push(memory),
+                    (None, _) => {}
+                }
+            }
+            Ok(last)
+        };
+        let arrived = arrive();
+        if scope.is_some() {
+            return arrived.map(|_| ());
+        }
+        let waited = arrived.and_then(|last| settle(timeline, last));
+        for memory in borrowed {
+            let settled = memory.wait_until_unused();
+            if !settled.done {
+                // Law 3: the device may still be using memory that is about to go back to its owner.
+                transfer::abort(OPERATION, settled.result);
+            }
+        }
+        waited
+    }
+}
+
+fn settle<B: Backend>(timeline: &Timeline<B>, ticket: u64) -> Result<()> {
+    timeline.settle(ticket).result.map_err(|error| error.in_operation(OPERATION))
+}
+
+impl<B: Backend> Collected<'_, B> {
+    /// The bytes of the argument for the array of that number.
+    fn of_used(&mut self, number: usize, form: Form) -> Result<()> {
+        let Some(Used { memory, layout, .. }) = self.host.used.get(number) else { return Ok(()) };
+        let address = memory.address().wrapping_add(layout.offset() as u64);
+        match form {
+            Form::Slice => self.slice_bytes(address, layout.len()),
+            Form::View(_) => {
+                let layout = layout.clone();
+                self.view_bytes(address, &layout)
+            }
+        }
+    }
+}
+
+impl<S> Sealed for In<S> {}
+impl<S> Sealed for Out<S> {}
+impl<S> Sealed for InOut<S> {}
+
+// Ordinary memory has been read when the launch returns, and objects that are borrowed are borrowed for `'env`.
+impl<'env, S: 'env> Within<'env> for In<S> {}
+// What is written later must be borrowed: by value, it would be gone.
+impl<'env, S: ?Sized> Within<'env> for Out<&'env mut S> {}
+impl<'env, S: ?Sized> Within<'env> for InOut<&'env mut S> {}
+impl<'env, T, D> Within<'env> for Out<ArrayViewMut<'env, T, D>> {}
+impl<'env, T, D> Within<'env> for InOut<ArrayViewMut<'env, T, D>> {}
+impl<'env, T, D> Within<'env> for Out<CudaArrayDestination<'env, T, D>> {}
+impl<'env, T, D> Within<'env> for InOut<CudaArrayDestination<'env, T, D>> {}
+
+impl<T: Element, B: Backend, S: ToDevice<B, Elem = T>> Argument<Slice<T>, B> for In<S> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+        let number = to.host.read(&self.0.source(), Form::Slice)?;
+        to.of_used(number, Form::Slice)
+    }
+}
+
+impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<View<T, N>, B> for In<S> {
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+        let number = to.host.read(&self.0.source(), Form::View(N))?;
+        to.of_used(number, Form::View(N))
+    }
+}
+
+macro_rules! written {
+    ($($direction:ident, $brings:literal;)*) => {$(
+        impl<T: Element, B: Backend, S: FromDevice<B, Elem = T>> Argument<SliceMut<T>, B> for $direction<S> {
+            fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+                let number = to.host.written(&mut self.0, Form::Slice, $brings)?;
+                to.of_used(number, Form::Slice)
+            }
+        }
+
+        impl<T: Element, const N: usize, B: Backend, S: FromDevice<B, Elem = T>> Argument<ViewMut<T, N>, B>
+            for $direction<S>
+        {
+            fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+                let number = to.host.written(&mut self.0, Form::View(N), $brings)?;
+                to.of_used(number, Form::View(N))
+            }
+        }
+    )*};
+}
+written! {
+    Out, false;
+    InOut, true;
+}
+
+impl<B: Backend> fmt::Debug for HostArrays<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HostArrays").field("used", &self.used.len()).finish_non_exhaustive()
+    }
+}
