@@ -1,14 +1,15 @@
 //! The trait that a driver is brought under.
 
 use crate::{
-    Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory, KernelArgument,
-    KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
-    Result, Stream, StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceBuffer,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory,
+    KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
 
 const SHARING: &str = "memory shared between processes";
+const IMAGES: &str = "images apart from loaded programs";
 
 /// A driver, as a type. Its values are devices, streams, events and buffers; its functions are single driver calls.
 ///
@@ -365,6 +366,38 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         source: &KernelSource,
         options: &CompileOptions,
     ) -> Result<Self::Module>;
+
+    /// What [`compile_image`](Self::compile_image) compiles with, for a cache of images: two devices with equal answers, of
+    /// one process or of several, can use each other's images. *Should* be cheap after the first call.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] by default: then source text goes to [`compile`](Self::compile).
+    /// [`ErrorKind::Load`] where the compiler's library is missing.
+    fn compiler(device: &Self::Device) -> Result<Compiler> {
+        let _ = device;
+        Err(Error::new(Self::NAME, "compiler", ErrorKind::Unsupported { what: IMAGES }))
+    }
+
+    /// Compiles source text to an image that [`compile`](Self::compile) takes as [`KernelSource::Binary`], without loading
+    /// it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] by default; as [`compile`](Self::compile).
+    fn compile_image(device: &Self::Device, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
+        let _ = (device, text, options);
+        Err(Error::new(Self::NAME, "compile_image", ErrorKind::Unsupported { what: IMAGES }))
+    }
+
+    /// Finds a variable of a module by name: its device address, and its length in bytes. It is there as long as the
+    /// module is loaded.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidArgument`] where there is none of that name, [`ErrorKind::Unsupported`] by default: then modules
+    /// have no variables.
+    fn variable(module: &Self::Module, name: &str) -> Result<(u64, usize)> {
+        let _ = (module, name);
+        Err(Error::new(Self::NAME, "variable", ErrorKind::Unsupported { what: "variables of modules" }))
+    }
 
     /// Finds a kernel by name.
     ///

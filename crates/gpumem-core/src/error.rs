@@ -186,6 +186,16 @@ pub enum ErrorKind {
         /// What the compiler says.
         log: String,
     },
+    /// A kernel comes with programs, and none of them is for this device.
+    #[error("the kernel {name:?} has no program for {architecture}, only for {has}")]
+    NoProgram {
+        /// The kernel.
+        name: String,
+        /// Architecture of the device.
+        architecture: String,
+        /// What there are programs for.
+        has: String,
+    },
     /// A module has no kernel of that name.
     #[error("the module has no kernel {name:?}")]
     NoSuchKernel {

@@ -158,6 +158,15 @@ pub enum KernelSource {
     Host(Vec<(String, HostFunction)>),
 }
 
+/// What turns source text into an image: everything that decides what comes out beside the text and the options.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Compiler {
+    /// The compiler, its version, and the library that it was found in (`NVRTC 13.0 (libnvrtc.so.13)`).
+    pub version: String,
+    /// What it compiles for, with the features of the device (`sm_90`, `gfx90a:sramecc+:xnack-`).
+    pub target: String,
+}
+
 /// How source text is compiled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CompileOptions {

@@ -43,7 +43,8 @@ pub use event::{Event, EventOptions};
 pub use fill::{Fill, Pattern};
 pub use ipc::IpcMemory;
 pub use kernel::{
-    CompileOptions, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims, MAX_ARGUMENT_BYTES,
+    CompileOptions, Compiler, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims,
+    MAX_ARGUMENT_BYTES,
 };
 pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,

@@ -2,12 +2,13 @@
 
 use crate::{
     CudaBarrier, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, NAME, copy, fill,
-    ipc, managed, pack, peer, probe, registry,
+    ipc, managed, nvrtc, pack, peer, probe, registry,
 };
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError,
-    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
+    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -174,6 +175,19 @@ impl Backend for Cuda {
 
     fn compile(device: &CudaDevice, source: &KernelSource, options: &CompileOptions) -> Result<CudaModule> {
         CudaModule::compile(device, source, options)
+    }
+
+    fn compiler(device: &CudaDevice) -> Result<Compiler> {
+        let version = probe::nvrtc("compiler")?.version.clone();
+        Ok(Compiler { version, target: device.inner().info.architecture.clone() })
+    }
+
+    fn compile_image(device: &CudaDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
+        nvrtc::compile(text, &device.inner().info.architecture, &options.flags)
+    }
+
+    fn variable(module: &CudaModule, name: &str) -> Result<(u64, usize)> {
+        module.global(name)
     }
 
     fn kernel(module: &CudaModule, name: &str) -> Result<CudaKernel> {

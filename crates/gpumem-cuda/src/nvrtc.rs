@@ -13,7 +13,7 @@ const OPERATION: &str = "compile";
 /// Compiles `source` to a cubin. PTX would not do: an NVRTC that is newer than the driver writes PTX that the driver
 /// does not read.
 pub(crate) fn compile(source: &str, architecture: &str, flags: &[String]) -> Result<Vec<u8>> {
-    let api = probe::nvrtc(OPERATION)?;
+    let api = &probe::nvrtc(OPERATION)?.api;
     let source = c_string(source, "the source text has a zero byte in it")?;
     let mut options = Vec::with_capacity(flags.len() + 1);
     if !flags.iter().any(|flag| flag.starts_with("--gpu-architecture") || flag.starts_with("-arch")) {

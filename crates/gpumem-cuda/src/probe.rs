@@ -26,13 +26,19 @@ struct Refusal {
 }
 
 static DRIVER: OnceLock<Result<Driver, Refusal>> = OnceLock::new();
-static NVRTC: OnceLock<Result<NvrtcApi, LoadError>> = OnceLock::new();
+/// NVRTC, and which one it is.
+pub(crate) struct Nvrtc {
+    pub(crate) api: NvrtcApi,
+    pub(crate) version: String,
+}
+
+static NVRTC: OnceLock<Result<Nvrtc, LoadError>> = OnceLock::new();
 
 fn load() -> &'static Result<Driver, Refusal> {
     DRIVER.get_or_init(|| {
         let names = cudarc::get_lib_name_candidates(if cfg!(windows) { "nvcuda" } else { "cuda" });
         let mut no_device = false;
-        find("the CUDA driver", names, |library| start(library, &mut no_device))
+        find("the CUDA driver", names, |library, _| start(library, &mut no_device))
             .map_err(|error| Refusal { error, no_device })
     })
 }
@@ -60,9 +66,9 @@ pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
 }
 
 /// The run-time compiler.
-pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static NvrtcApi> {
+pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static Nvrtc> {
     let outcome = NVRTC.get_or_init(|| {
-        find("the CUDA run-time compiler (NVRTC)", nvrtc_names(), |library| {
+        find("the CUDA run-time compiler (NVRTC)", nvrtc_names(), |library, name| {
             // SAFETY: a library of this name is NVRTC.
             let api = unsafe { NvrtcApi::resolve(library) }.map_err(missing)?;
             let (mut major, mut minor) = (0, 0);
@@ -74,7 +80,7 @@ pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static NvrtcApi> {
                 let have = format!("{major}.{minor}");
                 return Err(LoadFailure::TooOld { have, need: "12.0".to_owned() });
             }
-            Ok(api)
+            Ok(Nvrtc { api, version: format!("NVRTC {major}.{minor} ({name})") })
         })
     });
     outcome.as_ref().map_err(|error| Error::new(NAME, operation, error.clone()))
@@ -127,7 +133,7 @@ fn nvrtc_names() -> Vec<String> {
 fn find<T>(
     what: &'static str,
     mut names: Vec<String>,
-    mut serve: impl FnMut(&Library) -> Result<T, LoadFailure>,
+    mut serve: impl FnMut(&Library, &str) -> Result<T, LoadFailure>,
 ) -> Result<T, LoadError> {
     // cudarc names some more than once.
     let mut seen = BTreeSet::new();
@@ -136,7 +142,7 @@ fn find<T>(
     for name in &names {
         // SAFETY: loading runs the library's initialisers; those of NVIDIA's libraries have no preconditions.
         let Ok(library) = (unsafe { Library::new(name) }) else { continue };
-        let outcome = serve(&library);
+        let outcome = serve(&library, name);
         // The functions that were found stay callable, and a driver that has started threads cannot be unloaded.
         std::mem::forget(library);
         match outcome {
@@ -160,7 +166,7 @@ mod tests {
     fn a_missing_library_is_reported_with_what_was_tried() {
         let tried = names(&["libgpumem-no-such-library.so", "libgpumem-nor-this.so.1"]);
         let twice = [tried.clone(), tried.clone()].concat();
-        let error = find("a library", twice, |_| Ok(())).unwrap_err();
+        let error = find("a library", twice, |_, _| Ok(())).unwrap_err();
         assert_eq!(error, LoadError { library: "a library", tried, failure: LoadFailure::Missing });
     }
 
@@ -169,11 +175,11 @@ mod tests {
     fn a_library_without_the_functions_is_reported_with_the_first_that_is_missing() {
         let tried = names(&["libgpumem-no-such-library.so", "libc.so.6", "libgpumem-nor-this.so.1"]);
         let mut no_device = false;
-        let error = find("a library", tried, |library| start(library, &mut no_device)).err().unwrap();
+        let error = find("a library", tried, |library, _| start(library, &mut no_device)).err().unwrap();
         assert_eq!(error.failure, missing("cuInit"));
         assert!(!no_device);
         // SAFETY: the C library has no function of such a name, so none is called.
-        let error = find("a library", names(&["libc.so.6"]), |library| unsafe {
+        let error = find("a library", names(&["libc.so.6"]), |library, _| unsafe {
             NvrtcApi::resolve(library).map_err(missing)
         });
         assert_eq!(error.err().unwrap().failure, missing("nvrtcVersion"));

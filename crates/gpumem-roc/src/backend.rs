@@ -2,12 +2,13 @@
 
 use crate::{
     Grain, NAME, RocBarrier, RocBuffer, RocDevice, RocEvent, RocKernel, RocModule, RocStream, copy, fill,
-    ipc, managed, peer, probe, registry,
+    hiprtc, ipc, managed, peer, probe, registry,
 };
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError,
-    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamOptions,
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
+    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -170,6 +171,19 @@ impl Backend for Roc {
 
     fn compile(device: &RocDevice, source: &KernelSource, options: &CompileOptions) -> Result<RocModule> {
         RocModule::compile(device, source, options)
+    }
+
+    fn compiler(device: &RocDevice) -> Result<Compiler> {
+        let version = probe::hiprtc("compiler")?.version.clone();
+        Ok(Compiler { version, target: device.inner().isa.clone() })
+    }
+
+    fn compile_image(device: &RocDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
+        hiprtc::compile(text, &device.inner().isa, &options.flags)
+    }
+
+    fn variable(module: &RocModule, name: &str) -> Result<(u64, usize)> {
+        module.global(name)
     }
 
     fn kernel(module: &RocModule, name: &str) -> Result<RocKernel> {

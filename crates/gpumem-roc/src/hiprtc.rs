@@ -12,7 +12,7 @@ const OPERATION: &str = "compile";
 
 /// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.
 pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u8>> {
-    let api = probe::hiprtc(OPERATION)?;
+    let api = &probe::hiprtc(OPERATION)?.api;
     let source = c_string(source, "the source text has a zero byte in it")?;
     let options: Vec<CString> = options(info::base(isa), flags)?
         .iter()

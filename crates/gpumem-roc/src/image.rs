@@ -1,7 +1,9 @@
 //! Whether bytes are a whole program before HIP reads them: it is given an address and no length.
 
 /// `EM_AMDGPU`, the machine of a code object.
-const MACHINE: u64 = 224;
+const AMDGPU: u64 = 224;
+/// `EM_CUDA`, that of HIP's code for a GPU of NVIDIA, whose architecture has NVIDIA's name.
+const CUDA: u64 = 190;
 /// How a bundle of code objects for several devices begins.
 const BUNDLE: &[u8] = b"__CLANG_OFFLOAD_BUNDLE__";
 /// How a compressed bundle begins.
@@ -9,13 +11,13 @@ const COMPRESSED: &[u8] = b"CCOB";
 /// A section without bytes in the file (`SHT_NOBITS`).
 const NO_BITS: u64 = 8;
 
-/// Checks that `image` is a code object or a bundle of them, and that all parts it names lie within it.
+/// Checks that `image` is a code object for `isa` or a bundle of them, and that all parts it names lie within it.
 ///
 /// # Errors
 /// What is wrong with it.
-pub(crate) fn check(image: &[u8]) -> Result<(), &'static str> {
+pub(crate) fn check(image: &[u8], isa: &str) -> Result<(), &'static str> {
     if image.starts_with(b"\x7fELF") {
-        check_elf(image)
+        check_elf(image, if isa.starts_with("sm_") { CUDA } else { AMDGPU })
     } else if image.starts_with(BUNDLE) {
         check_bundle(image)
     } else if image.starts_with(COMPRESSED) {
@@ -54,12 +56,12 @@ fn check_compressed(image: &[u8]) -> Result<(), &'static str> {
     }
 }
 
-fn check_elf(image: &[u8]) -> Result<(), &'static str> {
+fn check_elf(image: &[u8], machine: u64) -> Result<(), &'static str> {
     const CUT: &str = "the code object is cut off";
     let read = |offset: u64, bytes: usize| number(image, offset, bytes).ok_or(CUT);
     // Class 64 bits, little-endian.
-    if image.get(4..6) != Some(&[2, 1]) || read(18, 2)? != MACHINE {
-        return Err("the file is not a program for an AMD GPU");
+    if image.get(4..6) != Some(&[2, 1]) || read(18, 2)? != machine {
+        return Err("the file is not a program for such a GPU");
     }
     let (segments, sections) = (read(32, 8)?, read(40, 8)?);
     let (segment_size, segment_count) = (read(54, 2)?, read(56, 2)?);
@@ -97,6 +99,10 @@ fn number(image: &[u8], offset: u64, bytes: usize) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn check(image: &[u8]) -> Result<(), &'static str> {
+        super::check(image, "gfx90a:sramecc+:xnack-")
+    }
 
     /// A code object with one segment and one section of 8 bytes at its end.
     fn code_object() -> Vec<u8> {
@@ -154,8 +160,9 @@ mod tests {
             outside(bundle(), at);
         }
         let mut other = code_object();
-        other[18] = 62;
-        assert_eq!(check(&other), Err("the file is not a program for an AMD GPU"));
+        other[18] = 190;
+        assert_eq!(check(&other), Err("the file is not a program for such a GPU"));
+        assert_eq!(super::check(&other, "sm_90"), Ok(()));
     }
 
     #[test]

@@ -53,7 +53,7 @@ impl RocModule {
             }
             KernelSource::Binary(bytes) => {
                 let build = |log: &str| Error::new(NAME, OPERATION, ErrorKind::Build { log: log.to_owned() });
-                image::check(bytes).map_err(build)?;
+                image::check(bytes, &device.inner().isa).map_err(build)?;
                 Self::load(device, bytes.clone())
             }
             _ => {

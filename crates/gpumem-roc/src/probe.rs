@@ -24,7 +24,13 @@ struct NotUsable {
 }
 
 static DRIVER: OnceLock<Result<Driver, NotUsable>> = OnceLock::new();
-static HIPRTC: OnceLock<Result<Hiprtc, LoadError>> = OnceLock::new();
+/// hipRTC, and which one it is.
+pub(crate) struct Rtc {
+    pub(crate) api: Hiprtc,
+    pub(crate) version: String,
+}
+
+static HIPRTC: OnceLock<Result<Rtc, LoadError>> = OnceLock::new();
 static HSA: OnceLock<Result<Runtime, LoadError>> = OnceLock::new();
 
 fn load() -> &'static Result<Driver, NotUsable> {
@@ -58,11 +64,15 @@ pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
 }
 
 /// The run-time compiler.
-pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Hiprtc> {
+pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Rtc> {
     let driver = driver(operation)?;
     let outcome = HIPRTC.get_or_init(|| {
         gpumem_hip_sys::load_hiprtc(&Places::from_environment(), &driver.library, driver.version)
-            .map(|found| found.functions)
+            .map(|found| {
+                // hipRTC's own number has stood still since ROCm 5; it comes with HIP, whose number tells the build.
+                let version = format!("hipRTC of HIP {} ({})", driver.version, found.name.display());
+                Rtc { api: found.functions, version }
+            })
             .map_err(told)
     });
     outcome.as_ref().map_err(|error| Error::new(NAME, operation, error.clone()))

@@ -5,6 +5,7 @@
 //! names.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a case fails by panicking")]
 
+mod cache;
 mod copies;
 mod devices;
 mod faults;
@@ -34,7 +35,7 @@ type Case = (&'static str, fn(&Lab) -> Result<(), Skip>);
 type Part = (&'static str, fn(&Lab));
 
 fn main() -> ExitCode {
-    let parts = [faults::PARTS, processes::PARTS].concat();
+    let parts = [cache::PARTS, faults::PARTS, processes::PARTS].concat();
     if let Ok(name) = std::env::var(processes::PART) {
         if name == processes::LISTING {
             processes::list_only();
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         streams::CASES,
         order::CASES,
         kernels::CASES,
+        cache::CASES,
         foreign::CASES,
         libraries::CASES,
         interleavings::CASES,

@@ -35,4 +35,8 @@ counters! {
     records, count_record;
     /// Waits of one stream for another.
     waits, count_wait;
+    /// Programs compiled from source text.
+    compilations, count_compilation;
+    /// Programs that had been compiled before, by this process or another.
+    reuses, count_reuse;
 }

@@ -1,13 +1,17 @@
 //! Declaring a kernel, once, for every device.
 
-use super::{Kernel, portable_text};
+use super::{
+    Kernel, cache,
+    images::{Image, Images},
+    portable_text,
+};
 use crate::Device;
 use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, Lowering,
     Result,
 };
 use gpumem_simt::{Executor, Ids, Parameters, WorkItem};
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 
@@ -16,6 +20,7 @@ type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 pub struct KernelDeclaration<P> {
     name: String,
     source: Option<String>,
+    images: Images,
     host: Option<Arc<HostBody>>,
     shared_bytes: usize,
     flags: Vec<String>,
@@ -30,6 +35,7 @@ impl<P: Parameters> KernelDeclaration<P> {
     /// # Safety
     /// Of every launch with arguments for `P`, in the source as well as in the body:
     /// * it stays within its arguments (the host's body does so by itself), and writes only `SliceMut` and `ViewMut`;
+    /// * a compiled image has a kernel of this name with the parameters `P`, as the source would be checked for;
     /// * work-items do not race: an element that one writes is used by another only behind a barrier of the same group, or
     ///   atomically by both;
     /// * `shared_bytes` says what the source declares.
@@ -37,6 +43,7 @@ impl<P: Parameters> KernelDeclaration<P> {
         Self {
             name: name.to_owned(),
             source: None,
+            images: Images::default(),
             host: None,
             shared_bytes: 0,
             flags: Vec::new(),
@@ -51,6 +58,30 @@ impl<P: Parameters> KernelDeclaration<P> {
     #[must_use]
     pub fn portable(mut self, source: &str) -> Self {
         self.source = Some(source.to_owned());
+        self
+    }
+
+    /// With a compiled program for one architecture: a cubin for `sm_80` (which runs on its later minors, too), for
+    /// `sm_90a` (on that one alone); a code object for `gfx90a`, or for `gfx90a:xnack-`, which the driver looks at. Any
+    /// number of them; [`compile`](Self::compile) makes one. A machine that has a fitting one needs no compiler.
+    #[must_use]
+    pub fn image(mut self, architecture: &str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        self.images.add(Image::Binary { architecture: architecture.to_owned(), bytes: bytes.into() });
+        self
+    }
+
+    /// With several compiled programs in one file: a fat binary of CUDA, a bundle of code objects of ROCm. The driver
+    /// chooses among them.
+    #[must_use]
+    pub fn bundle(mut self, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        self.images.add(Image::Bundle(bytes.into()));
+        self
+    }
+
+    /// With NVIDIA's intermediate text, which the driver compiles for the devices from its `.target` on.
+    #[must_use]
+    pub fn ptx(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.images.add(Image::Ptx(text.into()));
         self
     }
 
@@ -108,35 +139,67 @@ impl<P: Parameters> KernelDeclaration<P> {
         self
     }
 
-    /// Compiles the kernel for a device, or wraps its body where the device is the host.
+    /// The kernel of a device: its body where the device is the host; else a compiled program that fits
+    /// ([`image`](Self::image), then [`bundle`](Self::bundle), then [`ptx`](Self::ptx)); else the source, compiled now or
+    /// earlier.
+    ///
+    /// What has been compiled is kept in memory and on disk, and found again by everything that decides what comes out:
+    /// source, prelude, options, architecture, compiler. `GPUMEM_CACHE_DIR` names the directory (default: `gpumem` in the
+    /// user's directory for caches; `off`: none), `GPUMEM_CACHE_BYTES` the bytes that it may hold (default: 256 MiB). Sources
+    /// that include files are always compiled.
     ///
     /// # Errors
     /// [`Build`](ErrorKind::Build) with the compiler's words and the source's own lines;
-    /// [`Unsupported`](ErrorKind::Unsupported) without a source or a body for this kind of device; of the driver.
+    /// [`NoProgram`](ErrorKind::NoProgram) where there are programs, and none is for this device;
+    /// [`Unsupported`](ErrorKind::Unsupported) without a source or a body for this kind of device;
+    /// [`Load`](ErrorKind::Load) where the compiler is missing; of the driver.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
         let missing = |what| Error::new(B::NAME, "load", ErrorKind::Unsupported { what });
-        device.core().check("load")?;
-        let capabilities = device.capabilities();
+        let core = device.core();
+        core.check("load")?;
         let barrier = device.barrier();
-        let source = match barrier.lowering(BarrierPoint::Wave) {
+        let module = match barrier.lowering(BarrierPoint::Wave) {
             Lowering::Suspend => {
                 let body =
                     self.host.as_ref().ok_or_else(|| missing("a kernel without a body for the host"))?;
-                let executor =
-                    Executor::new(barrier.wave_size(), capabilities.shared_memory).check(self.check);
-                KernelSource::Host(vec![(self.name.clone(), body(executor))])
+                let shared = device.capabilities().shared_memory;
+                let executor = Executor::new(barrier.wave_size(), shared).check(self.check);
+                let source = KernelSource::Host(vec![(self.name.clone(), body(executor))]);
+                core.note_loss(B::compile(&core.raw, &source, &self.options()))?
             }
-            Lowering::Source(_) => {
-                let source =
-                    self.source.as_ref().ok_or_else(|| missing("a kernel without source for a GPU"))?;
-                KernelSource::Text(portable_text::<P>(source, &self.name, barrier.wave_size(), self.bounds))
-            }
+            Lowering::Source(_) => match (self.images.load(core, &self.name)?, &self.source) {
+                (Ok(module), _) => module,
+                (Err(_), Some(source)) => {
+                    let text = portable_text::<P>(source, &self.name, barrier.wave_size(), self.bounds);
+                    cache::program(core, text, &self.options())?
+                }
+                (Err(Some(error)), None) => return Err(error),
+                (Err(None), None) => return Err(missing("a kernel without source for a GPU")),
+            },
         };
-        let options = CompileOptions { flags: self.flags.clone() };
-        let core = device.core();
-        let module = core.note_loss(B::compile(device.raw(), &source, &options))?;
         let raw = core.note_loss(B::kernel(&module, &self.name))?;
         Ok(Kernel::new(device, raw, &self.name, self.shared_bytes))
+    }
+
+    /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); [`Unsupported`](ErrorKind::Unsupported) on the host.
+    pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
+        let core = device.core();
+        core.check("compile")?;
+        let barrier = device.barrier();
+        let (Lowering::Source(_), Some(source)) = (barrier.lowering(BarrierPoint::Wave), &self.source) else {
+            let what = "an image of a kernel without source for a GPU";
+            return Err(Error::new(B::NAME, "compile", ErrorKind::Unsupported { what }));
+        };
+        let text = portable_text::<P>(source, &self.name, barrier.wave_size(), self.bounds);
+        core.counters.count_compilation();
+        core.note_loss(B::compile_image(&core.raw, &text, &self.options()))
+    }
+
+    fn options(&self) -> CompileOptions {
+        CompileOptions { flags: self.flags.clone() }
     }
 }
 
@@ -145,6 +208,7 @@ impl<P> Clone for KernelDeclaration<P> {
         Self {
             name: self.name.clone(),
             source: self.source.clone(),
+            images: self.images.clone(),
             host: self.host.clone(),
             shared_bytes: self.shared_bytes,
             flags: self.flags.clone(),

@@ -1,8 +1,10 @@
 //! Kernels: one portable source for CUDA and ROCm, one body for the host.
 
 mod arguments;
+mod cache;
 mod declare;
 mod host_arrays;
+mod images;
 mod launch;
 mod source;
 

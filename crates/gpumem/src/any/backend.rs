@@ -6,9 +6,10 @@ use super::{
 };
 use crate::select;
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource, LaunchDims, LoadError,
-    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
+    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -226,6 +227,21 @@ impl Backend for Any {
     #[inline]
     fn compile(device: &AnyDevice, source: &KernelSource, options: &CompileOptions) -> Result<AnyModule> {
         DeviceOps::compile(device, source, options)
+    }
+
+    #[inline]
+    fn compiler(device: &AnyDevice) -> Result<Compiler> {
+        DeviceOps::compiler(device)
+    }
+
+    #[inline]
+    fn compile_image(device: &AnyDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
+        DeviceOps::compile_image(device, text, options)
+    }
+
+    #[inline]
+    fn variable(module: &AnyModule, name: &str) -> Result<(u64, usize)> {
+        ModuleOps::variable(module, name)
     }
 
     #[inline]

@@ -4,8 +4,8 @@ use super::typed::{Named, OnDevice, Typed, come_back, into_same, same};
 use super::{AnyBarrier, AnyBuffer, AnyEvent, AnyModule, AnyStream};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, DeviceInfo, DlpackDevice, Error,
-    EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, DeviceInfo, DlpackDevice,
+    Error, EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
     StreamOptions,
 };
 use std::ptr::NonNull;
@@ -54,6 +54,8 @@ pub(crate) trait DeviceOps {
     fn create_event(&self, options: EventOptions) -> Result<AnyEvent>;
     fn destroy_event(&self, event: AnyEvent) -> Result<()>;
     fn compile(&self, source: &KernelSource, options: &CompileOptions) -> Result<AnyModule>;
+    fn compiler(&self) -> Result<Compiler>;
+    fn compile_image(&self, text: &str, options: &CompileOptions) -> Result<Vec<u8>>;
 }
 
 backends! { any!
@@ -202,5 +204,15 @@ where
     #[inline]
     fn compile(&self, source: &KernelSource, options: &CompileOptions) -> Result<AnyModule> {
         B::compile(&self.0, source, options).map(Typed::<B>::from_typed)
+    }
+
+    #[inline]
+    fn compiler(&self) -> Result<Compiler> {
+        B::compiler(&self.0)
+    }
+
+    #[inline]
+    fn compile_image(&self, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
+        B::compile_image(&self.0, text, options)
     }
 }

@@ -2,10 +2,10 @@
 //! is tested with more than one backend on every machine and with every feature set.
 
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, CopyRegion, DeviceBuffer,
-    DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource,
-    LaunchDims, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
-    StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, Compiler, CopyRegion,
+    DeviceBuffer, DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArgument,
+    KernelSource, LaunchDims, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::{cell::RefCell, fmt::Debug, ptr::NonNull};
 
@@ -280,6 +280,19 @@ impl<const N: usize> Backend for Fake<N> {
     fn compile(_: &Device<N>, source: &KernelSource, _: &CompileOptions) -> Result<Named<N>> {
         note(N, "compile", source);
         Ok(Named(String::new()))
+    }
+
+    fn compiler(_: &Device<N>) -> Result<Compiler> {
+        Ok(Compiler { version: format!("compiler {N}"), target: Self::NAME.to_owned() })
+    }
+
+    fn compile_image(_: &Device<N>, text: &str, _: &CompileOptions) -> Result<Vec<u8>> {
+        note(N, "compile_image", text);
+        Ok(vec![N as u8])
+    }
+
+    fn variable(_: &Named<N>, name: &str) -> Result<(u64, usize)> {
+        Ok((N as u64, name.len()))
     }
 
     fn kernel(_: &Named<N>, name: &str) -> Result<Named<N>> {

@@ -4,10 +4,11 @@ use super::typed::{Named, OnKernel, OnModule, Typed};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{Backend, Result};
 
-/// The function of [`Backend`] that a module decides.
+/// The functions of [`Backend`] that a module decides.
 #[enum_dispatch]
 pub(crate) trait ModuleOps {
     fn kernel(&self, name: &str) -> Result<AnyKernel>;
+    fn variable(&self, name: &str) -> Result<(u64, usize)>;
 }
 
 backends! { any!
@@ -23,6 +24,11 @@ where
     #[inline]
     fn kernel(&self, name: &str) -> Result<AnyKernel> {
         B::kernel(&self.0, name).map(Typed::<B>::from_typed)
+    }
+
+    #[inline]
+    fn variable(&self, name: &str) -> Result<(u64, usize)> {
+        B::variable(&self.0, name)
     }
 }
 

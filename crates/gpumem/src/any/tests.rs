@@ -107,6 +107,8 @@ fn a_stream_runs_on_its_own_backend() {
         }
         let kernel = kernel(&device);
         assert_eq!(kernel.clone().backend(), NAMES[n]);
+        assert_eq!(Any::compiler(&device).unwrap().target, NAMES[n]);
+        assert_eq!(Any::compile_image(&device, "words", &CompileOptions::default()).unwrap(), [n as u8]);
         // SAFETY: the fake runs nothing.
         unsafe { Any::launch(&stream, &kernel, &LaunchDims::linear(3, 4), &[KernelArgument::address(0)]) }
             .unwrap();
@@ -121,6 +123,7 @@ fn a_stream_runs_on_its_own_backend() {
                 "fill 9",
                 "prefetch (1, 2, Host)",
                 "compile Ptx(\"text\")",
+                "compile_image \"words\"",
                 "launch (\"add\", [3, 1, 1], 1)",
                 "destroy_stream 0",
                 "drop stream ()",

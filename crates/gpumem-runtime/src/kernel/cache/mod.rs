@@ -1,0 +1,214 @@
+//! Compiled programs, kept in memory and on disk.
+//!
+//! What is kept are images (cubins, code objects) and never loaded programs: a program belongs to a device and goes with
+//! its last kernel, an image can be used by every equal device of every process. An image is found by everything that
+//! decides what the compiler makes of a text, compared byte by byte: text with the prelude, options, target, compiler.
+
+mod disk;
+
+use crate::device::DeviceCore;
+use disk::Disk;
+use gpumem_core::{Backend, CompileOptions, Compiler, ErrorKind, KernelSource, Result};
+use parking_lot::Mutex;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, OnceLock},
+};
+
+/// Bytes of images that are kept in memory; the oldest go first.
+const MEMORY_BYTES: usize = 64 << 20;
+
+/// What an image is found by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Key(Vec<u8>);
+
+impl Key {
+    fn new(backend: &str, compiler: &Compiler, options: &CompileOptions, text: &str) -> Self {
+        let mut bytes = Vec::with_capacity(text.len() + 256);
+        let parts = [backend, &compiler.version, &compiler.target];
+        for part in parts.into_iter().chain(options.flags.iter().map(String::as_str)).chain([text]) {
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(part.as_bytes());
+        }
+        Self(bytes)
+    }
+}
+
+/// Images in memory, the latest use last.
+#[derive(Default)]
+struct Recent(VecDeque<(Key, Arc<[u8]>)>);
+
+impl Recent {
+    fn get(&mut self, key: &Key) -> Option<Arc<[u8]>> {
+        let at = self.0.iter().position(|(held, _)| held == key)?;
+        let entry = self.0.remove(at)?;
+        let image = entry.1.clone();
+        self.0.push_back(entry);
+        Some(image)
+    }
+
+    fn put(&mut self, key: Key, image: Arc<[u8]>) {
+        self.0.retain(|(held, _)| *held != key);
+        self.0.push_back((key, image));
+        let bytes = |(key, image): &(Key, Arc<[u8]>)| key.0.len() + image.len();
+        let mut total: usize = self.0.iter().map(bytes).sum();
+        while total > MEMORY_BYTES
+            && let Some(oldest) = self.0.pop_front()
+        {
+            total -= bytes(&oldest);
+        }
+    }
+
+    fn forget(&mut self, key: &Key) {
+        self.0.retain(|(held, _)| held != key);
+    }
+}
+
+struct Cache {
+    recent: Mutex<Recent>,
+    disk: Option<Disk>,
+}
+
+fn cache() -> &'static Cache {
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    CACHE.get_or_init(|| Cache { recent: Mutex::default(), disk: Disk::from_environment() })
+}
+
+/// Compiles and loads `text`, or loads what was compiled before.
+///
+/// # Errors
+/// As [`Backend::compile`].
+pub(super) fn program<B: Backend>(
+    core: &DeviceCore<B>,
+    text: String,
+    options: &CompileOptions,
+) -> Result<B::Module> {
+    let compiler = match B::compiler(&core.raw) {
+        Ok(compiler) => compiler,
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
+            core.counters.count_compilation();
+            return core.note_loss(B::compile(&core.raw, &KernelSource::Text(text), options));
+        }
+        Err(error) => return Err(error.in_operation("load")),
+    };
+    let kept = is_self_contained(&text, options)
+        .then(|| (cache(), Key::new(B::info(&core.raw).backend, &compiler, options, &text)));
+    if let Some((cache, key)) = &kept
+        && let Some(module) = found(core, cache, key, options)?
+    {
+        return Ok(module);
+    }
+    core.counters.count_compilation();
+    let image: Arc<[u8]> = core.note_loss(B::compile_image(&core.raw, &text, options))?.into();
+    let module = load(core, &image, options)?;
+    if let Some((cache, key)) = kept {
+        if let Some(disk) = &cache.disk {
+            disk.put(&key, &image);
+        }
+        cache.recent.lock().put(key, image);
+    }
+    Ok(module)
+}
+
+/// The program for a kept image. One that the driver does not take is forgotten, and compiled anew.
+fn found<B: Backend>(
+    core: &DeviceCore<B>,
+    cache: &Cache,
+    key: &Key,
+    options: &CompileOptions,
+) -> Result<Option<B::Module>> {
+    let in_memory = cache.recent.lock().get(key);
+    let image = match (in_memory, &cache.disk) {
+        (Some(image), _) => image,
+        (None, Some(disk)) => match disk.get(key) {
+            Some(image) => {
+                let image: Arc<[u8]> = image.into();
+                cache.recent.lock().put(key.clone(), image.clone());
+                image
+            }
+            None => return Ok(None),
+        },
+        (None, None) => return Ok(None),
+    };
+    match load(core, &image, options) {
+        Ok(module) => {
+            core.counters.count_reuse();
+            Ok(Some(module))
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::Build { .. } | ErrorKind::Unsupported { .. }) => {
+            tracing::warn!("a compiled kernel from the cache is not taken and compiled anew: {error}");
+            cache.recent.lock().forget(key);
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn load<B: Backend>(core: &DeviceCore<B>, image: &[u8], options: &CompileOptions) -> Result<B::Module> {
+    core.note_loss(B::compile(&core.raw, &KernelSource::Binary(image.to_vec()), options))
+}
+
+/// Whether nothing but the text and the options decides what comes out: files that a text includes may change.
+fn is_self_contained(text: &str, options: &CompileOptions) -> bool {
+    let reads_files = ["#include", "# include", "__has_include", "#embed", "# embed"];
+    let names_files =
+        ["-I", "--include-path", "-include", "--pre-include", "-isystem", "@", "--options-file", "-optf"];
+    !reads_files.iter().any(|word| text.contains(word))
+        && !options.flags.iter().any(|flag| names_files.iter().any(|option| flag.starts_with(option)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(backend: &str, version: &str, target: &str, flags: &[&str], text: &str) -> Key {
+        let compiler = Compiler { version: version.to_owned(), target: target.to_owned() };
+        let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+        Key::new(backend, &compiler, &CompileOptions { flags }, text)
+    }
+
+    #[test]
+    fn whatever_decides_the_image_is_in_the_key() {
+        let keys = [
+            key("cuda", "1", "sm_90", &["-O3"], "text"),
+            key("roc", "1", "sm_90", &["-O3"], "text"),
+            key("cuda", "2", "sm_90", &["-O3"], "text"),
+            key("cuda", "1", "sm_80", &["-O3"], "text"),
+            key("cuda", "1", "sm_90", &["-O2"], "text"),
+            key("cuda", "1", "sm_90", &["-O3", "-g"], "text"),
+            key("cuda", "1", "sm_90", &["-O3-g"], "text"),
+            key("cuda", "1", "sm_90", &[], "-O3text"),
+            key("cuda", "1", "sm_90", &["-O3"], "text "),
+        ];
+        for (at, one) in keys.iter().enumerate() {
+            assert_eq!(keys.iter().position(|other| other == one), Some(at));
+        }
+    }
+
+    #[test]
+    fn what_reads_files_is_not_kept() {
+        let options =
+            |flags: &[&str]| CompileOptions { flags: flags.iter().map(|f| (*f).to_owned()).collect() };
+        assert!(is_self_contained(super::super::PRELUDE, &options(&["--std=c++17", "-O3"])));
+        assert!(!is_self_contained("#include <cuda_fp16.h>", &options(&[])));
+        for flag in ["-I/usr/include", "--include-path=x", "-include", "--pre-include=y.h"] {
+            assert!(!is_self_contained("", &options(&[flag])), "{flag}");
+        }
+    }
+
+    #[test]
+    fn memory_keeps_the_latest() {
+        let mut recent = Recent::default();
+        let image: Arc<[u8]> = vec![0; MEMORY_BYTES / 4].into();
+        let keys: Vec<_> = (0..5).map(|i| key("cuda", "1", "sm_90", &[], &i.to_string())).collect();
+        for key in &keys[..3] {
+            recent.put(key.clone(), image.clone());
+        }
+        assert!(recent.get(&keys[0]).is_some(), "which makes it the latest");
+        recent.put(keys[3].clone(), image.clone());
+        let there: Vec<_> = keys.iter().map(|key| recent.get(key).is_some()).collect();
+        assert_eq!(there, [true, false, true, true, false]);
+        recent.put(keys[4].clone(), vec![0; MEMORY_BYTES].into());
+        assert_eq!(recent.0.len(), 0, "too large to be kept at all");
+    }
+}
