@@ -2,6 +2,7 @@
 
 use crate::{
     ArrayBase, CopyPlan, CudaArrayInterface, Device, HostArray, HostKind, Storage, UninitArray,
+    host::zeros,
     interchange::{described_array, described_layout},
     layout::Layout,
     memory::Allocation,
@@ -9,7 +10,7 @@ use crate::{
     transfer::{self, Place, Upload},
 };
 use gpumem_core::{Backend, Element, Error, Result};
-use ndarray::{ArrayView, Dimension, Ix0, Ix1};
+use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn, ShapeBuilder};
 use std::sync::Arc;
 
 /// What can be copied to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors
@@ -97,6 +98,36 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         };
         let usable = memory.core().is_same(&timeline.core) && memory.kind().is_device_accessible();
         Ok(usable.then_some(InPlace { memory, layout, borrowed }))
+    }
+
+    /// The elements in ordinary memory, packed as `layout`, which is [`like`](Layout::like) their own.
+    pub(crate) fn packed(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        device: &Device<B>,
+        operation: &'static str,
+        layout: &Layout,
+    ) -> Result<ArrayD<T>> {
+        let size = size_of::<T>().max(1) as isize;
+        let shape = IxDyn(layout.shape());
+        let strides: Vec<usize> =
+            layout.strides().iter().map(|stride| (stride / size).unsigned_abs()).collect();
+        let shape = if layout.is_empty() { shape.into() } else { shape.strides(IxDyn(&strides)) };
+        let mut packed = zeros(operation, B::NAME, shape)?;
+        match &self.0 {
+            From::Host(view) => packed.assign(&view.view().into_dyn()),
+            From::Memory { memory, layout } => {
+                transfer::download(timeline, operation, Place::new(memory, layout), packed.view_mut(), None)?;
+            }
+            From::Described(descriptor) => {
+                let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+                // SAFETY: the object is borrowed by the source, and the copy is over when this returns.
+                let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
+                let place = Place::new(&array.memory, &array.layout);
+                transfer::download(timeline, operation, place, packed.view_mut(), None)?;
+            }
+        }
+        Ok(packed)
     }
 
     /// An array of the same shape and element, packed, with the order of axes kept.

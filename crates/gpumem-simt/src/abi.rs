@@ -1,7 +1,7 @@
 //! The form of parameters in device code, and how their values come out of a launch's arguments.
 
 use crate::{
-    Constant, MemoryReach, Parameter, Slice, SliceMut, Value, View, ViewMut, argument::Cells,
+    Constant, ConstantArray, MemoryReach, Parameter, Slice, SliceMut, Value, View, ViewMut, argument::Cells,
     checker::Checker,
 };
 use gpumem_core::{Element, KernelArgument};
@@ -166,6 +166,41 @@ unsafe impl<T: Element, const N: usize> Parameter for ViewMut<T, N> {
         // SAFETY: the caller's promise.
         unsafe { View::bind(argument, checker) }.map(Self)
     }
+}
+
+// SAFETY: the address, the place in the module's constant memory, the lengths and the strides of the axes; `bind` takes as
+// many bytes.
+unsafe impl<T: Element, const N: usize> Parameter for ConstantArray<T, N> {
+    const SIZE: usize = 16 + 16 * N;
+    const ALIGN: usize = 8;
+    const IS_MEMORY: bool = true;
+    const IS_CONSTANT: bool = true;
+
+    fn device_type() -> Option<String> {
+        device_name::<T>().map(|name| format!("gpumem::constant_array<{name}, {N}>"))
+    }
+
+    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+        View::<T, N>::reach(&without_place(argument)?)
+    }
+
+    #[inline(always)]
+    unsafe fn assume(&self, _: usize) {
+        // SAFETY: it is bound without a checker.
+        unsafe { assert_unchecked(self.0.cells.checker.is_none()) }
+    }
+
+    unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
+        // Nobody writes constants, so there is nothing to check.
+        // SAFETY: the caller's promise.
+        unsafe { View::bind(&without_place(argument)?, None) }.map(Self)
+    }
+}
+
+/// The argument of a view from that of a constant array: the second word is the device's alone.
+fn without_place(argument: &KernelArgument) -> Option<KernelArgument> {
+    let (address, rest) = argument.bytes().split_at_checked(8)?;
+    KernelArgument::from_bytes(&[address, rest.get(8..)?].concat())
 }
 
 // SAFETY: the value itself.

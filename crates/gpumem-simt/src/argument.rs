@@ -260,6 +260,32 @@ fn positions<const N: usize>(at: impl Indices<N>) -> [usize; N] {
     at.positions()
 }
 
+/// A constant array of `N` axes: `gpumem::constant_array<T, N>` on a device, where it lies in the constant memory of the
+/// module and every work-item reads it through the cache for constants. Written in stream order before the launch.
+#[derive(Debug)]
+pub struct ConstantArray<T, const N: usize>(pub(crate) View<T, N>);
+
+impl<T: Element, const N: usize> ConstantArray<T, N> {
+    /// Lengths of the axes.
+    #[inline(always)]
+    pub fn extents(&self) -> [usize; N] {
+        self.0.extents
+    }
+
+    /// Length of an axis; 1 beyond the last.
+    #[inline(always)]
+    pub fn extent(&self, axis: usize) -> usize {
+        self.0.extent(axis)
+    }
+
+    /// Reads an element.
+    #[inline(always)]
+    #[track_caller]
+    pub fn get(&self, at: impl Indices<N>) -> T {
+        self.0.get(at)
+    }
+}
+
 /// A plain value of any element type: records, `f16`, complex numbers. Numbers need no wrapper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[repr(transparent)]

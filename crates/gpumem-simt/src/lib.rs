@@ -38,7 +38,7 @@ mod run;
 mod shared;
 mod wave;
 
-pub use argument::{Constant, Slice, SliceMut, Value, View, ViewMut};
+pub use argument::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};
 pub use array::Local;
 pub use atomic::Atomic;
 pub use barrier::Arrival;

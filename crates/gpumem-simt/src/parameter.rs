@@ -23,6 +23,8 @@ pub struct ParameterInfo {
     pub device_type: Option<String>,
     /// Whether it is an array in global memory, whose address is its first eight bytes.
     pub is_memory: bool,
+    /// Whether it lies in the module's constant memory.
+    pub is_constant: bool,
     /// The memory of an argument.
     pub reach: fn(&KernelArgument) -> Option<MemoryReach>,
 }
@@ -38,6 +40,9 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
     const ALIGN: usize;
     /// Whether it is an array in global memory.
     const IS_MEMORY: bool = false;
+
+    /// Whether it lies in the module's constant memory.
+    const IS_CONSTANT: bool = false;
 
     /// The type in the words of the portable prelude.
     fn device_type() -> Option<String>;
@@ -114,6 +119,7 @@ macro_rules! tuples {
                     align: $name::ALIGN,
                     device_type: $name::device_type(),
                     is_memory: $name::IS_MEMORY,
+                    is_constant: $name::IS_CONSTANT,
                     reach: $name::reach,
                 }),*]
             }

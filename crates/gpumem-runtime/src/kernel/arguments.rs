@@ -1,6 +1,10 @@
 //! What a launch is given for each parameter.
 
-use super::{Constant, Slice, SliceMut, Value, View, ViewMut, host_arrays::HostArrays};
+use super::{
+    Constant, Slice, SliceMut, Value, View, ViewMut,
+    constants::{Constants, Packed},
+    host_arrays::HostArrays,
+};
 use crate::{ArrayBase, Layout, Storage, StorageMut, memory::Allocation, order::Access};
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArgument, LayoutError, Result};
 use gpumem_simt::{Parameter, Parameters};
@@ -14,6 +18,7 @@ pub struct Collected<'a, B: Backend> {
     pub(super) arguments: SmallVec<[KernelArgument; 8]>,
     pub(super) accesses: SmallVec<[Access<'a, B>; 8]>,
     pub(super) host: HostArrays<'a, B>,
+    pub(super) constants: Packed<'a, B>,
 }
 
 pub(super) mod sealed {
@@ -39,8 +44,9 @@ pub trait Arguments<P: Parameters, B: Backend>: sealed::Sealed {
 pub trait Within<'env>: sealed::Sealed {}
 
 impl<'a, B: Backend> Collected<'a, B> {
-    pub(super) fn new(host: HostArrays<'a, B>) -> Self {
-        Self { arguments: SmallVec::new(), accesses: SmallVec::new(), host }
+    pub(super) fn new(host: HostArrays<'a, B>, constants: Option<&'a Constants<B>>) -> Self {
+        let constants = Packed::new(constants);
+        Self { arguments: SmallVec::new(), accesses: SmallVec::new(), host, constants }
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {

@@ -2,8 +2,9 @@
 
 use super::{
     Kernel, cache,
+    constants::Constants,
     images::{Image, Images},
-    portable_text,
+    source::{MOST_CONSTANT_BYTES, text_with_constants, uses_constants},
 };
 use crate::Device;
 use gpumem_core::{
@@ -23,6 +24,7 @@ pub struct KernelDeclaration<P> {
     images: Images,
     host: Option<Arc<HostBody>>,
     shared_bytes: usize,
+    constant_bytes: usize,
     flags: Vec<String>,
     bounds: bool,
     check: bool,
@@ -46,6 +48,7 @@ impl<P: Parameters> KernelDeclaration<P> {
             images: Images::default(),
             host: None,
             shared_bytes: 0,
+            constant_bytes: MOST_CONSTANT_BYTES,
             flags: Vec::new(),
             bounds: false,
             check: false,
@@ -117,6 +120,14 @@ impl<P: Parameters> KernelDeclaration<P> {
         self
     }
 
+    /// With this much constant memory for its [`ConstantArray`](super::ConstantArray)s, in bytes, instead of all that a
+    /// module has (at most 64 KiB): room for what the source itself declares `__constant__`.
+    #[must_use]
+    pub fn constant_bytes(mut self, bytes: usize) -> Self {
+        self.constant_bytes = bytes;
+        self
+    }
+
     /// With an option in the words of the device's compiler.
     #[must_use]
     pub fn flag(mut self, flag: &str) -> Self {
@@ -169,16 +180,20 @@ impl<P: Parameters> KernelDeclaration<P> {
             }
             Lowering::Source(_) => match (self.images.load(core, &self.name)?, &self.source) {
                 (Ok(module), _) => module,
-                (Err(_), Some(source)) => {
-                    let text = portable_text::<P>(source, &self.name, barrier.wave_size(), self.bounds);
-                    cache::program(core, text, &self.options())?
-                }
+                (Err(_), Some(source)) => cache::program(core, self.text(source, device), &self.options())?,
                 (Err(Some(error)), None) => return Err(error),
                 (Err(None), None) => return Err(missing("a kernel without source for a GPU")),
             },
         };
         let raw = core.note_loss(B::kernel(&module, &self.name))?;
-        Ok(Kernel::new(device, raw, &self.name, self.shared_bytes))
+        let constants = match uses_constants::<P>() {
+            false => None,
+            true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
+                Some(Constants::on_host(device, self.constant_bytes_of(device))?)
+            }
+            true => Some(Constants::of_module(device, &module, &raw)?),
+        };
+        Ok(Kernel::new(device, raw, &self.name, self.shared_bytes, constants))
     }
 
     /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
@@ -193,9 +208,19 @@ impl<P: Parameters> KernelDeclaration<P> {
             let what = "an image of a kernel without source for a GPU";
             return Err(Error::new(B::NAME, "compile", ErrorKind::Unsupported { what }));
         };
-        let text = portable_text::<P>(source, &self.name, barrier.wave_size(), self.bounds);
+        let text = self.text(source, device);
         core.counters.count_compilation();
         core.note_loss(B::compile_image(&core.raw, &text, &self.options()))
+    }
+
+    fn text<B: Backend>(&self, source: &str, device: &Device<B>) -> String {
+        let (wave_size, constants) = (device.barrier().wave_size(), self.constant_bytes_of(device));
+        text_with_constants::<P>(source, &self.name, wave_size, self.bounds, constants)
+    }
+
+    /// Bytes of constant memory on a device.
+    fn constant_bytes_of<B: Backend>(&self, device: &Device<B>) -> usize {
+        self.constant_bytes.min(device.capabilities().constant_memory).min(MOST_CONSTANT_BYTES)
     }
 
     fn options(&self) -> CompileOptions {
@@ -211,6 +236,7 @@ impl<P> Clone for KernelDeclaration<P> {
             images: self.images.clone(),
             host: self.host.clone(),
             shared_bytes: self.shared_bytes,
+            constant_bytes: self.constant_bytes,
             flags: self.flags.clone(),
             bounds: self.bounds,
             check: self.check,

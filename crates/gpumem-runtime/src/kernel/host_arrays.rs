@@ -122,6 +122,14 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         Self::new(scope.stream(), Some((scope.id(), scope.locks())))
     }
 
+    pub(super) fn device(&self) -> &'a Device<B> {
+        self.device
+    }
+
+    pub(super) fn timeline(&self) -> &'a Arc<Timeline<B>> {
+        self.timeline
+    }
+
     fn new(stream: &'a Stream<B>, scope: Option<(u64, &'a LockSet<B>)>) -> Self {
         Self {
             device: stream.device(),

@@ -2,6 +2,7 @@
 
 use super::{
     arguments::{Arguments, Collected, Within},
+    constants::Constants,
     host_arrays::HostArrays,
 };
 use crate::{Device, Scope, Stream, memory::Allocation, order::Access};
@@ -18,13 +19,21 @@ pub struct Kernel<P, B: Backend> {
     program: Arc<Allocation<B>>,
     name: Arc<str>,
     shared_bytes: usize,
+    constants: Option<Arc<Constants<B>>>,
     parameters: PhantomData<fn(P)>,
 }
 
 impl<P: Parameters, B: Backend> Kernel<P, B> {
-    pub(super) fn new(device: &Device<B>, raw: B::Kernel, name: &str, shared_bytes: usize) -> Self {
+    pub(super) fn new(
+        device: &Device<B>,
+        raw: B::Kernel,
+        name: &str,
+        shared_bytes: usize,
+        constants: Option<Constants<B>>,
+    ) -> Self {
+        let constants = constants.map(Arc::new);
         let program = Allocation::foreign(device, 0, 1, Box::new(raw.clone()));
-        Self { raw, program, name: name.into(), shared_bytes, parameters: PhantomData }
+        Self { raw, program, name: name.into(), shared_bytes, constants, parameters: PhantomData }
     }
 
     /// The kernel's name.
@@ -59,7 +68,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         dims: &LaunchDims,
         mut arguments: A,
     ) -> Result<()> {
-        let mut collected = Collected::new(HostArrays::waiting(stream));
+        let mut collected = Collected::new(HostArrays::waiting(stream), self.constants.as_deref());
         self.check(stream, dims)?;
         arguments.collect(&mut collected)?;
         self.submit(stream, dims, collected)
@@ -89,7 +98,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         dims: &LaunchDims,
         mut arguments: A,
     ) -> Result<()> {
-        let mut collected = Collected::new(HostArrays::in_scope(scope));
+        let mut collected = Collected::new(HostArrays::in_scope(scope), self.constants.as_deref());
         self.check(scope.stream(), dims)?;
         arguments.collect(&mut collected)?;
         self.submit(scope.stream(), dims, collected)
@@ -112,11 +121,16 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         collected: Collected<'a, B>,
     ) -> Result<()> {
         let timeline = stream.timeline();
-        let Collected { arguments, mut accesses, host } = collected;
+        let Collected { arguments, mut accesses, host, constants } = collected;
         for access in &accesses {
             timeline.check_owns("launch", access.memory)?;
         }
         accesses.push(Access::read(&self.program, 0..1));
+        // Until the launch stands in the stream nobody else may write other constants.
+        let _written = match constants.fill() {
+            Some(fill) => Some(fill.write(timeline, &mut accesses)?),
+            None => None,
+        };
         host.launch(&accesses, |accesses| {
             let submitted = timeline.submit("launch", accesses, |raw| {
                 // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the
@@ -155,6 +169,7 @@ impl<P, B: Backend> Clone for Kernel<P, B> {
             program: self.program.clone(),
             name: self.name.clone(),
             shared_bytes: self.shared_bytes,
+            constants: self.constants.clone(),
             parameters: PhantomData,
         }
     }

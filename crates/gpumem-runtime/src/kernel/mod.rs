@@ -2,6 +2,7 @@
 
 mod arguments;
 mod cache;
+mod constants;
 mod declare;
 mod host_arrays;
 mod images;
@@ -11,8 +12,8 @@ mod source;
 pub use arguments::{Argument, Arguments, Collected, Within};
 pub use declare::KernelDeclaration;
 pub use gpumem_simt::{
-    Atomic, Constant, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut, Value, View, ViewMut,
-    WorkItem,
+    Atomic, Constant, ConstantArray, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut, Value,
+    View, ViewMut, WorkItem,
 };
 pub use host_arrays::{In, InOut, Out};
 pub use launch::Kernel;

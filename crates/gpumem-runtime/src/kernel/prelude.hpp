@@ -1,10 +1,11 @@
 // The portable prelude of gpumem: what a kernel for CUDA and for ROCm is written with.
 //
 // It stands before every kernel's source, and needs no other header, neither of NVRTC nor of hipRTC. It is written in
-// the common subset of CUDA C++ and HIP C++ (C++14). Two macros come from the library:
+// the common subset of CUDA C++ and HIP C++ (C++14). Three macros come from the library:
 //
 //   GPUMEM_WAVE    work-items of a wave of the device: 32 or 64
 //   GPUMEM_BOUNDS  1: an index past the end stops the kernel, which fails with an asynchronous fault; 0: unchecked
+//   GPUMEM_CONSTANT_BYTES  bytes of constant memory for `constant_array` parameters; 0 without any
 //
 // A kernel:
 //
@@ -30,6 +31,9 @@
 #endif
 #ifndef GPUMEM_BOUNDS
 #define GPUMEM_BOUNDS 0
+#endif
+#ifndef GPUMEM_CONSTANT_BYTES
+#define GPUMEM_CONSTANT_BYTES 0
 #endif
 
 #define GPUMEM_DEVICE __device__ __forceinline__
@@ -291,6 +295,41 @@ template <class T, u64 Length> struct constant {
 template <class T> struct constant<T, 0> {
     GPUMEM_DEVICE u64 size() const { return 0; }
 };
+
+#if GPUMEM_CONSTANT_BYTES > 0
+}  // namespace gpumem
+
+// What the library fills before a launch; it finds it by this name.
+__constant__ __attribute__((aligned(16))) unsigned char gpumem_constant_memory[GPUMEM_CONSTANT_BYTES];
+
+namespace gpumem {
+// An array of N axes in constant memory. Indexed as `weights(y, x)`.
+template <class T, int N> struct constant_array {
+    u64 address;
+    u64 place;
+    u64 extents[N];
+    i64 strides[N];
+    GPUMEM_DEVICE u64 extent(int axis) const { return axis < N ? extents[axis] : 1; }
+    template <class... Indices> GPUMEM_DEVICE const T& operator()(Indices... indices) const {
+        static_assert(sizeof...(Indices) == N, "one index for each axis");
+        // From the name itself, so that the compiler knows which memory this is.
+        return *(const T*)(gpumem_constant_memory + (place + offset(0, (u64)indices...)));
+    }
+
+   private:
+    GPUMEM_DEVICE u64 offset(int) const { return 0; }
+    template <class... Rest> GPUMEM_DEVICE u64 offset(int axis, u64 index, Rest... rest) const {
+        detail::in_bounds(index, extents[axis]);
+        return index * (u64)strides[axis] + offset(axis + 1, rest...);
+    }
+};
+template <class T> struct constant_array<T, 0> {
+    u64 address;
+    u64 place;
+    GPUMEM_DEVICE u64 extent(int) const { return 1; }
+    GPUMEM_DEVICE const T& operator()() const { return *(const T*)(gpumem_constant_memory + place); }
+};
+#endif
 
 // ---- waves ------------------------------------------------------------------------------------------------------------
 

@@ -12,8 +12,21 @@ pub const PRELUDE: &str = include_str!("prelude.hpp");
 ///
 /// `wave_size` is that of the device; with `bounds`, an index past the end stops the kernel.
 pub fn portable_text<P: Parameters>(source: &str, name: &str, wave_size: u32, bounds: bool) -> String {
+    text_with_constants::<P>(source, name, wave_size, bounds, MOST_CONSTANT_BYTES)
+}
+
+/// As [`portable_text`], with so many bytes of constant memory for [`ConstantArray`](super::ConstantArray)s.
+pub(super) fn text_with_constants<P: Parameters>(
+    source: &str,
+    name: &str,
+    wave_size: u32,
+    bounds: bool,
+    constant_bytes: usize,
+) -> String {
+    let constant_bytes = if uses_constants::<P>() { constant_bytes } else { 0 };
     let mut text = format!(
-        "#define GPUMEM_WAVE {wave_size}\n#define GPUMEM_BOUNDS {}\n#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
+        "#define GPUMEM_WAVE {wave_size}\n#define GPUMEM_BOUNDS {}\n\
+         #define GPUMEM_CONSTANT_BYTES {constant_bytes}\n#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
         u8::from(bounds)
     );
     let parameters = P::list();
@@ -29,6 +42,15 @@ pub fn portable_text<P: Parameters>(source: &str, name: &str, wave_size: u32, bo
         declared.join(", ")
     );
     text
+}
+
+/// Bytes of constant memory that a module has everywhere. AMD's devices, where it is ordinary memory behind another cache,
+/// would have more; a kernel that needs more runs on no other.
+pub(super) const MOST_CONSTANT_BYTES: usize = 64 << 10;
+
+/// Whether any of the parameters lies in constant memory.
+pub(super) fn uses_constants<P: Parameters>() -> bool {
+    P::list().iter().any(|parameter| parameter.is_constant)
 }
 
 /// The type in device code; by size and alignment where only the source knows it.

@@ -5,7 +5,7 @@
 mod compiler;
 
 use compiler::{Compiler, Flavour};
-use gpumem_runtime::kernel::{Constant, Slice, SliceMut, Value, View, ViewMut, portable_text};
+use gpumem_runtime::kernel::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut, portable_text};
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
@@ -138,5 +138,45 @@ fn an_error_shows_the_users_own_lines() {
         let log = compiler.compile(&text, architecture).unwrap_err();
         assert!(log.contains("no_such_thing"), "{log}");
         assert!(log.contains("kernel(3)") || log.contains("kernel:3:"), "{log}");
+    }
+}
+
+/// Reads constants by a constant index, by one that differs among work-items, and of rank 0.
+const CONSTANTS: &str = "using namespace gpumem;
+GPUMEM_KERNEL weighted(constant_array<float, 2> w, constant_array<double, 0> scale, slice<float> y) {
+    u64 i = global_id(0);
+    if (i < y.size()) y[i] = (float)(w(1, 2) * scale()) + w(i % w.extent(0), 0);
+}";
+
+#[test]
+fn constant_arrays_lie_in_constant_memory() {
+    type Weighted = (ConstantArray<f32, 2>, ConstantArray<f64, 0>, SliceMut<f32>);
+    if let Some(compiler) = compiler(Flavour::Nvrtc) {
+        for bounds in [false, true] {
+            let text = portable_text::<Weighted>(CONSTANTS, "weighted", 32, bounds);
+            let ptx = String::from_utf8(compiler.compile(&text, NVIDIA[0]).unwrap()).unwrap();
+            let declared = ".const .align 16 .b8 gpumem_constant_memory[65536]";
+            assert!(
+                ptx.contains(declared) && ptx.contains("ld.const.f32") && ptx.contains("ld.const.f64"),
+                "{ptx}"
+            );
+        }
+        // Kernels without such parameters have none.
+        let text = portable_text::<(SliceMut<f32>,)>(
+            "GPUMEM_KERNEL none(gpumem::slice<float> y) {}",
+            "none",
+            32,
+            false,
+        );
+        let ptx = String::from_utf8(compiler.compile(&text, NVIDIA[0]).unwrap()).unwrap();
+        assert!(!ptx.contains("gpumem_constant_memory"));
+    }
+    if let Some(compiler) = compiler(Flavour::Hiprtc) {
+        for (architecture, wave) in AMD {
+            let text = portable_text::<Weighted>(CONSTANTS, "weighted", wave, false);
+            let code = compiler.compile(&text, architecture).unwrap();
+            let name = b"gpumem_constant_memory\0";
+            assert!(code.windows(name.len()).any(|part| part == name), "{architecture}: the symbol is there");
+        }
     }
 }

@@ -19,6 +19,7 @@ mod l10_devices;
 mod l11_imports;
 mod l11_loans;
 mod l12_arguments;
+mod l12_constants;
 mod l12_kernel;
 mod l12_programs;
 mod tools;
@@ -49,6 +50,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l11_loans::cases(),
         l12_kernel::cases(),
         l12_arguments::cases(),
+        l12_constants::cases(),
         l12_programs::cases(),
     ];
     lists.into_iter().flatten().collect()

@@ -1,0 +1,145 @@
+//! Constant arrays in a module's constant memory, written in stream order.
+
+use super::{
+    ConstantArray, In,
+    arguments::{Argument, Collected},
+};
+use crate::{
+    Device, Layout, Order, ToDevice,
+    memory::Allocation,
+    order::{Access, Timeline},
+    transfer::{self, Place, Upload},
+};
+use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, MemoryKind, Result};
+use ndarray::ArrayView1;
+use parking_lot::{Mutex, MutexGuard};
+use smallvec::SmallVec;
+use std::{fmt, sync::Arc};
+
+const OPERATION: &str = "launch";
+/// The name of the memory in the prelude.
+const NAME: &str = "gpumem_constant_memory";
+/// Where arrays begin: no element is aligned to more.
+const ALIGN: usize = 16;
+
+/// The constant memory of one module: all launches of its kernel share it, so that it is an allocation like any other,
+/// which launches read and copies write.
+pub(super) struct Constants<B: Backend> {
+    memory: Arc<Allocation<B>>,
+    /// What it holds behind everything that is enqueued; `None` where that is not known.
+    written: Mutex<Option<Vec<u8>>>,
+}
+
+impl<B: Backend> Constants<B> {
+    /// That of a loaded program, which `kernel` keeps loaded.
+    pub(super) fn of_module(device: &Device<B>, module: &B::Module, kernel: &B::Kernel) -> Result<Self> {
+        let (address, bytes) = device.core().note_loss(B::variable(module, NAME))?;
+        Ok(Self::over(Allocation::foreign(device, address, bytes, Box::new(kernel.clone()))))
+    }
+
+    /// Ordinary memory, where kernels are functions of the host.
+    pub(super) fn on_host(device: &Device<B>, bytes: usize) -> Result<Self> {
+        Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN, MemoryKind::Device)?))
+    }
+
+    fn over(memory: Arc<Allocation<B>>) -> Self {
+        Self { memory, written: Mutex::new(None) }
+    }
+}
+
+/// The constant arrays of one launch, side by side.
+pub(super) struct Packed<'a, B: Backend> {
+    constants: Option<&'a Constants<B>>,
+    bytes: Vec<u8>,
+}
+
+impl<'a, B: Backend> Packed<'a, B> {
+    pub(super) fn new(constants: Option<&'a Constants<B>>) -> Self {
+        Self { constants, bytes: Vec::new() }
+    }
+
+    /// Takes up an array. Its address, and its place in the memory.
+    fn add(&mut self, elements: &[u8]) -> Result<(u64, u64)> {
+        let Some(constants) = self.constants else {
+            let what = "constant arrays of a kernel that was declared without any";
+            return Err(Error::new(B::NAME, OPERATION, ErrorKind::Unsupported { what }));
+        };
+        let (place, total) = (self.bytes.len().next_multiple_of(ALIGN), constants.memory.len());
+        if place.checked_add(elements.len()).is_none_or(|end| end > total) {
+            let (free, requested) = (total.saturating_sub(place), elements.len());
+            let kind = ErrorKind::OutOfMemory { requested, kind: "constant", free, total, pressure: None };
+            return Err(Error::new(B::NAME, OPERATION, kind));
+        }
+        self.bytes.resize(place, 0);
+        self.bytes.extend_from_slice(elements);
+        Ok((constants.memory.address() + place as u64, place as u64))
+    }
+
+    /// What is to be written, if there is anything.
+    pub(super) fn fill(self) -> Option<Fill<'a, B>> {
+        let constants = self.constants.filter(|_| !self.bytes.is_empty())?;
+        Some(Fill { constants, bytes: self.bytes })
+    }
+}
+
+/// What a launch needs to be in constant memory.
+pub(super) struct Fill<'a, B: Backend> {
+    constants: &'a Constants<B>,
+    bytes: Vec<u8>,
+}
+
+impl<'a, B: Backend> Fill<'a, B> {
+    /// Writes it in stream order, unless it is there already, and adds the launch's use of it. Nobody writes anything else
+    /// while the guard lives.
+    pub(super) fn write(
+        self,
+        timeline: &Arc<Timeline<B>>,
+        accesses: &mut SmallVec<[Access<'a, B>; 8]>,
+    ) -> Result<MutexGuard<'a, Option<Vec<u8>>>> {
+        let Self { constants, bytes } = self;
+        let mut written = constants.written.lock();
+        if !written.as_ref().is_some_and(|written| written.starts_with(&bytes)) {
+            // If it fails half-way, nobody knows what is there.
+            *written = None;
+            let layout = Layout::packed(&[bytes.len()], 1, Order::C)
+                .map_err(|error| Error::new(B::NAME, OPERATION, error))?;
+            let place = Place::new(&constants.memory, &layout);
+            let view = ArrayView1::from(&bytes[..]).into_dyn();
+            transfer::upload(timeline, OPERATION, view, place, Upload::Staged, None)?;
+            *written = Some(bytes);
+        }
+        accesses.push(Access::read(&constants.memory, 0..constants.memory.len()));
+        Ok(written)
+    }
+}
+
+impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<ConstantArray<T, N>, B>
+    for In<S>
+{
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+        let source = self.0.source();
+        let layout = source.layout(OPERATION)?.like();
+        if layout.ndim() != N {
+            let error = LayoutError::RankMismatch { found: layout.ndim(), expected: N };
+            return Err(Error::new(B::NAME, OPERATION, error));
+        }
+        let (address, place) = match layout.is_empty() {
+            true => (0, 0),
+            false => {
+                let packed = source.packed(to.host.timeline(), to.host.device(), OPERATION, &layout)?;
+                let elements = packed.as_slice_memory_order().unwrap_or_default();
+                to.constants.add(bytemuck::cast_slice(elements))?
+            }
+        };
+        let mut words: SmallVec<[u64; 16]> = SmallVec::from_slice(&[address, place]);
+        words.extend(layout.shape().iter().map(|extent| *extent as u64));
+        words.extend(layout.strides().iter().map(|stride| *stride as u64));
+        to.bytes(bytemuck::cast_slice(&words))
+    }
+}
+
+impl<B: Backend> fmt::Debug for Packed<'_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Packed").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
+}
