@@ -147,13 +147,13 @@ GPUMEM_DEVICE u64 group_linear() {
 
 // ---- barriers and fences ----------------------------------------------------------------------------------------------
 
-// Which memory a barrier makes visible. A type and never a number.
+// Which memory a barrier makes visible. A type and never a number. Not using one of the names is no reason to warn.
 enum class barrier_scope { local, global, both };
-constexpr barrier_scope LOCAL = barrier_scope::local;
-constexpr barrier_scope GLOBAL = barrier_scope::global;
-constexpr barrier_scope BOTH = barrier_scope::both;
-constexpr barrier_scope CLK_LOCAL_MEM_FENCE = LOCAL;
-constexpr barrier_scope CLK_GLOBAL_MEM_FENCE = GLOBAL;
+__attribute__((unused)) constexpr barrier_scope LOCAL = barrier_scope::local;
+__attribute__((unused)) constexpr barrier_scope GLOBAL = barrier_scope::global;
+__attribute__((unused)) constexpr barrier_scope BOTH = barrier_scope::both;
+__attribute__((unused)) constexpr barrier_scope CLK_LOCAL_MEM_FENCE = LOCAL;
+__attribute__((unused)) constexpr barrier_scope CLK_GLOBAL_MEM_FENCE = GLOBAL;
 
 // Waits until all work-items of the group have come here; what they wrote to the memory of the scope is there for all of
 // them. All of the group must come to the same barrier. Both toolchains have one barrier for every scope.
