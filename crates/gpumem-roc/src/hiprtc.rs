@@ -2,7 +2,7 @@
 
 use crate::{NAME, info, probe};
 use gpumem_core::{Error, ErrorKind, Result};
-use gpumem_hip_sys::{Hiprtc, MissingSymbol, hiprtcProgram, hiprtcResult};
+use gpumem_hip_sys::{Hiprtc, MissingSymbol, Version, hiprtcProgram, hiprtcResult};
 use std::{
     ffi::{CString, c_char, c_int},
     ptr::null_mut,
@@ -12,7 +12,10 @@ const OPERATION: &str = "compile";
 
 /// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.
 pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u8>> {
-    let api = &probe::hiprtc(OPERATION)?.api;
+    let probe::Rtc { api, version, hip } = probe::hiprtc(OPERATION)?;
+    if !is_known(info::base(isa), *hip) {
+        return Err(build(format!("{version} does not know the architecture {isa:?}")));
+    }
     let source = c_string(source, "the source text has a zero byte in it")?;
     let options: Vec<CString> = options(info::base(isa), flags)?
         .iter()
@@ -38,6 +41,23 @@ pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u
     let compiled = unsafe { api.hiprtcCompileProgram(program.raw, count, options.as_mut_ptr()) };
     check(compiled, || program.log())?;
     program.code()
+}
+
+/// Whether hipRTC of that HIP knows the architecture. That of ROCm 5 ends the process otherwise (LLVM's fatal error for an
+/// unknown processor); from ROCm 6 on it says so itself. Names that are none of AMD's are not its business.
+fn is_known(architecture: &str, hip: Version) -> bool {
+    // The processors of LLVM 14, with which ROCm 5.2 compiles, and those that came with 5.3 and 5.7.
+    const OF_5_2: &str = "gfx600 gfx601 gfx602 gfx700 gfx701 gfx702 gfx703 gfx704 gfx705 gfx801 gfx802 gfx803 gfx805 \
+        gfx810 gfx900 gfx902 gfx904 gfx906 gfx908 gfx909 gfx90a gfx90c gfx1010 gfx1011 gfx1012 gfx1013 gfx1030 gfx1031 \
+        gfx1032 gfx1033 gfx1034 gfx1035";
+    const OF_5_3: &str = "gfx940 gfx1036 gfx1100 gfx1101 gfx1102 gfx1103";
+    const OF_5_7: &str = "gfx941 gfx942";
+    if !architecture.starts_with("gfx") || hip >= Version::new(60_000_000) {
+        return true;
+    }
+    [(OF_5_2, 0), (OF_5_3, 50_300_000), (OF_5_7, 50_700_000)].iter().any(|(names, since)| {
+        hip >= Version::new(*since) && names.split(' ').any(|name| name == architecture)
+    })
 }
 
 /// The options with the architecture. Another one than the device's is refused: the device could not run what comes
@@ -180,6 +200,24 @@ mod tests {
         assert_eq!(own(&["-O3"]).unwrap(), ["--gpu-architecture=gfx90a", "-O3"]);
         for flag in ["--offload-arch=gfx90a", "--gpu-architecture=gfx90a:xnack-", "-mcpu=gfx90a"] {
             assert_eq!(own(&[flag]).unwrap(), [flag]);
+        }
+    }
+
+    #[test]
+    fn what_the_compiler_does_not_know_never_reaches_it() {
+        let [old, later, last, new] = [50_221_153, 50_300_000, 50_731_921, 60_032_830].map(Version::new);
+        for (architecture, known) in [
+            ("gfx906", [true; 4]),
+            ("gfx1030", [true; 4]),
+            ("gfx1100", [false, true, true, true]),
+            ("gfx942", [false, false, true, true]),
+            ("gfx1201", [false, false, false, true]),
+            ("gfx", [false, false, false, true]),
+            ("gfx90", [false, false, false, true]),
+            ("sm_90", [true; 4]),
+        ] {
+            let found = [old, later, last, new].map(|version| is_known(architecture, version));
+            assert_eq!(found, known, "{architecture}");
         }
     }
 

@@ -27,7 +27,10 @@ static DRIVER: OnceLock<Result<Driver, NotUsable>> = OnceLock::new();
 /// hipRTC, and which one it is.
 pub(crate) struct Rtc {
     pub(crate) api: Hiprtc,
+    /// In words.
     pub(crate) version: String,
+    /// That of the HIP that it comes with.
+    pub(crate) hip: Version,
 }
 
 static HIPRTC: OnceLock<Result<Rtc, LoadError>> = OnceLock::new();
@@ -71,7 +74,7 @@ pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Rtc> {
             .map(|found| {
                 // hipRTC's own number has stood still since ROCm 5; it comes with HIP, whose number tells the build.
                 let version = format!("hipRTC of HIP {} ({})", driver.version, found.name.display());
-                Rtc { api: found.functions, version }
+                Rtc { api: found.functions, version, hip: driver.version }
             })
             .map_err(told)
     });
