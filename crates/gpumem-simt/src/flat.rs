@@ -21,26 +21,29 @@ pub(crate) fn run<P: Parameters, F: Fn(&Ids<'_>, &P)>(
 ) -> Result<(), Fault> {
     fault::take();
     let at = Cell::new(0);
+    let packed = arguments.packed_len().unwrap_or(usize::MAX);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         numbers.try_for_each(|number| {
             group.begin(number);
-            run_group(group, dims, arguments, body, &at)
+            run_group(group, dims, arguments, packed, body, &at)
         })
     }));
     outcome.unwrap_or_else(|payload| Err(group.fault_of(at.get(), fault::caught(payload))))
 }
 
+#[inline(always)]
 fn run_group<P: Parameters, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
     dims: &LaunchDims,
     arguments: &P,
+    packed: usize,
     body: &F,
     at: &Cell<u32>,
 ) -> Result<(), Fault> {
     let [width, height, depth] = dims.group_size;
     let first = group.ids.group.get()[0] as usize * width as usize;
     let end = first + width as usize;
-    let packed = arguments.packed_len().unwrap_or(usize::MAX).clamp(first, end);
+    let packed = packed.clamp(first, end);
     for z in 0..depth {
         for y in 0..height {
             let row = Row { first, place: [y, z], linear: (z * height + y) * width };
@@ -50,7 +53,9 @@ fn run_group<P: Parameters, F: Fn(&Ids<'_>, &P)>(
             }
             // SAFETY: there is no check mode, and every packed array has `packed` elements, or none are there.
             unsafe { fast_row(group, &row, first..packed, arguments, body, at)? };
-            plain_row(group, &row, packed..end, arguments, body, at)?;
+            if packed < end {
+                plain_row(group, &row, packed..end, arguments, body, at)?;
+            }
         }
     }
     Ok(())

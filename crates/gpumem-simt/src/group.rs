@@ -23,6 +23,8 @@ pub(crate) struct Group<'c> {
     pub(crate) ids: GroupIds,
     /// The work-item that runs.
     current: Cell<u32>,
+    /// The number of the group behind the last one.
+    next: Cell<u64>,
 }
 
 impl<'c> Group<'c> {
@@ -57,6 +59,7 @@ impl<'c> Group<'c> {
             checker,
             ids: GroupIds { group: Cell::new([0; 3]), group_size: dims.group_size, groups: dims.groups },
             current: Cell::new(0),
+            next: Cell::new(u64::MAX),
         }
     }
 
@@ -66,10 +69,17 @@ impl<'c> Group<'c> {
     }
 
     /// Another group begins.
+    #[inline(always)]
     pub(crate) fn begin(&self, number: u64) {
-        let position = ids::coordinates(number, self.ids.groups);
+        // Groups mostly come one after the other, and divisions take as long as a short group.
+        let position = match number == self.next.replace(number + 1) {
+            true => ids::following(self.ids.group.get(), self.ids.groups),
+            false => ids::coordinates(number, self.ids.groups),
+        };
         self.ids.group.set(position);
-        self.arena.clear();
+        if !self.slots.is_empty() {
+            self.arena.clear();
+        }
         if let Some(checker) = self.checker {
             checker.begin(number, position, self.waves.len());
         }

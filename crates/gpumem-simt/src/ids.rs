@@ -88,3 +88,28 @@ pub(crate) fn coordinates(linear: u64, sizes: [u32; 3]) -> [u32; 3] {
     let [x, y] = [sizes[0], sizes[1]].map(|size| u64::from(size.max(1)));
     [(linear % x) as u32, (linear / x % y) as u32, (linear / x / y) as u32]
 }
+
+/// Coordinates of the thing behind that at `[x, y, z]`.
+#[inline(always)]
+pub(crate) fn following([x, y, z]: [u32; 3], sizes: [u32; 3]) -> [u32; 3] {
+    if x + 1 < sizes[0] {
+        return [x + 1, y, z];
+    }
+    if y + 1 < sizes[1] { [0, y + 1, z] } else { [0, 0, z + 1] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn things_follow_each_other_in_the_order_of_their_numbers() {
+        for sizes in [[1, 1, 1], [7, 1, 1], [1, 5, 1], [1, 1, 4], [3, 4, 5], [2, 1, 3]] {
+            let mut at = coordinates(0, sizes);
+            for linear in 1..sizes.iter().map(|size| u64::from(*size)).product() {
+                at = following(at, sizes);
+                assert_eq!(at, coordinates(linear, sizes), "{linear} of {sizes:?}");
+            }
+        }
+    }
+}
