@@ -5,6 +5,7 @@ mod copies;
 mod cuda;
 mod harness;
 mod interchange;
+mod kernels;
 mod memory;
 mod ordering;
 mod rmm;
@@ -24,6 +25,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(memory::all());
     benches.extend(rmm::all());
     benches.extend(interchange::all());
+    benches.extend(kernels::all());
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {
         benches.extend(cuda::all());
