@@ -22,6 +22,7 @@ mod l12_arguments;
 mod l12_constants;
 mod l12_kernel;
 mod l12_programs;
+mod l12_sizes;
 mod tools;
 
 use crate::Case;
@@ -52,6 +53,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_arguments::cases(),
         l12_constants::cases(),
         l12_programs::cases(),
+        l12_sizes::cases(),
     ];
     lists.into_iter().flatten().collect()
 }

@@ -1,0 +1,144 @@
+//! Sizes of launches against the limits of the device.
+
+use super::l12_arguments::load;
+use crate::{Lab, Level, Verdict, refused};
+use gpumem_core::{Backend, ErrorKind, LaunchDims};
+use gpumem_runtime::kernel::{Ids, Kernel, KernelDeclaration, SliceMut, WorkItem};
+
+cases! { Level::Kernel;
+    the_largest_sizes_are_launched: "K6",
+    sizes_beyond_the_device_are_refused: "K6",
+    all_dynamic_shared_memory_can_be_had: "K1 K6",
+    more_shared_memory_than_there_is_is_refused: "K1 K6",
+}
+
+type Count = (SliceMut<u32>,);
+
+/// Counts its work-items.
+fn count<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Count, B>> {
+    // SAFETY: the element is only changed atomically.
+    let declaration = unsafe { KernelDeclaration::<Count>::new("count") }
+        .portable(
+            "GPUMEM_KERNEL count(gpumem::slice<gpumem::u32> total) {
+                gpumem::atomic_add(total[0], 1u);
+            }",
+        )
+        .host_flat(|_: &Ids<'_>, (total,): &Count| {
+            total.atomic_add(0, 1);
+        });
+    load(lab, &declaration)
+}
+
+fn dims(groups: [u32; 3], group_size: [u32; 3]) -> LaunchDims {
+    LaunchDims { groups, group_size, shared_bytes: 0 }
+}
+
+fn the_largest_sizes_are_launched<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (kernel, device) = (count(lab)?, lab.device());
+    let (has, stream) = (device.capabilities(), device.stream()?);
+    let mut largest = vec![dims([1, 1, 1], [has.max_group_size.min(has.max_group_dims[0]), 1, 1])];
+    for axis in 0..3 {
+        let mut group_size = [1; 3];
+        group_size[axis] = has.max_group_dims[axis].min(has.max_group_size);
+        largest.push(dims([2, 1, 3], group_size));
+        let mut groups = [1; 3];
+        // All that the device has along y and z, which are few; along x that would take too long.
+        groups[axis] = has.max_grid_dims[axis].min(65_535);
+        largest.push(dims(groups, [1, 1, 1]));
+    }
+    for dims in largest {
+        let mut total = device.device_array::<u32, _>(1)?;
+        kernel.launch(&stream, &dims, (&mut total,))?;
+        let items: u32 = dims.groups.iter().chain(&dims.group_size).product();
+        assert_eq!(total.get(0)?, items, "{dims:?}");
+    }
+    Ok(())
+}
+
+fn sizes_beyond_the_device_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (kernel, device) = (count(lab)?, lab.device());
+    let (has, stream) = (device.capabilities(), device.stream()?);
+    let mut total = device.device_array::<u32, _>(1)?;
+    let mut wrong = vec![
+        // Each side may be had, and all together not.
+        dims([1, 1, 1], [has.max_group_size, 2, 1]),
+        dims([1, 1, 1], [u32::MAX; 3]),
+    ];
+    for axis in 0..3 {
+        let with = |value: u32| {
+            let mut sizes = [1; 3];
+            sizes[axis] = value;
+            sizes
+        };
+        wrong.push(dims(with(0), [1, 1, 1]));
+        wrong.push(dims([1, 1, 1], with(0)));
+        wrong.push(dims([1, 1, 1], with(has.max_group_dims[axis].saturating_add(1))));
+        if has.max_grid_dims[axis] < u32::MAX {
+            wrong.push(dims(with(has.max_grid_dims[axis] + 1), [1, 1, 1]));
+        }
+    }
+    for dims in wrong {
+        refused(kernel.launch(&stream, &dims, (&mut total,)), |kind| {
+            matches!(kind, ErrorKind::InvalidArgument { .. })
+        })?;
+    }
+    assert_eq!(total.get(0)?, 0, "nothing ran");
+    Ok(())
+}
+
+/// Turns the dynamic shared memory round: element `i` of the result is the number of the last but `i`.
+fn turn<B: Backend>(lab: &Lab<B>, static_bytes: usize) -> Verdict<Kernel<Count, B>> {
+    // SAFETY: each work-item uses its own elements before the barrier, and only reads behind it.
+    let declaration = unsafe { KernelDeclaration::<Count>::new("turn") }
+        .portable(
+            "using namespace gpumem;
+            GPUMEM_KERNEL turn(slice<u32> y) {
+                GPUMEM_DYNAMIC_SHARED(u32, numbers);
+                u32 step = group_size(0);
+                for (u32 i = local_id(0); i < y.size(); i += step) numbers[i] = i;
+                barrier(LOCAL);
+                for (u32 i = local_id(0); i < y.size(); i += step) y[i] = numbers[y.size() - 1 - i];
+            }",
+        )
+        .host(async |item: WorkItem<'_>, (y,): &Count| {
+            let numbers = item.dynamic_shared::<u32>();
+            let (first, step) = (item.local_id(0), item.group_size(0));
+            (first..y.len()).step_by(step).for_each(|i| numbers.set(i, i as u32));
+            item.barrier(gpumem_core::BarrierScope::Local).await;
+            (first..y.len()).step_by(step).for_each(|i| y.set(i, numbers.get(y.len() - 1 - i)));
+        })
+        .shared_bytes(static_bytes);
+    load(lab, &declaration)
+}
+
+fn all_dynamic_shared_memory_can_be_had<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (kernel, device) = (turn(lab, 0)?, lab.device());
+    let (all, stream) = (device.capabilities().shared_memory, device.stream()?);
+    for bytes in [4, 16 << 10, all / 4 * 4] {
+        let mut y = device.device_array::<u32, _>(bytes / 4)?;
+        let dims =
+            LaunchDims { shared_bytes: u32::try_from(bytes).unwrap_or(0), ..LaunchDims::linear(1, 256) };
+        kernel.launch(&stream, &dims, (&mut y,))?;
+        let found = y.copy_to_host()?;
+        assert!(found.iter().rev().enumerate().all(|(i, number)| *number == i as u32), "{bytes} bytes");
+    }
+    Ok(())
+}
+
+fn more_shared_memory_than_there_is_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let (all, stream) = (device.capabilities().shared_memory, device.stream()?);
+    let mut y = device.device_array::<u32, _>(1)?;
+    for (declared, dynamic) in [(0, all + 1), (all, 1), (all + 1, 0), (usize::MAX, 1), (0, u32::MAX as usize)]
+    {
+        let kernel = turn(lab, declared)?;
+        let dims = LaunchDims {
+            shared_bytes: u32::try_from(dynamic).unwrap_or(u32::MAX),
+            ..LaunchDims::linear(1, 1)
+        };
+        refused(kernel.launch(&stream, &dims, (&mut y,)), |kind| {
+            matches!(kind, ErrorKind::InvalidArgument { .. })
+        })?;
+    }
+    Ok(())
+}
