@@ -94,7 +94,8 @@ pub fn skip<T>(reason: impl fmt::Display) -> Verdict<T> {
     Err(Stop::Skipped(reason.to_string()))
 }
 
-/// One thing that every backend must do.
+/// One thing that every backend must do. The case of a kernel that ships is made by [`Case::kernel`], every other by
+/// [`Case::new`].
 pub struct Case<B: Backend> {
     /// Level and name, as `03_copy::broadcast_sources`.
     pub name: String,
@@ -103,13 +104,19 @@ pub struct Case<B: Backend> {
     /// The rows and defects of the specification that it holds a backend to, separated by spaces.
     pub rows: &'static str,
     /// The case itself. Fails by an error or by a panic.
-    pub run: fn(&Lab<B>) -> Verdict,
+    pub(crate) run: fn(&Lab<B>) -> Verdict,
+    pub(crate) compares_kernel: bool,
 }
 
 impl<B: Backend> Case<B> {
     /// A case named after its function.
     pub fn new(level: Level, name: &str, rows: &'static str, run: fn(&Lab<B>) -> Verdict) -> Self {
-        Self { name: format!("{}::{name}", level.prefix()), level, rows, run }
+        Self { name: format!("{}::{name}", level.prefix()), level, rows, run, compares_kernel: false }
+    }
+
+    /// Whether it is a case of [`Case::kernel`]: it compares device, host body and reference.
+    pub fn compares_kernel(&self) -> bool {
+        self.compares_kernel
     }
 }
 

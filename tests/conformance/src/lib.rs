@@ -19,6 +19,8 @@
 //!   list cannot go stale.
 //! * After every case the runner waits for the device, flushes it, and checks that all memory went back and that no
 //!   error was left that nobody could be told.
+//! * The case of a kernel is made of a [`ShippedKernel`](gpumem_kernels::ShippedKernel) by [`Case::kernel`], which holds
+//!   the device against the host's body and both against a plain reference. There is no other way to one.
 //! * [`compare`] runs one computation on the host backend and on the device under test.
 //!
 //! The program takes `--report FILE`, `--device SELECTOR`, `--level N`, `--list` and a part of a name; see `--help`.

@@ -11,7 +11,7 @@ use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, Lowering,
     Result,
 };
-use gpumem_simt::{Executor, Ids, Parameters, WorkItem};
+use gpumem_simt::{Entry, Executor, Ids, Parameters, WorkItem};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
@@ -225,6 +225,27 @@ impl<P: Parameters> KernelDeclaration<P> {
 
     fn options(&self) -> CompileOptions {
         CompileOptions { flags: self.flags.clone() }
+    }
+}
+
+impl<P: Parameters> KernelDeclaration<P> {
+    /// The kernel's name: its symbol in what a device's compiler makes of the source.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The body for the host, for those who run it in the place of the compiled source: a simulated GPU finds it by
+    /// [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the GPU
+    /// that is simulated. `None` without a body.
+    pub fn entry(&self, wave_size: u32, shared_memory: usize) -> Option<Entry> {
+        let executor = Executor::new(wave_size, shared_memory).check(self.check);
+        self.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
+    }
+
+    /// The source as the compiler of a device gets it ([`portable_text`]), for those who compile it without a device.
+    /// `None` without a source.
+    pub fn portable_text(&self, wave_size: u32, bounds: bool) -> Option<String> {
+        Some(portable_text::<P>(self.source.as_ref()?, &self.name, wave_size, bounds))
     }
 }
 

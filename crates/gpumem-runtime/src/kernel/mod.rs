@@ -12,7 +12,7 @@ mod source;
 pub use arguments::{Argument, Arguments, Collected, Within};
 pub use declare::KernelDeclaration;
 pub use gpumem_simt::{
-    Atomic, Constant, ConstantArray, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut, Value,
+    Atomic, Constant, ConstantArray, Entry, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut, Value,
     View, ViewMut, WorkItem,
 };
 pub use host_arrays::{In, InOut, Out};

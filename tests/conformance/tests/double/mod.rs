@@ -3,12 +3,13 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    Error, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo,
-    RawStream, RegisterOptions, Result, StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions, CopyRegion,
+    DeviceInfo, DeviceSelector, Error, EventOptions, Fill, HostFunction, KernelArgument, KernelSource,
+    LaunchDims, LoadError, Location, Lowering, MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
+    StridedCopy,
 };
 use gpumem_host::{Buffer, Event, Host, HostBarrier, HostOptions, Kernel, Module, Stream};
-use std::{ptr::NonNull, sync::Arc};
+use std::{collections::HashMap, ptr::NonNull, sync::Arc};
 
 /// The backend.
 #[derive(Debug, Clone, Copy)]
@@ -19,18 +20,51 @@ pub(crate) struct Double<const ORDERED: bool>;
 pub(crate) struct Device {
     raw: gpumem_host::Device,
     info: Arc<DeviceInfo>,
+    programs: Option<Arc<Programs>>,
 }
+
+/// What the compiler of a device that plays a GPU makes of a kernel's source, by the kernel's name.
+pub(crate) type Programs = HashMap<String, HostFunction>;
 
 impl Device {
     fn over(raw: gpumem_host::Device) -> Self {
         let info = Arc::new(DeviceInfo { backend: "double", ..Host::info(&raw).clone() });
-        Self { raw, info }
+        Self { raw, info, programs: None }
+    }
+
+    /// A device that plays a GPU: it takes the sources of kernels, not their bodies for the host, and runs these
+    /// functions for them.
+    pub(crate) fn gpu(wave_size: u32, programs: Programs) -> Result<Self> {
+        let device = Host::open_with(&HostOptions::new().wave_size(wave_size)).map(Self::over)?;
+        Ok(Self { programs: Some(Arc::new(programs)), ..device })
     }
 
     /// A device that nobody else has, with the adversarial schedule of a seed.
     pub(crate) fn adversarial(seed: u64) -> Result<Self> {
         Host::open_with(&HostOptions::new().adversarial(seed)).map(Self::over)
     }
+}
+
+/// Barriers of the host, or text as on a GPU.
+#[derive(Debug, Clone)]
+pub(crate) struct DoubleBarrier {
+    host: HostBarrier,
+    is_gpu: bool,
+}
+
+impl Barrier for DoubleBarrier {
+    fn wave_size(&self) -> u32 {
+        self.host.wave_size()
+    }
+
+    fn lowering(&self, point: BarrierPoint) -> Lowering {
+        if self.is_gpu { Lowering::Source("barrier();") } else { self.host.lowering(point) }
+    }
+}
+
+/// The kernel of a source: the one that the runtime's check behind the source names.
+fn name_of(text: &str) -> Option<&str> {
+    text.rsplit_once("decltype(")?.1.split_once(')').map(|(name, _)| name)
 }
 
 impl<const ORDERED: bool> Backend for Double<ORDERED> {
@@ -40,7 +74,7 @@ impl<const ORDERED: bool> Backend for Double<ORDERED> {
     type Buffer = Buffer;
     type Stream = Stream;
     type Event = Event;
-    type Barrier = HostBarrier;
+    type Barrier = DoubleBarrier;
     type Module = Module;
     type Kernel = Kernel;
 
@@ -61,8 +95,8 @@ impl<const ORDERED: bool> Backend for Double<ORDERED> {
     fn capabilities(device: &Device) -> &Capabilities {
         Host::capabilities(&device.raw)
     }
-    fn barrier(device: &Device) -> HostBarrier {
-        Host::barrier(&device.raw)
+    fn barrier(device: &Device) -> DoubleBarrier {
+        DoubleBarrier { host: Host::barrier(&device.raw), is_gpu: device.programs.is_some() }
     }
     fn memory_info(device: &Device) -> Result<MemoryInfo> {
         Host::memory_info(&device.raw)
@@ -143,7 +177,13 @@ impl<const ORDERED: bool> Backend for Double<ORDERED> {
         Host::elapsed(start, end)
     }
     fn compile(device: &Device, source: &KernelSource, options: &CompileOptions) -> Result<Module> {
-        Host::compile(&device.raw, source, options)
+        let found = match (source, &device.programs) {
+            (KernelSource::Text(text), Some(programs)) => name_of(text).and_then(|name| {
+                Some(KernelSource::Host(vec![(name.to_owned(), programs.get(name)?.clone())]))
+            }),
+            _ => None,
+        };
+        Host::compile(&device.raw, found.as_ref().unwrap_or(source), options)
     }
     fn kernel(module: &Module, name: &str) -> Result<Kernel> {
         Host::kernel(module, name)

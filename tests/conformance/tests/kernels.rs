@@ -1,0 +1,147 @@
+//! Kernels on a device that plays a GPU, and what happens where it, the host's body and the reference disagree.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod double;
+
+use double::{Device as DoubleDevice, Double, Programs};
+use gpumem_conformance::{Case, RanOn, Report, Selection, Suite, all};
+use gpumem_core::{Backend, Result};
+use gpumem_host::Host;
+use gpumem_kernels::{Saxpy, Shipped, ShippedKernel, saxpy};
+use gpumem_runtime::{
+    Device, Stream,
+    kernel::{Entry, Ids, Kernel, KernelDeclaration},
+};
+
+type Gpu = Double<true>;
+
+/// The suite's cases of kernels, or these, on a GPU that has been given these bodies for the sources.
+fn run(wave_size: u32, bodies: Vec<(String, Entry)>, cases: Option<Vec<Case<Gpu>>>) -> Report {
+    let body = |(name, entry): (String, Entry)| (name, entry.function().clone());
+    let programs: Programs = bodies.into_iter().map(body).collect();
+    let suite = Suite::<Gpu>::new("double", RanOn::Host)
+        .open_with(move |_| DoubleDevice::gpu(wave_size, programs.clone()).map(Device::from_raw));
+    let suite = if let Some(cases) = cases { suite.cases(cases) } else { suite };
+    let filters = gpumem_kernels::all().iter().map(|kernel| format!("12_kernel::{}", kernel.name)).collect();
+    suite.run(&Selection { filters, exact: true, ..Selection::default() }, |_, _| {})
+}
+
+/// What a right compiler makes of the kernels.
+fn compiled(wave_size: u32) -> Vec<(String, Entry)> {
+    let body = |kernel: Shipped| (kernel.name.clone(), kernel.entry(wave_size, 48 << 10, false).unwrap());
+    gpumem_kernels::all().into_iter().map(body).collect()
+}
+
+#[test]
+fn every_kernel_that_ships_has_a_case_and_agrees_on_a_gpu_of_either_wave_size() {
+    let names: Vec<_> = gpumem_kernels::all().iter().map(|kernel| kernel.name.clone()).collect();
+    assert_eq!(names.len(), 9, "{names:?}");
+    for wave_size in [32, 64] {
+        let report = run(wave_size, compiled(wave_size), None);
+        assert_eq!(report.failures, [""; 0], "waves of {wave_size}");
+        let passed: Vec<_> =
+            report.outcomes.iter().map(|(name, _)| name.replace("12_kernel::", "")).collect();
+        assert_eq!((passed, report.passed), (names.clone(), names.len()));
+    }
+}
+
+#[test]
+fn a_device_source_that_computes_something_else_fails() {
+    // SAFETY: each work-item uses its own elements.
+    let other = unsafe { KernelDeclaration::<saxpy::Parameters>::new("saxpy") }.host_flat(
+        |ids: &Ids<'_>, (x, y, a): &saxpy::Parameters| {
+            let i = ids.global_id(0);
+            // Off by one, and in the last group only.
+            let factor = if i > 4990 { a + 1.0 } else { *a };
+            if i < y.len() {
+                y.set(i, factor * x.get(i) + y.get(i));
+            }
+        },
+    );
+    let mut bodies = compiled(32);
+    bodies.retain(|(name, _)| name != "saxpy");
+    bodies.push(("saxpy".to_owned(), other.entry(32, 48 << 10).unwrap()));
+    let report = run(32, bodies, None);
+    assert_eq!((report.failed, report.passed), (1, 8), "{:?}", report.failures);
+    let failure = &report.failures[0];
+    assert!(failure.starts_with("12_kernel::saxpy"), "{failure}");
+    assert!(failure.contains("the device under test and the host's body disagree"), "{failure}");
+    assert!(failure.contains("len: 5000") && failure.contains("element 4991"), "{failure}");
+}
+
+/// Saxpy as it ships, but for what stands in its place.
+macro_rules! planted {
+    ($name:ident, $declaration:expr, $reference:expr, $problems:expr) => {
+        struct $name;
+        impl ShippedKernel for $name {
+            type Parameters = saxpy::Parameters;
+            type Problem = <Saxpy as ShippedKernel>::Problem;
+            type Elem = f32;
+            const ROWS: &'static str = "K6";
+
+            fn declaration() -> KernelDeclaration<saxpy::Parameters> {
+                $declaration
+            }
+            fn problems() -> Vec<Self::Problem> {
+                $problems
+            }
+            fn reference(problem: &Self::Problem) -> Vec<f32> {
+                $reference(Saxpy::reference(problem))
+            }
+            fn run<B: Backend>(
+                kernel: &Kernel<saxpy::Parameters, B>,
+                stream: &Stream<B>,
+                problem: &Self::Problem,
+            ) -> Result<Vec<f32>> {
+                Saxpy::run(kernel, stream, problem)
+            }
+        }
+    };
+}
+
+planted!(WrongBody, saxpy::declaration().host_flat(|_, _| {}), |right| right, Saxpy::problems());
+planted!(
+    WrongReference,
+    saxpy::declaration(),
+    |mut right: Vec<f32>| {
+        right.pop();
+        right
+    },
+    Saxpy::problems()
+);
+planted!(NoProblems, saxpy::declaration(), |right| right, Vec::new());
+planted!(
+    PastTheEnd,
+    saxpy::declaration().host_flat(|ids: &Ids<'_>, (x, y, _): &saxpy::Parameters| {
+        y.set(ids.global_id(0), x.get(ids.global_id(0)));
+    }),
+    |right| right,
+    Saxpy::problems()
+);
+
+fn only<K: ShippedKernel>() -> String {
+    let report = run(32, compiled(32), Some(vec![Case::kernel::<K>()]));
+    assert_eq!((report.passed, report.failed), (0, 1));
+    report.failures[0].clone()
+}
+
+#[test]
+fn a_host_body_or_a_reference_that_is_wrong_fails_on_every_device() {
+    let told = only::<WrongBody>();
+    assert!(told.contains("the host's body in waves of 32 and the plain reference disagree"), "{told}");
+    let told = only::<WrongReference>();
+    assert!(told.contains("elements where") && told.contains("len: 1,"), "{told}");
+    let told = only::<NoProblems>();
+    assert!(told.contains("without problems"), "{told}");
+    let told = only::<PastTheEnd>();
+    assert!(told.contains("work-item (0, 0, 0) of group (0, 0, 0)") && told.contains("index [0]"), "{told}");
+}
+
+#[test]
+fn no_kernel_ships_without_the_comparison() {
+    let compared: Vec<_> =
+        all::<Host>().into_iter().filter(Case::compares_kernel).map(|case| case.name).collect();
+    let shipped: Vec<_> =
+        gpumem_kernels::all().iter().map(|kernel| format!("12_kernel::{}", kernel.name)).collect();
+    assert_eq!(compared, shipped);
+}

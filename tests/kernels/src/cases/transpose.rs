@@ -1,0 +1,74 @@
+//! Rows become columns.
+
+use crate::{ShippedKernel, inputs::whole, transpose};
+use gpumem_core::{Backend, Result};
+use gpumem_runtime::{
+    Stream,
+    kernel::{Kernel, KernelDeclaration, cover},
+};
+use ndarray::{Array2, s};
+
+/// [`transpose`].
+#[derive(Debug)]
+pub struct Transpose;
+
+/// The matrix is every `step`-th row of so many, with its columns the other way round where `step` is negative.
+#[derive(Debug)]
+pub struct Problem {
+    rows: usize,
+    columns: usize,
+    step: isize,
+}
+
+impl Problem {
+    fn array(&self) -> Array2<f32> {
+        whole((self.rows * self.step.unsigned_abs(), self.columns), 1 << 20)
+    }
+
+    /// What goes in of the whole.
+    fn slice(&self) -> (isize, isize) {
+        (self.step, self.step.signum())
+    }
+}
+
+impl ShippedKernel for Transpose {
+    type Parameters = transpose::Parameters;
+    type Problem = Problem;
+    type Elem = f32;
+    const ROWS: &'static str = "K1 K4 K6";
+
+    fn declaration() -> KernelDeclaration<transpose::Parameters> {
+        transpose::declaration()
+    }
+
+    fn problems() -> Vec<Problem> {
+        let sizes =
+            [(0, 0, 1), (0, 7, 1), (7, 0, -2), (1, 1, 1), (16, 16, 1), (13, 37, 1), (13, 37, -2), (70, 5, 3)];
+        sizes.map(|(rows, columns, step)| Problem { rows, columns, step }).into()
+    }
+
+    fn reference(problem: &Problem) -> Vec<f32> {
+        let (array, (rows, columns)) = (problem.array(), problem.slice());
+        let input = array.slice(s![..;rows, ..;columns]);
+        let mut output = Vec::new();
+        for column in input.columns() {
+            output.extend(column);
+        }
+        output
+    }
+
+    /// The output is every third column of a wider array.
+    fn run<B: Backend>(
+        kernel: &Kernel<transpose::Parameters, B>,
+        stream: &Stream<B>,
+        problem: &Problem,
+    ) -> Result<Vec<f32>> {
+        let whole = stream.to_device(&problem.array())?;
+        let (rows, columns) = problem.slice();
+        let mut wide = stream.device_array::<f32, _>((problem.columns, problem.rows * 3))?;
+        let mut output = wide.slice_mut(s![.., ..;3])?;
+        let dims = cover([problem.columns, problem.rows, 1], [transpose::TILE, transpose::TILE, 1]);
+        kernel.launch(stream, &dims, (&whole.slice(s![..;rows, ..;columns])?, &mut output))?;
+        Ok(output.copy_to_host()?.iter().copied().collect())
+    }
+}

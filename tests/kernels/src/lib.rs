@@ -1,0 +1,46 @@
+//! The kernels that ship, in one place.
+//!
+//! A kernel's text stands once, in `crates/gpumem/examples/kernels`, where users read it: parameters, portable source,
+//! body for the host. The examples compile these files as they are, and so does this crate. What is added here is what
+//! holds a kernel to its word, [`ShippedKernel`]: problems, a plain reference, how to launch it.
+//!
+//! * The conformance suite makes a case of every kernel of [`visit`]: host body, device and reference must agree.
+//! * The tests of the compilers compile every kernel of [`all`] with the real NVRTC and hipRTC.
+//! * Who plays a GPU finds the host bodies there by name ([`Shipped::entry`]).
+//!
+//! Problems are chosen so that every device computes the same bits: integers, or floating-point numbers whose products
+//! and sums are exact. A device's compiler may join `a * b + c` in one rounding, and the host's does not.
+
+// The kernels' files say `gpumem`, as a user's do. Here this crate stands for it.
+extern crate self as gpumem;
+
+pub use gpumem_core::BarrierScope;
+pub use gpumem_runtime::kernel;
+
+mod cases;
+mod inputs;
+mod list;
+mod shipped;
+
+pub use cases::*;
+pub use list::{Visitor, all, visit};
+pub use shipped::{Shipped, ShippedKernel};
+
+#[path = "../../../crates/gpumem/examples/kernels/convolution.rs"]
+pub mod convolution;
+#[path = "../../../crates/gpumem/examples/kernels/histogram.rs"]
+pub mod histogram;
+#[path = "../../../crates/gpumem/examples/kernels/matmul.rs"]
+pub mod matmul;
+#[path = "../../../crates/gpumem/examples/kernels/reduce.rs"]
+pub mod reduce;
+#[path = "../../../crates/gpumem/examples/kernels/saxpy.rs"]
+pub mod saxpy;
+#[path = "../../../crates/gpumem/examples/kernels/scan.rs"]
+pub mod scan;
+#[path = "../../../crates/gpumem/examples/kernels/stencil.rs"]
+pub mod stencil;
+#[path = "../../../crates/gpumem/examples/kernels/transpose.rs"]
+pub mod transpose;
+#[path = "../../../crates/gpumem/examples/kernels/update.rs"]
+pub mod update;

@@ -1,0 +1,73 @@
+//! What a kernel needs to ship.
+
+use gpumem_core::{Backend, Element, Result};
+use gpumem_runtime::{
+    Stream,
+    kernel::{Entry, Kernel, KernelDeclaration, Parameters},
+};
+use std::fmt::Debug;
+
+/// A kernel with what it must compute. Nothing here has a default: a kernel without problems, or without a reference to
+/// hold its answers against, cannot be registered.
+pub trait ShippedKernel: 'static {
+    /// The parameters of the kernel.
+    type Parameters: Parameters;
+    /// What goes in.
+    type Problem: Debug;
+    /// An element of what comes out.
+    type Elem: Element + PartialEq + Debug;
+
+    /// The rows of the specification that it shows, separated by spaces.
+    const ROWS: &'static str;
+
+    /// The kernel.
+    fn declaration() -> KernelDeclaration<Self::Parameters>;
+
+    /// Problems: sizes that do not divide, nothing at all, one element; views with strides and reversed, where the kernel
+    /// takes views.
+    fn problems() -> Vec<Self::Problem>;
+
+    /// The answer, in plain loops over host memory. Bit for bit what every device must give.
+    fn reference(problem: &Self::Problem) -> Vec<Self::Elem>;
+
+    /// The answer by the kernel, launched in the order of `stream`.
+    ///
+    /// # Errors
+    /// Of the device.
+    fn run<B: Backend>(
+        kernel: &Kernel<Self::Parameters, B>,
+        stream: &Stream<B>,
+        problem: &Self::Problem,
+    ) -> Result<Vec<Self::Elem>>;
+}
+
+/// A kernel, without what it computes: what those need who compile it, or run it in place of a GPU.
+#[derive(Debug, Clone)]
+pub struct Shipped {
+    /// Its name: the symbol in what a device's compiler makes of it.
+    pub name: String,
+    text: fn(u32, bool) -> String,
+    entry: fn(u32, usize, bool) -> Option<Entry>,
+}
+
+impl Shipped {
+    /// The kernel `K`.
+    pub fn of<K: ShippedKernel>() -> Self {
+        Self {
+            name: K::declaration().name().to_owned(),
+            text: |wave_size, bounds| K::declaration().portable_text(wave_size, bounds).unwrap_or_default(),
+            entry: |wave_size, shared, check| K::declaration().check(check).entry(wave_size, shared),
+        }
+    }
+
+    /// What a device's compiler gets: prelude, source, and the check that the source has the declared parameters. With
+    /// `bounds`, an index past the end stops the kernel.
+    pub fn text(&self, wave_size: u32, bounds: bool) -> String {
+        (self.text)(wave_size, bounds)
+    }
+
+    /// The body for the host, for a device with these facts; in check mode if `check`.
+    pub fn entry(&self, wave_size: u32, shared_memory: usize, check: bool) -> Option<Entry> {
+        (self.entry)(wave_size, shared_memory, check)
+    }
+}
