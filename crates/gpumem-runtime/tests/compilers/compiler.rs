@@ -27,7 +27,7 @@ type Size = unsafe extern "C" fn(*mut c_void, *mut usize) -> c_int;
 type Read = unsafe extern "C" fn(*mut c_void, *mut c_char) -> c_int;
 type Destroy = unsafe extern "C" fn(*mut *mut c_void) -> c_int;
 
-/// hipRTC 5.2 does not bear two threads at once.
+/// hipRTC 5.2 does not bear two threads at once, and writes its listings to the process's current folder.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 pub(crate) struct Compiler {
@@ -72,15 +72,49 @@ impl Compiler {
     /// Compiles to PTX or a code object, or gives the log.
     pub(crate) fn compile(&self, text: &str, architecture: &str) -> Result<Vec<u8>, String> {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        self.compile_to(self.result, text, architecture, &[])
+    }
+
+    /// Compiles to machine code of a real architecture with NVRTC.
+    pub(crate) fn cubin(&self, text: &str, architecture: &str) -> Result<Vec<u8>, String> {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        self.compile_to("CUBIN", text, architecture, &[])
+    }
+
+    /// Compiles to a code object with hipRTC, and gives the assembler text that it makes on the way: it is the only place
+    /// that shows barriers which are no instruction.
+    pub(crate) fn listing(&self, text: &str, architecture: &str) -> Result<String, String> {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let (before, folder) = (std::env::current_dir().unwrap(), tempfile::tempdir().unwrap());
+        std::env::set_current_dir(folder.path()).unwrap();
+        let outcome = self.compile_to(self.result, text, architecture, &["--save-temps"]);
+        std::env::set_current_dir(before).unwrap();
+        outcome?;
+        let files = std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+        let listing = files.into_iter().find(|path| path.extension().is_some_and(|end| end == "s"));
+        Ok(std::fs::read_to_string(listing.expect("--save-temps leaves a listing")).unwrap())
+    }
+
+    fn compile_to(
+        &self,
+        result: &str,
+        text: &str,
+        architecture: &str,
+        more: &[&str],
+    ) -> Result<Vec<u8>, String> {
         let text = CString::new(text).unwrap();
-        let option = CString::new(format!("--gpu-architecture={architecture}")).unwrap();
+        let architecture = format!("--gpu-architecture={architecture}");
+        let options = [architecture.as_str()].into_iter().chain(more.iter().copied());
+        let options: Vec<_> = options.map(|option| CString::new(option).unwrap()).collect();
+        let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+        let count = c_int::try_from(pointers.len()).unwrap();
         let mut program = null_mut();
         // SAFETY: the functions have these types in both libraries; all texts end with a zero and outlive the program,
         // and every buffer has the size that was asked for.
         unsafe {
             let create = self.function::<Create>("CreateProgram");
             assert_eq!(create(&mut program, text.as_ptr(), c"program".as_ptr(), 0, null(), null()), 0);
-            let status = self.function::<Compile>("CompileProgram")(program, 1, &option.as_ptr());
+            let status = self.function::<Compile>("CompileProgram")(program, count, pointers.as_ptr());
             let read = |size: &str, content: &str| {
                 let mut bytes = 0;
                 assert_eq!(self.function::<Size>(size)(program, &mut bytes), 0);
@@ -89,7 +123,7 @@ impl Compiler {
                 buffer
             };
             let outcome = if status == 0 {
-                Ok(read(&format!("Get{}Size", self.result), &format!("Get{}", self.result)))
+                Ok(read(&format!("Get{result}Size"), &format!("Get{result}")))
             } else {
                 Err(String::from_utf8_lossy(&read("GetProgramLogSize", "GetProgramLog")).into_owned())
             };

@@ -1,8 +1,9 @@
-//! The prelude under the real compilers, where they are installed: NVRTC (or what `GPUMEM_NVRTC` names) and hipRTC (or
+//! The prelude and the kernels that ship under the real compilers, where they are installed: NVRTC (or what `GPUMEM_NVRTC` names) and hipRTC (or
 //! what `GPUMEM_HIPRTC` names; `off` names nothing). Neither needs a GPU.
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 mod compiler;
+mod shipped;
 
 use compiler::{Compiler, Flavour};
 use gpumem_runtime::kernel::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut, portable_text};
@@ -66,10 +67,10 @@ GPUMEM_KERNEL everything(slice<const float> x, slice<float> y, view<const float,
 }
 "#;
 
-const NVIDIA: [&str; 2] = ["compute_80", "compute_90"];
-const AMD: [(&str, u32); 3] = [("gfx906", 64), ("gfx90a", 64), ("gfx1030", 32)];
+pub(crate) const NVIDIA: [&str; 2] = ["compute_80", "compute_90"];
+pub(crate) const AMD: [(&str, u32); 3] = [("gfx906", 64), ("gfx90a", 64), ("gfx1030", 32)];
 
-fn compiler(flavour: Flavour) -> Option<Compiler> {
+pub(crate) fn compiler(flavour: Flavour) -> Option<Compiler> {
     let found = Compiler::load(flavour);
     if found.is_none() {
         println!("skipped: {flavour:?} is not installed");

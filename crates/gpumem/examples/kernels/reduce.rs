@@ -1,5 +1,7 @@
 //! One sum for each group, found in two ways: by a tree in shared memory, and by waves that exchange values and leave one sum each.
 //! Launched again on the sums, until one is left.
+//!
+//! Once the tree has come down to a wave, what is left of it is that wave's own business, and waits for no other.
 
 use gpumem::{
     BarrierScope::Local,
@@ -23,7 +25,8 @@ GPUMEM_KERNEL reduce(slice<const float> x, slice<float> by_tree, slice<float> by
     barrier(LOCAL);
     for (u32 step = 128; step > 0; step /= 2) {
         if (local < step) tree(local) += tree(local + step);
-        barrier(LOCAL);
+        if (step > wave_size()) barrier(LOCAL);
+        else wavebarrier();
     }
     float sum = wave_sum(value);
     if (lane() == 0) waves(wave_id()) = sum;
@@ -38,7 +41,7 @@ GPUMEM_KERNEL reduce(slice<const float> x, slice<float> by_tree, slice<float> by
 
 /// The kernel, for groups of [`GROUP`] along x that cover `x`.
 pub fn declaration() -> KernelDeclaration<Parameters> {
-    // SAFETY: each group writes its own elements, and what is shared lies behind barriers.
+    // SAFETY: each group writes its own elements, and what is shared lies behind barriers of those who share it.
     unsafe { KernelDeclaration::new("reduce") }.shared_bytes((256 + 8) * 4).portable(SOURCE).host(
         async |item: WorkItem<'_>, (x, by_tree, by_wave): &Parameters| {
             let (tree, waves) = (item.shared::<f32, 1>([256]), item.shared::<f32, 1>([8]));
@@ -51,7 +54,11 @@ pub fn declaration() -> KernelDeclaration<Parameters> {
                 if local < step {
                     tree.set(local, tree.get(local) + tree.get(local + step));
                 }
-                item.barrier(Local).await;
+                if step > item.wave_size() {
+                    item.barrier(Local).await;
+                } else {
+                    item.wavebarrier().await;
+                }
                 step /= 2;
             }
             let sum = item.wave_sum(value).await;

@@ -1,0 +1,83 @@
+//! Every kernel that ships, for every architecture, and the barriers in what came out.
+
+use crate::{
+    AMD, NVIDIA, compiler as load,
+    compiler::{Compiler, Flavour},
+};
+use gpumem_kernels::{Shipped, all};
+
+/// Barriers of the group and of the wave in a kernel's own source. What a loop repeats may come out several times.
+fn written(kernel: &Shipped) -> (usize, usize) {
+    let text = kernel.text(32, false);
+    let (_, behind) = text.split_once("#line 1 \"kernel\"").expect("the source stands behind the prelude");
+    let (source, _) =
+        behind.split_once("#line 1 \"declaration\"").expect("the check stands behind the source");
+    let wave = source.matches("wavebarrier(").count();
+    (source.matches("barrier(").count() - wave, wave)
+}
+
+#[track_caller]
+fn same_barriers(kernel: &Shipped, architecture: &str, found: (usize, usize)) {
+    let (group, wave) = written(kernel);
+    for (what, written, found) in [("group", group, found.0), ("wave", wave, found.1)] {
+        let fits = if written == 0 { found == 0 } else { found >= written };
+        assert!(fits, "{} for {architecture}: {found} barriers of the {what} of {written}", kernel.name);
+    }
+}
+
+#[test]
+fn the_kernels_have_barriers_of_both_kinds() {
+    let all: Vec<_> = all().iter().map(|kernel| (kernel.name.clone(), written(kernel))).collect();
+    assert!(all.contains(&("saxpy".to_owned(), (0, 0))), "{all:?}");
+    assert!(all.contains(&("transpose".to_owned(), (1, 0))), "{all:?}");
+    assert!(all.contains(&("reduce".to_owned(), (3, 1))), "{all:?}");
+    assert_eq!(all.iter().filter(|(_, (group, _))| *group > 0).count(), 6, "{all:?}");
+}
+
+#[test]
+fn nvrtc_compiles_every_kernel_and_its_barriers() {
+    let Some(compiler) = load(Flavour::Nvrtc) else { return };
+    for architecture in NVIDIA {
+        for kernel in all() {
+            for bounds in [false, true] {
+                let text = kernel.text(32, bounds);
+                let ptx = String::from_utf8(told(&compiler, &kernel, &text, architecture)).unwrap();
+                assert!(ptx.contains(&format!(".entry {}(", kernel.name)), "{}: {architecture}", kernel.name);
+                // With bounds, a kernel whose indices are shown to be inside may need no check.
+                assert!(bounds || !ptx.contains("trap;"), "{}: {architecture}", kernel.name);
+                let count =
+                    |what: &str| ptx.lines().filter(|line| line.trim_start().starts_with(what)).count();
+                same_barriers(&kernel, architecture, (count("bar.sync"), count("bar.warp.sync")));
+            }
+            // What the CUDA backend loads: machine code of the real architecture, by the assembler inside NVRTC.
+            let real = architecture.replace("compute", "sm");
+            let cubin = compiler.cubin(&kernel.text(32, false), &real).unwrap();
+            assert!(cubin.starts_with(b"\x7fELF"), "{}: {real}", kernel.name);
+        }
+    }
+}
+
+#[test]
+fn hiprtc_compiles_every_kernel_and_its_barriers() {
+    let Some(compiler) = load(Flavour::Hiprtc) else { return };
+    for (architecture, wave_size) in AMD {
+        for kernel in all() {
+            let listing = compiler.listing(&kernel.text(wave_size, false), architecture);
+            let listing = listing.unwrap_or_else(|log| panic!("{} for {architecture}:\n{log}", kernel.name));
+            assert!(listing.contains(&format!(".amdhsa_kernel {}", kernel.name)), "{}", kernel.name);
+            assert!(listing.contains(&format!("amdgcn-amd-amdhsa--{architecture}")), "{}", kernel.name);
+            // The barrier of the wave emits no instruction, and leaves a comment.
+            let count = |what: &str| listing.lines().filter(|line| line.trim() == what).count();
+            same_barriers(&kernel, architecture, (count("s_barrier"), count("; wave barrier")));
+        }
+    }
+    let (architecture, wave_size) = AMD[1];
+    for kernel in all() {
+        told(&compiler, &kernel, &kernel.text(wave_size, true), architecture);
+    }
+}
+
+fn told(compiler: &Compiler, kernel: &Shipped, text: &str, architecture: &str) -> Vec<u8> {
+    let code = compiler.compile(text, architecture);
+    code.unwrap_or_else(|log| panic!("{} for {architecture}:\n{log}", kernel.name))
+}
