@@ -23,12 +23,14 @@ impl Indices<1> for usize {
 /// The row-major position, or `None` if it is outside.
 #[inline(always)]
 pub(crate) fn row_major<const N: usize>(at: [usize; N], extents: &[usize; N]) -> Option<usize> {
-    let mut linear = 0;
-    for (position, extent) in at.iter().zip(extents) {
-        if position >= extent {
+    let (mut linear, mut axis) = (0, 0);
+    // Not with iterators, of which unoptimised programs make calls: nothing runs as often as this.
+    while axis < N {
+        if at[axis] >= extents[axis] {
             return None;
         }
-        linear = linear * extent + position;
+        linear = linear * extents[axis] + at[axis];
+        axis += 1;
     }
     Some(linear)
 }

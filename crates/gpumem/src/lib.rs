@@ -134,7 +134,7 @@ pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyWay, CudaArrayInterface, DescrField, DeviceCounters,
     DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, IntoArraySpec, IpcArray, Layout,
     Order, Progress, RawParts, Refused, Scalar, Storage, StorageMut, StreamHandle, StreamingStores, ToDevice,
-    TransferOptions, cuda_array, dlpack, field, is_cuda_array, layout, memory,
+    TransferOptions, cuda_array, dlpack, field, is_cuda_array, kernel, layout, memory,
 };
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod types;
@@ -145,7 +145,7 @@ pub use ndarray::{self, NewAxis, s};
 
 pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
-    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, LayoutError,
-    LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind, RawStream, Result, StreamKind,
-    StreamOptions, Which,
+    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, LaunchDims,
+    LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind, RawStream, Result,
+    StreamKind, StreamOptions, Which,
 };

@@ -25,6 +25,7 @@ examples! {
     host_memory = "../examples/05_host_memory.rs";
     records = "../examples/06_records.rs";
     progress = "../examples/07_progress.rs";
+    kernels = "../examples/08_kernels.rs";
 }
 
 #[path = "../examples/photo/main.rs"]

@@ -85,7 +85,7 @@ pub fn declaration() -> KernelDeclaration<Parameters> {
             for y in 0..5 {
                 for x in 0..5 {
                     let pixel = tile.get([item.local_id(1) + y, item.local_id(0) + x]);
-                    sum += weights.get(y * 5 + x) * i32::from(pixel);
+                    sum += weights.0[y * 5 + x] * i32::from(pixel);
                 }
             }
             result.set([row, column, channel], (sum >> shift).clamp(0, 255) as u8);

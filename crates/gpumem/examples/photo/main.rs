@@ -5,23 +5,29 @@
 //! cargo run --release --example photo -- --device cuda:0 --input holiday.jpg --output sheet.png
 //! ```
 //!
-//! One stream copies each view into a packed device array, a second one pastes that array into a sheet on the device.
-//! Nothing here waits for anything: the library orders the two streams, because both use the packed arrays. Every view
-//! and the finished sheet are compared with what ndarray makes of the same photo on the host.
+//! One stream copies each view into a packed device array, or has a kernel blur or sharpen it into one; a second stream
+//! pastes that array into a sheet on the device. Nothing here waits for anything: the library orders the two streams,
+//! because both use the packed arrays. Every view and the finished sheet are compared with what ndarray makes of the same
+//! photo on the host, and are the same bytes on every device: the kernel computes in integers.
 
+#[path = "../kernels/convolution.rs"]
+#[allow(unreachable_pub, reason = "a library compiles the file, too")]
+mod convolution;
+mod filter;
 mod picture;
 mod report;
 mod sheet;
 mod views;
 
 use clap::Parser;
+use filter::Convolution;
 use gpumem::{
     Device, DeviceArray, Event, Stream,
     ndarray::{Array3, Ix3, IxDyn},
 };
 use sheet::Sheet;
 use std::{path::PathBuf, process::ExitCode, time::Instant};
-use views::View;
+use views::{Then, View};
 
 pub(crate) type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -81,13 +87,14 @@ fn print(device: &Device, photo: &Array3<u8>) -> Result<Array3<u8>> {
     let on_device: DeviceArray<u8, Ix3> = device.to_device(photo)?;
     let upload = start.elapsed();
 
+    let kernel = convolution::declaration().load(device)?;
     let plan = Sheet::new(photo.dim());
     let mut sheet = device.device_array::<u8, _>(plan.shape())?;
     let (cut, paste) = (device.stream()?, device.stream()?);
     paste.fill(&mut sheet, sheet::BACKGROUND)?;
     let mut moved = Vec::new();
     for view in plan.views() {
-        moved.push(print_one(device, (&cut, &paste), &on_device, view, &mut sheet)?);
+        moved.push(print_one(device, (&cut, &paste), &kernel, &on_device, view, &mut sheet)?);
     }
     cut.synchronize()?;
     paste.synchronize()?;
@@ -111,18 +118,24 @@ fn print(device: &Device, photo: &Array3<u8>) -> Result<Array3<u8>> {
     Ok(finished)
 }
 
-/// Copies one view out of the photo on one stream, and into the sheet on the other.
+/// Copies or filters one view out of the photo on one stream, and into the sheet on the other.
 fn print_one(
     device: &Device,
     (cut, paste): (&Stream, &Stream),
+    kernel: &Convolution,
     photo: &DeviceArray<u8, Ix3>,
     view: View,
     sheet: &mut DeviceArray<u8, Ix3>,
 ) -> Result<Moved> {
     let begin = cut.record_with_timing()?;
     let start = device.counters();
-    let (strides, packed) =
-        view.on_device(photo, |elements| Ok((elements.strides().to_vec(), cut.to_device(&elements)?)))?;
+    let (strides, packed) = view.on_device(photo, |elements| {
+        let packed = match view.then {
+            Then::Filter(filter) => filter.on_device(cut, kernel, &elements)?,
+            _ => cut.to_device(&elements)?,
+        };
+        Ok((elements.strides().to_vec(), packed))
+    })?;
     let middle = device.counters();
     let end = cut.record_with_timing()?;
     let marked = device.counters();

@@ -27,6 +27,7 @@ pub(crate) fn views(device: &Device, moved: &[Moved]) -> Result<()> {
     }
     println!();
     println!("calls: copies that the driver was asked for, out of the photo + into the sheet");
+    println!("       (a filter is a kernel and copies nothing out)");
     println!("waits: of one stream for the other, added where both use the same memory");
     println!();
     Ok(())

@@ -7,12 +7,16 @@
 //! |             | |blue | |grey | |   |
 //! +-------------+ +-----+ +-----+ +---+
 //! +-----+ +-----+ +-----+ +-----+  turned
-//! |     | |     | |     | |     |
+//! |     | |     | |     | |crop |
+//! +-----+ +-----+ +-----+ +-----+
+//! +-----+ +-----+ +-----+ +-----+
+//! |blur | |sharp| |blur | |sharp|
 //! +-----+ +-----+ +-----+ +-----+
 //! ```
 
 use super::{
     Result,
+    filter::Filter,
     views::{Then, View},
 };
 use gpumem::{
@@ -114,9 +118,13 @@ impl Sheet {
         add("mirrored", &s![..e;two, ..f;-two, ..], Then::Nothing, cell(2, 1));
         add("upside down", &s![..e;-two, ..f;two, ..], Then::Nothing, cell(2, 2));
         add("crop", &s![y..y + h, x..x + w, ..], Then::Nothing, cell(2, 3));
+        add("blurred", &s![..e;two, ..f;two, ..], Then::Filter(Filter::Blur), cell(3, 0));
+        add("sharpened", &s![..e;two, ..f;two, ..], Then::Filter(Filter::Sharpen), cell(3, 1));
+        add("crop, blurred", &s![y..y + h, x..x + w, ..], Then::Filter(Filter::Blur), cell(3, 2));
+        add("crop, sharpened", &s![y..y + h, x..x + w, ..], Then::Filter(Filter::Sharpen), cell(3, 3));
 
         // Turned views stand in a column of their own, as many as fit beside the grid.
-        let bottom = self.corner(2, 0).0 + h;
+        let bottom = self.corner(3, 0).0 + h;
         let turned = |index: usize| {
             let place = self.place(self.corner(0, 4), (w, h));
             Place { row: place.row + index * (w + self.margin), ..place }

@@ -1,9 +1,11 @@
-//! The views: each is one slice of the photo, perhaps turned or repeated, and the place on the sheet that it goes to.
+//! The views: each is one slice of the photo, perhaps turned, repeated or filtered, and the place on the sheet that it
+//! goes to.
 //!
 //! gpumem slices with ndarray's own `s![]`, so the same description makes the view on the device and on the host.
 
 use super::{
     Result,
+    filter::Filter,
     sheet::{Frame, Place},
 };
 use gpumem::{
@@ -32,10 +34,12 @@ pub(crate) enum Then {
     Spread,
     /// The slice is two-dimensional: this channel.
     Channel(usize),
+    /// A kernel computes each pixel from those around it.
+    Filter(Filter),
 }
 
 impl View {
-    /// The view on the device, lent to `then`.
+    /// The view on the device, lent to `then`; not filtered yet.
     pub(crate) fn on_device<R>(
         &self,
         photo: &DeviceArray<u8, Ix3>,
@@ -46,11 +50,11 @@ impl View {
         match self.then {
             Then::Turn => then(view.permuted_axes(&[1, 0, 2])?),
             Then::Spread => then(view.broadcast(spread(view.shape()))?),
-            Then::Nothing | Then::Channel(_) => then(view),
+            Then::Nothing | Then::Channel(_) | Then::Filter(_) => then(view),
         }
     }
 
-    /// The same view of the photo on the host.
+    /// The same view of the photo on the host, filtered.
     pub(crate) fn on_host<R>(
         &self,
         photo: &Array3<u8>,
@@ -63,6 +67,7 @@ impl View {
             Then::Spread => {
                 then(view.broadcast(spread(view.shape())).ok_or("ndarray cannot repeat the axis")?)
             }
+            Then::Filter(filter) => then(filter.on_host(&view).view()),
             Then::Nothing | Then::Channel(_) => then(view),
         }
     }

@@ -20,7 +20,7 @@ fn message(options: &Options) -> String {
 #[test]
 fn pictures_of_any_size() {
     let folder = tempfile::tempdir().unwrap();
-    for (width, height) in [(1, 1), (2, 1), (1, 3), (33, 2), (3, 50), (41, 97), (700, 30), (1301, 1290)] {
+    for (width, height) in [(1, 1), (2, 1), (1, 3), (33, 2), (3, 50), (41, 97), (700, 30), (661, 650)] {
         let pixel = |x: u32, y: u32| image::Rgb([x as u8, y as u8, (x * 7 + y * 3) as u8]);
         let picture = RgbImage::from_fn(width, height, pixel);
         picture.save_with_format(folder.path().join("picture"), ImageFormat::Png).unwrap();
@@ -38,11 +38,33 @@ fn pictures_of_any_size() {
 #[test]
 fn the_sheet_is_the_same_in_every_run() {
     let folder = tempfile::tempdir().unwrap();
-    let options = options(folder.path(), None);
+    let picture =
+        RgbImage::from_fn(120, 90, |x, y| image::Rgb([(x * y) as u8, (x ^ y) as u8, (7 * x) as u8]));
+    picture.save_with_format(folder.path().join("picture"), ImageFormat::Png).unwrap();
+    let options = options(folder.path(), Some("picture"));
     run(&options).unwrap();
     let first = std::fs::read(&options.output).unwrap();
     run(&options).unwrap();
     assert!(std::fs::read(&options.output).unwrap() == first);
+}
+
+/// The photo that comes with the example, and what the kernel has made of it: a blur brings neighbours closer to each
+/// other, and sharpening drives them apart.
+#[test]
+fn the_sample_photo_is_blurred_and_sharpened() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = options(folder.path(), None);
+    run(&options).unwrap();
+    let sheet = image::open(&options.output).unwrap().into_rgb8();
+    assert_eq!(sheet.dimensions(), (1549, 900));
+    // Cells of 312 x 205 pixels, 16 apart; the fourth row shows what the first cell of the third one does.
+    let roughness = |row: u32, column: u32| -> u32 {
+        let (left, top) = (16 + column * 328, 16 + row * 221);
+        let pixel = |x: u32, y: u32| i32::from(sheet.get_pixel(left + x, top + y).0[1]);
+        (0..205).flat_map(|y| (1..312).map(move |x| pixel(x, y).abs_diff(pixel(x - 1, y)))).sum()
+    };
+    let (plain, blurred, sharpened) = (roughness(2, 0), roughness(3, 0), roughness(3, 1));
+    assert!(blurred * 2 < plain && sharpened > plain + plain / 4, "{blurred} {plain} {sharpened}");
 }
 
 #[test]
@@ -52,6 +74,7 @@ fn bad_input_is_an_error_that_names_it() {
     std::fs::write(folder.path().join("empty.jpg"), "").unwrap();
     let sample = include_bytes!("../../examples/data/china.jpg");
     std::fs::write(folder.path().join("half.jpg"), &sample[..100]).unwrap();
+    RgbImage::new(1, 1).save(folder.path().join("dot.png")).unwrap();
     for (name, word) in [
         ("missing.png", "cannot read"),
         ("text.png", "neither a JPEG nor a PNG"),
@@ -63,7 +86,7 @@ fn bad_input_is_an_error_that_names_it() {
     }
     let nowhere = Options { device: Some("toaster:3".into()), ..options(folder.path(), None) };
     assert!(message(&nowhere).contains("toaster"), "{}", message(&nowhere));
-    let unwritable = Options { output: folder.path().to_owned(), ..options(folder.path(), None) };
+    let unwritable = Options { output: folder.path().to_owned(), ..options(folder.path(), Some("dot.png")) };
     assert!(message(&unwritable).contains("cannot write"), "{}", message(&unwritable));
     assert!(!folder.path().join("new").exists(), "nothing is written where something is wrong");
 }
