@@ -1,10 +1,11 @@
 //! What only CUDA has.
 
 use crate::{
-    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaModule, CudaStream, buffer::Provenance, ipc, registry,
+    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, buffer::Provenance, ipc,
+    registry,
 };
 use cudarc::driver::sys::{
-    CUcontext, CUdeviceptr, CUpointer_attribute_enum as Attribute, CUstreamCaptureStatus,
+    CUcontext, CUdeviceptr, CUfunction, CUpointer_attribute_enum as Attribute, CUstreamCaptureStatus,
 };
 use gpumem_core::{Backend, EventOptions, RawStream, Result};
 
@@ -71,6 +72,9 @@ pub trait CudaExt: Backend {
     /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
     fn global(module: &Self::Module, name: &str) -> Result<(CUdeviceptr, usize)>;
 
+    /// The driver's handle of a kernel, which is valid while the kernel or a clone of it is alive.
+    fn function(kernel: &Self::Kernel) -> CUfunction;
+
     /// Whether the stream's work is being captured into a graph instead of run.
     ///
     /// # Errors
@@ -118,6 +122,10 @@ impl CudaExt for Cuda {
 
     fn global(module: &CudaModule, name: &str) -> Result<(CUdeviceptr, usize)> {
         module.global(name)
+    }
+
+    fn function(kernel: &CudaKernel) -> CUfunction {
+        kernel.function()
     }
 
     fn is_capturing(stream: &CudaStream) -> Result<bool> {

@@ -37,7 +37,7 @@ mod stream;
 pub use backend::Cuda;
 pub use barrier::CudaBarrier;
 pub use buffer::CudaBuffer;
-pub use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUstream};
+pub use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUfunction, CUstream};
 pub use device::CudaDevice;
 pub use event::CudaEvent;
 pub use ext::CudaExt;

@@ -183,6 +183,10 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl CudaKernel {
+    pub(crate) fn function(&self) -> CUfunction {
+        self.0.function
+    }
+
     /// # Safety
     /// As for [`Backend::launch`](gpumem_core::Backend::launch).
     pub(crate) unsafe fn launch(

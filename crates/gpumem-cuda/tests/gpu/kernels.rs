@@ -92,6 +92,7 @@ fn dimensions(lab: &Lab) -> Result<(), Skip> {
         }"#,
         "place",
     );
+    assert!(!Cuda::function(&kernel).is_null());
     let dims = LaunchDims { groups: [3, 5, 2], group_size: [4, 2, 7], shared_bytes: 0 };
     let (groups, items) = (30, 56);
     let out = lab.allocate(MemoryKind::Device, groups * items * 4);

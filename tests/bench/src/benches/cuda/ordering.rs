@@ -24,17 +24,17 @@ pub(super) fn all() -> Vec<Bench> {
     benches
 }
 
-fn named(name: &str, current: bool) -> String {
+pub(super) fn named(name: &str, current: bool) -> String {
     if current { format!("{name}/context current") } else { name.to_owned() }
 }
 
 /// Runs `body` as the library finds a thread: with its context current, or with none.
-fn as_found<R>(context: &Context, current: bool, body: impl FnOnce() -> Result<R>) -> Result<R> {
+pub(super) fn as_found<R>(context: &Context, current: bool, body: impl FnOnce() -> Result<R>) -> Result<R> {
     if current { context.within(body) } else { body() }
 }
 
 /// Time of `calls` calls of `enqueue`, in batches that are each waited for by `wait`.
-fn batches(
+pub(super) fn batches(
     calls: u64,
     mut enqueue: impl FnMut() -> Result<()>,
     mut wait: impl FnMut() -> Result<()>,
