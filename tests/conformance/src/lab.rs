@@ -2,10 +2,13 @@
 
 use crate::{Verdict, skip};
 use gpumem_core::{
-    Backend, CompileOptions, ErrorKind, HostFunction, KernelArgument, KernelSource, LaunchDims, Result,
+    Backend, Barrier, CompileOptions, ErrorKind, HostFunction, KernelArgument, KernelSource, LaunchDims, Result,
 };
-use gpumem_runtime::{Device, Stream};
-use std::{cell::Cell, cell::RefCell, collections::HashMap, thread, time::Duration};
+use gpumem_runtime::{
+    Device, Stream,
+    kernel::{Entry, KernelDeclaration, Parameters},
+};
+use std::{cell::Cell, cell::RefCell, collections::HashMap, fmt, rc::Rc, thread, time::Duration};
 
 /// Spins for about so many cycles of a clock of one to two gigahertz.
 const DELAY_TEXT: &str = r#"
@@ -15,8 +18,10 @@ extern "C" __global__ void delay(unsigned long long cycles) {
 }
 "#;
 
+/// Takes the host bodies of the suite's kernels, by name.
+pub(crate) type Bodies = Rc<dyn Fn(&str, Entry)>;
+
 /// The device under test, and what cases need beside it.
-#[derive(Debug)]
 pub struct Lab<B: Backend> {
     device: Device<B>,
     second: Option<Device<B>>,
@@ -24,10 +29,16 @@ pub struct Lab<B: Backend> {
     kernels: RefCell<HashMap<String, Option<B::Kernel>>>,
     was_reset: Cell<bool>,
     leaked: Cell<u64>,
+    bodies: Option<Bodies>,
 }
 
 impl<B: Backend> Lab<B> {
-    pub(crate) fn new(device: Device<B>, second: Option<Device<B>>, delay: Duration) -> Self {
+    pub(crate) fn new(
+        device: Device<B>,
+        second: Option<Device<B>>,
+        delay: Duration,
+        bodies: Option<Bodies>,
+    ) -> Self {
         Self {
             device,
             second,
@@ -35,6 +46,7 @@ impl<B: Backend> Lab<B> {
             kernels: RefCell::default(),
             was_reset: Cell::new(false),
             leaked: Cell::new(0),
+            bodies,
         }
     }
 
@@ -112,6 +124,18 @@ impl<B: Backend> Lab<B> {
         Ok(found)
     }
 
+    /// Says that a kernel is about to be loaded: a device that executes no device code gets its host body, by name. A
+    /// second kernel of a name takes the first one's place.
+    pub fn announce<P: Parameters>(&self, declaration: &KernelDeclaration<P>) {
+        if let Some(bodies) = &self.bodies {
+            let (wave_size, shared_memory) =
+                (self.device.barrier().wave_size(), self.device.capabilities().shared_memory);
+            if let Some(entry) = declaration.entry(wave_size, shared_memory) {
+                bodies(declaration.name(), entry);
+            }
+        }
+    }
+
     /// Resets the device: what the lab holds on it is forgotten, and its counters no longer balance.
     ///
     /// # Errors
@@ -134,5 +158,11 @@ impl<B: Backend> Lab<B> {
 
     pub(crate) fn was_reset(&self) -> bool {
         self.was_reset.get()
+    }
+}
+
+impl<B: Backend> fmt::Debug for Lab<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lab").field("device", &self.device).field("second", &self.second).finish_non_exhaustive()
     }
 }

@@ -1,9 +1,9 @@
 //! Running cases on a backend.
 
-use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, panics};
+use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, lab::Bodies, panics};
 use gpumem_core::{Backend, DeviceSelector, Result};
-use gpumem_runtime::Device;
-use std::time::Duration;
+use gpumem_runtime::{Device, kernel::Entry};
+use std::{rc::Rc, time::Duration};
 
 type Opener<B> = Box<dyn Fn(&DeviceSelector) -> Result<Device<B>>>;
 type Second<B> = Box<dyn Fn(&Device<B>) -> Option<Device<B>>>;
@@ -20,6 +20,7 @@ pub struct Suite<B: Backend> {
     open: Opener<B>,
     second: Second<B>,
     delay: Duration,
+    bodies: Option<Bodies>,
     pub(crate) cases: Vec<Case<B>>,
 }
 
@@ -54,6 +55,7 @@ impl<B: Backend> Suite<B> {
             open: Box::new(Device::select),
             second: Box::new(another),
             delay: DELAY,
+            bodies: None,
             cases: all(),
         }
     }
@@ -90,6 +92,14 @@ impl<B: Backend> Suite<B> {
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
+        self
+    }
+
+    /// For a device that compiles device code and does not execute it, as a simulated one: `take` gets the name and the
+    /// host body of every kernel before it is loaded, and has the device call that body.
+    #[must_use]
+    pub fn bodies(mut self, take: impl Fn(&str, Entry) + 'static) -> Self {
+        self.bodies = Some(Rc::new(take));
         self
     }
 
@@ -157,7 +167,7 @@ impl<B: Backend> Suite<B> {
         let attempt = panics::caught(|| {
             let device = (self.open)(&self.selector)?;
             let second = (self.second)(&device);
-            let lab = Lab::new(device, second, self.delay);
+            let lab = Lab::new(device, second, self.delay, self.bodies.clone());
             let before = lab.devices().map(settle).collect::<Result<Vec<_>>>()?;
             (case.run)(&lab)?;
             let after = lab.devices().map(settle).collect::<Result<Vec<_>>>()?;

@@ -2,35 +2,21 @@
 //! one has to be given, because it executes no device code.
 #![allow(dead_code, reason = "each test program uses its part")]
 
+mod kernels;
+
+pub(crate) use kernels::{Dispatch, register, register_entry};
+
 use gpumem_conformance::RanOn;
 use gpumem_core::Backend;
 use gpumem_roc::Roc;
 use libloading::Library;
 use std::{
     env,
-    ffi::{CStr, OsString, c_char, c_void},
+    ffi::OsString,
     fs, io,
     path::{Path, PathBuf},
-    time::Duration,
+    sync::OnceLock,
 };
-
-type Body = unsafe extern "C" fn(*const c_void, *const Dispatch) -> i32;
-type Register = unsafe extern "C" fn(*const c_char, Body) -> i32;
-
-/// The beginning of `rocsim_dispatch`.
-#[repr(C)]
-pub(crate) struct Dispatch {
-    bytes: u32,
-    node: u32,
-    pub(crate) grid: [u32; 3],
-    workgroup: [u32; 3],
-    group_segment_bytes: u32,
-    kernarg_bytes: u32,
-    name: *const c_char,
-    context: *mut c_void,
-    /// Host address of device memory, or null if the GPU may not use it.
-    pub(crate) translate: unsafe extern "C" fn(*const Dispatch, u64, u64) -> *mut c_void,
-}
 
 /// Says that this process was started with the simulator on its library path.
 const STARTED: &str = "GPUMEM_ROC_SIMULATED";
@@ -47,7 +33,7 @@ pub(crate) fn prepare() -> RanOn {
     if probed.is_ok() && !maps.contains("libhsa-runtime64") {
         return RanOn::HipOnCuda;
     }
-    if register(c"delay", delay) { RanOn::Rocsim } else { RanOn::Hardware }
+    if register(c"delay", kernels::delay) { RanOn::Rocsim } else { RanOn::Hardware }
 }
 
 /// Does not come back if the simulated GPU is to be used.
@@ -104,24 +90,9 @@ fn library_folder() -> io::Result<Option<PathBuf>> {
     Ok(Some(folder))
 }
 
-/// Gives the simulated GPU a kernel; false where there is none.
-pub(crate) fn register(name: &CStr, body: Body) -> bool {
-    // SAFETY: loading the thunk has no preconditions; a function of this name has this type.
-    unsafe {
-        let Ok(library) = Library::new("libhsakmt.so.1") else { return false };
-        let Ok(register) = library.get::<Register>(b"rocsim_register_kernel\0").map(|found| *found) else {
-            return false;
-        };
-        // The functions are called until the end.
-        std::mem::forget(library);
-        register(name.as_ptr(), body) == 0
-    }
-}
-
-/// `delay(unsigned long long cycles)`, in nanoseconds.
-unsafe extern "C" fn delay(arguments: *const c_void, _: *const Dispatch) -> i32 {
-    // SAFETY: the kernel has one argument of eight bytes.
-    let nanoseconds = unsafe { arguments.cast::<u64>().read_unaligned() };
-    std::thread::sleep(Duration::from_nanos(nanoseconds));
-    0
+/// The thunk that AMD's runtime uses, the simulator's or AMD's own.
+fn library() -> Option<&'static Library> {
+    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+    // SAFETY: loading the thunk has no preconditions.
+    LIBRARY.get_or_init(|| unsafe { Library::new("libhsakmt.so.1") }.ok()).as_ref()
 }

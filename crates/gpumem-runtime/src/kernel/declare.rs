@@ -249,6 +249,21 @@ impl<P: Parameters> KernelDeclaration<P> {
     }
 }
 
+impl<P: Parameters> KernelDeclaration<P> {
+    /// The kernel's name: its symbol in what a device's compiler makes of the source.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The body for the host, for those who run it in the place of the compiled source: a simulated GPU finds it by
+    /// [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the GPU
+    /// that is simulated. `None` without a body.
+    pub fn entry(&self, wave_size: u32, shared_memory: usize) -> Option<Entry> {
+        let executor = Executor::new(wave_size, shared_memory).check(self.check);
+        self.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
+    }
+}
+
 impl<P> Clone for KernelDeclaration<P> {
     fn clone(&self) -> Self {
         Self {

@@ -41,7 +41,9 @@ fn load<P: Parameters, B: Backend>(
     lab: &Lab<B>,
     declaration: &KernelDeclaration<P>,
 ) -> Verdict<Kernel<P, B>> {
-    match declaration.clone().check(true).load(lab.device()) {
+    let declaration = declaration.clone().check(true);
+    lab.announce(&declaration);
+    match declaration.load(lab.device()) {
         Ok(kernel) => Ok(kernel),
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {
             skip(error)

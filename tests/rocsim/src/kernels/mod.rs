@@ -58,7 +58,7 @@ pub(crate) fn dispatch(
         stats().blit_dispatches.add(1);
         return outcome;
     }
-    match registry::run(name, node, packet, descriptor.kernarg_bytes) {
+    match registry::run(name, node, packet, &descriptor) {
         Some(outcome) => {
             stats().host_function_dispatches.add(1);
             outcome
@@ -74,6 +74,7 @@ pub(crate) fn dispatch(
 /// What the first 64 bytes at a kernel object say.
 struct Descriptor {
     words: [u32; 16],
+    group_segment_fixed_bytes: u32,
     kernarg_bytes: u32,
 }
 
@@ -82,7 +83,7 @@ impl Descriptor {
         let span = memory::span(node, kernel_object, 64)?;
         // SAFETY: the span has 64 bytes, whatever their alignment.
         let words: [u32; 16] = unsafe { span.as_ptr().cast::<[u32; 16]>().read_unaligned() };
-        Ok(Self { words, kernarg_bytes: words[2] })
+        Ok(Self { words, group_segment_fixed_bytes: words[0], kernarg_bytes: words[2] })
     }
 
     /// Whether it is one of the shaders that are built into ROCr: the header directly before the code, and nothing

@@ -1,6 +1,6 @@
 //! Kernels of the program as functions that the program registers.
 
-use super::Refusal;
+use super::{Descriptor, Refusal};
 use crate::{
     abi::DispatchPacket,
     memory::{Fault, Span, span},
@@ -44,6 +44,8 @@ pub struct Dispatch {
     pub translate: unsafe extern "C" fn(dispatch: *const Dispatch, address: u64, bytes: u64) -> *mut c_void,
     /// The simulator's own.
     pub private: *const c_void,
+    /// Bytes of group memory that the kernel declares itself; what is more in `group_segment_bytes` is dynamic.
+    pub group_segment_fixed_bytes: u32,
 }
 
 #[derive(Clone, Copy)]
@@ -95,8 +97,9 @@ pub(super) fn run(
     name: &str,
     node: u32,
     packet: &DispatchPacket,
-    kernarg_bytes: u32,
+    descriptor: &Descriptor,
 ) -> Option<Result<(), Refusal>> {
+    let Descriptor { kernarg_bytes, group_segment_fixed_bytes, .. } = *descriptor;
     let Entry { body, context } = *BODIES.lock().get(name)?;
     let c_name = CString::new(name).ok()?;
     // A kernel without arguments may have no block at all.
@@ -120,6 +123,7 @@ pub(super) fn run(
         context: context as *mut c_void,
         translate,
         private: (&raw const launch).cast(),
+        group_segment_fixed_bytes,
     };
     let block = arguments.as_ref().map_or(std::ptr::null(), |span| span.as_ptr().cast_const());
     // SAFETY: who registered the body has promised that it takes these; both are alive until it returns.
