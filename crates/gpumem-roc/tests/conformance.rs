@@ -9,6 +9,7 @@ fn main() -> std::process::ExitCode {
     let ran_on = simulator::prepare();
     let suite = Suite::<Roc>::new("roc", ran_on);
     // The simulated GPU executes no device code: AMD's compiler, loader and launches are real, and the host body runs.
-    let suite = if ran_on == RanOn::Rocsim { suite.bodies(simulator::register_entry) } else { suite };
+    let suite =
+        if ran_on == RanOn::Rocsim { suite.slow(true).bodies(simulator::register_entry) } else { suite };
     suite.main()
 }

@@ -2,7 +2,8 @@
 
 use crate::{Verdict, skip};
 use gpumem_core::{
-    Backend, Barrier, CompileOptions, ErrorKind, HostFunction, KernelArgument, KernelSource, LaunchDims, Result,
+    Backend, Barrier, CompileOptions, ErrorKind, HostFunction, KernelArgument, KernelSource, LaunchDims,
+    Result,
 };
 use gpumem_runtime::{
     Device, Stream,
@@ -21,33 +22,36 @@ extern "C" __global__ void delay(unsigned long long cycles) {
 /// Takes the host bodies of the suite's kernels, by name.
 pub(crate) type Bodies = Rc<dyn Fn(&str, Entry)>;
 
+/// The kernel that delays a stream, by the name of the device; `None` where there is none. Compiled once for all cases.
+pub(crate) type Delays<B> = Rc<RefCell<HashMap<String, Option<<B as Backend>::Kernel>>>>;
+
+/// What a suite says of all its cases.
+pub(crate) struct Setting<B: Backend> {
+    pub(crate) delay: Duration,
+    pub(crate) slow: bool,
+    pub(crate) bodies: Option<Bodies>,
+    pub(crate) delays: Delays<B>,
+}
+
+impl<B: Backend> Clone for Setting<B> {
+    fn clone(&self) -> Self {
+        let Self { delay, slow, bodies, delays } = self;
+        Self { delay: *delay, slow: *slow, bodies: bodies.clone(), delays: delays.clone() }
+    }
+}
+
 /// The device under test, and what cases need beside it.
 pub struct Lab<B: Backend> {
     device: Device<B>,
     second: Option<Device<B>>,
-    delay: Duration,
-    kernels: RefCell<HashMap<String, Option<B::Kernel>>>,
+    setting: Setting<B>,
     was_reset: Cell<bool>,
     leaked: Cell<u64>,
-    bodies: Option<Bodies>,
 }
 
 impl<B: Backend> Lab<B> {
-    pub(crate) fn new(
-        device: Device<B>,
-        second: Option<Device<B>>,
-        delay: Duration,
-        bodies: Option<Bodies>,
-    ) -> Self {
-        Self {
-            device,
-            second,
-            delay,
-            kernels: RefCell::default(),
-            was_reset: Cell::new(false),
-            leaked: Cell::new(0),
-            bodies,
-        }
+    pub(crate) fn new(device: Device<B>, second: Option<Device<B>>, setting: Setting<B>) -> Self {
+        Self { device, second, setting, was_reset: Cell::new(false), leaked: Cell::new(0) }
     }
 
     /// The device under test.
@@ -73,7 +77,13 @@ impl<B: Backend> Lab<B> {
 
     /// How long [`delay`](Self::delay) keeps a stream busy.
     pub fn delay_time(&self) -> Duration {
-        self.delay
+        self.setting.delay
+    }
+
+    /// Whether every operation of the device takes far longer than it does on hardware, so that cases of thousands of
+    /// them do with fewer.
+    pub fn is_slow(&self) -> bool {
+        self.setting.slow
     }
 
     /// Keeps a stream busy for a while, so that what is enqueued behind is late. Does nothing on a device that runs no
@@ -84,7 +94,7 @@ impl<B: Backend> Lab<B> {
     pub fn delay(&self, stream: &Stream<B>) -> Result<()> {
         let device = stream.device();
         let Some(kernel) = self.kernel(device)? else { return Ok(()) };
-        let nanoseconds = u64::try_from(self.delay.as_nanos()).unwrap_or(u64::MAX);
+        let nanoseconds = u64::try_from(self.setting.delay.as_nanos()).unwrap_or(u64::MAX);
         let arguments: Vec<_> = KernelArgument::new(nanoseconds).into_iter().collect();
         // SAFETY: the kernel touches no memory, and goes to the stream that is lent.
         unsafe {
@@ -96,7 +106,7 @@ impl<B: Backend> Lab<B> {
     }
 
     fn kernel(&self, device: &Device<B>) -> Result<Option<B::Kernel>> {
-        if let Some(kernel) = self.kernels.borrow().get(&device.name()) {
+        if let Some(kernel) = self.setting.delays.borrow().get(&device.name()) {
             return Ok(kernel.clone());
         }
         let on_host = HostFunction::new(|launch| {
@@ -120,14 +130,14 @@ impl<B: Backend> Lab<B> {
                 Err(error) => return Err(error),
             }
         }
-        self.kernels.borrow_mut().insert(device.name(), found.clone());
+        self.setting.delays.borrow_mut().insert(device.name(), found.clone());
         Ok(found)
     }
 
     /// Says that a kernel is about to be loaded: a device that executes no device code gets its host body, by name. A
     /// second kernel of a name takes the first one's place.
     pub fn announce<P: Parameters>(&self, declaration: &KernelDeclaration<P>) {
-        if let Some(bodies) = &self.bodies {
+        if let Some(bodies) = &self.setting.bodies {
             let (wave_size, shared_memory) =
                 (self.device.barrier().wave_size(), self.device.capabilities().shared_memory);
             if let Some(entry) = declaration.entry(wave_size, shared_memory) {
@@ -141,7 +151,7 @@ impl<B: Backend> Lab<B> {
     /// # Errors
     /// Of the driver.
     pub fn reset(&self) -> Result<()> {
-        self.kernels.borrow_mut().clear();
+        self.setting.delays.borrow_mut().clear();
         self.was_reset.set(true);
         // SAFETY: a case has the device to itself, and its threads are over when it resets.
         unsafe { self.device.reset() }
@@ -163,6 +173,9 @@ impl<B: Backend> Lab<B> {
 
 impl<B: Backend> fmt::Debug for Lab<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lab").field("device", &self.device).field("second", &self.second).finish_non_exhaustive()
+        f.debug_struct("Lab")
+            .field("device", &self.device)
+            .field("second", &self.second)
+            .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Running cases on a backend.
 
-use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, lab::Bodies, panics};
+use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, lab::Setting, panics};
 use gpumem_core::{Backend, DeviceSelector, Result};
 use gpumem_runtime::{Device, kernel::Entry};
 use std::{rc::Rc, time::Duration};
@@ -19,8 +19,7 @@ pub struct Suite<B: Backend> {
     expectations: Expectations,
     open: Opener<B>,
     second: Second<B>,
-    delay: Duration,
-    bodies: Option<Bodies>,
+    setting: Setting<B>,
     pub(crate) cases: Vec<Case<B>>,
 }
 
@@ -54,8 +53,7 @@ impl<B: Backend> Suite<B> {
             expectations: Expectations::none(),
             open: Box::new(Device::select),
             second: Box::new(another),
-            delay: DELAY,
-            bodies: None,
+            setting: Setting { delay: DELAY, slow: false, bodies: None, delays: Rc::default() },
             cases: all(),
         }
     }
@@ -91,7 +89,15 @@ impl<B: Backend> Suite<B> {
     /// With delays of another length; 0 where the device's own schedule makes work late.
     #[must_use]
     pub fn delay(mut self, delay: Duration) -> Self {
-        self.delay = delay;
+        self.setting.delay = delay;
+        self
+    }
+
+    /// For a device on which every operation takes far longer than on hardware, as a simulated one: cases of thousands
+    /// of operations do with fewer.
+    #[must_use]
+    pub fn slow(mut self, slow: bool) -> Self {
+        self.setting.slow = slow;
         self
     }
 
@@ -99,7 +105,7 @@ impl<B: Backend> Suite<B> {
     /// host body of every kernel before it is loaded, and has the device call that body.
     #[must_use]
     pub fn bodies(mut self, take: impl Fn(&str, Entry) + 'static) -> Self {
-        self.bodies = Some(Rc::new(take));
+        self.setting.bodies = Some(Rc::new(take));
         self
     }
 
@@ -167,7 +173,7 @@ impl<B: Backend> Suite<B> {
         let attempt = panics::caught(|| {
             let device = (self.open)(&self.selector)?;
             let second = (self.second)(&device);
-            let lab = Lab::new(device, second, self.delay, self.bodies.clone());
+            let lab = Lab::new(device, second, self.setting.clone());
             let before = lab.devices().map(settle).collect::<Result<Vec<_>>>()?;
             (case.run)(&lab)?;
             let after = lab.devices().map(settle).collect::<Result<Vec<_>>>()?;

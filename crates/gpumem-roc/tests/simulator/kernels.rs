@@ -45,7 +45,8 @@ pub(crate) fn register_entry(name: &str, entry: Entry) {
 fn register_with(name: &CStr, body: Body, context: *mut c_void) -> bool {
     // SAFETY: a function of this name has this type.
     unsafe {
-        let found = library().and_then(|library| library.get::<Register>(b"rocsim_register_kernel_with\0").ok());
+        let found =
+            library().and_then(|library| library.get::<Register>(b"rocsim_register_kernel_with\0").ok());
         found.is_some_and(|register| register(name.as_ptr(), body, context) == 0)
     }
 }

@@ -4,6 +4,7 @@
 
 mod kernels;
 
+#[allow(unused_imports, reason = "each test program uses its part")]
 pub(crate) use kernels::{Dispatch, register, register_entry};
 
 use gpumem_conformance::RanOn;

@@ -137,6 +137,7 @@ pub(super) fn forget() {
 }
 
 fn run(stop: &AtomicBool) {
+    super::go_first();
     let mut silent_rounds = 0u32;
     while !stop.load(Ordering::Acquire) {
         silent_rounds = silent_rounds.saturating_add(1);

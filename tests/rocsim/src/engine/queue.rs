@@ -1,6 +1,6 @@
 //! User-mode queues and the threads that run them.
 
-use super::{Patience, aql, doorbell, doorbell::Doorbell, is_halted, sdma};
+use super::{Patience, aql, doorbell, doorbell::Doorbell, go_first, is_halted, sdma};
 use crate::{
     abi::{QueueResource, Status, queue_type},
     config::trace,
@@ -142,6 +142,7 @@ pub(crate) unsafe fn create(
 
 /// Runs packets when the doorbell rings; looks again for a short while, then sleeps until the watcher wakes it.
 fn live(queue: &Queue, run: Run) {
+    go_first();
     let mut patience = Patience::default();
     // Packets that could not be run when the doorbell rang.
     let mut pending = false;
