@@ -11,9 +11,9 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Tests that need a checkout or cargo (`outside`), that look at one set of features (`vanishing`), or that run the
-/// examples on the host, which the examples themselves do.
-const STAY: &[&str] = &["outside", "vanishing", "examples"];
+/// Tests that need a checkout or cargo (`outside`, `headers`, `launcher`), that look at one set of features
+/// (`vanishing`), or that run the examples on the host, which the examples themselves do.
+const STAY: &[&str] = &["outside", "vanishing", "examples", "headers", "launcher"];
 /// Has features of the same names as the facade's.
 const FEATURED: [&str; 3] = ["gpumem", "gpumem-integration", "gpumem-bench"];
 
@@ -23,6 +23,9 @@ pub(super) fn programs(workspace: &Workspace, features: &[String]) -> Result<BTr
     let mut packages: Vec<String> = backends.map(|name| format!("gpumem-{name}")).collect();
     packages.extend(FEATURED.map(str::to_owned));
     packages.push("xtask".to_owned());
+    if features.iter().any(|name| name == "roc") {
+        packages.push("hip-on-cuda".to_owned());
+    }
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace.root());
     // `packed` is the release profile without symbols, in the workspace's manifest.
@@ -63,10 +66,16 @@ fn tests<'a>(workspace: &'a Workspace, packages: &'a [String]) -> BTreeSet<&'a s
 }
 
 fn program(workspace: &Workspace, artifact: &Artifact) -> Option<(Program, PathBuf)> {
-    let file = artifact.executable.clone()?.into_std_path_buf();
     let package = workspace.packages().find(|package| package.id == artifact.package_id)?.name.to_string();
-    let target = artifact.target.name.clone();
     let is = |kind: TargetKind| artifact.target.kind.contains(&kind);
+    if package == "hip-on-cuda" && is(TargetKind::CDyLib) {
+        // The tests of that package look for it beside themselves, and the runner puts it in the place of AMD's.
+        let file = artifact.filenames.iter().find(|file| file.extension() == Some("so"))?;
+        let target = file.file_name()?.to_owned();
+        return Some((Program { kind: Kind::Library, package, target }, file.clone().into_std_path_buf()));
+    }
+    let file = artifact.executable.clone()?.into_std_path_buf();
+    let target = artifact.target.name.clone();
     let kind = match () {
         () if is(TargetKind::Test) && target == CONFORMANCE => Kind::Conformance,
         () if is(TargetKind::Test) => Kind::Test,

@@ -16,6 +16,8 @@ pub(super) enum Kind {
     Example,
     /// The benches.
     Bench,
+    /// A shared library, under the name of its file.
+    Library,
     /// The program that runs the others.
     Runner,
 }
@@ -35,7 +37,7 @@ impl Program {
     pub(super) fn file(&self) -> String {
         match self.kind {
             Kind::Conformance | Kind::Test => format!("bin/{}-{}", self.package, self.target),
-            Kind::Example | Kind::Bench | Kind::Runner => format!("bin/{}", self.target),
+            Kind::Example | Kind::Bench | Kind::Library | Kind::Runner => format!("bin/{}", self.target),
         }
     }
 

@@ -4,11 +4,11 @@ use super::manifest::{Kind, Manifest, Program};
 use crate::{
     counts::Counts,
     shell::{Finished, Shell},
-    test_all::{self, BACKENDS, BackendResult, Report},
+    test_all::{self, BACKENDS, BackendResult, Machine, Report},
 };
 use anyhow::{Context, Result};
 use clap::Args;
-use std::path::PathBuf;
+use std::{ffi::OsString, fs, path::PathBuf};
 
 /// Options of the packed `run`.
 #[derive(Args)]
@@ -41,21 +41,29 @@ const MEMCHECK: [&str; 7] = [
     "--",
 ];
 
+/// The names under which the ROCm backend looks for HIP and hipRTC.
+const HIP_NAMES: [&str; 2] = ["libamdhip64.so.7", "libhiprtc.so.7"];
+
 pub(crate) fn run(options: &Options) -> Result<bool> {
     options.tests.check()?;
     let pack = Pack::open(options)?;
     let mut report = Report { backends: Vec::new(), workspace: Counts::default() };
     for name in BACKENDS {
-        let mut result = match pack.conformance(name) {
+        match pack.conformance(name) {
             Some(program) => {
-                test_all::suite(name, &options.tests, |arguments| pack.start(program, Some(name), arguments))?
+                let start = |machine: Option<&Machine>, arguments: &[&str]| {
+                    pack.start_on(machine, program, arguments)
+                };
+                report.backends.extend(test_all::rows(name, &options.tests, start)?);
             }
-            None => BackendResult::absent(name, "not packed"),
-        };
-        if options.tests.requires(name) {
-            result.require();
+            None => {
+                let mut result = BackendResult::absent(name, "not packed");
+                if options.tests.requires(name) {
+                    result.require();
+                }
+                report.backends.push(result);
+            }
         }
-        report.backends.push(result);
     }
     if !options.tests.conformance_only() {
         report.workspace += pack.tests()?;
@@ -84,6 +92,35 @@ impl<'a> Pack<'a> {
 
     fn conformance(&self, backend: &str) -> Option<&Program> {
         self.manifest.of(Kind::Conformance).find(|program| program.backend() == Some(backend))
+    }
+
+    /// Runs a backend's suite on a machine.
+    fn start_on(&self, machine: Option<&Machine>, program: &Program, arguments: &[&str]) -> Result<Finished> {
+        let mut shell = Shell::new(self.scratch.path());
+        for (variable, value) in machine.map_or(&[][..], |machine| machine.variables) {
+            shell = shell.env(variable, *value);
+        }
+        let is_on_cuda = machine.is_some_and(Machine::is_on_cuda);
+        if is_on_cuda {
+            shell = shell.env("LD_LIBRARY_PATH", self.hip_on_cuda()?);
+        }
+        self.start_in(shell, program, if is_on_cuda { Some("cuda") } else { program.backend() }, arguments)
+    }
+
+    /// The library path with HIP on CUDA in front, under AMD's names.
+    fn hip_on_cuda(&self) -> Result<OsString> {
+        let library = self.manifest.of(Kind::Library).next().context("HIP on CUDA is not packed")?;
+        let folder = self.scratch.path().join("hip-on-cuda");
+        if !folder.exists() {
+            fs::create_dir(&folder)?;
+            let [first, others @ ..] = &HIP_NAMES;
+            fs::copy(self.folder.join(library.file()), folder.join(first)).context("HIP on CUDA")?;
+            // One file, so that it is loaded once whichever name is asked for.
+            for name in others {
+                fs::hard_link(folder.join(first), folder.join(name))?;
+            }
+        }
+        test_all::library_path(folder.to_str().context("the path of the temporary folder is not UTF-8")?)
     }
 
     /// Runs a program that uses a device of that backend, if any.
@@ -126,7 +163,7 @@ impl<'a> Pack<'a> {
         };
         for program in self.manifest.of(Kind::Example).filter(wanted) {
             let mut sheets: Vec<Vec<u8>> = Vec::new();
-            for backend in backends {
+            for backend in backends.iter().filter(|backend| backend.machine.is_none()) {
                 if backend.is_absent() {
                     sum.skipped += 1;
                     continue;
@@ -155,7 +192,8 @@ impl<'a> Pack<'a> {
     fn benches(&self, backends: &[BackendResult]) -> Result<Counts> {
         let mut sum = Counts::default();
         for program in self.manifest.of(Kind::Bench) {
-            for backend in backends.iter().filter(|backend| !backend.is_absent()) {
+            let here = |backend: &&BackendResult| !backend.is_absent() && backend.machine.is_none();
+            for backend in backends.iter().filter(here) {
                 // Never under the sanitizer: it measures nothing there.
                 let success = self.start(program, None, &["--device", &self.device(backend)])?.success;
                 sum += Counts { passed: success.into(), failed: (!success).into(), skipped: 0 };
@@ -187,7 +225,7 @@ impl Options {
 #[allow(clippy::unwrap_used, reason = "helpers of tests")]
 mod tests {
     use super::*;
-    use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+    use std::{os::unix::fs::PermissionsExt, path::Path};
 
     /// A pack of shell scripts in the place of programs.
     fn pack(programs: &[(Kind, &str, &str, &str)]) -> tempfile::TempDir {
@@ -280,6 +318,61 @@ mod tests {
         assert!(!success);
         assert_eq!(report["backends"][0]["failed"], 0);
         assert_eq!(report["backends"][1]["failed"], 1);
+    }
+
+    /// A suite that says what it would run on by the library path and the version that is played.
+    const ON_CUDA: &str = r#"
+        case "$LD_LIBRARY_PATH" in
+            *hip-on-cuda*) on="hip-on-cuda"; test -e "${LD_LIBRARY_PATH%%:*}/libhiprtc.so.7" || exit 9 ;;
+            *) on="hardware" ;;
+        esac
+        if [ "$HIP_ON_CUDA_VERSION" = 7 ]; then on="hardware"; fi
+        echo '{"backend":"roc","device":"roc:0","ran_on":"'$on'","passed":3,"failed":0,"skipped":0}' > "$2""#;
+
+    #[test]
+    fn hip_on_cuda_runs_when_asked_for_and_only_counts_if_it_was_used() {
+        let folder = pack(&[
+            (Kind::Conformance, "gpumem-roc", "conformance", ON_CUDA),
+            (Kind::Library, "hip-on-cuda", "libhip_on_cuda.so", ""),
+        ]);
+        let (success, report) = outcome(folder.path(), |_| ());
+        assert!(success);
+        assert_eq!(report["backends"].as_array().map(Vec::len), Some(3));
+        let (success, report) =
+            outcome(folder.path(), |options| options.tests.require_backend("hip-on-cuda"));
+        assert!(!success);
+        let found: Vec<_> = report["backends"].as_array().unwrap()[2..]
+            .iter()
+            .map(|row| (row["machine"].as_str(), row["ran_on"].as_str(), row["failed"].as_u64()))
+            .collect();
+        let row = |name, ran_on, failed| (name, Some(ran_on), Some(failed));
+        let expected = [
+            row(None, "hardware", 0),
+            row(Some("hip-on-cuda as ROCm 5"), "hip-on-cuda", 0),
+            row(Some("hip-on-cuda as ROCm 6"), "hip-on-cuda", 0),
+            row(Some("hip-on-cuda as ROCm 7"), "hardware", 1),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    /// A suite on the simulated GPU, which has none of two GPUs that copy by kernels.
+    const SIMULATED: &str = r#"
+        if [ "$ROCSIM_GPUS$HSA_ENABLE_SDMA" = 20 ]; then
+            echo '{"backend":"roc","passed":0,"failed":0,"skipped":9,"reason":"no GPU"}' > "$2"; exit
+        fi
+        echo '{"backend":"roc","device":"roc:0","ran_on":"rocsim","passed":3,"failed":0,"skipped":0}' > "$2""#;
+
+    #[test]
+    fn every_simulated_machine_has_a_row_and_must_run() {
+        let folder = pack(&[(Kind::Conformance, "gpumem-roc", "conformance", SIMULATED)]);
+        let (success, report) = outcome(folder.path(), |_| ());
+        assert!(!success);
+        let rows = &report["backends"].as_array().unwrap()[2..];
+        assert_eq!(rows.iter().map(|row| row["passed"].as_u64().unwrap()).collect::<Vec<_>>(), [3, 3, 0, 3]);
+        let failed: Vec<_> = rows.iter().filter(|row| row["failed"] == 1).collect();
+        assert_eq!(failed.len(), 1);
+        assert!(failed[0]["machine"].as_str().unwrap().starts_with("2 GPUs, copies by kernels"));
+        assert!(failed[0]["reason"].as_str().unwrap().contains("no GPU"));
     }
 
     #[test]

@@ -4,13 +4,18 @@
 //! `--report FILE`, `--device SELECTOR` and a part of a test's name, all of which may be absent, and exits with 0 if
 //! and only if nothing failed. Without a device it skips everything and says why in the report.
 
-use super::{CONFORMANCE, Options, report::BackendResult};
+use super::{
+    CONFORMANCE, Options,
+    machine::{HIP_ON_CUDA, Machine, SIMULATED},
+    report::BackendResult,
+};
 use crate::{
     shell::{Finished, Shell},
     workspace::Workspace,
 };
 use anyhow::{Context, Result};
 use serde::Deserialize;
+use std::ffi::OsString;
 
 /// The backends of this repository, in the order of the table.
 pub(crate) const BACKENDS: [&str; 3] = ["host", "cuda", "roc"];
@@ -29,23 +34,89 @@ struct Written {
     failures: Vec<serde_json::Value>,
 }
 
-pub(super) fn run(workspace: &Workspace, name: &'static str, options: &Options) -> Result<BackendResult> {
+/// The rows of one backend: on the machine as it is, and on those that it can be made to look like.
+pub(super) fn run(
+    workspace: &Workspace,
+    name: &'static str,
+    options: &Options,
+) -> Result<Vec<BackendResult>> {
     let package = format!("gpumem-{name}");
     if !workspace.has_test(&package, CONFORMANCE) {
-        return Ok(BackendResult::absent(name, "no conformance program"));
+        return Ok(vec![BackendResult::absent(name, "no conformance program")]);
     }
-    suite(name, options, |arguments| {
+    let mut library = None;
+    rows(name, options, |machine, arguments| {
+        let mut shell = Shell::new(workspace.root());
+        for (variable, value) in machine.map_or(&[][..], |machine| machine.variables) {
+            shell = shell.env(variable, value);
+        }
+        if machine.is_some_and(|machine| machine.is_on_cuda()) {
+            let folder = match &library {
+                Some(folder) => folder,
+                None => library.insert(hip_on_cuda(workspace)?),
+            };
+            shell = shell.env("LD_LIBRARY_PATH", library_path(folder)?);
+        }
         let mut cargo = vec!["test", "--package", &package, "--test", CONFORMANCE, "--"];
         cargo.extend(arguments);
-        Shell::new(workspace.root()).run("cargo", &cargo)
+        shell.run("cargo", &cargo)
     })
 }
 
-/// The result of a conformance program that `start` starts with the arguments that it is given.
-pub(crate) fn suite(
+/// The rows of one backend, whose program `start` starts on a machine with the arguments that it is given.
+pub(crate) fn rows(
     name: &'static str,
     options: &Options,
-    start: impl FnOnce(&[&str]) -> Result<Finished>,
+    mut start: impl FnMut(Option<&Machine>, &[&str]) -> Result<Finished>,
+) -> Result<Vec<BackendResult>> {
+    let mut first = suite(name, None, options, &mut start)?;
+    if options.requires(name) {
+        first.require();
+    }
+    // A device that was asked for is one of the machine as it is.
+    let is_simulated = first.ran_on.as_deref() == Some("rocsim") && options.device_of(name).is_none();
+    let mut results = vec![first];
+    if is_simulated {
+        for machine in &SIMULATED {
+            let mut result = machine.claim(suite(name, Some(machine), options, &mut start)?);
+            // The simulator is there.
+            result.require();
+            results.push(result);
+        }
+    }
+    if name == "roc" && options.wants_hip_on_cuda() {
+        for machine in &HIP_ON_CUDA {
+            let mut result = machine.claim(suite(name, Some(machine), options, &mut start)?);
+            if options.requires(super::HIP_ON_CUDA) {
+                result.require();
+            }
+            results.push(result);
+        }
+    }
+    Ok(results)
+}
+
+/// The folder in which HIP on CUDA has AMD's names.
+fn hip_on_cuda(workspace: &Workspace) -> Result<String> {
+    let arguments = ["run", "--quiet", "--package", "hip-on-cuda", "--", "--library-path"];
+    let done = Shell::new(workspace.root()).run("cargo", &arguments)?;
+    let folder = done.output.lines().last().filter(|_| done.success);
+    Ok(folder.context("hip-on-cuda cannot be built")?.to_owned())
+}
+
+/// That folder before the ones that are searched already.
+pub(crate) fn library_path(folder: &str) -> Result<OsString> {
+    let before = std::env::var_os("LD_LIBRARY_PATH").filter(|path| !path.is_empty());
+    let folders = before.iter().flat_map(std::env::split_paths);
+    Ok(std::env::join_paths([folder.into()].into_iter().chain(folders))?)
+}
+
+/// The result of a conformance program on one machine.
+fn suite(
+    name: &'static str,
+    machine: Option<&Machine>,
+    options: &Options,
+    start: &mut impl FnMut(Option<&Machine>, &[&str]) -> Result<Finished>,
 ) -> Result<BackendResult> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("report.json");
@@ -55,7 +126,10 @@ pub(crate) fn suite(
         arguments.extend(["--device", selector]);
     }
     arguments.extend(options.filter());
-    let done = start(&arguments)?;
+    if let Some(machine) = machine {
+        println!("\n{name} on {}: {}", machine.name, machine.assignments());
+    }
+    let done = start(machine, &arguments)?;
     let text = std::fs::read_to_string(&file).ok();
     Ok(judge(name, text.as_deref(), done.success, &done.status, options.filter.is_some()))
 }
@@ -80,6 +154,7 @@ fn judge(
     }
     let mut result = BackendResult {
         name,
+        machine: None,
         device: written.device,
         ran_on: written.ran_on,
         passed: written.passed,

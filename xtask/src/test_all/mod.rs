@@ -3,6 +3,7 @@
 //! Plain `cargo test` throughout, so that a machine with nothing but Rust runs the same command as everyone else.
 
 mod backend;
+mod machine;
 mod report;
 
 use crate::{
@@ -15,16 +16,20 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 
-pub(crate) use backend::{BACKENDS, suite};
+pub(crate) use backend::{BACKENDS, library_path, rows};
+pub(crate) use machine::Machine;
 pub(crate) use report::{BackendResult, Report};
 
 /// The test target of a backend's crate that runs the conformance suite. It is not part of the workspace's tests.
 pub(crate) const CONFORMANCE: &str = "conformance";
 
+/// How `--require` calls the runs of the ROCm backend on HIP on CUDA.
+pub(crate) const HIP_ON_CUDA: &str = "hip-on-cuda";
+
 /// Options of `cargo xtask test-all-backends`.
 #[derive(Default, Args)]
 pub(crate) struct Options {
-    /// Fail unless these backends ran on a device
+    /// Fail unless these backends ran on a device; `hip-on-cuda` asks for the runs of `--hip-on-cuda`
     #[arg(long, value_delimiter = ',', value_name = "BACKEND")]
     require: Vec<String>,
     /// Write the results there as JSON
@@ -36,6 +41,9 @@ pub(crate) struct Options {
     /// Run a backend's conformance suite on that device instead of its first (for example cuda:1)
     #[arg(long, value_name = "SELECTOR")]
     device: Vec<String>,
+    /// Run the suite of the ROCm backend on an NVIDIA GPU too, once for each version of ROCm that HIP on CUDA plays
+    #[arg(long)]
+    hip_on_cuda: bool,
     /// Only the conformance suite of the backends, not the other tests of the workspace
     #[arg(long)]
     conformance_only: bool,
@@ -44,7 +52,8 @@ pub(crate) struct Options {
 impl Options {
     /// Names of backends that there are not are mistakes.
     pub(crate) fn check(&self) -> Result<()> {
-        for name in self.require.iter().chain(&self.device) {
+        let backends = self.require.iter().filter(|name| *name != HIP_ON_CUDA);
+        for name in backends.chain(&self.device) {
             let name = name.split(':').next().unwrap_or_default();
             if !BACKENDS.contains(&name) {
                 bail!("there is no backend {name:?}; there are {}", BACKENDS.join(", "));
@@ -55,6 +64,10 @@ impl Options {
 
     pub(crate) fn requires(&self, backend: &str) -> bool {
         self.require.iter().any(|required| required == backend)
+    }
+
+    pub(crate) fn wants_hip_on_cuda(&self) -> bool {
+        self.hip_on_cuda || self.requires(HIP_ON_CUDA)
     }
 
     pub(crate) fn conformance_only(&self) -> bool {
@@ -77,11 +90,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let others = if options.conformance_only { Counts::default() } else { tests(&workspace, options)? };
     let mut report = Report { backends: Vec::new(), workspace: others };
     for name in BACKENDS {
-        let mut result = backend::run(&workspace, name, options)?;
-        if options.requires(name) {
-            result.require();
-        }
-        report.backends.push(result);
+        report.backends.extend(backend::run(&workspace, name, options)?);
     }
     conclude(&report, options)
 }

@@ -8,6 +8,8 @@ use serde::Serialize;
 #[derive(Debug, Serialize)]
 pub(crate) struct BackendResult {
     pub(crate) name: &'static str,
+    /// Which of several machines it ran on; `None` for the machine as it is.
+    pub(crate) machine: Option<&'static str>,
     pub(crate) device: Option<String>,
     pub(crate) ran_on: Option<String>,
     pub(crate) passed: u64,
@@ -20,12 +22,17 @@ impl BackendResult {
     /// A backend that could not run.
     pub(crate) fn absent(name: &'static str, reason: &str) -> Self {
         let reason = Some(reason.to_owned());
-        Self { name, device: None, ran_on: None, passed: 0, failed: 0, skipped: 1, reason }
+        Self { name, machine: None, device: None, ran_on: None, passed: 0, failed: 0, skipped: 1, reason }
     }
 
     /// A backend whose program did not do its job.
     pub(crate) fn failed(name: &'static str, reason: String) -> Self {
         Self { skipped: 0, failed: 1, ..Self::absent(name, &reason) }
+    }
+
+    /// What its row is called.
+    pub(crate) fn label(&self) -> String {
+        self.machine.map_or_else(|| self.name.to_owned(), |machine| format!("{} ({machine})", self.name))
     }
 
     pub(crate) fn is_absent(&self) -> bool {
@@ -70,7 +77,7 @@ impl Report {
         table.set_header(["name", "device", "ran on", "passed", "failed", "skipped", "reason"]);
         for row in &self.backends {
             table.add_row([
-                row.name.to_owned(),
+                row.label(),
                 or_dash(&row.device),
                 or_dash(&row.ran_on),
                 row.passed.to_string(),

@@ -1,0 +1,128 @@
+//! What a backend's suite runs on beside the machine as it is: other simulated GPUs, HIP on another driver.
+
+use super::report::BackendResult;
+
+/// One more run of a backend's suite, in a row of its own.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Machine {
+    /// What its row is called behind the backend's name.
+    pub(crate) name: &'static str,
+    /// The variables that describe it.
+    pub(crate) variables: &'static [(&'static str, &'static str)],
+    /// What the suite's report has to call it.
+    ran_on: &'static str,
+}
+
+/// Beside the one that the suite simulates by itself (one gfx906 whose memory the host does not see, with DMA engines):
+/// every pair of values of number of GPUs, visibility and DMA engines is on one of the four, and waves of 32 lanes and
+/// managed memory each on one.
+pub(crate) const SIMULATED: [Machine; 3] = [
+    simulated(
+        "1 GPU, large BAR, copies by kernels, managed memory",
+        &[
+            ("ROCSIM_GPUS", "1"),
+            ("ROCSIM_LARGE_BAR", "1"),
+            ("HSA_ENABLE_SDMA", "0"),
+            ("ROCSIM_SVM", "1"),
+            ("ROCSIM_GFX", "gfx90a"),
+        ],
+    ),
+    simulated(
+        "2 GPUs, copies by kernels, waves of 32",
+        &[
+            ("ROCSIM_GPUS", "2"),
+            ("ROCSIM_LARGE_BAR", "0"),
+            ("HSA_ENABLE_SDMA", "0"),
+            ("ROCSIM_SVM", "0"),
+            ("ROCSIM_GFX", "gfx1030"),
+        ],
+    ),
+    simulated(
+        "2 GPUs, large BAR, DMA engines",
+        &[
+            ("ROCSIM_GPUS", "2"),
+            ("ROCSIM_LARGE_BAR", "1"),
+            ("HSA_ENABLE_SDMA", "1"),
+            ("ROCSIM_SVM", "0"),
+            ("ROCSIM_GFX", "gfx906"),
+        ],
+    ),
+];
+
+/// The versions of ROCm that HIP on CUDA plays.
+pub(crate) const HIP_ON_CUDA: [Machine; 3] = [
+    on_cuda("hip-on-cuda as ROCm 5", &[("HIP_ON_CUDA_VERSION", "5")]),
+    on_cuda("hip-on-cuda as ROCm 6", &[("HIP_ON_CUDA_VERSION", "6")]),
+    on_cuda("hip-on-cuda as ROCm 7", &[("HIP_ON_CUDA_VERSION", "7")]),
+];
+
+const fn simulated(name: &'static str, variables: &'static [(&'static str, &'static str)]) -> Machine {
+    Machine { name, variables, ran_on: "rocsim" }
+}
+
+const fn on_cuda(name: &'static str, variables: &'static [(&'static str, &'static str)]) -> Machine {
+    Machine { name, variables, ran_on: "hip-on-cuda" }
+}
+
+impl Machine {
+    /// Whether the programs use an NVIDIA GPU.
+    pub(crate) fn is_on_cuda(&self) -> bool {
+        self.ran_on == "hip-on-cuda"
+    }
+
+    /// Its variables, as a shell takes them.
+    pub(crate) fn assignments(&self) -> String {
+        self.variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Names the row. What ran on something else has not shown what was asked for.
+    pub(crate) fn claim(&self, mut result: BackendResult) -> BackendResult {
+        result.machine = Some(self.name);
+        if let Some(found) = result.ran_on.as_deref().filter(|found| *found != self.ran_on) {
+            let found = format!("it ran on {found} instead of {}", self.ran_on);
+            result.fail(found);
+        }
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_simulated_machines_have_every_pair_of_values() {
+        let usual = [("ROCSIM_GPUS", "1"), ("ROCSIM_LARGE_BAR", "0"), ("HSA_ENABLE_SDMA", "1")];
+        let machines: Vec<&[_]> =
+            [&usual[..]].into_iter().chain(SIMULATED.map(|other| other.variables)).collect();
+        let axes =
+            [("ROCSIM_GPUS", ["1", "2"]), ("ROCSIM_LARGE_BAR", ["0", "1"]), ("HSA_ENABLE_SDMA", ["0", "1"])];
+        for (at, (one, values)) in axes.iter().enumerate() {
+            for (other, others) in &axes[at + 1..] {
+                for (first, second) in
+                    values.iter().flat_map(|value| others.iter().map(move |with| (value, with)))
+                {
+                    let has = |machine: &&[_]| {
+                        machine.contains(&(*one, *first)) && machine.contains(&(*other, *second))
+                    };
+                    assert!(machines.iter().any(has), "no machine has {one}={first} and {other}={second}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_ran_on_something_else_is_a_failure() {
+        let result = |ran_on: Option<&str>| BackendResult {
+            ran_on: ran_on.map(str::to_owned),
+            passed: 3,
+            skipped: 0,
+            reason: None,
+            ..BackendResult::absent("roc", "")
+        };
+        let [machine, ..] = HIP_ON_CUDA;
+        assert_eq!(machine.claim(result(Some("hip-on-cuda"))).failed, 0);
+        let other = machine.claim(result(Some("rocsim")));
+        assert_eq!((other.failed, other.label().as_str()), (1, "roc (hip-on-cuda as ROCm 5)"));
+    }
+}
