@@ -3,12 +3,17 @@
 use crate::{NAME, info, probe};
 use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_hip_sys::{Hiprtc, MissingSymbol, Version, hiprtcProgram, hiprtcResult};
+use parking_lot::Mutex;
 use std::{
     ffi::{CString, c_char, c_int},
     ptr::null_mut,
 };
 
 const OPERATION: &str = "compile";
+
+/// Held while hipRTC compiles. The compiler behind it (comgr, which is LLVM) keeps options in variables of the process,
+/// so that two compilations at the same time can end it, and nobody promises that hipRTC takes a lock of its own.
+static COMPILER: Mutex<()> = Mutex::new(());
 
 /// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.
 pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u8>> {
@@ -23,6 +28,8 @@ pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u
         .collect::<Result<_>>()?;
     let mut options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
 
+    let _alone = COMPILER.lock();
+    // Destroyed before the next one may compile.
     let mut program = Program { api, raw: null_mut() };
     // SAFETY: the source ends with a zero; there are no headers, and hipRTC reads none; the program outlives neither.
     let created = unsafe {

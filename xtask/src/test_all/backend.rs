@@ -69,7 +69,7 @@ pub(crate) fn rows(
     options: &Options,
     mut start: impl FnMut(Option<&Machine>, &[&str]) -> Result<Finished>,
 ) -> Result<Vec<BackendResult>> {
-    let mut first = suite(name, None, options, &mut start)?;
+    let (mut first, _) = suite(name, None, options, &mut start)?;
     if options.requires(name) {
         first.require();
     }
@@ -78,7 +78,8 @@ pub(crate) fn rows(
     let mut results = vec![first];
     if is_simulated {
         for machine in &SIMULATED {
-            let mut result = machine.claim(suite(name, Some(machine), options, &mut start)?);
+            let (result, output) = suite(name, Some(machine), options, &mut start)?;
+            let mut result = machine.claim(result, &output);
             // The simulator is there.
             result.require();
             results.push(result);
@@ -86,7 +87,8 @@ pub(crate) fn rows(
     }
     if name == "roc" && options.wants_hip_on_cuda() {
         for machine in &HIP_ON_CUDA {
-            let mut result = machine.claim(suite(name, Some(machine), options, &mut start)?);
+            let (result, output) = suite(name, Some(machine), options, &mut start)?;
+            let mut result = machine.claim(result, &output);
             if options.requires(super::HIP_ON_CUDA) {
                 result.require();
             }
@@ -111,13 +113,13 @@ pub(crate) fn library_path(folder: &str) -> Result<OsString> {
     Ok(std::env::join_paths([folder.into()].into_iter().chain(folders))?)
 }
 
-/// The result of a conformance program on one machine.
+/// The result of a conformance program on one machine, and what it printed.
 fn suite(
     name: &'static str,
     machine: Option<&Machine>,
     options: &Options,
     start: &mut impl FnMut(Option<&Machine>, &[&str]) -> Result<Finished>,
-) -> Result<BackendResult> {
+) -> Result<(BackendResult, String)> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("report.json");
     let file_text = file.to_str().context("the path of the temporary folder is not UTF-8")?;
@@ -131,7 +133,8 @@ fn suite(
     }
     let done = start(machine, &arguments)?;
     let text = std::fs::read_to_string(&file).ok();
-    Ok(judge(name, text.as_deref(), done.success, &done.status, options.filter.is_some()))
+    let result = judge(name, text.as_deref(), done.success, &done.status, options.filter.is_some());
+    Ok((result, done.output))
 }
 
 /// The result, from the report and the exit status. What contradicts itself is a failure.

@@ -14,8 +14,8 @@ pub(crate) struct Machine {
 }
 
 /// Beside the one that the suite simulates by itself (one gfx906 whose memory the host does not see, with DMA engines):
-/// every pair of values of number of GPUs, visibility and DMA engines is on one of the four, and waves of 32 lanes and
-/// managed memory each on one.
+/// every pair of values of number of GPUs, visibility and DMA engines is on one of the four, and waves of 32 lanes,
+/// managed memory and memory without pools each on one.
 pub(crate) const SIMULATED: [Machine; 3] = [
     simulated(
         "1 GPU, large BAR, copies by kernels, managed memory",
@@ -38,22 +38,28 @@ pub(crate) const SIMULATED: [Machine; 3] = [
         ],
     ),
     simulated(
-        "2 GPUs, large BAR, DMA engines",
+        "2 GPUs, large BAR, DMA engines, no pool",
         &[
             ("ROCSIM_GPUS", "2"),
             ("ROCSIM_LARGE_BAR", "1"),
             ("HSA_ENABLE_SDMA", "1"),
             ("ROCSIM_SVM", "0"),
             ("ROCSIM_GFX", "gfx906"),
+            // Every array is an allocation that the simulator checks the bounds of, and a leak shows at the end.
+            ("GPUMEM_POOL", "off"),
+            ("HSA_DISABLE_FRAGMENT_ALLOCATOR", "1"),
         ],
     ),
 ];
 
+/// HIP has no words for what the CUDA driver lacks.
+const SAY_WHY: (&str, &str) = ("HIP_ON_CUDA_LOG", "1");
+
 /// The versions of ROCm that HIP on CUDA plays.
 pub(crate) const HIP_ON_CUDA: [Machine; 3] = [
-    on_cuda("hip-on-cuda as ROCm 5", &[("HIP_ON_CUDA_VERSION", "5")]),
-    on_cuda("hip-on-cuda as ROCm 6", &[("HIP_ON_CUDA_VERSION", "6")]),
-    on_cuda("hip-on-cuda as ROCm 7", &[("HIP_ON_CUDA_VERSION", "7")]),
+    on_cuda("hip-on-cuda as ROCm 5", &[("HIP_ON_CUDA_VERSION", "5"), SAY_WHY]),
+    on_cuda("hip-on-cuda as ROCm 6", &[("HIP_ON_CUDA_VERSION", "6"), SAY_WHY]),
+    on_cuda("hip-on-cuda as ROCm 7", &[("HIP_ON_CUDA_VERSION", "7"), SAY_WHY]),
 ];
 
 const fn simulated(name: &'static str, variables: &'static [(&'static str, &'static str)]) -> Machine {
@@ -76,8 +82,13 @@ impl Machine {
     }
 
     /// Names the row. What ran on something else has not shown what was asked for.
-    pub(crate) fn claim(&self, mut result: BackendResult) -> BackendResult {
+    pub(crate) fn claim(&self, mut result: BackendResult, output: &str) -> BackendResult {
         result.machine = Some(self.name);
+        if result.is_absent()
+            && let Some(why) = output.lines().find(|line| line.starts_with("hip-on-cuda: "))
+        {
+            result.reason = Some(why.to_owned());
+        }
         if let Some(found) = result.ran_on.as_deref().filter(|found| *found != self.ran_on) {
             let found = format!("it ran on {found} instead of {}", self.ran_on);
             result.fail(found);
@@ -121,8 +132,11 @@ mod tests {
             ..BackendResult::absent("roc", "")
         };
         let [machine, ..] = HIP_ON_CUDA;
-        assert_eq!(machine.claim(result(Some("hip-on-cuda"))).failed, 0);
-        let other = machine.claim(result(Some("rocsim")));
+        assert_eq!(machine.claim(result(Some("hip-on-cuda")), "").failed, 0);
+        let other = machine.claim(result(Some("rocsim")), "");
         assert_eq!((other.failed, other.label().as_str()), (1, "roc (hip-on-cuda as ROCm 5)"));
+        let absent = BackendResult::absent("roc", "no device");
+        let told = machine.claim(absent, "running\nhip-on-cuda: there is no libcuda.so.1\n");
+        assert_eq!(told.reason.as_deref(), Some("hip-on-cuda: there is no libcuda.so.1"));
     }
 }

@@ -13,7 +13,7 @@ use gpumem_roc::Roc;
 use libloading::Library;
 use std::{
     env,
-    ffi::OsString,
+    ffi::{CStr, OsString, c_char},
     fs, io,
     path::{Path, PathBuf},
     sync::OnceLock,
@@ -96,4 +96,29 @@ fn library() -> Option<&'static Library> {
     static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
     // SAFETY: loading the thunk has no preconditions.
     LIBRARY.get_or_init(|| unsafe { Library::new("libhsakmt.so.1") }.ok()).as_ref()
+}
+
+/// One of the simulator's counters; `None` where there is no simulator.
+pub(crate) fn counter(name: &CStr) -> Option<u64> {
+    type Counter = unsafe extern "C" fn(*const c_char) -> u64;
+    // SAFETY: a function of this name has this type, and the name is a C string.
+    unsafe { Some(library()?.get::<Counter>(b"rocsim_counter\0").ok()?(name.as_ptr())) }
+}
+
+/// What is left when everything is over beyond what HIP keeps until the process ends; `None` if that is nothing. The
+/// blocks of a pool hide what is lent of them, so that a run without one shows more.
+pub(crate) fn left_behind() -> Option<String> {
+    let gpus = Roc::devices().map_or(0, |devices| devices.len()) as u64;
+    let pool = env::var("GPUMEM_POOL").map_or(64 << 20, |value| if value == "off" { 0 } else { 64 << 20 });
+    // HIP's own: 1 to 2 MiB of device memory and up to 7 MiB of host memory for each GPU, and some pages.
+    let most = [
+        (c"vram_live_bytes", (4 << 20) * gpus + pool),
+        (c"host_live_bytes", (16 << 20) * gpus + pool),
+        (c"registered_live_bytes", 64 << 10),
+        (c"faults", 0),
+        (c"unknown_kernels", 0),
+    ];
+    let mut over = most.iter().filter_map(|(name, most)| Some((name, counter(name)?, most)));
+    let (name, found, most) = over.find(|(_, found, most)| found > most)?;
+    Some(format!("{} is {found} at the end, and at most {most} is HIP's own", name.to_string_lossy()))
 }

@@ -175,7 +175,7 @@ fn long_transfers_in_pieces<B: Backend>(lab: &Lab<B>) -> Verdict {
             base.view(),
             base.slice(s![.., ..;2]),
             base.slice(s![..;-1, ..;3]),
-            base.slice(s![5..-10, 7..-101]),
+            base.slice(s![5..shape.0 - 10, 7..shape.1 - 101]),
             base.slice(s![..;-2, ..;-1]),
         ];
         for view in parts.iter().flat_map(|part| [part.view(), part.t()]) {

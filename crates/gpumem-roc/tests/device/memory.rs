@@ -1,0 +1,117 @@
+//! Memory of the caller, the end of memory, and resets.
+
+use super::{
+    lab::{Lab, Skip, allocate, release, request},
+    simulator,
+};
+use gpumem_conformance::RanOn;
+use gpumem_core::{
+    Backend, CopyRegion, DeviceBuffer, ErrorKind, Fill, MemoryKind, Pattern, RegisterOptions, Space, Stream,
+    StreamOptions,
+};
+use gpumem_roc::Roc;
+use std::ptr::NonNull;
+
+pub(super) fn the_device_address_is_asked_for(lab: &Lab) -> Result<(), Skip> {
+    if !Roc::capabilities(&lab.device).register {
+        return Err("the device page-locks no memory of the caller");
+    }
+    let mut memory = vec![0u8; 10_001];
+    let host = NonNull::new(memory.as_mut_ptr()).unwrap();
+    let options = RegisterOptions { mapped: true, ..RegisterOptions::default() };
+    // SAFETY: the memory outlives the registration.
+    let buffer = unsafe { Roc::register(&lab.device, host, 10_001, options) }.unwrap();
+    assert_eq!(buffer.host_address(), Some(host));
+    if lab.ran_on == RanOn::Rocsim && std::env::var_os("ROCSIM_REGISTER_IN_PLACE").is_none() {
+        assert_ne!(buffer.address(), host.as_ptr().expose_provenance() as u64);
+    }
+    // SAFETY: as above; it is refused.
+    let twice = unsafe { Roc::register(&lab.device, host, 10_001, options) }.unwrap_err();
+    assert!(matches!(twice.kind(), ErrorKind::Registration { .. }), "{twice}");
+    let fill =
+        Fill { address: buffer.address() + 1, pattern: Pattern::U8(9), count: 10_000, rows: 1, pitch: 0 };
+    // SAFETY: the bytes are there, and are waited for.
+    unsafe { Roc::fill(&lab.stream, &fill) }.unwrap();
+    lab.stream.synchronize().unwrap();
+    release(lab, buffer);
+    assert_eq!((memory[0], memory[1], memory[10_000]), (0, 9, 9));
+    Ok(())
+}
+
+pub(super) fn exhausted_memory_comes_back(lab: &Lab) -> Result<(), Skip> {
+    if lab.ran_on != RanOn::Rocsim {
+        return Err("the memory of a real device is not filled in a test");
+    }
+    const BLOCK: usize = 100 << 20;
+    let mut blocks = Vec::new();
+    let error = loop {
+        // SAFETY: the memory is not read.
+        match unsafe { Roc::allocate(&lab.device, &request(BLOCK, MemoryKind::Device)) } {
+            Ok(block) => blocks.push(block),
+            Err(error) => break error,
+        }
+        assert!(blocks.len() < 1000, "the memory has no end");
+    };
+    let ErrorKind::OutOfMemory { requested: BLOCK, total, .. } = error.kind() else { panic!("{error}") };
+    assert!(*total >= blocks.len() * BLOCK);
+    blocks.into_iter().for_each(|block| release(lab, block));
+    release(lab, allocate(lab, BLOCK, MemoryKind::Device));
+    Ok(())
+}
+
+pub(super) fn a_reset_gives_everything_back(lab: &Lab) -> Result<(), Skip> {
+    if lab.ran_on == RanOn::Hardware {
+        return Err("other programs may be using the device");
+    }
+    let before = Roc::memory_info(&lab.device).unwrap().free;
+    let block = allocate(lab, 300 << 20, MemoryKind::Device);
+    let event = Roc::create_event(&lab.device, gpumem_core::EventOptions::default()).unwrap();
+    Roc::record(&lab.stream, &event).unwrap();
+    // SAFETY: nothing that was made before is used but to see it refused. This is the last case.
+    unsafe { Roc::reset(&lab.device) }.unwrap();
+    let after = Roc::memory_info(&lab.device).unwrap().free;
+    assert!(after + (1 << 20) >= before, "{before} bytes were free before, {after} after");
+    let stale = lab.stream.synchronize().unwrap_err();
+    assert!(matches!(stale.kind(), ErrorKind::Stale { what: "stream" }), "{stale}");
+    // SAFETY: it is only forgotten.
+    unsafe { Roc::release(&lab.device, block) }.map_err(|(_, error)| error).unwrap();
+    drop(event);
+    let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
+    stream.synchronize().unwrap();
+    Ok(())
+}
+
+/// Where GPUs check what they read, memory of the caller that nobody has pinned cannot be copied in place.
+pub(super) fn pageable_memory_is_staged(lab: &Lab) -> Result<(), Skip> {
+    let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
+    // From a few bytes to more than HIP's own staging buffer of 4 MiB, at addresses of any alignment.
+    for bytes in [1usize, 13, 4096, 100_003, (9 << 20) + 5] {
+        let source: Vec<u8> = (0..bytes + 3).map(|at| (at * 7 + at / 256) as u8).collect();
+        let buffer = allocate(lab, bytes, MemoryKind::Device);
+        let mut back = vec![0u8; bytes + 2];
+        let from = source[3..].as_ptr().expose_provenance() as u64;
+        let to = back[1..].as_mut_ptr().expose_provenance() as u64;
+        let here = (buffer.address(), Space::Device(0));
+        // SAFETY: both sides are that long, and are waited for.
+        unsafe {
+            Roc::copy(&stream, &CopyRegion::linear((from, Space::Host), here, bytes)).unwrap();
+            Roc::copy(&stream, &CopyRegion::linear(here, (to, Space::Host), bytes)).unwrap();
+        }
+        stream.synchronize().unwrap();
+        assert!(back[1..=bytes] == source[3..], "{bytes} bytes");
+        assert_eq!((back[0], back[bytes + 1]), (0, 0), "{bytes} bytes");
+        release(lab, buffer);
+    }
+    Ok(())
+}
+
+pub(super) fn a_leak_shows(lab: &Lab) -> Result<(), Skip> {
+    const BYTES: usize = 16 << 20;
+    let live = || simulator::counter(c"vram_live_bytes");
+    let Some(before) = live() else { return Err("only the simulated GPU counts what is live") };
+    let buffer = allocate(lab, BYTES, MemoryKind::Device);
+    assert_eq!(live(), Some(before + BYTES as u64));
+    release(lab, buffer);
+    assert_eq!(live(), Some(before));
+    Ok(())
+}
