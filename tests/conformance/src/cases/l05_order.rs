@@ -1,7 +1,7 @@
 //! Ordering between streams, which nobody asks for.
 
-use super::tools::same;
-use crate::{Lab, Level, Verdict};
+use super::tools::{fail, same};
+use crate::{Lab, Level, Verdict, skip};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{Device, Stream};
 use ndarray::{Array1, Array2, s};
@@ -20,6 +20,7 @@ cases! { Level::Stream;
     a_dropped_stream_is_still_waited_for: "C3 C5",
     dropped_with_work_in_flight: "C5",
     forgotten_with_work_in_flight: "C5",
+    freeing_waits_for_no_other_stream: "E1 C5",
     eight_threads: "C3 C5",
 }
 
@@ -233,6 +234,34 @@ fn dropped_with_work_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
         same(kept.view()?, Array1::from_elem(LEN, round).view());
     }
     Ok(())
+}
+
+/// A driver's own free waits for the whole device; dropping an array does not.
+fn freeing_waits_for_no_other_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
+    const ROUNDS: usize = 30;
+    let (busy, other) = two(lab)?;
+    lab.delay(&busy)?;
+    busy.synchronize()?;
+    for _ in 0..ROUNDS {
+        let host = Array1::from_elem(LEN, 7u32);
+        let arrays = [other.to_device(&host)?, other.to_device(&host)?];
+        other.synchronize()?;
+        lab.delay(&busy)?;
+        if busy.query()? {
+            return skip("nothing keeps a stream busy here");
+        }
+        drop(arrays);
+        let fresh = other.device_array::<u32, _>(LEN)?;
+        other.synchronize()?;
+        let is_busy = !busy.query()?;
+        same(fresh.copy_to_host()?.view(), Array1::zeros(LEN).view());
+        if is_busy {
+            return Ok(());
+        }
+        // Waited for, or this thread was away for as long as the delay: once is enough to tell.
+        busy.synchronize()?;
+    }
+    fail("a stream was done whenever an array of another one had been freed")
 }
 
 fn forgotten_with_work_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
