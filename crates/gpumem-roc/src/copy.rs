@@ -23,6 +23,7 @@ pub(crate) unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()>
         Error::new(NAME, "copy", ErrorKind::InvalidArgument { why })
     })?;
     let operation = route.operation(&plan.call);
+    let _turn = stream.owner.device.turns().shared();
     let current = stream.owner.enter(operation, "stream")?;
     let bases = [region.source.address, region.destination.address];
     for (index, step) in plan.steps().enumerate() {

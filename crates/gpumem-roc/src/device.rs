@@ -2,7 +2,7 @@
 
 use crate::{
     NAME, buffer, buffer::Provenance, context::Current, error::Status, fill::WORD, info::Limits,
-    probe::Driver,
+    probe::Driver, turns::Turns,
 };
 use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result};
 use gpumem_hip_sys::{Hip, hipMemcpyKind, hipStream_t};
@@ -112,6 +112,10 @@ impl RocDevice {
 
     pub(crate) fn hip(&self) -> &'static Hip {
         &self.0.driver.hip.hip
+    }
+
+    pub(crate) fn turns(&self) -> &'static Turns {
+        &self.0.driver.turns
     }
 
     pub(crate) fn ordinal(&self) -> usize {
@@ -250,6 +254,7 @@ impl RocDevice {
     pub(crate) fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "hipDeviceSynchronize";
         let _current = self.enter(OPERATION)?;
+        let _turn = self.turns().alone();
         // SAFETY: the device is current.
         self.check(unsafe { self.hip().hipDeviceSynchronize() }, OPERATION)
     }
@@ -265,6 +270,7 @@ impl RocDevice {
         let hip = self.hip();
         let _current = Current::enter(hip, self.0.handle).map_err(|status| status.error(OPERATION))?;
         self.0.generation.fetch_add(1, Ordering::AcqRel);
+        let _turn = self.turns().alone();
         // Work that is under way must be over before its memory goes; on a lost device there is none.
         // SAFETY: the device is current.
         let waited = Status::from(unsafe { hip.hipDeviceSynchronize() });
@@ -358,6 +364,8 @@ impl Owner {
             if !self.device.release(held) {
                 return Ok(());
             }
+            // Memory goes back behind all work of the device.
+            let _turn = matches!(held, Held::Memory(_)).then(|| self.device.turns().alone());
             // SAFETY: the note was there, so the thing is; who destroys it uses it no more.
             self.device.check(unsafe { give_back(self.device.hip(), held) }, operation)
         });

@@ -36,6 +36,7 @@ mod pin;
 mod probe;
 mod registry;
 mod stream;
+mod turns;
 
 pub use backend::Roc;
 pub use barrier::RocBarrier;

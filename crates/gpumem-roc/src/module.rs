@@ -171,6 +171,7 @@ impl RocKernel {
         let device = &stream.owner.device;
         self.0.module.0.owner.check(OPERATION, "kernel")?;
         self.check(device, dims)?;
+        let _turn = device.turns().shared();
         let _current = stream.owner.enter(OPERATION, "stream")?;
         let mut pointers: SmallVec<[*mut c_void; 16]> =
             arguments.iter().map(|argument| argument.bytes().as_ptr().cast_mut().cast::<c_void>()).collect();

@@ -1,6 +1,6 @@
 //! Finding HIP, hipRTC and the HSA runtime, once each, before anything else is called.
 
-use crate::{NAME, error::Status, hsa::Runtime};
+use crate::{NAME, error::Status, hsa::Runtime, turns::Turns};
 use gpumem_core::{Error, LoadError, LoadFailure, Result, process::Origin};
 use gpumem_hip_sys::{HipLibrary, Hiprtc, Loaded, Places, Refusal, Version};
 use std::sync::OnceLock;
@@ -12,6 +12,7 @@ const OLDEST: Version = Version::new(50_200_000);
 pub(crate) struct Driver {
     pub(crate) hip: HipLibrary,
     pub(crate) version: Version,
+    pub(crate) turns: Turns,
     /// The process that it was initialised in; it does not survive a fork.
     pub(crate) origin: Origin,
     library: Loaded<HipLibrary>,
@@ -101,7 +102,13 @@ fn start(library: Loaded<HipLibrary>) -> Result<Driver, NotUsable> {
     initialise(&library.functions, &mut no_device)
         .map(|version| {
             // Asked for after HIP has registered its own exit handler, so that ours runs before it.
-            Driver { hip: library.functions, version, origin: Origin::here(), library }
+            Driver {
+                hip: library.functions,
+                version,
+                turns: Turns::new(version),
+                origin: Origin::here(),
+                library,
+            }
         })
         .map_err(|failure| NotUsable {
             error: LoadError { library: "the HIP runtime of ROCm", tried, failure },

@@ -72,6 +72,7 @@ impl RocStream {
         const OPERATION: &str = "hipEventRecord";
         event.owner.check(OPERATION, "event")?;
         let device = &self.owner.device;
+        let _turn = device.turns().shared();
         let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: both handles are alive and of this device.
         device.check(unsafe { device.hip().hipEventRecord(event.raw, self.raw) }, OPERATION)
@@ -81,6 +82,7 @@ impl RocStream {
         const OPERATION: &str = "hipStreamWaitEvent";
         event.owner.check(OPERATION, "event")?;
         let device = &self.owner.device;
+        let _turn = device.turns().shared();
         let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: both handles are alive; the event may be another device's.
         device.check(unsafe { device.hip().hipStreamWaitEvent(self.raw, event.raw, 0) }, OPERATION)

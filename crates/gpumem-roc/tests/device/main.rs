@@ -42,6 +42,7 @@ const CASES: &[Case] = &[
     ("the_callers_device_and_last_error_are_left_alone", the_callers_device_and_last_error_are_left_alone),
     ("memory_is_shared_with_another_process", memory_is_shared_with_another_process),
     ("pageable_memory_is_staged", pageable_memory_is_staged),
+    ("waits_are_true_while_others_free", waits_are_true_while_others_free),
     ("a_leak_shows", a_leak_shows),
     ("exhausted_memory_comes_back", exhausted_memory_comes_back),
     ("a_reset_gives_everything_back", a_reset_gives_everything_back),

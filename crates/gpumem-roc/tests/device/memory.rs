@@ -10,7 +10,11 @@ use gpumem_core::{
     StreamOptions,
 };
 use gpumem_roc::Roc;
-use std::ptr::NonNull;
+use std::{
+    ptr::NonNull,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
 
 pub(super) fn the_device_address_is_asked_for(lab: &Lab) -> Result<(), Skip> {
     if !Roc::capabilities(&lab.device).register {
@@ -113,5 +117,51 @@ pub(super) fn a_leak_shows(lab: &Lab) -> Result<(), Skip> {
     assert_eq!(live(), Some(before + BYTES as u64));
     release(lab, buffer);
     assert_eq!(live(), Some(before));
+    Ok(())
+}
+
+/// A stream that is said to be done has delivered its last copy, whatever other threads give back meanwhile.
+pub(super) fn waits_are_true_while_others_free(lab: &Lab) -> Result<(), Skip> {
+    const BYTES: usize = 256 << 10;
+    let rounds = std::env::var("GPUMEM_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let is_over = AtomicBool::new(false);
+    let buffer = allocate(lab, BYTES, MemoryKind::Device);
+    let pinned = allocate(lab, BYTES, MemoryKind::Pinned);
+    let host = pinned.host_address().unwrap();
+    let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    release(lab, allocate(lab, 4096, MemoryKind::Device));
+                }
+            });
+        }
+        let wrong = (0..rounds).find(|round| {
+            let value = *round as u8;
+            let fill = Fill {
+                address: buffer.address(),
+                pattern: Pattern::U8(value),
+                count: BYTES,
+                rows: 1,
+                pitch: 0,
+            };
+            let to = (host.as_ptr().expose_provenance() as u64, Space::Host);
+            let copy = CopyRegion::linear((buffer.address(), Space::Device(0)), to, BYTES);
+            // SAFETY: both are that long; the copy is waited for before the memory is read.
+            unsafe {
+                host.write_bytes(!value, BYTES);
+                Roc::fill(&stream, &fill).unwrap();
+                Roc::copy(&stream, &copy).unwrap();
+            }
+            stream.synchronize().unwrap();
+            // SAFETY: the stream is done, and the memory is the host's as well.
+            unsafe { host.add(BYTES - 1).read() != value }
+        });
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(wrong, None, "the copy of that round had not landed");
+    });
+    release(lab, pinned);
+    release(lab, buffer);
     Ok(())
 }

@@ -1,0 +1,54 @@
+//! Calls that ROCm 5 must not get at the same time.
+
+use gpumem_hip_sys::Version;
+use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+
+/// What enqueues shares its turn; what waits for the whole device, as freeing memory does, has one alone.
+///
+/// If one thread frees memory while another one enqueues, HIP of ROCm 5.2 now and then says later that the stream is
+/// done before its last copy has landed: about once in some thousand rounds on the simulated GPU. Reading the copy's
+/// destination would be a race. The price is that a free, which waits for all streams of the device there, keeps others
+/// from enqueuing meanwhile. Newer versions take no turns, nor do calls that are not ours.
+#[derive(Debug)]
+pub(crate) struct Turns(Option<RwLock<()>>);
+
+/// A turn that is shared, where turns are needed.
+pub(crate) type Shared<'a> = Option<RwLockReadGuard<'a, ()>>;
+
+/// A turn alone, where turns are needed.
+pub(crate) type Alone<'a> = Option<RwLockWriteGuard<'a, ()>>;
+
+impl Turns {
+    pub(crate) fn new(version: Version) -> Self {
+        Self((version.major() <= 5).then(|| RwLock::new(())))
+    }
+
+    /// For a call that enqueues.
+    #[inline]
+    pub(crate) fn shared(&self) -> Shared<'_> {
+        self.0.as_ref().map(RwLock::read)
+    }
+
+    /// For what waits for the whole device.
+    pub(crate) fn alone(&self) -> Alone<'_> {
+        self.0.as_ref().map(RwLock::write)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_rocm_5_takes_turns() {
+        let old = Turns::new(Version::new(50_221_153));
+        let first = old.shared();
+        assert!(first.is_some() && old.0.as_ref().is_some_and(|lock| lock.try_read().is_some()));
+        drop(first);
+        let freeing = old.alone();
+        assert!(freeing.is_some() && old.0.as_ref().is_some_and(|lock| lock.try_read().is_none()));
+        drop(freeing);
+        let new = Turns::new(Version::new(60_443_484));
+        assert!(new.alone().is_none() && new.shared().is_none());
+    }
+}
