@@ -43,7 +43,7 @@ unsafe extern "C" fn axpy(arguments: *const c_void, dispatch: *const Dispatch) -
     // SAFETY: the name is a C string.
     assert_eq!(unsafe { CStr::from_ptr(dispatch.name) }, c"axpy");
     assert_eq!((dispatch.grid, dispatch.workgroup), ([10_240, 1, 1], [256, 1, 1]));
-    assert_eq!(dispatch.group_segment_bytes, 1024);
+    assert_eq!((dispatch.group_segment_bytes, dispatch.group_segment_fixed_bytes), (1024, 0));
     assert!(dispatch.kernarg_bytes as usize >= size_of::<Axpy>());
     let bytes = arguments.n as u64 * 4;
     // SAFETY: `translate` takes the dispatch that was passed.
