@@ -4,7 +4,7 @@ use super::{
     Kernel, cache,
     constants::Constants,
     images::{Image, Images},
-    source::{MOST_CONSTANT_BYTES, text_with_constants, uses_constants},
+    source::{MOST_CONSTANT_BYTES, portable_text, text_with_constants, uses_constants},
 };
 use crate::Device;
 use gpumem_core::{
@@ -246,21 +246,6 @@ impl<P: Parameters> KernelDeclaration<P> {
     /// `None` without a source.
     pub fn portable_text(&self, wave_size: u32, bounds: bool) -> Option<String> {
         Some(portable_text::<P>(self.source.as_ref()?, &self.name, wave_size, bounds))
-    }
-}
-
-impl<P: Parameters> KernelDeclaration<P> {
-    /// The kernel's name: its symbol in what a device's compiler makes of the source.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// The body for the host, for those who run it in the place of the compiled source: a simulated GPU finds it by
-    /// [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the GPU
-    /// that is simulated. `None` without a body.
-    pub fn entry(&self, wave_size: u32, shared_memory: usize) -> Option<Entry> {
-        let executor = Executor::new(wave_size, shared_memory).check(self.check);
-        self.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
     }
 }
 

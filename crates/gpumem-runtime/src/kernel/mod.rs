@@ -12,8 +12,8 @@ mod source;
 pub use arguments::{Argument, Arguments, Collected, Within};
 pub use declare::KernelDeclaration;
 pub use gpumem_simt::{
-    Atomic, Constant, ConstantArray, Entry, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut, Value,
-    View, ViewMut, WorkItem,
+    Atomic, Constant, ConstantArray, Entry, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut,
+    Value, View, ViewMut, WorkItem,
 };
 pub use host_arrays::{In, InOut, Out};
 pub use launch::Kernel;

@@ -1,13 +1,11 @@
 //! Arrays of the host as arguments of kernels: each moves only the way that it states.
 
-use super::tools::same;
+use super::tools::{load, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout, skip};
 use gpumem_core::{Backend, DescriptorError, ErrorKind, LayoutError, MappedOptions, Result};
 use gpumem_runtime::{
     CudaArrayInterface, HasCudaArrayInterface, Scalar, cuda_array, cuda_array_mut,
-    kernel::{
-        Ids, In, InOut, Kernel, KernelDeclaration, Out, Parameters, Slice, SliceMut, View, ViewMut, cover,
-    },
+    kernel::{Ids, In, InOut, Kernel, KernelDeclaration, Out, Slice, SliceMut, View, ViewMut, cover},
 };
 use ndarray::{Array1, Array2, ArrayView2, Ix0, Ix1, Ix2, ShapeBuilder, s};
 
@@ -21,20 +19,6 @@ cases! { Level::Kernel;
     arguments_that_cannot_be_written_are_refused: "K7 F1",
     launches_belong_to_a_scope: "K7 C2",
     what_does_not_fit_moves_nothing: "K7 K6",
-}
-
-/// The kernel for the device under test, or a skip where it takes none.
-pub(super) fn load<P: Parameters, B: Backend>(
-    lab: &Lab<B>,
-    declaration: &KernelDeclaration<P>,
-) -> Verdict<Kernel<P, B>> {
-    match declaration.clone().check(true).load(lab.device()) {
-        Ok(kernel) => Ok(kernel),
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {
-            skip(error)
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 type Append = (View<u32, 2>, ViewMut<u32, 2>, u32);

@@ -1,6 +1,6 @@
 //! Constant arrays in a module's constant memory.
 
-use super::{l12_arguments::load, tools::same};
+use super::tools::{load, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
 use gpumem_core::{Backend, ErrorKind, LayoutError};
 use gpumem_runtime::kernel::{ConstantArray, Ids, In, Kernel, KernelDeclaration, Out, ViewMut, cover};

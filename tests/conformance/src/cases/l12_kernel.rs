@@ -1,13 +1,11 @@
 //! Kernels: one declaration, the same results as a plain loop on every device.
 
-use crate::{Case, Lab, Level, Stop, Verdict, skip};
-use gpumem_core::{Backend, ErrorKind};
+use super::tools::load;
+use crate::{Case, Lab, Level, Stop, Verdict};
+use gpumem_core::Backend;
 use gpumem_host::{Host, HostOptions};
 use gpumem_kernels::{ShippedKernel, Visitor, visit};
-use gpumem_runtime::{
-    Device,
-    kernel::{Kernel, KernelDeclaration, Parameters},
-};
+use gpumem_runtime::{Device, kernel::Kernel};
 use std::{
     any::TypeId,
     collections::BTreeSet,
@@ -33,22 +31,6 @@ impl<B: Backend> Case<B> {
     pub fn kernel<K: ShippedKernel>() -> Self {
         let case = Self::new(Level::Kernel, K::declaration().name(), K::ROWS, agree::<K, B>);
         Self { compares_kernel: true, ..case }
-    }
-}
-
-/// The kernel for the device under test, or a skip where it takes none.
-fn load<P: Parameters, B: Backend>(
-    lab: &Lab<B>,
-    declaration: &KernelDeclaration<P>,
-) -> Verdict<Kernel<P, B>> {
-    let declaration = declaration.clone().check(true);
-    lab.announce(&declaration);
-    match declaration.load(lab.device()) {
-        Ok(kernel) => Ok(kernel),
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {
-            skip(error)
-        }
-        Err(error) => Err(error.into()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Programs of kernels: compiled, kept, shipped, refused.
 
-use super::l12_arguments::load;
+use super::tools::load;
 use crate::{Lab, Level, Stop, Verdict, refused, skip};
 use gpumem_core::{Backend, Barrier, BarrierPoint, Error, ErrorKind, Lowering};
 use gpumem_runtime::kernel::{Ids, KernelDeclaration, Out, Slice, SliceMut, cover};

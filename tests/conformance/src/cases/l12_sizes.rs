@@ -1,6 +1,6 @@
 //! Sizes of launches against the limits of the device.
 
-use super::l12_arguments::load;
+use super::tools::load;
 use crate::{Lab, Level, Verdict, refused};
 use gpumem_core::{Backend, ErrorKind, LaunchDims};
 use gpumem_runtime::kernel::{Ids, Kernel, KernelDeclaration, SliceMut, WorkItem};

@@ -1,7 +1,8 @@
 //! What several files of cases use.
 
-use crate::{Stop, Verdict};
-use gpumem_core::Element;
+use crate::{Lab, Stop, Verdict, skip};
+use gpumem_core::{Backend, Element, ErrorKind};
+use gpumem_runtime::kernel::{Kernel, KernelDeclaration, Parameters};
 use ndarray::{Array3, ArrayView, Dimension};
 
 /// `len` elements of reproducible bits.
@@ -30,4 +31,20 @@ pub(super) fn cube() -> Array3<u32> {
 /// A failure with a text of its own.
 pub(super) fn fail<T>(message: impl ToString) -> Verdict<T> {
     Err(Stop::Failed(message.to_string()))
+}
+
+/// The kernel for the device under test, or a skip where it takes none.
+pub(super) fn load<P: Parameters, B: Backend>(
+    lab: &Lab<B>,
+    declaration: &KernelDeclaration<P>,
+) -> Verdict<Kernel<P, B>> {
+    let declaration = declaration.clone().check(true);
+    lab.announce(&declaration);
+    match declaration.load(lab.device()) {
+        Ok(kernel) => Ok(kernel),
+        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {
+            skip(error)
+        }
+        Err(error) => Err(error.into()),
+    }
 }
