@@ -42,6 +42,22 @@ impl Origin {
     }
 }
 
+/// Lets `run` be called when the process ends by itself, before the marks of [`Origin`] say that it is ending. Other threads
+/// may still be running then. Whether the system does that; it does not where a process is killed.
+pub fn at_exit(run: extern "C" fn()) -> bool {
+    // What is registered later runs earlier.
+    WATCH.call_once(watch);
+    #[cfg(all(unix, not(miri)))]
+    // SAFETY: a function of this program, which stays loaded as long as the handler is registered: the system calls the
+    // handlers of a library before it unloads it.
+    return unsafe { libc::atexit(run) } == 0;
+    #[cfg(not(all(unix, not(miri))))]
+    {
+        let _ = run;
+        false
+    }
+}
+
 /// Bytes of a page of memory: what page-locking counts in.
 pub fn page_size() -> usize {
     #[cfg(all(unix, not(miri)))]

@@ -30,6 +30,7 @@ mod scope;
 mod source;
 mod stream;
 mod sync;
+pub mod trace;
 mod transfer;
 
 #[cfg(loom)]

@@ -3,6 +3,7 @@
 use crate::{
     memory::{DeferredLimits, Memories, Names, PageLocks, Reclaim, Trim},
     order::{EventPool, Timeline},
+    trace::Recorder,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, process::Origin};
 use parking_lot::Mutex;
@@ -22,6 +23,7 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) names: Names,
     pub(crate) errors: ErrorQueue,
     pub(crate) counters: Counters,
+    pub(crate) recorder: Recorder,
     pub(crate) pages: PageLocks<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
@@ -46,6 +48,7 @@ impl<B: Backend> DeviceCore<B> {
             pages: PageLocks::default(),
             errors: ErrorQueue::default(),
             counters: Counters::default(),
+            recorder: Recorder::default(),
             host_memory: AtomicUsize::new(0),
             timelines: Mutex::new(Vec::new()),
             generation: AtomicU64::new(0),

@@ -95,6 +95,7 @@ impl<B: Backend> Device<B> {
 
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
+        crate::trace::begin(&core);
         Self::of_inner(Arc::new(Inner { core, staging: StagingPool::default(), default: Mutex::new(None) }))
     }
 

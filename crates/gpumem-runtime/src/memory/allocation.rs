@@ -12,6 +12,7 @@ use crate::{
     device::DeviceCore,
     order::{Settled, Timeline, UseLog},
     sync::{Mutex, MutexGuard},
+    trace::Recorder,
 };
 use gpumem_core::{
     Backend, DeviceBuffer, DlpackDevice, Error, ErrorKind, HostAccess, MemoryKind, Result, Space,
@@ -117,7 +118,10 @@ impl<B: Backend> Allocation<B> {
         let request = MemoryRequest { bytes, align, kind, operation, host_first, stream };
         let (number, resource) = core.memory.serving(core, operation, kind)?;
         let outcome = pressure::allocate(core, Some(&device.0.staging), resource, &request);
-        let mut block = core.note_loss(outcome).map_err(|error| error.in_operation(operation))?;
+        let mut block = core.note_loss(outcome).map_err(|error| {
+            core.recorder.failed(&request, current_name().as_ref());
+            error.in_operation(operation)
+        })?;
         let uses = block.take_uses();
         if !pressure::is_fit(&block, &request) {
             let unfit = Item::Memory { block: block.with_uses(uses), resource: number };
@@ -137,8 +141,10 @@ impl<B: Backend> Allocation<B> {
             core.names.add(&name, bytes);
             Box::new(Extra { name: Some(name), ..Extra::default() })
         });
+        let id = allocation_id();
+        core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
         Ok(Arc::new(Self {
-            id: allocation_id(),
+            id,
             resource: number,
             kind,
             address: block.address(),
@@ -394,6 +400,7 @@ impl<B: Backend> Allocation<B> {
         for (timeline, ticket) in uses {
             timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
         }
+        Recorder::used(self, extent, access == HostAccess::Write, operation, (0, 0));
         let concurrent = B::capabilities(&self.core().raw).concurrent_managed_access;
         if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
             crate::completion::may_block::<B>(operation)?;
@@ -495,6 +502,9 @@ impl<B: Backend> Allocation<B> {
         }
         if block.is_some() && is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
             self.core().host_memory.fetch_sub(1, Ordering::AcqRel);
+        }
+        if block.is_some() {
+            self.core().recorder.freed(self.id, self.kind, self.len);
         }
         let owner = extra.and_then(|extra| {
             if let Some(name) = &extra.name {

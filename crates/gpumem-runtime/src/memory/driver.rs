@@ -2,7 +2,7 @@
 
 use super::resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
 use crate::device::DeviceCore;
-use gpumem_core::{AllocationRequest, Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_core::{AllocationRequest, Backend, DeviceBuffer as _, Error, ErrorKind, MemoryKind, Result};
 use std::{
     fmt, mem,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -37,9 +37,12 @@ impl<B: Backend> DriverMemory<B> {
         core.counters.count_allocation();
         self.allocations.fetch_add(1, Ordering::Relaxed);
         self.blocks.fetch_add(1, Ordering::Relaxed);
-        let block = MemoryBlock::of_buffer(buffer, core.generation());
+        let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, core.generation());
         let lent = self.lent.fetch_add(block.bytes(), Ordering::Relaxed) + block.bytes();
         self.peak.fetch_max(lent, Ordering::Relaxed);
+        if let Some(buffer) = &block.buffer {
+            core.recorder.reserved(buffer.kind(), block.bytes() as i64);
+        }
         block
     }
 
@@ -94,6 +97,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             mem::forget(buffer);
             return Ok(());
         }
+        core.recorder.reserved(buffer.kind(), -(block.bytes() as i64));
         // SAFETY: the buffer was made by this device in this generation, and its uses are over.
         match unsafe { B::release(&core.raw, buffer) } {
             Ok(()) => {

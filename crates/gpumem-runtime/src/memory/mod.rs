@@ -35,5 +35,6 @@ pub(crate) use allocation::{Allocation, ForeignMemory, free};
 pub(crate) use names::Names;
 pub(crate) use pages::{Lock, PageLocks};
 pub(crate) use reclaim::{Item, Reclaim};
-pub(crate) use stack::{Memories, default_options};
+pub(crate) use report::Bytes;
+pub(crate) use stack::{ALL_KINDS, Memories, default_options, slot as kind_slot};
 pub(crate) use staging::{Staging, StagingPool};

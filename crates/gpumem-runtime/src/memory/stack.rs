@@ -19,7 +19,8 @@ const KINDS: usize = 8;
 /// Resources of a device in its lifetime. A block names its resource by a number, so that no count has to be kept.
 const MOST: usize = 64;
 
-fn slot(kind: MemoryKind) -> Option<usize> {
+/// The place of a kind among [`ALL_KINDS`].
+pub(crate) fn slot(kind: MemoryKind) -> Option<usize> {
     Some(match kind {
         MemoryKind::Device => 0,
         MemoryKind::Pinned => 1,

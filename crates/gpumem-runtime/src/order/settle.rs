@@ -114,6 +114,7 @@ impl<B: Backend> Timeline<B> {
         if let Err(error) = self.core.origin.check(B::NAME, "synchronize") {
             return Settled::unproven(error);
         }
+        let begin = self.core.recorder.begin_wait();
         let (covers, answer) = {
             let queue = self.queue.lock();
             let (last, raw, mark) = (queue.ticket, queue.raw.clone(), queue.mark_for(ticket));
@@ -127,6 +128,7 @@ impl<B: Backend> Timeline<B> {
                 (_, None) => (last, B::synchronize(&self.core.raw)),
             }
         };
+        self.core.recorder.end_wait(begin, self.id(), covers);
         match self.core.note_loss(answer) {
             Ok(()) => {
                 self.note_passed(covers);

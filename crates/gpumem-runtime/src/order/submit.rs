@@ -1,7 +1,7 @@
 //! Enqueuing work in the right order.
 
 use super::{Timeline, UseLog, queue::Point, timeline::Enqueued};
-use crate::{memory::Allocation, sync::MutexGuard};
+use crate::{memory::Allocation, sync::MutexGuard, trace::Recorder};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
@@ -115,6 +115,7 @@ impl<B: Backend> Timeline<B> {
         for access in accesses {
             if let Some(log) = logs.of(access.memory) {
                 log.note(access.extent.clone(), access.write, self, ticket);
+                Recorder::used(access.memory, &access.extent, access.write, operation, (self.id(), ticket));
             }
         }
         drop(logs);

@@ -137,6 +137,7 @@ impl<B: Backend> Timeline<B> {
             if let Err(error) = queue.wait_for(&self.core, *of, *ticket, mark) {
                 return Enqueued::Nothing(error.in_operation(operation));
             }
+            self.core.recorder.waited(self.id, *of, *ticket);
         }
         let Some(raw) = queue.raw.as_deref() else { return Enqueued::Nothing(stale::<B>(operation)) };
         let result = self.core.note_loss(enqueue(raw));
@@ -222,7 +223,9 @@ impl<B: Backend> Timeline<B> {
 
     /// Makes the stream wait for a mark of another timeline.
     pub(crate) fn wait_for(&self, of: u64, ticket: u64, mark: &Mark<B>) -> Result<()> {
-        self.queue.lock().wait_for(&self.core, of, ticket, mark)
+        self.queue.lock().wait_for(&self.core, of, ticket, mark)?;
+        self.core.recorder.waited(self.id, of, ticket);
+        Ok(())
     }
 
     /// Makes the stream wait for work of another timeline. What stands for streams that nobody has named cannot.

@@ -8,6 +8,7 @@ use crate::{
     completion,
     memory::Allocation,
     order::{Access, Timeline, UseLog},
+    trace::Recorder,
 };
 use gpumem_core::{Backend, CopyRegion, Space};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
@@ -87,6 +88,11 @@ pub(crate) fn copy_at_once<B: Backend>(
     is_free(timeline, source_log, &from, false)
         && is_free(timeline, destination_log, &to, true)
         && unsafe { copy_now(timeline, &region) }
+        && {
+            Recorder::used(source.memory, &from, false, OPERATION, (0, 0));
+            Recorder::used(destination.memory, &to, true, OPERATION, (0, 0));
+            true
+        }
 }
 
 /// Copies between the caller's memory and the run that `access` names, if nothing has to be waited for.
@@ -105,7 +111,11 @@ unsafe fn at_once<B: Backend>(timeline: &Timeline<B>, host: (u64, Space), access
     let log = memory.log();
     // SAFETY: the caller's memory is valid by this function's contract, the device's is alive; the backend copies only
     // if this stream is idle, no other stream uses the memory, and the lock keeps it so.
-    is_free(timeline, &log, &extent, write) && unsafe { copy_now(timeline, &region) }
+    let copied = is_free(timeline, &log, &extent, write) && unsafe { copy_now(timeline, &region) };
+    if copied {
+        Recorder::used(memory, &extent, write, OPERATION, (0, 0));
+    }
+    copied
 }
 
 fn endpoint<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) -> (u64, Space) {

@@ -1,0 +1,180 @@
+//! Reading a trace: what a file says is believed only where it makes sense.
+
+use super::format::{FORMAT, Happening, Trace};
+use serde::Deserialize;
+
+/// Why a text is no trace.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TraceError {
+    /// It is not the JSON of a trace.
+    #[error("the text is not the JSON of a trace: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Another version of this library has written it.
+    #[error("the trace has format {found}, and this library reads {FORMAT}")]
+    Format {
+        /// The format that it has.
+        found: u32,
+    },
+    /// An entry of a table, or an event, contradicts the others.
+    #[error("{what} {index} of the trace is inconsistent: {why}")]
+    Inconsistent {
+        /// The table: `allocation` or `event`.
+        what: &'static str,
+        /// The index in it.
+        index: usize,
+        /// What is wrong.
+        why: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Nothing has been said of it: it was there before, if anything comes.
+    Unknown,
+    Alive,
+    /// Freed, or never made.
+    Gone,
+}
+
+impl Trace {
+    /// Reads what [`to_json`](Self::to_json) has written.
+    ///
+    /// # Errors
+    /// A text that is no trace, another format, a trace that contradicts itself.
+    pub fn from_json(text: &str) -> Result<Self, TraceError> {
+        let Version { format: found } = serde_json::from_str(text)?;
+        if found != FORMAT {
+            return Err(TraceError::Format { found });
+        }
+        let trace: Self = serde_json::from_str(text)?;
+        trace.check()?;
+        Ok(trace)
+    }
+
+    /// The trace as JSON, in one line, with the names of the fields.
+    pub fn to_json(&self) -> String {
+        // Nothing in it can fail: names and numbers.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Writes the trace to a file: as a page if the name ends in `.html`, else as JSON.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn write(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
+        let path = path.as_ref();
+        let is_page = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
+        std::fs::write(path, if is_page { self.to_html() } else { self.to_json() })
+    }
+
+    /// Whether everything in the trace fits together: indices are those of entries, times rise, an allocation is made
+    /// before it is used and not used after it was freed. What this library has recorded always does.
+    ///
+    /// # Errors
+    /// The first thing that does not.
+    pub fn check(&self) -> Result<(), TraceError> {
+        let (devices, streams) = (self.devices.len(), self.streams.len());
+        for (index, allocation) in self.allocations.iter().enumerate() {
+            let wrong = |why| Err(TraceError::Inconsistent { what: "allocation", index, why });
+            let is_of = |index: Option<u32>, len| index.is_none_or(|index| (index as usize) < len);
+            if allocation.device as usize >= devices || !is_of(allocation.stream, streams) {
+                return wrong("it names a device or a stream that is not there");
+            }
+            if !is_of(allocation.name, self.names.len())
+                || !is_of(allocation.operation, self.operations.len())
+            {
+                return wrong("its name or its operation is not there");
+            }
+            if !allocation.align.is_power_of_two() {
+                return wrong("its alignment is no power of two");
+            }
+        }
+        if self.start.checked_add(self.span).is_none() || !self.bytes_can_be_counted() {
+            let why = "its end, or the bytes of all that comes before it, are no number";
+            return Err(TraceError::Inconsistent { what: "event", index: self.events.len(), why });
+        }
+        let mut states = vec![State::Unknown; self.allocations.len()];
+        let mut last = 0;
+        for (index, event) in self.events.iter().enumerate() {
+            let wrong = |why| Err(TraceError::Inconsistent { what: "event", index, why });
+            if event.time < last || event.time > self.span {
+                return wrong("its time lies before the event before it, or behind the end");
+            }
+            last = event.time;
+            if event.thread as usize >= self.threads.len() {
+                return wrong("it names a thread that is not there");
+            }
+            if let Err(why) = self.check_event(&event.what, &mut states) {
+                return wrong(why);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no sum of bytes leaves the numbers.
+    fn bytes_can_be_counted(&self) -> bool {
+        let starts = self.devices.iter().flat_map(|device| &device.start);
+        let starts = starts.flat_map(|start| [start.other, start.reserved]);
+        let made = self.allocations.iter().map(|allocation| allocation.bytes);
+        let driver = self.events.iter().map(|event| match event.what {
+            Happening::Reserve { bytes, .. } | Happening::Release { bytes, .. } => bytes,
+            _ => 0,
+        });
+        let add = |sum: u64, bytes: u64| sum.checked_add(bytes).filter(|sum| *sum <= i64::MAX as u64);
+        starts.chain(made).chain(driver).try_fold(0, add).is_some()
+    }
+
+    fn check_event(&self, what: &Happening, states: &mut [State]) -> Result<(), &'static str> {
+        let is_stream = |stream: u32| (stream as usize) < self.streams.len();
+        let memory = match *what {
+            Happening::Allocate { memory }
+            | Happening::Fail { memory }
+            | Happening::Free { memory }
+            | Happening::Use { memory, .. } => memory as usize,
+            Happening::Wait { stream, of, .. } => {
+                let both = stream.is_none_or(is_stream) && is_stream(of);
+                return if both { Ok(()) } else { Err("it names a stream that is not there") };
+            }
+            Happening::Reserve { device, .. } | Happening::Release { device, .. } => {
+                let is_device = (device as usize) < self.devices.len();
+                return if is_device { Ok(()) } else { Err("it names a device that is not there") };
+            }
+        };
+        let (Some(state), Some(allocation)) = (states.get_mut(memory), self.allocations.get(memory)) else {
+            return Err("it names an allocation that is not there");
+        };
+        match (*what, *state) {
+            (Happening::Allocate { .. } | Happening::Fail { .. }, State::Alive | State::Gone) => {
+                return Err("it makes memory of which something was said before");
+            }
+            (Happening::Free { .. } | Happening::Use { .. }, State::Gone) => {
+                return Err("it uses or frees memory that is gone");
+            }
+            (Happening::Allocate { .. } | Happening::Fail { .. } | Happening::Free { .. }, _)
+                if allocation.kind.is_none() =>
+            {
+                return Err("memory of somebody else is not made or freed");
+            }
+            (Happening::Use { from, bytes, stream, operation, .. }, _) => {
+                if from.checked_add(bytes).is_none_or(|end| end > allocation.bytes) {
+                    return Err("it uses bytes behind the end");
+                }
+                if !stream.is_none_or(is_stream) || operation as usize >= self.operations.len() {
+                    return Err("it names a stream or an operation that is not there");
+                }
+            }
+            _ => {}
+        }
+        *state = match what {
+            Happening::Free { .. } | Happening::Fail { .. } => State::Gone,
+            _ => State::Alive,
+        };
+        Ok(())
+    }
+}

@@ -1,0 +1,252 @@
+//! What a trace is: plain data, and the same as JSON.
+
+use crate::memory::{ALL_KINDS, kind_slot};
+use gpumem_core::MemoryKind;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// The version of the format that this library writes and reads. A change that older readers would misread counts up.
+pub const FORMAT: u32 = 1;
+
+/// Words for the kinds of memory, in the order of their slots.
+const KIND_WORDS: [&str; ALL_KINDS.len()] = [
+    "device",
+    "pinned",
+    "mapped",
+    "mapped-portable",
+    "mapped-wc",
+    "mapped-portable-wc",
+    "managed",
+    "managed-host",
+];
+
+/// A recording as data. Everything refers to everything else by its index in a table of the trace.
+///
+/// The JSON of a trace has the names of these fields. Times are nanoseconds from [`start`](Self::start).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// When the trace begins, in nanoseconds on a clock that all traces of one process share.
+    pub start: u64,
+    /// Its length in nanoseconds.
+    pub span: u64,
+    /// Events that are not in it: before its begin, or behind its end.
+    pub lost: u64,
+    /// The devices, usually one.
+    pub devices: Vec<TraceDevice>,
+    /// The streams that occur.
+    pub streams: Vec<TraceStream>,
+    /// The threads that occur.
+    pub threads: Vec<TraceThread>,
+    /// Names of allocations ([`named`](crate::memory::named)).
+    pub names: Vec<String>,
+    /// Operations, in the library's words.
+    pub operations: Vec<String>,
+    /// Every piece of memory that an event is about.
+    pub allocations: Vec<TraceAllocation>,
+    /// What happened, by time.
+    pub events: Vec<TraceEvent>,
+}
+
+impl Trace {
+    /// A trace of nothing.
+    pub fn empty() -> Self {
+        Self {
+            format: FORMAT,
+            start: 0,
+            span: 0,
+            lost: 0,
+            devices: Vec::new(),
+            streams: Vec::new(),
+            threads: Vec::new(),
+            names: Vec::new(),
+            operations: Vec::new(),
+            allocations: Vec::new(),
+            events: Vec::new(),
+        }
+    }
+}
+
+/// A device of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceDevice {
+    /// Its name, for example `cuda:0`.
+    pub name: String,
+    /// Bytes of its memory.
+    pub total: usize,
+    /// Kinds of memory that were in use at the start.
+    pub start: Vec<TraceKindStart>,
+}
+
+/// A kind of memory at the start of a trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceKindStart {
+    /// The kind.
+    pub kind: TraceKind,
+    /// Bytes that its resource held.
+    pub reserved: u64,
+    /// Bytes that were lent and that no event of the trace is about.
+    pub other: u64,
+}
+
+/// A stream of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceStream {
+    /// Its number in the process.
+    pub number: u64,
+}
+
+/// A thread of a trace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceThread {
+    /// Its number in the process, in the order in which threads began to record; 0 for threads that were ending.
+    pub number: u64,
+    /// Its name, where it has one.
+    pub name: Option<String>,
+}
+
+/// A piece of memory. It begins with an event `allocate`, or has been there before the trace began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceAllocation {
+    /// Index of its device.
+    pub device: u32,
+    /// Its kind; `None` for memory of somebody else, which no allocation made.
+    pub kind: Option<TraceKind>,
+    /// Bytes that were asked for. Of memory whose allocation is not in the trace, what is known of it.
+    pub bytes: u64,
+    /// Alignment in bytes that was asked for.
+    pub align: u64,
+    /// Index of its name.
+    pub name: Option<u32>,
+    /// Index of the operation that made it.
+    pub operation: Option<u32>,
+    /// Index of the stream that was likely to use it first.
+    pub stream: Option<u32>,
+    /// Whether the host was going to touch it first.
+    pub host_first: bool,
+}
+
+/// Something that happened at a time, on a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceEvent {
+    /// Nanoseconds from the start. The end, for a wait of the host.
+    pub time: u64,
+    /// Index of the thread.
+    pub thread: u32,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: Happening,
+}
+
+/// What happened. In JSON the field `do` says which of these it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "lowercase")]
+pub enum Happening {
+    /// Memory was lent.
+    Allocate {
+        /// Index of the allocation.
+        memory: u32,
+    },
+    /// A request found no memory. Nothing else is said of this allocation.
+    Fail {
+        /// Index of the allocation that was not made.
+        memory: u32,
+    },
+    /// Memory was given back: its array was dropped. Work that was enqueued before may still have used it.
+    Free {
+        /// Index of the allocation.
+        memory: u32,
+    },
+    /// Work that uses memory was enqueued, or the host has used it.
+    Use {
+        /// Index of the allocation.
+        memory: u32,
+        /// The first byte.
+        from: u64,
+        /// Number of bytes.
+        bytes: u64,
+        /// Whether it writes.
+        write: bool,
+        /// Index of the stream; `None` for the host.
+        stream: Option<u32>,
+        /// How much had been enqueued on the stream, this included.
+        ticket: u64,
+        /// Index of the operation.
+        operation: u32,
+    },
+    /// A stream was told to wait for another, or the host has waited for it.
+    Wait {
+        /// Index of the stream that waits; `None` for the host.
+        stream: Option<u32>,
+        /// Index of the stream that is waited for.
+        of: u32,
+        /// What is waited for there.
+        ticket: u64,
+        /// Nanoseconds that the host has waited; 0 for a stream.
+        took: u64,
+    },
+    /// A resource got memory from the driver.
+    Reserve {
+        /// Index of the device.
+        device: u32,
+        /// The kind.
+        kind: TraceKind,
+        /// Number of bytes.
+        bytes: u64,
+    },
+    /// A resource gave memory back to the driver.
+    Release {
+        /// Index of the device.
+        device: u32,
+        /// The kind.
+        kind: TraceKind,
+        /// Number of bytes.
+        bytes: u64,
+    },
+}
+
+/// A kind of memory that is allocated. In JSON one of `device`, `pinned`, `mapped`, `mapped-portable`, `mapped-wc`,
+/// `mapped-portable-wc`, `managed`, `managed-host`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TraceKind(u8);
+
+impl TraceKind {
+    /// Every kind.
+    pub fn all() -> impl Iterator<Item = Self> {
+        (0..KIND_WORDS.len() as u8).map(Self)
+    }
+
+    /// The kind of memory; `None` for registered memory, which nobody allocates.
+    pub fn of(kind: MemoryKind) -> Option<Self> {
+        kind_slot(kind).map(|slot| Self(slot as u8))
+    }
+
+    pub(super) fn of_slot(slot: u8) -> Option<Self> {
+        (usize::from(slot) < KIND_WORDS.len()).then_some(Self(slot))
+    }
+
+    /// What is asked of a resource.
+    pub fn memory_kind(self) -> MemoryKind {
+        ALL_KINDS.get(usize::from(self.0)).copied().unwrap_or(MemoryKind::Device)
+    }
+
+    /// The word for it.
+    pub fn word(self) -> &'static str {
+        KIND_WORDS.get(usize::from(self.0)).copied().unwrap_or("device")
+    }
+}
+
+impl Serialize for TraceKind {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.word())
+    }
+}
+
+impl<'de> Deserialize<'de> for TraceKind {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let word = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+        let slot = KIND_WORDS.iter().position(|known| *known == word);
+        let unknown = || serde::de::Error::unknown_variant(&word, &KIND_WORDS);
+        slot.map(|slot| Self(slot as u8)).ok_or_else(unknown)
+    }
+}

@@ -1,0 +1,446 @@
+"use strict";
+// Draws the trace in the element `trace`. The format is that of `gpumem::trace::Trace`.
+(() => {
+  const trace = JSON.parse(document.getElementById("trace").textContent);
+  const COLORS = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2", "#e45756", "#9d755d"];
+  const REST = "#9aa5b1";
+  const LANE = 26;
+  const LEFT = 76; // of a chart: room for its scale
+
+  // ---- numbers for people ----
+  const bytes = (value) => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let unit = 0;
+    while (value >= 1024 && unit < 4) { value /= 1024; unit += 1; }
+    return `${unit === 0 || Number.isInteger(value) ? value : value.toFixed(1)} ${units[unit]}`;
+  };
+  const time = (ns) => {
+    if (ns < 1e3) return `${Math.round(ns)} ns`;
+    if (ns < 1e6) return `${(ns / 1e3).toFixed(1)} µs`;
+    return ns < 1e9 ? `${(ns / 1e6).toFixed(2)} ms` : `${(ns / 1e9).toFixed(2)} s`;
+  };
+
+  // ---- the trace as what is drawn ----
+  const label = (memory) => {
+    const { name, operation } = trace.allocations[memory];
+    if (name !== null) return trace.names[name];
+    return operation !== null ? trace.operations[operation] : "made before the trace";
+  };
+
+  // For each device and kind: (time, bytes of each label, bytes reserved) whenever one changes.
+  function usage() {
+    const charts = new Map();
+    const chart = (device, kind) => {
+      const key = `${device} ${kind}`;
+      if (!charts.has(key)) {
+        charts.set(key, { device: trace.devices[device].name, kind, changes: [], reserved: 0, held: new Map() });
+      }
+      return charts.get(key);
+    };
+    const add = (of, at, label, used, reserved) => of.changes.push({ at, label, used, reserved });
+    trace.devices.forEach((device, index) => device.start.forEach(({ kind, reserved, other }) => {
+      add(chart(index, kind), 0, "made before the trace", other, reserved);
+    }));
+    const made = new Set();
+    for (const event of trace.events) {
+      if (event.do === "allocate" || event.do === "fail") made.add(event.memory);
+    }
+    trace.allocations.forEach(({ device, kind, bytes }, memory) => {
+      if (kind !== null && !made.has(memory)) add(chart(device, kind), 0, label(memory), bytes, 0);
+    });
+    for (const event of trace.events) {
+      if (event.do === "allocate" || event.do === "free") {
+        const { device, kind, bytes } = trace.allocations[event.memory];
+        add(chart(device, kind), event.time, label(event.memory), event.do === "free" ? -bytes : bytes, 0);
+      } else if (event.do === "reserve" || event.do === "release") {
+        add(chart(event.device, event.kind), event.time, null, 0, event.do === "release" ? -event.bytes : event.bytes);
+      }
+    }
+    return [...charts.values()].sort((a, b) => a.device.localeCompare(b.device) || a.kind.localeCompare(b.kind));
+  }
+
+  // The largest labels at the peak get a band each, everything else the last one.
+  function stack(chart) {
+    let [used, peak, peakAt] = [0, -1, 0];
+    const held = new Map();
+    let atPeak = new Map();
+    chart.changes.forEach((change, index) => {
+      used += change.used;
+      held.set(change.label, (held.get(change.label) ?? 0) + change.used);
+      if (used > peak) [peak, peakAt] = [used, index];
+    });
+    held.clear();
+    for (const change of chart.changes.slice(0, peakAt + 1)) {
+      held.set(change.label, (held.get(change.label) ?? 0) + change.used);
+    }
+    atPeak = [...held].filter(([label, bytes]) => label !== null && bytes > 0).sort((a, b) => b[1] - a[1]);
+    chart.labels = atPeak.slice(0, COLORS.length).map(([label]) => label);
+    const band = new Map(chart.labels.map((label, index) => [label, index]));
+    const bands = chart.labels.length + 1;
+    const row = new Array(bands).fill(0);
+    chart.steps = [];
+    let reserved = 0;
+    for (const change of chart.changes) {
+      row[band.get(change.label) ?? bands - 1] += change.used;
+      reserved += change.reserved;
+      const total = row.reduce((sum, bytes) => sum + bytes, 0);
+      chart.steps.push({ at: change.at, row: row.slice(), total, reserved });
+      chart.reserved = Math.max(chart.reserved, reserved);
+    }
+    chart.peak = Math.max(peak, 0);
+    chart.peakAt = chart.changes[peakAt]?.at ?? 0;
+    chart.hasRest = chart.steps.some((step) => step.row[bands - 1] > 0);
+    chart.color = (index) => (index < chart.labels.length ? COLORS[index] : REST);
+  }
+
+  const charts = usage();
+  charts.forEach(stack);
+  const colorOf = (memory) => {
+    const { device, kind } = trace.allocations[memory];
+    const chart = charts.find((chart) => chart.kind === kind && chart.device === trace.devices[device].name);
+    const index = chart ? chart.labels.indexOf(label(memory)) : -1;
+    return index < 0 ? REST : COLORS[index];
+  };
+
+  // A lane for each stream, then one for each thread.
+  function laneRows() {
+    const lanes = trace.streams.map(({ number }) => ({ name: `stream ${number}`, kind: "stream", items: [] }));
+    for (const { number, name } of trace.threads) {
+      lanes.push({ name: name ?? `thread ${number}`, kind: "thread", items: [] });
+    }
+    const thread = (index) => lanes[trace.streams.length + index];
+    const stream = (index) => lanes[index];
+    const about = (memory) => `${bytes(trace.allocations[memory].bytes)} of “${label(memory)}”`;
+    for (const event of trace.events) {
+      const item = { at: event.time, from: event.time, shape: event.do, color: null, text: "" };
+      if (event.do === "use") {
+        const lane = event.stream === null ? thread(event.thread) : stream(event.stream);
+        item.color = colorOf(event.memory);
+        item.shape = event.write ? "write" : "read";
+        const who = event.stream === null ? "the host" : `ticket ${event.ticket}`;
+        item.text = `${trace.operations[event.operation]}: ${who} ${event.write ? "writes" : "reads"} ` +
+          `${bytes(event.bytes)} from byte ${event.from} of “${label(event.memory)}”`;
+        lane.items.push(item);
+      } else if (event.do === "wait") {
+        const lane = event.stream === null ? thread(event.thread) : stream(event.stream);
+        item.from = event.time - event.took;
+        item.to = event.of;
+        const took = event.took > 0 ? ` for ${time(event.took)}` : "";
+        item.text = `waits for ticket ${event.ticket} of ${stream(event.of).name}${took}`;
+        lane.items.push(item);
+      } else if (event.do === "allocate" || event.do === "free" || event.do === "fail") {
+        item.color = colorOf(event.memory);
+        item.text = `${{ allocate: "allocates", free: "frees", fail: "finds no memory for" }[event.do]} ${about(event.memory)}`;
+        thread(event.thread).items.push(item);
+      }
+    }
+    return lanes.filter((lane) => lane.items.length > 0 || lane.kind === "stream");
+  }
+  const lanes = laneRows();
+  const laneOfStream = (index) => lanes.findIndex((lane) => lane.name === `stream ${trace.streams[index].number}`);
+
+  // ---- the page around the canvases ----
+  const make = (tag, parent, set = {}, text = "") => {
+    const element = parent.appendChild(document.createElement(tag));
+    for (const [name, value] of Object.entries(set)) element.setAttribute(name, value);
+    if (text) element.textContent = text;
+    return element;
+  };
+  for (const chart of charts) {
+    const section = make("section", document.getElementById("charts"), {
+      class: "chart", "data-device": chart.device, "data-kind": chart.kind, "data-peak": chart.peak,
+      "data-reserved": chart.reserved,
+    });
+    make("h2", section, {}, `${chart.device}, ${chart.kind} memory: at most ${bytes(chart.peak)} in use, ` +
+      `${bytes(chart.reserved)} reserved`);
+    chart.canvas = make("canvas", section, { tabindex: "0", "aria-label": `${chart.kind} memory over time` });
+    const keys = make("ul", section, { class: "keys" });
+    const names = [...chart.labels, ...(chart.hasRest ? ["everything else"] : [])];
+    names.forEach((name, index) => {
+      const key = make("li", keys);
+      make("i", key, { style: `--key:${chart.color(index)}` });
+      key.append(name);
+    });
+    const key = make("li", keys);
+    make("i", key, { class: "reserved" });
+    key.append("reserved");
+  }
+  for (const lane of lanes) {
+    const element = make("div", document.getElementById("names"), {
+      class: "lane", "data-lane": lane.name, "data-events": lane.items.length, title: lane.name,
+    }, lane.name);
+    make("small", element, {}, ` ${lane.items.length}`);
+  }
+  const events = document.getElementById("events");
+  const tip = document.getElementById("tip");
+  const whole = document.getElementById("whole");
+
+  // ---- drawing ----
+  const span = Math.max(trace.span, 1);
+  const view = { from: 0, to: span };
+  let style = {};
+
+  function prepare(canvas, height) {
+    const ratio = window.devicePixelRatio || 1;
+    const width = canvas.clientWidth;
+    canvas.width = Math.round(width * ratio);
+    canvas.height = Math.round(height * ratio);
+    canvas.style.height = `${height}px`;
+    const pen = canvas.getContext("2d");
+    pen.scale(ratio, ratio);
+    pen.clearRect(0, 0, width, height);
+    pen.font = "11px system-ui, 'DejaVu Sans', sans-serif";
+    return { pen, width, height };
+  }
+  // Where a time stands, right of a margin.
+  const place = (width, left) => (at) => left + ((at - view.from) / (view.to - view.from)) * (width - left);
+  const moment = (x, width, left) => view.from + ((x - left) / (width - left)) * (view.to - view.from);
+  // The last step at or before a time.
+  function stepAt(steps, at) {
+    let [low, high] = [0, steps.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (steps[middle].at <= at) low = middle + 1; else high = middle;
+    }
+    return low - 1;
+  }
+
+  // For each column of pixels the step with most in use: no peak is lost, however many steps there are.
+  function columns(chart, width, left) {
+    const result = [];
+    let next = Math.max(stepAt(chart.steps, view.from), 0);
+    for (let x = left; x < width; x += 1) {
+      const end = moment(x + 1, width, left);
+      let [best, reserved] = [chart.steps[next].at <= end ? chart.steps[next] : null, 0];
+      reserved = best ? best.reserved : 0;
+      while (next + 1 < chart.steps.length && chart.steps[next + 1].at <= end) {
+        next += 1;
+        if (!best || chart.steps[next].total >= best.total) best = chart.steps[next];
+        reserved = Math.max(reserved, chart.steps[next].reserved);
+      }
+      result.push({ step: best, reserved });
+    }
+    return result;
+  }
+
+  function niceStep(top) {
+    let step = 1;
+    while (top / step > 6) step *= 2;
+    return step;
+  }
+
+  function drawChart(chart) {
+    const { pen, width, height } = prepare(chart.canvas, 220);
+    const [top, bottom] = [14, height - 20];
+    const most = Math.max(whole.checked ? Math.max(chart.reserved, chart.peak) : chart.peak, 1) * 1.05;
+    const y = (value) => bottom - (value / most) * (bottom - top);
+    const x = place(width, LEFT);
+    pen.strokeStyle = style.line;
+    pen.fillStyle = style.soft;
+    pen.textAlign = "right";
+    const step = niceStep(most);
+    for (let value = 0; value <= most; value += step) {
+      pen.beginPath();
+      pen.moveTo(LEFT, y(value) + 0.5);
+      pen.lineTo(width, y(value) + 0.5);
+      pen.stroke();
+      pen.fillText(bytes(value), LEFT - 6, y(value) + 4);
+    }
+    pen.textAlign = "center";
+    for (let tick = 0; tick <= 8; tick += 1) {
+      const at = view.from + ((view.to - view.from) * tick) / 8;
+      pen.textAlign = tick === 0 ? "left" : tick === 8 ? "right" : "center";
+      pen.fillText(time(at), x(at) + (tick === 8 ? -4 : 0), height - 5);
+    }
+    if (chart.steps.length === 0) return;
+    const shown = columns(chart, width, LEFT);
+    const base = new Array(shown.length).fill(0);
+    for (let band = 0; band <= chart.labels.length; band += 1) {
+      pen.fillStyle = chart.color(band);
+      pen.beginPath();
+      shown.forEach(({ step }, index) => {
+        const value = step ? step.row[band] : 0;
+        if (value <= 0) return;
+        const upper = y(base[index] + value);
+        pen.rect(LEFT + index, upper, 1, y(base[index]) - upper);
+        base[index] += value;
+      });
+      pen.fill();
+    }
+    pen.strokeStyle = style.text;
+    pen.setLineDash([5, 4]);
+    pen.beginPath();
+    shown.forEach(({ reserved }, index) => {
+      const at = Math.max(y(reserved), 2);
+      if (index === 0) pen.moveTo(LEFT, at); else pen.lineTo(LEFT + index, at);
+    });
+    pen.stroke();
+    const peak = x(chart.peakAt);
+    if (peak >= LEFT && peak <= width) {
+      pen.setLineDash([2, 3]);
+      pen.beginPath();
+      pen.moveTo(peak, top);
+      pen.lineTo(peak, bottom);
+      pen.stroke();
+      pen.fillStyle = style.text;
+      const atRight = peak > width - 110;
+      pen.textAlign = atRight ? "right" : "left";
+      pen.fillText(`peak ${bytes(chart.peak)}`, peak + (atRight ? -5 : 5), top + 2);
+    }
+    pen.setLineDash([]);
+    if (!whole.checked && chart.reserved > most) {
+      pen.fillStyle = style.soft;
+      pen.textAlign = "right";
+      pen.fillText(`reserved: up to ${bytes(chart.reserved)} ↑`, width - 6, 12);
+    }
+  }
+
+  function drawLanes() {
+    const { pen, width } = prepare(events, Math.max(lanes.length * LANE, LANE));
+    const x = place(width, 0);
+    lanes.forEach((lane, index) => {
+      const top = index * LANE;
+      pen.fillStyle = style.line;
+      pen.fillRect(0, top + LANE - 1, width, 1);
+      let last = {};
+      for (const item of lane.items) {
+        if (item.at < view.from || item.from > view.to) continue;
+        const [left, right] = [x(item.from), x(item.at)];
+        const slot = `${Math.round(right)} ${item.color}`;
+        if (item.from === item.at && last[item.shape] === slot) continue; // on the same pixels
+        last[item.shape] = slot;
+        drawItem(pen, item, left, right, top, index);
+      }
+    });
+  }
+
+  function drawItem(pen, item, left, right, top, index) {
+    const middle = top + LANE / 2;
+    if (item.shape === "wait") {
+      pen.fillStyle = style.wait;
+      pen.strokeStyle = style.wait;
+      if (item.from < item.at) {
+        pen.fillRect(left, middle - 3, Math.max(right - left, 2), 6);
+        return;
+      }
+      const other = laneOfStream(item.to) * LANE + LANE / 2;
+      pen.beginPath();
+      pen.moveTo(right, other);
+      pen.lineTo(right, middle);
+      pen.stroke();
+      pen.beginPath();
+      pen.arc(right, middle, 3, 0, 2 * Math.PI);
+      pen.fill();
+      return;
+    }
+    pen.fillStyle = item.color;
+    if (item.shape === "write") pen.fillRect(right - 1, top + 3, 3, LANE - 7);
+    if (item.shape === "read") pen.fillRect(right - 1, top + 9, 3, LANE - 19);
+    if (item.shape === "fail") {
+      pen.fillStyle = style.fail;
+      pen.fillRect(right - 2, top + 2, 5, LANE - 5);
+    }
+    if (item.shape === "allocate" || item.shape === "free") {
+      const up = item.shape === "allocate";
+      const [tip, foot] = up ? [top + 3, top + 12] : [top + LANE - 4, top + LANE - 13];
+      pen.beginPath();
+      pen.moveTo(right, tip);
+      pen.lineTo(right - 4, foot);
+      pen.lineTo(right + 4, foot);
+      pen.fill();
+    }
+  }
+
+  function draw() {
+    const read = getComputedStyle(document.documentElement);
+    for (const name of ["text", "soft", "line", "wait", "fail", "free"]) {
+      style[name] = read.getPropertyValue(`--${name}`).trim();
+    }
+    document.getElementById("window").textContent = `${time(view.from)} to ${time(view.to)} of ${time(span)}`;
+    charts.forEach(drawChart);
+    drawLanes();
+  }
+
+  // ---- looking closer ----
+  function zoom(factor, around = (view.from + view.to) / 2) {
+    const length = Math.min(Math.max((view.to - view.from) * factor, 100), span);
+    const part = (around - view.from) / (view.to - view.from);
+    move(around - part * length, length);
+  }
+  function move(from, length = view.to - view.from) {
+    view.from = Math.min(Math.max(from, 0), span - length);
+    view.to = view.from + length;
+    draw();
+  }
+  const all = () => move(0, span);
+
+  function show(event, text) {
+    tip.hidden = !text;
+    tip.textContent = text;
+    const [width, height] = [tip.offsetWidth, tip.offsetHeight];
+    tip.style.left = `${Math.min(event.clientX + 14, innerWidth - width - 8)}px`;
+    tip.style.top = `${Math.min(event.clientY + 14, innerHeight - height - 8)}px`;
+  }
+  function tellChart(chart, at) {
+    const step = chart.steps[stepAt(chart.steps, at)];
+    if (!step) return "";
+    const names = [...chart.labels, "everything else"];
+    const parts = names.map((name, band) => [name, step.row[band]]).filter(([, value]) => value > 0);
+    return [`${time(at)}: ${bytes(step.total)} in use, ${bytes(step.reserved)} reserved`,
+      ...parts.map(([name, value]) => `${bytes(value)}  ${name}`)].join("\n");
+  }
+  function tellLane(x, y, width) {
+    const lane = lanes[Math.floor(y / LANE)];
+    if (!lane) return "";
+    const at = place(width, 0);
+    const off = (item) => (x >= at(item.from) && x <= at(item.at) ? 0 : Math.abs(at(item.at) - x));
+    const near = lane.items.filter((item) => off(item) <= 4);
+    const lines = near.slice(0, 8).map((item) => `${time(item.from)}: ${item.text}`);
+    if (near.length > 8) lines.push(`and ${near.length - 8} more`);
+    return lines.join("\n");
+  }
+
+  function listen(canvas, left, tell) {
+    let drag = null;
+    const inside = (event) => event.clientX - canvas.getBoundingClientRect().left;
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      zoom(event.deltaY > 0 ? 1.25 : 0.8, moment(Math.max(inside(event), left), canvas.clientWidth, left));
+    }, { passive: false });
+    canvas.addEventListener("pointerdown", (event) => {
+      drag = { x: event.clientX, from: view.from };
+      canvas.setPointerCapture(event.pointerId);
+    });
+    canvas.addEventListener("pointerup", () => { drag = null; });
+    canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
+    canvas.addEventListener("pointermove", (event) => {
+      if (drag) {
+        const perPixel = (view.to - view.from) / (canvas.clientWidth - left);
+        move(drag.from - (event.clientX - drag.x) * perPixel);
+      } else {
+        show(event, tell(inside(event), event.clientY - canvas.getBoundingClientRect().top, canvas.clientWidth));
+      }
+    });
+    canvas.addEventListener("dblclick", all);
+    canvas.addEventListener("keydown", (event) => {
+      const length = view.to - view.from;
+      const act = { "+": () => zoom(0.8), "-": () => zoom(1.25), "0": all,
+        ArrowLeft: () => move(view.from - length / 10), ArrowRight: () => move(view.from + length / 10) }[event.key];
+      if (act) { event.preventDefault(); act(); }
+    });
+  }
+  for (const chart of charts) {
+    listen(chart.canvas, LEFT, (x, y, width) => tellChart(chart, moment(Math.max(x, LEFT), width, LEFT)));
+  }
+  listen(events, 0, tellLane);
+  document.querySelector(".bar").addEventListener("click", (event) => {
+    const act = { in: () => zoom(0.5), out: () => zoom(2), all }[event.target.dataset?.do];
+    if (act) act();
+  });
+  whole.addEventListener("change", draw);
+  addEventListener("resize", draw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  document.getElementById("picture").hidden = false;
+  draw();
+  document.body.dataset.drawn = "true";
+})();

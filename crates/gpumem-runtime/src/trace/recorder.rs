@@ -1,0 +1,160 @@
+//! What the rest of the library calls: one small function for each kind of event.
+//!
+//! While nothing is recorded each costs one relaxed load.
+
+use super::{
+    clock::clock,
+    note::{Asked, FOREIGN, Note},
+    pen,
+    tape::Tape,
+};
+use crate::memory::{Allocation, MemoryRequest, kind_slot};
+use gpumem_core::{Backend, MemoryKind};
+use parking_lot::Mutex;
+use std::{
+    ops::Range,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// The place in a device where a recording hangs.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    /// The number of the recording that is running, or 0.
+    session: AtomicU64,
+    tape: Mutex<Option<Arc<Tape>>>,
+}
+
+impl Recorder {
+    /// Starts to record, unless something is recording.
+    pub(super) fn start(&self, tape: impl FnOnce() -> Arc<Tape>) -> Option<Arc<Tape>> {
+        let mut slot = self.tape.lock();
+        if slot.is_some() {
+            return None;
+        }
+        let tape = tape();
+        *slot = Some(tape.clone());
+        self.session.store(tape.session, Ordering::Release);
+        Some(tape)
+    }
+
+    /// Ends that recording.
+    pub(super) fn stop(&self, tape: &Arc<Tape>) {
+        let mut slot = self.tape.lock();
+        if slot.as_ref().is_some_and(|running| Arc::ptr_eq(running, tape)) {
+            self.session.store(0, Ordering::Release);
+            *slot = None;
+        }
+    }
+
+    #[inline(always)]
+    fn session(&self) -> Option<u64> {
+        match self.session.load(Ordering::Relaxed) {
+            0 => None,
+            session => Some(session),
+        }
+    }
+
+    #[cold]
+    fn write(&self, session: u64, note: Note, name: Option<&Arc<str>>) {
+        pen::write(session, note, name, || self.tape.lock().clone());
+    }
+
+    /// Memory was lent, as the allocation of that number.
+    #[inline]
+    pub(crate) fn allocated<B: Backend>(
+        &self,
+        id: u64,
+        request: &MemoryRequest<'_, B>,
+        name: Option<&Arc<str>>,
+    ) {
+        if let Some(session) = self.session() {
+            self.write(session, Note::Allocate { request: asked(request), id }, name);
+        }
+    }
+
+    /// No memory was found.
+    pub(crate) fn failed<B: Backend>(&self, request: &MemoryRequest<'_, B>, name: Option<&Arc<str>>) {
+        if let Some(session) = self.session() {
+            self.write(session, Note::Fail { request: asked(request) }, name);
+        }
+    }
+
+    /// An allocation is about to go back.
+    #[inline]
+    pub(crate) fn freed(&self, id: u64, kind: MemoryKind, bytes: usize) {
+        if let Some(session) = self.session() {
+            self.write(session, Note::Free { id, bytes: bytes as u64, kind: kind_byte(kind) }, None);
+        }
+    }
+
+    /// Work that was enqueued uses memory: at `ticket` of `stream`, or at once and by the host (stream 0).
+    #[inline]
+    pub(crate) fn used<B: Backend>(
+        memory: &Allocation<B>,
+        extent: &Range<usize>,
+        write: bool,
+        operation: &'static str,
+        (stream, ticket): (u64, u64),
+    ) {
+        let recorder = &memory.core().recorder;
+        if let Some(session) = recorder.session() {
+            let kind = if memory.is_owned() { kind_byte(memory.kind()) } else { FOREIGN };
+            let (id, start, bytes) = (memory.id(), extent.start as u64, extent.len() as u64);
+            recorder.write(
+                session,
+                Note::Use { id, start, bytes, stream, ticket, operation, write, kind },
+                None,
+            );
+        }
+    }
+
+    /// A stream was told to wait for another one.
+    #[inline]
+    pub(crate) fn waited(&self, stream: u64, of: u64, ticket: u64) {
+        if let Some(session) = self.session() {
+            self.write(session, Note::Wait { stream, of, ticket, nanoseconds: 0 }, None);
+        }
+    }
+
+    /// The host is about to wait. The time, if that is recorded.
+    #[inline]
+    pub(crate) fn begin_wait(&self) -> Option<u64> {
+        self.session().map(|_| clock().now())
+    }
+
+    /// The host has waited since then.
+    #[inline]
+    pub(crate) fn end_wait(&self, begin: Option<u64>, of: u64, ticket: u64) {
+        if let (Some(begin), Some(session)) = (begin, self.session()) {
+            let nanoseconds = clock().nanoseconds(clock().now()).saturating_sub(clock().nanoseconds(begin));
+            self.write(session, Note::Wait { stream: 0, of, ticket, nanoseconds }, None);
+        }
+    }
+
+    /// The driver has given so many bytes, or taken them back.
+    pub(crate) fn reserved(&self, kind: MemoryKind, bytes: i64) {
+        if let Some(session) = self.session() {
+            self.write(session, Note::Reserve { bytes, kind: kind_byte(kind) }, None);
+        }
+    }
+}
+
+fn asked<B: Backend>(request: &MemoryRequest<'_, B>) -> Asked {
+    Asked {
+        bytes: request.bytes as u64,
+        stream: request.stream().unwrap_or(0),
+        operation: request.operation,
+        name: 0,
+        kind: kind_byte(request.kind),
+        align: request.align.trailing_zeros() as u8,
+        host_first: request.host_first,
+    }
+}
+
+#[inline]
+fn kind_byte(kind: MemoryKind) -> u8 {
+    kind_slot(kind).map_or(FOREIGN, |slot| slot as u8)
+}

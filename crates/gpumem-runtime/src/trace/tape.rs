@@ -1,0 +1,406 @@
+//! Where events are written: chunks that one thread each fills, of which there is a bounded number.
+
+use super::{
+    clock::clock,
+    note::{Asked, Entry, Note},
+    recording::{Overflow, RecorderOptions},
+};
+use gpumem_core::process::Origin;
+use parking_lot::Mutex;
+use std::{
+    cell::UnsafeCell,
+    collections::{HashMap, VecDeque},
+    fmt,
+    mem::{self, MaybeUninit},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+/// Events of a chunk.
+pub(super) const CHUNK: usize = 512;
+
+/// Room for events, filled by one thread at a time and from front to back.
+pub(super) struct Chunk {
+    entries: [UnsafeCell<MaybeUninit<Entry>>; CHUNK],
+    /// So many are written, and do not change until the chunk is wiped.
+    len: AtomicUsize,
+}
+
+// SAFETY: an entry is written once, by the pen that holds the chunk, before `len` says that it is there; from then on it
+// is only read, until the tape wipes the chunk, which it does under its lock and when no pen holds the chunk.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    fn new() -> Arc<Self> {
+        Arc::new(Self {
+            entries: [const { UnsafeCell::new(MaybeUninit::uninit()) }; CHUNK],
+            len: AtomicUsize::new(0),
+        })
+    }
+
+    /// Writes the next entry. Whether there was room.
+    ///
+    /// # Safety
+    /// Nobody else writes to the chunk.
+    #[inline]
+    pub(super) unsafe fn push(&self, entry: Entry) -> bool {
+        let at = self.len.load(Ordering::Relaxed);
+        let Some(slot) = self.entries.get(at) else { return false };
+        // SAFETY: nobody reads an entry at or behind `len`, and nobody else writes.
+        unsafe { (*slot.get()).write(entry) };
+        self.len.store(at + 1, Ordering::Release);
+        true
+    }
+
+    /// What is written so far. Only under the lock of the tape, which keeps the chunk from being wiped.
+    fn written(&self) -> impl Iterator<Item = Entry> + '_ {
+        let len = self.len.load(Ordering::Acquire);
+        // SAFETY: entries before `len` are written and do not change.
+        self.entries[..len].iter().map(|slot| unsafe { (*slot.get()).assume_init() })
+    }
+}
+
+/// A chunk with the threads that have filled it, each from an index on.
+struct Reel {
+    chunk: Arc<Chunk>,
+    threads: Vec<(usize, u32)>,
+    /// Whether a pen holds it.
+    held: bool,
+}
+
+/// What is known of events that are not kept.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Folded {
+    /// Allocated, and not freed.
+    pub(super) held: HashMap<u64, Asked>,
+    /// Freed, with bytes and kind, though the allocation was not seen: it is older than the tape, or still to come in the
+    /// chunk of another thread.
+    pub(super) ended: HashMap<u64, (u64, u8)>,
+    /// The last event that is not kept.
+    pub(super) until: Option<u64>,
+    pub(super) reserved: HashMap<u8, i64>,
+}
+
+impl Folded {
+    pub(super) fn fold(&mut self, entry: &Entry) {
+        self.until = self.until.max(Some(entry.time));
+        match entry.note {
+            Note::Allocate { id, .. } if self.ended.remove(&id).is_some() => {}
+            Note::Allocate { id, request } => {
+                self.held.insert(id, request);
+            }
+            Note::Free { id, bytes, kind } => {
+                if self.held.remove(&id).is_none() {
+                    self.ended.insert(id, (bytes, kind));
+                }
+            }
+            Note::Reserve { bytes, kind } => *self.reserved.entry(kind).or_default() += bytes,
+            Note::Use { .. } | Note::Wait { .. } | Note::Fail { .. } => {}
+        }
+    }
+}
+
+/// A thread that has written something.
+#[derive(Debug, Clone)]
+pub(super) struct Writer {
+    pub(super) number: u64,
+    pub(super) name: Option<String>,
+}
+
+#[derive(Default)]
+struct Reels {
+    all: VecDeque<Reel>,
+    /// Chunks of threads that have ended, with room left.
+    spare: Vec<Arc<Chunk>>,
+    writers: Vec<Writer>,
+    names: Vec<Arc<str>>,
+    by_name: HashMap<Arc<str>, u32>,
+    folded: Folded,
+    /// When an event was first lost.
+    full: Option<u64>,
+    /// For events of threads whose own storage is gone.
+    last: Option<Arc<Chunk>>,
+}
+
+/// What is true of the device when the recording starts.
+#[derive(Debug, Clone)]
+pub(super) struct Beginning {
+    pub(super) device: String,
+    pub(super) total: usize,
+    /// By slot of the kind: bytes held by its resource, bytes lent, and the unit that they are lent in.
+    pub(super) kinds: Vec<(u8, usize, usize, usize)>,
+}
+
+/// One recording of one device.
+pub(crate) struct Tape {
+    pub(super) session: u64,
+    pub(super) beginning: Beginning,
+    pub(super) start: u64,
+    /// In a forked child nobody may take the locks here: a thread that is not there may hold them.
+    pub(super) origin: Origin,
+    options: RecorderOptions,
+    most: usize,
+    lost: AtomicU64,
+    reels: Mutex<Reels>,
+}
+
+/// Everything on a tape, copied at one moment.
+#[derive(Debug)]
+pub(super) struct Copied {
+    /// (number of the writer, entry), by time.
+    pub(super) entries: Vec<(u32, Entry)>,
+    pub(super) folded: Folded,
+    pub(super) writers: Vec<Writer>,
+    pub(super) names: Vec<Arc<str>>,
+    pub(super) lost: u64,
+    pub(super) end: u64,
+}
+
+impl Tape {
+    pub(super) fn new(options: RecorderOptions, beginning: Beginning) -> Arc<Self> {
+        let most = (options.limit_bytes / mem::size_of::<Chunk>()).max(1);
+        let (session, start) = (crate::unique_id(), clock().now());
+        let (lost, reels) = (AtomicU64::new(0), Mutex::default());
+        Arc::new(Self { session, beginning, start, origin: Origin::here(), options, most, lost, reels })
+    }
+
+    #[inline]
+    pub(super) fn keeps_uses(&self) -> bool {
+        self.options.uses
+    }
+
+    /// The number of a name.
+    pub(super) fn name(&self, name: &Arc<str>) -> u32 {
+        let reels = &mut *self.reels.lock();
+        let next = reels.names.len() as u32 + 1;
+        let number = *reels.by_name.entry(name.clone()).or_insert(next);
+        if number == next {
+            reels.names.push(name.clone());
+        }
+        number
+    }
+
+    /// The number of a thread on this tape.
+    pub(super) fn writer(&self, writer: Writer) -> u32 {
+        let mut reels = self.reels.lock();
+        reels.writers.push(writer);
+        reels.writers.len() as u32 - 1
+    }
+
+    /// A chunk for the pen of a thread, in place of the one that it has filled. `None` when the tape is full.
+    pub(super) fn next(&self, writer: u32, filled: Option<&Arc<Chunk>>) -> Option<Arc<Chunk>> {
+        self.next_of(&mut self.reels.lock(), writer, filled)
+    }
+
+    fn next_of(&self, reels: &mut Reels, writer: u32, filled: Option<&Arc<Chunk>>) -> Option<Arc<Chunk>> {
+        if let Some(filled) = filled {
+            release(reels, filled);
+        }
+        if let Some(spare) = reels.spare.pop() {
+            let at = spare.len.load(Ordering::Relaxed);
+            if let Some(reel) = reels.all.iter_mut().find(|reel| Arc::ptr_eq(&reel.chunk, &spare)) {
+                reel.threads.push((at, writer));
+                reel.held = true;
+            }
+            return Some(spare);
+        }
+        let chunk = if reels.all.len() < self.most {
+            Chunk::new()
+        } else if self.options.overflow == Overflow::KeepOldest {
+            reels.full.get_or_insert_with(|| clock().now());
+            return None;
+        } else {
+            // None of them is spare: those have gone first.
+            match reels.all.iter().position(|reel| !reel.held) {
+                Some(oldest) => self.wipe(reels, oldest),
+                // Each thread has at least one, or its events would be missing among the others'.
+                None => Chunk::new(),
+            }
+        };
+        reels.all.push_back(Reel { chunk: chunk.clone(), threads: vec![(0, writer)], held: true });
+        Some(chunk)
+    }
+
+    /// Takes the events of a chunk off the tape.
+    fn wipe(&self, reels: &mut Reels, at: usize) -> Arc<Chunk> {
+        let Some(reel) = reels.all.remove(at) else { return Chunk::new() };
+        let mut gone = 0;
+        for entry in reel.chunk.written() {
+            reels.folded.fold(&entry);
+            gone += 1;
+        }
+        self.lost.fetch_add(gone, Ordering::Relaxed);
+        reel.chunk.len.store(0, Ordering::Relaxed);
+        reel.chunk
+    }
+
+    /// Takes a chunk back from a thread that ends.
+    pub(super) fn give_back(&self, chunk: &Arc<Chunk>) {
+        let mut reels = self.reels.lock();
+        release(&mut reels, chunk);
+        if chunk.len.load(Ordering::Relaxed) < CHUNK {
+            reels.spare.push(chunk.clone());
+        }
+    }
+
+    /// Writes for a thread that has no pen any more.
+    pub(super) fn write_late(&self, entry: Entry) {
+        let reels = &mut *self.reels.lock();
+        let mut chunk = reels.last.take();
+        // SAFETY: only this function writes to the chunk, under the lock.
+        let is_written = chunk.as_ref().is_some_and(|chunk| unsafe { chunk.push(entry) });
+        if !is_written {
+            reels.writers.push(Writer { number: 0, name: Some("threads that end".to_owned()) });
+            let writer = reels.writers.len() as u32 - 1;
+            chunk = self.next_of(reels, writer, chunk.as_ref());
+            // SAFETY: as above.
+            if !chunk.as_ref().is_some_and(|chunk| unsafe { chunk.push(entry) }) {
+                self.lose();
+            }
+        }
+        reels.last = chunk;
+    }
+
+    pub(super) fn lose(&self) {
+        self.lost.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Everything that is there, by time. Recording goes on meanwhile; threads that need a new chunk wait.
+    pub(super) fn copy(&self) -> Copied {
+        let mut copied = {
+            let reels = self.reels.lock();
+            let end = reels.full.unwrap_or_else(|| clock().now());
+            let mut entries = Vec::with_capacity(reels.all.len() * CHUNK);
+            for reel in &reels.all {
+                let mut threads = reel.threads.iter().peekable();
+                let mut writer = 0;
+                for (at, entry) in reel.chunk.written().enumerate() {
+                    while let Some((_, next)) = threads.next_if(|(from, _)| *from <= at) {
+                        writer = *next;
+                    }
+                    entries.push((writer, entry));
+                }
+            }
+            Copied {
+                entries,
+                folded: reels.folded.clone(),
+                writers: reels.writers.clone(),
+                names: reels.names.clone(),
+                lost: self.lost.load(Ordering::Relaxed),
+                end,
+            }
+        };
+        // A thread's own events stay in their order where the clock does not tell them apart.
+        copied.entries.sort_by_key(|(_, entry)| entry.time);
+        // Threads do not fill their chunks at one speed: what is kept is kept of all of them, from and to one moment.
+        let from = copied.folded.until;
+        let first = copied.entries.partition_point(|(_, entry)| Some(entry.time) <= from);
+        for (_, entry) in copied.entries.drain(..first) {
+            copied.folded.fold(&entry);
+        }
+        let last = copied.entries.partition_point(|(_, entry)| entry.time <= copied.end);
+        copied.lost += (first + copied.entries.len() - last) as u64;
+        copied.entries.truncate(last);
+        copied
+    }
+}
+
+fn release(reels: &mut Reels, chunk: &Arc<Chunk>) {
+    if let Some(reel) = reels.all.iter_mut().rev().find(|reel| Arc::ptr_eq(&reel.chunk, chunk)) {
+        reel.held = false;
+    }
+}
+
+impl fmt::Debug for Tape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tape")
+            .field("device", &self.beginning.device)
+            .field("options", &self.options)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::pen;
+    use std::sync::atomic::AtomicBool;
+
+    fn tape(limit_bytes: usize, overflow: Overflow) -> Arc<Tape> {
+        let beginning = Beginning { device: "paper:0".to_owned(), total: 0, kinds: Vec::new() };
+        Tape::new(RecorderOptions { limit_bytes, overflow, uses: true }, beginning)
+    }
+
+    /// Threads write while somebody copies again and again: each copy holds, of each thread, events without a gap.
+    fn written_and_copied(limit_bytes: usize, overflow: Overflow, events: i64) -> Copied {
+        let tape = tape(limit_bytes, overflow);
+        let done = AtomicBool::new(false);
+        let check = |copied: &Copied| {
+            let mut last: HashMap<u8, i64> = HashMap::new();
+            for (_, entry) in &copied.entries {
+                let Note::Reserve { bytes, kind } = entry.note else { continue };
+                let before = last.insert(kind, bytes).unwrap_or(bytes - 1);
+                assert_eq!(bytes, before + 1, "of thread {kind}");
+            }
+        };
+        std::thread::scope(|scope| {
+            let writers = [0, 1].map(|kind| {
+                let tape = &tape;
+                scope.spawn(move || {
+                    for bytes in 0..events {
+                        pen::write(tape.session, Note::Reserve { bytes, kind }, None, || Some(tape.clone()));
+                    }
+                })
+            });
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    check(&tape.copy());
+                }
+            });
+            writers.into_iter().for_each(|writer| writer.join().unwrap());
+            done.store(true, Ordering::Relaxed);
+        });
+        let copied = tape.copy();
+        check(&copied);
+        copied
+    }
+
+    const EVENTS: i64 = if cfg!(miri) { 700 } else { 20_000 };
+
+    #[test]
+    fn nothing_is_lost_where_there_is_room() {
+        let copied = written_and_copied(64 << 20, Overflow::KeepNewest, EVENTS);
+        assert_eq!((copied.entries.len(), copied.lost), (2 * EVENTS as usize, 0));
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_the_others_are_added_up() {
+        let copied = written_and_copied(0, Overflow::KeepNewest, 2 * EVENTS);
+        let newest = copied.entries.iter().map(|(_, entry)| entry.time).max();
+        assert!(copied.folded.until < newest && copied.entries.len() <= 4 * CHUNK);
+        assert_eq!(copied.lost as usize + copied.entries.len(), 4 * EVENTS as usize);
+        let added: i64 = copied.folded.reserved.values().sum();
+        let kept: i64 = copied
+            .entries
+            .iter()
+            .map(|(_, entry)| match entry.note {
+                Note::Reserve { bytes, .. } => bytes,
+                _ => 0,
+            })
+            .sum();
+        assert_eq!(added + kept, 2 * EVENTS * (2 * EVENTS - 1));
+    }
+
+    #[test]
+    fn the_oldest_are_kept_up_to_the_first_that_is_lost() {
+        let copied = written_and_copied(2 * size_of::<Chunk>(), Overflow::KeepOldest, 2 * EVENTS);
+        assert!(copied.entries.len() <= 2 * CHUNK && copied.lost > 0);
+        let first = copied.entries.iter().filter_map(|(_, entry)| match entry.note {
+            Note::Reserve { bytes: 0, kind } => Some(kind),
+            _ => None,
+        });
+        assert!(first.count() >= 1, "from the beginning on");
+    }
+}
