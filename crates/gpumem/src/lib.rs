@@ -134,7 +134,7 @@ pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyWay, CudaArrayInterface, DescrField, DeviceCounters,
     DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, IntoArraySpec, IpcArray, Layout,
     Order, Progress, RawParts, Refused, Scalar, Storage, StorageMut, StreamHandle, StreamingStores, ToDevice,
-    TransferOptions, cuda_array, dlpack, field, is_cuda_array, kernel, layout, memory,
+    TransferOptions, cuda_array, dlpack, field, is_cuda_array, kernel, layout, memory, trace,
 };
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod types;

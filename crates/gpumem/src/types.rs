@@ -17,6 +17,8 @@ pub type Stream<B = Any> = rt::Stream<B>;
 pub type Event<B = Any> = rt::Event<B>;
 /// A stretch of a stream in which memory of the caller takes part in transfers.
 pub type Scope<'scope, 'env, B = Any> = rt::Scope<'scope, 'env, B>;
+/// A recording of a device's memory that is running.
+pub type Recording<B = Any> = rt::trace::Recording<B>;
 /// An array that owns its memory.
 pub type DeviceArray<T, D = Ix1, B = Any> = rt::DeviceArray<T, D, B>;
 /// A shared view of device memory.

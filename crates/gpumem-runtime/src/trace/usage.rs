@@ -165,7 +165,7 @@ impl Trace {
             .into_iter()
             .map(|((named, name), (bytes, count))| PeakHolder { name: name.to_owned(), named, bytes, count })
             .collect();
-        holders.sort_by_key(|holder| std::cmp::Reverse(holder.bytes));
+        holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
         Peak { device, kind, time, bytes, reserved, holders }
     }
 

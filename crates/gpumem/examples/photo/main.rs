@@ -3,6 +3,7 @@
 //! ```sh
 //! cargo run --release --example photo
 //! cargo run --release --example photo -- --device cuda:0 --input holiday.jpg --output sheet.png
+//! cargo run --release --example photo -- --timeline photo.html
 //! ```
 //!
 //! One stream copies each view into a packed device array, or has a kernel blur or sharpen it into one; a second stream
@@ -22,8 +23,9 @@ mod views;
 use clap::Parser;
 use filter::Convolution;
 use gpumem::{
-    Device, DeviceArray, Event, Stream,
+    Device, DeviceArray, Event, Stream, memory,
     ndarray::{Array3, Ix3, IxDyn},
+    trace::RecorderOptions,
 };
 use sheet::Sheet;
 use std::{path::PathBuf, process::ExitCode, time::Instant};
@@ -43,6 +45,9 @@ pub(crate) struct Options {
     /// Contact sheet, as PNG
     #[arg(long, value_name = "FILE", default_value = "target/photo.png")]
     pub(crate) output: PathBuf,
+    /// What became of the memory: a page to look at, or the recording as JSON if the name ends in .json
+    #[arg(long, value_name = "FILE")]
+    pub(crate) timeline: Option<PathBuf>,
 }
 
 fn main() -> ExitCode {
@@ -62,7 +67,15 @@ pub(crate) fn run(options: &Options) -> Result<()> {
         Some(name) => Device::open(name)?,
         None => Device::default()?,
     };
+    let recording = match &options.timeline {
+        Some(_) => Some(device.record_memory(RecorderOptions::default())?),
+        None => None,
+    };
     let sheet = print(&device, &photo)?;
+    if let (Some(path), Some(recording)) = (&options.timeline, recording) {
+        recording.finish().write(path).map_err(|why| format!("cannot write {}: {why}", path.display()))?;
+        println!("timeline: {}", path.display());
+    }
     picture::write(&options.output, &sheet)?;
     println!("contact sheet: {} ({} x {} pixels)", options.output.display(), sheet.dim().1, sheet.dim().0);
     Ok(())
@@ -84,12 +97,12 @@ pub(crate) struct Moved {
 
 fn print(device: &Device, photo: &Array3<u8>) -> Result<Array3<u8>> {
     let start = Instant::now();
-    let on_device: DeviceArray<u8, Ix3> = device.to_device(photo)?;
+    let on_device: DeviceArray<u8, Ix3> = memory::named("original", || device.to_device(photo))?;
     let upload = start.elapsed();
 
     let kernel = convolution::declaration().load(device)?;
     let plan = Sheet::new(photo.dim());
-    let mut sheet = device.device_array::<u8, _>(plan.shape())?;
+    let mut sheet = memory::named("sheet", || device.device_array::<u8, _>(plan.shape()))?;
     let (cut, paste) = (device.stream()?, device.stream()?);
     paste.fill(&mut sheet, sheet::BACKGROUND)?;
     let mut moved = Vec::new();
@@ -129,12 +142,14 @@ fn print_one(
 ) -> Result<Moved> {
     let begin = cut.record_with_timing()?;
     let start = device.counters();
-    let (strides, packed) = view.on_device(photo, |elements| {
-        let packed = match view.then {
-            Then::Filter(filter) => filter.on_device(cut, kernel, &elements)?,
-            _ => cut.to_device(&elements)?,
-        };
-        Ok((elements.strides().to_vec(), packed))
+    let (strides, packed) = memory::named(view.name, || {
+        view.on_device(photo, |elements| {
+            let packed = match view.then {
+                Then::Filter(filter) => filter.on_device(cut, kernel, &elements)?,
+                _ => cut.to_device(&elements)?,
+            };
+            Ok((elements.strides().to_vec(), packed))
+        })
     })?;
     let middle = device.counters();
     let end = cut.record_with_timing()?;

@@ -9,6 +9,7 @@ fn options(folder: &Path, input: Option<&str>) -> Options {
         device: Some("host".into()),
         input: input.map(|name| folder.join(name)),
         output: folder.join("new/sheet.png"),
+        timeline: None,
     }
 }
 

@@ -5,7 +5,7 @@
   const COLORS = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2", "#e45756", "#9d755d"];
   const REST = "#9aa5b1";
   const LANE = 26;
-  const LEFT = 76; // of a chart: room for its scale
+  const LEFT = 160; // the scale of a chart, as wide as the names of the lanes
 
   // ---- numbers for people ----
   const bytes = (value) => {
@@ -73,7 +73,8 @@
     for (const change of chart.changes.slice(0, peakAt + 1)) {
       held.set(change.label, (held.get(change.label) ?? 0) + change.used);
     }
-    atPeak = [...held].filter(([label, bytes]) => label !== null && bytes > 0).sort((a, b) => b[1] - a[1]);
+    atPeak = [...held].filter(([label, bytes]) => label !== null && bytes > 0)
+      .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
     chart.labels = atPeak.slice(0, COLORS.length).map(([label]) => label);
     const band = new Map(chart.labels.map((label, index) => [label, index]));
     const bands = chart.labels.length + 1;
@@ -104,7 +105,7 @@
 
   // A lane for each stream, then one for each thread.
   function laneRows() {
-    const lanes = trace.streams.map(({ number }) => ({ name: `stream ${number}`, kind: "stream", items: [] }));
+    const lanes = trace.streams.map(({ number }) => ({ name: `stream ${number}`, kind: "stream", number, items: [] }));
     for (const { number, name } of trace.threads) {
       lanes.push({ name: name ?? `thread ${number}`, kind: "thread", items: [] });
     }
@@ -134,7 +135,8 @@
         thread(event.thread).items.push(item);
       }
     }
-    return lanes.filter((lane) => lane.items.length > 0 || lane.kind === "stream");
+    const order = (lane) => (lane.kind === "stream" ? lane.number : Infinity);
+    return lanes.filter((lane) => lane.items.length > 0).sort((a, b) => order(a) - order(b) || 0);
   }
   const lanes = laneRows();
   const laneOfStream = (index) => lanes.findIndex((lane) => lane.name === `stream ${trace.streams[index].number}`);
@@ -232,7 +234,9 @@
   function drawChart(chart) {
     const { pen, width, height } = prepare(chart.canvas, 220);
     const [top, bottom] = [14, height - 20];
-    const most = Math.max(whole.checked ? Math.max(chart.reserved, chart.peak) : chart.peak, 1) * 1.05;
+    // What is reserved sets the scale where it is not much more than what is in use.
+    const showsAll = whole.checked || chart.reserved <= 1.5 * chart.peak;
+    const most = Math.max(showsAll ? Math.max(chart.reserved, chart.peak) : chart.peak, 1) * 1.08;
     const y = (value) => bottom - (value / most) * (bottom - top);
     const x = place(width, LEFT);
     pen.strokeStyle = style.line;
@@ -267,16 +271,21 @@
       });
       pen.fill();
     }
+    pen.save();
+    pen.beginPath();
+    pen.rect(LEFT, top, width - LEFT, bottom - top);
+    pen.clip();
     pen.strokeStyle = style.text;
     pen.setLineDash([5, 4]);
     pen.beginPath();
     shown.forEach(({ reserved }, index) => {
-      const at = Math.max(y(reserved), 2);
-      if (index === 0) pen.moveTo(LEFT, at); else pen.lineTo(LEFT + index, at);
+      if (index === 0) pen.moveTo(LEFT, y(reserved)); else pen.lineTo(LEFT + index, y(reserved));
     });
     pen.stroke();
+    pen.restore();
     const peak = x(chart.peakAt);
     if (peak >= LEFT && peak <= width) {
+      pen.strokeStyle = style.text;
       pen.setLineDash([2, 3]);
       pen.beginPath();
       pen.moveTo(peak, top);
@@ -285,13 +294,13 @@
       pen.fillStyle = style.text;
       const atRight = peak > width - 110;
       pen.textAlign = atRight ? "right" : "left";
-      pen.fillText(`peak ${bytes(chart.peak)}`, peak + (atRight ? -5 : 5), top + 2);
+      pen.fillText(`peak ${bytes(chart.peak)}`, peak + (atRight ? -5 : 5), top - 3);
     }
     pen.setLineDash([]);
-    if (!whole.checked && chart.reserved > most) {
+    if (!showsAll && chart.reserved > most) {
       pen.fillStyle = style.soft;
       pen.textAlign = "right";
-      pen.fillText(`reserved: up to ${bytes(chart.reserved)} ↑`, width - 6, 12);
+      pen.fillText(`reserved: up to ${bytes(chart.reserved)} ↑`, width - 6, top - 3);
     }
   }
 
@@ -323,11 +332,13 @@
         pen.fillRect(left, middle - 3, Math.max(right - left, 2), 6);
         return;
       }
-      const other = laneOfStream(item.to) * LANE + LANE / 2;
-      pen.beginPath();
-      pen.moveTo(right, other);
-      pen.lineTo(right, middle);
-      pen.stroke();
+      const other = laneOfStream(item.to);
+      if (other >= 0) {
+        pen.beginPath();
+        pen.moveTo(right, other * LANE + LANE / 2);
+        pen.lineTo(right, middle);
+        pen.stroke();
+      }
       pen.beginPath();
       pen.arc(right, middle, 3, 0, 2 * Math.PI);
       pen.fill();
@@ -440,6 +451,12 @@
   whole.addEventListener("change", draw);
   addEventListener("resize", draw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  // A link may name a part of the time, in nanoseconds: `photo.html#1000-250000`.
+  const part = location.hash.match(/^#(\d+)-(\d+)$/);
+  if (part && Number(part[1]) < Number(part[2])) {
+    view.from = Math.min(Number(part[1]), span - 1);
+    view.to = Math.min(Number(part[2]), span);
+  }
   document.getElementById("picture").hidden = false;
   draw();
   document.body.dataset.drawn = "true";
