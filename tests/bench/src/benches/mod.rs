@@ -8,6 +8,7 @@ mod interchange;
 mod kernels;
 mod memory;
 mod ordering;
+mod replay;
 mod rmm;
 #[cfg(any(test, feature = "cuda"))]
 mod transfers;
@@ -24,6 +25,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(ordering::all());
     benches.extend(memory::all());
     benches.extend(rmm::all());
+    benches.extend(replay::all());
     benches.extend(interchange::all());
     benches.extend(kernels::all());
     #[cfg(feature = "cuda")]
