@@ -124,3 +124,60 @@ fn a_process_may_end_with_arrays_in_statics_and_thread_locals() {
         assert!(said.contains("at exit: true"), "{output:?}");
     }
 }
+
+/// What a program does that knows nothing of being recorded; one array is alive at its end.
+fn a_program() -> (Device, DeviceArray<u32>) {
+    let device = Device::open("host").unwrap();
+    let kept = gpumem::memory::named("kept", || device.to_device(&[1u32, 2, 3])).unwrap();
+    drop(device.device_array::<u8, _>(5000).unwrap());
+    let one = device.clone();
+    std::thread::spawn(move || drop(one.device_array::<u8, _>(70).unwrap())).join().unwrap();
+    // A child of its own has the recording in its memory, and leaves the file alone.
+    // SAFETY: the child only ends, with all that is done at the end of a process.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        // SAFETY: a child that hangs ends by a signal.
+        unsafe { libc::alarm(20) };
+        std::process::exit(0);
+    }
+    let mut status = 0;
+    // SAFETY: our own child, and a valid place for its status.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!((waited, status), (pid, 0), "status {status:#x}");
+    (device, kept)
+}
+
+#[test]
+fn a_program_can_be_recorded_from_outside() {
+    use gpumem::trace::{RECORD_VARIABLE, Trace};
+    if std::env::var_os(CHILD).is_some() {
+        static KEPT: OnceLock<Mutex<(Device, DeviceArray<u32>)>> = OnceLock::new();
+        KEPT.get_or_init(|| Mutex::new(a_program()));
+        std::process::exit(0);
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |name: &str| {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "a_program_can_be_recorded_from_outside", "--nocapture"]);
+        let output = child.env(CHILD, "1").env(RECORD_VARIABLE, folder.path().join(name)).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    run("of %p.json");
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap().path()).collect();
+    assert_eq!(files.len(), 1, "one process, one file: {files:?}");
+    assert!(!files[0].to_string_lossy().contains("%p"));
+    let trace = Trace::from_json(&std::fs::read_to_string(&files[0]).unwrap()).unwrap();
+    let sizes: Vec<u64> = trace.allocations.iter().map(|allocation| allocation.bytes).collect();
+    assert!([12, 5000, 70].iter().all(|bytes| sizes.contains(bytes)), "{sizes:?}");
+    let usage = trace.usage();
+    let device = usage.iter().find(|usage| usage.kind.word() == "device").unwrap();
+    assert_eq!(device.steps.last().unwrap().1, 12, "what is kept is still there");
+    assert!(trace.names.contains(&"kept".to_owned()) && trace.threads.len() == 2);
+
+    run("page.HTML");
+    let page = std::fs::read_to_string(folder.path().join("page.HTML")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("kept"));
+    let said = run("not there/trace.json");
+    assert!(said.contains(RECORD_VARIABLE) && said.contains("not there"), "{said}");
+}

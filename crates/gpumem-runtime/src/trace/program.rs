@@ -48,7 +48,8 @@ fn program() -> Option<&'static Program> {
 
 /// Records a device that has just been opened, if that is asked for.
 pub(crate) fn begin<B: Backend>(core: &Arc<DeviceCore<B>>) {
-    let Some(program) = program() else { return };
+    // In a forked child the recording is the parent's, and its lock may be held for ever.
+    let Some(program) = program().filter(|program| program.origin.is_usable()) else { return };
     if let Some(tape) = recording::start(core, RecorderOptions::default()) {
         program.tapes.lock().push(tape);
     }
