@@ -139,3 +139,61 @@ fn what_was_made_before_goes_back_to_where_it_came_from() {
     assert!(!refused.is_empty() && matches!(refused[0].kind(), ErrorKind::Unsupported { .. }));
     device.uninit_array::<u8, _>(100).unwrap();
 }
+
+#[test]
+fn the_report_tells_everything_as_text_and_as_json() {
+    let (device, _) = device();
+    let driver = device.driver_memory();
+    device.set_memory_resource(MemoryKind::Device, Arc::new(Limit::new(driver, 100 * KIB))).unwrap();
+    device.set_deferred_limits(gpumem_runtime::memory::DeferredLimits { items: 7, ratio: 0.5 });
+    let weights = named("weights", || device.uninit_array::<u8, _>(30 * KIB)).unwrap();
+    let unnamed = device.uninit_array::<u8, _>(10 * KIB).unwrap();
+    drop(device.uninit_array::<u8, _>(5 * KIB).unwrap());
+    assert!(device.uninit_array::<u8, _>(90 * KIB).is_err());
+    drop(device.uninit_array::<u8, _>(KIB).unwrap());
+    let _deferred = device.defer_cleanup();
+
+    let report = device.memory_report();
+    assert!(report.free.unwrap() <= report.total);
+    assert_eq!((report.pending_items, report.pending_bytes), (1, KIB));
+    assert_eq!((report.limit_items, report.limit_bytes), (7, report.total / 2));
+    assert!(report.deferred);
+    // What is pending is still lent by a resource that frees through the driver.
+    assert_eq!(report.unnamed_bytes, 11 * KIB);
+    let text = report.to_string();
+    for part in [
+        &format!("memory of {}", device.name()),
+        "limit ",
+        "driver ",
+        "lent   41.0 KiB in 3 blocks",
+        "largest free",
+        "in flight",
+        "4 requests",
+        "pending  1 items, 1.0 KiB (given back beyond 7 items or",
+        "cleanup is deferred",
+        "weights: 30.0 KiB in 1",
+        "unnamed  11.0 KiB",
+    ] {
+        assert!(text.contains(part), "{part}:\n{text}");
+    }
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    let statistics = &json["kinds"][0]["resources"][0]["statistics"];
+    for field in [
+        "reserved",
+        "peak_reserved",
+        "lent",
+        "blocks",
+        "in_flight",
+        "largest_free",
+        "allocations",
+        "failures",
+    ] {
+        assert!(statistics[field].is_u64(), "{field}: {json}");
+    }
+    assert_eq!(json["total"], report.total);
+    assert_eq!(
+        (&json["holders"][0]["name"], &json["holders"][0]["bytes"]),
+        (&"weights".into(), &(30 * KIB).into())
+    );
+    drop((weights, unnamed));
+}

@@ -22,10 +22,17 @@ pub struct MemoryReport {
     pub pending_items: usize,
     /// Bytes of these.
     pub pending_bytes: usize,
+    /// More pending items than this are given back by the next allocation.
+    pub limit_items: usize,
+    /// More pending bytes than this are given back by the next allocation.
+    pub limit_bytes: usize,
     /// Whether cleanup is deferred at the moment.
     pub deferred: bool,
     /// What goes by a name ([`named`](super::named)), the largest first.
     pub holders: Vec<Holder>,
+    /// Bytes that are lent and go by no name. Resources lend whole units, so small allocations count for more here than
+    /// what was asked for.
+    pub unnamed_bytes: usize,
 }
 
 /// The resources of one kind of memory.
@@ -62,6 +69,12 @@ impl MemoryReport {
             }
             KindReport { kind: kind.name(), resources }
         });
+        let kinds: Vec<KindReport> = kinds.collect();
+        let holders = core.names.holders();
+        let outermost = kinds.iter().filter_map(|kind| kind.resources.first());
+        let lent: usize = outermost.map(|resource| resource.statistics.lent).sum();
+        let named: usize = holders.iter().map(|holder| holder.bytes).sum();
+        let limits = core.reclaim.limits();
         Self {
             device: core.name(),
             free: core
@@ -70,11 +83,14 @@ impl MemoryReport {
                 .ok()
                 .map(|info| info.free),
             total: info.total_memory,
-            kinds: kinds.collect(),
+            kinds,
             pending_items,
             pending_bytes,
+            limit_items: limits.items,
+            limit_bytes: (info.total_memory as f64 * limits.ratio) as usize,
             deferred: core.reclaim.is_deferred(),
-            holders: core.names.holders(),
+            holders,
+            unnamed_bytes: lent.saturating_sub(named),
         }
     }
 
@@ -117,21 +133,33 @@ impl fmt::Display for MemoryReport {
                 writeln!(
                     f,
                     "  {name:<8} {resource:<10} lent {:>10} in {} blocks, holds {:>10} (peak {}), in flight {}, \
-                     largest free {}",
+                     largest free {}, {} requests, {} failed",
                     Bytes(statistics.lent),
                     statistics.blocks,
                     Bytes(statistics.reserved),
                     Bytes(statistics.peak_reserved),
                     Bytes(statistics.in_flight),
                     Bytes(statistics.largest_free),
+                    statistics.allocations,
+                    statistics.failures,
                 )?;
             }
         }
         let deferred = if self.deferred { ", cleanup is deferred" } else { "" };
-        writeln!(f, "  pending  {} items, {}{deferred}", self.pending_items, Bytes(self.pending_bytes))?;
+        writeln!(
+            f,
+            "  pending  {} items, {} (given back beyond {} items or {}){deferred}",
+            self.pending_items,
+            Bytes(self.pending_bytes),
+            self.limit_items,
+            Bytes(self.limit_bytes),
+        )?;
         for Holder { name, bytes, count } in &self.holders {
             writeln!(f, "  named    {name}: {} in {count}", Bytes(*bytes))?;
         }
-        Ok(())
+        match self.unnamed_bytes {
+            0 => Ok(()),
+            bytes => writeln!(f, "  unnamed  {}", Bytes(bytes)),
+        }
     }
 }
