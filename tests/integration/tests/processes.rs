@@ -181,3 +181,29 @@ fn a_program_can_be_recorded_from_outside() {
     let said = run("not there/trace.json");
     assert!(said.contains(RECORD_VARIABLE) && said.contains("not there"), "{said}");
 }
+
+#[test]
+fn a_recording_is_its_process_s_own() {
+    let device = Device::open("host").unwrap();
+    let recording = device.record_memory(gpumem::trace::RecorderOptions::default()).unwrap();
+    let array = device.to_device(&[1u8]).unwrap();
+    in_a_child(|| {
+        check(array.shape() == [1], "what needs no driver")?;
+        let fresh = Device::open("host").map_err(|_| "a device of the child's own")?;
+        let own = fresh.record_memory(gpumem::trace::RecorderOptions::default());
+        let own = own.map_err(|_| "a recording of the child's own")?;
+        drop(fresh.to_device(&[2u8]).map_err(|_| "to_device")?);
+        check(own.finish().events.len() >= 2, "the child's own events")?;
+        check(recording.snapshot().events.is_empty(), "the parent's recording")
+    });
+    assert!(!recording.finish().events.is_empty());
+}
+
+#[test]
+fn the_trace_in_the_book_is_one_that_is_read() {
+    let page = include_str!("../../../docs/src/memory.md");
+    let text = page.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
+    let trace = gpumem::trace::Trace::from_json(text).unwrap();
+    let peak = &trace.peaks()[0];
+    assert_eq!((peak.bytes, peak.holders[0].name.as_str()), (4_194_304 + 4096, "weights"));
+}
