@@ -8,6 +8,7 @@ use std::{
 
 const TEMPLATE: &str = include_str!("timeline.html");
 const STYLE: &str = include_str!("timeline.css");
+const MODEL: &str = include_str!("model.js");
 const SCRIPT: &str = include_str!("timeline.js");
 
 /// Most events that are drawn. Of more, uses and waits are left out evenly; allocations and frees never are.
@@ -31,7 +32,7 @@ impl Trace {
             ("style", STYLE.to_owned()),
             ("facts", self.facts(self.events.len() - shown.events.len())),
             ("peaks", peaks.iter().map(|peak| self.table(peak)).collect()),
-            ("script", SCRIPT.to_owned()),
+            ("script", format!("{MODEL}{SCRIPT}")),
             // Last: what is put in is not looked at again, and this is the only part that others have written.
             ("trace", data),
         ];

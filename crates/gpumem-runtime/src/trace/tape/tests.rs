@@ -1,0 +1,81 @@
+//! Threads that write while others read.
+
+use super::*;
+use crate::trace::pen;
+use std::sync::atomic::AtomicBool;
+
+fn tape(limit_bytes: usize, overflow: Overflow) -> Arc<Tape> {
+    let beginning = Beginning { device: "paper:0".to_owned(), total: 0, kinds: Vec::new() };
+    Tape::new(RecorderOptions { limit_bytes, overflow, uses: true }, beginning)
+}
+
+/// Threads write while somebody copies again and again: each copy holds, of each thread, events without a gap.
+fn written_and_copied(limit_bytes: usize, overflow: Overflow, events: i64) -> Copied {
+    let tape = tape(limit_bytes, overflow);
+    let done = AtomicBool::new(false);
+    let check = |copied: &Copied| {
+        let mut last: HashMap<u8, i64> = HashMap::new();
+        for (_, entry) in &copied.entries {
+            let Note::Reserve { bytes, kind } = entry.note else { continue };
+            let before = last.insert(kind, bytes).unwrap_or(bytes - 1);
+            assert_eq!(bytes, before + 1, "of thread {kind}");
+        }
+    };
+    std::thread::scope(|scope| {
+        let writers = [0, 1].map(|kind| {
+            let tape = &tape;
+            scope.spawn(move || {
+                for bytes in 0..events {
+                    pen::write(tape.session, Note::Reserve { bytes, kind }, None, || Some(tape.clone()));
+                }
+            })
+        });
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                check(&tape.copy());
+            }
+        });
+        writers.into_iter().for_each(|writer| writer.join().unwrap());
+        done.store(true, Ordering::Relaxed);
+    });
+    let copied = tape.copy();
+    check(&copied);
+    copied
+}
+
+const EVENTS: i64 = if cfg!(miri) { 700 } else { 20_000 };
+
+#[test]
+fn nothing_is_lost_where_there_is_room() {
+    let copied = written_and_copied(64 << 20, Overflow::KeepNewest, EVENTS);
+    assert_eq!((copied.entries.len(), copied.lost), (2 * EVENTS as usize, 0));
+}
+
+#[test]
+fn the_newest_are_kept_and_the_others_are_added_up() {
+    let copied = written_and_copied(0, Overflow::KeepNewest, 2 * EVENTS);
+    let newest = copied.entries.iter().map(|(_, entry)| entry.time).max();
+    assert!(copied.folded.until < newest && copied.entries.len() <= 4 * CHUNK);
+    assert_eq!(copied.lost as usize + copied.entries.len(), 4 * EVENTS as usize);
+    let added: i64 = copied.folded.reserved.values().sum();
+    let kept: i64 = copied
+        .entries
+        .iter()
+        .map(|(_, entry)| match entry.note {
+            Note::Reserve { bytes, .. } => bytes,
+            _ => 0,
+        })
+        .sum();
+    assert_eq!(added + kept, 2 * EVENTS * (2 * EVENTS - 1));
+}
+
+#[test]
+fn the_oldest_are_kept_up_to_the_first_that_is_lost() {
+    let copied = written_and_copied(2 * size_of::<Chunk>(), Overflow::KeepOldest, 2 * EVENTS);
+    assert!(copied.entries.len() <= 2 * CHUNK && copied.lost > 0);
+    let first = copied.entries.iter().filter_map(|(_, entry)| match entry.note {
+        Note::Reserve { bytes: 0, kind } => Some(kind),
+        _ => None,
+    });
+    assert!(first.count() >= 1, "from the beginning on");
+}
