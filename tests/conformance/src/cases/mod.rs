@@ -10,6 +10,7 @@ mod l03_pairs;
 mod l04_view;
 mod l05_completion;
 mod l05_order;
+mod l05_recordings;
 mod l05_stream;
 mod l06_pinned;
 mod l07_managed;
@@ -42,6 +43,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l05_stream::cases(),
         l05_order::cases(),
         l05_completion::cases(),
+        l05_recordings::cases(),
         l06_pinned::cases(),
         l07_managed::cases(),
         l08_register::cases(),
