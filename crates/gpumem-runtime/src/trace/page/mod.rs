@@ -13,6 +13,8 @@ const SCRIPT: &str = include_str!("timeline.js");
 
 /// Most events that are drawn. Of more, uses and waits are left out evenly; allocations and frees never are.
 const MOST_EVENTS: usize = 200_000;
+/// Most devices in the title.
+const MOST_NAMES: usize = 4;
 /// Most rows of a table of holders.
 const MOST_HOLDERS: usize = 40;
 
@@ -23,7 +25,9 @@ impl Trace {
     pub fn to_html(&self) -> String {
         let peaks = self.peaks();
         let names: Vec<&str> = self.devices.iter().map(|device| device.name.as_str()).collect();
-        let title = format!("Memory of {}", names.join(", "));
+        let (first, more) = names.split_at(names.len().min(MOST_NAMES));
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        let title = format!("Memory of {}{more}", first.join(", "));
         let shown = self.thinned(MOST_EVENTS);
         // In a script only the text that ends it is special.
         let data = shown.to_json().replace('<', "\\u003c");

@@ -3,6 +3,7 @@
 const model = ((trace) => {
   const COLORS = ["#4c78a8", "#f58518", "#54a24b", "#b279a2", "#eeca3b", "#72b7b2", "#e45756", "#9d755d"];
   const REST = "#9aa5b1";
+  const MOST_LANES = 300;
 
   // ---- numbers for people ----
   const bytes = (value) => {
@@ -56,23 +57,25 @@ const model = ((trace) => {
     return [...charts.values()].sort((a, b) => a.device.localeCompare(b.device) || a.kind.localeCompare(b.kind));
   }
 
-  // The largest labels at the peak get a band each, everything else the last one.
+  // The labels that ever hold most get a band each, everything else the last one.
   function stack(chart) {
     let [used, peak, peakAt] = [0, -1, 0];
     const held = new Map();
-    let atPeak = new Map();
-    chart.changes.forEach((change, index) => {
-      used += change.used;
-      held.set(change.label, (held.get(change.label) ?? 0) + change.used);
+    const most = new Map();
+    chart.changes.forEach(({ label, used: change }, index) => {
+      used += change;
+      if (label !== null) {
+        const now = (held.get(label) ?? 0) + change;
+        held.set(label, now);
+        most.set(label, Math.max(most.get(label) ?? 0, now));
+      }
       if (used > peak) [peak, peakAt] = [used, index];
     });
-    held.clear();
-    for (const change of chart.changes.slice(0, peakAt + 1)) {
-      held.set(change.label, (held.get(change.label) ?? 0) + change.used);
-    }
-    atPeak = [...held].filter(([label, bytes]) => label !== null && bytes > 0)
-      .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
-    chart.labels = atPeak.slice(0, COLORS.length).map(([label]) => label);
+    chart.labels = [...most]
+      .filter(([, bytes]) => bytes > 0)
+      .sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1))
+      .slice(0, COLORS.length)
+      .map(([label]) => label);
     const band = new Map(chart.labels.map((label, index) => [label, index]));
     const bands = chart.labels.length + 1;
     const row = new Array(bands).fill(0);
@@ -133,7 +136,10 @@ const model = ((trace) => {
       }
     }
     const order = (lane) => (lane.kind === "stream" ? lane.number : Infinity);
-    return lanes.filter((lane) => lane.items.length > 0).sort((a, b) => order(a) - order(b) || 0);
+    // Of very many those with most events: a canvas has its limits.
+    const busy = lanes.filter((lane) => lane.items.length > 0).sort((a, b) => b.items.length - a.items.length);
+    const shown = new Set(busy.slice(0, MOST_LANES));
+    return lanes.filter((lane) => shown.has(lane)).sort((a, b) => order(a) - order(b) || 0);
   }
   const lanes = laneRows();
   const laneOfStream = (index) => lanes.findIndex((lane) => lane.name === `stream ${trace.streams[index].number}`);

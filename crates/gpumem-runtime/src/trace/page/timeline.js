@@ -162,8 +162,10 @@
     pen.setLineDash([]);
     if (!showsAll && chart.reserved > most) {
       pen.fillStyle = style.soft;
-      pen.textAlign = "right";
-      pen.fillText(`reserved: up to ${bytes(chart.reserved)} ↑`, width - 6, top - 3);
+      // Where the peak has left room.
+      const atLeft = peak > (LEFT + width) / 2;
+      pen.textAlign = atLeft ? "left" : "right";
+      pen.fillText(`reserved: up to ${bytes(chart.reserved)} ↑`, atLeft ? LEFT + 6 : width - 6, top - 3);
     }
   }
 
@@ -230,7 +232,7 @@
     for (const name of ["text", "soft", "line", "wait", "fail", "free"]) {
       style[name] = read.getPropertyValue(`--${name}`).trim();
     }
-    document.getElementById("window").textContent = `${time(view.from)} to ${time(view.to)} of ${time(span)}`;
+    document.getElementById("shown").textContent = `${time(view.from)} to ${time(view.to)} of ${time(span)}`;
     charts.forEach(drawChart);
     drawLanes();
   }
