@@ -10,7 +10,7 @@ use gpumem_core::{Error, ErrorKind};
 use gpumem_host::{HostOptions, Injection, Operation};
 use gpumem_integration::{Double, DoubleDevice, Script, Trouble};
 use gpumem_runtime::Device;
-use ndarray::Array1;
+use ndarray::{Array1, s};
 use scenario::{Arrived, is_lost, is_usable, run};
 
 type Made = (Device<Double>, DoubleDevice);
@@ -64,6 +64,35 @@ fn every_call_may_fail_once() {
             let leaked = unheard.iter().filter(|error| error.operation() == "release").count() as u64;
             assert!(left <= leaked, "call {number}: {left} allocations are left, {leaked} may be");
         }
+    }
+}
+
+/// The memory goes back to the caller still locked, and whatever lies there next can be locked all the same.
+#[test]
+fn pages_that_were_not_unlocked_can_be_locked_again() {
+    for make in ways() {
+        let (device, raw) = make();
+        let page = gpumem_core::process::page_size();
+        let mut array = Array1::from_elem(4 * page, 0u8);
+        let lock = |array: &mut Array1<u8>, part: std::ops::Range<usize>| {
+            device.pinned([array.slice_mut(s![part])], |locked| locked[0].len())
+        };
+        // The second call of a scope that uses nothing is the one that unlocks.
+        raw.script().begin(Some((1, Trouble::Refuse)));
+        assert_eq!(lock(&mut array, 0..3 * page).unwrap(), 3 * page);
+        assert_eq!(raw.script().struck(), Some("release"));
+        let unheard = device.take_errors();
+        assert!(unheard.len() == 1 && unheard.iter().all(is_refusal), "{unheard:?}");
+        assert!(raw.host().counters().live_registered_bytes >= 3 * page as u64);
+        // Refused once more: the error says so, and nothing is forgotten.
+        raw.script().begin(Some((1, Trouble::Refuse)));
+        let refused = lock(&mut array, page..2 * page).unwrap_err();
+        assert!(matches!(refused.kind(), ErrorKind::Registration { .. }), "{refused}");
+        assert!(device.take_errors().iter().all(is_refusal));
+        // Pages in the middle, then all of them.
+        assert_eq!(lock(&mut array, page..2 * page).unwrap(), page);
+        assert_eq!(lock(&mut array, 0..4 * page).unwrap(), 4 * page);
+        assert_eq!((device.take_errors(), raw.host().counters().live_registered_bytes), (vec![], 0));
     }
 }
 

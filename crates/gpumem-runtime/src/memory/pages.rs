@@ -2,11 +2,14 @@
 //!
 //! Arrays that are neighbours share pages, and a page can be locked only once. So every page is locked by the first
 //! array that needs it and unlocked after the last.
+//!
+//! Pages that the driver has refused to unlock are remembered: their memory belongs to the caller again, and whatever
+//! lies there next may want to be locked. The driver then says that it is, and is asked to unlock them once more.
 
 use crate::device::DeviceCore;
 use gpumem_core::{Backend, DeviceBuffer, Error, ErrorKind, RegisterOptions, Result, process::page_size};
 use parking_lot::Mutex;
-use std::{collections::BTreeMap, fmt, ops::Range, ptr::NonNull};
+use std::{collections::BTreeMap, fmt, mem, ops::Range, ptr::NonNull};
 
 /// A run of pages that was locked by one driver call.
 struct Segment<B: Backend> {
@@ -16,8 +19,21 @@ struct Segment<B: Backend> {
     buffer: B::Buffer,
 }
 
-/// The locked pages of a device, by the address of their first byte.
-pub(crate) struct PageLocks<B: Backend>(Mutex<BTreeMap<usize, Segment<B>>>);
+/// A run of pages that could not be unlocked.
+struct Stuck<B: Backend> {
+    end: usize,
+    generation: u64,
+    buffer: B::Buffer,
+}
+
+/// Runs of pages by the address of their first byte.
+struct Pages<B: Backend> {
+    locked: BTreeMap<usize, Segment<B>>,
+    stuck: BTreeMap<usize, Stuck<B>>,
+}
+
+/// The locked pages of a device.
+pub(crate) struct PageLocks<B: Backend>(Mutex<Pages<B>>);
 
 /// One array's share in locked pages. Must be handed to [`PageLocks::unlock`]; dropping it leaves the pages locked.
 #[derive(Debug)]
@@ -31,7 +47,7 @@ pub(crate) struct Lock {
 
 impl<B: Backend> Default for PageLocks<B> {
     fn default() -> Self {
-        Self(Mutex::new(BTreeMap::new()))
+        Self(Mutex::new(Pages { locked: BTreeMap::new(), stuck: BTreeMap::new() }))
     }
 }
 
@@ -52,15 +68,15 @@ impl<B: Backend> PageLocks<B> {
         let page = page_size();
         let first = host.addr().get() & !(page - 1);
         let last = host.addr().get().saturating_add(bytes).next_multiple_of(page);
-        let mut segments = self.0.lock();
+        let mut pages = self.0.lock();
         let mut shares: Vec<usize> = Vec::new();
         let mut at = first;
         while at < last {
-            let covering = segments.range_mut(..=at).next_back().filter(|(_, segment)| segment.end > at);
+            let covering = pages.locked.range_mut(..=at).next_back().filter(|(_, segment)| segment.end > at);
             if let Some((start, segment)) = covering {
                 if !serves(segment.options, options) {
                     let why = "a page of it is locked already, with other options";
-                    undo(core, &mut segments, &shares);
+                    pages.undo(core, &shares);
                     return Err(Error::new(B::NAME, operation, ErrorKind::Registration { why }));
                 }
                 segment.users += 1;
@@ -68,10 +84,10 @@ impl<B: Backend> PageLocks<B> {
                 at = segment.end;
                 continue;
             }
-            let end = segments.range(at..last).next().map_or(last, |(start, _)| *start);
+            let end = pages.locked.range(at..last).next().map_or(last, |(start, _)| *start);
             // The pointer of the array, moved to the page: neighbours on the page are as valid as it is.
             let start = host.as_ptr().wrapping_offset(at as isize - host.addr().get() as isize);
-            let buffer = match NonNull::new(start) {
+            let register = || match NonNull::new(start) {
                 // SAFETY: whole pages of memory that is valid until `unlock`, by this function's contract.
                 Some(start) => unsafe { B::register(&core.raw, start, end - at, options) },
                 None => Err(Error::new(
@@ -80,13 +96,17 @@ impl<B: Backend> PageLocks<B> {
                     ErrorKind::InvalidArgument { why: "the address is zero" },
                 )),
             };
+            let buffer = match register() {
+                Err(error) if is_registered(&error) && pages.unstick(core, &(at..end)) => register(),
+                outcome => outcome,
+            };
             match core.note_loss(buffer) {
                 Ok(buffer) => {
-                    segments.insert(at, Segment { end, users: 1, options, buffer });
+                    pages.locked.insert(at, Segment { end, users: 1, options, buffer });
                     shares.push(at);
                 }
                 Err(error) => {
-                    undo(core, &mut segments, &shares);
+                    pages.undo(core, &shares);
                     return Err(error.in_operation(operation));
                 }
             }
@@ -94,7 +114,7 @@ impl<B: Backend> PageLocks<B> {
         }
         // The device's addresses of several runs are one range where all lie equally far from the host's.
         let distance = |start: &usize| {
-            segments.get(start).map(|segment| segment.buffer.address().wrapping_sub(*start as u64))
+            pages.locked.get(start).map(|segment| segment.buffer.address().wrapping_sub(*start as u64))
         };
         let first = shares.first().and_then(distance);
         let address = match shares.iter().all(|start| distance(start) == first) {
@@ -110,17 +130,20 @@ impl<B: Backend> PageLocks<B> {
     /// # Safety
     /// No work that uses the array is pending.
     pub(crate) unsafe fn unlock(&self, core: &DeviceCore<B>, lock: Lock) {
-        undo(core, &mut self.0.lock(), &lock.segments);
+        self.0.lock().undo(core, &lock.segments);
     }
 
-    /// Whether a byte lies in locked pages.
+    /// Whether a byte lies in locked pages, or in pages that could not be unlocked.
     pub(crate) fn holds(&self, address: usize) -> bool {
-        self.0.lock().range(..=address).next_back().is_some_and(|(_, segment)| address < segment.end)
+        let pages = self.0.lock();
+        let locked = pages.locked.range(..=address).next_back().map(|(_, segment)| segment.end);
+        let stuck = pages.stuck.range(..=address).next_back().map(|(_, stuck)| stuck.end);
+        locked.into_iter().chain(stuck).any(|end| address < end)
     }
 
     /// The runs of pages that are locked, as address ranges.
     pub(crate) fn locked(&self) -> Vec<Range<usize>> {
-        self.0.lock().iter().map(|(start, segment)| *start..segment.end).collect()
+        self.0.lock().locked.iter().map(|(start, segment)| *start..segment.end).collect()
     }
 }
 
@@ -129,20 +152,57 @@ fn serves(have: RegisterOptions, want: RegisterOptions) -> bool {
     (have.mapped || !want.mapped) && (have.portable || !want.portable) && (!have.read_only || want.read_only)
 }
 
-fn undo<B: Backend>(core: &DeviceCore<B>, segments: &mut BTreeMap<usize, Segment<B>>, shares: &[usize]) {
-    for start in shares {
-        let Some(segment) = segments.get_mut(start) else { continue };
-        segment.users -= 1;
-        if segment.users > 0 {
-            continue;
-        }
-        if let Some(segment) = segments.remove(start) {
+/// Whether the driver may refuse because it has these pages already.
+fn is_registered(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Registration { .. })
+}
+
+impl<B: Backend> Pages<B> {
+    fn undo(&mut self, core: &DeviceCore<B>, shares: &[usize]) {
+        for start in shares {
+            let Some(segment) = self.locked.get_mut(start) else { continue };
+            segment.users -= 1;
+            if segment.users > 0 {
+                continue;
+            }
+            let Some(Segment { end, buffer, .. }) = self.locked.remove(start) else { continue };
             // SAFETY: registered by this device; the last array on these pages is done with them.
-            if let Err((buffer, error)) = unsafe { B::release(&core.raw, segment.buffer) } {
-                std::mem::forget(buffer);
+            if let Err((buffer, error)) = unsafe { B::release(&core.raw, buffer) } {
+                let stuck = Stuck { end, generation: core.generation(), buffer };
+                if let Some(older) = self.stuck.insert(*start, stuck) {
+                    // The driver has let these pages be locked again, so it had unlocked them.
+                    mem::forget(older.buffer);
+                }
                 core.errors.push(error);
             }
         }
+    }
+
+    /// Asks the driver once more to unlock what could not be unlocked of these pages. Whether anything was.
+    #[cold]
+    fn unstick(&mut self, core: &DeviceCore<B>, pages: &Range<usize>) -> bool {
+        let meet = |(start, stuck): (&usize, &Stuck<B>)| {
+            (*start < pages.end && pages.start < stuck.end).then_some(*start)
+        };
+        let starts: Vec<usize> = self.stuck.iter().filter_map(meet).collect();
+        let mut any = false;
+        for start in starts {
+            let Some(Stuck { end, generation, buffer }) = self.stuck.remove(&start) else { continue };
+            if generation != core.generation() {
+                // The reset has unlocked them.
+                mem::forget(buffer);
+                continue;
+            }
+            // SAFETY: registered by this device, which has just said that it still is; nothing has used it since.
+            match unsafe { B::release(&core.raw, buffer) } {
+                Ok(()) => any = true,
+                Err((buffer, error)) => {
+                    self.stuck.insert(start, Stuck { end, generation, buffer });
+                    core.errors.push(error);
+                }
+            }
+        }
+        any
     }
 }
 
