@@ -100,7 +100,7 @@ impl<B: Backend> Central<B> {
         };
         self.reserved += block.bytes();
         self.peak_reserved = self.peak_reserved.max(self.reserved);
-        self.tell(base + skip as u64, usable as u64, false);
+        tell::<B>(base + skip as u64, usable as u64, false);
         self.chunks.insert(base, Chunk { region, block, skip, unused_since: Some(Instant::now()) });
         Ok(())
     }
@@ -148,21 +148,13 @@ impl<B: Backend> Central<B> {
 
     #[inline]
     fn free_idle(&mut self, place: Place) {
-        self.tell(place.start, place.len, false);
+        tell::<B>(place.start, place.len, false);
         if self.books.free(place.block, Tlsf::IDLE, 0) && self.emptied.last() != Some(&place.start) {
             // The clock is read later, once for all.
             match self.emptied.len() < MOST_EMPTIED {
                 true => self.emptied.push(place.start),
                 false => self.note_unused_chunks(),
             }
-        }
-    }
-
-    #[inline]
-    fn tell(&self, start: u64, len: u64, lent: bool) {
-        if B::IS_WATCHED {
-            // SAFETY: the range lies in a chunk of this pool, and what is not lent nobody uses any more.
-            unsafe { B::watch(start, len as usize, lent) };
         }
     }
 
@@ -192,7 +184,7 @@ impl<B: Backend> Central<B> {
     #[inline]
     fn found(&mut self, lent: Lent, uses: PendingUses<B>) -> Found<B> {
         self.allocations += 1;
-        self.tell(lent.start, lent.len, true);
+        tell::<B>(lent.start, lent.len, true);
         Found { place: Place { block: lent.block, start: lent.start, len: lent.len }, uses }
     }
 
@@ -271,7 +263,7 @@ impl<B: Backend> Central<B> {
             let regions: Vec<_> = self.chunks.values().map(|chunk| chunk.region).collect();
             for region in regions {
                 for entry in self.books.blocks(region).filter(|entry| entry.free_in == Some(set)) {
-                    self.tell(entry.start, entry.len, false);
+                    tell::<B>(entry.start, entry.len, false);
                 }
             }
         }
@@ -326,7 +318,7 @@ impl<B: Backend> Central<B> {
             if !self.books.remove_region(chunk.region) {
                 continue;
             }
-            self.tell(start, len, true);
+            tell::<B>(start, len, true);
             if let Some(chunk) = self.chunks.remove(&base) {
                 self.reserved -= chunk.block.bytes();
                 taken.push(chunk.block);
@@ -340,7 +332,7 @@ impl<B: Backend> Central<B> {
         let granule = self.books.granule();
         let chunks = std::mem::take(&mut self.chunks);
         for (start, chunk) in &chunks {
-            self.tell(*start + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64, true);
+            tell::<B>(*start + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64, true);
         }
         self.books = Tlsf::new(granule);
         self.streams.clear();
@@ -372,6 +364,15 @@ impl<B: Backend> Central<B> {
 
     pub(super) fn chunks(&self) -> usize {
         self.chunks.len()
+    }
+}
+
+/// Tells memory checkers about a part of a chunk of the pool. What is not lent nobody may be using any more.
+#[inline]
+pub(super) fn tell<B: Backend>(start: u64, len: u64, lent: bool) {
+    if B::IS_WATCHED {
+        // SAFETY: the range lies in a chunk of the pool, and what is not lent nobody uses any more.
+        unsafe { B::watch(start, len as usize, lent) };
     }
 }
 

@@ -310,6 +310,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             && let Some(len) = bytes.checked_next_multiple_of(self.options.granule as u64)
             && let Some(found) = lane.take(len, align, request.stream(), request.host_first)
         {
+            central::tell::<B>(found.place.start, found.place.len, true);
             return Ok(self.lend(None, number, found));
         }
         let mut central = self.books(lane);
@@ -335,6 +336,9 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
                 return Ok(());
             }
             lane.warm_up();
+        }
+        if uses.is_over() {
+            central::tell::<B>(place.start, place.len, false);
         }
         let Err(full) = lane.put(place, uses) else { return Ok(()) };
         let held = if place.len <= lane::LARGEST { lane.drain() } else { Vec::new() };
