@@ -18,6 +18,7 @@ pub enum MemoryKind {
 
 impl MemoryKind {
     /// Whether the host can read and write the memory through an address.
+    #[inline]
     pub fn is_host_accessible(self) -> bool {
         self != MemoryKind::Device
     }

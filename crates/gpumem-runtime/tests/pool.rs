@@ -230,6 +230,81 @@ fn everything_goes_back_and_pieces_are_joined() {
     assert_eq!(statistics(&device, MemoryKind::Device).reserved, 0);
 }
 
+/// Four pieces of 1 MiB, each with one array that takes it as a whole, and one that only starts a piece.
+fn pieces(options: PoolOptions) -> (Device<Host>, Vec<DeviceArray<u8, Ix1, Host>>) {
+    let (device, _) = device(HostOptions::new().memory(64 * MIB));
+    let pool = Pool::new(device.driver_memory(), options);
+    device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).unwrap();
+    let arrays = (0..4).map(|_| device.uninit_array(MIB).unwrap().fill(1).unwrap()).collect();
+    device.synchronize().unwrap();
+    (device, arrays)
+}
+
+/// A request that nothing free serves, which is when a pool looks at what it keeps. Bytes of all other pieces.
+fn look(device: &Device<Host>, bytes: usize) -> usize {
+    let large = device.uninit_array::<u8, _>(bytes).unwrap();
+    let reserved = statistics(device, MemoryKind::Device).reserved;
+    drop(large);
+    reserved - bytes
+}
+
+#[test]
+fn what_exceeds_the_part_that_may_be_unused_goes_back() {
+    let options = || PoolOptions::device(256).chunks(MIB, MIB);
+    for (ratio, kept) in [(1.0, 4), (0.75, 4), (0.5, 2), (0.25, 1), (0.0, 1)] {
+        let (device, mut arrays) = pieces(options().keep_ratio(ratio));
+        arrays.truncate(1);
+        assert_eq!(statistics(&device, MemoryKind::Device).reserved, 4 * MIB, "a drop gives nothing back");
+        assert_eq!(look(&device, 4 * MIB), kept * MIB, "a part of {ratio} may be unused");
+        assert_eq!(arrays[0].get(MIB - 1).unwrap(), 1);
+    }
+}
+
+#[test]
+fn what_has_been_unused_for_long_goes_back() {
+    let time = std::time::Duration::from_millis(300);
+    let options = PoolOptions::device(256).chunks(MIB, MIB);
+    for by_itself in [true, false] {
+        let (device, mut arrays) = pieces(if by_itself { options.keep_time(time) } else { options });
+        // A fifth piece, of which something is in use all the time.
+        let _small = device.uninit_array::<u8, _>(256).unwrap();
+        // The time of a block counts from the next request on that it does not serve.
+        let touch = || drop(device.uninit_array::<u8, _>(256).unwrap());
+        let mut larger = 4 * MIB;
+        let mut trim = || {
+            let pieces = match by_itself {
+                true => {
+                    larger += MIB;
+                    look(&device, larger)
+                }
+                false => {
+                    device.trim(Trim { unused_for: time, ..Trim::UNUSED }).unwrap();
+                    statistics(&device, MemoryKind::Device).reserved
+                }
+            };
+            touch();
+            pieces / MIB - 1
+        };
+        arrays.truncate(2);
+        touch();
+        assert_eq!(trim(), 4, "nothing has been unused for long");
+        std::thread::sleep(time / 2);
+        // In use again, and unused anew: the time starts again.
+        let again: DeviceArray<u8, Ix1, Host> = device.uninit_array(MIB).unwrap().fill(2).unwrap();
+        device.synchronize().unwrap();
+        drop(again);
+        touch();
+        std::thread::sleep(time * 2 / 3);
+        assert_eq!(trim(), 3, "one piece of two has been unused for long");
+        // Nobody looks meanwhile: what counts is when it was given back.
+        arrays.truncate(1);
+        touch();
+        std::thread::sleep(time + time / 10);
+        assert_eq!(trim(), 1);
+        assert_eq!(arrays[0].get(0).unwrap(), 1);
+    }
+}
+
 #[test]
 fn the_largest_alignment_is_met_and_blocks_know_their_piece() {
     let (device, _) = device(HostOptions::new());
@@ -244,7 +319,13 @@ fn the_largest_alignment_is_met_and_blocks_know_their_piece() {
 
 #[test]
 fn out_of_memory_by_holes_recovers_when_they_are_joined() {
-    let (device, raw) = device(HostOptions::new().memory(10 * MIB).adversarial(3));
+    for seed in 0..30 {
+        recover_from_holes(seed);
+    }
+}
+
+fn recover_from_holes(seed: u64) {
+    let (device, raw) = device(HostOptions::new().memory(10 * MIB).adversarial(seed));
     let stream = device.stream().unwrap();
     let other = device.stream().unwrap();
     // Nine tenths of the memory, in pieces that are used by two streams, and dropped in flight.

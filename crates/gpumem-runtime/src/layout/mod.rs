@@ -80,7 +80,8 @@ impl Layout {
     /// [`LayoutError::TooLarge`] where the product of all lengths other than 0, times `item`, exceeds `isize::MAX`.
     pub fn packed(shape: &[usize], item: usize, order: Order) -> Result<Self> {
         check_size(shape, item)?;
-        Ok(Self { shape: shape.into(), strides: order::packed_strides(shape, item, order), offset: 0, item })
+        let strides = order::packed_strides(shape, item, order);
+        Ok(Self { shape: Shape::from_slice(shape), strides, offset: 0, item })
     }
 
     /// Elements of `item` bytes at the given byte strides. The lowest byte of the layout is byte 0; with negative

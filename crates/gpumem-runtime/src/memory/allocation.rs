@@ -117,25 +117,23 @@ impl<B: Backend> Allocation<B> {
         let host_first = keeps_open && is_seen_by_host(kind);
         let request = MemoryRequest { bytes, align, kind, operation, host_first, stream };
         let (number, resource) = core.memory.serving(core, operation, kind)?;
-        let outcome = pressure::allocate(core, Some(&device.0.staging), resource, &request);
-        let mut block = core.note_loss(outcome).map_err(|error| {
-            core.recorder.failed(&request, current_name().as_ref());
-            error.in_operation(operation)
-        })?;
-        let uses = block.take_uses();
+        let mut block = match resource.allocate(&request) {
+            Ok(block) => block,
+            Err(error) => pressure::retry(core, &device.0.staging, resource, &request, error)
+                .inspect_err(|_| core.recorder.failed(&request, current_name().as_ref()))?,
+        };
         if !pressure::is_fit(&block, &request) {
-            let unfit = Item::Memory { block: block.with_uses(uses), resource: number };
-            core.reclaim.add(unfit, core.generation());
-            let why = "the memory resource has lent memory that is not what was asked for";
-            return Err(Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }));
+            return Err(Self::unfit(core, operation, block, number));
+        }
+        let mut log = UseLog::new();
+        if !block.uses().0.is_empty() {
+            for (timeline, ticket) in block.take_uses().0 {
+                // Whatever uses the memory now runs behind what has used it before.
+                log.inherit(0..bytes, timeline, ticket);
+            }
         }
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
-        }
-        let mut log = UseLog::new();
-        for (timeline, ticket) in uses.0 {
-            // Whatever uses the memory now runs behind what has used it before.
-            log.inherit(0..bytes, timeline, ticket);
         }
         let extra = current_name().map(|name| {
             core.names.add(&name, bytes);
@@ -157,6 +155,13 @@ impl<B: Backend> Allocation<B> {
             block: Some(block),
             keep: keep(),
         }))
+    }
+
+    #[cold]
+    fn unfit(core: &DeviceCore<B>, operation: &'static str, block: MemoryBlock<B>, resource: u8) -> Error {
+        core.reclaim.add(Item::Memory { block, resource }, core.generation());
+        let why = "the memory resource has lent memory that is not what was asked for";
+        Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why })
     }
 
     /// Memory that `open` gets from the driver otherwise than by an allocation, and that goes back to it.
@@ -455,6 +460,7 @@ pub(crate) fn free<B: Backend>(memory: Arc<Allocation<B>>) -> Result<()> {
 }
 
 /// Memory that users can look at through a host address. Registered memory is theirs and stays.
+#[inline]
 fn is_seen_by_host(kind: MemoryKind) -> bool {
     matches!(kind, MemoryKind::Pinned | MemoryKind::Mapped(_) | MemoryKind::Managed(_))
 }
@@ -506,12 +512,15 @@ impl<B: Backend> Allocation<B> {
         if block.is_some() {
             self.core().recorder.freed(self.id, self.kind, self.len);
         }
-        let owner = extra.and_then(|extra| {
-            if let Some(name) = &extra.name {
-                self.core().names.remove(name, self.len);
+        let owner = match extra {
+            None => None,
+            Some(extra) => {
+                if let Some(name) = &extra.name {
+                    self.core().names.remove(name, self.len);
+                }
+                extra.owner.map(|owner| (owner, extra.is_deferred))
             }
-            extra.owner.map(|owner| (owner, extra.is_deferred))
-        });
+        };
         if block.is_none() && owner.is_none() {
             return None;
         }

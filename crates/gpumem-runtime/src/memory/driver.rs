@@ -99,7 +99,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         }
         core.recorder.reserved(buffer.kind(), -(block.bytes() as i64));
         // SAFETY: the buffer was made by this device in this generation, and its uses are over.
-        match unsafe { B::release(&core.raw, buffer) } {
+        match unsafe { B::release(&core.raw, *buffer) } {
             Ok(()) => {
                 core.counters.count_release();
                 Ok(())

@@ -14,29 +14,35 @@ const NAMES: usize = 5;
 /// Keeps everything: settles what is done and joins it.
 const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::ZERO };
 
-/// Asks `resource`; when memory is out, climbs the ladder and asks again after each rung:
+/// What is done about a request that `resource` has not served. When memory is out, climbs the ladder and asks again
+/// after each rung:
 ///
 /// 1. what was dropped and is not in use goes back to where it came from,
 /// 2. what is in flight is waited for,
 /// 3. what pools hold and nobody has lent goes back to the driver.
 ///
 /// Inside `defer_cleanup`, and in a callback, nothing is given back or waited for, so there is no second try.
-pub(super) fn allocate<B: Backend>(
+///
+/// # Errors
+/// Of the resource, with the operation of the request.
+#[cold]
+pub(super) fn retry<B: Backend>(
     core: &Arc<DeviceCore<B>>,
-    staging: Option<&StagingPool<B>>,
+    staging: &StagingPool<B>,
     resource: &dyn MemoryResource<B>,
     request: &MemoryRequest<'_, B>,
+    error: Error,
 ) -> Result<MemoryBlock<B>> {
-    match resource.allocate(request) {
-        Err(error) if error.is_out_of_memory() => climb(core, staging, resource, request, error),
-        outcome => outcome,
-    }
+    let outcome = match error.is_out_of_memory() {
+        true => climb(core, staging, resource, request, error),
+        false => Err(error),
+    };
+    core.note_loss(outcome).map_err(|error| error.in_operation(request.operation))
 }
 
-#[cold]
 fn climb<B: Backend>(
     core: &Arc<DeviceCore<B>>,
-    staging: Option<&StagingPool<B>>,
+    staging: &StagingPool<B>,
     resource: &dyn MemoryResource<B>,
     request: &MemoryRequest<'_, B>,
     mut error: Error,
@@ -45,9 +51,7 @@ fn climb<B: Backend>(
     let may_wait = !deferred && crate::completion::may_block::<B>(request.operation).is_ok();
     let rungs: [&dyn Fn(); 3] = [
         &|| {
-            if let Some(staging) = staging {
-                staging.trim();
-            }
+            staging.trim();
             core.reclaim.flush(core);
         },
         &|| {
@@ -101,6 +105,7 @@ fn explain<B: Backend>(
 }
 
 /// Whether a resource has lent what was asked for. A resource of the user's may be wrong.
+#[inline]
 pub(super) fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> bool {
     let is_seen = request.kind.is_host_accessible();
     let aligned = |address: u64| address & (request.align as u64 - 1) == 0;

@@ -102,6 +102,16 @@ impl<B: Backend> PendingUses<B> {
         self.0.iter().map(|(timeline, _)| timeline.id())
     }
 
+    /// Whether memory may be used at once: by that stream, or by anybody where it is unknown.
+    #[inline]
+    pub(crate) fn permit(&self, stream: Option<&Arc<Timeline<B>>>) -> bool {
+        self.0.is_empty()
+            || match stream {
+                Some(timeline) => self.are_only_of(timeline.id()),
+                None => self.is_over(),
+            }
+    }
+
     /// Whether every pending use is one of that stream.
     #[inline]
     pub fn are_only_of(&self, stream: u64) -> bool {
@@ -124,7 +134,8 @@ pub struct MemoryBlock<B: Backend> {
     /// For the resource that lent it.
     token: u64,
     /// The driver's description, where the block is one of the driver's.
-    pub(crate) buffer: Option<B::Buffer>,
+    /// In a box: few blocks have one, and all of them are moved about.
+    pub(crate) buffer: Option<Box<B::Buffer>>,
     /// Resets of the device before the driver made it.
     pub(crate) generation: u64,
     uses: PendingUses<B>,
@@ -147,7 +158,22 @@ impl<B: Backend> MemoryBlock<B> {
         use gpumem_core::DeviceBuffer;
         let host = buffer.host_address().map_or(0, |host| host.as_ptr() as usize);
         let (address, bytes) = (buffer.address(), buffer.len());
-        Self { address, host, bytes, token: 0, buffer: Some(buffer), generation, uses: PendingUses::none() }
+        let buffer = Some(Box::new(buffer));
+        Self { address, host, bytes, token: 0, buffer, generation, uses: PendingUses::none() }
+    }
+
+    /// A part of a pool's piece.
+    ///
+    /// # Safety
+    /// As [`new`](Self::new).
+    #[inline]
+    pub(super) unsafe fn of_pool(
+        (address, host, bytes): (u64, usize, usize),
+        token: u64,
+        generation: u64,
+        uses: PendingUses<B>,
+    ) -> Self {
+        Self { address, host, bytes, token, buffer: None, generation, uses }
     }
 
     /// With more work that may still be using the memory. Whatever uses the block waits for it first, in the order of

@@ -20,6 +20,7 @@ const KINDS: usize = 8;
 const MOST: usize = 64;
 
 /// The place of a kind among [`ALL_KINDS`].
+#[inline]
 pub(crate) fn slot(kind: MemoryKind) -> Option<usize> {
     Some(match kind {
         MemoryKind::Device => 0,

@@ -16,7 +16,7 @@ use std::{
 
 /// Most parked blocks that are looked at for one request.
 const LOOK: usize = 16;
-/// Most chunks that are remembered to have become empty before the clock is read.
+/// Most chunks that are remembered to have become empty before the chunks themselves are told.
 const MOST_EMPTIED: usize = 64;
 
 /// A piece that the pool has taken from its upstream.
@@ -62,8 +62,12 @@ pub(super) struct Central<B: Backend> {
     streams: Vec<StreamSet<B>>,
     parked: VecDeque<Parked<B>>,
     parked_bytes: u64,
-    /// Where blocks came back whose chunk has been unused since.
-    emptied: Vec<u64>,
+    /// Where blocks came back whose chunk was unused then, and when.
+    emptied: Vec<(u64, Instant)>,
+    /// What came back last. A program that makes and drops arrays of one size gets it again without the books; whoever
+    /// wants anything else has it put into them first, so that they are always whole when they are read. Since when it has
+    /// been unused is not noted: its piece counts as unused from the moment that the block is put into the books.
+    last: Option<Found<B>>,
     pub(super) reserved: usize,
     pub(super) peak_reserved: usize,
     pub(super) allocations: u64,
@@ -81,6 +85,7 @@ impl<B: Backend> Central<B> {
             parked: VecDeque::new(),
             parked_bytes: 0,
             emptied: Vec::new(),
+            last: None,
             reserved: 0,
             peak_reserved: 0,
             allocations: 0,
@@ -89,8 +94,13 @@ impl<B: Backend> Central<B> {
         }
     }
 
-    /// Takes a piece from upstream, all of it idle. Comes back if it cannot be used.
-    pub(super) fn add_chunk(&mut self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+    /// Takes a piece from upstream, all of it idle, and lends of it what it was asked for. Comes back if it cannot be used.
+    pub(super) fn add_chunk(
+        &mut self,
+        block: MemoryBlock<B>,
+        bytes: u64,
+        align: u64,
+    ) -> Result<Option<Found<B>>, MemoryBlock<B>> {
         let base = base(&block);
         let granule = self.books.granule();
         let skip = (base.wrapping_neg() & (granule - 1)) as usize;
@@ -102,7 +112,8 @@ impl<B: Backend> Central<B> {
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         tell::<B>(base + skip as u64, usable as u64, false);
         self.chunks.insert(base, Chunk { region, block, skip, unused_since: Some(Instant::now()) });
-        Ok(())
+        let lent = self.books.allocate_in(region, bytes, align);
+        Ok(lent.map(|lent| self.found(lent, PendingUses::none())))
     }
 
     /// The chunk that holds an address of the pool.
@@ -133,6 +144,24 @@ impl<B: Backend> Central<B> {
     /// Takes a block back, with what may still be using it.
     #[inline]
     pub(super) fn free(&mut self, place: Place, uses: PendingUses<B>) {
+        if B::IS_WATCHED && uses.0.is_empty() {
+            tell::<B>(place.start, place.len, false);
+        }
+        if let Some(before) = self.last.replace(Found { place, uses }) {
+            self.enter(before.place, before.uses);
+        }
+    }
+
+    /// Puts what came back last into the books. To be called before anything reads them.
+    #[inline]
+    pub(super) fn complete(&mut self) {
+        if let Some(last) = self.last.take() {
+            self.enter(last.place, last.uses);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, place: Place, uses: PendingUses<B>) {
         match uses.0.as_slice() {
             [] => self.free_idle(place),
             [(timeline, ticket)] => {
@@ -149,11 +178,11 @@ impl<B: Backend> Central<B> {
     #[inline]
     fn free_idle(&mut self, place: Place) {
         tell::<B>(place.start, place.len, false);
-        if self.books.free(place.block, Tlsf::IDLE, 0) && self.emptied.last() != Some(&place.start) {
-            // The clock is read later, once for all.
-            match self.emptied.len() < MOST_EMPTIED {
-                true => self.emptied.push(place.start),
-                false => self.note_unused_chunks(),
+        if self.books.free(place.block, Tlsf::IDLE, 0) {
+            // Finding the chunk takes longer than reading the clock, and can wait.
+            self.emptied.push((place.start, Instant::now()));
+            if self.emptied.len() >= MOST_EMPTIED {
+                self.note_unused_chunks();
             }
         }
     }
@@ -166,6 +195,16 @@ impl<B: Backend> Central<B> {
         align: u64,
         stream: Option<&Arc<Timeline<B>>>,
     ) -> Option<Found<B>> {
+        let len = bytes.checked_next_multiple_of(self.books.granule())?;
+        let serves = |last: &mut Found<B>| {
+            last.place.len == len && last.place.start & (align - 1) == 0 && last.uses.permit(stream)
+        };
+        if let Some(last) = self.last.take_if(serves) {
+            self.allocations += 1;
+            tell::<B>(last.place.start, last.place.len, true);
+            return Some(last);
+        }
+        self.complete();
         if let Some(timeline) = stream
             && let Some(set) =
                 self.streams.iter().find(|have| have.timeline.id() == timeline.id()).map(|have| have.set)
@@ -245,7 +284,7 @@ impl<B: Backend> Central<B> {
             }
             any = true;
             self.parked_bytes -= parked.lent.len;
-            self.free(parked.lent, parked.uses);
+            self.enter(parked.lent, parked.uses);
         }
         if any {
             self.note_unused_chunks();
@@ -272,9 +311,9 @@ impl<B: Backend> Central<B> {
 
     fn note_unused_chunks(&mut self) {
         let now = Instant::now();
-        for start in std::mem::take(&mut self.emptied) {
+        for (start, since) in self.emptied.drain(..) {
             if let Some((_, chunk)) = self.chunks.range_mut(..=start).next_back() {
-                chunk.unused_since = Some(now);
+                chunk.unused_since = Some(since);
             }
         }
         for chunk in self.chunks.values_mut() {
@@ -334,6 +373,7 @@ impl<B: Backend> Central<B> {
         for (start, chunk) in &chunks {
             tell::<B>(*start + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64, true);
         }
+        self.last = None;
         self.books = Tlsf::new(granule);
         self.streams.clear();
         self.parked.clear();

@@ -30,7 +30,6 @@ use gpumem_core::{Backend, Error, ErrorKind, Result};
 use lane::{Lane, thread_number};
 use std::{
     fmt, mem,
-    ptr::NonNull,
     sync::Arc,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     time::Instant,
@@ -97,6 +96,13 @@ impl<B: Backend> Pool<B> {
         }
     }
 
+    /// The books with everything in them.
+    fn whole(&self) -> MutexGuard<'_, Central<B>> {
+        let mut central = self.central.lock();
+        central.complete();
+        central
+    }
+
     #[inline]
     fn lend(&self, central: Option<&Central<B>>, lane: u16, found: Found<B>) -> MemoryBlock<B> {
         let Place { block, start, len } = found.place;
@@ -105,17 +111,13 @@ impl<B: Backend> Pool<B> {
             (false, Some(central)) => central.address(start),
             (false, None) => self.central.lock().address(start),
         };
-        let host = match self.is_seen_by_host.load(Ordering::Relaxed) {
-            true => NonNull::new(start as usize as *mut u8),
-            false => None,
-        };
+        let host = if self.is_seen_by_host.load(Ordering::Relaxed) { start as usize } else { 0 };
         let token = u64::from(block.number()) | u64::from(lane) << 32;
+        let epoch = self.epoch.load(Ordering::Relaxed);
         // SAFETY: the books have lent these bytes of a chunk to nobody else, and the chunk stays until they come back.
         // It is of the kind that was asked for, because a pool serves one kind. Where the host sees it, its bytes are
         // initialised, because the backend has zeroed them.
-        let mut block = unsafe { MemoryBlock::new(address, host, len as usize, token) }.with_uses(found.uses);
-        block.generation = self.epoch.load(Ordering::Relaxed);
-        block
+        unsafe { MemoryBlock::of_pool((address, host, len as usize), token, epoch, found.uses) }
     }
 
     fn place(&self, block: &MemoryBlock<B>) -> Place {
@@ -144,7 +146,7 @@ impl<B: Backend> Pool<B> {
 
     /// Makes idle what is known to be done. Whether anything was.
     fn settle(&self) -> bool {
-        let mut central = self.central.lock();
+        let mut central = self.whole();
         let any = central.settle();
         let dead = central.take_dead();
         drop(central);
@@ -155,7 +157,7 @@ impl<B: Backend> Pool<B> {
     /// Asks the driver what is done of what still uses free blocks. Never waits.
     fn poll(&self) -> bool {
         // The driver is not asked under the lock of the books: who drops memory would wait for it.
-        let pending = self.central.lock().pending();
+        let pending = self.whole().pending();
         let mut any = false;
         for (timeline, ticket) in &pending.0 {
             any |= timeline.poll(*ticket).unwrap_or_else(|_| timeline.has_passed(*ticket));
@@ -172,7 +174,7 @@ impl<B: Backend> Pool<B> {
             central.take(bytes, align, request.stream).map(|found| self.lend(Some(&central), lane, found))
         };
         let take_in_flight = || {
-            let mut central = self.central.lock();
+            let mut central = self.whole();
             central.take_in_flight(bytes, align).map(|found| self.lend(Some(&central), lane, found))
         };
         let gathered = self.gather();
@@ -199,18 +201,23 @@ impl<B: Backend> Pool<B> {
             // Another thread may have grown the pool, or given something back, meanwhile.
             match take() {
                 Some(block) => return Ok(block),
-                None => self.grow(request),
+                None => self.grow(request, lane),
             }
         };
-        if let Some(block) = grown.as_ref().ok().and_then(|()| take()).or_else(take_in_flight) {
+        let grown = match grown {
+            Ok(Some(block)) => return Ok(block),
+            Ok(None) => None,
+            Err(error) => Some(error),
+        };
+        if let Some(block) = take_in_flight() {
             return Ok(block);
         }
         self.central.lock().failures += 1;
-        Err(grown.err().unwrap_or_else(|| self.exhausted(request)))
+        Err(grown.unwrap_or_else(|| self.exhausted(request)))
     }
 
-    /// Takes a piece from upstream that serves the request.
-    fn grow(&self, request: &MemoryRequest<'_, B>) -> Result<()> {
+    /// Takes a piece from upstream, and serves the request out of it.
+    fn grow(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Result<Option<MemoryBlock<B>>> {
         let granule = self.options.granule;
         let Some(least) = request.bytes.checked_next_multiple_of(granule) else {
             return Err(self.exhausted(request));
@@ -223,7 +230,7 @@ impl<B: Backend> Pool<B> {
         let mut wanted = self.options.chunk(least, reserved).next_multiple_of(granule);
         loop {
             match self.upstream.allocate(&request.for_bytes(wanted, align)) {
-                Ok(block) => return self.add_chunk(block),
+                Ok(block) => return self.add_chunk(block, request, lane),
                 Err(error) if error.is_out_of_memory() && wanted > least => {
                     wanted = (wanted / 2).max(least).next_multiple_of(granule);
                 }
@@ -232,7 +239,12 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    fn add_chunk(&self, block: MemoryBlock<B>) -> Result<()> {
+    fn add_chunk(
+        &self,
+        block: MemoryBlock<B>,
+        request: &MemoryRequest<'_, B>,
+        lane: u16,
+    ) -> Result<Option<MemoryBlock<B>>> {
         let mut central = self.central.lock();
         let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
         if central.chunks() == 0 {
@@ -242,8 +254,8 @@ impl<B: Backend> Pool<B> {
         } else if self.shift.load(Ordering::Relaxed) != shift {
             self.uniform.store(false, Ordering::Relaxed);
         }
-        match central.add_chunk(block) {
-            Ok(()) => Ok(()),
+        match central.add_chunk(block, request.bytes as u64, request.align as u64) {
+            Ok(found) => Ok(found.map(|found| self.lend(Some(&central), lane, found))),
             Err(block) => {
                 drop(central);
                 self.upstream.deallocate(block)?;
@@ -260,7 +272,7 @@ impl<B: Backend> Pool<B> {
             return;
         }
         let taken = {
-            let mut central = self.central.lock();
+            let mut central = self.whole();
             let mut taken = Vec::new();
             if let Some(time) = keep_time {
                 taken = central.take_unused(0, Instant::now().checked_sub(time).or(Some(Instant::now())));
@@ -282,7 +294,7 @@ impl<B: Backend> Pool<B> {
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {
-        let central = self.central.lock();
+        let central = self.whole();
         let total = self.options.limit.unwrap_or(central.reserved);
         let free = total.saturating_sub(central.lent_bytes() as usize);
         let kind = ErrorKind::OutOfMemory {
@@ -360,7 +372,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         self.poll();
         if how.wait {
             // Unlocked, as in `poll`. What cannot be proven to be over stays in flight.
-            let pending = self.central.lock().pending();
+            let pending = self.whole().pending();
             for (timeline, ticket) in &pending.0 {
                 if !timeline.settle(*ticket).done {
                     tracing::error!("memory of a pool is kept: its last use cannot be proven to be over");
@@ -370,7 +382,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         }
         let before = Instant::now().checked_sub(how.unused_for);
         let before = (!how.unused_for.is_zero()).then(|| before.unwrap_or_else(Instant::now));
-        let taken = self.central.lock().take_unused(how.keep, before);
+        let taken = self.whole().take_unused(how.keep, before);
         let mut bytes = 0;
         for block in taken {
             bytes += block.bytes();
@@ -393,7 +405,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             .lanes
             .iter()
             .fold((0, 0), |(bytes, blocks), lane| (bytes + lane.bytes() as usize, blocks + lane.blocks()));
-        let central = self.central.lock();
+        let central = self.whole();
         MemoryStatistics {
             reserved: central.reserved,
             peak_reserved: central.peak_reserved,

@@ -43,6 +43,14 @@ impl Class {
         Self::of(granules + (1 << (top - SUB_BITS)) - 1)
     }
 
+    /// The class just above.
+    #[inline]
+    pub(super) fn next(self) -> Option<Self> {
+        let next = self.index() + 1;
+        let (level, sub) = (next / SUBS, next % SUBS);
+        (level < LEVELS).then_some(Self { level, sub })
+    }
+
     /// Position in a table of all classes.
     #[inline]
     pub(super) fn index(self) -> usize {

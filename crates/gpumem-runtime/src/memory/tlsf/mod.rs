@@ -40,11 +40,13 @@ pub struct BlockId(u32);
 
 impl BlockId {
     /// The number.
+    #[inline]
     pub fn number(self) -> u32 {
         self.0
     }
 
     /// The block of a number.
+    #[inline]
     pub fn from_number(number: u32) -> Self {
         Self(number)
     }
@@ -148,6 +150,7 @@ impl Tlsf {
     }
 
     /// Bytes of a granule.
+    #[inline]
     pub fn granule(&self) -> u64 {
         1 << self.shift
     }
@@ -219,6 +222,23 @@ impl Tlsf {
     /// As [`allocate`](Self::allocate), out of blocks with a stamp of at most `stamp` only. Those with a later one are
     /// passed over; not more than a few are looked at.
     pub fn allocate_up_to(&mut self, set: SetId, bytes: u64, align: u64, stamp: u64) -> Option<Lent> {
+        let wanted = self.wanted(bytes, align, stamp)?;
+        let node = self.find(set, wanted)?;
+        self.carve(node, set, wanted)
+    }
+
+    /// As [`allocate`](Self::allocate), out of a region that is one idle block: who has added one for a request gets it
+    /// there if it is large enough.
+    pub fn allocate_in(&mut self, region: RegionId, bytes: u64, align: u64) -> Option<Lent> {
+        let wanted = self.wanted(bytes, align, u64::MAX)?;
+        if !self.is_region_idle(region) || !wanted.fits(&self.nodes[region.0 as usize]) {
+            return None;
+        }
+        self.carve(region.0, Self::IDLE, wanted)
+    }
+
+    #[inline]
+    fn wanted(&self, bytes: u64, align: u64, stamp: u64) -> Option<Wanted> {
         let granule = self.granule();
         if bytes == 0 || !align.is_power_of_two() {
             return None;
@@ -234,8 +254,12 @@ impl Tlsf {
             // Cutting takes up to two numbers more, and must not fail half-way.
             return None;
         }
-        let wanted = Wanted { needed, bytes, align, stamp };
-        let node = self.find(set, wanted)?;
+        Some(Wanted { needed, bytes, align, stamp })
+    }
+
+    /// Lends what is wanted out of a free block that holds it, and leaves the rest free.
+    #[inline]
+    fn carve(&mut self, node: u32, set: SetId, Wanted { bytes, align, .. }: Wanted) -> Option<Lent> {
         let found = self.nodes[node as usize];
         let stamp = self.stamp_of(node);
         self.unlink(node);
@@ -326,13 +350,29 @@ impl Tlsf {
                 return Some(node);
             }
             // Everything that was looked at here is in flight: the next class up.
-            let next = found.index() + 1;
-            class = Class { level: next / class::SUBS, sub: next % class::SUBS };
-            if class.level >= class::LEVELS {
+            let Some(next) = found.next() else { break };
+            class = next;
+        }
+        // What is large enough by luck: of the same class, or on the way to one of which every block is, because it
+        // happens to start at a good place.
+        let mut class = floor;
+        let mut left = RESCUE;
+        while left > 0
+            && let Some(at) = lists.at_or_above(class)
+            && at.index() <= ceiling.index()
+        {
+            let most = if at == ceiling || at == floor { left } else { PEEK };
+            if let Some(node) = self.first_of(lists, at, wanted, most) {
+                return Some(node);
+            }
+            left -= most.min(left);
+            if wanted.needed == wanted.bytes {
                 break;
             }
+            let Some(next) = at.next() else { break };
+            class = next;
         }
-        self.first_of(lists, floor, wanted, RESCUE)
+        None
     }
 
     #[inline]
@@ -343,8 +383,7 @@ impl Tlsf {
                 return None;
             }
             let node = &self.nodes[at as usize];
-            let gap = node.start.wrapping_neg() & (wanted.align - 1);
-            if node.len() >= wanted.bytes + gap && self.stamp_of(at) <= wanted.stamp {
+            if wanted.fits(node) && self.stamp_of(at) <= wanted.stamp {
                 return Some(at);
             }
             at = node.later;
@@ -488,4 +527,11 @@ struct Wanted {
     align: u64,
     /// Latest stamp.
     stamp: u64,
+}
+
+impl Wanted {
+    #[inline]
+    fn fits(&self, node: &Node) -> bool {
+        node.len() >= self.bytes + (node.start.wrapping_neg() & (self.align - 1))
+    }
 }
