@@ -140,7 +140,7 @@ fn no_schedule_finds_memory_that_is_still_written() {
         let (device, raw) = device(HostOptions::new().adversarial(seed).memory(4 * MIB));
         // So little that blocks go from stream to stream all the time.
         let pool =
-            Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(4096, 65536).limit(80_000));
+            Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(32 << 10, 65536).limit(80_000));
         device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).unwrap();
         assert!(churn(&device, seed).unwrap(), "seed {seed}");
         device.synchronize().unwrap();
@@ -250,7 +250,7 @@ fn look(device: &Device<Host>, bytes: usize) -> usize {
 
 #[test]
 fn what_exceeds_the_part_that_may_be_unused_goes_back() {
-    let options = || PoolOptions::device(256).chunks(MIB, MIB);
+    let options = || PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
     for (ratio, kept) in [(1.0, 4), (0.75, 4), (0.5, 2), (0.25, 1), (0.0, 1)] {
         let (device, mut arrays) = pieces(options().keep_ratio(ratio));
         arrays.truncate(1);
@@ -260,10 +260,51 @@ fn what_exceeds_the_part_that_may_be_unused_goes_back() {
     }
 }
 
+/// Arrays that are too large for what is free in pieces, again and again: the pool is no larger than it has to be, and
+/// comes to rest.
+#[test]
+fn unused_pieces_are_exchanged_for_one_that_serves() {
+    for exchange in [true, false] {
+        let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).exchange(exchange);
+        let (device, raw) = device(HostOptions::new().memory(64 * MIB));
+        let pool = Arc::new(Pool::new(device.driver_memory(), options));
+        device.set_memory_resource(MemoryKind::Device, pool.clone()).unwrap();
+        let grow = |from: usize| {
+            for mib in from..9 {
+                drop(device.uninit_array::<u8, _>(mib * MIB).unwrap().fill(1).unwrap());
+                device.synchronize().unwrap();
+            }
+        };
+        grow(1);
+        // Without, every size has a piece of its own.
+        let peak = pool.statistics().peak_reserved;
+        assert!(if exchange { peak <= 10 * MIB } else { peak >= 30 * MIB }, "{peak}");
+        let before = raw.counters();
+        (0..5).for_each(|_| grow(1));
+        assert_eq!(raw.counters().allocations, before.allocations, "a steady program makes no driver call");
+    }
+}
+
+#[test]
+fn nothing_is_exchanged_inside_defer_cleanup() {
+    let (device, raw) = device(HostOptions::new().memory(64 * MIB));
+    let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).keep_ratio(0.0);
+    device
+        .set_memory_resource(MemoryKind::Device, Arc::new(Pool::new(device.driver_memory(), options)))
+        .unwrap();
+    drop(device.uninit_array::<u8, _>(MIB).unwrap());
+    let deferred = device.defer_cleanup();
+    drop(device.uninit_array::<u8, _>(4 * MIB).unwrap());
+    assert_eq!(raw.counters().releases, 0);
+    drop(deferred);
+    drop(device.uninit_array::<u8, _>(12 * MIB).unwrap());
+    assert_eq!(raw.counters().releases, 2);
+}
+
 #[test]
 fn what_has_been_unused_for_long_goes_back() {
     let time = std::time::Duration::from_millis(300);
-    let options = PoolOptions::device(256).chunks(MIB, MIB);
+    let options = PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
     for by_itself in [true, false] {
         let (device, mut arrays) = pieces(if by_itself { options.keep_time(time) } else { options });
         // A fifth piece, of which something is in use all the time.

@@ -151,6 +151,7 @@ fn hand_over(seed: u64, plant: bool) -> bool {
     if plant {
         world.observed.forget_uses();
     }
+    let mut is_right = true;
     for round in 0..60usize {
         let (stream, bytes) = ((round + seed as usize) % 3, KIB << (round % 4));
         world.run(&Step::Make { stream, bytes, align: 8 });
@@ -158,9 +159,11 @@ fn hand_over(seed: u64, plant: bool) -> bool {
         if round % 3 > 0 {
             world.run(&Step::Drop { which: round / 2 });
         }
+        // What is still to be written may reach an array later that has the memory by now.
+        is_right &= !plant || round % 6 < 5 || world.is_right();
     }
-    let is_right = world.is_right();
-    if is_right {
+    is_right &= world.is_right();
+    if !plant {
         world.end(&raw);
     }
     is_right
@@ -168,9 +171,9 @@ fn hand_over(seed: u64, plant: bool) -> bool {
 
 #[test]
 fn reuse_without_waiting_is_found() {
-    assert!((0..100).all(|seed| hand_over(seed, false)));
-    let found = (0..100).filter(|seed| !hand_over(*seed, true)).count();
-    assert!(found > 20, "{found} of 100 schedules find the planted fault");
+    assert!((0..40).all(|seed| hand_over(seed, false)));
+    let found = (0..20).filter(|seed| !hand_over(*seed, true)).count();
+    assert!(found > 3, "{found} of 20 schedules find the planted fault");
 }
 
 /// Alignments up to the largest one, each met and each in books that stay whole.

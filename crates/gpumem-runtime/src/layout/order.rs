@@ -18,11 +18,11 @@ const INLINE: usize = 6;
 
 /// Byte strides of elements side by side. Lengths of 0 count as 1, as in NumPy.
 pub(super) fn packed_strides(shape: &[usize], item: usize, order: Order) -> Strides {
-    let mut strides = match shape.len() {
-        // Without the loop that fills a vector of any length: this is on the way of every new array.
-        few @ ..=INLINE => SmallVec::from_buf_and_len([0; INLINE], few),
-        many => SmallVec::from_elem(0, many),
-    };
+    // Without the loop that fills a vector of any length: this is on the way of every new array.
+    let mut strides = SmallVec::from_buf_and_len([0; INLINE], shape.len().min(INLINE));
+    if shape.len() > INLINE {
+        strides.resize(shape.len(), 0);
+    }
     let mut next = item;
     let mut place = |(stride, &length): (&mut isize, &usize)| {
         *stride = next as isize;

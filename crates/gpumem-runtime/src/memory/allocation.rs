@@ -115,7 +115,8 @@ impl<B: Backend> Allocation<B> {
         core.reclaim.sweep(core);
         let stream = device.stream_hint();
         let host_first = keeps_open && is_seen_by_host(kind);
-        let request = MemoryRequest { bytes, align, kind, operation, host_first, stream };
+        let request =
+            MemoryRequest { bytes, align, kind, operation, host_first, stream, reclaim: &core.reclaim };
         let (number, resource) = core.memory.serving(core, operation, kind)?;
         let mut block = match resource.allocate(&request) {
             Ok(block) => block,
@@ -124,13 +125,6 @@ impl<B: Backend> Allocation<B> {
         };
         if !pressure::is_fit(&block, &request) {
             return Err(Self::unfit(core, operation, block, number));
-        }
-        let mut log = UseLog::new();
-        if !block.uses().0.is_empty() {
-            for (timeline, ticket) in block.take_uses().0 {
-                // Whatever uses the memory now runs behind what has used it before.
-                log.inherit(0..bytes, timeline, ticket);
-            }
         }
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
@@ -141,7 +135,8 @@ impl<B: Backend> Allocation<B> {
         });
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
-        Ok(Arc::new(Self {
+        let uses = (!block.uses().0.is_empty()).then(|| block.take_uses());
+        let mut memory = Self {
             id,
             resource: number,
             kind,
@@ -149,12 +144,18 @@ impl<B: Backend> Allocation<B> {
             host: block.host().map_or(0, |host| host.as_ptr() as usize),
             len: bytes,
             generation: core.generation(),
-            log: Mutex::new(log),
+            log: Mutex::new(UseLog::new()),
             lent: Lent::default(),
             extra,
             block: Some(block),
             keep: keep(),
-        }))
+        };
+        if let Some(uses) = uses {
+            let log = memory.log.get_mut();
+            // Whatever uses the memory now runs behind what has used it before.
+            uses.0.into_iter().for_each(|(timeline, ticket)| log.inherit(0..bytes, timeline, ticket));
+        }
+        Ok(Arc::new(memory))
     }
 
     #[cold]

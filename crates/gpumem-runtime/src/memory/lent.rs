@@ -9,7 +9,6 @@ use super::Allocation;
 use crate::order::{Timeline, UseLog};
 use gpumem_core::{Backend, Result};
 use parking_lot::Mutex;
-use smallvec::SmallVec;
 use std::{
     ops::Range,
     sync::Arc,
@@ -29,12 +28,12 @@ struct Entry<B: Backend> {
 pub(super) struct Lent<B: Backend> {
     /// How many there are, so that memory that is not lent pays for one load.
     count: AtomicUsize,
-    entries: Mutex<SmallVec<[Entry<B>; 1]>>,
+    entries: Mutex<Vec<Entry<B>>>,
 }
 
 impl<B: Backend> Default for Lent<B> {
     fn default() -> Self {
-        Self { count: AtomicUsize::new(0), entries: Mutex::new(SmallVec::new()) }
+        Self { count: AtomicUsize::new(0), entries: Mutex::new(Vec::new()) }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
+use super::reclaim::Reclaim;
 use crate::order::Timeline;
 use gpumem_core::{Backend, Error, MemoryKind, Result};
 use serde::Serialize;
@@ -19,6 +20,8 @@ pub struct MemoryRequest<'a, B: Backend> {
     /// Whether the host is going to touch the memory first: what a device still uses would have to be waited for.
     pub host_first: bool,
     pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
+    /// The queue of the device, which knows whether memory may be given back now.
+    pub(crate) reclaim: &'a Reclaim<B>,
 }
 
 impl<'a, B: Backend> MemoryRequest<'a, B> {
@@ -26,6 +29,12 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     #[must_use]
     pub fn for_bytes(&self, bytes: usize, align: usize) -> MemoryRequest<'a, B> {
         MemoryRequest { bytes, align, ..*self }
+    }
+
+    /// Whether the resource may give memory back to the driver on the way to serving the request: not inside
+    /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in a callback.
+    pub fn may_free(&self) -> bool {
+        !self.reclaim.is_deferred() && crate::completion::may_block::<B>(self.operation).is_ok()
     }
 
     /// The stream that is going to use the memory first, where that is known: a number that no other stream of the

@@ -337,6 +337,12 @@ impl<B: Backend> Central<B> {
         pending
     }
 
+    /// Bytes of chunks of which nothing is lent or pending.
+    pub(super) fn unused_bytes(&self) -> usize {
+        let unused = self.chunks.values().filter(|chunk| self.books.is_region_idle(chunk.region));
+        unused.map(|chunk| chunk.block.bytes()).sum()
+    }
+
     /// Takes out chunks of which nothing is lent or pending, until `keep` bytes or less are reserved.
     pub(super) fn take_unused(&mut self, keep: usize, unused_before: Option<Instant>) -> Vec<MemoryBlock<B>> {
         self.note_unused_chunks();

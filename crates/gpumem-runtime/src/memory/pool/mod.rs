@@ -195,7 +195,9 @@ impl<B: Backend> Pool<B> {
         {
             return Ok(block);
         }
-        self.keep_within_bounds();
+        if request.may_free() {
+            self.keep_within_bounds();
+        }
         let grown = {
             let _one = self.growing.lock();
             // Another thread may have grown the pool, or given something back, meanwhile.
@@ -223,11 +225,12 @@ impl<B: Backend> Pool<B> {
             return Err(self.exhausted(request));
         };
         let align = request.align.max(granule);
+        let gone = if self.options.exchange && request.may_free() { self.give_unused_back() } else { 0 };
         let reserved = self.central.lock().reserved;
         if self.options.limit.is_some_and(|limit| reserved.saturating_add(least) > limit) {
             return Err(self.exhausted(request));
         }
-        let mut wanted = self.options.chunk(least, reserved).next_multiple_of(granule);
+        let mut wanted = self.options.chunk_for(least, gone, reserved).next_multiple_of(granule);
         loop {
             match self.upstream.allocate(&request.for_bytes(wanted, align)) {
                 Ok(block) => return self.add_chunk(block, request, lane),
@@ -286,11 +289,30 @@ impl<B: Backend> Pool<B> {
             }
             taken
         };
-        for block in taken {
+        self.give_back(taken);
+    }
+
+    /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.
+    fn give_unused_back(&self) -> usize {
+        let taken = {
+            let mut central = self.whole();
+            match central.unused_bytes() > central.reserved / 16 {
+                true => central.take_unused(0, None),
+                false => Vec::new(),
+            }
+        };
+        self.give_back(taken)
+    }
+
+    fn give_back(&self, pieces: Vec<MemoryBlock<B>>) -> usize {
+        let mut bytes = 0;
+        for block in pieces {
+            bytes += block.bytes();
             if let Err(error) = self.upstream.deallocate(block) {
                 tracing::error!(%error, "a piece of a pool could not be given back");
             }
         }
+        bytes
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {

@@ -16,6 +16,12 @@ pub struct PoolOptions {
     pub smallest_chunk: usize,
     /// Pieces grow with the pool up to this. A larger request gets a piece of its own size.
     pub largest_chunk: usize,
+    /// Whether pieces of which nothing is used go back to the driver before the pool takes another one, if together they
+    /// are more than a sixteenth of it; the new piece takes their place. What no free block serves is then served by what
+    /// is free all the same, and the pool is hardly larger than what it has lent. Each time there are fewer pieces or
+    /// larger ones, so a steady program comes to rest. Not inside
+    /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in callbacks.
+    pub exchange: bool,
     /// Most bytes that the pool takes; `None` for no limit.
     pub limit: Option<usize>,
     /// Of what is reserved, so much may be unused; what exceeds it is given back by the next request that has to look
@@ -33,15 +39,16 @@ impl PoolOptions {
             first_chunk: 0,
             smallest_chunk: 32 * MIB,
             largest_chunk: 1024 * MIB,
+            exchange: true,
             limit: None,
             keep_ratio: 1.0,
             keep_time: None,
         }
     }
 
-    /// Pieces of 1 to 64 MiB: page-locking takes a millisecond for every few MiB.
+    /// Pieces of 1 to 64 MiB, which stay: page-locking takes a millisecond for every few MiB.
     pub fn page_locked(granule: usize) -> Self {
-        Self { smallest_chunk: MIB, largest_chunk: 64 * MIB, ..Self::device(granule) }
+        Self { smallest_chunk: MIB, largest_chunk: 64 * MIB, exchange: false, ..Self::device(granule) }
     }
 
     /// With at most so many bytes.
@@ -55,6 +62,13 @@ impl PoolOptions {
     #[must_use]
     pub fn first_chunk(mut self, bytes: usize) -> Self {
         self.first_chunk = bytes;
+        self
+    }
+
+    /// Whether pieces of which nothing is used are [exchanged](Self::exchange) for others.
+    #[must_use]
+    pub fn exchange(mut self, exchange: bool) -> Self {
+        self.exchange = exchange;
         self
     }
 
@@ -79,11 +93,19 @@ impl PoolOptions {
         self
     }
 
+    /// Bytes of the piece that takes the place of so many that have gone back, for a request that they did not serve.
+    pub(super) fn chunk_for(&self, bytes: usize, gone: usize, reserved: usize) -> usize {
+        match gone >= bytes {
+            true => gone.min(bytes.saturating_mul(4)).max(bytes),
+            false => self.chunk(bytes, reserved),
+        }
+    }
+
     /// Bytes of the next piece, for a request that nothing free serves.
     pub(super) fn chunk(&self, bytes: usize, reserved: usize) -> usize {
-        let with_the_pool = (reserved / 16).min(self.largest_chunk).max(self.smallest_chunk);
-        // A piece that holds a few such requests loses less at its end.
-        let several = bytes.saturating_mul(8).min(self.largest_chunk);
+        let with_the_pool = (reserved / 32).min(self.largest_chunk).max(self.smallest_chunk);
+        // A piece that holds two such requests loses less at its end.
+        let several = bytes.saturating_mul(2).min(self.largest_chunk);
         let first = if reserved == 0 { self.first_chunk } else { 0 };
         let wanted = with_the_pool.max(several).max(bytes).max(first);
         // Drivers count in pages of up to 2 MiB; no more than a part in 32 is lost by rounding up.
