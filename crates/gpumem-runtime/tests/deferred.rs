@@ -3,7 +3,12 @@
 
 use gpumem_core::{ErrorKind, MemoryKind, StreamOptions};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
-use gpumem_runtime::{Device, memory::DeferredLimits};
+use gpumem_runtime::{
+    Device,
+    kernel::{Ids, KernelDeclaration, cover},
+    memory::DeferredLimits,
+};
+use std::sync::Arc;
 
 const TOTAL: usize = 1 << 20;
 
@@ -85,6 +90,41 @@ fn streams_and_events_are_items_too() {
     drop_some(&device, 1, 16);
     look(&device);
     assert_eq!((device.pending(), raw.counters().streams), ((0, 0), before.streams - 5));
+}
+
+/// Unloading a program is a driver call: dropping its kernel leaves it to the queue, launched or not.
+#[test]
+fn programs_are_items_too() {
+    for launched in [true, false] {
+        let (device, _) = device(HostOptions::new().adversarial(5));
+        let stream = device.stream().unwrap();
+        let loaded = Arc::new(());
+        let held = Arc::downgrade(&loaded);
+        let is_loaded = || held.strong_count() > 0;
+        // SAFETY: the body touches nothing.
+        let declaration = unsafe { KernelDeclaration::<(u32,)>::new("nothing") };
+        let declaration = declaration.host_flat(move |_: &Ids<'_>, _: &(u32,)| {
+            let _ = &loaded;
+        });
+        let kernels: Vec<_> = (0..11).map(|_| declaration.load(&device).unwrap()).collect();
+        let again = kernels[0].clone();
+        drop(declaration);
+        if launched {
+            let dims = cover([64, 1, 1], [64, 1, 1]);
+            kernels.iter().for_each(|kernel| kernel.launch(&stream, &dims, (1u32,)).unwrap());
+        }
+        drop(kernels);
+        assert_eq!(device.pending(), (10, 0), "one has a clone");
+        look(&device);
+        assert!(is_loaded());
+        drop(again);
+        assert_eq!(device.pending(), (11, 0));
+        assert!(is_loaded(), "no drop unloads");
+        stream.synchronize().unwrap();
+        look(&device);
+        assert_eq!(device.pending(), (0, 0));
+        assert!(!is_loaded());
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::{
     Device,
     device::DeviceCore,
-    memory::{Allocation, ForeignMemory, Lock},
+    memory::{Allocation, ForeignMemory, Lock, Release},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
 use std::{
@@ -110,10 +110,13 @@ impl<B: Backend, O: Any + Send + Sync> Locked<B, O> {
     ) -> Arc<Allocation<B>> {
         let Self { address, host, len, cuts, owner } = self;
         let address = address.unwrap_or(host as u64);
-        let is_deferred = owner.held.lock.is_some() && !device.capabilities().pageable_direct;
+        let release = match owner.held.lock.is_some() && !device.capabilities().pageable_direct {
+            true => Release::ByFlush,
+            false => Release::AtOnce,
+        };
         let (kind, owner) = (MemoryKind::Registered(options), Box::new(owner));
         let memory = ForeignMemory { address, host, len, kind, read_only, owner };
-        Allocation::locked(device, memory, cuts, is_deferred)
+        Allocation::locked(device, memory, cuts, release)
     }
 
     /// Unlocks the memory, and gives back what keeps it alive.

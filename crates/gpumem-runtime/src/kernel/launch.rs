@@ -32,7 +32,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         constants: Option<Constants<B>>,
     ) -> Self {
         let constants = constants.map(Arc::new);
-        let program = Allocation::foreign(device, 0, 1, Box::new(raw.clone()));
+        let program = Allocation::program(device, Box::new(raw.clone()));
         Self { raw, program, name: name.into(), shared_bytes, constants, parameters: PhantomData }
     }
 

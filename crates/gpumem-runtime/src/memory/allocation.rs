@@ -63,6 +63,18 @@ enum Keep<B: Backend> {
     Core(Arc<DeviceCore<B>>),
 }
 
+/// How the owner of memory that is not ours is let go, once nothing uses the memory any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Release {
+    /// By the drop of the last array, where no use is left then.
+    #[default]
+    AtOnce,
+    /// By a flush, because it calls the driver, which a drop must not.
+    ByFlush,
+    /// As a loaded program, by a flush.
+    Program,
+}
+
 /// What few allocations have.
 #[derive(Default)]
 struct Extra {
@@ -72,8 +84,8 @@ struct Extra {
     owner: Option<Box<dyn Any + Send + Sync>>,
     /// Foreign memory that must not be written.
     read_only: bool,
-    /// Dropping the owner calls the driver, which a drop must not.
-    is_deferred: bool,
+    /// How the owner is let go.
+    release: Release,
     name: Option<Arc<str>>,
 }
 
@@ -192,6 +204,14 @@ impl<B: Backend> Allocation<B> {
         Self::imported(device, ForeignMemory { address, host: 0, len, kind, read_only, owner })
     }
 
+    /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
+    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> Arc<Self> {
+        let mut allocation = Self::over(Keep::Device(device.share()), (0, 0, 1), MemoryKind::Device);
+        let extra = allocation.extra.get_or_insert_default();
+        (extra.owner, extra.release) = (Some(module), Release::Program);
+        Arc::new(allocation)
+    }
+
     /// Memory of somebody else, of any kind.
     pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Arc<Self> {
         let place = (memory.address, memory.host, memory.len);
@@ -201,16 +221,16 @@ impl<B: Backend> Allocation<B> {
         Arc::new(allocation)
     }
 
-    /// Memory of the host that is page-locked until its owner is dropped: by a flush, if that `is_deferred`.
+    /// Memory of the host that is page-locked until its owner is dropped: see [`Release`].
     pub(crate) fn locked(
         device: &Device<B>,
         memory: ForeignMemory,
         cuts: Vec<u64>,
-        is_deferred: bool,
+        release: Release,
     ) -> Arc<Self> {
         let mut allocation = Self::imported(device, memory);
         if let Some(extra) = Arc::get_mut(&mut allocation).and_then(|allocation| allocation.extra.as_mut()) {
-            (extra.cuts, extra.is_deferred) = (cuts, is_deferred);
+            (extra.cuts, extra.release) = (cuts, release);
         }
         allocation
     }
@@ -519,7 +539,7 @@ impl<B: Backend> Allocation<B> {
                 if let Some(name) = &extra.name {
                     self.core().names.remove(name, self.len);
                 }
-                extra.owner.map(|owner| (owner, extra.is_deferred))
+                extra.owner.map(|owner| (owner, extra.release))
             }
         };
         if block.is_none() && owner.is_none() {
@@ -533,8 +553,9 @@ impl<B: Backend> Allocation<B> {
         }
         let item = match (block, owner) {
             (None, None) => return None,
+            (None, Some((module, Release::Program))) => Item::Module { module, uses },
             // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
-            (None, Some((_, false))) if uses.0.is_empty() => return None,
+            (None, Some((_, Release::AtOnce))) if uses.0.is_empty() => return None,
             (None, Some((owner, _))) => Item::Foreign { owner, uses, bytes: self.len },
             (Some(block), _) if self.generation != self.core().generation() => {
                 // The reset has taken it.

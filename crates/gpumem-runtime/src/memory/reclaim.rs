@@ -86,9 +86,11 @@ pub(crate) enum Item<B: Backend> {
     },
     Stream(Arc<B::Stream>),
     Event(B::Event),
-    /// A module, or whatever else only has to be dropped.
-    #[allow(dead_code, reason = "for kernels, which hold modules")]
-    Module(Box<dyn Any + Send>),
+    /// What a kernel was loaded from: dropping it unloads it.
+    Module {
+        module: Box<dyn Any + Send + Sync>,
+        uses: PendingUses<B>,
+    },
 }
 
 impl<B: Backend> Item<B> {
@@ -103,7 +105,7 @@ impl<B: Backend> Item<B> {
     fn uses(&self) -> Option<&PendingUses<B>> {
         match self {
             Item::Memory { block, .. } => Some(block.uses()),
-            Item::Foreign { uses, .. } => Some(uses),
+            Item::Foreign { uses, .. } | Item::Module { uses, .. } => Some(uses),
             _ => None,
         }
     }
@@ -329,7 +331,7 @@ fn give_back<B: Backend>(
             Err(raw) => Outcome::InUse(Item::Stream(raw)),
         },
         Item::Event(event) => Outcome::Done(B::destroy_event(&core.raw, event)),
-        Item::Module(module) => {
+        Item::Module { module, .. } => {
             drop(module);
             Outcome::Done(Ok(()))
         }
