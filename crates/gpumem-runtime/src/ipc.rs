@@ -4,7 +4,9 @@
 //! library knows what the other does with the memory, so that a shared mapping is a type of its own: what is in it comes
 //! out as a copy ([`SharedArray::snapshot`]), and nothing of it is ever shown in place to safe code (law 4).
 
-use crate::{ArrayBase, Device, DeviceArray, Layout, Storage, ToDevice, memory::Allocation};
+use crate::{
+    ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray, memory::Allocation,
+};
 use gpumem_core::{Backend, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result};
 use ndarray::{Array, Dimension};
 use std::{fmt, marker::PhantomData};
@@ -91,18 +93,23 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     ///
     /// # Safety
     /// * The memory stays alive, here, for as long as another process has it open. The other process sees the whole
-    ///   allocation.
+    ///   allocation: of a view, all of the array.
     /// * What both processes do with it is ordered by themselves.
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) where the backend shares no memory between processes,
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an array without elements or memory that is not the
-    /// device's; of the driver.
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an array without elements, memory that is not the device's, and
+    /// an array in a pool, because the other process would see and could write all that shares its piece of memory: make
+    /// it with [`Device::exportable_array`]; of the driver.
     pub unsafe fn export(&self) -> Result<IpcArray<S::Elem, D>> {
         const OPERATION: &str = "export";
         let extent = self.layout.extent();
         if extent.is_empty() {
             let why = "an array without elements has no memory to share";
+            return Err(Error::new(S::Backend::NAME, OPERATION, ErrorKind::InvalidArgument { why }));
+        }
+        if self.memory.is_owned() && !self.memory.is_alone() {
+            let why = "the array is in a pool, whose other arrays would be shared as well: make it with exportable_array";
             return Err(Error::new(S::Backend::NAME, OPERATION, ErrorKind::InvalidArgument { why }));
         }
         crate::completion::may_block::<S::Backend>(OPERATION)?;
@@ -122,6 +129,19 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<B: Backend> Device<B> {
+    /// A new array of zeros that may be [exported](ArrayBase::export): in memory of its own straight from the driver, and
+    /// not in a pool, so that another process sees nothing else. It takes whole pages of 2 MiB, because a driver puts
+    /// several small blocks into one. Making it is as slow as the driver is; dropping it leaves it to the deferred queue.
+    ///
+    /// # Errors
+    /// As [`device_array`](Self::device_array).
+    pub fn exportable_array<T: Element, S: IntoArraySpec>(
+        &self,
+        spec: S,
+    ) -> Result<DeviceArray<T, S::Dim, B>> {
+        UninitArray::exportable(self, "exportable_array", spec.into_spec())
+    }
+
     /// Opens an array of another process. Dropping the result closes it, once its last use here is over. Numba's
     /// `open_ipc_array`.
     ///

@@ -358,6 +358,40 @@ fn the_largest_alignment_is_met_and_blocks_know_their_piece() {
     assert_eq!(pinned.view().unwrap().as_ptr() as usize % 16, 0);
 }
 
+/// Another process sees the driver's block as a whole, so what is exported has one of its own.
+#[test]
+fn an_array_to_be_exported_shares_its_block_with_nobody() {
+    let (device, raw) = device(HostOptions::new().memory(64 * MIB));
+    let pooled = device.to_device(&[1u32, 2, 3]).unwrap();
+    // SAFETY: refused.
+    let error = unsafe { pooled.export() }.unwrap_err();
+    let is_told =
+        matches!(error.kind(), ErrorKind::InvalidArgument { why } if why.contains("exportable_array"));
+    assert!(is_told, "{error}");
+    let arrays: Vec<_> =
+        (0..3).map(|_| named("shared", || device.exportable_array::<u32, _>(3)).unwrap()).collect();
+    for array in &arrays {
+        assert_eq!((array.driver_block(), array.kind()), ((array.address(), 2 * MIB), MemoryKind::Device));
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [0; 3]);
+        // SAFETY: refused, by the backend: the host shares no memory.
+        let error = unsafe { array.export() }.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    }
+    assert_eq!(device.memory_report().holders[0].bytes, 36);
+    let (pending, live) = (device.pending().0, raw.counters().live_allocations);
+    drop(arrays);
+    assert_eq!(device.pending().0, pending + 3, "their memory goes through the queue");
+    drop(pooled);
+    device.flush().unwrap();
+    assert!(live >= 4 && raw.counters().live_allocations == 0 && device.memory_report().holders.is_empty());
+    let error = device.exportable_array::<u8, _>(100 * MIB).unwrap_err();
+    assert!(error.is_out_of_memory(), "{error}");
+    assert!(device.exportable_array::<u8, _>(0).unwrap().is_empty());
+    // Memory that a pool holds and has not lent makes room.
+    drop(device.uninit_array::<u8, _>(40 * MIB).unwrap());
+    device.exportable_array::<u8, _>(40 * MIB).unwrap();
+}
+
 #[test]
 fn out_of_memory_by_holes_recovers_when_they_are_joined() {
     for seed in 0..30 {

@@ -111,8 +111,9 @@ fn share_array(lab: &Lab) -> Result<(), Skip> {
     let device = Device::<Cuda>::from_raw(lab.device.clone());
     let stream = device.stream().unwrap();
     let before = stream.to_device(&numbers()).unwrap();
-    // Made on a stream that nobody waits for: exporting does.
-    let array = stream.to_device(&before).unwrap();
+    // Written on a stream that nobody waits for: exporting does.
+    let mut array = device.exportable_array::<u32, _>((600, 80)).unwrap();
+    stream.copy_to_device(&mut array, &before).unwrap();
     let part = s![1..;2, ..;-1];
     let view = array.slice(part).unwrap();
     // SAFETY: the array outlives the other process, and is not used meanwhile.

@@ -27,6 +27,20 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
         Ok(Self(ArrayBase::over(memory, layout)))
     }
 
+    /// Zeros in memory that no other array has a part of.
+    pub(crate) fn exportable(
+        device: &Device<B>,
+        operation: &'static str,
+        spec: ArraySpec<D>,
+    ) -> Result<DeviceArray<T, D, B>> {
+        let fail = |error| Error::new(B::NAME, operation, error);
+        let layout = spec.layout(size_of::<T>()).map_err(fail)?;
+        layout.check_alignment(align_of::<T>()).map_err(fail)?;
+        let align = device.capabilities().allocation_alignment.max(align_of::<T>());
+        let memory = Allocation::alone(device, operation, layout.extent().end, align)?;
+        zeroed(Self(ArrayBase::over(memory, layout)), operation)
+    }
+
     /// Lengths of the axes.
     pub fn shape(&self) -> &[usize] {
         self.0.shape()

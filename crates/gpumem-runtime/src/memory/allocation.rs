@@ -5,7 +5,7 @@ use super::{
     names::current_name,
     pressure,
     reclaim::Item,
-    resource::{MemoryBlock, MemoryRequest, PendingUses},
+    resource::{MemoryBlock, MemoryRequest, MemoryResource as _, PendingUses},
 };
 use crate::{
     Device,
@@ -141,10 +141,7 @@ impl<B: Backend> Allocation<B> {
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
-        let extra = current_name().map(|name| {
-            core.names.add(&name, bytes);
-            Box::new(Extra { name: Some(name), ..Extra::default() })
-        });
+        let extra = Self::named(core, bytes);
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
         let uses = (!block.uses().0.is_empty()).then(|| block.take_uses());
@@ -168,6 +165,44 @@ impl<B: Backend> Allocation<B> {
             uses.0.into_iter().for_each(|(timeline, ticket)| log.inherit(0..bytes, timeline, ticket));
         }
         Ok(Arc::new(memory))
+    }
+
+    /// Memory of the device in a block of the driver's of its own, of which nobody else has a part: what another process
+    /// may open. Whole pages of the driver, because small blocks share one with their neighbours.
+    pub(crate) fn alone(
+        device: &Device<B>,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+    ) -> Result<Arc<Self>> {
+        const PAGE: usize = 2 << 20;
+        let core = device.core();
+        core.check(operation)?;
+        let keep = Keep::Device(device.share());
+        if bytes == 0 {
+            return Ok(Arc::new(Self::over(keep, (align as u64, 0, 0), MemoryKind::Device)));
+        }
+        core.reclaim.sweep(core);
+        let (kind, stream) = (MemoryKind::Device, device.stream_hint());
+        let whole = bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes);
+        let (host_first, reclaim) = (false, &core.reclaim);
+        let request = MemoryRequest { bytes: whole, align, kind, operation, host_first, stream, reclaim };
+        let (number, driver) = core.memory.adopter(core, operation)?;
+        let block = match driver.allocate(&request) {
+            Ok(block) => block,
+            Err(error) => pressure::retry(core, &device.0.staging, driver, &request, error)?,
+        };
+        let mut memory = Self::over(keep, (block.address(), 0, bytes), kind);
+        (memory.block, memory.resource, memory.extra) = (Some(block), number, Self::named(core, bytes));
+        Ok(Arc::new(memory))
+    }
+
+    /// Counts the bytes for the name in force, if there is one.
+    fn named(core: &DeviceCore<B>, bytes: usize) -> Option<Box<Extra>> {
+        current_name().map(|name| {
+            core.names.add(&name, bytes);
+            Box::new(Extra { name: Some(name), ..Extra::default() })
+        })
     }
 
     #[cold]
@@ -308,6 +343,11 @@ impl<B: Backend> Allocation<B> {
     /// Whether the driver gave the memory to us, so that it shares no bytes with any other allocation.
     pub(crate) fn is_owned(&self) -> bool {
         self.block.is_some()
+    }
+
+    /// Whether the memory is a block of the driver's of its own, and no part of a larger one.
+    pub(crate) fn is_alone(&self) -> bool {
+        self.block.as_ref().is_some_and(|block| block.buffer.is_some())
     }
 
     pub(crate) fn kind(&self) -> MemoryKind {

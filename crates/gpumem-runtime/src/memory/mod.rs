@@ -31,7 +31,7 @@ pub use report::{KindReport, MemoryReport, ResourceReport};
 pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, PendingUses, Trim};
 pub use stack::POOL_VARIABLE;
 
-pub(crate) use allocation::{Allocation, ForeignMemory, free};
+pub(crate) use allocation::{Allocation, ForeignMemory, Release, free};
 pub(crate) use names::Names;
 pub(crate) use pages::{Lock, PageLocks};
 pub(crate) use reclaim::{Item, Reclaim};

@@ -167,7 +167,18 @@ fn what_is_older_than_a_reset_is_dead<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
-    let array = device.to_device(&Array1::from_elem(LEN, 5u32))?;
+    let mut array = device.exportable_array::<u32, _>(LEN)?;
+    array.copy_to_device(&Array1::from_elem(LEN, 5u32))?;
+    let (block, bytes) = array.driver_block();
+    if block != array.address() || bytes % (2 << 20) != 0 {
+        return fail("an array to be exported is not in memory of its own");
+    }
+    // What is in a pool would show the other process its neighbours.
+    let pooled = device.to_device(&[1u8; 3])?;
+    if pooled.driver_block().1 > 4096 {
+        // SAFETY: refused.
+        refused(unsafe { pooled.export() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
+    }
     let unsupported = |kind: &ErrorKind| matches!(kind, ErrorKind::Unsupported { .. });
     let empty = device.device_array::<u32, _>(0)?;
     // SAFETY: refused.
