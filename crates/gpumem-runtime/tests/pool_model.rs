@@ -170,8 +170,13 @@ fn hand_over(seed: u64, plant: bool) -> bool {
 }
 
 #[test]
-fn reuse_without_waiting_is_found() {
+fn no_schedule_finds_memory_that_is_still_written() {
     assert!((0..40).all(|seed| hand_over(seed, false)));
+}
+
+#[test]
+#[cfg_attr(gpumem_asan, ignore = "the sanitizer finds the fault as well, and ends the process")]
+fn reuse_without_waiting_is_found() {
     let found = (0..20).filter(|seed| !hand_over(*seed, true)).count();
     assert!(found > 3, "{found} of 20 schedules find the planted fault");
 }

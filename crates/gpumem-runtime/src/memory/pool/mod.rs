@@ -15,6 +15,7 @@
 //! Of a driver it needs nothing but memory, events and their waits.
 
 mod central;
+mod grow;
 mod lane;
 mod options;
 
@@ -216,103 +217,6 @@ impl<B: Backend> Pool<B> {
         }
         self.central.lock().failures += 1;
         Err(grown.unwrap_or_else(|| self.exhausted(request)))
-    }
-
-    /// Takes a piece from upstream, and serves the request out of it.
-    fn grow(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Result<Option<MemoryBlock<B>>> {
-        let granule = self.options.granule;
-        let Some(least) = request.bytes.checked_next_multiple_of(granule) else {
-            return Err(self.exhausted(request));
-        };
-        let align = request.align.max(granule);
-        let gone = if self.options.exchange && request.may_free() { self.give_unused_back() } else { 0 };
-        let reserved = self.central.lock().reserved;
-        if self.options.limit.is_some_and(|limit| reserved.saturating_add(least) > limit) {
-            return Err(self.exhausted(request));
-        }
-        let mut wanted = self.options.chunk_for(least, gone, reserved).next_multiple_of(granule);
-        loop {
-            match self.upstream.allocate(&request.for_bytes(wanted, align)) {
-                Ok(block) => return self.add_chunk(block, request, lane),
-                Err(error) if error.is_out_of_memory() && wanted > least => {
-                    wanted = (wanted / 2).max(least).next_multiple_of(granule);
-                }
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
-    fn add_chunk(
-        &self,
-        block: MemoryBlock<B>,
-        request: &MemoryRequest<'_, B>,
-        lane: u16,
-    ) -> Result<Option<MemoryBlock<B>>> {
-        let mut central = self.central.lock();
-        let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
-        if central.chunks() == 0 {
-            self.is_seen_by_host.store(block.host().is_some(), Ordering::Relaxed);
-            self.shift.store(shift, Ordering::Relaxed);
-            self.uniform.store(true, Ordering::Relaxed);
-        } else if self.shift.load(Ordering::Relaxed) != shift {
-            self.uniform.store(false, Ordering::Relaxed);
-        }
-        match central.add_chunk(block, request.bytes as u64, request.align as u64) {
-            Ok(found) => Ok(found.map(|found| self.lend(Some(&central), lane, found))),
-            Err(block) => {
-                drop(central);
-                self.upstream.deallocate(block)?;
-                let why = "the memory that a pool was given is not aligned to its granule, or too large";
-                Err(Error::new(B::NAME, "allocate", ErrorKind::InvalidArgument { why }))
-            }
-        }
-    }
-
-    /// What the options say about unused memory, on the way to the driver.
-    fn keep_within_bounds(&self) {
-        let PoolOptions { keep_ratio, keep_time, .. } = self.options;
-        if keep_ratio >= 1.0 && keep_time.is_none() {
-            return;
-        }
-        let taken = {
-            let mut central = self.whole();
-            let mut taken = Vec::new();
-            if let Some(time) = keep_time {
-                taken = central.take_unused(0, Instant::now().checked_sub(time).or(Some(Instant::now())));
-            }
-            if keep_ratio < 1.0 {
-                let lent = central.lent_bytes() + central.in_flight_bytes();
-                let keep = (lent as f64 / (1.0 - keep_ratio).max(f64::EPSILON)) as usize;
-                // A part of `keep_ratio` of what is reserved may be unused.
-                let keep = if keep_ratio <= 0.0 { lent as usize } else { keep };
-                taken.extend(central.take_unused(keep, None));
-            }
-            taken
-        };
-        self.give_back(taken);
-    }
-
-    /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.
-    fn give_unused_back(&self) -> usize {
-        let taken = {
-            let mut central = self.whole();
-            match central.unused_bytes() > central.reserved / 16 {
-                true => central.take_unused(0, None),
-                false => Vec::new(),
-            }
-        };
-        self.give_back(taken)
-    }
-
-    fn give_back(&self, pieces: Vec<MemoryBlock<B>>) -> usize {
-        let mut bytes = 0;
-        for block in pieces {
-            bytes += block.bytes();
-            if let Err(error) = self.upstream.deallocate(block) {
-                tracing::error!(%error, "a piece of a pool could not be given back");
-            }
-        }
-        bytes
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {

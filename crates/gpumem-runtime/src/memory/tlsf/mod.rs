@@ -28,11 +28,13 @@
 mod books;
 mod class;
 mod lists;
+mod search;
 #[cfg(test)]
 mod tests;
 
 use class::{Class, LARGEST};
 use lists::{Lists, NIL};
+use search::Wanted;
 
 /// A lent block, by number. Numbers are used again after the block has come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -106,11 +108,6 @@ struct Tag {
     set: u32,
 }
 
-/// How many blocks of the class just below are looked at before a larger block is cut.
-const PEEK: usize = 2;
-/// How many are looked at when there is no larger block.
-const RESCUE: usize = 32;
-
 /// The books. See the [module](self).
 #[derive(Debug)]
 pub struct Tlsf {
@@ -125,6 +122,9 @@ pub struct Tlsf {
     lent_bytes: u64,
     lent_blocks: usize,
     total_bytes: u64,
+    /// Blocks that were looked at.
+    #[cfg(test)]
+    looks: std::cell::Cell<usize>,
 }
 
 impl Tlsf {
@@ -146,6 +146,8 @@ impl Tlsf {
             lent_bytes: 0,
             lent_blocks: 0,
             total_bytes: 0,
+            #[cfg(test)]
+            looks: std::cell::Cell::new(0),
         }
     }
 
@@ -237,26 +239,6 @@ impl Tlsf {
         self.carve(region.0, Self::IDLE, wanted)
     }
 
-    #[inline]
-    fn wanted(&self, bytes: u64, align: u64, stamp: u64) -> Option<Wanted> {
-        let granule = self.granule();
-        if bytes == 0 || !align.is_power_of_two() {
-            return None;
-        }
-        let bytes = bytes.checked_add(granule - 1)? & !(granule - 1);
-        // Enough for every place that the block may start at.
-        let slack = align.saturating_sub(granule);
-        let needed = bytes.checked_add(slack)?;
-        if needed >> self.shift > LARGEST {
-            return None;
-        }
-        if self.nodes.len() >= NIL as usize - 2 {
-            // Cutting takes up to two numbers more, and must not fail half-way.
-            return None;
-        }
-        Some(Wanted { needed, bytes, align, stamp })
-    }
-
     /// Lends what is wanted out of a free block that holds it, and leaves the rest free.
     #[inline]
     fn carve(&mut self, node: u32, set: SetId, Wanted { bytes, align, .. }: Wanted) -> Option<Lent> {
@@ -331,64 +313,6 @@ impl Tlsf {
     #[inline]
     fn class_of(&self, len: u64) -> Class {
         Class::of(len >> self.shift)
-    }
-
-    /// A free block that holds what is wanted.
-    #[inline]
-    fn find(&self, set: SetId, wanted: Wanted) -> Option<u32> {
-        let lists = self.sets.get(set.0 as usize)?;
-        let granules = wanted.needed >> self.shift;
-        // Blocks just large enough, which rounding up would miss: holes of the same request are among them.
-        let (floor, ceiling) = (Class::of(wanted.bytes >> self.shift), Class::holding(granules));
-        if let Some(node) = self.first_of(lists, floor, wanted, PEEK) {
-            return Some(node);
-        }
-        let mut class = ceiling;
-        for _ in 0..PEEK {
-            let Some(found) = lists.at_or_above(class) else { break };
-            if let Some(node) = self.first_of(lists, found, wanted, PEEK) {
-                return Some(node);
-            }
-            // Everything that was looked at here is in flight: the next class up.
-            let Some(next) = found.next() else { break };
-            class = next;
-        }
-        // What is large enough by luck: of the same class, or on the way to one of which every block is, because it
-        // happens to start at a good place.
-        let mut class = floor;
-        let mut left = RESCUE;
-        while left > 0
-            && let Some(at) = lists.at_or_above(class)
-            && at.index() <= ceiling.index()
-        {
-            let most = if at == ceiling || at == floor { left } else { PEEK };
-            if let Some(node) = self.first_of(lists, at, wanted, most) {
-                return Some(node);
-            }
-            left -= most.min(left);
-            if wanted.needed == wanted.bytes {
-                break;
-            }
-            let Some(next) = at.next() else { break };
-            class = next;
-        }
-        None
-    }
-
-    #[inline]
-    fn first_of(&self, lists: &Lists, class: Class, wanted: Wanted, most: usize) -> Option<u32> {
-        let mut at = lists.head(class);
-        for _ in 0..most {
-            if at == NIL {
-                return None;
-            }
-            let node = &self.nodes[at as usize];
-            if wanted.fits(node) && self.stamp_of(at) <= wanted.stamp {
-                return Some(at);
-            }
-            at = node.later;
-        }
-        None
     }
 
     /// Cuts a block in two; the first keeps its number, and the second is returned. Neither is in a list.
@@ -514,24 +438,5 @@ impl Tlsf {
     #[inline]
     fn is_lent(&self, block: BlockId) -> bool {
         self.nodes.get(block.0 as usize).is_some_and(|node| node.word & FLAGS == 0 && node.word != 0)
-    }
-}
-
-/// What a free block must hold.
-#[derive(Debug, Clone, Copy)]
-struct Wanted {
-    /// Bytes with room for aligning them.
-    needed: u64,
-    /// Bytes.
-    bytes: u64,
-    align: u64,
-    /// Latest stamp.
-    stamp: u64,
-}
-
-impl Wanted {
-    #[inline]
-    fn fits(&self, node: &Node) -> bool {
-        node.len() >= self.bytes + (node.start.wrapping_neg() & (self.align - 1))
     }
 }

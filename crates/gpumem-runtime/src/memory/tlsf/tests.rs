@@ -237,3 +237,30 @@ fn large_alignments_are_met() {
     });
     assert!(books.is_region_idle(region));
 }
+
+/// What a request costs is a matter of how many blocks are looked at; everything else is a fixed number of steps.
+#[test]
+fn a_request_looks_at_a_few_blocks_however_many_are_free() {
+    let most = |holes: u64| {
+        let mut books = Tlsf::new(256);
+        books.add_region(0, 1 << 44).unwrap();
+        let lent: Vec<Lent> = (0..2 * holes)
+            .map(|number| books.allocate(Tlsf::IDLE, 1024 + 256 * (number % 61), 256).unwrap())
+            .collect();
+        lent.iter().step_by(2).for_each(|lent| _ = books.free(lent.block, Tlsf::IDLE, 0));
+        assert!(books.free_blocks(Tlsf::IDLE) as u64 > holes);
+        let requests = (0..200u64).map(|n| (1 + n * 7919 % 40_000, 256u64 << (n % 14)));
+        requests.fold(0, |most, (bytes, align)| {
+            books.looks.set(0);
+            let lent = books.allocate(Tlsf::IDLE, bytes, align).unwrap();
+            let looks = books.looks.get();
+            books.free(lent.block, Tlsf::IDLE, 0);
+            looks.max(most)
+        })
+    };
+    let counts = [10, 1000, 100_000].map(most);
+    assert!(counts.iter().all(|looks| *looks <= 6), "{counts:?}");
+    if !cfg!(miri) {
+        assert!(most(1_000_000) <= 6);
+    }
+}
