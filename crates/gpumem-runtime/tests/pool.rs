@@ -358,6 +358,41 @@ fn the_largest_alignment_is_met_and_blocks_know_their_piece() {
     assert_eq!(pinned.view().unwrap().as_ptr() as usize % 16, 0);
 }
 
+/// Asks a pool for an alignment that there is not.
+#[derive(Debug)]
+struct Senseless(Arc<dyn MemoryResource<Host>>, usize);
+
+impl MemoryResource<Host> for Senseless {
+    fn name(&self) -> &'static str {
+        "senseless"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.0.allocate(&request.for_bytes(request.bytes, self.1))
+    }
+    fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
+        self.0.recycle(block)
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.0.deallocate(block)
+    }
+    fn forget(&self) {}
+    fn statistics(&self) -> MemoryStatistics {
+        self.0.statistics()
+    }
+}
+
+#[test]
+fn an_alignment_that_is_none_is_refused_whatever_came_back_last() {
+    for align in [0, 3, 48, usize::MAX] {
+        let (device, _) = device(HostOptions::new());
+        let pool = device.memory_resource(MemoryKind::Device).unwrap();
+        drop(device.uninit_array::<u8, _>(1000).unwrap());
+        device.set_memory_resource(MemoryKind::Device, Arc::new(Senseless(pool, align))).unwrap();
+        let error = device.uninit_array::<u8, _>(1000).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{align}: {error}");
+    }
+}
+
 /// Another process sees the driver's block as a whole, so what is exported has one of its own.
 #[test]
 fn an_array_to_be_exported_shares_its_block_with_nobody() {

@@ -50,6 +50,14 @@ pub(super) struct Place {
     pub(super) len: u64,
 }
 
+impl Place {
+    /// Whether the block starts at a multiple of `align`; no block does for an `align` that is no power of two.
+    #[inline]
+    pub(super) fn is_at(&self, align: u64) -> bool {
+        align.is_power_of_two() && self.start & (align - 1) == 0
+    }
+}
+
 /// What was found for a request.
 pub(super) struct Found<B: Backend> {
     pub(super) place: Place,
@@ -197,7 +205,7 @@ impl<B: Backend> Central<B> {
     ) -> Option<Found<B>> {
         let len = bytes.checked_next_multiple_of(self.books.granule())?;
         let serves = |last: &mut Found<B>| {
-            last.place.len == len && last.place.start & (align - 1) == 0 && last.uses.permit(stream)
+            last.place.len == len && last.place.is_at(align) && last.uses.permit(stream)
         };
         if let Some(last) = self.last.take_if(serves) {
             self.allocations += 1;
@@ -239,7 +247,7 @@ impl<B: Backend> Central<B> {
         }
         let fits = |parked: &Parked<B>| {
             let place = parked.lent;
-            place.len >= bytes && place.len / 2 <= bytes && place.start & (align - 1) == 0
+            place.len >= bytes && place.len / 2 <= bytes && place.is_at(align)
         };
         let first = self.parked.len().saturating_sub(LOOK);
         let index = (first..self.parked.len()).rev().find(|index| fits(&self.parked[*index]))?;

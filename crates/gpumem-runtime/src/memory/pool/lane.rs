@@ -82,7 +82,7 @@ impl<B: Backend> Lane<B> {
             // Whoever uses it first waits, on the device.
             None => !host_first || found.uses.0.is_empty(),
         };
-        if found.place.len != len || found.place.start & (align - 1) != 0 || !may_wait {
+        if found.place.len != len || !found.place.is_at(align) || !may_wait {
             return None;
         }
         let found = bin.pop();

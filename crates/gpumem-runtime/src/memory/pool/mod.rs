@@ -170,6 +170,10 @@ impl<B: Backend> Pool<B> {
     #[cold]
     fn search(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Result<MemoryBlock<B>> {
         let (bytes, align) = (request.bytes as u64, request.align as u64);
+        if bytes == 0 || !align.is_power_of_two() {
+            let why = "a request has at least one byte, and an alignment that is a power of two";
+            return Err(Error::new(B::NAME, request.operation, ErrorKind::InvalidArgument { why }));
+        }
         let take = || {
             let mut central = self.central.lock();
             central.take(bytes, align, request.stream).map(|found| self.lend(Some(&central), lane, found))
