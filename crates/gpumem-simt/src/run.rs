@@ -57,27 +57,57 @@ struct Items<'g, W> {
 }
 
 /// Where the work-items of a pass have come to.
-#[derive(Default)]
 struct Tally {
-    /// At a barrier of the group.
-    group: usize,
-    /// At a barrier or operation of their wave.
-    wave: usize,
+    /// The first that waits: how, and where.
+    stop: Stop,
     place: Option<Place>,
+    /// Those that wait as the first does: nearly always all of them.
+    same: usize,
+    /// The others, at a barrier of the group.
+    group: usize,
+    /// The others, at a barrier or operation of their wave.
+    wave: usize,
     /// At more than one place.
     mixed: bool,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        Self { stop: Stop::Ended, place: None, same: 0, group: 0, wave: 0, mixed: false }
+    }
 }
 
 impl Tally {
     #[inline(always)]
     fn count(&mut self, stop: Stop, place: Place) {
+        if stop == self.stop && self.place.is_some_and(|first| std::ptr::eq(first, place)) {
+            self.same += 1;
+        } else {
+            self.count_other(stop, place);
+        }
+    }
+
+    /// The first, or one that waits otherwise.
+    #[inline(never)]
+    fn count_other(&mut self, stop: Stop, place: Place) {
+        let Some(first) = self.place else {
+            (self.stop, self.place, self.same) = (stop, Some(place), 1);
+            return;
+        };
         self.group += usize::from(stop.is_group());
         self.wave += usize::from(stop.is_wave());
         // The same place usually has the same address, but may have several.
-        let first = *self.place.get_or_insert(place);
-        if !std::ptr::eq(first, place) {
-            self.mixed |= first != place;
-        }
+        self.mixed |= first != place;
+    }
+
+    /// Work-items at a barrier of the group.
+    fn group(&self) -> usize {
+        self.group + if self.stop.is_group() { self.same } else { 0 }
+    }
+
+    /// Work-items at a barrier or operation of their wave.
+    fn wave(&self) -> usize {
+        self.wave + if self.stop.is_wave() { self.same } else { 0 }
     }
 }
 
@@ -121,12 +151,12 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
 
     fn run_group(&mut self, dims: &LaunchDims, make: &impl Fn(WorkItem<'g>) -> W) -> Result<(), Fault> {
         let mut tally = self.start(dims, make)?;
-        while tally.group + tally.wave > 0 {
-            if tally.wave > 0 {
+        while tally.group() + tally.wave() > 0 {
+            if tally.wave() > 0 {
                 tally = self.settle_waves()?;
                 continue;
             }
-            if tally.group != self.group.items() || tally.mixed {
+            if tally.group() != self.group.items() || tally.mixed {
                 return Err(self.group_divergence());
             }
             if let Some(checker) = self.group.checker
@@ -201,8 +231,8 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
             let end = first + rest.take_while(|linear| **linear as usize / size == wave).count();
             let lanes = (self.group.items() - wave * size).min(size);
             let mut tally = self.count(first..end);
-            while tally.wave > 0 {
-                if tally.wave != lanes || tally.mixed {
+            while tally.wave() > 0 {
+                if tally.wave() != lanes || tally.mixed {
                     return Err(self.wave_divergence(first..end, wave * size..wave * size + lanes));
                 }
                 if let Some(checker) = self.group.checker
@@ -213,7 +243,7 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
                 self.group.waves[wave].release();
                 tally = self.pass(first..end)?;
             }
-            all.group += tally.group;
+            all.group += tally.group();
             first = end;
         }
         all.mixed = self.count(0..self.started).mixed;

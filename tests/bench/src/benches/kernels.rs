@@ -115,11 +115,13 @@ fn group_steps(wave: u32) -> HostFunction {
 fn wave_steps(wave: u32) -> HostFunction {
     let body = async |item: WorkItem<'_>, (out,): &(SliceMut<f32>,)| {
         let tile = item.shared::<f32, 2>([2, GROUP as usize]);
-        let (local, first, size) = (item.local_id(0), item.wave_id() * item.wave_size(), item.wave_size());
+        let local = item.local_id(0);
+        // A division in each step would be measured with it.
+        let neighbour = item.wave_id() * item.wave_size() + (item.lane() + 1) % item.wave_size();
         tile.set([0, local], local as f32);
         item.wavebarrier().await;
         for step in 1..STEPS {
-            let value = tile.get([(step - 1) % 2, first + (item.lane() + 1) % size]);
+            let value = tile.get([(step - 1) % 2, neighbour]);
             tile.set([step % 2, local], value + 1.0);
             item.wavebarrier().await;
         }
