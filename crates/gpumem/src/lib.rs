@@ -55,7 +55,7 @@
 //! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | yes | on a simulated GPU |
 //! | streams, events, callbacks, futures, ordering | yes | yes | on a simulated GPU |
 //! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
-//! | kernels | yes | yes, compiled at each load | over HIP on CUDA |
+//! | kernels | yes | yes, compiled once | over HIP on CUDA |
 //! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | yes | on a simulated GPU |
 //!
 //! What stands in the column `cuda` is this: the backend itself, below the typed arrays, has its own tests and passes them on H100 and H200.
@@ -136,6 +136,7 @@ pub use gpumem_runtime::{
     Order, Progress, RawParts, Refused, Scalar, Storage, StorageMut, StreamHandle, StreamingStores, ToDevice,
     TransferOptions, cuda_array, dlpack, field, is_cuda_array, kernel, layout, memory, trace,
 };
+pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod types;
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
