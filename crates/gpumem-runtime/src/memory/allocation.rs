@@ -194,6 +194,8 @@ impl<B: Backend> Allocation<B> {
         };
         let mut memory = Self::over(keep, (block.address(), 0, bytes), kind);
         (memory.block, memory.resource, memory.extra) = (Some(block), number, Self::named(core, bytes));
+        let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
+        core.recorder.allocated(memory.id, &request, name);
         Ok(Arc::new(memory))
     }
 
