@@ -8,7 +8,7 @@ mod scenario;
 use common::{double, host, is_clean};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_host::{HostOptions, Schedule};
-use gpumem_runtime::{Device, RawAccess, Stream};
+use gpumem_runtime::{Device, Stream};
 use ndarray::{Array1, Array2, s};
 use scenario::{Arrived, UNTOUCHED, is_usable, numbers, run};
 use std::{
@@ -69,8 +69,7 @@ fn forget_views<B: Backend>(device: &Device<B>) {
     stream.fill(&mut array.slice_mut(s![..5, ..]).unwrap(), 3).unwrap();
     mem::forget(mapped.device_view());
     mem::forget(mapped.device_view_mut());
-    mem::forget(RawAccess::write(&mut array));
-    mem::forget(device.uninit_array::<u32, _>(1000).unwrap().raw_access());
+    mem::forget(device.uninit_array::<u32, _>(1000).unwrap());
 }
 
 #[test]
