@@ -45,11 +45,13 @@ struct Aligned<const N: usize>([u8; N]);
 
 impl KernelArgument {
     /// The argument for a plain value, or `None` if it is longer than [`MAX_ARGUMENT_BYTES`].
+    #[inline]
     pub fn new<T: bytemuck::Pod>(value: T) -> Option<Self> {
         Self::from_bytes(bytemuck::bytes_of(&value))
     }
 
     /// The argument with these bytes, or `None` if they are more than [`MAX_ARGUMENT_BYTES`].
+    #[inline]
     pub fn from_bytes(source: &[u8]) -> Option<Self> {
         let len = source.len();
         let mut bytes = [0; INLINE_BYTES];
@@ -69,6 +71,7 @@ impl KernelArgument {
     }
 
     /// A device address.
+    #[inline]
     pub fn address(address: u64) -> Self {
         let mut bytes = [0; INLINE_BYTES];
         bytes.iter_mut().zip(address.to_ne_bytes()).for_each(|(to, from)| *to = from);
@@ -76,6 +79,7 @@ impl KernelArgument {
     }
 
     /// The bytes of the value. They start at a multiple of 16.
+    #[inline]
     pub fn bytes(&self) -> &[u8] {
         match &self.0 {
             Held::Inline { len, bytes } => bytes.0.get(..usize::from(*len)).unwrap_or_default(),

@@ -52,7 +52,7 @@ impl<B: Backend> Device<B> {
     /// For borrowed arrays there is [`pinned`](Self::pinned), which does this for the length of a scope.
     ///
     /// ```no_run
-    /// # fn example<B: gpumem_runtime::Backend>(device: &gpumem_runtime::Device<B>) -> gpumem_core::Result<()> {
+    /// # fn example<B: gpumem_core::Backend>(device: &gpumem_runtime::Device<B>) -> gpumem_core::Result<()> {
     /// let stream = device.stream()?;
     /// let registered = device.register(ndarray::Array1::from_elem(1 << 20, 1.0f32))?;
     /// let array = stream.to_device(&registered)?; // enqueued; nothing is staged

@@ -76,9 +76,9 @@ impl<'a, B: Backend> Packed<'a, B> {
     }
 
     /// What is to be written, if there is anything.
-    pub(super) fn fill(self) -> Option<Fill<'a, B>> {
+    pub(super) fn fill(&mut self) -> Option<Fill<'a, B>> {
         let constants = self.constants.filter(|_| !self.bytes.is_empty())?;
-        Some(Fill { constants, bytes: self.bytes })
+        Some(Fill { constants, bytes: std::mem::take(&mut self.bytes) })
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
 use gpumem_core::{Backend, Element, Error, LayoutError, MemoryKind, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use smallvec::SmallVec;
-use std::{fmt, sync::Arc};
+use std::{fmt, mem, sync::Arc};
 
 const OPERATION: &str = "launch";
 
@@ -241,7 +241,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
     pub(super) fn launch(
-        self,
+        &mut self,
         accesses: &[Access<'_, B>],
         submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
     ) -> Result<()> {
@@ -249,7 +249,9 @@ impl<'a, B: Backend> HostArrays<'a, B> {
             submit(accesses)?;
             return Ok(());
         }
-        let Self { device, timeline, scope, used, arrivals, mut borrowed, .. } = self;
+        let Self { device, timeline, scope, .. } = *self;
+        let (used, arrivals) = (mem::take(&mut self.used), mem::take(&mut self.arrivals));
+        let mut borrowed = mem::take(&mut self.borrowed);
         let mut all: SmallVec<[Access<'_, B>; 8]> = accesses.iter().cloned().collect();
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
             all.push(Access { memory, extent: layout.extent(), write: *write });

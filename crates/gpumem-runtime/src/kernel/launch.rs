@@ -71,7 +71,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         let mut collected = Collected::new(HostArrays::waiting(stream), self.constants.as_deref());
         self.check(stream, dims)?;
         arguments.collect(&mut collected)?;
-        self.submit(stream, dims, collected)
+        self.submit(stream, dims, &mut collected)
     }
 
     /// As [`launch`](Self::launch), and without waiting for arrays of the host: what goes out has landed when the scope's
@@ -101,7 +101,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         let mut collected = Collected::new(HostArrays::in_scope(scope), self.constants.as_deref());
         self.check(scope.stream(), dims)?;
         arguments.collect(&mut collected)?;
-        self.submit(scope.stream(), dims, collected)
+        self.submit(scope.stream(), dims, &mut collected)
     }
 
     /// Whether the kernel can be launched there in this size, before any array moves.
@@ -118,24 +118,24 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         &'a self,
         stream: &Stream<B>,
         dims: &LaunchDims,
-        collected: Collected<'a, B>,
+        collected: &mut Collected<'a, B>,
     ) -> Result<()> {
         let timeline = stream.timeline();
-        let Collected { arguments, mut accesses, host, constants } = collected;
-        for access in &accesses {
+        let Collected { arguments, accesses, host, constants } = collected;
+        for access in &*accesses {
             timeline.check_owns("launch", access.memory)?;
         }
         accesses.push(Access::read(&self.program, 0..1));
         // Until the launch stands in the stream nobody else may write other constants.
         let _written = match constants.fill() {
-            Some(fill) => Some(fill.write(timeline, &mut accesses)?),
+            Some(fill) => Some(fill.write(timeline, accesses)?),
             None => None,
         };
-        host.launch(&accesses, |accesses| {
+        host.launch(accesses, |accesses| {
             let submitted = timeline.submit("launch", accesses, |raw| {
                 // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the
                 // use logs; what the kernel does within them was promised when it was declared.
-                unsafe { B::launch(raw, &self.raw, dims, &arguments) }
+                unsafe { B::launch(raw, &self.raw, dims, arguments) }
             })?;
             Ok(submitted.ticket)
         })
