@@ -127,8 +127,7 @@ fn continues(outer: isize, inner: isize, inner_len: usize) -> bool {
 }
 
 /// The bytes of all elements, where they lie side by side in C order in both layouts, which have equal shapes: what most
-/// copies are, found at the cost of a few comparisons. `None` without elements, for other pairs, and for some whose axes
-/// of length 1 are strided.
+/// copies are, found at the cost of a few comparisons. `None` without elements, and for other pairs.
 #[inline]
 pub(crate) fn common_run(src: &Layout, dst: &Layout) -> Option<usize> {
     let (shape, strides) = (&src.shape[..], &src.strides[..]);
@@ -139,7 +138,8 @@ pub(crate) fn common_run(src: &Layout, dst: &Layout) -> Option<usize> {
     let sides = shape.iter().zip(strides).zip(other_shape.iter().zip(other_strides));
     let mut run = src.item;
     for ((length, stride), (other_length, other_stride)) in sides.rev() {
-        if length != other_length || stride != other_stride || *stride != run as isize {
+        let is_packed = *length == 1 || (stride == other_stride && *stride == run as isize);
+        if length != other_length || !is_packed {
             return None;
         }
         // No more than all bytes of the layout, which fit.

@@ -26,7 +26,7 @@ const LIMIT: usize = 16;
 /// The uses of one allocation that later work may have to wait for.
 #[derive(Debug)]
 pub(crate) struct UseLog<P> {
-    uses: SmallVec<[Use<P>; 4]>,
+    uses: SmallVec<[Use<P>; 2]>,
 }
 
 fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
@@ -77,7 +77,7 @@ impl<P: Position> UseLog<P> {
         if self.uses.len() < LIMIT {
             return;
         }
-        let mut merged: SmallVec<[Use<P>; 4]> = SmallVec::new();
+        let mut merged: SmallVec<[Use<P>; 2]> = SmallVec::new();
         for entry in self.uses.drain(..) {
             match merged.iter_mut().find(|old| old.by.queue() == entry.by.queue() && old.write == entry.write)
             {

@@ -6,6 +6,7 @@
 use super::memory::Place;
 use crate::{
     completion,
+    layout::common_run,
     memory::Allocation,
     order::{Access, Timeline, UseLog},
     trace::Recorder,
@@ -24,11 +25,8 @@ pub(crate) fn upload_at_once<T, D: Dimension, B: Backend>(
     destination: Place<'_, B>,
 ) -> bool {
     let Some(elements) = source.as_slice() else { return false };
-    if !is_same_run(source.shape(), size_of_val(elements), destination) {
-        return false;
-    }
+    let Some(extent) = run_of(source.shape(), size_of_val(elements), destination) else { return false };
     let host = (elements.as_ptr().expose_provenance() as u64, Space::Host);
-    let extent = destination.layout.extent();
     // SAFETY: the slice is borrowed during the call, and as long as the destination's run.
     unsafe { at_once(timeline, host, Access::write(destination.memory, extent)) }
 }
@@ -40,21 +38,18 @@ pub(crate) fn download_at_once<T, D: Dimension, B: Backend>(
     destination: &mut ArrayViewMut<'_, T, D>,
 ) -> bool {
     let bytes = destination.len().saturating_mul(size_of::<T>());
-    if !is_same_run(destination.shape(), bytes, source) {
-        return false;
-    }
+    let Some(extent) = run_of(destination.shape(), bytes, source) else { return false };
     let Some(elements) = destination.as_slice_mut() else { return false };
     let host = (elements.as_mut_ptr().expose_provenance() as u64, Space::Host);
     // SAFETY: the slice is borrowed mutably during the call, and as long as the source's run.
-    unsafe { at_once(timeline, host, Access::read(source.memory, source.layout.extent())) }
+    unsafe { at_once(timeline, host, Access::read(source.memory, extent)) }
 }
 
-/// Whether a packed array of that shape and the place hold the same elements in the same order, and any at all.
-fn is_same_run<B: Backend>(shape: &[usize], bytes: usize, place: Place<'_, B>) -> bool {
-    bytes > 0
-        && place.layout.shape() == shape
-        && place.layout.packed_bytes() == bytes
-        && place.layout.is_c_contiguous()
+/// The bytes of a place that holds the same elements in the same order as a packed array of that shape, and any at all.
+fn run_of<B: Backend>(shape: &[usize], bytes: usize, place: Place<'_, B>) -> Option<Range<usize>> {
+    let layout = place.layout;
+    let run = common_run(layout, layout).filter(|run| *run == bytes && layout.shape() == shape)?;
+    Some(layout.offset()..layout.offset() + run)
 }
 
 /// Copies between two arrays of the library. `false`: nothing was done, and the ordinary way says why.
@@ -63,16 +58,14 @@ pub(crate) fn copy_at_once<B: Backend>(
     source: Place<'_, B>,
     destination: Place<'_, B>,
 ) -> bool {
-    let bytes = source.layout.packed_bytes();
-    let is_run = source.layout.item() == destination.layout.item()
-        && source.layout.is_c_contiguous()
-        && is_same_run(source.layout.shape(), bytes, destination);
+    let Some(bytes) = common_run(source.layout, destination.layout) else { return false };
     // Two parts of one allocation may overlap, and so may foreign memory that somebody has wrapped twice.
     let is_ours = |place: Place<'_, B>| place.memory.is_owned() && is_usable(timeline, place.memory);
-    if !is_run || source.memory.id() == destination.memory.id() || !is_ours(source) || !is_ours(destination) {
+    if source.memory.id() == destination.memory.id() || !is_ours(source) || !is_ours(destination) {
         return false;
     }
-    let (from, to) = (source.layout.extent(), destination.layout.extent());
+    let run = |place: Place<'_, B>| place.layout.offset()..place.layout.offset() + bytes;
+    let (from, to) = (run(source), run(destination));
     let region = CopyRegion::linear(endpoint(source.memory, &from), endpoint(destination.memory, &to), bytes);
     // Logs are locked in one order everywhere.
     let (first, second) = match source.memory.id() < destination.memory.id() {
@@ -139,7 +132,7 @@ fn is_free<B: Backend>(
     extent: &Range<usize>,
     write: bool,
 ) -> bool {
-    log.conflicts(extent, write).all(|entry| entry.by.id() == timeline.id())
+    log.is_only_of(timeline.id()) || log.conflicts(extent, write).all(|entry| entry.by.id() == timeline.id())
 }
 
 /// # Safety
