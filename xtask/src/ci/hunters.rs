@@ -78,6 +78,8 @@ pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
         .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1")
         // AMD's compiler frees what the C++ library of its own allocated, before the sanitizer knows of it.
         .env("GPUMEM_HIPRTC", "off")
+        // NVIDIA's opens a library beside itself, where the sanitizer's dlopen does not look.
+        .env("GPUMEM_NVRTC", "off")
         .env("CARGO_TARGET_DIR", workspace.target("asan"))
         .run("cargo", &arguments)?;
     Ok(Outcome::of(&done, "AddressSanitizer"))

@@ -195,5 +195,6 @@ fn create_directory(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-#[cfg(test)]
+// Miri has no files.
+#[cfg(all(test, not(miri)))]
 mod tests;

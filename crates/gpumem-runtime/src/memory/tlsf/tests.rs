@@ -240,6 +240,7 @@ fn large_alignments_are_met() {
 
 /// What a request costs is a matter of how many blocks are looked at; everything else is a fixed number of steps.
 #[test]
+#[cfg_attr(miri, ignore = "a million blocks of safe code")]
 fn a_request_looks_at_a_few_blocks_however_many_are_free() {
     let most = |holes: u64| {
         let mut books = Tlsf::new(256);
