@@ -67,7 +67,8 @@ pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
     if let Some(reason) = tools::missing(workspace, "the nightly toolchain", &["+nightly", "--version"]) {
         return Ok(Outcome::Skipped(reason));
     }
-    let mut arguments = vec!["+nightly", "test", "--target", TARGET];
+    // No examples of the documentation: nightly gives some compile errors other numbers.
+    let mut arguments = vec!["+nightly", "test", "--lib", "--tests", "--target", TARGET];
     arguments.extend(ASAN.iter().flat_map(|package| ["--package", package]));
     let done = Shell::new(workspace.root())
         // The second lets the host backend poison what a pool holds and has not lent.
