@@ -196,5 +196,6 @@ fn create_directory(path: &Path) -> io::Result<()> {
 }
 
 // Miri has no files.
-#[cfg(all(test, not(miri)))]
+#[cfg(test)]
+#[cfg(not(miri))]
 mod tests;
