@@ -1,27 +1,25 @@
 //! A block of memory with the log of its uses.
 
+mod foreign;
+mod uses;
+
+pub(crate) use foreign::{ForeignMemory, Release};
+
 use super::{
     lent::Lent,
     names::current_name,
     pressure,
     reclaim::Item,
-    resource::{MemoryBlock, MemoryRequest, MemoryResource as _, PendingUses},
+    resource::{MemoryBlock, MemoryRequest, MemoryResource, PendingUses},
 };
 use crate::{
     Device,
     device::DeviceCore,
-    order::{Settled, Timeline, UseLog},
+    order::{Timeline, UseLog},
     sync::{Mutex, MutexGuard},
-    trace::Recorder,
 };
-use gpumem_core::{
-    Backend, DeviceBuffer, DlpackDevice, Error, ErrorKind, HostAccess, MemoryKind, Result, Space,
-};
-use smallvec::SmallVec;
-use std::{any::Any, fmt, mem, ops::Range, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
-
-/// A use that must be over before memory is used otherwise.
-pub(crate) type PendingUse<B> = (Arc<Timeline<B>>, u64);
+use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, Result, Space};
+use std::{any::Any, fmt, mem, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 
 /// A block of memory. Dropping it gives it back to a pool, or leaves it to [`Reclaim`](super::Reclaim): no wait, no
 /// driver call.
@@ -44,35 +42,11 @@ pub(crate) struct Allocation<B: Backend> {
     extra: Option<Box<Extra>>,
 }
 
-/// Memory of somebody else, as it comes into an allocation.
-pub(crate) struct ForeignMemory {
-    /// The device's address of the lowest byte.
-    pub(crate) address: u64,
-    /// The host's address of the lowest byte, or 0.
-    pub(crate) host: usize,
-    pub(crate) len: usize,
-    pub(crate) kind: MemoryKind,
-    pub(crate) read_only: bool,
-    pub(crate) owner: Box<dyn Any + Send + Sync>,
-}
-
 /// What an allocation keeps open.
 enum Keep<B: Backend> {
     Device(Device<B>),
     /// Memory that belongs to the device itself does not keep it open.
     Core(Arc<DeviceCore<B>>),
-}
-
-/// How the owner of memory that is not ours is let go, once nothing uses the memory any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) enum Release {
-    /// By the drop of the last array, where no use is left then.
-    #[default]
-    AtOnce,
-    /// By a flush, because it calls the driver, which a drop must not.
-    ByFlush,
-    /// As a loaded program, by a flush.
-    Program,
 }
 
 /// What few allocations have.
@@ -86,6 +60,8 @@ struct Extra {
     read_only: bool,
     /// How the owner is let go.
     release: Release,
+    /// Memory of another process: the driver's block is ours to close, the bytes are not ours alone.
+    opened: bool,
     name: Option<Arc<str>>,
 }
 
@@ -129,15 +105,9 @@ impl<B: Backend> Allocation<B> {
         let host_first = keeps_open && is_seen_by_host(kind);
         let request =
             MemoryRequest { bytes, align, kind, operation, host_first, stream, reclaim: &core.reclaim };
-        let (number, resource) = core.memory.serving(core, operation, kind)?;
-        let mut block = match resource.allocate(&request) {
-            Ok(block) => block,
-            Err(error) => pressure::retry(core, &device.0.staging, resource, &request, error)
-                .inspect_err(|_| core.recorder.failed(&request, current_name().as_ref()))?,
-        };
-        if !pressure::is_fit(&block, &request) {
-            return Err(Self::unfit(core, operation, block, number));
-        }
+        let lender = core.memory.serving(core, operation, kind)?;
+        let (number, _) = lender;
+        let mut block = Self::obtain(device, lender, &request)?;
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
@@ -188,15 +158,32 @@ impl<B: Backend> Allocation<B> {
         let (host_first, reclaim) = (false, &core.reclaim);
         let request = MemoryRequest { bytes: whole, align, kind, operation, host_first, stream, reclaim };
         let (number, driver) = core.memory.adopter(core, operation)?;
-        let block = match driver.allocate(&request) {
-            Ok(block) => block,
-            Err(error) => pressure::retry(core, &device.0.staging, driver, &request, error)?,
-        };
+        let block = Self::obtain(device, (number, driver as &dyn MemoryResource<B>), &request)?;
         let mut memory = Self::over(keep, (block.address(), 0, bytes), kind);
         (memory.block, memory.resource, memory.extra) = (Some(block), number, Self::named(core, bytes));
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
-        core.recorder.allocated(memory.id, &request, name);
+        core.recorder.allocated(memory.id, &MemoryRequest { bytes, ..request }, name);
         Ok(Arc::new(memory))
+    }
+
+    /// What a resource lends. When the device is out of memory, what has been dropped is given back first and the request
+    /// repeated.
+    #[inline]
+    fn obtain(
+        device: &Device<B>,
+        (number, resource): (u8, &dyn MemoryResource<B>),
+        request: &MemoryRequest<'_, B>,
+    ) -> Result<MemoryBlock<B>> {
+        let core = device.core();
+        let block = match resource.allocate(request) {
+            Ok(block) => block,
+            Err(error) => pressure::retry(core, &device.0.staging, resource, request, error)
+                .inspect_err(|_| core.recorder.failed(request, current_name().as_ref()))?,
+        };
+        match pressure::is_fit(&block, request) {
+            true => Ok(block),
+            false => Err(Self::unfit(core, request.operation, block, number)),
+        }
     }
 
     /// Counts the bytes for the name in force, if there is one.
@@ -212,98 +199,6 @@ impl<B: Backend> Allocation<B> {
         core.reclaim.add(Item::Memory { block, resource }, core.generation());
         let why = "the memory resource has lent memory that is not what was asked for";
         Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why })
-    }
-
-    /// Memory that `open` gets from the driver otherwise than by an allocation, and that goes back to it.
-    pub(crate) fn opened(
-        device: &Device<B>,
-        operation: &'static str,
-        open: impl FnOnce() -> Result<B::Buffer>,
-    ) -> Result<Arc<Self>> {
-        let core = device.core();
-        let (number, driver) = core.memory.adopter(core, operation)?;
-        let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
-        let kind = buffer.kind();
-        let block = driver.adopt(core, buffer);
-        let mut memory = Self::over(Keep::Device(device.share()), (block.address(), 0, block.bytes()), kind);
-        (memory.block, memory.resource) = (Some(block), number);
-        Ok(Arc::new(memory))
-    }
-
-    /// Memory of somebody else, kept alive by `owner`.
-    pub(crate) fn foreign(
-        device: &Device<B>,
-        address: u64,
-        len: usize,
-        owner: Box<dyn Any + Send + Sync>,
-    ) -> Arc<Self> {
-        let (kind, read_only) = (MemoryKind::Device, false);
-        Self::imported(device, ForeignMemory { address, host: 0, len, kind, read_only, owner })
-    }
-
-    /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
-    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> Arc<Self> {
-        let mut allocation = Self::over(Keep::Device(device.share()), (0, 0, 1), MemoryKind::Device);
-        let extra = allocation.extra.get_or_insert_default();
-        (extra.owner, extra.release) = (Some(module), Release::Program);
-        Arc::new(allocation)
-    }
-
-    /// Memory of somebody else, of any kind.
-    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Arc<Self> {
-        let place = (memory.address, memory.host, memory.len);
-        let mut allocation = Self::over(Keep::Device(device.share()), place, memory.kind);
-        let extra = allocation.extra.get_or_insert_default();
-        (extra.owner, extra.read_only) = (Some(memory.owner), memory.read_only);
-        Arc::new(allocation)
-    }
-
-    /// Memory of the host that is page-locked until its owner is dropped: see [`Release`].
-    pub(crate) fn locked(
-        device: &Device<B>,
-        memory: ForeignMemory,
-        cuts: Vec<u64>,
-        release: Release,
-    ) -> Arc<Self> {
-        let mut allocation = Self::imported(device, memory);
-        if let Some(extra) = Arc::get_mut(&mut allocation).and_then(|allocation| allocation.extra.as_mut()) {
-            (extra.cuts, extra.release) = (cuts, release);
-        }
-        allocation
-    }
-
-    /// Takes the owner out of foreign memory that nothing uses any more.
-    ///
-    /// # Errors
-    /// The memory, if somebody else holds it or its owner is another one.
-    pub(crate) fn into_owner<O: Any>(memory: Arc<Self>) -> std::result::Result<Box<O>, Arc<Self>> {
-        let mut memory = Arc::try_unwrap(memory)?;
-        if let Some(extra) = &mut memory.extra
-            && let Some(owner) = extra.owner.take()
-        {
-            match owner.downcast() {
-                Ok(owner) => return Ok(owner),
-                Err(owner) => extra.owner = Some(owner),
-            }
-        }
-        Err(Arc::new(memory))
-    }
-
-    /// Memory of the caller that is page-locked while a scope lasts.
-    pub(crate) fn borrowed(
-        device: &Device<B>,
-        address: u64,
-        host: NonNull<u8>,
-        len: usize,
-        kind: MemoryKind,
-        cuts: Vec<u64>,
-    ) -> Arc<Self> {
-        let place = (address, host.as_ptr() as usize, len);
-        let mut memory = Self::over(Keep::Device(device.share()), place, kind);
-        if !cuts.is_empty() {
-            memory.extra.get_or_insert_default().cuts = cuts;
-        }
-        Arc::new(memory)
     }
 
     fn over(keep: Keep<B>, (address, host, len): (u64, usize, usize), kind: MemoryKind) -> Self {
@@ -342,9 +237,9 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Whether the driver gave the memory to us, so that it shares no bytes with any other allocation.
+    /// Whether the driver allocated the memory for us, so that it shares no bytes with any other allocation.
     pub(crate) fn is_owned(&self) -> bool {
-        self.block.is_some()
+        self.block.is_some() && !self.extra.as_ref().is_some_and(|extra| extra.opened)
     }
 
     /// Whether the memory is a block of the driver's of its own, and no part of a larger one.
@@ -451,64 +346,6 @@ impl<B: Backend> Allocation<B> {
             false => Err(Error::new(B::NAME, operation, ErrorKind::Stale { what: "array" })),
         }
     }
-
-    /// Waits until the host may read or write these bytes.
-    pub(crate) fn wait_for_host(
-        &self,
-        operation: &'static str,
-        extent: &Range<usize>,
-        access: HostAccess,
-    ) -> Result<()> {
-        self.check(operation)?;
-        let uses: SmallVec<[PendingUse<B>; 4]> = {
-            let log = self.log();
-            let write = access == HostAccess::Write;
-            log.conflicts(extent, write).map(|entry| (entry.by.clone(), entry.ticket)).collect()
-        };
-        for (timeline, ticket) in uses {
-            timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
-        }
-        Recorder::used(self, extent, access == HostAccess::Write, operation, (0, 0));
-        let concurrent = B::capabilities(&self.core().raw).concurrent_managed_access;
-        if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
-            crate::completion::may_block::<B>(operation)?;
-            self.core().note_loss(B::synchronize(&self.core().raw))?;
-        }
-        Ok(())
-    }
-
-    /// What is known to write these bytes on other streams than `timeline`.
-    pub(crate) fn writers(
-        &self,
-        extent: &Range<usize>,
-        timeline: &Timeline<B>,
-    ) -> SmallVec<[PendingUse<B>; 4]> {
-        let log = self.log();
-        let others = log.conflicts(extent, false).filter(|entry| entry.by.id() != timeline.id());
-        others.map(|entry| (entry.by.clone(), entry.ticket)).collect()
-    }
-
-    /// Waits for every use, whatever becomes of it. Stops where it cannot be proven that a use is over.
-    pub(crate) fn wait_until_unused(&self) -> Settled {
-        let uses: SmallVec<[PendingUse<B>; 4]> =
-            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
-        let mut all = Settled::done();
-        for (timeline, ticket) in uses {
-            let settled = timeline.settle(ticket);
-            if !settled.done {
-                return settled;
-            }
-            all.result = all.result.and(settled.result);
-        }
-        all
-    }
-
-    /// Whether every use is done, asking the driver. Never blocks; an error counts as "no".
-    pub(crate) fn is_idle(&self) -> bool {
-        let uses: SmallVec<[PendingUse<B>; 4]> =
-            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
-        uses.iter().all(|(timeline, ticket)| timeline.poll(*ticket).unwrap_or(false))
-    }
 }
 
 /// Gives memory back now, unless somebody else still holds it, such as a transfer that is on its way.
@@ -562,6 +399,7 @@ impl<B: Backend> Keep<B> {
 impl<B: Backend> Allocation<B> {
     /// Takes the memory out. Hands out what the queue must give back; what a pool takes, it has taken.
     fn detach(&mut self) -> Option<(Item<B>, u64)> {
+        let is_owned = self.is_owned();
         let block = self.block.take();
         let extra = self.extra.take();
         if !self.core().origin.is_usable() {
@@ -572,7 +410,7 @@ impl<B: Backend> Allocation<B> {
         if block.is_some() && is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
             self.core().host_memory.fetch_sub(1, Ordering::AcqRel);
         }
-        if block.is_some() {
+        if is_owned {
             self.core().recorder.freed(self.id, self.kind, self.len);
         }
         let owner = match extra {

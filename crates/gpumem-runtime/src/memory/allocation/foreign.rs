@@ -1,0 +1,125 @@
+//! Memory of others: of the caller, of another library, of another process.
+
+use super::{Allocation, Keep};
+use crate::Device;
+use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Result};
+use std::{any::Any, ptr::NonNull, sync::Arc};
+
+/// Memory of somebody else, as it comes into an allocation.
+pub(crate) struct ForeignMemory {
+    /// The device's address of the lowest byte.
+    pub(crate) address: u64,
+    /// The host's address of the lowest byte, or 0.
+    pub(crate) host: usize,
+    pub(crate) len: usize,
+    pub(crate) kind: MemoryKind,
+    pub(crate) read_only: bool,
+    pub(crate) owner: Box<dyn Any + Send + Sync>,
+}
+
+/// How the owner of memory that is not ours is let go, once nothing uses the memory any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Release {
+    /// By the drop of the last array, where no use is left then.
+    #[default]
+    AtOnce,
+    /// By a flush, because it calls the driver, which a drop must not.
+    ByFlush,
+    /// As a loaded program, by a flush.
+    Program,
+}
+
+impl<B: Backend> Allocation<B> {
+    /// Memory that `open` gets from the driver otherwise than by an allocation, and that goes back to it.
+    pub(crate) fn opened(
+        device: &Device<B>,
+        operation: &'static str,
+        open: impl FnOnce() -> Result<B::Buffer>,
+    ) -> Result<Arc<Self>> {
+        let core = device.core();
+        let (number, driver) = core.memory.adopter(core, operation)?;
+        let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
+        let kind = buffer.kind();
+        let block = driver.adopt(core, buffer);
+        let mut memory = Self::over(Keep::Device(device.share()), (block.address(), 0, block.bytes()), kind);
+        (memory.block, memory.resource) = (Some(block), number);
+        memory.extra.get_or_insert_default().opened = true;
+        Ok(Arc::new(memory))
+    }
+
+    /// Memory of somebody else, kept alive by `owner`.
+    pub(crate) fn foreign(
+        device: &Device<B>,
+        address: u64,
+        len: usize,
+        owner: Box<dyn Any + Send + Sync>,
+    ) -> Arc<Self> {
+        let (kind, read_only) = (MemoryKind::Device, false);
+        Self::imported(device, ForeignMemory { address, host: 0, len, kind, read_only, owner })
+    }
+
+    /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
+    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> Arc<Self> {
+        let mut allocation = Self::over(Keep::Device(device.share()), (0, 0, 1), MemoryKind::Device);
+        let extra = allocation.extra.get_or_insert_default();
+        (extra.owner, extra.release) = (Some(module), Release::Program);
+        Arc::new(allocation)
+    }
+
+    /// Memory of somebody else, of any kind.
+    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Arc<Self> {
+        let place = (memory.address, memory.host, memory.len);
+        let mut allocation = Self::over(Keep::Device(device.share()), place, memory.kind);
+        let extra = allocation.extra.get_or_insert_default();
+        (extra.owner, extra.read_only) = (Some(memory.owner), memory.read_only);
+        Arc::new(allocation)
+    }
+
+    /// Memory of the host that is page-locked until its owner is dropped: see [`Release`].
+    pub(crate) fn locked(
+        device: &Device<B>,
+        memory: ForeignMemory,
+        cuts: Vec<u64>,
+        release: Release,
+    ) -> Arc<Self> {
+        let mut allocation = Self::imported(device, memory);
+        if let Some(extra) = Arc::get_mut(&mut allocation).and_then(|allocation| allocation.extra.as_mut()) {
+            (extra.cuts, extra.release) = (cuts, release);
+        }
+        allocation
+    }
+
+    /// Takes the owner out of foreign memory that nothing uses any more.
+    ///
+    /// # Errors
+    /// The memory, if somebody else holds it or its owner is another one.
+    pub(crate) fn into_owner<O: Any>(memory: Arc<Self>) -> std::result::Result<Box<O>, Arc<Self>> {
+        let mut memory = Arc::try_unwrap(memory)?;
+        if let Some(extra) = &mut memory.extra
+            && let Some(owner) = extra.owner.take()
+        {
+            match owner.downcast() {
+                Ok(owner) => return Ok(owner),
+                Err(owner) => extra.owner = Some(owner),
+            }
+        }
+        Err(Arc::new(memory))
+    }
+
+    /// Memory of the caller that is page-locked while a scope lasts.
+    pub(crate) fn borrowed(
+        device: &Device<B>,
+        address: u64,
+        host: NonNull<u8>,
+        len: usize,
+        kind: MemoryKind,
+        cuts: Vec<u64>,
+    ) -> Arc<Self> {
+        let place = (address, host.as_ptr() as usize, len);
+        let mut memory = Self::over(Keep::Device(device.share()), place, kind);
+        if !cuts.is_empty() {
+            memory.extra.get_or_insert_default().cuts = cuts;
+        }
+        Arc::new(memory)
+    }
+}

@@ -1,0 +1,73 @@
+//! Waiting for the uses of a block, and asking for them.
+
+use super::Allocation;
+use crate::{
+    order::{Settled, Timeline},
+    trace::Recorder,
+};
+use gpumem_core::{Backend, HostAccess, MemoryKind, Result};
+use smallvec::SmallVec;
+use std::{ops::Range, sync::Arc};
+
+/// A use that must be over before memory is used otherwise.
+type PendingUse<B> = (Arc<Timeline<B>>, u64);
+
+impl<B: Backend> Allocation<B> {
+    /// Waits until the host may read or write these bytes.
+    pub(crate) fn wait_for_host(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        access: HostAccess,
+    ) -> Result<()> {
+        self.check(operation)?;
+        let uses: SmallVec<[PendingUse<B>; 4]> = {
+            let log = self.log();
+            let write = access == HostAccess::Write;
+            log.conflicts(extent, write).map(|entry| (entry.by.clone(), entry.ticket)).collect()
+        };
+        for (timeline, ticket) in uses {
+            timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+        }
+        Recorder::used(self, extent, access == HostAccess::Write, operation, (0, 0));
+        let concurrent = B::capabilities(&self.core().raw).concurrent_managed_access;
+        if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
+            crate::completion::may_block::<B>(operation)?;
+            self.core().note_loss(B::synchronize(&self.core().raw))?;
+        }
+        Ok(())
+    }
+
+    /// What is known to write these bytes on other streams than `timeline`.
+    pub(crate) fn writers(
+        &self,
+        extent: &Range<usize>,
+        timeline: &Timeline<B>,
+    ) -> SmallVec<[PendingUse<B>; 4]> {
+        let log = self.log();
+        let others = log.conflicts(extent, false).filter(|entry| entry.by.id() != timeline.id());
+        others.map(|entry| (entry.by.clone(), entry.ticket)).collect()
+    }
+
+    /// Waits for every use, whatever becomes of it. Stops where it cannot be proven that a use is over.
+    pub(crate) fn wait_until_unused(&self) -> Settled {
+        let uses: SmallVec<[PendingUse<B>; 4]> =
+            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        let mut all = Settled::done();
+        for (timeline, ticket) in uses {
+            let settled = timeline.settle(ticket);
+            if !settled.done {
+                return settled;
+            }
+            all.result = all.result.and(settled.result);
+        }
+        all
+    }
+
+    /// Whether every use is done, asking the driver. Never blocks; an error counts as "no".
+    pub(crate) fn is_idle(&self) -> bool {
+        let uses: SmallVec<[PendingUse<B>; 4]> =
+            self.log().all().map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        uses.iter().all(|(timeline, ticket)| timeline.poll(*ticket).unwrap_or(false))
+    }
+}
