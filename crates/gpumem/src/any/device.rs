@@ -5,8 +5,8 @@ use super::{AnyBarrier, AnyBuffer, AnyEvent, AnyModule, AnyStream};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, DeviceInfo, DlpackDevice,
-    Error, EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
-    StreamOptions,
+    Error, ErrorKind, EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -106,12 +106,20 @@ where
 
     #[inline]
     fn can_access_peer(&self, peer: &AnyDevice) -> Result<bool> {
-        B::can_access_peer(&self.0, same::<B, _>("can_access_peer", peer)?)
+        // Devices of two backends exist side by side; no driver knows a path from one to the other.
+        peer.as_typed().map_or(Ok(false), |peer| B::can_access_peer(&self.0, peer))
     }
 
     #[inline]
     fn set_peer_access(&self, peer: &AnyDevice, enabled: bool) -> Result<()> {
-        B::set_peer_access(&self.0, same::<B, _>("set_peer_access", peer)?, enabled)
+        match peer.as_typed() {
+            Some(peer) => B::set_peer_access(&self.0, peer, enabled),
+            None if !enabled => Ok(()),
+            None => {
+                let what = "access to the memory of another backend's device";
+                Err(Error::new(B::NAME, "set_peer_access", ErrorKind::Unsupported { what }))
+            }
+        }
     }
 
     #[inline]
