@@ -1,6 +1,10 @@
 //! Local arrays: memory of one work-item.
 
-use crate::{FaultKind, Indices, fault::raise, index::row_major};
+use crate::{
+    FaultKind, Indices,
+    fault::raise,
+    index::{outside, row_major},
+};
 use gpumem_core::Element;
 use std::panic::Location;
 
@@ -9,7 +13,7 @@ use std::panic::Location;
 #[derive(Debug, Clone, Copy)]
 pub struct Local<T, const N: usize, const LEN: usize> {
     elements: [T; LEN],
-    extents: [usize; N],
+    extents: [u32; N],
 }
 
 impl<T: Element, const N: usize, const LEN: usize> Local<T, N, LEN> {
@@ -17,20 +21,20 @@ impl<T: Element, const N: usize, const LEN: usize> Local<T, N, LEN> {
     #[track_caller]
     pub fn zeroed(extents: [usize; N]) -> Self {
         let size = extents.iter().try_fold(1usize, |size, extent| size.checked_mul(*extent));
-        if size.is_none_or(|size| size > LEN) {
+        let lengths = extents.map(|extent| u32::try_from(extent).ok());
+        if size.is_none_or(|size| size > LEN) || lengths.contains(&None) {
             let (index, at) = (extents.to_vec(), Location::caller());
             raise(FaultKind::OutOfBounds { index, extents: vec![LEN], at });
             return Self { elements: [T::zeroed(); LEN], extents: [0; N] };
         }
-        Self { elements: [T::zeroed(); LEN], extents }
+        Self { elements: [T::zeroed(); LEN], extents: lengths.map(Option::unwrap_or_default) }
     }
 
     #[inline(always)]
     #[track_caller]
     fn linear(&self, at: [usize; N]) -> usize {
         row_major(at, &self.extents).unwrap_or_else(|| {
-            let (index, extents, at) = (at.to_vec(), self.extents.to_vec(), Location::caller());
-            raise(FaultKind::OutOfBounds { index, extents, at });
+            outside(&at, &self.extents, Location::caller());
             LEN
         })
     }

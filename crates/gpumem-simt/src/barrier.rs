@@ -9,11 +9,15 @@ use std::{
     task::{Context, Poll},
 };
 
+pub(crate) type Place = &'static Location<'static>;
+
 /// What a work-item is doing. Fieldless, because it is looked at in every step of every work-item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stop {
     Running,
+    /// No state of a work-item: what several that stand apart have in common.
+    Apart,
     Ended,
     /// Waits for values of its wave.
     Wave,
@@ -28,12 +32,12 @@ pub(crate) enum Stop {
 impl Stop {
     #[inline(always)]
     pub(crate) fn is_group(self) -> bool {
-        self as u8 >= Self::Local as u8
+        matches!(self, Self::Local | Self::Global | Self::Both)
     }
 
     #[inline(always)]
     pub(crate) fn is_wave(self) -> bool {
-        self as u8 & !1 == Self::Wave as u8
+        matches!(self, Self::Wave | Self::WaveFence)
     }
 
     /// The scope of a barrier of the group.
@@ -58,38 +62,103 @@ impl From<BarrierScope> for Stop {
     }
 }
 
-/// The state of a work-item that has been started.
-#[derive(Debug)]
-#[repr(align(16))]
-pub(crate) struct Slot {
-    pub(crate) stop: Cell<Stop>,
-    /// Where it waits, or waited last.
-    pub(crate) place: Cell<&'static Location<'static>>,
+/// Where a work-item has stopped: for whom it waits, and at which line of the source.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Halt {
+    pub(crate) stop: Stop,
+    /// The place, `stop` bytes on: places are further apart than that, so one comparison tells whether both are the same.
+    tagged: *const u8,
 }
 
-impl Slot {
-    #[track_caller]
+impl Halt {
+    /// Of a work-item that has ended; the place says nothing.
+    pub(crate) const ENDED: Self = Self::new(Stop::Ended, Location::caller());
+    /// Of no work-item.
+    pub(crate) const APART: Self = Self::new(Stop::Apart, Location::caller());
+    const RUNNING: Self = Self::new(Stop::Running, Location::caller());
+
+    #[inline(always)]
+    const fn new(stop: Stop, place: Place) -> Self {
+        const { assert!(size_of::<Location<'static>>() > Stop::Both as usize) };
+        Self { stop, tagged: (&raw const *place).cast::<u8>().wrapping_add(stop as usize) }
+    }
+
+    pub(crate) fn place(self) -> Place {
+        // SAFETY: `new` has made it of a place and this number.
+        unsafe { &*self.tagged.wrapping_sub(self.stop as usize).cast() }
+    }
+
+    /// `None` if it is that of no work-item.
+    pub(crate) fn of_work_items(self) -> Option<Self> {
+        (self.stop != Stop::Apart).then_some(self)
+    }
+
+    /// Whether both wait together. Scopes may differ at one place, and a place may have several addresses.
+    pub(crate) fn joins(self, other: Self) -> bool {
+        match self.stop {
+            Stop::Running | Stop::Apart | Stop::Ended => self.stop == other.stop,
+            _ => {
+                let alike = (self.stop.is_wave(), self.stop.is_group());
+                alike == (other.stop.is_wave(), other.stop.is_group()) && self.place() == other.place()
+            }
+        }
+    }
+}
+
+/// Where the work-item that runs says that it waits. One for a group: what a work-item has said is looked at when it has
+/// stopped, before the next one runs. So all of it stays in one cache line.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    stop: Cell<Stop>,
+    tagged: Cell<*const u8>,
+}
+
+impl Desk {
     pub(crate) fn new() -> Self {
-        Self { stop: Cell::new(Stop::Ended), place: Cell::new(Location::caller()) }
+        Self { stop: Cell::new(Stop::Running), tagged: Cell::new(std::ptr::null()) }
+    }
+
+    /// A work-item runs, and has said nothing yet.
+    #[inline(always)]
+    pub(crate) fn clear(&self) {
+        self.tagged.set(std::ptr::null());
+    }
+
+    /// What it has said; `Running` if nothing.
+    #[inline(always)]
+    pub(crate) fn halt(&self) -> Halt {
+        let (stop, tagged) = (self.stop.get(), self.tagged.get());
+        if tagged.is_null() { Halt::RUNNING } else { Halt { stop, tagged } }
+    }
+
+    /// Whether it has said just that.
+    #[inline(always)]
+    pub(crate) fn is(&self, halt: Halt) -> bool {
+        self.tagged.get() == halt.tagged
+    }
+
+    #[inline(always)]
+    pub(crate) fn set(&self, stop: Stop, place: Place) {
+        self.stop.set(stop);
+        self.tagged.set(Halt::new(stop, place).tagged);
     }
 }
 
 /// A barrier that a work-item is to wait at; `.await` it at once.
 ///
-/// Where it waits stands in its slot already, so that this, which every suspended body holds, is one byte.
+/// Where it waits has been said already, so that this, which every suspended body holds, is one byte.
 #[derive(Debug)]
 #[must_use = "a barrier waits only when it is awaited"]
 pub struct Arrival<'g> {
     waiting: bool,
-    slot: PhantomData<&'g Slot>,
+    desk: PhantomData<&'g Desk>,
 }
 
 impl<'g> Arrival<'g> {
     #[inline(always)]
-    pub(crate) fn new(slot: &'g Slot, stop: Stop, place: &'static Location<'static>) -> Self {
-        slot.stop.set(stop);
-        slot.place.set(place);
-        Self { waiting: false, slot: PhantomData }
+    pub(crate) fn new(desk: &'g Desk, stop: Stop, place: Place) -> Self {
+        desk.set(stop, place);
+        Self { waiting: false, desk: PhantomData }
     }
 }
 

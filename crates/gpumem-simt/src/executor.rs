@@ -117,7 +117,8 @@ impl Executor {
     ) -> Result<(), Fault> {
         let part = |numbers: Range<u64>, checker: Option<&Checker>| {
             let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, checker);
-            run::run(&group, dims, numbers, |item| body(item, arguments))
+            let seats = group.seats();
+            run::run(&group, &seats, numbers, |item| body(item, arguments))
         };
         match checker {
             Some(_) => part(0..groups(dims), checker),

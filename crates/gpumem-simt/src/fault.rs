@@ -163,6 +163,11 @@ pub(crate) fn take() -> Option<FaultKind> {
     RAISED.with_borrow_mut(Option::take)
 }
 
+/// Whether there is a fault to take.
+pub(crate) fn is_raised() -> bool {
+    RAISED.with_borrow(Option::is_some)
+}
+
 /// What a caught unwind was about.
 pub(crate) fn caught(payload: Box<dyn std::any::Any + Send>) -> FaultKind {
     let raised = take();

@@ -1,6 +1,9 @@
 //! Bodies without barriers: a plain loop.
 
-use crate::{Fault, Ids, Parameters, fault, group::Group};
+use crate::{
+    Fault, Ids, Parameters, fault,
+    group::{Group, Unwound},
+};
 use gpumem_core::LaunchDims;
 use std::{
     cell::Cell,
@@ -71,19 +74,6 @@ struct Row {
     linear: u32,
 }
 
-/// Remembers the work-item that is unwound, without a store for those that are not.
-struct Unwound<'a> {
-    at: &'a Cell<u32>,
-    linear: u32,
-}
-
-impl Drop for Unwound<'_> {
-    #[cold]
-    fn drop(&mut self) {
-        self.at.set(self.linear);
-    }
-}
-
 #[inline(always)]
 fn run_row<P, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
@@ -98,7 +88,7 @@ fn run_row<P, F: Fn(&Ids<'_>, &P)>(
         let x = (global - row.first) as u32;
         before(row.linear + x, global);
         let ids = Ids::new(&group.ids, global, [x, row.place[0], row.place[1]]);
-        let unwound = Unwound { at, linear: row.linear + x };
+        let unwound = Unwound { at, number: row.linear + x };
         body(&ids, arguments);
         std::mem::forget(unwound);
         if !cfg!(panic = "unwind")

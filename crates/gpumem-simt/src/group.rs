@@ -1,9 +1,9 @@
 //! What the work-items of one group share while they run.
 
 use crate::{
-    Fault, FaultKind,
+    Fault, FaultKind, Ids,
     arena::Arena,
-    barrier::Slot,
+    barrier::Desk,
     checker::Checker,
     ids::{self, GroupIds},
     wave::Wave,
@@ -14,17 +14,29 @@ use std::cell::Cell;
 /// The state of the group that a thread is running; used for one group after the other.
 #[derive(Debug)]
 pub(crate) struct Group<'c> {
-    pub(crate) slots: Vec<Slot>,
+    pub(crate) desk: Desk,
     pub(crate) waves: Vec<Wave>,
     pub(crate) arena: Arena,
     pub(crate) wave_size: usize,
     pub(crate) checker: Option<&'c Checker>,
     /// The group that runs.
     pub(crate) ids: GroupIds,
-    /// The work-item that runs.
-    current: Cell<u32>,
+    /// Work-items of a group; 0 if nothing is kept of them.
+    items: usize,
     /// The number of the group behind the last one.
     next: Cell<u64>,
+}
+
+/// What is known of one work-item of each group, as long as the launch lasts. Work-items hold a reference to theirs, so
+/// that what a suspended body holds stays small: it is what a barrier has to load.
+#[derive(Debug)]
+pub(crate) struct Seat<'g> {
+    pub(crate) ids: Ids<'g>,
+    /// Its wave in the group, and its place there.
+    pub(crate) wave: u32,
+    pub(crate) lane: u32,
+    /// Work-items of that wave.
+    pub(crate) lanes: u32,
 }
 
 impl<'c> Group<'c> {
@@ -52,20 +64,37 @@ impl<'c> Group<'c> {
     ) -> Self {
         let waves = items.div_ceil(wave_size);
         Self {
-            slots: (0..items).map(|_| Slot::new()).collect(),
-            waves: (0..waves).map(|_| Wave::new(wave_size)).collect(),
+            desk: Desk::new(),
+            waves: (0..waves).map(|_| Wave::default()).collect(),
             arena: Arena::new(shared_memory.max(dims.shared_bytes as usize), dims.shared_bytes as usize),
             wave_size,
             checker,
             ids: GroupIds { group: Cell::new([0; 3]), group_size: dims.group_size, groups: dims.groups },
-            current: Cell::new(0),
+            items,
             next: Cell::new(u64::MAX),
         }
     }
 
-    /// Work-items of a group.
-    pub(crate) fn items(&self) -> usize {
-        self.slots.len()
+    /// The seats of the work-items, in the order of their numbers.
+    pub(crate) fn seats(&self) -> Vec<Seat<'_>> {
+        let [width, height, depth] = self.ids.group_size;
+        let size = self.wave_size.min(self.items) as u32;
+        let mut seats = Vec::with_capacity(self.items);
+        // Counted, not divided: a short launch spends much of its time here.
+        let (mut wave, mut lane, mut lanes) = (0, 0, size);
+        for z in 0..depth {
+            for y in 0..height {
+                for x in 0..width {
+                    if lane == size {
+                        (wave, lane) = (wave + 1, 0);
+                        lanes = size.min((self.items - seats.len()) as u32);
+                    }
+                    seats.push(Seat { ids: Ids::new(&self.ids, 0, [x, y, z]), wave, lane, lanes });
+                    lane += 1;
+                }
+            }
+        }
+        seats
     }
 
     /// Another group begins.
@@ -77,7 +106,7 @@ impl<'c> Group<'c> {
             false => ids::coordinates(number, self.ids.groups),
         };
         self.ids.group.set(position);
-        if !self.slots.is_empty() {
+        if self.items > 0 {
             self.arena.clear();
         }
         if let Some(checker) = self.checker {
@@ -85,24 +114,32 @@ impl<'c> Group<'c> {
         }
     }
 
-    /// This work-item runs from now on.
-    #[inline(always)]
+    /// This work-item runs from now on, for the check mode.
+    #[cold]
+    #[inline(never)]
     pub(crate) fn enter(&self, linear: u32) {
-        self.current.set(linear);
         if let Some(checker) = self.checker {
             let item = ids::coordinates(u64::from(linear), self.ids.group_size);
             checker.run(linear, item, linear / self.wave_size as u32);
         }
     }
 
-    /// A fault of the work-item that runs.
-    pub(crate) fn fault(&self, kind: FaultKind) -> Fault {
-        self.fault_of(self.current.get(), kind)
-    }
-
     /// A fault of a work-item.
     pub(crate) fn fault_of(&self, linear: u32, kind: FaultKind) -> Fault {
         let item = ids::coordinates(u64::from(linear), self.ids.group_size);
         Fault { group: self.ids.group.get(), item, kind }
+    }
+}
+
+/// Remembers the work-item that is unwound, without a store for those that are not.
+pub(crate) struct Unwound<'a> {
+    pub(crate) at: &'a Cell<u32>,
+    pub(crate) number: u32,
+}
+
+impl Drop for Unwound<'_> {
+    #[cold]
+    fn drop(&mut self) {
+        self.at.set(self.number);
     }
 }

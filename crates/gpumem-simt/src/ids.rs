@@ -13,11 +13,12 @@ pub(crate) struct GroupIds {
 /// The place of a work-item in its launch. Axes are 0 (x), 1 (y) and 2 (z); beyond them every id is 0 and every size 1.
 ///
 /// The words are OpenCL's; CUDA's are in brackets.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Ids<'g> {
     of_group: &'g GroupIds,
-    /// Kept as it is, so that the compiler sees the counter of a loop in it.
-    global_x: usize,
+    /// Kept as it is, so that the compiler sees the counter of a loop in it. A cell, because a work-item with barriers has
+    /// the same `Ids` in every group.
+    global_x: Cell<usize>,
     local: [u32; 3],
 }
 
@@ -28,7 +29,13 @@ fn along(values: [u32; 3], axis: usize, beyond: u32) -> usize {
 impl<'g> Ids<'g> {
     #[inline(always)]
     pub(crate) fn new(of_group: &'g GroupIds, global_x: usize, local: [u32; 3]) -> Self {
-        Self { of_group, global_x, local }
+        Self { of_group, global_x: Cell::new(global_x), local }
+    }
+
+    /// The same place in another group.
+    #[inline(always)]
+    pub(crate) fn set_global_x(&self, global_x: usize) {
+        self.global_x.set(global_x);
     }
 
     /// Position in the work-group (`threadIdx`).
@@ -59,7 +66,7 @@ impl<'g> Ids<'g> {
     #[inline(always)]
     pub fn global_id(&self, axis: usize) -> usize {
         match axis {
-            0 => self.global_x,
+            0 => self.global_x.get(),
             _ => self.group_id(axis) * self.group_size(axis) + self.local_id(axis),
         }
     }

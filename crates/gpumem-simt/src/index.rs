@@ -1,5 +1,8 @@
 //! Indices of n-d arrays.
 
+use crate::{FaultKind, fault::raise};
+use std::panic::Location;
+
 /// An index into an array of `N` axes: `[y, x]`, or a number for one axis.
 pub trait Indices<const N: usize>: Copy {
     /// The positions along the axes.
@@ -22,15 +25,23 @@ impl Indices<1> for usize {
 
 /// The row-major position, or `None` if it is outside.
 #[inline(always)]
-pub(crate) fn row_major<const N: usize>(at: [usize; N], extents: &[usize; N]) -> Option<usize> {
+pub(crate) fn row_major<const N: usize>(at: [usize; N], extents: &[u32; N]) -> Option<usize> {
     let (mut linear, mut axis) = (0, 0);
     // Not with iterators, of which unoptimised programs make calls: nothing runs as often as this.
     while axis < N {
-        if at[axis] >= extents[axis] {
+        let extent = extents[axis] as usize;
+        if at[axis] >= extent {
             return None;
         }
-        linear = linear * extents[axis] + at[axis];
+        linear = linear * extent + at[axis];
         axis += 1;
     }
     Some(linear)
+}
+
+/// Raises the fault of an index that `row_major` has refused.
+#[cold]
+pub(crate) fn outside(index: &[usize], extents: &[u32], at: &'static Location<'static>) {
+    let extents = extents.iter().map(|extent| *extent as usize).collect();
+    raise(FaultKind::OutOfBounds { index: index.to_vec(), extents, at });
 }

@@ -2,9 +2,9 @@
 
 use crate::{
     Arrival, FaultKind, Ids, Shared,
-    barrier::{Slot, Stop},
+    barrier::Stop,
     fault::raise,
-    group::Group,
+    group::{Group, Seat},
     wave::Wave,
 };
 use gpumem_core::{BarrierScope, Element};
@@ -14,9 +14,7 @@ use std::{ops::Deref, panic::Location};
 #[derive(Debug, Clone, Copy)]
 pub struct WorkItem<'g> {
     group: &'g Group<'g>,
-    slot: &'g Slot,
-    linear: u32,
-    ids: Ids<'g>,
+    pub(crate) seat: &'g Seat<'g>,
 }
 
 impl<'g> Deref for WorkItem<'g> {
@@ -24,14 +22,14 @@ impl<'g> Deref for WorkItem<'g> {
 
     #[inline(always)]
     fn deref(&self) -> &Ids<'g> {
-        &self.ids
+        &self.seat.ids
     }
 }
 
 impl<'g> WorkItem<'g> {
     #[inline(always)]
-    pub(crate) fn new(group: &'g Group<'g>, slot: &'g Slot, linear: u32, ids: Ids<'g>) -> Self {
-        Self { group, slot, linear, ids }
+    pub(crate) fn new(group: &'g Group<'g>, seat: &'g Seat<'g>) -> Self {
+        Self { group, seat }
     }
 
     /// Waits until all work-items of the group have come here. What they wrote to the memory of the scope before is
@@ -58,9 +56,15 @@ impl<'g> WorkItem<'g> {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }
 
+    /// Says where it is about to wait.
+    #[inline(always)]
+    pub(crate) fn say(self, stop: Stop, place: &'static Location<'static>) {
+        self.group.desk.set(stop, place);
+    }
+
     #[inline(always)]
     pub(crate) fn arrive(self, stop: Stop, place: &'static Location<'static>) -> Arrival<'g> {
-        Arrival::new(self.slot, stop, place)
+        Arrival::new(&self.group.desk, stop, place)
     }
 
     /// Work-items of a wave on this device: 32 or 64.
@@ -72,21 +76,22 @@ impl<'g> WorkItem<'g> {
     /// The wave of this work-item in its group.
     #[inline(always)]
     pub fn wave_id(self) -> usize {
-        self.linear as usize / self.group.wave_size
+        self.seat.wave as usize
     }
 
     /// The place of this work-item in its wave.
     #[inline(always)]
     pub fn lane(self) -> usize {
-        self.linear as usize % self.group.wave_size
+        self.seat.lane as usize
     }
 
     /// Work-items of this wave: fewer than the wave size in the last wave of a group whose size does not divide.
     #[inline(always)]
     pub fn wave_items(self) -> usize {
-        (self.group.items() - self.wave_id() * self.group.wave_size).min(self.group.wave_size)
+        self.seat.lanes as usize
     }
 
+    #[inline(always)]
     pub(crate) fn wave(self) -> &'g Wave {
         &self.group.waves[self.wave_id()]
     }
@@ -95,17 +100,23 @@ impl<'g> WorkItem<'g> {
     /// work-items must name it with the same shape.
     ///
     /// More than the group has is a [fault](crate::FaultKind::SharedMemory).
+    #[inline(always)]
     #[track_caller]
     pub fn shared<T: Element, const N: usize>(self, extents: [usize; N]) -> Shared<'g, T, N> {
         let place = Location::caller();
         let arena = &self.group.arena;
         let size = extents.iter().try_fold(size_of::<T>(), |size, extent| size.checked_mul(*extent));
-        let outcome = arena.named(place, size.unwrap_or(usize::MAX));
-        match outcome {
-            Ok(offset) => Shared::over(arena.at(offset).cast::<T>(), offset, extents, self.group.checker),
+        let lengths = extents.map(|extent| u32::try_from(extent).ok());
+        // An axis that long fits only beside one of length zero, or with elements of no bytes.
+        let size = size.filter(|_| lengths.iter().all(Option::is_some)).unwrap_or(usize::MAX);
+        match arena.named(place, size) {
+            Ok(offset) => {
+                let lengths = lengths.map(Option::unwrap_or_default);
+                Shared::over(arena.at(offset).cast::<T>(), lengths, self.group.checker)
+            }
             Err(needs) => {
                 raise(FaultKind::SharedMemory { needs, has: arena.bytes(), at: place });
-                Shared::over(arena.at(0).cast::<T>(), 0, [0; N], self.group.checker)
+                Shared::over(arena.at(0).cast::<T>(), [0; N], self.group.checker)
             }
         }
     }
@@ -113,7 +124,8 @@ impl<'g> WorkItem<'g> {
     /// The dynamic shared memory of the launch, as elements: `shared_bytes` of it.
     pub fn dynamic_shared<T: Element>(self) -> Shared<'g, T, 1> {
         let arena = &self.group.arena;
-        let len = arena.dynamic().checked_div(size_of::<T>()).unwrap_or(0);
-        Shared::over(arena.at(0).cast::<T>(), 0, [len], self.group.checker)
+        // The launch gives the number of bytes in 32 bits.
+        let len = arena.dynamic().checked_div(size_of::<T>()).unwrap_or(0) as u32;
+        Shared::over(arena.at(0).cast::<T>(), [len], self.group.checker)
     }
 }

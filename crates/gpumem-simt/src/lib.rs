@@ -24,6 +24,7 @@ mod atomic;
 mod barrier;
 mod block;
 mod checker;
+mod divergence;
 mod executor;
 mod fault;
 mod flat;

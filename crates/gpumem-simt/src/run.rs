@@ -1,21 +1,23 @@
 //! Running the work-items of a group in turn, from barrier to barrier.
+//!
+//! Nearly always all work-items of a group, or of a wave, stop at the same barrier. So where they stand is one value, for
+//! all of them, and a barrier costs a work-item no memory but its own body. Only where they stand apart is there a
+//! list: when waves go different ways, or something is wrong.
 
 use crate::{
-    Fault, FaultKind, Ids, WorkItem,
-    barrier::{Slot, Stop},
-    fault,
-    group::Group,
+    Fault, FaultKind, WorkItem,
+    barrier::{Halt, Stop},
+    divergence, fault,
+    group::{Group, Seat, Unwound},
 };
-use gpumem_core::LaunchDims;
 use std::{
+    cell::Cell,
     mem::MaybeUninit,
     ops::Range,
-    panic::{AssertUnwindSafe, Location, catch_unwind},
+    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
-    task::{Context, Waker},
+    task::{Context, Poll, Waker},
 };
-
-type Place = &'static Location<'static>;
 
 /// Runs some groups of a launch, one after the other, on this thread.
 ///
@@ -23,19 +25,23 @@ type Place = &'static Location<'static>;
 /// The first fault; the groups behind it have not run.
 pub(crate) fn run<'g, W: Future<Output = ()>>(
     group: &'g Group<'g>,
-    dims: &LaunchDims,
+    seats: &'g [Seat<'g>],
     mut numbers: Range<u64>,
     make: impl Fn(WorkItem<'g>) -> W,
 ) -> Result<(), Fault> {
     fault::take();
-    let mut items = Items::new(group);
+    let mut items = Items::new(group, seats);
+    let at = Cell::new(0);
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         numbers.try_for_each(|number| {
             group.begin(number);
-            items.run_group(dims, &make)
+            items.run_group(&make, &at)
         })
     }));
-    let outcome = outcome.unwrap_or_else(|payload| Err(group.fault(fault::caught(payload))));
+    let outcome = outcome.unwrap_or_else(|payload| {
+        let item = items.who.get(at.get() as usize).copied().unwrap_or(0);
+        Err(group.fault_of(item, fault::caught(payload)))
+    });
     // What the work-items hold may panic when it is dropped; each is given up only once.
     while items.started > 0 {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| items.clear())) {
@@ -49,263 +55,244 @@ pub(crate) fn run<'g, W: Future<Output = ()>>(
 /// which never waits needs one slot.
 struct Items<'g, W> {
     group: &'g Group<'g>,
+    /// What each body gets. Ready-made, because a body copies it as a whole, and a processor is slow to load as a whole
+    /// what has just been stored in parts.
+    seats: Vec<WorkItem<'g>>,
     work: Vec<MaybeUninit<W>>,
-    /// Work-items in `work`: those with a slot below this that have not `Ended`.
+    /// Slots of `work` below this hold a work-item, unless it is gone.
     started: usize,
-    /// The work-item in each slot.
+    gone: Vec<bool>,
+    /// The work-item in each slot; they rise.
     who: Vec<u32>,
+    /// Where each work-item stands. Out of date while all stand alike.
+    halts: Vec<Halt>,
 }
 
-/// Where the work-items of a pass have come to.
-struct Tally {
-    /// The first that waits: how, and where.
-    stop: Stop,
-    place: Option<Place>,
-    /// Those that wait as the first does: nearly always all of them.
-    same: usize,
-    /// The others, at a barrier of the group.
-    group: usize,
-    /// The others, at a barrier or operation of their wave.
-    wave: usize,
-    /// At more than one place.
-    mixed: bool,
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        Self { stop: Stop::Ended, place: None, same: 0, group: 0, wave: 0, mixed: false }
-    }
-}
-
-impl Tally {
-    #[inline(always)]
-    fn count(&mut self, stop: Stop, place: Place) {
-        if stop == self.stop && self.place.is_some_and(|first| std::ptr::eq(first, place)) {
-            self.same += 1;
-        } else {
-            self.count_other(stop, place);
-        }
-    }
-
-    /// The first, or one that waits otherwise.
-    #[inline(never)]
-    fn count_other(&mut self, stop: Stop, place: Place) {
-        let Some(first) = self.place else {
-            (self.stop, self.place, self.same) = (stop, Some(place), 1);
-            return;
-        };
-        self.group += usize::from(stop.is_group());
-        self.wave += usize::from(stop.is_wave());
-        // The same place usually has the same address, but may have several.
-        self.mixed |= first != place;
-    }
-
-    /// Work-items at a barrier of the group.
-    fn group(&self) -> usize {
-        self.group + if self.stop.is_group() { self.same } else { 0 }
-    }
-
-    /// Work-items at a barrier or operation of their wave.
-    fn wave(&self) -> usize {
-        self.wave + if self.stop.is_wave() { self.same } else { 0 }
-    }
-}
-
-/// How far a work-item has come.
-enum Step {
-    Waits(Stop),
-    Ended,
-    Fault(Box<FaultKind>),
-}
-
-/// Runs a work-item to its next barrier, or to its end: then it is gone.
+/// Whether the work-item that has just run stands where those before it do.
 #[inline(always)]
-fn step<W: Future<Output = ()>>(slot: &Slot, work: &mut MaybeUninit<W>) -> Step {
-    let mut context = Context::from_waker(Waker::noop());
-    // SAFETY: slots below `started` that have not ended hold a work-item (in `start` and `pass`, the only callers); it
-    // stays where it is until it is dropped, because `work` never grows.
-    let poll = unsafe { Pin::new_unchecked(work.assume_init_mut()) }.poll(&mut context);
+fn stands(group: &Group<'_>, poll: Poll<()>, common: Halt) -> bool {
+    if poll.is_ready() { common.stop == Stop::Ended } else { group.desk.is(common) }
+}
+
+/// The work-item `linear` stands elsewhere than those from `first` on before it, or is the first. Gives where all of them
+/// stand now, or `APART`: then they are on the list.
+#[inline(never)]
+fn join(
+    group: &Group<'_>,
+    halts: &mut [Halt],
+    (first, linear): (usize, usize),
+    common: Halt,
+    poll: Poll<()>,
+) -> Result<Halt, Fault> {
     if !cfg!(panic = "unwind")
         && let Some(kind) = fault::take()
     {
-        return Step::Fault(Box::new(kind));
+        return Err(group.fault_of(linear as u32, kind));
     }
-    if poll.is_ready() {
-        slot.stop.set(Stop::Ended);
-        // SAFETY: it holds a work-item, which counts as gone from the line above on.
-        unsafe { work.assume_init_drop() };
-        return Step::Ended;
+    let halt = if poll.is_ready() { Halt::ENDED } else { group.desk.halt() };
+    if halt.stop == Stop::Running {
+        return Err(group.fault_of(linear as u32, FaultKind::ForeignAwait));
     }
-    match slot.stop.get() {
-        Stop::Running => Step::Fault(Box::new(FaultKind::ForeignAwait)),
-        stop => Step::Waits(stop),
+    if linear == first {
+        return Ok(halt);
     }
+    if common.stop != Stop::Apart {
+        if common.joins(halt) {
+            return Ok(common);
+        }
+        halts[first..linear].fill(common);
+    }
+    halts[linear] = halt;
+    Ok(Halt::APART)
+}
+
+/// A work-item has ended: it is gone.
+#[inline(always)]
+fn end<W>(work: &mut MaybeUninit<W>, gone: &mut bool) {
+    *gone = true;
+    // SAFETY: it held a work-item until the line above.
+    unsafe { work.assume_init_drop() };
+}
+
+/// Runs a work-item to its next barrier, or to its end.
+///
+/// # Safety
+/// There is a work-item, and it stays where it is until it is dropped.
+#[inline(always)]
+unsafe fn step<W: Future<Output = ()>>(group: &Group<'_>, work: &mut MaybeUninit<W>) -> Poll<()> {
+    group.desk.clear();
+    // SAFETY: the caller's promise.
+    let work = unsafe { Pin::new_unchecked(work.assume_init_mut()) };
+    let poll = work.poll(&mut Context::from_waker(Waker::noop()));
+    if !cfg!(panic = "unwind") && fault::is_raised() {
+        // Stands nowhere, so that `join` sees it and takes the fault.
+        group.desk.clear();
+        return Poll::Pending;
+    }
+    poll
 }
 
 impl<'g, W: Future<Output = ()>> Items<'g, W> {
-    fn new(group: &'g Group<'g>) -> Self {
-        let mut work = Vec::with_capacity(group.items());
-        work.resize_with(group.items(), MaybeUninit::uninit);
-        Self { group, work, started: 0, who: vec![0; group.items()] }
+    fn new(group: &'g Group<'g>, seats: &'g [Seat<'g>]) -> Self {
+        let mut work = Vec::with_capacity(seats.len());
+        work.resize_with(seats.len(), MaybeUninit::uninit);
+        Self {
+            group,
+            seats: seats.iter().map(|seat| WorkItem::new(group, seat)).collect(),
+            work,
+            started: 0,
+            gone: vec![true; seats.len()],
+            who: vec![0; seats.len()],
+            halts: vec![Halt::ENDED; seats.len()],
+        }
     }
 
-    fn run_group(&mut self, dims: &LaunchDims, make: &impl Fn(WorkItem<'g>) -> W) -> Result<(), Fault> {
-        let mut tally = self.start(dims, make)?;
-        while tally.group() + tally.wave() > 0 {
-            if tally.wave() > 0 {
-                tally = self.settle_waves()?;
-                continue;
+    fn run_group(&mut self, make: &impl Fn(WorkItem<'g>) -> W, at: &Cell<u32>) -> Result<(), Fault> {
+        let mut common = if self.seats.is_empty() { Some(Halt::ENDED) } else { self.start(make, at)? };
+        loop {
+            let waits_for_wave = match common {
+                Some(halt) => halt.stop.is_wave(),
+                None => self.halts.iter().any(|halt| halt.stop.is_wave()),
+            };
+            if waits_for_wave {
+                common = self.settle_waves(common, at)?;
             }
-            if tally.group() != self.group.items() || tally.mixed {
-                return Err(self.group_divergence());
+            match common {
+                Some(halt) if halt.stop == Stop::Ended => break,
+                Some(halt) => {
+                    if let (Some(checker), Some(scope)) = (self.group.checker, halt.stop.scope()) {
+                        checker.pass_group(scope);
+                    }
+                    common = self.pass(0..self.seats.len(), at)?;
+                }
+                None => {
+                    let (item, kind) = divergence::of_group(&self.halts);
+                    return Err(self.group.fault_of(item, kind));
+                }
             }
-            if let Some(checker) = self.group.checker
-                && let Some(scope) = self.group.slots[0].stop.get().scope()
-            {
-                checker.pass_group(scope);
-            }
-            tally = self.pass(0..self.started)?;
         }
         self.started = 0;
         Ok(())
     }
 
-    /// Makes every work-item and runs it to its first barrier or its end.
-    fn start(&mut self, dims: &LaunchDims, make: &impl Fn(WorkItem<'g>) -> W) -> Result<Tally, Fault> {
-        let mut tally = Tally::default();
-        let mut linear = 0;
-        let [width, height, depth] = dims.group_size;
+    /// Makes every work-item and runs it to its first barrier or its end. Gives where all stand, if they stand alike.
+    fn start(&mut self, make: &impl Fn(WorkItem<'g>) -> W, at: &Cell<u32>) -> Result<Option<Halt>, Fault> {
         let group = self.group;
-        let first_x = group.ids.group.get()[0] as usize * width as usize;
-        for z in 0..depth {
-            for y in 0..height {
-                for x in 0..width {
-                    let index = self.started;
-                    let slot = &group.slots[index];
-                    let ids = Ids::new(&group.ids, first_x + x as usize, [x, y, z]);
-                    group.enter(linear);
-                    slot.stop.set(Stop::Running);
-                    self.who[index] = linear;
-                    self.work[index].write(make(WorkItem::new(group, slot, linear, ids)));
-                    self.started += 1;
-                    match step(slot, &mut self.work[index]) {
-                        Step::Waits(stop) => tally.count(stop, slot.place.get()),
-                        Step::Ended => self.started -= 1,
-                        Step::Fault(kind) => return Err(group.fault(*kind)),
-                    }
-                    linear += 1;
-                }
+        let first_x = group.ids.group.get()[0] as usize * group.ids.group_size[0] as usize;
+        let mut common = Halt::APART;
+        for (linear, item) in self.seats.iter().enumerate() {
+            let index = self.started;
+            item.set_global_x(first_x + item.local_id(0));
+            if group.checker.is_some() {
+                group.enter(linear as u32);
+            }
+            self.who[index] = linear as u32;
+            // The body may panic before it is a work-item, too.
+            let unwound = Unwound { at, number: index as u32 };
+            self.work[index].write(make(*item));
+            self.gone[index] = false;
+            self.started = index + 1;
+            // SAFETY: it has been written above; `work` never grows.
+            let poll = unsafe { step(group, &mut self.work[index]) };
+            std::mem::forget(unwound);
+            if poll.is_ready() {
+                end(&mut self.work[index], &mut self.gone[index]);
+                self.started = index;
+            }
+            if !stands(group, poll, common) {
+                common = join(group, &mut self.halts, (0, linear), common, poll)?;
             }
         }
-        Ok(tally)
+        Ok(common.of_work_items())
     }
 
-    /// Runs each of these work-items on by one step.
-    fn pass(&mut self, range: Range<usize>) -> Result<Tally, Fault> {
-        let mut tally = Tally::default();
+    /// Runs the work-items of these slots, all of which wait, on by one step. Their numbers follow each other, because a
+    /// barrier opens only where none of its group or wave is missing. Gives where all stand, if they stand alike.
+    #[inline(never)]
+    fn pass(&mut self, slots: Range<usize>, at: &Cell<u32>) -> Result<Option<Halt>, Fault> {
         let group = self.group;
-        let slots = &group.slots[range.clone()];
-        let (work, who) = (&mut self.work[range.clone()], &self.who[range]);
-        for ((slot, work), who) in slots.iter().zip(work).zip(who) {
-            if slot.stop.get() == Stop::Ended {
-                continue;
+        let first = self.who[slots.start] as usize;
+        let mut common = Halt::APART;
+        // None of this changes meanwhile, which the compiler cannot know.
+        let (start, checked) = (slots.start, group.checker.is_some());
+        for (index, work) in self.work[slots].iter_mut().enumerate() {
+            if checked {
+                group.enter((first + index) as u32);
             }
-            group.enter(*who);
-            slot.stop.set(Stop::Running);
-            match step(slot, work) {
-                Step::Waits(stop) => tally.count(stop, slot.place.get()),
-                Step::Ended => {}
-                Step::Fault(kind) => return Err(group.fault(*kind)),
+            let unwound = Unwound { at, number: (start + index) as u32 };
+            // SAFETY: a work-item that waits is there; `work` never grows.
+            let poll = unsafe { step(group, work) };
+            std::mem::forget(unwound);
+            if poll.is_ready() {
+                end(work, &mut self.gone[start + index]);
+            }
+            if !stands(group, poll, common) {
+                common = join(group, &mut self.halts, (first, first + index), common, poll)?;
             }
         }
-        Ok(tally)
+        Ok(common.of_work_items())
     }
 
-    /// Runs every wave until none of it waits for its wave only.
-    fn settle_waves(&mut self) -> Result<Tally, Fault> {
-        let size = self.group.wave_size;
-        let (mut first, mut all) = (0, Tally::default());
-        while first < self.started {
-            let wave = self.who[first] as usize / size;
-            let rest = self.who[first..self.started].iter();
-            let end = first + rest.take_while(|linear| **linear as usize / size == wave).count();
-            let lanes = (self.group.items() - wave * size).min(size);
-            let mut tally = self.count(first..end);
-            while tally.wave() > 0 {
-                if tally.wave() != lanes || tally.mixed {
-                    return Err(self.wave_divergence(first..end, wave * size..wave * size + lanes));
-                }
+    /// Runs every wave until none of it waits for its wave only. Takes and gives where all stand, if they stand alike.
+    fn settle_waves(&mut self, common: Option<Halt>, at: &Cell<u32>) -> Result<Option<Halt>, Fault> {
+        let (size, items) = (self.group.wave_size, self.seats.len());
+        let mut all = None;
+        for (wave, first) in (0..items).step_by(size).enumerate() {
+            let lanes = first..(first + size).min(items);
+            let mut here = common.or_else(|| self.common(lanes.clone()));
+            while let Some(halt) = here
+                && halt.stop.is_wave()
+            {
                 if let Some(checker) = self.group.checker
-                    && self.group.slots[first].stop.get() == Stop::WaveFence
+                    && halt.stop == Stop::WaveFence
                 {
                     checker.pass_wave(wave);
                 }
                 self.group.waves[wave].release();
-                tally = self.pass(first..end)?;
+                here = self.pass(self.slots(lanes.clone()), at)?;
             }
-            all.group += tally.group();
-            first = end;
+            if here.is_none() && self.halts[lanes.clone()].iter().any(|halt| halt.stop.is_wave()) {
+                let (lane, kind) = divergence::of_wave(&self.halts[lanes]);
+                return Err(self.group.fault_of(first as u32 + lane, kind));
+            }
+            match (all, here) {
+                _ if first == 0 => all = here,
+                (Some(others), Some(halt)) if halt.joins(others) => {}
+                _ => {
+                    // From here on the list says where the work-items stand.
+                    if let Some(others) = all.take() {
+                        self.halts[..first].fill(others);
+                    }
+                    if let Some(halt) = here {
+                        self.halts[lanes].fill(halt);
+                    }
+                }
+            }
         }
-        all.mixed = self.count(0..self.started).mixed;
         Ok(all)
     }
 
-    fn count(&self, slots: Range<usize>) -> Tally {
-        let mut tally = Tally::default();
-        for slot in self.group.slots[slots].iter().filter(|slot| slot.stop.get() != Stop::Ended) {
-            tally.count(slot.stop.get(), slot.place.get());
+    /// Where all of these work-items stand by the list, if they stand alike.
+    fn common(&self, items: Range<usize>) -> Option<Halt> {
+        let (first, others) = self.halts[items].split_first()?;
+        others.iter().all(|halt| halt.joins(*first)).then_some(*first)
+    }
+
+    /// The slots of these work-items, all of which wait.
+    #[inline(always)]
+    fn slots(&self, items: Range<usize>) -> Range<usize> {
+        if self.started == self.seats.len() {
+            return items;
         }
-        tally
-    }
-
-    /// Work-items of the slots that wait for their group, or for their wave, and where.
-    fn waiting(&self, slots: Range<usize>, wave: bool) -> impl Iterator<Item = (u32, Place)> {
-        slots.filter_map(move |index| {
-            let slot = &self.group.slots[index];
-            let stop = slot.stop.get();
-            let waits = if wave { stop.is_wave() } else { stop.is_group() };
-            waits.then(|| (self.who[index], slot.place.get()))
-        })
-    }
-
-    /// Where a work-item waits, or `None` if it has ended.
-    fn place_of(&self, linear: u32) -> Option<Place> {
-        let index = self.who[..self.started].iter().position(|who| *who == linear)?;
-        let slot = &self.group.slots[index];
-        (slot.stop.get() != Stop::Ended).then(|| slot.place.get())
-    }
-
-    #[cold]
-    fn group_divergence(&self) -> Fault {
-        let all = 0..self.group.items() as u32;
-        let (at, arrived, culprit) = self.divergence(0..self.started, false, all.clone());
-        let instead = self.place_of(culprit);
-        self.group.fault_of(culprit, FaultKind::GroupDivergence { arrived, of: all.end, at, instead })
-    }
-
-    #[cold]
-    fn wave_divergence(&self, slots: Range<usize>, items: Range<usize>) -> Fault {
-        let (items, of) = (items.start as u32..items.end as u32, items.len() as u32);
-        let (at, arrived, culprit) = self.divergence(slots, true, items);
-        let instead = self.place_of(culprit);
-        self.group.fault_of(culprit, FaultKind::WaveDivergence { arrived, of, at, instead })
-    }
-
-    /// The place where the first work-item waits, how many wait there, and the first of `items` that does not.
-    fn divergence(&self, slots: Range<usize>, wave: bool, mut items: Range<u32>) -> (Place, u32, u32) {
-        let first = self.waiting(slots.clone(), wave).next();
-        let at = first.map_or_else(|| Location::caller(), |(_, place)| place);
-        let there: Vec<u32> =
-            self.waiting(slots, wave).filter(|(_, place)| *place == at).map(|(who, _)| who).collect();
-        let culprit = items.find(|item| !there.contains(item)).unwrap_or(0);
-        (at, there.len() as u32, culprit)
+        let below = |end: usize| self.who[..self.started].partition_point(|who| (*who as usize) < end);
+        below(items.start)..below(items.end)
     }
 
     /// Drops the work-items that have not ended.
     fn clear(&mut self) {
         while let Some(index) = self.started.checked_sub(1) {
             self.started = index;
-            if self.group.slots[index].stop.replace(Stop::Ended) != Stop::Ended {
+            if !std::mem::replace(&mut self.gone[index], true) {
                 // SAFETY: the slot holds a work-item, which counts as gone from the line above on.
                 unsafe { self.work[index].assume_init_drop() };
             }

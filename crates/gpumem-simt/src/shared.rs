@@ -1,13 +1,14 @@
 //! Shared arrays: memory of one work-group.
 
 use crate::{
-    Atomic, FaultKind, Indices, Memory,
+    Atomic, Indices, Memory,
     checker::{AccessKind, Checker},
-    fault::raise,
-    index::row_major,
+    index::{outside, row_major},
 };
 use gpumem_core::Element;
 use std::{marker::PhantomData, panic::Location};
+
+type Place = &'static Location<'static>;
 
 /// An array of `N` axes in the memory of a work-group. Row-major; every work-item of the group sees the same one.
 ///
@@ -16,8 +17,11 @@ use std::{marker::PhantomData, panic::Location};
 #[derive(Debug, Clone, Copy)]
 pub struct Shared<'g, T, const N: usize> {
     first: *mut T,
-    offset: usize,
-    extents: [usize; N],
+    /// Indices below these need no second look. Half as long as `usize`, because every suspended body holds them. The last
+    /// is 0 in check mode, which so costs nothing where it is off.
+    bounds: [u32; N],
+    /// Length of the last axis.
+    last: u32,
     checker: Option<&'g Checker>,
     group: PhantomData<&'g [T]>,
 }
@@ -25,48 +29,79 @@ pub struct Shared<'g, T, const N: usize> {
 impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
     /// The memory lies in the arena, is aligned for `T` and holds initialised bytes for the whole array: guaranteed by
     /// every caller. Only the thread that runs the group touches it.
-    pub(crate) fn over(
-        first: *mut T,
-        offset: usize,
-        extents: [usize; N],
-        checker: Option<&'g Checker>,
-    ) -> Self {
-        Self { first, offset, extents, checker, group: PhantomData }
+    #[inline(always)]
+    pub(crate) fn over(first: *mut T, mut extents: [u32; N], checker: Option<&'g Checker>) -> Self {
+        let last = extents.last().copied().unwrap_or(1);
+        if let (Some(bound), true) = (extents.last_mut(), checker.is_some()) {
+            *bound = 0;
+        }
+        Self { first, bounds: extents, last, checker, group: PhantomData }
+    }
+
+    fn lengths(&self) -> [u32; N] {
+        let mut lengths = self.bounds;
+        if let Some(last) = lengths.last_mut() {
+            *last = self.last;
+        }
+        lengths
     }
 
     /// Lengths of the axes.
     pub fn extents(&self) -> [usize; N] {
-        self.extents
+        self.lengths().map(|extent| extent as usize)
     }
 
     /// Length of an axis; 1 beyond the last.
     pub fn extent(&self, axis: usize) -> usize {
-        self.extents.get(axis).copied().unwrap_or(1)
+        self.extents().get(axis).copied().unwrap_or(1)
     }
 
+    /// The element at an index that needs no second look.
     #[inline(always)]
-    #[track_caller]
-    fn element(&self, at: [usize; N], kind: AccessKind) -> Option<*mut T> {
-        let Some(linear) = row_major(at, &self.extents) else {
-            let at = (at.to_vec(), self.extents.to_vec(), Location::caller());
-            raise(FaultKind::OutOfBounds { index: at.0, extents: at.1, at: at.2 });
+    fn plain(&self, at: [usize; N]) -> Option<*mut T> {
+        // Without axes there is no bound to tell of check mode.
+        row_major(at, &self.bounds).filter(|_| N > 0).map(|linear| self.first.wrapping_add(linear))
+    }
+
+    /// The element, in check mode or outside it; `None` if the index is past the end.
+    fn element(self, at: [usize; N], kind: AccessKind, place: Place) -> Option<*mut T> {
+        let lengths = self.lengths();
+        let Some(linear) = row_major(at, &lengths) else {
+            outside(&at, &lengths, place);
             return None;
         };
+        let element = self.first.wrapping_add(linear);
         if let Some(checker) = self.checker {
-            let address = self.offset + linear * size_of::<T>();
-            checker.access(Memory::Shared, address as u64, kind, Location::caller());
+            checker.access(Memory::Shared, element.addr() as u64, kind, place);
         }
-        Some(self.first.wrapping_add(linear))
+        Some(element)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn get_checked(self, at: [usize; N], place: Place) -> T {
+        // SAFETY: an element of the array, whose memory is alive for `'g`, initialised and of this thread only.
+        self.element(at, AccessKind::Read, place).map_or_else(T::zeroed, |element| unsafe { element.read() })
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn set_checked(self, at: [usize; N], value: T, place: Place) {
+        if let Some(element) = self.element(at, AccessKind::Write, place) {
+            // SAFETY: as in `get_checked`; nobody holds a reference to it.
+            unsafe { element.write(value) }
+        }
     }
 
     /// Reads an element.
     #[inline(always)]
     #[track_caller]
     pub fn get(&self, at: impl Indices<N>) -> T {
-        match self.element(at.positions(), AccessKind::Read) {
-            // SAFETY: an element of the array, whose memory is alive for `'g`, initialised and of this thread only.
+        let at = at.positions();
+        match self.plain(at) {
+            // SAFETY: as in `get_checked`.
             Some(element) => unsafe { element.read() },
-            None => T::zeroed(),
+            None => self.get_checked(copied(at), Location::caller()),
         }
     }
 
@@ -74,20 +109,28 @@ impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
     #[inline(always)]
     #[track_caller]
     pub fn set(&self, at: impl Indices<N>, value: T) {
-        if let Some(element) = self.element(at.positions(), AccessKind::Write) {
-            // SAFETY: as in `get`; nobody holds a reference to it.
-            unsafe { element.write(value) }
+        let at = at.positions();
+        match self.plain(at) {
+            // SAFETY: as in `set_checked`.
+            Some(element) => unsafe { element.write(value) },
+            None => self.set_checked(copied(at), value, Location::caller()),
         }
     }
+}
+
+/// The same in other memory, so that an index which only a cold call needs there is not put into memory before it.
+#[inline(always)]
+fn copied<const N: usize>(at: [usize; N]) -> [usize; N] {
+    std::array::from_fn(|axis| at[axis])
 }
 
 impl<T: Atomic, const N: usize> Shared<'_, T, N> {
     /// Replaces an element by `change` of it, atomically within the group, and gives the old value.
     #[track_caller]
     pub fn atomic_update(&self, at: impl Indices<N>, change: impl FnOnce(T) -> T) -> T {
-        match self.element(at.positions(), AccessKind::Atomic) {
+        match self.element(at.positions(), AccessKind::Atomic, Location::caller()) {
             Some(element) => {
-                // SAFETY: as in `get`. A group runs on one thread, so nothing comes between the two.
+                // SAFETY: as in `get_checked`. A group runs on one thread, so nothing comes between the two.
                 let old = unsafe { element.read() };
                 let new = change(old);
                 // SAFETY: as above.

@@ -2,62 +2,101 @@
 
 use crate::{Number, WorkItem, barrier::Stop};
 use gpumem_core::Element;
-use std::{cell::Cell, panic::Location};
+use std::{
+    cell::{Cell, OnceCell},
+    panic::Location,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+/// Work-items of the largest wave.
+const LANES: usize = 64;
 
 /// What the lanes of one wave exchange. Two sets of values in turn, because a lane that goes on gives its next value
 /// before the others have read the last ones.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Wave {
-    values: [Vec<Cell<u128>>; 2],
-    /// The result of all lanes, once the first of them has computed it.
-    result: [Cell<Option<u128>>; 2],
-    round: Cell<usize>,
+    /// Made at the first exchange, because most kernels have none.
+    sets: OnceCell<Box<[Set; 2]>>,
+    /// The set that values are given to.
+    open: Cell<bool>,
+}
+
+/// The values of one exchange.
+#[derive(Debug)]
+struct Set {
+    values: [Cell<u128>; LANES],
+    /// What all lanes have in common, once the first of them has computed it.
+    result: Cell<Option<u128>>,
+}
+
+impl Default for Set {
+    fn default() -> Self {
+        Self { values: [const { Cell::new(0) }; LANES], result: Cell::new(None) }
+    }
 }
 
 impl Wave {
-    pub(crate) fn new(size: usize) -> Self {
-        let lanes = || vec![Cell::new(0); size];
-        Self { values: [lanes(), lanes()], result: Default::default(), round: Cell::new(0) }
+    /// All lanes have arrived. What they exchanged before this time has been read by all.
+    #[inline(always)]
+    pub(crate) fn release(&self) {
+        self.open.set(!self.open.get());
+        if self.sets.get().is_some() {
+            self.open().result.set(None);
+        }
     }
 
-    /// All lanes have arrived. What they exchanged before this time has been read by all.
-    pub(crate) fn release(&self) {
-        let round = self.round.get() ^ 1;
-        self.round.set(round);
-        self.result[round].set(None);
+    /// The set of the next exchange.
+    #[inline(always)]
+    fn open(&self) -> &Set {
+        &self.sets.get_or_init(Box::default)[usize::from(self.open.get())]
+    }
+
+    /// The set of the last exchange.
+    #[inline(always)]
+    fn closed(&self) -> &Set {
+        &self.sets.get_or_init(Box::default)[usize::from(!self.open.get())]
     }
 }
 
+#[inline(always)]
 fn pack<T: Element>(value: T) -> u128 {
     const { assert!(size_of::<T>() <= 16, "lanes exchange values of at most 16 bytes") };
-    let mut bytes = [0; 16];
-    bytes.iter_mut().zip(bytemuck::bytes_of(&value)).for_each(|(to, from)| *to = *from);
-    u128::from_ne_bytes(bytes)
+    let mut bits = 0u128;
+    if let Some(bytes) = bytemuck::bytes_of_mut(&mut bits).get_mut(..size_of::<T>()) {
+        bytes.copy_from_slice(bytemuck::bytes_of(&value));
+    }
+    bits
 }
 
+#[inline(always)]
 fn unpack<T: Element>(bits: u128) -> T {
-    let bytes = bits.to_ne_bytes();
+    let bytes = bytemuck::bytes_of(&bits);
     bytes.get(..size_of::<T>()).map_or_else(T::zeroed, bytemuck::pod_read_unaligned)
 }
 
-/// The values that the lanes have given in one round.
+/// The values that the lanes have given, as one of them reads them.
 struct Given<'g> {
     values: &'g [Cell<u128>],
     result: &'g Cell<Option<u128>>,
     lane: usize,
+    wave_size: usize,
 }
 
 impl Given<'_> {
+    #[inline(always)]
     fn of<T: Element>(&self, lane: usize) -> Option<T> {
         self.values.get(lane).map(|value| unpack(value.get()))
     }
 
     /// The lane's value, or one's own where there is no such lane.
-    fn or_own<T: Element>(&self, lane: Option<usize>, own: T) -> T {
-        lane.and_then(|lane| self.of(lane)).unwrap_or(own)
+    #[inline(always)]
+    fn or_own<T: Element>(&self, lane: Option<usize>) -> T {
+        lane.and_then(|lane| self.of(lane)).or_else(|| self.of(self.lane)).unwrap_or_else(T::zeroed)
     }
 
     /// Computed once for all lanes, because each would get the same.
+    #[inline(always)]
     fn once(&self, compute: impl FnOnce() -> u128) -> u128 {
         self.result.get().unwrap_or_else(|| {
             let result = compute();
@@ -66,110 +105,150 @@ impl Given<'_> {
         })
     }
 
+    #[inline(always)]
     fn ballot(&self) -> u64 {
         let bits = || {
             let set = self.values.iter().enumerate().filter(|(_, value)| value.get() != 0);
-            set.fold(0u128, |bits, (lane, _)| bits | 1 << lane)
+            set.fold(0, |bits, (lane, _)| bits | 1u64 << lane)
         };
-        self.once(bits) as u64
+        self.once(|| u128::from(bits())) as u64
+    }
+
+    /// The values as they are, and zeros behind them.
+    #[inline(always)]
+    fn unpacked<T: Element>(&self) -> [T; LANES] {
+        let mut values = [T::zeroed(); LANES];
+        values.iter_mut().zip(self.values).for_each(|(to, from)| *to = unpack(from.get()));
+        values
     }
 
     /// The tree that the prelude walks on a GPU: lane `i` takes in lane `i + d`, for `d` from half a wave down to 1.
-    fn reduce<T: Element>(&self, size: usize, op: impl Fn(T, T) -> T) -> T {
+    #[inline(always)]
+    fn reduce<T: Element>(&self, op: impl Fn(T, T) -> T) -> T {
         let compute = || {
-            let mut values: Vec<T> = self.values.iter().map(|value| unpack(value.get())).collect();
-            let mut distance = size / 2;
+            let mut values = self.unpacked::<T>();
+            let lanes = self.values.len();
+            let mut distance = self.wave_size / 2;
             while distance > 0 {
-                for lane in 0..distance.min(values.len().saturating_sub(distance)) {
+                for lane in 0..distance.min(lanes.saturating_sub(distance)) {
                     values[lane] = op(values[lane], values[lane + distance]);
                 }
                 distance /= 2;
             }
-            values.first().copied().map_or(0, pack)
+            pack(values[0])
         };
         unpack(self.once(compute))
     }
 
     /// The prefix over lanes 0 to this one, in the order of the prelude (Kogge and Stone).
-    fn scan<T: Element>(&self, size: usize, op: impl Fn(T, T) -> T) -> T {
+    #[inline(always)]
+    fn scan<T: Element>(&self, op: impl Fn(T, T) -> T) -> T {
         self.once(|| {
+            let mut values = self.unpacked::<T>();
             let mut distance = 1;
-            while distance < size {
+            while distance < self.wave_size {
                 for lane in (distance..self.values.len()).rev() {
-                    let value =
-                        op(unpack(self.values[lane - distance].get()), unpack(self.values[lane].get()));
-                    self.values[lane].set(pack(value));
+                    values[lane] = op(values[lane - distance], values[lane]);
                 }
                 distance *= 2;
             }
+            self.values.iter().zip(values).for_each(|(to, from)| to.set(pack(from)));
             1
         });
         self.of(self.lane).unwrap_or_else(T::zeroed)
     }
 }
 
-impl<'g> WorkItem<'g> {
-    /// Gives a value to the wave, and waits until all lanes have given theirs.
-    async fn give<T: Element>(self, value: T, place: &'static Location<'static>) -> Given<'g> {
-        let Wave { values, result, round } = self.wave();
-        let (round, lane) = (round.get(), self.lane());
-        let values = &values[round];
-        let values = values.get(..self.wave_items()).unwrap_or(values);
-        if let Some(slot) = values.get(lane) {
-            slot.set(pack(value));
+/// Gives a value to the wave, waits until all lanes have given theirs, and makes something of them.
+///
+/// Not an async block: that would hold its captures twice, and every suspended body holds this.
+struct Exchange<'g, T, F> {
+    item: WorkItem<'g>,
+    place: &'static Location<'static>,
+    value: T,
+    /// Taken when the values are there.
+    read: Option<F>,
+    waiting: bool,
+}
+
+// Nothing in it is ever pinned.
+impl<T, F> Unpin for Exchange<'_, T, F> {}
+
+impl<'g, T: Element, R, F: FnOnce(Given<'g>) -> R> Future for Exchange<'g, T, F> {
+    type Output = R;
+
+    #[inline(always)]
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<R> {
+        let (item, wave) = (self.item, self.item.wave());
+        let lane = item.lane();
+        if !std::mem::replace(&mut self.waiting, true) {
+            if let Some(slot) = wave.open().values.get(lane) {
+                slot.set(pack(self.value));
+            }
+            item.say(Stop::Wave, self.place);
+            return Poll::Pending;
         }
-        self.arrive(Stop::Wave, place).await;
-        // Whoever is released first clears nothing: the result of this round was cleared with the last release.
-        Given { values, result: &result[round], lane }
+        let Set { values, result } = wave.closed();
+        let values = values.get(..item.wave_items()).unwrap_or(values);
+        match self.read.take() {
+            Some(read) => Poll::Ready(read(Given { values, result, lane, wave_size: item.wave_size() })),
+            // Polled behind its end, which no `.await` does.
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<'g> WorkItem<'g> {
+    #[inline(always)]
+    fn exchange<T: Element, R, F: FnOnce(Given<'g>) -> R>(
+        self,
+        value: T,
+        place: &'static Location<'static>,
+        read: F,
+    ) -> Exchange<'g, T, F> {
+        Exchange { item: self, place, value, read: Some(read), waiting: false }
     }
 
     /// The value that `lane` gives; one's own where there is no such lane. At most 16 bytes.
     #[track_caller]
     pub fn shuffle<T: Element>(self, value: T, lane: usize) -> impl Future<Output = T> + use<'g, T> {
-        let place = Location::caller();
-        async move { self.give(value, place).await.or_own(Some(lane), value) }
+        self.exchange(value, Location::caller(), move |given| given.or_own(Some(lane)))
     }
 
     /// The value of the lane `distance` below; one's own where there is none.
     #[track_caller]
     pub fn shuffle_up<T: Element>(self, value: T, distance: usize) -> impl Future<Output = T> + use<'g, T> {
-        let place = Location::caller();
-        async move { self.give(value, place).await.or_own(self.lane().checked_sub(distance), value) }
+        self.exchange(value, Location::caller(), move |given| given.or_own(given.lane.checked_sub(distance)))
     }
 
     /// The value of the lane `distance` above; one's own where there is none.
     #[track_caller]
     pub fn shuffle_down<T: Element>(self, value: T, distance: usize) -> impl Future<Output = T> + use<'g, T> {
-        let place = Location::caller();
-        async move { self.give(value, place).await.or_own(self.lane().checked_add(distance), value) }
+        self.exchange(value, Location::caller(), move |given| given.or_own(given.lane.checked_add(distance)))
     }
 
     /// The value of the lane whose number differs in the bits of `mask`; one's own where there is none.
     #[track_caller]
     pub fn shuffle_xor<T: Element>(self, value: T, mask: usize) -> impl Future<Output = T> + use<'g, T> {
-        let place = Location::caller();
-        async move { self.give(value, place).await.or_own(Some(self.lane() ^ mask), value) }
+        self.exchange(value, Location::caller(), move |given| given.or_own(Some(given.lane ^ mask)))
     }
 
     /// A bit for each lane: whether its condition holds. Lane 0 is the lowest.
     #[track_caller]
     pub fn wave_ballot(self, condition: bool) -> impl Future<Output = u64> + use<'g> {
-        let place = Location::caller();
-        async move { self.give(u8::from(condition), place).await.ballot() }
+        self.exchange(u8::from(condition), Location::caller(), |given| given.ballot())
     }
 
     /// Whether the condition holds in any lane.
     #[track_caller]
     pub fn wave_any(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
-        let place = Location::caller();
-        async move { self.give(u8::from(condition), place).await.ballot() != 0 }
+        self.exchange(u8::from(condition), Location::caller(), |given| given.ballot() != 0)
     }
 
     /// Whether the condition holds in every lane.
     #[track_caller]
     pub fn wave_all(self, condition: bool) -> impl Future<Output = bool> + use<'g> {
-        let place = Location::caller();
-        async move { self.give(u8::from(!condition), place).await.ballot() == 0 }
+        self.exchange(u8::from(!condition), Location::caller(), |given| given.ballot() == 0)
     }
 
     /// All values of the wave combined, for every lane, in the order of the device's prelude, so that sums of floating
@@ -180,8 +259,7 @@ impl<'g> WorkItem<'g> {
         value: T,
         op: F,
     ) -> impl Future<Output = T> + use<'g, T, F> {
-        let place = Location::caller();
-        async move { self.give(value, place).await.reduce(self.wave_size(), op) }
+        self.exchange(value, Location::caller(), move |given| given.reduce(op))
     }
 
     /// The sum over the wave.
@@ -205,7 +283,6 @@ impl<'g> WorkItem<'g> {
     /// The sum over lanes 0 to this one.
     #[track_caller]
     pub fn wave_scan<T: Number>(self, value: T) -> impl Future<Output = T> + use<'g, T> {
-        let place = Location::caller();
-        async move { self.give(value, place).await.scan(self.wave_size(), T::plus) }
+        self.exchange(value, Location::caller(), move |given| given.scan(T::plus))
     }
 }

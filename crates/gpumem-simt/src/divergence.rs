@@ -1,0 +1,40 @@
+//! Who is named when work-items do not meet.
+
+use crate::{
+    FaultKind,
+    barrier::{Halt, Place, Stop},
+};
+
+/// Work-items of a group that stand apart, none of which waits for its wave: the number of the first that is not at the
+/// barrier, and the fault.
+#[cold]
+pub(crate) fn of_group(halts: &[Halt]) -> (u32, FaultKind) {
+    let Meeting { at, arrived, missing, instead } = meeting(halts, Stop::is_group);
+    (missing, FaultKind::GroupDivergence { arrived, of: halts.len() as u32, at, instead })
+}
+
+/// As `of_group`, for work-items of one wave, some of which wait for it.
+#[cold]
+pub(crate) fn of_wave(halts: &[Halt]) -> (u32, FaultKind) {
+    let Meeting { at, arrived, missing, instead } = meeting(halts, Stop::is_wave);
+    (missing, FaultKind::WaveDivergence { arrived, of: halts.len() as u32, at, instead })
+}
+
+struct Meeting {
+    /// Where the first that waits does so.
+    at: Place,
+    /// How many wait there.
+    arrived: u32,
+    /// The first that does not.
+    missing: u32,
+    /// Where it waits instead; `None` if it has ended.
+    instead: Option<Place>,
+}
+
+fn meeting(halts: &[Halt], waits: impl Fn(Stop) -> bool) -> Meeting {
+    let at = halts.iter().find(|halt| waits(halt.stop)).unwrap_or(&Halt::ENDED).place();
+    let is_there = |halt: &&Halt| waits(halt.stop) && halt.place() == at;
+    let missing = halts.iter().position(|halt| !is_there(&halt)).unwrap_or(0);
+    let instead = halts.get(missing).filter(|halt| halt.stop != Stop::Ended).map(|halt| halt.place());
+    Meeting { at, arrived: halts.iter().filter(is_there).count() as u32, missing: missing as u32, instead }
+}
