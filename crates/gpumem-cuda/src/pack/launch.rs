@@ -1,6 +1,6 @@
 //! The kernels of pack.cu, loaded once for each device, and how they are launched.
 
-use super::lower::{Lowered, Work};
+use super::lower::{Lowered, Work, tile};
 use crate::{NAME, api::DriverApi, device::CudaDevice, error::Status, stream::CudaStream};
 use cudarc::driver::sys::CUfunction;
 use gpumem_core::{Error, ErrorKind, Result, Stream, StridedCopy};
@@ -16,7 +16,6 @@ pub(super) const PTX: &str = include_str!("pack.ptx");
 /// Units that one thread moves, about.
 const UNITS: u64 = 4;
 const THREADS: u32 = 256;
-const TILE: u32 = 32;
 const ROWS: u32 = 8;
 /// Most groups of a launch: enough for every device, and threads count their units in 32 bits up to 2 GiU.
 const MOST_GROUPS: u64 = 1 << 20;
@@ -120,7 +119,7 @@ unsafe fn launch(
         }
         Work::Turn(turn) => {
             let argument = std::ptr::from_ref(turn).cast::<c_void>();
-            (functions.turn[index], argument, turn.tiles, [TILE, ROWS])
+            (functions.turn[index], argument, turn.tiles, [tile(1 << index) as u32, ROWS])
         }
     };
     let groups = groups.clamp(1, MOST_GROUPS) as u32;

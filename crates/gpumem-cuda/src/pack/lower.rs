@@ -7,8 +7,10 @@ use smallvec::SmallVec;
 const WALK_RANK: usize = 8;
 /// Axes around the two of a [`Turn`].
 const TURN_RANK: usize = 6;
-/// Side of the tiles of a transpose.
-const TILE: usize = 32;
+/// Side of the tiles of a transpose, in units of so many bytes.
+pub(super) const fn tile(unit: usize) -> usize {
+    if unit <= 4 { 64 } else { 32 }
+}
 /// Shorter axes are not worth a tile.
 const SHORTEST: usize = 8;
 
@@ -196,7 +198,7 @@ fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<Turn> {
     if !worth {
         return None;
     }
-    let (tiles_to, tiles_from) = (along.len.div_ceil(TILE), across.len.div_ceil(TILE));
+    let (tiles_to, tiles_from) = (along.len.div_ceil(tile(unit)), across.len.div_ceil(tile(unit)));
     let mut turn = Turn {
         from,
         to,

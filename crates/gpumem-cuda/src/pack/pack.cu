@@ -42,9 +42,6 @@ __device__ __forceinline__ void walk(const Walk &w) {
     }
 }
 
-#define TILE 32
-#define ROWS 8
-
 // A transpose: units lie side by side along one axis in the destination, and along another in the source.
 struct Turn {
     u64 from, to;
@@ -61,52 +58,77 @@ struct Turn {
     i64 to_stride[6];
 };
 
-template <typename T>
+// A group of TILE x ROWS threads. A whole tile is read before any of it is written to shared memory, so that all reads of a
+// thread are on their way at once.
+template <typename T, int TILE>
 __device__ __forceinline__ void turn(const Turn &w) {
+    enum { ROWS = 8, EACH = TILE / ROWS };
     __shared__ T tile[TILE][TILE + 1];
-    const int rank = (int)w.rank;
+    const int rank = (int)w.rank, x = threadIdx.x, y = threadIdx.y;
     for (u64 i = blockIdx.x; i < w.tiles; i += gridDim.x) {
-        u64 rest = i;
-        const i64 first_to = (i64)(rest % (u64)w.tiles_to) * TILE;
-        rest /= (u64)w.tiles_to;
-        const i64 first_from = (i64)(rest % (u64)w.tiles_from) * TILE;
-        rest /= (u64)w.tiles_from;
+        i64 first_to, first_from;
         u64 from = w.from, to = w.to;
-        for (int axis = rank - 1; axis >= 0; axis--) {
-            const u64 next = rest / (u64)w.length[axis];
-            const i64 at = (i64)(rest - next * (u64)w.length[axis]);
-            from += (u64)(at * w.from_stride[axis]);
-            to += (u64)(at * w.to_stride[axis]);
+        // Dividing 64 bits takes as long as moving several units.
+        if (w.tiles <= 0xFFFFFFFFu) {
+            u32 rest = (u32)i;
+            u32 next = rest / (u32)w.tiles_to;
+            first_to = (i64)(rest - next * (u32)w.tiles_to) * TILE;
             rest = next;
-        }
-        const i64 across = first_from + threadIdx.x;
-        for (int y = threadIdx.y; y < TILE; y += ROWS) {
-            const i64 along = first_to + y;
-            if (along < w.length_to && across < w.length_from) {
-                tile[y][threadIdx.x] =
-                    *(const T *)(from + (u64)(along * w.from_stride_to + across * w.from_stride_from));
+            next = rest / (u32)w.tiles_from;
+            first_from = (i64)(rest - next * (u32)w.tiles_from) * TILE;
+            rest = next;
+            for (int axis = rank - 1; axis >= 0; axis--) {
+                next = rest / (u32)w.length[axis];
+                const i64 at = (i64)(rest - next * (u32)w.length[axis]);
+                from += (u64)(at * w.from_stride[axis]);
+                to += (u64)(at * w.to_stride[axis]);
+                rest = next;
+            }
+        } else {
+            u64 rest = i;
+            first_to = (i64)(rest % (u64)w.tiles_to) * TILE;
+            rest /= (u64)w.tiles_to;
+            first_from = (i64)(rest % (u64)w.tiles_from) * TILE;
+            rest /= (u64)w.tiles_from;
+            for (int axis = rank - 1; axis >= 0; axis--) {
+                const i64 at = (i64)(rest % (u64)w.length[axis]);
+                rest /= (u64)w.length[axis];
+                from += (u64)(at * w.from_stride[axis]);
+                to += (u64)(at * w.to_stride[axis]);
             }
         }
-        __syncthreads();
-        const i64 along = first_to + threadIdx.x;
-        for (int y = threadIdx.y; y < TILE; y += ROWS) {
-            const i64 across_row = first_from + y;
-            if (along < w.length_to && across_row < w.length_from) {
-                *(T *)(to + (u64)(along * w.to_stride_to + across_row * w.to_stride_from)) =
-                    tile[threadIdx.x][y];
-            }
+        from += (u64)((first_to + y) * w.from_stride_to + (first_from + x) * w.from_stride_from);
+        to += (u64)((first_from + y) * w.to_stride_from + (first_to + x) * w.to_stride_to);
+        const u64 from_step = (u64)(ROWS * w.from_stride_to), to_step = (u64)(ROWS * w.to_stride_from);
+        if (first_to + TILE <= w.length_to && first_from + TILE <= w.length_from) {
+            T units[EACH];
+#pragma unroll
+            for (int k = 0; k < EACH; k++) units[k] = *(const T *)(from + k * from_step);
+#pragma unroll
+            for (int k = 0; k < EACH; k++) tile[y + k * ROWS][x] = units[k];
+            __syncthreads();
+#pragma unroll
+            for (int k = 0; k < EACH; k++) *(T *)(to + k * to_step) = tile[x][y + k * ROWS];
+        } else {
+            const i64 rows_from = w.length_to - first_to - y, rows_to = w.length_from - first_from - y;
+            for (int k = 0; k < TILE && first_from + x < w.length_from && k < rows_from; k += ROWS, from += from_step)
+                tile[y + k][x] = *(const T *)from;
+            __syncthreads();
+            for (int k = 0; k < TILE && first_to + x < w.length_to && k < rows_to; k += ROWS, to += to_step)
+                *(T *)to = tile[x][y + k];
         }
         __syncthreads();
     }
 }
 
-#define KERNELS(BYTES, TYPE) \
+// Lines of at least 32 bytes on both sides, and no more shared memory than every device has.
+#define KERNELS(BYTES, TYPE, TILE) \
     extern "C" __global__ void gpumem_walk_##BYTES(const Walk w) { walk<TYPE, u32>(w); } \
     extern "C" __global__ void gpumem_walk_far_##BYTES(const Walk w) { walk<TYPE, u64>(w); } \
-    extern "C" __global__ void gpumem_turn_##BYTES(const Turn w) { turn<TYPE>(w); }
+    extern "C" __global__ void gpumem_turn_##BYTES(const Turn w) { turn<TYPE, TILE>(w); }
 
-KERNELS(1, unsigned char)
-KERNELS(2, unsigned short)
-KERNELS(4, unsigned int)
-KERNELS(8, u64)
-KERNELS(16, uint4)
+KERNELS(1, unsigned char, 64)
+KERNELS(2, unsigned short, 64)
+KERNELS(4, unsigned int, 64)
+KERNELS(8, u64, 32)
+KERNELS(16, uint4, 32)

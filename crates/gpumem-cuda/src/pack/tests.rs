@@ -2,7 +2,7 @@
 
 use super::{
     launch::PTX,
-    lower::{Lowered, Turn, Walk, Work},
+    lower::{Lowered, Turn, Walk, Work, tile},
 };
 use gpumem_core::{Space, StridedCopy};
 
@@ -56,9 +56,10 @@ fn walked(walk: &Walk, unit: usize, each: &mut impl FnMut(u64, u64, usize)) {
 }
 
 fn turned(turn: &Turn, unit: usize, each: &mut impl FnMut(u64, u64, usize)) {
+    let side = tile(unit) as i64;
     for index in 0..turn.tiles as i64 {
-        let (first_to, rest) = (index % turn.tiles_to * 32, index / turn.tiles_to);
-        let (first_from, mut rest) = (rest % turn.tiles_from * 32, rest / turn.tiles_from);
+        let (first_to, rest) = (index % turn.tiles_to * side, index / turn.tiles_to);
+        let (first_from, mut rest) = (rest % turn.tiles_from * side, rest / turn.tiles_from);
         let (mut from, mut to) = (turn.from, turn.to);
         for axis in (0..turn.rank as usize).rev() {
             let at = rest % turn.length[axis];
@@ -66,8 +67,8 @@ fn turned(turn: &Turn, unit: usize, each: &mut impl FnMut(u64, u64, usize)) {
             from = from.wrapping_add_signed(at * turn.from_stride[axis]);
             to = to.wrapping_add_signed(at * turn.to_stride[axis]);
         }
-        for (along, across) in
-            (first_to..first_to + 32).flat_map(|along| (first_from..first_from + 32).map(move |b| (along, b)))
+        for (along, across) in (first_to..first_to + side)
+            .flat_map(|along| (first_from..first_from + side).map(move |b| (along, b)))
         {
             if along < turn.length_to && across < turn.length_from {
                 let from = along * turn.from_stride_to + across * turn.from_stride_from + from as i64;
@@ -156,7 +157,7 @@ fn the_usual_copies_take_the_best_way() {
         axes: axes.to_vec(),
     };
     let transpose = Lowered::new(&copy(4, &[(8192, 4, 32768), (8192, 32768, 4)])).unwrap();
-    assert!(matches!(transpose.work(), Work::Turn(turn) if turn.tiles == 256 * 256), "{transpose:?}");
+    assert!(matches!(transpose.work(), Work::Turn(turn) if turn.tiles == 128 * 128), "{transpose:?}");
     let columns = Lowered::new(&copy(4, &[(8192, 32768, 16384), (4096, 8, 4)])).unwrap();
     assert!(matches!(columns.work(), Work::Walk(walk) if walk.rank == 1), "{columns:?}");
     let rows = Lowered::new(&copy(4, &[(100, 256, 64), (16, 4, 4)])).unwrap();
