@@ -5,6 +5,7 @@ use clap::Parser;
 use gpumem_bench::{Effort, Unavailable, benches, measure, table, use_device, write_json};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 #[derive(Parser)]
 #[command(name = "gpumem-bench")]
@@ -20,6 +21,9 @@ struct Options {
     /// Few short rounds: shows that the benches run, not how fast anything is
     #[arg(long)]
     quick: bool,
+    /// Most seconds that one bench is measured
+    #[arg(long, value_name = "SECONDS")]
+    limit: Option<f64>,
     /// Only print the names
     #[arg(long)]
     list: bool,
@@ -28,7 +32,10 @@ struct Options {
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
     let filter = options.filter.unwrap_or_default();
-    let effort = if options.quick { Effort::QUICK } else { Effort::FULL };
+    let mut effort = if options.quick { Effort::QUICK } else { Effort::FULL };
+    if let Some(limit) = options.limit {
+        effort.limit = Duration::try_from_secs_f64(limit)?;
+    }
     if cfg!(debug_assertions) && !options.list {
         eprintln!("warning: built without optimisation; `cargo xtask bench` builds in release");
     }

@@ -19,7 +19,7 @@ const UNTOUCHED: u32 = 0xDEAD_BEEF;
 
 /// Several threads and small pieces, so that a little array is a long transfer.
 fn options() -> TransferOptions {
-    TransferOptions::new().threads(4).block_bytes(16 << 10).parallel_bytes(1)
+    TransferOptions::new().threads(4).block_bytes(16 << 10).parallel_bytes(1).short_bytes(0)
 }
 
 fn ring(host: HostOptions) -> (Device<Double>, DoubleDevice) {
@@ -244,7 +244,8 @@ fn two_backends_meet_in_the_blocks() {
     for seed in [None, Some(1), Some(5)] {
         let host = || seed.map_or_else(HostOptions::new, |seed| HostOptions::new().adversarial(seed));
         let open = |is_direct, name| {
-            let made = DoubleOptions { host: host(), is_direct, is_packing: is_direct, name };
+            let made =
+                DoubleOptions { host: host(), is_direct, is_packing: is_direct, pageable_uploads: 0, name };
             let raw = Double::open_with(&made).unwrap();
             let device = Device::<Double>::from_raw(raw.clone());
             device.set_transfer_options(options());

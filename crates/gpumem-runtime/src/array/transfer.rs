@@ -34,7 +34,11 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             false => self.raw_dim().strides(strides),
         };
         let mut host = zeros("copy_to_host", S::Backend::NAME, shape)?;
-        self.copy_to_host_into(host.view_mut())?;
+        let timeline = self.default_timeline()?;
+        if !transfer::download_at_once(&timeline, self.place(), &mut host.view_mut()) {
+            let view = host.view_mut().into_dyn();
+            transfer::download_new(&timeline, "copy_to_host", self.place(), view)?;
+        }
         Ok(host)
     }
 

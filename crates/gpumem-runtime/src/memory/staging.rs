@@ -79,7 +79,7 @@ impl<B: Backend> Drop for Staging<B> {
         }
         let pool = &self.device.0.staging;
         let options = pool.options();
-        let keep = KEEP.max(options.threads.saturating_mul(2).saturating_mul(options.block_bytes));
+        let keep = KEEP.max(options.block_bytes.saturating_mul(8));
         let mut free = pool.free.lock();
         let kept: usize = free.iter().map(|block| block.len()).sum();
         if kept.saturating_add(self.memory.len()) <= keep && self.memory.check("staging").is_ok() {

@@ -6,7 +6,8 @@
 
 use super::{
     memory::{MOST_CALLS, Place},
-    plan::{Plan, pieces},
+    pieces::in_pieces,
+    plan::Plan,
     staged::{Staged, Way},
 };
 use crate::{Device, layout::Pair, memory::Staging, order::Timeline};
@@ -52,7 +53,7 @@ pub(super) fn copy<B: Backend>(
         }
         Ok(())
     };
-    let outcome = pieces(pair, limit, &mut |piece| {
+    let outcome = in_pieces(pair, limit, &mut |piece| {
         let at = turn;
         turn = (turn + 1) % BLOCKS;
         let block = match &mut blocks[at] {

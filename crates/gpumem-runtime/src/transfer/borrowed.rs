@@ -7,9 +7,11 @@
 use super::{
     caller::Caller,
     memory::{self, Place, can_copy_strided, enqueue},
-    plan::{Plan, pieces},
+    pieces::in_pieces,
+    plan::Plan,
     progress::{Progress, Watch},
     ring::Ring,
+    short,
     staged::{Staged, Way},
 };
 use crate::{
@@ -40,6 +42,12 @@ pub(crate) fn upload<T: Element, B: Backend>(
     upload: Upload,
     watch: Option<Watch<'_>>,
 ) -> Result<u64> {
+    if upload == Upload::Blocking
+        && watch.is_none()
+        && let Some(done) = short::upload(timeline, operation, &source, destination)
+    {
+        return done;
+    }
     let caller = Caller::reading(operation, B::NAME, &source)?;
     let pair = pair_of::<B>(timeline, operation, &caller, destination, "source", upload == Upload::Blocking)?;
     if pair.len == 0 || pair.item == 0 {
@@ -74,9 +82,35 @@ pub(crate) fn download<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: Place<'_, B>,
-    mut destination: ArrayViewMutD<'_, T>,
+    destination: ArrayViewMutD<'_, T>,
     watch: Option<Watch<'_>>,
 ) -> Result<()> {
+    land(timeline, operation, source, destination, watch, false)
+}
+
+/// As [`download`], into an array of the library's own making, packed, whose pages nobody has touched.
+pub(crate) fn download_new<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: Place<'_, B>,
+    destination: ArrayViewMutD<'_, T>,
+) -> Result<()> {
+    land(timeline, operation, source, destination, None, true)
+}
+
+fn land<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: Place<'_, B>,
+    mut destination: ArrayViewMutD<'_, T>,
+    watch: Option<Watch<'_>>,
+    is_new: bool,
+) -> Result<()> {
+    if watch.is_none()
+        && let Some(done) = short::download(timeline, operation, source, &mut destination)
+    {
+        return done;
+    }
     let caller = Caller::writing(operation, B::NAME, &mut destination)?;
     let pair = pair_of::<B>(timeline, operation, &caller, source, "destination", true)?;
     if pair.len == 0 || pair.item == 0 {
@@ -101,9 +135,12 @@ pub(crate) fn download<T: Element, B: Backend>(
         // Packed on the device, so that it goes over the link as one run.
         let twin = Place::new(&memory, &layout);
         memory::copy::<T, B>(timeline, operation, source, twin)?;
-        return self::download::<T, B>(timeline, operation, twin, destination, watch);
+        return land::<T, B>(timeline, operation, twin, destination, watch, is_new);
     }
-    let ring = Ring::new(&device, timeline, operation, (source, &caller, &pair), Way::Down);
+    let mut ring = Ring::new(&device, timeline, operation, (source, &caller, &pair), Way::Down);
+    if is_new {
+        ring.is_fresh();
+    }
     // SAFETY: the caller's view is valid for writes during this call, and nobody else's.
     unsafe { ring.run::<T>(watch)? };
     Ok(())
@@ -136,7 +173,7 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
         Box::new(move || {
             let landed = Staged::new(&staging, operation, &pair).and_then(|staged| {
                 // SAFETY: the caller of this function keeps the destination until now; the copy into the block is done.
-                unsafe { staged.exchange::<T>(operation, &pair, &caller, Way::Down, false) }
+                unsafe { staged.exchange::<T>(operation, &staged.inside(&pair), &caller, Way::Down, false) }
             });
             if let Err(error) = landed {
                 staging.memory().core().errors.push(error);
@@ -203,7 +240,7 @@ fn direct_watched<B: Backend>(
     let Some(watch) = watch else { return direct(timeline, operation, caller, pair, place, way) };
     let total = (pair.len * pair.item) as u64;
     let (mut done, mut ticket) = (0, 0);
-    pieces(pair, WATCHED, &mut |piece| {
+    in_pieces(pair, WATCHED, &mut |piece| {
         ticket = direct(timeline, operation, caller, piece, place, way)?;
         done += (piece.len * piece.item) as u64;
         match watch(Progress { done, total }) {

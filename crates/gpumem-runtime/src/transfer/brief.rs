@@ -46,7 +46,7 @@ pub(crate) fn download_at_once<T, D: Dimension, B: Backend>(
 }
 
 /// The bytes of a place that holds the same elements in the same order as a packed array of that shape, and any at all.
-fn run_of<B: Backend>(shape: &[usize], bytes: usize, place: Place<'_, B>) -> Option<Range<usize>> {
+pub(super) fn run_of<B: Backend>(shape: &[usize], bytes: usize, place: Place<'_, B>) -> Option<Range<usize>> {
     let layout = place.layout;
     let run = common_run(layout, layout).filter(|run| *run == bytes && layout.shape() == shape)?;
     Some(layout.offset()..layout.offset() + run)

@@ -112,8 +112,8 @@ impl CopyPlan {
                 described.way = CopyWay::Strided;
             }
         } else {
-            let (threads, piece_bytes) = options.share(pair.len * pair.item);
-            described.way = CopyWay::Ring { threads, piece_bytes };
+            let share = options.share(pair.len * pair.item, false);
+            described.way = CopyWay::Ring { threads: share.threads, piece_bytes: share.block };
         }
         Ok(described)
     }

@@ -1,11 +1,14 @@
 //! Moving elements between memories.
 //!
 //! * [`plan`]: any pair of layouts as the fewest driver calls.
+//! * [`pieces`]: a pair cut into parts.
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
 //! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`]) that fill and drain them.
+//! * [`fresh`]: pages that nobody has touched.
 //! * [`across`]: between devices that no driver call connects.
 //! * [`brief`]: short blocking copies that the calling thread does itself.
+//! * [`short`]: short blocking copies that need no ring.
 //! * [`fill`]: one value everywhere.
 
 mod across;
@@ -16,16 +19,19 @@ mod copy_plan;
 mod crew;
 mod cuts;
 mod fill;
+mod fresh;
 mod landing;
 mod memory;
 mod options;
+mod pieces;
 mod plan;
 mod progress;
 mod ring;
+mod short;
 mod staged;
 mod stores;
 
-pub(crate) use borrowed::{Upload, abort, download, download_in_scope, upload};
+pub(crate) use borrowed::{Upload, abort, download, download_in_scope, download_new, upload};
 pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};
 pub use copy_plan::{CopyPlan, CopyWay};
 pub(crate) use crew::Crew;

@@ -8,15 +8,48 @@ pub(crate) const THREADS_VARIABLE: &str = "GPUMEM_TRANSFER_THREADS";
 pub(crate) const BLOCK_VARIABLE: &str = "GPUMEM_TRANSFER_BLOCK_KIB";
 /// The environment variable with the KiB from which on several threads help.
 pub(crate) const PARALLEL_VARIABLE: &str = "GPUMEM_TRANSFER_PARALLEL_KIB";
+/// The environment variable with the KiB up to which a transfer takes the shortest path.
+pub(crate) const SHORT_VARIABLE: &str = "GPUMEM_TRANSFER_SHORT_KIB";
 
 /// Most threads by default: more do not fill the link any better.
 const MOST_THREADS: usize = 12;
 
+/// Blocks of a transfer by several threads: some are filled or drained, the others wait for the copy engine.
+const BLOCKS: usize = 8;
+/// Blocks of a transfer by the calling thread alone: one is filled or drained while the other one is copied.
+const BLOCKS_OF_ONE: usize = 2;
+/// The first block and the last one: so short that its filling or draining is hardly noticed.
+const FIRST_BLOCK: usize = 256 << 10;
+/// Shorter copies take the engine longer to begin than to do.
+const SMALLEST_BLOCK: usize = 256 << 10;
+/// What one thread moves at a time, at most.
+const LARGEST_PART: usize = 256 << 10;
+/// Threads of a transfer that just gets several.
+const FEWEST_THREADS: usize = 4;
+
+/// How one transfer is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Threads, the calling one among them, at least one.
+    pub(crate) threads: usize,
+    /// Most bytes of a block, and of the first one and the last one.
+    pub(crate) block: usize,
+    pub(crate) first: usize,
+    /// Most bytes that a thread moves at a time.
+    pub(crate) part: usize,
+    /// Most blocks.
+    pub(crate) blocks: usize,
+}
+
+impl Share {
+    /// Shorter parts are not worth taking.
+    pub(crate) const SMALLEST_PART: usize = 16 << 10;
+}
+
 /// Whether threads write around the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum StreamingStores {
-    /// For downloads of 8 MiB and more: what they write is not in a cache afterwards in any case. Uploads are read by the
-    /// copy engine right away, out of the cache.
+    /// Where it is faster: in the first part of long uploads, and in downloads that are longer than a cache.
     #[default]
     Auto,
     /// Wherever whole runs are moved.
@@ -35,12 +68,17 @@ pub struct TransferOptions {
     /// Threads that move one transfer, the calling one among them, at least 1. By default `GPUMEM_TRANSFER_THREADS`, or
     /// else three quarters of the processors, at most 12.
     pub threads: usize,
-    /// Bytes of a block, at least 4 KiB; each thread has two. By default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB: less
-    /// does not fill the link of a current GPU.
+    /// Bytes of a block, at least 4 KiB; a transfer has up to eight. By default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB:
+    /// less does not fill the link of a current GPU.
     pub block_bytes: usize,
     /// Transfers of at least so many bytes get more than the calling thread. By default `GPUMEM_TRANSFER_PARALLEL_KIB`,
-    /// or else 2 MiB: waking a thread takes as long as moving some hundred KiB.
+    /// or else 1 MiB: waking threads takes as long as moving some hundred KiB.
     pub parallel_bytes: usize,
+    /// Packed transfers of at most so many bytes take the shortest path instead of the ring: up, they are given to the
+    /// driver as they are, where it takes them at once
+    /// ([`Capabilities::pageable_upload_bytes`](gpumem_core::Capabilities::pageable_upload_bytes) is the most); down, they
+    /// go through one block. By default `GPUMEM_TRANSFER_SHORT_KIB`, or else 1 MiB.
+    pub short_bytes: usize,
     /// Whether threads write around the caches.
     pub streaming_stores: StreamingStores,
 }
@@ -62,7 +100,8 @@ impl TransferOptions {
         Self {
             threads: (processors * 3).div_ceil(4).clamp(1, MOST_THREADS),
             block_bytes: 4 << 20,
-            parallel_bytes: 2 << 20,
+            parallel_bytes: 1 << 20,
+            short_bytes: 1 << 20,
             streaming_stores: StreamingStores::Auto,
         }
     }
@@ -74,6 +113,7 @@ impl TransferOptions {
         options.threads = variable(THREADS_VARIABLE).unwrap_or(options.threads);
         options.block_bytes = kib(BLOCK_VARIABLE).unwrap_or(options.block_bytes);
         options.parallel_bytes = kib(PARALLEL_VARIABLE).unwrap_or(options.parallel_bytes);
+        options.short_bytes = kib(SHORT_VARIABLE).unwrap_or(options.short_bytes);
         options.bounded()
     }
 
@@ -98,6 +138,13 @@ impl TransferOptions {
         self
     }
 
+    /// With the shortest path up to so many bytes.
+    #[must_use]
+    pub fn short_bytes(mut self, bytes: usize) -> Self {
+        self.short_bytes = bytes;
+        self
+    }
+
     /// With these stores.
     #[must_use]
     pub fn streaming_stores(mut self, stores: StreamingStores) -> Self {
@@ -113,14 +160,17 @@ impl TransferOptions {
         self
     }
 
-    /// Threads and bytes of a piece for a transfer of so many bytes.
-    pub(crate) fn share(&self, bytes: usize) -> (usize, usize) {
-        let threads = if bytes >= self.parallel_bytes { self.threads } else { 1 };
-        // So small that the first copy begins soon and every thread gets two pieces, but not so small that the copy engine
-        // waits for the next one all the time.
-        let (pieces, least) = if threads > 1 { (2 * threads, 512 << 10) } else { (4, 256 << 10) };
-        let piece = bytes.div_ceil(pieces).max(least).min(self.block_bytes);
-        (threads.min(bytes.div_ceil(piece)).max(1), piece)
+    /// How a transfer of so many bytes is done, by the calling thread alone or by several.
+    pub(crate) fn share(&self, bytes: usize, is_alone: bool) -> Share {
+        let page = |bytes: usize| bytes.next_multiple_of(4 << 10);
+        let several = !is_alone && bytes >= self.parallel_bytes;
+        // Blocks of which the engine has some to do while others are filled; large ones for long transfers only.
+        let block = page(bytes / 8).max(SMALLEST_BLOCK).min(self.block_bytes);
+        let first = FIRST_BLOCK.min(block);
+        let part = page(block / 16).clamp(Share::SMALLEST_PART.min(block), LARGEST_PART);
+        let worth = (bytes / (self.parallel_bytes / FEWEST_THREADS).max(1)).min(bytes.div_ceil(part));
+        let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
+        Share { threads, block, first, part, blocks: if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE } }
     }
 }
 
@@ -137,14 +187,14 @@ mod tests {
     #[test]
     fn shares_are_bounded_and_leave_nobody_idle() {
         let options = TransferOptions::new().threads(6);
-        assert_eq!(options.share(1), (1, 256 << 10));
-        assert_eq!(options.share(1 << 20), (1, 256 << 10));
-        assert_eq!(options.share(2 << 20), (4, 512 << 10));
-        assert_eq!(options.share(64 << 20), (6, 4 << 20));
-        assert_eq!(options.share(1 << 30), (6, 4 << 20));
+        assert_eq!(options.share(1, false).threads, 1);
+        assert_eq!(options.share(1 << 30, true).threads, 1);
+        let long = options.share(1 << 30, false);
+        assert_eq!((long.threads, long.block), (6, 4 << 20));
         for bytes in [1, 4096, 3 << 20, 100 << 20] {
-            let (threads, piece) = options.block_bytes(64 << 10).share(bytes);
-            assert!(threads >= 1 && piece <= 64 << 10);
+            let share = options.block_bytes(64 << 10).share(bytes, false);
+            assert!(share.threads >= 1 && share.block <= 64 << 10 && share.blocks >= 2);
+            assert!(share.part <= share.block && share.first <= share.block && share.part > 0);
         }
         let odd = TransferOptions::new().threads(0).block_bytes(0).bounded();
         assert_eq!((odd.threads, odd.block_bytes), (1, 4 << 10));

@@ -113,51 +113,8 @@ impl Plan {
     }
 }
 
-/// Cuts a pair into pieces of at most `limit` bytes (at least one run), and calls `each` with every piece, until one fails.
-pub(crate) fn pieces<E>(
-    pair: &Pair,
-    limit: usize,
-    each: &mut impl FnMut(&Pair) -> Result<(), E>,
-) -> Result<(), E> {
-    let total = pair.len.saturating_mul(pair.item);
-    if total <= limit || total == 0 {
-        return each(pair);
-    }
-    let Some(axis) = pair.axes.first().copied() else {
-        // One long run: cut it at element boundaries.
-        let step = (limit / pair.item.max(1)).max(1) * pair.item;
-        let mut done = 0;
-        while done < pair.run {
-            let run = step.min(pair.run - done);
-            let (src, dst) = (pair.src + done, pair.dst + done);
-            each(&Pair { axes: SmallVec::new(), src, dst, run, item: pair.item, len: run / pair.item })?;
-            done += run;
-        }
-        return Ok(());
-    };
-    let inner = pair.len / axis.len;
-    let steps = (limit / inner.saturating_mul(pair.item).max(1)).max(1);
-    let mut done = 0;
-    while done < axis.len {
-        let len = steps.min(axis.len - done);
-        let mut piece = pair.clone();
-        piece.src = pair.src.wrapping_add_signed(axis.src * done as isize);
-        piece.dst = pair.dst.wrapping_add_signed(axis.dst * done as isize);
-        piece.len = inner * len;
-        if len == 1 {
-            piece.axes.remove(0);
-            pieces(&piece, limit, each)?;
-        } else {
-            piece.axes[0].len = len;
-            each(&piece)?;
-        }
-        done += len;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::layout::{Layout, Order};
     use std::collections::BTreeSet;
@@ -183,7 +140,7 @@ mod tests {
         bytes
     }
 
-    fn expected(pair: &Pair) -> BTreeSet<(u64, u64)> {
+    pub(in crate::transfer) fn expected(pair: &Pair) -> BTreeSet<(u64, u64)> {
         let mut offsets = vec![(pair.src as i64, pair.dst as i64)];
         for axis in &pair.axes {
             offsets = offsets
@@ -199,7 +156,7 @@ mod tests {
         offsets.iter().flat_map(|at| (0..pair.run as i64).map(move |byte| both(at, byte))).collect()
     }
 
-    fn samples() -> Vec<Pair> {
+    pub(in crate::transfer) fn samples() -> Vec<Pair> {
         let base = Layout::packed(&[4, 5, 6], 4, Order::C).unwrap();
         let f = Layout::packed(&[4, 5, 6], 4, Order::F).unwrap();
         let sliced = |text: &[ndarray::SliceInfoElem]| base.slice(text).unwrap();
@@ -224,25 +181,6 @@ mod tests {
     fn a_plan_copies_every_byte_once() {
         for pair in samples() {
             assert_eq!(bytes_of(&Plan::new(&pair)), expected(&pair), "{pair:?}");
-        }
-    }
-
-    #[test]
-    #[cfg_attr(miri, ignore = "minutes of safe code; tests/pointers.rs runs plans over real memory")]
-    fn pieces_cover_a_pair() {
-        for pair in samples() {
-            for limit in [1, 7, 16, 50, 200, 10_000] {
-                let mut all = BTreeSet::new();
-                pieces(&pair, limit, &mut |piece| {
-                    assert!(piece.len * piece.item <= limit.max(piece.item), "{piece:?} for {limit}");
-                    for byte in expected(piece) {
-                        assert!(all.insert(byte));
-                    }
-                    Ok::<_, Infallible>(())
-                })
-                .unwrap();
-                assert_eq!(all, expected(&pair), "{pair:?}");
-            }
         }
     }
 

@@ -13,8 +13,3 @@ pub struct Progress {
 
 /// What is told of a transfer between two of its pieces, on the thread that asked for it. `Break` ends it.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
-
-/// A watch that nobody asked for.
-pub(crate) fn unwatched(_: Progress) -> ControlFlow<()> {
-    ControlFlow::Continue(())
-}

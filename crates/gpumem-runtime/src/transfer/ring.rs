@@ -1,31 +1,49 @@
-//! The ring: several threads move the pieces of one transfer between the caller's memory and page-locked blocks, while
-//! the copy engine moves other blocks.
+//! The ring: several threads move one transfer between the caller's memory and page-locked blocks, while the copy engine
+//! moves other blocks.
 //!
-//! Each thread has two blocks and takes pieces from a common list: on the way up it fills one block while the engine
-//! empties the other, on the way down the other way round. Threads other than the calling one come from the device's
-//! [`Crew`](super::Crew) and are gone before the transfer returns, so the caller's memory is never touched afterwards,
-//! whatever fails or panics. A block that the device may still be using is known to be in use by its log.
+//! All threads work on the same block, each on parts of it, so that a block is filled or drained at the speed of all of
+//! them together: the first copy begins soon, the last one is drained quickly, and a few blocks are enough. Blocks are
+//! small at both ends of a transfer for the same reason, and large between, because the engine pauses between copies. On
+//! the way up whoever fills the last part of a block enqueues its copy; on the way down whoever has a part to drain waits
+//! for the block's copy, and whoever finds a free block enqueues the next one.
+//!
+//! Threads other than the calling one come from the device's [`Crew`](super::Crew) and are gone before the transfer
+//! returns, so the caller's memory is never touched afterwards, whatever fails or panics. A block that the device may
+//! still be using is known to be in use by its log.
 
 use super::{
     Place,
     caller::Caller,
-    options::StreamingStores,
-    plan::pieces,
-    progress::{Progress, Watch, unwatched},
+    fresh::Fresh,
+    options::{Share, StreamingStores},
+    pieces::Pieces,
+    progress::{Progress, Watch},
     staged::{Staged, Way},
 };
-use crate::{Device, completion, layout::Pair, memory::Staging, order::Timeline};
+use crate::{
+    Device, completion,
+    layout::Pair,
+    memory::Staging,
+    order::{Settled, Timeline},
+};
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result, StreamKind};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
-    convert::Infallible,
+    collections::VecDeque,
     ops::ControlFlow,
     sync::Arc,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    vec,
 };
 
-/// Downloads of at least so many bytes are written around the caches, unless the options say otherwise.
-const STREAMING: usize = 8 << 20;
+/// Unless the options say otherwise, stores go around the caches in so many first bytes of an upload by several threads,
+/// and in downloads that are longer. Measured on an H100 machine: ordinary stores into the blocks cost an upload of 64 MiB
+/// a third of its speed, and are the faster ones once it runs; in downloads what is not kept in a cache pays where the
+/// destination would not fit into it.
+const STREAMING: usize = 96 << 20;
+
+/// New arrays of at least so many bytes have huge pages (`host::zeros`), which one thread each makes ready.
+const FRESH: usize = 4 << 20;
 
 /// One transfer.
 pub(super) struct Ring<'a, B: Backend> {
@@ -35,12 +53,19 @@ pub(super) struct Ring<'a, B: Backend> {
     pub(super) place: Place<'a, B>,
     pub(super) caller: &'a Caller,
     pub(super) way: Way,
-    streaming: bool,
-    threads: usize,
-    block_bytes: usize,
-    /// More pieces than one thread has blocks: blocks are used again, so each copy gets a mark to be waited for.
+    share: Share,
+    stores: StreamingStores,
+    /// The destination, where its pages are to be made ready.
+    fresh: Option<Fresh>,
+    /// Bytes of a block's memory.
+    memory_bytes: usize,
+    /// More than one copy: each gets a mark, so that it can be waited for alone.
     marks: bool,
-    pieces: Mutex<std::vec::IntoIter<Pair>>,
+    state: Mutex<State<B>>,
+    /// A block was opened or came free, or the transfer has ended.
+    changed: Condvar,
+    /// A thread is waiting for the driver.
+    asking: AtomicBool,
     ended: AtomicBool,
     failure: Mutex<Option<Error>>,
     done: AtomicU64,
@@ -48,48 +73,47 @@ pub(super) struct Ring<'a, B: Backend> {
     ticket: AtomicU64,
 }
 
-/// The blocks of one thread.
-struct Blocks<'r, 'a, B: Backend> {
-    ring: &'r Ring<'a, B>,
-    blocks: [Option<Staging<B>>; 2],
-    turn: usize,
+/// What threads take their work from.
+struct State<B: Backend> {
+    pieces: Pieces,
+    /// Most bytes of the next piece.
+    limit: usize,
+    /// Blocks that have parts for whoever comes.
+    open: VecDeque<Open<B>>,
+    /// Blocks that are neither filled nor drained, with the ticket of the copy that uses them, the oldest first.
+    idle: VecDeque<(Arc<Staging<B>>, u64)>,
+    /// Blocks there are, and how many there may be.
+    made: usize,
+    most: usize,
+    /// Threads that are just opening a block, without the lock.
+    opening: usize,
 }
 
-impl<B: Backend> Blocks<'_, '_, B> {
-    /// The block whose turn it is. One is enough, if there is no memory for a second.
-    fn next(&mut self) -> Result<usize> {
-        let (turn, other) = (self.turn, 1 - self.turn);
-        self.turn = other;
-        if self.blocks[turn].is_none() {
-            match Staging::take(self.ring.device, self.ring.operation, self.ring.block_bytes) {
-                Ok(block) => self.blocks[turn] = Some(block),
-                Err(error) if error.is_out_of_memory() && self.blocks[other].is_some() => return Ok(other),
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(turn)
-    }
-
-    fn staged(&self, at: usize, piece: &Pair) -> Result<Staged<'_, B>> {
-        match &self.blocks[at] {
-            Some(block) => Staged::new(block, self.ring.operation, piece),
-            None => Err(Error::new(B::NAME, self.ring.operation, ErrorKind::NotReady)),
-        }
-    }
-
-    /// Leaks a block that the device may go on writing.
-    fn leak(&mut self, at: usize) {
-        std::mem::forget(self.blocks[at].take());
-    }
+/// A piece in a block, and its parts that nobody has taken.
+struct Open<B: Backend> {
+    turn: Arc<Turn<B>>,
+    parts: vec::IntoIter<Pair>,
 }
 
-/// Ends the work of all threads when the calling one unwinds.
-struct EndOnUnwind<'r>(&'r AtomicBool);
+/// A piece in a block.
+struct Turn<B: Backend> {
+    staging: Arc<Staging<B>>,
+    piece: Pair,
+    /// Of the copy that ends before threads may use the block: on the way up the one out of it, on the way down the one
+    /// into it.
+    ticket: u64,
+    streaming: bool,
+    /// Bytes that have not been filled or drained.
+    left: AtomicUsize,
+}
 
-impl Drop for EndOnUnwind<'_> {
+/// Ends the work of all threads when one unwinds.
+struct EndOnUnwind<'r, 'a, B: Backend>(&'r Ring<'a, B>);
+
+impl<B: Backend> Drop for EndOnUnwind<'_, '_, B> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.store(true, Ordering::Relaxed);
+            self.0.end();
         }
     }
 }
@@ -104,23 +128,21 @@ impl<'a, B: Backend> Ring<'a, B> {
     ) -> Self {
         let bytes = pair.len.saturating_mul(pair.item);
         let options = device.0.staging.options();
-        let (mut threads, limit) = options.share(bytes);
         // A stream of one thread can be used by no other; and who may not block must not have others block for him.
-        if timeline.kind() == StreamKind::PerThread || completion::may_block::<B>(operation).is_err() {
-            threads = 1;
-        }
-        let mut list = Vec::new();
-        let Ok(()) = pieces(pair, limit, &mut |piece| {
-            list.push(piece.clone());
-            Ok::<_, Infallible>(())
-        });
-        let largest = list.iter().map(|piece| piece.len * piece.item).max().unwrap_or(0);
+        let is_alone =
+            timeline.kind() == StreamKind::PerThread || completion::may_block::<B>(operation).is_err();
+        let share = options.share(bytes, is_alone);
         // Several threads use blocks of one size, whatever the transfer, so that the next one finds them again.
-        let block_bytes = if threads > 1 { largest.max(options.block_bytes) } else { largest };
-        let streaming = match options.streaming_stores {
-            StreamingStores::Auto => way == Way::Down && bytes >= STREAMING,
-            StreamingStores::Always => true,
-            StreamingStores::Never => false,
+        let largest = bytes.min(share.block.max(pair.item));
+        let memory_bytes = if share.threads > 1 { largest.max(options.block_bytes) } else { largest };
+        let state = State {
+            pieces: Pieces::new(pair),
+            limit: if way == Way::Up { share.first } else { share.block },
+            open: VecDeque::new(),
+            idle: VecDeque::new(),
+            made: 0,
+            most: share.blocks,
+            opening: 0,
         };
         Self {
             device,
@@ -129,16 +151,26 @@ impl<'a, B: Backend> Ring<'a, B> {
             place,
             caller,
             way,
-            streaming,
-            threads: threads.min(list.len()),
-            block_bytes,
-            marks: list.len() > 2,
-            pieces: Mutex::new(list.into_iter()),
+            share,
+            stores: options.streaming_stores,
+            fresh: None,
+            memory_bytes,
+            marks: bytes > share.first,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+            asking: AtomicBool::new(false),
             ended: AtomicBool::new(false),
             failure: Mutex::new(None),
             done: AtomicU64::new(0),
             total: bytes as u64,
             ticket: AtomicU64::new(0),
+        }
+    }
+
+    /// The destination is packed and of the library's own making, and nobody has touched its pages.
+    pub(super) fn is_fresh(&mut self) {
+        if self.total as usize >= FRESH {
+            self.fresh = Some(Fresh::new(self.caller, self.total as usize));
         }
     }
 
@@ -150,21 +182,21 @@ impl<'a, B: Backend> Ring<'a, B> {
     ///
     /// # Errors
     /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
-    pub(super) unsafe fn run<T: Element>(&self, watch: Option<Watch<'_>>) -> Result<u64> {
-        let mut quiet = unwatched;
-        let watch = watch.unwrap_or(&mut quiet);
+    pub(super) unsafe fn run<T: Element>(&self, mut watch: Option<Watch<'_>>) -> Result<u64> {
         let mut told = 0;
-        let mut telling = |progress: Progress| {
-            told = progress.done;
-            watch(progress)
-        };
-        let theirs = || self.work::<T>(false, &mut unwatched);
-        self.device.0.staging.crew().run(self.threads.saturating_sub(1), &theirs, || {
-            let _end = EndOnUnwind(&self.ended);
-            self.work::<T>(true, &mut telling);
+        let theirs = || self.work::<T>(&mut || ());
+        self.device.0.staging.crew().run(self.share.threads - 1, &theirs, || {
+            self.work::<T>(&mut || {
+                if let Some(watch) = &mut watch {
+                    self.tell(&mut told, watch);
+                }
+            });
         });
-        if told < self.total && self.failure.lock().is_none() {
-            // Others have moved the last piece: it is too late to cancel.
+        if told < self.total
+            && self.failure.lock().is_none()
+            && let Some(watch) = watch
+        {
+            // Others have moved the last part: it is too late to cancel.
             let _ = watch(Progress { done: self.total, total: self.total });
         }
         let ticket = self.ticket.load(Ordering::Relaxed);
@@ -183,65 +215,154 @@ impl<'a, B: Backend> Ring<'a, B> {
         }
     }
 
+    /// Tells what has been done since the last time.
+    fn tell(&self, told: &mut u64, watch: Watch<'_>) {
+        let done = self.done.load(Ordering::Relaxed);
+        if done > *told {
+            *told = done;
+            if watch(Progress { done, total: self.total }) == ControlFlow::Break(()) {
+                self.fail(Error::new(B::NAME, self.operation, ErrorKind::Cancelled));
+            }
+        }
+    }
+
     fn fail(&self, error: Error) {
-        self.ended.store(true, Ordering::Relaxed);
         self.failure.lock().get_or_insert(error);
+        self.end();
     }
 
-    fn has_more(&self) -> bool {
-        !self.ended.load(Ordering::Relaxed) && self.pieces.lock().len() > 0
+    /// Nobody takes another part.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Relaxed);
+        // Whoever looked before this waits by now, and is woken.
+        let _state = self.state.lock();
+        self.changed.notify_all();
     }
 
-    fn take(&self) -> Option<Pair> {
-        if self.ended.load(Ordering::Relaxed) { None } else { self.pieces.lock().next() }
-    }
-
-    /// What one thread does: until there are no pieces left, or something failed.
-    fn work<T: Element>(&self, is_caller: bool, watch: Watch<'_>) {
-        let mut blocks = Blocks { ring: self, blocks: [None, None], turn: 0 };
-        // A block that the engine is filling.
-        let mut filling: Option<(usize, Pair, u64)> = None;
+    /// What one thread does: until there are no parts left, or something failed.
+    fn work<T: Element>(&self, after_each: &mut dyn FnMut()) {
+        let _end = EndOnUnwind(self);
         loop {
-            let mut begun = None;
-            if self.has_more() {
-                let at = match blocks.next() {
-                    Ok(at) => at,
-                    // Others have blocks; the calling thread must have one.
-                    Err(error) if !is_caller && error.is_out_of_memory() => return,
-                    Err(error) => return self.fail(error),
-                };
-                if let Some(full) = filling.take_if(|(full, ..)| *full == at) {
-                    self.land::<T>(&mut blocks, full, watch);
-                }
-                if let Some(piece) = self.take() {
-                    match self.begin::<T>(&blocks, at, &piece) {
-                        Ok(ticket) => begun = Some((at, piece, ticket)),
-                        Err(error) => return self.fail(error),
-                    }
-                }
-            }
-            let is_last = begun.is_none();
-            if self.way == Way::Up {
-                if let Some((_, piece, _)) = &begun {
-                    self.tell(piece, watch);
-                }
-            } else if let Some(full) = std::mem::replace(&mut filling, begun) {
-                self.land::<T>(&mut blocks, full, watch);
-            }
-            if is_last {
-                return;
+            let moved = match self.take() {
+                Ok(None) => return,
+                Ok(Some((turn, part))) => self.serve::<T>(&turn, &part),
+                Err(error) => Err(error),
+            };
+            match moved {
+                Ok(()) => after_each(),
+                Err(error) => return self.fail(error),
             }
         }
     }
 
-    /// Fills the block and enqueues the copy out of it, or enqueues the copy into it.
-    fn begin<T: Element>(&self, blocks: &Blocks<'_, '_, B>, at: usize, piece: &Pair) -> Result<u64> {
-        let staged = blocks.staged(at, piece)?;
-        if self.way == Way::Up {
-            // SAFETY: `run`'s caller keeps the memory valid; the block is ours, and its last copy is waited for.
-            unsafe { staged.exchange::<T>(self.operation, piece, self.caller, Way::Up, self.streaming)? };
+    /// A part of an open block, once there is one; `None` when there will be none.
+    fn take(&self) -> Result<Option<(Arc<Turn<B>>, Pair)>> {
+        let mut state = self.state.lock();
+        loop {
+            if self.ended.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+            // On the way down the engine comes first: it is to have something to do while we drain.
+            if self.way == Way::Down && self.open(&mut state)? {
+                continue;
+            }
+            while let Some(open) = state.open.front_mut() {
+                if let Some(part) = open.parts.next() {
+                    return Ok(Some((open.turn.clone(), part)));
+                }
+                state.open.pop_front();
+            }
+            if self.way == Way::Up && self.open(&mut state)? {
+                continue;
+            }
+            if state.pieces.is_empty() && state.opening == 0 {
+                return Ok(None);
+            }
+            self.changed.wait(&mut state);
         }
-        let ticket = staged.copy(self.timeline, self.operation, piece, self.place, self.way)?;
+    }
+
+    /// Puts the next piece into a free block. `false`: there is no piece, or no block. The lock may have been open
+    /// meanwhile.
+    fn open(&self, state: &mut MutexGuard<'_, State<B>>) -> Result<bool> {
+        if state.pieces.is_empty() {
+            return Ok(false);
+        }
+        let Some((staging, before)) = self.block(state)? else { return Ok(false) };
+        let at = self.total as usize - state.pieces.left();
+        let limit = match self.way {
+            Way::Up => state.limit,
+            Way::Down => {
+                (state.pieces.left() / 2).next_multiple_of(4 << 10).clamp(self.share.first, state.limit)
+            }
+        };
+        state.limit = (state.limit * 2).min(self.share.block);
+        let Some(piece) = state.pieces.next(limit) else {
+            // Somebody else took the last piece while the block was made.
+            state.idle.push_front((staging, before));
+            return Ok(true);
+        };
+        let (mut parts, mut rest) =
+            (Vec::new(), Pieces::new(&Staged::new(&staging, self.operation, &piece)?.inside(&piece)));
+        let part_bytes = self.share.part.min((piece.len * piece.item / 4).max(Share::SMALLEST_PART));
+        while let Some(part) = rest.next(part_bytes) {
+            parts.push(part);
+        }
+        let left = AtomicUsize::new(piece.len * piece.item);
+        let mut turn = Turn { ticket: before, streaming: self.is_streaming(at), left, staging, piece };
+        if self.way == Way::Down {
+            state.opening += 1;
+            let enqueued = MutexGuard::unlocked(state, || self.enqueue(&turn));
+            state.opening -= 1;
+            // Whoever waits for what would come of it looks again, whatever came of it.
+            self.changed.notify_all();
+            turn.ticket = enqueued?;
+        }
+        state.open.push_back(Open { turn: Arc::new(turn), parts: parts.into_iter() });
+        self.changed.notify_all();
+        Ok(true)
+    }
+
+    /// Whether threads write around the caches, so many bytes from the begin of the transfer.
+    fn is_streaming(&self, at: usize) -> bool {
+        match (self.stores, self.way) {
+            (StreamingStores::Auto, Way::Up) => self.share.threads > 1 && at < STREAMING,
+            (StreamingStores::Auto, Way::Down) => self.total as usize >= STREAMING,
+            (stores, _) => stores == StreamingStores::Always,
+        }
+    }
+
+    /// A free block with the ticket of the copy that uses it: one that is done with, a new one, or one in use that has to
+    /// be waited for.
+    fn block(&self, state: &mut MutexGuard<'_, State<B>>) -> Result<Option<(Arc<Staging<B>>, u64)>> {
+        if state.made == state.most
+            || state.idle.front().is_some_and(|(_, ticket)| self.timeline.has_passed(*ticket))
+        {
+            return Ok(state.idle.pop_front());
+        }
+        state.made += 1;
+        state.opening += 1;
+        let made =
+            MutexGuard::unlocked(state, || Staging::take(self.device, self.operation, self.memory_bytes));
+        state.opening -= 1;
+        // Whoever waits for what would come of it looks again, whatever came of it.
+        self.changed.notify_all();
+        match made {
+            Ok(staging) => Ok(Some((Arc::new(staging), 0))),
+            // One is enough.
+            Err(error) if error.is_out_of_memory() && state.made > 1 => {
+                state.made -= 1;
+                state.most = state.made;
+                Ok(state.idle.pop_front())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Enqueues the copy between a block and the device.
+    fn enqueue(&self, turn: &Turn<B>) -> Result<u64> {
+        let staged = Staged::new(&turn.staging, self.operation, &turn.piece)?;
+        let ticket = staged.copy(self.timeline, self.operation, &turn.piece, self.place, self.way)?;
         self.ticket.fetch_max(ticket, Ordering::Relaxed);
         if self.marks {
             // Without a mark of its own the copy is waited for together with everything behind it: slow, not wrong.
@@ -250,33 +371,69 @@ impl<'a, B: Backend> Ring<'a, B> {
         Ok(ticket)
     }
 
-    /// Empties a block once the engine has filled it.
-    fn land<T: Element>(
-        &self,
-        blocks: &mut Blocks<'_, '_, B>,
-        (at, piece, ticket): (usize, Pair, u64),
-        watch: Watch<'_>,
-    ) {
-        let settled = self.timeline.settle(ticket);
+    /// Moves one part, and whoever moves the last one of a block frees it.
+    fn serve<T: Element>(&self, turn: &Turn<B>, part: &Pair) -> Result<()> {
+        if let Some(fresh) = &self.fresh {
+            // SAFETY: `run`'s caller keeps the memory valid for writes.
+            unsafe {
+                fresh.up_to(part.src + part.run);
+                while !self.timeline.has_passed(turn.ticket) && fresh.step() {}
+            }
+        }
+        let settled = self.settle(turn.ticket);
         if !settled.done {
-            blocks.leak(at);
+            // The device may go on using the block.
+            std::mem::forget(turn.staging.clone());
         }
-        let landed = settled.result.map_err(|error| error.in_operation(self.operation)).and_then(|()| {
-            let staged = blocks.staged(at, &piece)?;
-            // SAFETY: `run`'s caller keeps the memory valid, pieces are disjoint; the copy into the block is done.
-            unsafe { staged.exchange::<T>(self.operation, &piece, self.caller, Way::Down, self.streaming) }
-        });
-        match landed {
-            Ok(()) => self.tell(&piece, watch),
-            Err(error) => self.fail(error),
+        settled.result.map_err(|error| error.in_operation(self.operation))?;
+        let staged = Staged::new(&turn.staging, self.operation, &turn.piece)?;
+        // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used the block before is waited for,
+        // and nothing else does before its last part has been moved.
+        unsafe { staged.exchange::<T>(self.operation, part, self.caller, self.way, turn.streaming)? };
+        let bytes = part.len * part.item;
+        // The other parts were moved before the one that finds nothing left.
+        let is_last = turn.left.fetch_sub(bytes, Ordering::AcqRel) == bytes;
+        let ticket = if is_last && self.way == Way::Up { self.enqueue(turn)? } else { 0 };
+        match self.way {
+            Way::Down => self.done.fetch_add(bytes as u64, Ordering::Relaxed),
+            Way::Up if is_last => {
+                self.done.fetch_add((turn.piece.len * turn.piece.item) as u64, Ordering::Relaxed)
+            }
+            Way::Up => 0,
+        };
+        if is_last {
+            self.state.lock().idle.push_back((turn.staging.clone(), ticket));
+            self.changed.notify_all();
         }
+        Ok(())
     }
 
-    fn tell(&self, piece: &Pair, watch: Watch<'_>) {
-        let bytes = (piece.len * piece.item) as u64;
-        let done = self.done.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        if watch(Progress { done, total: self.total }) == ControlFlow::Break(()) {
-            self.fail(Error::new(B::NAME, self.operation, ErrorKind::Cancelled));
+    /// Waits for a copy. Only one thread asks the driver, where many at a time would hold up the one that enqueues; the
+    /// others look whether it has heard.
+    fn settle(&self, ticket: u64) -> Settled {
+        let mut looks = 0_u32;
+        while !self.timeline.has_passed(ticket) {
+            if !self.asking.swap(true, Ordering::Acquire) {
+                let _asked = Asked(&self.asking);
+                return self.timeline.settle(ticket);
+            }
+            while self.asking.load(Ordering::Relaxed) && !self.timeline.has_passed(ticket) {
+                looks = looks.saturating_add(1);
+                if looks < LOOKS { std::hint::spin_loop() } else { std::thread::yield_now() }
+            }
         }
+        self.timeline.settle(ticket)
+    }
+}
+
+/// Looks before a waiting thread lets others run.
+const LOOKS: u32 = 1 << 10;
+
+/// The thread that asks the driver does so no more.
+struct Asked<'r>(&'r AtomicBool);
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }

@@ -49,14 +49,22 @@ impl<'a, B: Backend> Staged<'a, B> {
         Ok(Self { staging, layout, axes })
     }
 
-    /// Moves the piece between the caller's memory and the block, on this thread.
+    /// The piece as it lies in the caller's memory (source) and in the block (destination), to be cut into parts.
+    pub(super) fn inside(&self, piece: &Pair) -> Pair {
+        let mut pair = Pair { dst: 0, ..piece.clone() };
+        pair.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
+        pair
+    }
+
+    /// Moves a part of what is [`inside`](Self::inside) between the caller's memory and the block, on this thread.
     ///
     /// # Safety
-    /// The caller's memory is valid for the piece, for writes on the way down; no copy writes the block.
+    /// The caller's memory is valid for the part, for writes on the way down; no copy writes these bytes of the block,
+    /// nor does another thread.
     pub(super) unsafe fn exchange<T: Element>(
         &self,
         operation: &'static str,
-        piece: &Pair,
+        part: &Pair,
         caller: &Caller,
         way: Way,
         streaming: bool,
@@ -68,74 +76,17 @@ impl<'a, B: Backend> Staged<'a, B> {
             let what = "pinned memory that the host sees";
             return Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }));
         };
-        let theirs = caller.lowest.wrapping_add(piece.src);
-        // SAFETY: the pointers and strides describe exactly the piece, in the caller's memory and in the block, which
+        let (theirs, ours) = (caller.lowest.wrapping_add(part.src), block.as_ptr().wrapping_add(part.dst));
+        // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
         // is aligned for every element; both are valid by this function's contract and share no bytes.
         unsafe {
-            if piece.axes.is_empty() || piece.run >= RUN {
-                self.runs(piece, theirs, block.as_ptr(), way, streaming);
+            if part.axes.is_empty() || part.run >= RUN {
+                runs(part, theirs, ours, way, streaming);
             } else {
-                self.elements::<T>(piece, theirs, block.as_ptr(), way);
+                elements::<T>(part, theirs, ours, way);
             }
         }
         Ok(())
-    }
-
-    /// # Safety
-    /// As for [`exchange`](Self::exchange).
-    unsafe fn runs(&self, piece: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, streaming: bool) {
-        let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, piece.axes.len());
-        let (mut at, mut theirs) = (ours, theirs);
-        loop {
-            // SAFETY: a run of the piece; runs lie side by side in the block.
-            unsafe {
-                match way {
-                    Way::Up => copy_run(theirs.cast_const(), at, piece.run, streaming),
-                    Way::Down => copy_run(at.cast_const(), theirs, piece.run, streaming),
-                }
-            }
-            at = at.wrapping_add(piece.run);
-            // An odometer over the axes, innermost last.
-            let mut axis = piece.axes.len();
-            loop {
-                let Some(next) = axis.checked_sub(1) else { return };
-                axis = next;
-                let Axis { len, src, .. } = piece.axes[axis];
-                step[axis] += 1;
-                if step[axis] < len {
-                    theirs = theirs.wrapping_offset(src);
-                    break;
-                }
-                theirs = theirs.wrapping_offset(-src * (len - 1) as isize);
-                step[axis] = 0;
-            }
-        }
-    }
-
-    /// # Safety
-    /// As for [`exchange`](Self::exchange).
-    unsafe fn elements<T: Element>(&self, piece: &Pair, theirs: *mut u8, ours: *mut u8, way: Way) {
-        let count = piece.run / piece.item;
-        let lengths: SmallVec<[usize; 7]> = piece.axes.iter().map(|axis| axis.len).chain([count]).collect();
-        let strides = |axes: &[Axis]| -> SmallVec<[isize; 7]> {
-            axes.iter().map(|axis| axis.src).chain([piece.item as isize]).collect()
-        };
-        let (their_strides, our_strides) = (strides(&piece.axes), strides(&self.axes));
-        // SAFETY: the caller's promise.
-        unsafe {
-            match way {
-                Way::Up => view_mut_at::<T>(ours, &lengths, &our_strides).assign(&view_at::<T>(
-                    theirs.cast_const(),
-                    &lengths,
-                    &their_strides,
-                )),
-                Way::Down => view_mut_at::<T>(theirs, &lengths, &their_strides).assign(&view_at::<T>(
-                    ours.cast_const(),
-                    &lengths,
-                    &our_strides,
-                )),
-            }
-        }
     }
 
     /// Enqueues the copy of a piece of two arrays of the library, source to destination, into the block: the first half
@@ -147,9 +98,8 @@ impl<'a, B: Backend> Staged<'a, B> {
         piece: &Pair,
         source: Place<'_, B>,
     ) -> Result<()> {
-        let mut pair = Pair { dst: 0, ..piece.clone() };
-        // In the block the piece lies as `axes` says, where the other half of the way reads it.
-        pair.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
+        // In the block the piece lies where the other half of the way reads it.
+        let pair = self.inside(piece);
         let memory = self.staging.memory();
         let (from, to) = (source.memory.endpoint(), memory.endpoint());
         let accesses = [
@@ -188,5 +138,62 @@ impl<'a, B: Backend> Staged<'a, B> {
             unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts()) }
         })?;
         Ok(submitted.ticket)
+    }
+}
+
+/// # Safety
+/// As for [`Staged::exchange`].
+unsafe fn runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, streaming: bool) {
+    let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, part.axes.len());
+    let (mut at, mut theirs) = (ours, theirs);
+    loop {
+        // SAFETY: a run of the part; runs lie side by side in the block.
+        unsafe {
+            match way {
+                Way::Up => copy_run(theirs.cast_const(), at, part.run, streaming),
+                Way::Down => copy_run(at.cast_const(), theirs, part.run, streaming),
+            }
+        }
+        at = at.wrapping_add(part.run);
+        // An odometer over the axes, innermost last.
+        let mut axis = part.axes.len();
+        loop {
+            let Some(next) = axis.checked_sub(1) else { return };
+            axis = next;
+            let Axis { len, src, .. } = part.axes[axis];
+            step[axis] += 1;
+            if step[axis] < len {
+                theirs = theirs.wrapping_offset(src);
+                break;
+            }
+            theirs = theirs.wrapping_offset(-src * (len - 1) as isize);
+            step[axis] = 0;
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Staged::exchange`].
+unsafe fn elements<T: Element>(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way) {
+    let count = part.run / part.item;
+    let lengths: SmallVec<[usize; 7]> = part.axes.iter().map(|axis| axis.len).chain([count]).collect();
+    let strides = |side: fn(&Axis) -> isize| -> SmallVec<[isize; 7]> {
+        part.axes.iter().map(side).chain([part.item as isize]).collect()
+    };
+    let (their_strides, our_strides) = (strides(|axis| axis.src), strides(|axis| axis.dst));
+    // SAFETY: the caller's promise.
+    unsafe {
+        match way {
+            Way::Up => view_mut_at::<T>(ours, &lengths, &our_strides).assign(&view_at::<T>(
+                theirs.cast_const(),
+                &lengths,
+                &their_strides,
+            )),
+            Way::Down => view_mut_at::<T>(theirs, &lengths, &their_strides).assign(&view_at::<T>(
+                ours.cast_const(),
+                &lengths,
+                &our_strides,
+            )),
+        }
     }
 }

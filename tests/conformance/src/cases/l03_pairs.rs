@@ -160,7 +160,9 @@ fn random_pairs_of_layouts<B: Backend>(lab: &Lab<B>) -> Verdict {
 /// Small pieces, so that a transfer of some hundred KiB is a long one.
 fn with_small_pieces<B: Backend>(device: &Device<B>, act: impl FnOnce() -> Verdict) -> Verdict {
     let before = device.transfer_options();
-    device.set_transfer_options(TransferOptions::new().threads(4).block_bytes(64 << 10).parallel_bytes(1));
+    device.set_transfer_options(
+        TransferOptions::new().threads(4).block_bytes(64 << 10).parallel_bytes(1).short_bytes(0),
+    );
     let verdict = act();
     device.set_transfer_options(before);
     verdict
