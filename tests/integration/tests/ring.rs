@@ -238,6 +238,50 @@ fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
     }
 }
 
+/// Downloads of a scope land by the same threads, when the stream is waited for and not before.
+#[test]
+fn downloads_of_a_scope_land_at_its_end() {
+    for seed in [None, Some(3), Some(8)] {
+        let (device, raw) =
+            ring(seed.map_or_else(HostOptions::new, |seed| HostOptions::new().adversarial(seed)));
+        let base = numbers(400, 517);
+        let array = device.to_device(&base).unwrap();
+        let mut wide = Array2::from_elem((402, 1036), UNTOUCHED);
+        let mut flat = Array2::from_elem((400, 517), UNTOUCHED);
+        let mut expected = wide.clone();
+        expected.slice_mut(s![1..401, 1..1035;2]).assign(&base.slice(s![..;-1, ..]));
+        let stream = device.stream().unwrap();
+        stream
+            .scope(|scope| {
+                let mut scratch = stream.to_device(&array).unwrap();
+                scope
+                    .copy_to_host(
+                        &scratch.slice(s![..;-1, ..]).unwrap(),
+                        wide.slice_mut(s![1..401, 1..1035;2]),
+                    )
+                    .unwrap();
+                scope.copy_to_host(&scratch, flat.view_mut()).unwrap();
+                // What comes later on the stream does not change what lands.
+                stream.fill(&mut scratch, 7).unwrap();
+            })
+            .unwrap();
+        assert_eq!((&wide, &flat), (&expected, &base), "{seed:?}");
+        // Nothing lands of a scope whose work fails, and nobody touches the memory afterwards.
+        let ended = catch_unwind(AssertUnwindSafe(|| {
+            stream.scope(|scope| {
+                scope.copy_to_host(&array, flat.view_mut()).unwrap();
+                std::panic::resume_unwind(Box::new("on purpose"));
+            })
+        }));
+        assert!(ended.is_err());
+        flat.fill(1);
+        device.synchronize().unwrap();
+        assert!(flat.iter().all(|value| *value == 1), "{seed:?}");
+        drop((array, stream));
+        is_clean(&device, raw.host());
+    }
+}
+
 /// Between devices of two backends: through the blocks of the one that needs them.
 #[test]
 fn two_backends_meet_in_the_blocks() {

@@ -12,12 +12,12 @@ use super::{
     progress::{Progress, Watch},
     ring::Ring,
     short,
-    staged::{Staged, Way},
+    staged::Way,
 };
 use crate::{
     Device, completion,
     layout::{Axis, Layout, Pair},
-    memory::{Allocation, Staging},
+    memory::Allocation,
     order::{Access, Timeline},
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, Result, Space};
@@ -146,45 +146,8 @@ fn land<T: Element, B: Backend>(
     Ok(())
 }
 
-/// Enqueues a copy into an array of the caller that lands when the stream is waited for, at the latest at the end of
-/// the scope.
-///
-/// # Safety
-/// The destination is valid for writes, and used by nobody else, until the landings of `scope` are run or leaked.
-pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    scope: u64,
-    source: Place<'_, B>,
-    mut destination: ArrayViewMutD<'_, T>,
-) -> Result<()> {
-    let caller = Caller::writing(operation, B::NAME, &mut destination)?;
-    let pair = pair_of::<B>(timeline, operation, &caller, source, "destination", false)?;
-    if pair.len == 0 || pair.item == 0 {
-        return Ok(());
-    }
-    let device = device_of(timeline, operation, source)?;
-    let staging = Staging::take(&device, operation, pair.len * pair.item)?;
-    let staged = Staged::new(&staging, operation, &pair)?;
-    let ticket = staged.copy(timeline, operation, &pair, source, Way::Down)?;
-    timeline.landings.add(
-        scope,
-        ticket,
-        Box::new(move || {
-            let landed = Staged::new(&staging, operation, &pair).and_then(|staged| {
-                // SAFETY: the caller of this function keeps the destination until now; the copy into the block is done.
-                unsafe { staged.exchange::<T>(operation, &staged.inside(&pair), &caller, Way::Down, false) }
-            });
-            if let Err(error) = landed {
-                staging.memory().core().errors.push(error);
-            }
-        }),
-    );
-    Ok(())
-}
-
 /// The pair of caller and device as seen from the device: its strides are positive and decide the order.
-fn pair_of<B: Backend>(
+pub(super) fn pair_of<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     caller: &Caller,
@@ -208,7 +171,7 @@ fn pair_of<B: Backend>(
     Pair::new(&caller.layout, place.layout).map_err(|error| Error::new(B::NAME, operation, error))
 }
 
-fn device_of<B: Backend>(
+pub(super) fn device_of<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     place: Place<'_, B>,

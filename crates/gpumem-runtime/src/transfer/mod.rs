@@ -5,6 +5,7 @@
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
 //! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`]) that fill and drain them.
+//! * [`scoped`]: downloads that land when their stream is waited for.
 //! * [`fresh`]: pages that nobody has touched.
 //! * [`across`]: between devices that no driver call connects.
 //! * [`brief`]: short blocking copies that the calling thread does itself.
@@ -27,11 +28,12 @@ mod pieces;
 mod plan;
 mod progress;
 mod ring;
+mod scoped;
 mod short;
 mod staged;
 mod stores;
 
-pub(crate) use borrowed::{Upload, abort, download, download_in_scope, download_new, upload};
+pub(crate) use borrowed::{Upload, abort, download, download_new, upload};
 pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};
 pub use copy_plan::{CopyPlan, CopyWay};
 pub(crate) use crew::Crew;
@@ -41,3 +43,4 @@ pub(crate) use memory::{Place, copy};
 pub use options::{StreamingStores, TransferOptions};
 pub use progress::Progress;
 pub(crate) use progress::Watch;
+pub(crate) use scoped::download_in_scope;
