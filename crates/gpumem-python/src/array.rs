@@ -307,6 +307,14 @@ impl DeviceNDArray {
         Ok(self.view(elements.map_err(raise)?))
     }
 
+    /// The elements repeated along new and short axes, as a view that can only be read.
+    fn broadcast_to(&self, shape: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let shape = IxDyn(&crate::make::shape(shape)?);
+        let elements =
+            each!(&self.elements, array => array.broadcast(shape).map(|view| hold(&view))).map_err(raise)?;
+        Ok(Self { read_only: true, ..self.view(elements) })
+    }
+
     /// Parts of `section` elements along the first axis; the last may be smaller.
     fn split(&self, section: usize) -> PyResult<Vec<Self>> {
         let length = each!(&self.elements, array => array.shape().first().copied());

@@ -5,7 +5,11 @@ use gpumem::{
     Any, DescriptorError, DeviceViewMut, ElementKind, ElementType, ErrorKind, ImportedArray, Storage,
     ndarray::IxDyn,
 };
-use pyo3::{prelude::*, types::PyString};
+use pyo3::{
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyDict, PyString},
+};
 
 /// One array for each element type that NumPy has a name for.
 macro_rules! elements {
@@ -83,17 +87,64 @@ pub(crate) fn no_such_type(found: ElementType) -> PyErr {
     raise_descriptor(DescriptorError::TypeName { text: found.to_string(), why })
 }
 
+/// The names that the elements above go by.
+const NAMES: [&str; 14] =
+    ["|b1", "|i1", "<i2", "<i4", "<i8", "|u1", "<u2", "<u4", "<u8", "<f2", "<f4", "<f8", "<c8", "<c16"];
+
+/// NumPy's objects for the elements above, looked up once: an array is made in less time than NumPy reads a name.
+struct Known {
+    /// The scalar type and the `dtype` of each, compared by identity.
+    objects: Vec<(Py<PyAny>, Py<PyAny>, ElementType)>,
+    /// What NumPy made of texts.
+    texts: Py<PyDict>,
+}
+
+fn known(py: Python<'_>) -> PyResult<&Known> {
+    static KNOWN: PyOnceLock<Known> = PyOnceLock::new();
+    KNOWN.get_or_try_init(py, || {
+        let make = py.import("numpy")?.getattr("dtype")?;
+        let objects = NAMES.iter().map(|name| {
+            let dtype = make.call1((*name,))?;
+            Ok((dtype.getattr("type")?.unbind(), dtype.unbind(), name.parse().map_err(raise_descriptor)?))
+        });
+        Ok(Known { objects: objects.collect::<PyResult<_>>()?, texts: PyDict::new(py).unbind() })
+    })
+}
+
 /// What NumPy calls a type, from whatever it takes as one; `None` is float64, as in Numba.
 pub(crate) fn parse(py: Python<'_>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<ElementType> {
     let Some(dtype) = dtype.filter(|dtype| !dtype.is_none()) else {
         return Ok(ElementType::new(ElementKind::Float, 8));
     };
+    let known = known(py)?;
+    let mut objects = known.objects.iter();
+    if let Some((.., element)) = objects.find(|(scalar, own, _)| dtype.is(scalar) || dtype.is(own)) {
+        return Ok(*element);
+    }
+    let texts = known.texts.bind(py);
+    let text = dtype.cast::<PyString>().ok();
+    if let Some(text) = text
+        && let Some(at) = texts.get_item(text)?
+    {
+        return Ok(known.objects.get(at.extract::<usize>()?).map_or(NO_ELEMENT, |(.., element)| *element));
+    }
     let found = py.import("numpy")?.getattr("dtype")?.call1((dtype,))?.getattr("str")?;
-    found.cast::<PyString>()?.to_str()?.parse().map_err(raise_descriptor)
+    let element = found.cast::<PyString>()?.to_str()?.parse().map_err(raise_descriptor)?;
+    // Only names of the elements above are kept, and there are few.
+    if let (Some(text), Some(at)) = (text, known.objects.iter().position(|(.., own)| *own == element)) {
+        texts.set_item(text, at)?;
+    }
+    Ok(element)
 }
+
+/// What cannot be found: no array holds it.
+const NO_ELEMENT: ElementType = ElementType::new(ElementKind::Opaque, 0);
 
 /// NumPy's type of that name.
 pub(crate) fn numpy(py: Python<'_>, element: ElementType) -> PyResult<Bound<'_, PyAny>> {
+    if let Some((_, dtype, _)) = known(py)?.objects.iter().find(|(.., own)| *own == element) {
+        return Ok(dtype.bind(py).clone());
+    }
     py.import("numpy")?.getattr("dtype")?.call1((element.to_string(),))
 }
 

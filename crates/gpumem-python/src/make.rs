@@ -9,14 +9,17 @@ use crate::{
     host::Host,
     stream::Stream,
 };
-use gpumem::{ArraySpec, DescriptorError, ElementType, Order, ndarray::IxDyn};
-use pyo3::{exceptions::PyValueError, prelude::*};
+use gpumem::{ArraySpec, DescriptorError, Order, ndarray::IxDyn};
+use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 
 /// A shape: a length, or a tuple of lengths.
 pub(crate) fn shape(shape: &Bound<'_, PyAny>) -> PyResult<Vec<usize>> {
-    let lengths: Vec<i64> = match shape.extract::<i64>() {
-        Ok(length) => vec![length],
-        Err(_) => shape.extract()?,
+    let lengths: Vec<i64> = match shape.is_instance_of::<PyTuple>() {
+        true => shape.extract()?,
+        false => match shape.extract::<i64>() {
+            Ok(length) => vec![length],
+            Err(_) => shape.extract()?,
+        },
     };
     let length = |(axis, length): (usize, i64)| {
         usize::try_from(length).map_err(|_| raise_descriptor(DescriptorError::Length { axis, length }))
@@ -50,25 +53,7 @@ fn place(
     }
 }
 
-fn zeros(
-    py: Python<'_>,
-    element: ElementType,
-    spec: ArraySpec<IxDyn>,
-    stream: Option<&Bound<'_, Stream>>,
-    device: &gpumem::Device,
-) -> PyResult<DeviceNDArray> {
-    let stream = stream.map(|stream| stream.get().clone());
-    let elements = with_type!(element, {
-        let array = py.detach(|| match stream {
-            Some(stream) => stream.0.device_array::<T, _>(spec),
-            None => device.device_array::<T, _>(spec),
-        });
-        hold(&array.map_err(raise)?)
-    })?;
-    Ok(DeviceNDArray::new(elements))
-}
-
-/// A new array of zeros.
+/// A new array. As in Numba, nobody has written its elements: they are what the memory held, zeros where it is new.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, device=None))]
 fn device_array(
@@ -81,7 +66,14 @@ fn device_array(
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
     let (element, spec) = (dtype::parse(py, dtype)?, spec(self::shape(shape)?, strides, order)?);
-    zeros(py, element, spec, stream, &place(stream, device)?)
+    let device = place(stream, device)?;
+    let elements = with_type!(element, {
+        let array = py.detach(|| device.uninit_array::<T, _>(spec)).map_err(raise)?;
+        // SAFETY: all bits are elements. Memory of a GPU is only read by its driver; memory of the host was zeroed when it
+        // came from the system, and written since by whoever had it.
+        hold(&unsafe { array.assume_init() })
+    })?;
+    Ok(DeviceNDArray::new(elements))
 }
 
 /// A new array of zeros with the shape, the type and the order of axes of another, on the host or on a device.

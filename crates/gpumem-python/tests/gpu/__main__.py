@@ -1,0 +1,151 @@
+"""``python3 tests/gpu``: every peer in a process of its own, and a table at the end. Needs neither pytest nor a network.
+
+    python3 tests/gpu [--device cuda:0] [--only torch,cupy] [--timeout 75]
+
+Ends with status 1 if anything failed that is not an announced refusal.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+MARK = "@gpumem "
+
+
+def child(name, device, seconds):
+    """Runs the cases of one peer; says a line for each."""
+
+    def say(*line):
+        print(MARK + json.dumps(line), flush=True)
+
+    end = time.monotonic() + seconds
+    try:
+        import gpumem
+
+        gpumem.select_device(device)
+        if name == "times":
+            import times
+
+            cases = times.cases(device, say)
+        elif name == "scripts":
+            import scripts
+
+            cases = scripts.cases(device, say)
+        else:
+            from peers import PEERS
+
+            peer = PEERS[name](device)
+            say("note", f"{name} {peer.version}")
+            from cases import cases as of
+
+            cases = of(peer, device)
+    except Exception as error:
+        say("absent", f"{type(error).__name__}: {error}".splitlines()[0][:200])
+        return
+    from cases import Refused
+
+    for number, (case, function) in enumerate(cases):
+        if time.monotonic() > end:
+            say("failed", f"{len(cases) - number} cases", "out of time")
+            break
+        say("begin", case)
+        try:
+            function()
+            say("passed", case)
+        except Refused as why:
+            say("refused", case, str(why))
+        except BaseException as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            text = f"{type(error).__name__}: {error} [{pathlib.Path(where.filename).name}:{where.lineno}]"
+            say("failed", case, " ".join(text.split())[:400])
+
+
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("--device", default=os.environ.get("GPUMEM_TEST_DEVICE", "cuda:0"))
+    options.add_argument("--only", default="torch,cupy,numba,jax,scripts,times")
+    options.add_argument("--timeout", type=float, default=75)
+    options.add_argument("--child")
+    given = options.parse_args()
+    sys.path.insert(0, str(HERE))
+    if given.child:
+        return child(given.child, given.device, given.timeout)
+    environment = dict(os.environ, XLA_PYTHON_CLIENT_PREALLOCATE="false", TF_CPP_MIN_LOG_LEVEL="3")
+    names, running = given.only.split(","), {}
+
+    def start(name):
+        command = [sys.executable, str(HERE), "--child", name, "--device", given.device]
+        command += ["--timeout", str(given.timeout)]
+        running[name] = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=environment
+        )
+
+    def finish(name):
+        try:
+            return running[name].communicate(timeout=given.timeout + 15)[0]
+        except subprocess.TimeoutExpired:
+            running[name].kill()
+            return running[name].communicate()[0]
+
+    # Side by side, but for what is timed.
+    for name in names:
+        if name != "times":
+            start(name)
+    counts, failures, absent = collections.defaultdict(collections.Counter), [], {}
+    refusals = collections.Counter()
+    for name in names:
+        if name == "times":
+            start(name)
+        output, last = finish(name), None
+        for line in output.splitlines():
+            if not line.startswith(MARK):
+                continue
+            kind, *rest = json.loads(line[len(MARK):])
+            if kind == "note":
+                print("  " + rest[0])
+            elif kind == "absent":
+                absent[name] = rest[0]
+            elif kind == "begin":
+                last = rest[0]
+            else:
+                last = None
+                counts[name][kind] += 1
+                if kind == "failed":
+                    failures.append((name, *rest))
+                if kind == "refused":
+                    refusals[name, rest[0].split(":")[0], rest[1]] += 1
+        if last or running[name].returncode not in (0, None):
+            status = running[name].returncode
+            counts[name]["failed"] += 1
+            said = [line for line in output.splitlines() if not line.startswith(MARK)][-5:]
+            failures.append((name, last or "the process", f"ended with {status}: {' | '.join(said)}"))
+    print(f"\n{'on ' + given.device:<12}{'passed':>8}{'refused':>9}{'failed':>8}")
+    for name in names:
+        row = counts[name]
+        text = f"   skipped: {absent[name]}" if name in absent else ""
+        print(f"{name:<12}{row['passed']:>8}{row['refused']:>9}{row['failed']:>8}{text}")
+    if refusals:
+        print("\nrefused, as announced:")
+        for (name, what, why), count in sorted(refusals.items()):
+            print(f"  {name}: {what}: {why} ({count})")
+    if failures:
+        print("\nfailed:")
+        for name, case, why in failures[:60]:
+            print(f"  {name}: {case}: {why}")
+        if len(failures) > 60:
+            print(f"  and {len(failures) - 60} more")
+    total = sum((row for row in counts.values()), collections.Counter())
+    print(f"\ngpumem and its peers: {total['passed']} passed, {total['refused']} refused, {total['failed']} failed, "
+          f"{len(absent)} peers skipped")
+    return 1 if total["failed"] or (len(absent) == len(names)) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
