@@ -9,6 +9,7 @@ mod create;
 mod lock;
 mod locked;
 mod register;
+mod register_foreign;
 mod uninit;
 mod view;
 

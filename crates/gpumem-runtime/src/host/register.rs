@@ -122,6 +122,13 @@ impl<B: Backend> Device<B> {
         array: &Array<T, D>,
         mapped: bool,
     ) -> gpumem_core::Result<Layout> {
+        self.check_registers(operation, mapped)?;
+        Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>())
+            .map_err(|error| Error::new(B::NAME, operation, error))
+    }
+
+    /// Whether memory of the caller can be registered at all.
+    pub(super) fn check_registers(&self, operation: &'static str, mapped: bool) -> gpumem_core::Result<()> {
         let fail = |kind| Error::new(B::NAME, operation, kind);
         self.core().check(operation)?;
         let capabilities = self.capabilities();
@@ -131,7 +138,7 @@ impl<B: Backend> Device<B> {
         if mapped && !capabilities.mapped {
             return Err(fail(ErrorKind::Unsupported { what: "mapped memory" }));
         }
-        Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>()).map_err(|error| fail(error.into()))
+        Ok(())
     }
 }
 
@@ -144,13 +151,19 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) while something else, such as a lent view, still holds the memory.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
     pub fn deregister(self) -> Result<Array<T, D>, Refused<Self>> {
+        self.take_back::<Array<T, D>>()
+    }
+
+    /// As [`deregister`](Self::deregister), for memory of any owner.
+    #[allow(clippy::result_large_err, reason = "the array is not lost")]
+    pub(super) fn take_back<O: std::any::Any>(self) -> Result<O, Refused<Self>> {
         const OPERATION: &str = "deregister";
         let settled = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
         if let Err(error) = settled.and_then(|settled| settled.result) {
             return Err(Refused { given: self, error: error.in_operation(OPERATION) });
         }
         let (memory, layout) = self.into_parts();
-        match Allocation::into_owner::<LockedOwner<B, Array<T, D>>>(memory) {
+        match Allocation::into_owner::<LockedOwner<B, O>>(memory) {
             Ok(owner) => Ok(owner.unlock()),
             Err(memory) => {
                 let why = "the memory is still held by something else";

@@ -64,7 +64,7 @@ impl<'a, B: Backend> Collected<'a, B> {
         }
     }
 
-    fn slice<S: Storage<Backend = B>, D: Dimension>(
+    pub(super) fn slice<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a ArrayBase<S, D>,
         write: bool,
@@ -81,7 +81,7 @@ impl<'a, B: Backend> Collected<'a, B> {
         self.bytes(bytemuck::bytes_of(&[address, len as u64]))
     }
 
-    fn view<S: Storage<Backend = B>, D: Dimension>(
+    pub(super) fn view<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a ArrayBase<S, D>,
         rank: usize,

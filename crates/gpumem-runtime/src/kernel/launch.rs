@@ -105,7 +105,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     }
 
     /// Whether the kernel can be launched there in this size, before any array moves.
-    fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
+    pub(super) fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
         let core = &stream.timeline().core;
         if !self.program.core().is_same(core) {
             let (has, wants) = (self.program.core().name(), core.name());
@@ -114,7 +114,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         self.check_sizes(B::capabilities(&core.raw), dims)
     }
 
-    fn submit<'a>(
+    pub(super) fn submit<'a>(
         &'a self,
         stream: &Stream<B>,
         dims: &LaunchDims,

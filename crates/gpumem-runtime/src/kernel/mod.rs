@@ -8,13 +8,16 @@ mod host_arrays;
 mod images;
 mod launch;
 mod source;
+mod untyped;
 
 pub use arguments::{Argument, Arguments, Collected, Within};
 pub use declare::KernelDeclaration;
+pub use gpumem_core::{HostFunction, HostLaunch, KernelArgument};
 pub use gpumem_simt::{
-    Atomic, Constant, ConstantArray, Entry, Ids, Indices, Local, Number, Parameters, Shared, Slice, SliceMut,
-    Value, View, ViewMut, WorkItem,
+    Atomic, Constant, ConstantArray, Entry, Ids, Indices, Local, Number, ParameterInfo, Parameters, Shared,
+    Slice, SliceMut, Value, View, ViewMut, WorkItem,
 };
 pub use host_arrays::{In, InOut, Out};
 pub use launch::Kernel;
 pub use source::{PRELUDE, cover, portable_text};
+pub use untyped::{UntypedArguments, UntypedDeclaration, UntypedKernel};

@@ -24,12 +24,23 @@ pub(super) fn text_with_constants<P: Parameters>(
     constant_bytes: usize,
 ) -> String {
     let constant_bytes = if uses_constants::<P>() { constant_bytes } else { 0 };
+    text_of(&P::list(), source, name, wave_size, bounds, constant_bytes)
+}
+
+/// The text for a list of parameters, with so many bytes of constant memory.
+pub(super) fn text_of(
+    parameters: &[ParameterInfo],
+    source: &str,
+    name: &str,
+    wave_size: u32,
+    bounds: bool,
+    constant_bytes: usize,
+) -> String {
     let mut text = format!(
         "#define GPUMEM_WAVE {wave_size}\n#define GPUMEM_BOUNDS {}\n\
          #define GPUMEM_CONSTANT_BYTES {constant_bytes}\n#line 1 \"gpumem.hpp\"\n{PRELUDE}\n#line 1 \"kernel\"\n{source}\n",
         u8::from(bounds)
     );
-    let parameters = P::list();
     let declared: Vec<String> = parameters.iter().map(device_type).collect();
     let list: String = declared.iter().fold(String::new(), |mut list, name| {
         let _ = write!(list, ", {name}");

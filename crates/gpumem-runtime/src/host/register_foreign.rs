@@ -1,0 +1,98 @@
+//! Page-locking memory of other owners: for bindings of other languages.
+
+use super::{
+    HostArray, HostKind, Mapped, MappedRegisteredArray, Pinned, Refused, Registered, RegisteredArray, lock,
+};
+use crate::{Device, Layout};
+use gpumem_core::{Backend, Element, Error, ErrorKind, RegisterOptions};
+use ndarray::Dimension;
+use std::any::Any;
+
+impl<B: Backend> Device<B> {
+    /// As [`register`](Self::register), for elements at `lowest` in the layout `layout` that `owner` keeps alive: an array
+    /// of another language. [`give_back`](HostArray::give_back) ends it; where the array is dropped instead, the memory is
+    /// unlocked and its owner dropped by the next flush, after its last use.
+    ///
+    /// # Safety
+    /// * From the lowest byte of the layout on, its elements are initialised memory of the host, aligned and valid for
+    ///   reads and writes for as long as `owner` lives. The layout is that of `D` axes.
+    /// * Whoever else uses the memory knows what the device does with it.
+    ///
+    /// # Errors
+    /// As [`register`](Self::register), with the owner.
+    pub unsafe fn register_foreign<T: Element, D: Dimension, O: Any + Send + Sync>(
+        &self,
+        lowest: *mut u8,
+        layout: &Layout,
+        owner: O,
+    ) -> Result<RegisteredArray<T, D, B>, Refused<O>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.lock_foreign::<Pinned, T, D, O>("register", lowest, layout, owner, false) }
+    }
+
+    /// As [`register_foreign`](Self::register_foreign), and gives the memory a device address.
+    ///
+    /// # Safety
+    /// As for [`register_foreign`](Self::register_foreign).
+    ///
+    /// # Errors
+    /// As [`register_mapped`](Self::register_mapped), with the owner.
+    pub unsafe fn register_foreign_mapped<T: Element, D: Dimension, O: Any + Send + Sync>(
+        &self,
+        lowest: *mut u8,
+        layout: &Layout,
+        owner: O,
+    ) -> Result<MappedRegisteredArray<T, D, B>, Refused<O>> {
+        // SAFETY: the caller's promise.
+        unsafe { self.lock_foreign::<Mapped, T, D, O>("register_mapped", lowest, layout, owner, true) }
+    }
+
+    /// # Safety
+    /// As for [`register_foreign`](Self::register_foreign).
+    unsafe fn lock_foreign<K: HostKind, T: Element, D: Dimension, O: Any + Send + Sync>(
+        &self,
+        operation: &'static str,
+        lowest: *mut u8,
+        layout: &Layout,
+        owner: O,
+        mapped: bool,
+    ) -> Result<HostArray<Registered<'static, K>, T, D, B>, Refused<O>> {
+        let aligned = layout.check_alignment(align_of::<T>());
+        let checked = self
+            .check_registers(operation, mapped)
+            .and_then(|()| aligned.map_err(|error| Error::new(B::NAME, operation, error)));
+        if let Err(error) = checked {
+            return Err(Refused { given: owner, error });
+        }
+        let options = RegisterOptions { mapped, ..RegisterOptions::default() };
+        // As for arrays of ndarray: every page is mapped where that is possible.
+        let pages = RegisterOptions { mapped: mapped || self.capabilities().mapped, ..options };
+        let (address, bytes) = (lowest.expose_provenance() as u64, layout.extent().end);
+        // SAFETY: the owner keeps the bytes, by the promise of the caller.
+        match unsafe { lock(self, operation, address, bytes, pages, owner) } {
+            Ok(locked) if mapped && !locked.has_address() => {
+                let why =
+                    "it shares pages with other registered memory and has no device address in one piece";
+                let error = Error::new(B::NAME, operation, ErrorKind::Registration { why });
+                Err(Refused { given: locked.unlock(), error })
+            }
+            Ok(locked) => {
+                let memory = locked.into_allocation(self, options, false);
+                Ok(HostArray::over_ndarray(memory, layout.clone()))
+            }
+            Err((given, error)) => Err(Refused { given, error }),
+        }
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Registered<'static, K>, T, D, B> {
+    /// Waits for everything that uses the memory, unlocks it, and gives its owner back: the end of
+    /// [`register_foreign`](Device::register_foreign).
+    ///
+    /// # Errors
+    /// As [`deregister`](Self::deregister), and for an owner of another type.
+    #[allow(clippy::result_large_err, reason = "the array is not lost")]
+    pub fn give_back<O: Any>(self) -> Result<O, Refused<Self>> {
+        self.take_back::<O>()
+    }
+}

@@ -1,0 +1,203 @@
+//! Kernels whose parameters are known when the program runs: for bindings of other languages.
+
+use super::{Kernel, arguments::Collected, cache, host_arrays::HostArrays, source::text_of};
+use crate::{ArrayBase, Device, Storage, StorageMut, Stream};
+use gpumem_core::{
+    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, LaunchDims,
+    Lowering, Result,
+};
+use gpumem_simt::ParameterInfo;
+use ndarray::Dimension;
+use std::{fmt, sync::Arc};
+
+/// A kernel as it is written, with a list of parameters where [`KernelDeclaration`](super::KernelDeclaration) has types.
+#[derive(Debug, Clone)]
+pub struct UntypedDeclaration {
+    name: String,
+    parameters: Vec<ParameterInfo>,
+    source: Option<String>,
+    host: Option<HostFunction>,
+    flags: Vec<String>,
+    bounds: bool,
+}
+
+impl UntypedDeclaration {
+    /// A kernel of this name with these parameters, still without source and body. None of them lies in constant memory.
+    ///
+    /// # Safety
+    /// What [`KernelDeclaration::new`](super::KernelDeclaration::new) asks for, of the source and of the host's function.
+    pub unsafe fn new(name: &str, parameters: Vec<ParameterInfo>) -> Self {
+        let name = name.to_owned();
+        Self { name, parameters, source: None, host: None, flags: Vec::new(), bounds: false }
+    }
+
+    /// With a portable source, as [`KernelDeclaration::portable`](super::KernelDeclaration::portable). The device's
+    /// compiler checks that it has these parameters.
+    #[must_use]
+    pub fn portable(mut self, source: &str) -> Self {
+        self.source = Some(source.to_owned());
+        self
+    }
+
+    /// With a function of the host, which runs once for a whole launch in the order of its stream.
+    #[must_use]
+    pub fn host(mut self, function: HostFunction) -> Self {
+        self.host = Some(function);
+        self
+    }
+
+    /// With an option in the words of the device's compiler.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Whether an index past the end stops the kernel on a GPU.
+    #[must_use]
+    pub fn bounds(mut self, bounds: bool) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// The kernel of a device, compiled now or earlier.
+    ///
+    /// # Errors
+    /// As [`KernelDeclaration::load`](super::KernelDeclaration::load).
+    pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
+        let missing = |what| Error::new(B::NAME, "load", ErrorKind::Unsupported { what });
+        let core = device.core();
+        core.check("load")?;
+        let options = CompileOptions { flags: self.flags.clone() };
+        let barrier = device.barrier();
+        let module = match (barrier.lowering(BarrierPoint::Wave), &self.source, &self.host) {
+            (Lowering::Suspend, _, None) => return Err(missing("a kernel without a body for the host")),
+            (Lowering::Suspend, _, Some(host)) => {
+                let source = KernelSource::Host(vec![(self.name.clone(), host.clone())]);
+                core.note_loss(B::compile(&core.raw, &source, &options))?
+            }
+            (Lowering::Source(_), None, _) => return Err(missing("a kernel without source for a GPU")),
+            (Lowering::Source(_), Some(source), _) => {
+                let text = text_of(&self.parameters, source, &self.name, barrier.wave_size(), self.bounds, 0);
+                cache::program(core, text, &options)?
+            }
+        };
+        let raw = core.note_loss(B::kernel(&module, &self.name))?;
+        let sizes = self.parameters.iter().map(|parameter| parameter.size).collect();
+        Ok(UntypedKernel { kernel: Kernel::new(device, raw, &self.name, 0, None), sizes })
+    }
+
+    /// The source as the compiler of a device gets it. `None` without a source.
+    pub fn portable_text(&self, wave_size: u32) -> Option<String> {
+        let source = self.source.as_ref()?;
+        Some(text_of(&self.parameters, source, &self.name, wave_size, self.bounds, 0))
+    }
+}
+
+/// A kernel of a device that takes [`UntypedArguments`]. Cloning it is cheap.
+pub struct UntypedKernel<B: Backend> {
+    kernel: Kernel<(), B>,
+    sizes: Arc<[usize]>,
+}
+
+/// The arguments of a launch, one after the other.
+#[derive(Debug)]
+pub struct UntypedArguments<'a, B: Backend> {
+    collected: Collected<'a, B>,
+    stream: &'a Stream<B>,
+}
+
+impl<'a, B: Backend> UntypedArguments<'a, B> {
+    /// No arguments, for a launch on `stream`.
+    pub fn new(stream: &'a Stream<B>) -> Self {
+        Self { collected: Collected::new(HostArrays::waiting(stream), None), stream }
+    }
+
+    /// A plain value, by its bytes.
+    ///
+    /// # Errors
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) beyond 4096 bytes.
+    pub fn value(&mut self, bytes: &[u8]) -> Result<()> {
+        self.collected.bytes(bytes)
+    }
+
+    /// A packed array that is read.
+    ///
+    /// # Errors
+    /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) where it is not packed.
+    pub fn slice<S: Storage<Backend = B>, D: Dimension>(&mut self, array: &'a ArrayBase<S, D>) -> Result<()> {
+        self.collected.slice(array, false)
+    }
+
+    /// A packed array that is written.
+    ///
+    /// # Errors
+    /// As [`slice`](Self::slice).
+    pub fn slice_mut<S: StorageMut<Backend = B>, D: Dimension>(
+        &mut self,
+        array: &'a mut ArrayBase<S, D>,
+    ) -> Result<()> {
+        self.collected.slice(array, true)
+    }
+
+    /// An array of `rank` axes and any strides that is read.
+    ///
+    /// # Errors
+    /// [`RankMismatch`](gpumem_core::LayoutError::RankMismatch).
+    pub fn view<S: Storage<Backend = B>, D: Dimension>(
+        &mut self,
+        array: &'a ArrayBase<S, D>,
+        rank: usize,
+    ) -> Result<()> {
+        self.collected.view(array, rank, false)
+    }
+
+    /// An array of `rank` axes and any strides that is written.
+    ///
+    /// # Errors
+    /// As [`view`](Self::view).
+    pub fn view_mut<S: StorageMut<Backend = B>, D: Dimension>(
+        &mut self,
+        array: &'a mut ArrayBase<S, D>,
+        rank: usize,
+    ) -> Result<()> {
+        self.collected.view(array, rank, true)
+    }
+}
+
+impl<B: Backend> UntypedKernel<B> {
+    /// Enqueues the kernel, ordered as every launch.
+    ///
+    /// # Safety
+    /// The arguments are of the kinds and of the element types that the declaration lists, in its order.
+    ///
+    /// # Errors
+    /// As [`Kernel::launch`]; [`InvalidArgument`](ErrorKind::InvalidArgument) for another number of arguments, or another
+    /// size of one.
+    pub unsafe fn launch<'a>(
+        &'a self,
+        dims: &LaunchDims,
+        mut arguments: UntypedArguments<'a, B>,
+    ) -> Result<()> {
+        let given = arguments.collected.arguments.iter().map(|argument| argument.bytes().len());
+        if !given.eq(self.sizes.iter().copied()) {
+            let why = "the arguments are not those of the kernel's declaration";
+            return Err(Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why }));
+        }
+        let stream = arguments.stream;
+        self.kernel.check(stream, dims)?;
+        self.kernel.submit(stream, dims, &mut arguments.collected)
+    }
+}
+
+impl<B: Backend> Clone for UntypedKernel<B> {
+    fn clone(&self) -> Self {
+        Self { kernel: self.kernel.clone(), sizes: self.sizes.clone() }
+    }
+}
+
+impl<B: Backend> fmt::Debug for UntypedKernel<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.kernel.fmt(f)
+    }
+}
