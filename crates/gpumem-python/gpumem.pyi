@@ -1,6 +1,6 @@
 """gpumem: Numba's GPU memory model over CUDA, ROCm and the host."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Protocol, SupportsIndex, final
 
@@ -40,11 +40,26 @@ class Device:
     def flush(self) -> None:
         """Gives memory that was dropped back to the driver."""
 
-class _AutoSynchronize:
-    def __enter__(self) -> Stream: ...
+class _Context:
     def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None, /
     ) -> bool: ...
+
+class _AutoSynchronize(_Context):
+    def __enter__(self) -> Stream: ...
+
+class _Pinned(_Context):
+    def __enter__(self) -> tuple[HostNDArray, ...]: ...
+
+class _Mapped(_Context):
+    def __enter__(self) -> Any:
+        """The device array of one array, a list of those of several."""
+
+class _Registered(_Context):
+    def __enter__(self) -> tuple[npt.NDArray[Any], ...]: ...
+
+class _Deferring(_Context):
+    def __enter__(self) -> None: ...
 
 @final
 class Stream:
@@ -87,10 +102,16 @@ class DeviceNDArray:
     def __cuda_array_interface__(self) -> dict[str, Any]: ...
     def is_c_contiguous(self) -> bool: ...
     def is_f_contiguous(self) -> bool: ...
-    def copy_to_host(self, ary: npt.NDArray[Any] | None = None, stream: Stream | None = None) -> npt.NDArray[Any]: ...
+    def copy_to_host(
+        self, ary: npt.NDArray[Any] | HostNDArray | None = None, stream: Stream | None = None
+    ) -> npt.NDArray[Any]:
+        """The elements in a new array, or in ``ary``. They are there on return, except with a stream and a page-locked
+        ``ary``: that copy is only enqueued."""
     def copy_to_device(self, ary: _Source, stream: Stream | None = None) -> None: ...
     def reshape(self, *shape: int | Sequence[int], order: str = "C") -> DeviceNDArray: ...
     def ravel(self, order: str = "C") -> DeviceNDArray: ...
+    def broadcast_to(self, shape: _Shape) -> DeviceNDArray:
+        """The elements repeated along new and short axes, to be read."""
     def split(self, section: int) -> list[DeviceNDArray]: ...
     def transpose(self, *axes: int | Sequence[int]) -> DeviceNDArray: ...
     def __getitem__(self, key: _Key, /) -> Any: ...
@@ -114,11 +135,41 @@ class HostNDArray:
     @property
     def shape(self) -> tuple[int, ...]: ...
     @property
+    def strides(self) -> tuple[int, ...]: ...
+    @property
     def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
     @property
     def device_view(self) -> DeviceNDArray: ...
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
+    def __getitem__(self, key: _Key, /) -> Any: ...
+    def __setitem__(self, key: _Key, value: npt.ArrayLike, /) -> None: ...
+    def __len__(self) -> int: ...
+
+@final
+class MemoryReport:
+    """Who holds the memory of a device: text by ``str``."""
+
+    def as_dict(self) -> dict[str, Any]: ...
+    def json(self) -> str: ...
+
+@final
+class Kernel:
+    """A kernel from a portable source, launched as ``kernel[grid, block, stream, shared_bytes](*arguments)``."""
+
+    @property
+    def name(self) -> str: ...
+    def load(self, device: Device | None = None) -> None:
+        """Compiles it now, and not with its first launch."""
+    def source(self, wave_size: int = 32) -> str | None:
+        """The text that a device's compiler gets."""
+    def __getitem__(self, key: tuple[Any, ...], /) -> Callable[..., None]: ...
 
 def list_devices() -> list[str]: ...
 def get_current_device() -> Device: ...
@@ -135,7 +186,7 @@ def device_array(
     stream: Stream | None = None,
     device: Device | None = None,
 ) -> DeviceNDArray:
-    """A new array of zeros; without a ``dtype`` of float64, as in Numba."""
+    """A new array; without a ``dtype`` of float64, as in Numba. Nobody has written its elements."""
 
 def device_array_like(ary: _Source, stream: Stream | None = None, device: Device | None = None) -> DeviceNDArray: ...
 def to_device(
@@ -164,3 +215,27 @@ def mapped_array(
 def is_cuda_array(obj: object) -> bool: ...
 def as_cuda_array(obj: _HasInterface, device: Device | None = None) -> DeviceNDArray: ...
 def from_dlpack(obj: _HasDlpack, device: Device | None = None) -> DeviceNDArray: ...
+def pinned(*arrays: npt.NDArray[Any], device: Device | None = None) -> _Pinned:
+    """Page-locks NumPy arrays while the context lasts, and gives them as page-locked arrays of the library's."""
+
+def mapped(*arrays: npt.NDArray[Any], device: Device | None = None) -> _Mapped:
+    """Page-locks NumPy arrays while the context lasts, and gives device arrays over the same memory."""
+
+def register(*arrays: npt.NDArray[Any], device: Device | None = None) -> _Registered:
+    """Page-locks NumPy arrays, until ``deregister`` or the end of the context."""
+
+def deregister(*arrays: npt.NDArray[Any]) -> None: ...
+def defer_cleanup(device: Device | None = None) -> _Deferring:
+    """A context inside which nothing is freed, and nothing waits for it."""
+
+def memory_report(device: Device | None = None) -> MemoryReport: ...
+def compile(
+    source: str,
+    name: str | None = None,
+    *,
+    host: Callable[..., None] | None = None,
+    flags: Sequence[str] | None = None,
+    bounds: bool = False,
+) -> Kernel:
+    """A kernel of a portable source. Its parameters are those of the source; ``host`` is what a host device runs instead,
+    a function of NumPy arrays and scalars."""

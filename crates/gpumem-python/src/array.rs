@@ -6,16 +6,18 @@ use crate::{
     dtype::{Elements, check_writable, hold},
     error::raise,
     host::Host,
+    number,
+    pinned::HostNDArray,
     stream::Stream,
 };
 use gpumem::{
-    Any, ElementType, Loan, Order,
+    Any, ElementKind, ElementType, Loan, Order,
     ndarray::{IxDyn, SliceInfo, SliceInfoElem},
 };
 use pyo3::{
     exceptions::{PyIndexError, PyTypeError, PyValueError},
     prelude::*,
-    types::{PyDict, PyEllipsis, PySlice, PyTuple},
+    types::{PyDict, PyEllipsis, PyFloat, PyInt, PySlice, PyTuple},
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -63,7 +65,13 @@ impl DeviceNDArray {
         wide: bool,
     ) -> PyResult<()> {
         check_writable(self.read_only)?;
-        if let Some(source) = crate::interchange::device_source(source)? {
+        if let Ok(host) = source.cast::<HostNDArray>()
+            && !wide
+            && let Some(stream) = stream
+        {
+            return host.get().write_to(py, &self.elements, &stream.0);
+        }
+        if let Some(source) = crate::interchange::device_source(source, None)? {
             let source = source.get();
             return each!(&self.elements, array => {
                 // SAFETY: Python's arrays promise nothing about their elements.
@@ -107,10 +115,32 @@ impl DeviceNDArray {
 
     /// The array as one of `T`, if it is one.
     pub(crate) fn elements_of<T: gpumem::Element>(&self) -> Option<gpumem::DeviceViewMut<'static, T, IxDyn>> {
+        dtype::elements_of(&self.elements)
+    }
+
+    /// The same elements once more.
+    pub(crate) fn again(&self) -> Elements {
+        each!(&self.elements, array => hold(&array.view()))
+    }
+
+    /// Sets every element to a number of Python's: without an array of NumPy on the way.
+    fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        check_writable(self.read_only)?;
+        let bytes = number::bytes(self.element(), value)?;
         each!(&self.elements, array => {
-            // SAFETY: as above.
-            let view: Box<dyn std::any::Any> = Box::new(unsafe { array.detach() });
-            view.downcast().ok().map(|view| *view)
+            let wrong = |_| PyTypeError::new_err("the number is not of the elements' type");
+            let value: T = bytemuck::try_pod_read_unaligned(&bytes).map_err(wrong)?;
+            // SAFETY: Python's arrays promise nothing about their elements.
+            let mut to = unsafe { array.detach() };
+            py.detach(move || {
+                let device = to.device()?.clone();
+                // Code of the host that has borrowed the memory knows no streams.
+                match device.capabilities().pageable_direct {
+                    true => to.fill(value),
+                    false => device.default_stream()?.fill(&mut to, value),
+                }
+            })
+            .map_err(raise)
         })
     }
 
@@ -237,9 +267,9 @@ impl DeviceNDArray {
     }
 
     /// The elements in a NumPy array: a new one, or `ary`, which is returned. They are there on return; with a stream,
-    /// after everything that was enqueued on it.
+    /// after everything that was enqueued on it. With a stream and a page-locked array the copy is only enqueued.
     #[pyo3(signature = (ary=None, stream=None))]
-    fn copy_to_host<'py>(
+    pub(crate) fn copy_to_host<'py>(
         &self,
         py: Python<'py>,
         ary: Option<&Bound<'py, PyAny>>,
@@ -256,6 +286,10 @@ impl DeviceNDArray {
                     .call((self.shape(py)?, self.dtype(py)?), Some(&options))?
             }
         };
+        if let (Ok(host), Some(stream)) = (ary.cast::<HostNDArray>(), stream) {
+            host.get().read_from(py, &self.elements, &stream.get().0)?;
+            return Ok(ary);
+        }
         let mut host = Host::to_write(&ary)?;
         let stream = stream.map(|stream| stream.get().clone());
         if host.element != self.element() {
@@ -370,7 +404,12 @@ impl DeviceNDArray {
 
     /// Assigns to a part, broadcast and converted as NumPy does.
     fn __setitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.view(self.slice(key)?).fill_from(py, value, None, true)
+        let part = self.view(self.slice(key)?);
+        let whole = !matches!(self.element().kind, ElementKind::Float | ElementKind::Complex);
+        if value.is_instance_of::<PyInt>() || (value.is_instance_of::<PyFloat>() && !whole) {
+            return part.fill(py, value);
+        }
+        part.fill_from(py, value, None, true)
     }
 
     fn __len__(&self) -> PyResult<usize> {

@@ -169,6 +169,17 @@ where
     unsafe { array.detach() }.into()
 }
 
+/// The array as one of `T`, if it is one.
+pub(crate) fn elements_of<T: gpumem::Element>(
+    elements: &Elements,
+) -> Option<DeviceViewMut<'static, T, IxDyn>> {
+    each!(elements, array => {
+        // SAFETY: as in `adopt`.
+        let view: Box<dyn std::any::Any> = Box::new(unsafe { array.detach() });
+        view.downcast().ok().map(|view| *view)
+    })
+}
+
 /// Refuses to write where only reading is allowed.
 pub(crate) fn check_writable(read_only: bool) -> PyResult<()> {
     match read_only {

@@ -34,6 +34,9 @@ impl<'py> Host<'py> {
 
     /// Takes the caller's own array, to be written.
     pub(crate) fn to_write(object: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if object.is_instance_of::<crate::pinned::HostNDArray>() {
+            return Self::read(object.py().import("numpy")?.getattr("asarray")?.call1((object,))?);
+        }
         let numpy = object.py().import("numpy")?;
         if !object.is_instance(&numpy.getattr("ndarray")?)? {
             return Err(pyo3::exceptions::PyTypeError::new_err("the destination must be a NumPy array"));
@@ -80,6 +83,18 @@ impl<'py> Host<'py> {
             false => std::ptr::with_exposed_provenance_mut::<T>(lowest),
         };
         Ok((pointer, IxDyn(&self.shape).strides(IxDyn(&strides)), turned))
+    }
+
+    /// The lowest address and the layout, of an array that a device is to use by itself.
+    pub(crate) fn memory(&self) -> PyResult<(usize, Layout)> {
+        let size = self.element.bytes.max(1);
+        let layout = Layout::strided(&self.shape, &self.strides, size);
+        let layout = layout.map_err(|error| PyValueError::new_err(error.to_string()))?;
+        let odd = self.strides.iter().any(|stride| !stride.unsigned_abs().is_multiple_of(size));
+        if layout.has_self_overlap() || (odd && !layout.is_empty()) {
+            return Err(PyValueError::new_err("elements of the array share memory, or lie between others"));
+        }
+        Ok((self.address.wrapping_sub(layout.offset()), layout))
     }
 
     /// The elements, to be read during one call.

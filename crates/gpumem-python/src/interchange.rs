@@ -99,14 +99,22 @@ fn read(object: &Bound<'_, PyAny>) -> PyResult<CudaArrayInterface> {
 }
 
 /// The device array that an object is or can be taken as, or `None` for objects of the host.
-pub(crate) fn device_source<'py>(object: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, DeviceNDArray>>> {
+/// `device` is the one whose memory it would be; without one the current device.
+pub(crate) fn device_source<'py>(
+    object: &Bound<'py, PyAny>,
+    device: Option<&gpumem::Device>,
+) -> PyResult<Option<Bound<'py, DeviceNDArray>>> {
     if let Ok(array) = object.cast::<DeviceNDArray>() {
         return Ok(Some(array.clone()));
     }
     if object.getattr_opt(INTERFACE)?.is_none() {
         return Ok(None);
     }
-    Bound::new(object.py(), as_cuda_array(object, None)?).map(Some)
+    let array = match device {
+        Some(device) => take(object, device)?,
+        None => take(object, &device::current()?)?,
+    };
+    Bound::new(object.py(), array).map(Some)
 }
 
 /// Whether an object has a CUDA array interface. Tests for the attribute only.
@@ -122,7 +130,11 @@ fn as_cuda_array(
     obj: &Bound<'_, PyAny>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
-    let (says, device) = (read(obj)?, device::given(device)?);
+    take(obj, &device::given(device)?)
+}
+
+fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArray> {
+    let says = read(obj)?;
     let owner = obj.clone().unbind();
     let (elements, read_only) = with_type!(says.typestr, {
         // SAFETY: what the object says of itself, which Python cannot promise; it is kept alive.

@@ -1,13 +1,19 @@
 //! gpumem for Python: the words of Numba's `cuda` module, on every backend.
 
 mod array;
+mod body;
+mod cleanup;
 mod device;
 mod dtype;
 mod error;
 mod host;
 mod interchange;
+mod kernel;
+mod locked;
 mod make;
+mod number;
 mod pinned;
+mod signature;
 mod stream;
 
 use pyo3::prelude::*;
@@ -20,7 +26,10 @@ fn gpumem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<stream::Stream>()?;
     module.add_class::<array::DeviceNDArray>()?;
     module.add_class::<pinned::HostNDArray>()?;
+    cleanup::add(module)?;
     device::add(module)?;
+    kernel::add(module)?;
+    locked::add(module)?;
     make::add(module)?;
     interchange::add(module)?;
     pinned::add(module)?;

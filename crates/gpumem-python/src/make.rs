@@ -7,6 +7,7 @@ use crate::{
     dtype::hold,
     error::{raise, raise_descriptor},
     host::Host,
+    pinned::HostNDArray,
     stream::Stream,
 };
 use gpumem::{ArraySpec, DescriptorError, Order, ndarray::IxDyn};
@@ -86,7 +87,7 @@ fn device_array_like(
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
     let at = place(stream, device)?;
-    let elements = match crate::interchange::device_source(ary)? {
+    let elements = match crate::interchange::device_source(ary, None)? {
         Some(source) => each!(&source.get().elements, like => {
             hold(&py.detach(|| at.device_array_like(like)).map_err(raise)?)
         }),
@@ -123,7 +124,10 @@ fn to_device<'py>(
         return Bound::new(py, device_array_like(py, obj, stream, device)?);
     }
     let at = place(stream, device)?;
-    let elements = match crate::interchange::device_source(obj)? {
+    if let (Ok(host), Some(stream)) = (obj.cast::<HostNDArray>(), &handle) {
+        return Bound::new(py, DeviceNDArray::new(host.get().to_device(py, &stream.0)?));
+    }
+    let elements = match crate::interchange::device_source(obj, None)? {
         Some(source) => each!(&source.get().elements, from => {
             let array = py.detach(|| match &handle {
                 Some(stream) => stream.0.to_device(from),
@@ -133,17 +137,25 @@ fn to_device<'py>(
         }),
         None => {
             let host = Host::of(obj)?;
+            if let Some(stream) = &handle {
+                return Bound::new(py, upload(py, &host, &stream.0)?);
+            }
             with_type!(host.element, {
                 let view = host.view::<T>()?;
-                let array = py.detach(|| match &handle {
-                    Some(stream) => stream.0.to_device(&view),
-                    None => at.to_device(&view),
-                });
-                hold(&array.map_err(raise)?)
+                hold(&py.detach(|| at.to_device(&view)).map_err(raise)?)
             })?
         }
     };
     Bound::new(py, DeviceNDArray::new(elements))
+}
+
+/// A copy of an array of the host, in the order of a stream.
+pub(crate) fn upload(py: Python<'_>, host: &Host<'_>, stream: &gpumem::Stream) -> PyResult<DeviceNDArray> {
+    let elements = with_type!(host.element, {
+        let view = host.view::<T>()?;
+        hold(&py.detach(|| stream.to_device(&view)).map_err(raise)?)
+    })?;
+    Ok(DeviceNDArray::new(elements))
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

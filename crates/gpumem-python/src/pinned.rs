@@ -9,49 +9,159 @@ use crate::{
     make,
 };
 use gpumem::{
-    DeviceViewMut, Element, ElementType, Error, MappedArray, MappedOptions, PinnedArray, ndarray::IxDyn,
+    Any, Element, ElementType, Error, MappedOptions,
+    generic::{DeviceVisible, HostArray, HostKind},
+    ndarray::IxDyn,
 };
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
-use std::sync::{Mutex, PoisonError};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::{PyDict, PyTuple},
+};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What is asked of a page-locked array, whatever its elements.
-trait HostMemory: Send {
+type Typed<K, T> = HostArray<K, T, IxDyn, Any>;
+
+/// A page-locked array, with what only some kinds of it can do.
+pub(crate) struct Held<K: HostKind, T: Element> {
+    array: Typed<K, T>,
+    view: Option<fn(&mut Typed<K, T>) -> Elements>,
+    end: Option<fn(Typed<K, T>) -> Result<(), Error>>,
+}
+
+impl<K: HostKind, T: Element> Held<K, T>
+where
+    Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
+{
+    pub(crate) fn new(array: Typed<K, T>) -> Self {
+        Self { array, view: None, end: None }
+    }
+
+    /// With a view of the device's.
+    pub(crate) fn visible(self) -> Self
+    where
+        K: DeviceVisible,
+    {
+        Self { view: Some(|array| hold(&array.device_view_mut())), ..self }
+    }
+
+    /// With what gives the memory back.
+    pub(crate) fn ending(self, end: fn(Typed<K, T>) -> Result<(), Error>) -> Self {
+        Self { end: Some(end), ..self }
+    }
+}
+
+/// What is asked of a page-locked array, whatever its elements and its kind.
+pub(crate) trait HostMemory: Send {
     /// Waits for whatever uses the memory. Gives the address of the first element.
     fn settle(&mut self) -> Result<usize, Error>;
     /// The array as the device sees it.
     fn device_view(&mut self) -> Option<Elements>;
+    /// A copy on a stream's device.
+    fn to_device(&self, stream: &gpumem::Stream) -> Result<Elements, Error>;
+    /// Copies to an array of a device; `None` where its elements are of another type.
+    fn write_to(&self, to: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
+    /// Copies from an array of a device, as [`write_to`](Self::write_to).
+    fn read_from(&mut self, from: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
+    /// Waits for whatever uses the memory, and gives it back to whom it belongs.
+    fn end(self: Box<Self>) -> Result<(), Error>;
 }
 
-impl<T: Element> HostMemory for PinnedArray<T, IxDyn> {
-    fn settle(&mut self) -> Result<usize, Error> {
-        Ok(self.view_mut()?.as_mut_ptr().expose_provenance())
-    }
-
-    fn device_view(&mut self) -> Option<Elements> {
-        None
-    }
-}
-
-impl<T: Element> HostMemory for MappedArray<T, IxDyn>
+impl<K: HostKind, T: Element> HostMemory for Held<K, T>
 where
-    Elements: From<DeviceViewMut<'static, T, IxDyn>>,
+    Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
 {
     fn settle(&mut self) -> Result<usize, Error> {
-        Ok(self.view_mut()?.as_mut_ptr().expose_provenance())
+        Ok(self.array.view_mut()?.as_mut_ptr().expose_provenance())
     }
 
     fn device_view(&mut self) -> Option<Elements> {
-        Some(hold(&self.device_view_mut()))
+        self.view.map(|view| view(&mut self.array))
+    }
+
+    fn to_device(&self, stream: &gpumem::Stream) -> Result<Elements, Error> {
+        Ok(hold(&stream.to_device(&self.array)?))
+    }
+
+    fn write_to(&self, to: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>> {
+        let mut to = dtype::elements_of::<T>(to)?;
+        Some(stream.copy_to_device(&mut to, &self.array))
+    }
+
+    fn read_from(&mut self, from: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>> {
+        let from = dtype::elements_of::<T>(from)?;
+        if from.shape() != self.array.shape() {
+            // Told by the blocking copy in the same words.
+            return Some(from.copy_to_host_into(self.array.view_mut().ok()?).map(drop));
+        }
+        Some(stream.copy_to_host_into(&from, &mut self.array))
+    }
+
+    fn end(self: Box<Self>) -> Result<(), Error> {
+        self.end.map_or(Ok(()), |end| end(self.array))
     }
 }
 
 /// A page-locked array. `numpy.asarray` of it is a NumPy array over the same memory.
 #[pyclass(frozen, module = "gpumem", name = "HostNDArray")]
 pub(crate) struct HostNDArray {
-    memory: Mutex<Box<dyn HostMemory>>,
+    /// `None` when it has been given back.
+    memory: Mutex<Option<Box<dyn HostMemory>>>,
     element: ElementType,
     shape: Vec<usize>,
     strides: Vec<isize>,
+}
+
+impl HostNDArray {
+    pub(crate) fn new<K: HostKind + 'static, T: Element>(array: Held<K, T>) -> Self
+    where
+        Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
+    {
+        let (shape, strides) = (array.array.shape().to_vec(), array.array.layout().strides().to_vec());
+        let memory: Box<dyn HostMemory> = Box::new(array);
+        Self { memory: Mutex::new(Some(memory)), element: ElementType::of::<T>(), shape, strides }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Box<dyn HostMemory>>> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the memory, without holding Python up.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        body: impl FnOnce(&mut dyn HostMemory) -> Result<R, Error> + Send,
+    ) -> PyResult<R> {
+        let done = py.detach(|| self.lock().as_mut().map(|memory| body(memory.as_mut())));
+        let given_back = || PyValueError::new_err("the array is not page-locked any more");
+        done.ok_or_else(given_back)?.map_err(raise)
+    }
+
+    pub(crate) fn to_device(&self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<Elements> {
+        self.with(py, |memory| memory.to_device(stream))
+    }
+
+    pub(crate) fn write_to(&self, py: Python<'_>, to: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
+        let done = self.with(py, |memory| memory.write_to(to, stream).transpose())?;
+        done.ok_or_else(|| self.other_elements())
+    }
+
+    pub(crate) fn read_from(&self, py: Python<'_>, from: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
+        let done = self.with(py, |memory| memory.read_from(from, stream).transpose())?;
+        done.ok_or_else(|| self.other_elements())
+    }
+
+    fn other_elements(&self) -> PyErr {
+        PyTypeError::new_err(format!(
+            "the elements are {}, and those of the other array are not",
+            self.element
+        ))
+    }
+
+    /// Waits for whatever uses the memory and gives it back.
+    pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.lock().take().map_or(Ok(()), HostMemory::end)).map_err(raise)
+    }
 }
 
 #[pymethods]
@@ -60,20 +170,20 @@ impl HostNDArray {
     /// for before the elements are looked at again.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let address = py.detach(|| self.memory.lock().unwrap_or_else(PoisonError::into_inner).settle());
+        let address = self.with(py, |memory| memory.settle())?;
         let dict = PyDict::new(py);
-        dict.set_item("shape", pyo3::types::PyTuple::new(py, &self.shape)?)?;
-        dict.set_item("strides", pyo3::types::PyTuple::new(py, &self.strides)?)?;
+        dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        dict.set_item("strides", PyTuple::new(py, &self.strides)?)?;
         dict.set_item("typestr", self.element.to_string())?;
-        dict.set_item("data", (address.map_err(raise)?, false))?;
+        dict.set_item("data", (address, false))?;
         dict.set_item("version", 3)?;
         Ok(dict)
     }
 
     /// The array as the device sees it, for mapped arrays.
     #[getter]
-    fn device_view(&self) -> PyResult<DeviceNDArray> {
-        match self.memory.lock().unwrap_or_else(PoisonError::into_inner).device_view() {
+    pub(crate) fn device_view(&self, py: Python<'_>) -> PyResult<DeviceNDArray> {
+        match self.with(py, |memory| Ok(memory.device_view()))? {
             Some(elements) => Ok(DeviceNDArray::new(elements)),
             None => Err(PyValueError::new_err("a pinned array has no device address; make a mapped one")),
         }
@@ -85,8 +195,42 @@ impl HostNDArray {
     }
 
     #[getter]
-    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
-        pyo3::types::PyTuple::new(py, &self.shape)
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.shape)
+    }
+
+    #[getter]
+    fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.strides)
+    }
+
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    #[getter]
+    fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.size() * self.element.bytes
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.shape.first().copied().ok_or_else(|| PyTypeError::new_err("len() of an array without axes"))
+    }
+
+    /// As of the NumPy array over the same memory, after waiting for the device.
+    fn __getitem__<'py>(slf: &Bound<'py, Self>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("numpy")?.getattr("asarray")?.call1((slf,))?.get_item(key)
+    }
+
+    /// As of the NumPy array over the same memory, after waiting for the device.
+    fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        slf.py().import("numpy")?.getattr("asarray")?.call1((slf,))?.set_item(key, value)
     }
 }
 
@@ -105,8 +249,7 @@ fn pinned_array(
     let (device, spec) = (device::given(device)?, make::spec(make::shape(shape)?, strides, order)?);
     with_type!(element, {
         let array = py.detach(|| device.pinned_array::<T, _>(spec)).map_err(raise)?;
-        let (shape, strides) = (array.shape().to_vec(), array.layout().strides().to_vec());
-        HostNDArray { memory: Mutex::new(Box::new(array)), element, shape, strides }
+        HostNDArray::new(Held::new(array))
     })
 }
 
@@ -129,8 +272,7 @@ fn mapped_array(
     let options = MappedOptions { portable, write_combined: wc };
     with_type!(element, {
         let array = py.detach(|| device.mapped_array::<T, _>(spec, options)).map_err(raise)?;
-        let (shape, strides) = (array.shape().to_vec(), array.layout().strides().to_vec());
-        HostNDArray { memory: Mutex::new(Box::new(array)), element, shape, strides }
+        HostNDArray::new(Held::new(array).visible())
     })
 }
 

@@ -12,6 +12,10 @@ import numpy as np
 from data import LAYOUTS, view
 
 
+class Ends(Exception):
+    """What must not be tried, because the library would end the process."""
+
+
 class Peer:
     routes = ("dlpack", "cai")
     streams = True
@@ -45,6 +49,8 @@ class Torch(Peer):
 
     def refuses(self, direction, route, dtype, layout):
         if layout == "reversed":
+            if direction == "ours" and route == "dlpack":
+                raise Ends("PyTorch ends the process for negative strides in DLPack: see the note")
             return "PyTorch has no negative strides"
         return super().refuses(direction, route, dtype, layout)
 
@@ -94,6 +100,11 @@ class CuPy(Peer):
         self.cupy, self.version = cupy, cupy.__version__
         cupy.zeros(1)
 
+    def refuses(self, direction, route, dtype, layout):
+        if (direction, route, layout) == ("theirs", "dlpack", "reversed"):
+            return "CuPy divides negative strides as unsigned numbers"
+        return super().refuses(direction, route, dtype, layout)
+
     def take(self, route, ours):
         return self.cupy.from_dlpack(ours) if route == "dlpack" else self.cupy.asarray(ours)
 
@@ -135,6 +146,10 @@ class Numba(Peer):
             raise ImportError("numba-cuda has no arrays of the host")
         import warnings
 
+        # What newer versions of NumPy have dropped, and numba still looks for.
+        for gone, there in (("row_stack", "vstack"), ("in1d", "isin"), ("trapz", "trapezoid")):
+            if not hasattr(np, gone):
+                setattr(np, gone, getattr(np, there))
         import numba
         from numba import cuda
 

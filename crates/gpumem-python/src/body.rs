@@ -1,0 +1,81 @@
+//! Functions of Python as kernels of the host device.
+
+use crate::{
+    dtype,
+    signature::{Form, Parameter},
+};
+use gpumem::kernel::{HostFunction, KernelArgument};
+use pyo3::{
+    prelude::*,
+    types::{PyBytes, PyDict, PyTuple},
+};
+use std::sync::Arc;
+
+/// The function as what a host device runs in the order of its stream. What it raises is a fault of the stream.
+pub(crate) fn host_function(function: Py<PyAny>, parameters: Arc<[Parameter]>) -> HostFunction {
+    let function = Arc::new(function);
+    HostFunction::new(move |launch| {
+        let done = Python::try_attach(|py| {
+            run(py, function.bind(py), &parameters, launch.arguments).map_err(|error| error.to_string())
+        });
+        done.unwrap_or_else(|| Err("Python has ended".to_owned()))
+    })
+}
+
+fn run(
+    py: Python<'_>,
+    function: &Bound<'_, PyAny>,
+    parameters: &[Parameter],
+    arguments: &[KernelArgument],
+) -> PyResult<()> {
+    let values: Vec<_> = parameters
+        .iter()
+        .zip(arguments)
+        .map(|(parameter, argument)| value(py, parameter, argument.bytes()))
+        .collect::<PyResult<_>>()?;
+    function.call1(PyTuple::new(py, values)?).map(drop)
+}
+
+/// Memory that NumPy looks at, during the launch.
+#[pyclass(frozen, module = "gpumem")]
+struct Seen(Py<PyDict>);
+
+#[pymethods]
+impl Seen {
+    #[getter]
+    fn __array_interface__(&self, py: Python<'_>) -> Py<PyDict> {
+        self.0.clone_ref(py)
+    }
+}
+
+/// An argument for Python: an array of NumPy over the memory, or a number.
+fn value<'py>(py: Python<'py>, parameter: &Parameter, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+    let numpy = py.import("numpy")?;
+    let words: Vec<u64> =
+        bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_ne_bytes(chunk.try_into().ok()?))).collect();
+    let (write, shape, strides) = match parameter.form {
+        Form::Value => {
+            let dtype = dtype::numpy(py, parameter.element)?;
+            return numpy.call_method1("frombuffer", (PyBytes::new(py, bytes), dtype))?.get_item(0);
+        }
+        Form::Slice { write } => {
+            let item = parameter.element.bytes as i64;
+            (write, words.get(1..2).unwrap_or_default().to_vec(), vec![item])
+        }
+        Form::View { write, rank } => {
+            let shape = words.get(1..=rank).unwrap_or_default().to_vec();
+            let strides = words.get(1 + rank..).unwrap_or_default();
+            (write, shape, strides.iter().map(|stride| *stride as i64).collect())
+        }
+    };
+    if shape.contains(&0) {
+        return numpy.call_method1("empty", (shape, dtype::numpy(py, parameter.element)?));
+    }
+    let says = PyDict::new(py);
+    says.set_item("shape", PyTuple::new(py, shape)?)?;
+    says.set_item("strides", PyTuple::new(py, strides)?)?;
+    says.set_item("typestr", parameter.element.to_string())?;
+    says.set_item("data", (words.first().copied().unwrap_or_default(), !write))?;
+    says.set_item("version", 3)?;
+    numpy.call_method1("asarray", (Bound::new(py, Seen(says.unbind()))?,))
+}

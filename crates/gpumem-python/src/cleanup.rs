@@ -1,0 +1,72 @@
+//! Who holds memory, and when it goes back.
+
+use crate::device;
+use gpumem::{Any, memory::DeferCleanup};
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// A context manager inside which nothing is freed and nothing waits for it. May be nested.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct Deferring {
+    device: gpumem::Device,
+    held: Mutex<Vec<DeferCleanup<Any>>>,
+}
+
+#[pymethods]
+impl Deferring {
+    fn __enter__(&self) {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).push(self.device.defer_cleanup());
+    }
+
+    fn __exit__(
+        &self,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> bool {
+        drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).pop());
+        false
+    }
+}
+
+/// Defers the cleanup of a device while the context lasts: no free, and no wait for one, comes in between.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+fn defer_cleanup(device: Option<&Bound<'_, device::Device>>) -> PyResult<Deferring> {
+    Ok(Deferring { device: device::given(device)?, held: Mutex::default() })
+}
+
+/// Who holds the memory of a device: text by `str`, numbers by `as_dict`.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct MemoryReport(gpumem::memory::MemoryReport);
+
+#[pymethods]
+impl MemoryReport {
+    /// The report as JSON.
+    fn json(&self) -> String {
+        self.0.to_json()
+    }
+
+    /// The report as a dictionary.
+    fn as_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("json")?.call_method1("loads", (self.0.to_json(),))
+    }
+
+    fn __str__(&self) -> String {
+        self.0.to_string()
+    }
+}
+
+/// Who holds the memory of a device.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+fn memory_report(py: Python<'_>, device: Option<&Bound<'_, device::Device>>) -> PyResult<MemoryReport> {
+    let device = device::given(device)?;
+    Ok(MemoryReport(py.detach(|| device.memory_report())))
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<MemoryReport>()?;
+    module.add_function(wrap_pyfunction!(defer_cleanup, module)?)?;
+    module.add_function(wrap_pyfunction!(memory_report, module)?)
+}

@@ -1,0 +1,259 @@
+//! Kernels from portable sources.
+
+use crate::dtype::each;
+use crate::{
+    array::DeviceNDArray,
+    body, device,
+    dtype::{Elements, check_writable},
+    error::raise,
+    host::Host,
+    interchange, number,
+    signature::{self, Form, Parameter},
+    stream::Stream,
+};
+use gpumem::{
+    Any, LaunchDims,
+    kernel::{UntypedArguments, UntypedDeclaration, UntypedKernel},
+};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    types::PyTuple,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A kernel from a portable source; `kernel[grid, block, stream, shared_bytes](*arguments)` launches it, as in Numba.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct Kernel {
+    name: String,
+    parameters: Arc<[Parameter]>,
+    declaration: UntypedDeclaration,
+    /// What has been compiled, for each device.
+    loaded: Mutex<Vec<(gpumem::Device, UntypedKernel<Any>)>>,
+}
+
+/// A kernel with the size and the stream of its launches.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct Launch {
+    kernel: Py<Kernel>,
+    dims: LaunchDims,
+    stream: Option<gpumem::Stream>,
+}
+
+/// What is given for one parameter.
+enum Given {
+    Value(Vec<u8>),
+    Array { elements: Elements, form: Form },
+}
+
+/// Makes a kernel of a source in the portable subset of CUDA C++ and HIP C++. What the parameters are stands in the
+/// source; `name` says which kernel is meant where there are several. `host` is the function that a host device runs
+/// instead, with arrays of NumPy.
+#[pyfunction]
+#[pyo3(signature = (source, name=None, *, host=None, flags=None, bounds=false))]
+fn compile(
+    source: &str,
+    name: Option<&str>,
+    host: Option<Py<PyAny>>,
+    flags: Option<Vec<String>>,
+    bounds: bool,
+) -> PyResult<Kernel> {
+    let kernels = signature::kernels(source).map_err(PyValueError::new_err)?;
+    let found = match (name, &kernels[..]) {
+        (Some(name), kernels) => kernels.iter().find(|(own, _)| own == name),
+        (None, [one]) => Some(one),
+        (None, []) => return Err(PyValueError::new_err("the source has no kernel: GPUMEM_KERNEL name(..)")),
+        (None, _) => return Err(PyValueError::new_err("the source has several kernels; name one")),
+    };
+    let (name, parameters) =
+        found.ok_or_else(|| PyValueError::new_err("the source has no kernel of that name"))?;
+    let parameters: Arc<[Parameter]> = parameters.clone().into();
+    let infos = parameters.iter().map(Parameter::info).collect();
+    // SAFETY: Python cannot promise what a kernel does; who writes one answers for it, as in Numba.
+    let mut declaration = unsafe { UntypedDeclaration::new(name, infos) }.portable(source).bounds(bounds);
+    for flag in flags.unwrap_or_default() {
+        declaration = declaration.flag(&flag);
+    }
+    if let Some(host) = host {
+        declaration = declaration.host(body::host_function(host, parameters.clone()));
+    }
+    Ok(Kernel { name: name.clone(), parameters, declaration, loaded: Mutex::default() })
+}
+
+fn size(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
+    let lengths: Vec<u32> = match object.extract() {
+        Ok(length) => vec![length],
+        Err(_) => object.extract()?,
+    };
+    match lengths[..] {
+        [x] => Ok([x, 1, 1]),
+        [x, y] => Ok([x, y, 1]),
+        [x, y, z] => Ok([x, y, z]),
+        _ => Err(PyValueError::new_err("a grid and a block have one to three axes")),
+    }
+}
+
+#[pymethods]
+impl Kernel {
+    #[getter]
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Compiles the kernel for a device now, and not with its first launch.
+    #[pyo3(signature = (device=None))]
+    fn load(&self, py: Python<'_>, device: Option<&Bound<'_, device::Device>>) -> PyResult<()> {
+        self.of(py, &device::given(device)?).map(drop)
+    }
+
+    /// The source as the compiler of a device with waves of that size gets it.
+    #[pyo3(signature = (wave_size=32))]
+    fn source(&self, wave_size: u32) -> Option<String> {
+        self.declaration.portable_text(wave_size)
+    }
+
+    fn __getitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyTuple>) -> PyResult<Launch> {
+        if !(2..=4).contains(&key.len()) {
+            return Err(PyValueError::new_err("a launch is kernel[grid, block, stream, shared_bytes]"));
+        }
+        let stream = match key.get_item(2) {
+            Ok(stream) if !stream.is_none() && !stream.extract::<i64>().is_ok_and(|zero| zero == 0) => {
+                Some(stream.cast::<Stream>()?.get().0.clone())
+            }
+            _ => None,
+        };
+        let shared_bytes = if key.len() == 4 { key.get_item(3)?.extract()? } else { 0 };
+        let dims = LaunchDims {
+            groups: size(&key.get_item(0)?)?,
+            group_size: size(&key.get_item(1)?)?,
+            shared_bytes,
+        };
+        Ok(Launch { kernel: slf.clone().unbind(), dims, stream })
+    }
+
+    fn __repr__(&self) -> String {
+        let names: Vec<_> = self.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+        format!("<gpumem.Kernel {}({})>", self.name, names.join(", "))
+    }
+}
+
+impl Kernel {
+    fn of(&self, py: Python<'_>, device: &gpumem::Device) -> PyResult<UntypedKernel<Any>> {
+        let find = || {
+            let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+            loaded.iter().find(|(own, _)| own == device).map(|(_, kernel)| kernel.clone())
+        };
+        if let Some(kernel) = find() {
+            return Ok(kernel);
+        }
+        let kernel = py.detach(|| self.declaration.load(device)).map_err(raise)?;
+        self.loaded.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), kernel.clone()));
+        Ok(kernel)
+    }
+}
+
+#[pymethods]
+impl Launch {
+    /// Launches: behind everything that conflicts with the arrays on any stream. Arrays of NumPy are copied to the device,
+    /// and back where the kernel may write them; such a launch is waited for.
+    #[pyo3(signature = (*arguments))]
+    fn __call__(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let kernel = self.kernel.get();
+        let (given, expected) = (arguments.len(), kernel.parameters.len());
+        if given != expected {
+            return Err(PyTypeError::new_err(format!(
+                "{} takes {expected} arguments, not {given}",
+                kernel.name
+            )));
+        }
+        let stream = match &self.stream {
+            Some(stream) => stream.clone(),
+            None => default_stream(arguments)?,
+        };
+        let loaded = kernel.of(py, stream.device())?;
+        let (mut all, mut back) = (Vec::new(), Vec::new());
+        for (parameter, argument) in kernel.parameters.iter().zip(arguments.iter()) {
+            all.push(match parameter.form {
+                Form::Value => Given::Value(number::bytes(parameter.element, &argument)?),
+                form => {
+                    let (elements, host) = array(py, parameter, &argument, &stream)?;
+                    back.extend(host);
+                    Given::Array { elements, form }
+                }
+            });
+        }
+        let dims = self.dims;
+        py.detach(|| {
+            let mut arguments = UntypedArguments::new(&stream);
+            for given in &mut all {
+                match given {
+                    Given::Value(bytes) => arguments.value(bytes)?,
+                    Given::Array { elements, form } => each!(elements, array => match *form {
+                        Form::Slice { write: true } => arguments.slice_mut(array)?,
+                        Form::Slice { .. } => arguments.slice(&*array)?,
+                        Form::View { write: true, rank } => arguments.view_mut(array, rank)?,
+                        Form::View { rank, .. } => arguments.view(&*array, rank)?,
+                        Form::Value => {}
+                    }),
+                }
+            }
+            // SAFETY: kinds and element types have been compared with the parameters, one by one.
+            unsafe { loaded.launch(&dims, arguments) }
+        })
+        .map_err(raise)?;
+        if !back.is_empty() {
+            py.detach(|| stream.synchronize()).map_err(raise)?;
+        }
+        back.into_iter().try_for_each(|(device, host)| device.copy_to_host(py, Some(&host), None).map(drop))
+    }
+}
+
+/// The stream of a launch that names none: that of the first array's device.
+fn default_stream(arguments: &Bound<'_, PyTuple>) -> PyResult<gpumem::Stream> {
+    for argument in arguments.iter() {
+        if let Ok(array) = argument.cast::<DeviceNDArray>() {
+            let device = each!(&array.get().elements, array => array.device().cloned()).map_err(raise)?;
+            return device.default_stream().map_err(raise);
+        }
+    }
+    device::current()?.default_stream().map_err(raise)
+}
+
+/// A temporary array, and the array of the host that it goes back to.
+type Back<'py> = Option<(DeviceNDArray, Bound<'py, PyAny>)>;
+
+/// The array for a parameter. An array of the host comes with the copy that goes back.
+fn array<'py>(
+    py: Python<'py>,
+    parameter: &Parameter,
+    argument: &Bound<'py, PyAny>,
+    stream: &gpumem::Stream,
+) -> PyResult<(Elements, Back<'py>)> {
+    let write = matches!(parameter.form, Form::Slice { write: true } | Form::View { write: true, .. });
+    let wrong = |found| {
+        let (name, wanted) = (&parameter.name, parameter.element);
+        PyTypeError::new_err(format!("`{name}` is an array of {wanted}, and the elements are {found}"))
+    };
+    if let Some(array) = interchange::device_source(argument, Some(stream.device()))? {
+        let array = array.get();
+        if array.element() != parameter.element {
+            return Err(wrong(array.element()));
+        }
+        if write {
+            check_writable(array.read_only)?;
+        }
+        return Ok((array.again(), None));
+    }
+    let host = Host::of(argument)?;
+    if host.element != parameter.element {
+        return Err(wrong(host.element));
+    }
+    let copy = crate::make::upload(py, &host, stream)?;
+    let elements = copy.again();
+    Ok((elements, write.then(|| (copy, argument.clone()))))
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Kernel>()?;
+    module.add_function(wrap_pyfunction!(compile, module)?)
+}

@@ -1,0 +1,212 @@
+//! Page-locking NumPy's own arrays: `pinned`, `mapped`, `register` and `deregister`.
+
+use crate::dtype::with_type;
+use crate::{
+    device,
+    error::raise,
+    host::Host,
+    pinned::{Held, HostNDArray},
+};
+use gpumem::{
+    Error,
+    generic::{HostArray, HostKind, Refused},
+    ndarray::IxDyn,
+};
+use pyo3::{
+    prelude::*,
+    types::{PyList, PyTuple},
+};
+use std::sync::{Mutex, PoisonError};
+
+/// What `register` has locked, by the address of the array object.
+static REGISTERED: Mutex<Vec<(usize, Py<HostNDArray>)>> = Mutex::new(Vec::new());
+
+/// Page-locks one array, which is kept alive until it is unlocked.
+fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyResult<HostNDArray> {
+    let py = array.py();
+    let host = Host::to_write(array)?;
+    let (lowest, layout) = host.memory()?;
+    let owner = array.clone().unbind();
+    let lowest = std::ptr::with_exposed_provenance_mut::<u8>(lowest);
+    let lowest = SendPointer(lowest);
+    with_type!(host.element, {
+        let locked = py.detach(move || -> Result<HostNDArray, Refused<Py<PyAny>>> {
+            let lowest = { lowest }.0;
+            Ok(match mapped {
+                // SAFETY: NumPy's own memory, which its array keeps; Python promises nothing about who else uses it.
+                false => HostNDArray::new(
+                    Held::new(unsafe { device.register_foreign::<T, IxDyn, _>(lowest, &layout, owner)? })
+                        .ending(give_back),
+                ),
+                // SAFETY: as above.
+                true => HostNDArray::new(
+                    Held::new(unsafe {
+                        device.register_foreign_mapped::<T, IxDyn, _>(lowest, &layout, owner)?
+                    })
+                    .visible()
+                    .ending(give_back),
+                ),
+            })
+        });
+        locked.map_err(|refused| raise(refused.error))?
+    })
+}
+
+/// An address on its way to another closure.
+struct SendPointer(*mut u8);
+// SAFETY: it is a number until it is used.
+unsafe impl Send for SendPointer {}
+
+/// Unlocks the memory. Where views of the device are still there, it is unlocked with the last of them.
+fn give_back<K: HostKind, T: gpumem::Element>(
+    array: HostArray<gpumem::generic::Registered<'static, K>, T, IxDyn, gpumem::Any>,
+) -> Result<(), Error> {
+    match array.give_back::<Py<PyAny>>() {
+        Ok(owner) => {
+            drop(owner);
+            Ok(())
+        }
+        Err(refused) if matches!(refused.error.kind(), gpumem::ErrorKind::InvalidArgument { .. }) => Ok(()),
+        Err(refused) => Err(refused.error),
+    }
+}
+
+/// Page-locks all, or none.
+fn lock_all(
+    arrays: &Bound<'_, PyTuple>,
+    device: &gpumem::Device,
+    mapped: bool,
+) -> PyResult<Vec<Py<HostNDArray>>> {
+    let (py, mut locked) = (arrays.py(), Vec::<Py<HostNDArray>>::new());
+    for array in arrays.iter() {
+        match lock(&array, device, mapped).and_then(|array| Py::new(py, array)) {
+            Ok(array) => locked.push(array),
+            Err(error) => {
+                unlock_all(py, locked)?;
+                return Err(error);
+            }
+        }
+    }
+    Ok(locked)
+}
+
+/// Unlocks all of them, and tells the first error.
+fn unlock_all(py: Python<'_>, locked: Vec<Py<HostNDArray>>) -> PyResult<()> {
+    locked.into_iter().rev().fold(Ok(()), |result, array| {
+        let ended = array.get().end(py);
+        result.and(ended)
+    })
+}
+
+/// What [`pinned`], [`mapped`] and [`register`] give: a context at whose end the arrays are waited for and unlocked.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct Locking {
+    arrays: Py<PyTuple>,
+    device: gpumem::Device,
+    way: Way,
+    locked: Mutex<Vec<Py<HostNDArray>>>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Pinned,
+    Mapped,
+    Registered,
+}
+
+#[pymethods]
+impl Locking {
+    fn __enter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        if self.way == Way::Registered {
+            return Ok(self.arrays.bind(py).clone().into_any());
+        }
+        let locked = lock_all(self.arrays.bind(py), &self.device, self.way == Way::Mapped)?;
+        let given: Vec<Bound<'py, PyAny>> = match self.way {
+            Way::Mapped => locked
+                .iter()
+                .map(|array| Ok(Bound::new(py, array.get().device_view(py)?)?.into_any()))
+                .collect::<PyResult<_>>()?,
+            _ => locked.iter().map(|array| array.bind(py).clone().into_any()).collect(),
+        };
+        *self.locked.lock().unwrap_or_else(PoisonError::into_inner) = locked;
+        match (&given[..], self.way) {
+            // As in Numba: one array by itself, several in a list.
+            ([one], Way::Mapped) => Ok(one.clone()),
+            (_, Way::Mapped) => Ok(PyList::new(py, given)?.into_any()),
+            _ => Ok(PyTuple::new(py, given)?.into_any()),
+        }
+    }
+
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        if self.way == Way::Registered {
+            deregister(self.arrays.bind(py))?;
+        }
+        let locked = std::mem::take(&mut *self.locked.lock().unwrap_or_else(PoisonError::into_inner));
+        unlock_all(py, locked)?;
+        Ok(false)
+    }
+}
+
+fn locking(
+    arrays: &Bound<'_, PyTuple>,
+    device: Option<&Bound<'_, device::Device>>,
+    way: Way,
+) -> PyResult<Locking> {
+    let device = device::given(device)?;
+    Ok(Locking { arrays: arrays.clone().unbind(), device, way, locked: Mutex::default() })
+}
+
+/// Page-locks NumPy arrays while the context lasts. It gives them as page-locked arrays of the library's, in a tuple:
+/// copies of these on a stream are only enqueued. At the end they are waited for and unlocked at once.
+#[pyfunction]
+#[pyo3(signature = (*arrays, device=None))]
+fn pinned(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Device>>) -> PyResult<Locking> {
+    locking(arrays, device, Way::Pinned)
+}
+
+/// Page-locks NumPy arrays while the context lasts, and gives device arrays over the same memory: one by itself, several
+/// in a list.
+#[pyfunction]
+#[pyo3(signature = (*arrays, device=None))]
+fn mapped(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Device>>) -> PyResult<Locking> {
+    locking(arrays, device, Way::Mapped)
+}
+
+/// Page-locks NumPy arrays now, until `deregister`, or until the end of the context that is returned.
+#[pyfunction]
+#[pyo3(signature = (*arrays, device=None))]
+fn register(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Device>>) -> PyResult<Locking> {
+    let context = locking(arrays, device, Way::Registered)?;
+    let locked = lock_all(arrays, &context.device, false)?;
+    let names = arrays.iter().map(|array| array.as_ptr().addr());
+    REGISTERED.lock().unwrap_or_else(PoisonError::into_inner).extend(names.zip(locked));
+    Ok(context)
+}
+
+/// Unlocks arrays that `register` has locked, after waiting for what uses them. Others are left alone.
+#[pyfunction]
+#[pyo3(signature = (*arrays))]
+fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
+    let mut found = Vec::new();
+    for array in arrays.iter() {
+        Host::to_write(&array)?;
+        let mut registered = REGISTERED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = registered.iter().rposition(|(name, _)| *name == array.as_ptr().addr()) {
+            found.push(registered.remove(at).1);
+        }
+    }
+    unlock_all(arrays.py(), found)
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(pinned, module)?)?;
+    module.add_function(wrap_pyfunction!(mapped, module)?)?;
+    module.add_function(wrap_pyfunction!(register, module)?)?;
+    module.add_function(wrap_pyfunction!(deregister, module)?)
+}

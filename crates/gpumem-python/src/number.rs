@@ -1,0 +1,31 @@
+//! Numbers as elements.
+
+use gpumem::{ElementKind, ElementType};
+use pyo3::prelude::*;
+
+/// The bytes of a number of Python's or NumPy's as an element, if it is one.
+pub(crate) fn bytes(element: ElementType, value: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
+    macro_rules! bytes {
+        ($type:ty) => {
+            value.extract::<$type>()?.to_ne_bytes().to_vec()
+        };
+    }
+    let part = |name| -> PyResult<f64> { value.getattr(name)?.extract() };
+    let (kind, bytes) = (element.kind, element.bytes);
+    Ok(match (kind, bytes) {
+        (ElementKind::Bool, _) => vec![u8::from(value.is_truthy()?)],
+        (ElementKind::Int, 1) => bytes!(i8),
+        (ElementKind::Int, 2) => bytes!(i16),
+        (ElementKind::Int, 4) => bytes!(i32),
+        (ElementKind::Int, _) => bytes!(i64),
+        (ElementKind::UInt, 1) => bytes!(u8),
+        (ElementKind::UInt, 2) => bytes!(u16),
+        (ElementKind::UInt, 4) => bytes!(u32),
+        (ElementKind::UInt, _) => bytes!(u64),
+        (ElementKind::Float, 2) => half::f16::from_f64(value.extract()?).to_ne_bytes().to_vec(),
+        (ElementKind::Float, 4) => (value.extract::<f64>()? as f32).to_ne_bytes().to_vec(),
+        (ElementKind::Float, _) => bytes!(f64),
+        (_, 8) => [part("real")? as f32, part("imag")? as f32].map(f32::to_ne_bytes).concat(),
+        _ => [part("real")?, part("imag")?].map(f64::to_ne_bytes).concat(),
+    })
+}

@@ -1,0 +1,60 @@
+"""The stubs and the module say the same."""
+
+import ast
+import inspect
+import pathlib
+
+import gpumem
+
+TREE = ast.parse((pathlib.Path(__file__).parents[1] / "gpumem.pyi").read_text())
+# What Python gives every class, or what only the stubs need a name for.
+ORDINARY = set(dir(object)) | {"__module__", "__doc__", "__weakref__"}
+
+
+def names(arguments):
+    """Names of parameters, with a mark for those that have a default."""
+    given = arguments.posonlyargs + arguments.args
+    plain = len(given) - len(arguments.defaults)
+    found = [(each.arg, at >= plain) for at, each in enumerate(given)]
+    found += [(each.arg, default is not None) for each, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    rest = [("*" + arguments.vararg.arg, False)] if arguments.vararg else []
+    return sorted(each for each in found + rest if each[0] != "self")
+
+
+def of_module(function):
+    kinds = inspect.Parameter
+    found = []
+    for each in inspect.signature(function).parameters.values():
+        if each.name in ("self", "$self", "slf"):
+            continue
+        mark = "*" if each.kind is kinds.VAR_POSITIONAL else ""
+        found.append((mark + each.name, each.default is not kinds.empty))
+    return sorted(found)
+
+
+def test_module_and_stubs_have_the_same_names():
+    stubs = {node.name for node in TREE.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    module = {name for name in vars(gpumem) if not name.startswith("_") and name != "gpumem"}
+    assert {name for name in stubs if not name.startswith("_")} == module
+
+
+def test_functions_take_the_same():
+    for node in TREE.body:
+        if isinstance(node, ast.FunctionDef):
+            assert names(node.args) == of_module(getattr(gpumem, node.name)), node.name
+
+
+def test_classes_have_the_same():
+    for node in TREE.body:
+        own = getattr(gpumem, getattr(node, "name", ""), None)
+        if not isinstance(node, ast.ClassDef) or own is None or issubclass(own, Exception):
+            continue
+        stubs = {each.name: each for each in node.body if isinstance(each, ast.FunctionDef)}
+        module = set(vars(own)) - ORDINARY - {"__delitem__"}
+        assert {name for name in stubs if name != "__new__"} - ORDINARY == module, node.name
+        for name, stub in stubs.items():
+            is_property = any(getattr(mark, "id", "") == "property" for mark in stub.decorator_list)
+            there = vars(own).get(name)
+            assert is_property == isinstance(there, type(vars(gpumem.Device)["name"])), name
+            if not is_property and not name.startswith("__"):
+                assert names(stub.args) == of_module(there), f"{node.name}.{name}"
