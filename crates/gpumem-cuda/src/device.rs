@@ -270,11 +270,8 @@ impl Owner {
     }
 
     #[inline]
-    fn check_fresh(&self, operation: &'static str, what: &'static str) -> Result<()> {
-        if self.is_stale() {
-            return Err(Error::new(NAME, operation, ErrorKind::Stale { what }));
-        }
-        Ok(())
+    pub(crate) fn check_fresh(&self, operation: &'static str, what: &'static str) -> Result<()> {
+        if self.is_stale() { Err(stale(operation, what)) } else { Ok(()) }
     }
 
     /// Destroys a handle: makes the context current and calls `destroy`. Where there is nothing left to destroy (a
@@ -307,6 +304,11 @@ impl Owner {
             tracing::warn!(%error, "a handle could not be destroyed");
         }
     }
+}
+
+#[cold]
+fn stale(operation: &'static str, what: &'static str) -> Error {
+    Error::new(NAME, operation, ErrorKind::Stale { what })
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ use cudarc::driver::sys::{
     CUdeviceptr, CUfunction, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption, CUmodule,
 };
 use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArgument, KernelSource, LaunchDims, Result};
-use smallvec::SmallVec;
 use std::{
     ffi::{CString, c_char, c_void},
     ptr::{null_mut, without_provenance_mut},
@@ -23,6 +22,8 @@ use std::{
 
 /// Bytes of dynamic shared memory that a kernel gets without opting in, less what it declares itself.
 const SHARED_WITHOUT_OPTING_IN: u32 = 48 << 10;
+/// Arguments that a launch passes without a heap allocation.
+const FEW_ARGUMENTS: usize = 12;
 /// Bytes for what the driver's assembler has to say.
 const LOG_BYTES: usize = 16 << 10;
 
@@ -201,8 +202,18 @@ impl CudaKernel {
         self.check(device, dims)?;
         let _current = stream.owner.enter(OPERATION, "stream")?;
         self.opt_in(device, dims.shared_bytes)?;
-        let mut pointers: SmallVec<[*mut c_void; 16]> =
-            arguments.iter().map(|argument| argument.bytes().as_ptr().cast_mut().cast::<c_void>()).collect();
+        let place = |argument: &KernelArgument| argument.bytes().as_ptr().cast_mut().cast::<c_void>();
+        let (mut few, mut many) = ([null_mut(); FEW_ARGUMENTS], Vec::new());
+        let pointers = match few.get_mut(..arguments.len()) {
+            Some(few) => {
+                few.iter_mut().zip(arguments).for_each(|(pointer, argument)| *pointer = place(argument));
+                few
+            }
+            None => {
+                many.extend(arguments.iter().map(place));
+                &mut many[..]
+            }
+        };
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
         // SAFETY: the arguments are what the kernel's signature says, says the caller; the driver copies them before
         // it returns and writes none.

@@ -68,7 +68,7 @@ impl CudaStream {
 
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
         const OPERATION: &str = "cuEventRecord";
-        event.owner.check(OPERATION, "event")?;
+        event.owner.check_fresh(OPERATION, "event")?;
         let device = &self.owner.device;
         // SAFETY: both handles are alive and of this context.
         let status = self.call(OPERATION, || unsafe { device.api().cuEventRecord(event.raw, self.raw) })?;
@@ -77,7 +77,7 @@ impl CudaStream {
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         const OPERATION: &str = "cuStreamWaitEvent";
-        event.owner.check(OPERATION, "event")?;
+        event.owner.check_fresh(OPERATION, "event")?;
         let device = &self.owner.device;
         // SAFETY: both handles are alive; the event may be another device's.
         let status =

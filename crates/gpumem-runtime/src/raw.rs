@@ -74,14 +74,15 @@ impl<B: Backend> Stream<B> {
         arrays: &[RawAccess<'_, B>],
         body: impl FnOnce(RawParts<'_>) -> R,
     ) -> Result<R> {
-        let accesses: SmallVec<[Access<'_, B>; 4]> = arrays
-            .iter()
-            .map(|array| Access { memory: array.memory, extent: array.extent.clone(), write: array.write })
-            .collect();
-        let addresses: SmallVec<[u64; 8]> = arrays.iter().map(|array| array.address).collect();
+        let mut accesses: SmallVec<[Access<'_, B>; 4]> = SmallVec::new();
+        let mut addresses: SmallVec<[u64; 8]> = SmallVec::new();
+        for RawAccess { memory, extent, address, write, .. } in arrays {
+            accesses.push(Access { memory, extent: extent.clone(), write: *write });
+            addresses.push(*address);
+        }
         let timeline = self.timeline();
-        // The waits, and a first note; the arrays are borrowed, so nothing that conflicts can come between.
-        let stream = timeline.submit("raw_scope", &accesses, |raw| Ok(raw.raw()))?.value;
+        // The arrays are borrowed, so nothing that conflicts can come between the waits and the note.
+        let stream = timeline.prepare("raw_scope", &accesses, |raw| Ok(raw.raw()))?;
         let noting = Noting { timeline, accesses: &accesses };
         let value = body(RawParts { stream, addresses: &addresses });
         drop(noting);

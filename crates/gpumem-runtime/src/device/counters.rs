@@ -1,21 +1,26 @@
 //! Counting what is done, so that tests and users can see it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use parking_lot::Mutex;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 macro_rules! counters {
-    ($($(#[$doc:meta])* $field:ident, $count:ident;)*) => {
+    ($($(#[$doc:meta])* $field:ident $(, $count:ident)?;)*) => {
         /// What the runtime has asked of a device since it was opened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         #[non_exhaustive]
         pub struct DeviceCounters { $($(#[$doc])* pub $field: u64,)* }
 
         #[derive(Debug, Default)]
-        pub(crate) struct Counters { $($field: AtomicU64,)* }
+        pub(crate) struct Counters { $($field: AtomicU64,)* tallies: Mutex<Vec<Arc<Tally>>> }
 
         impl Counters {
-            $(pub(crate) fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })*
+            $($(pub(crate) fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })?)*
 
-            pub(crate) fn read(&self) -> DeviceCounters {
+            /// Those of the device itself.
+            fn own(&self) -> DeviceCounters {
                 DeviceCounters { $($field: self.$field.load(Ordering::Relaxed),)* }
             }
         }
@@ -32,11 +37,93 @@ counters! {
     /// Fills enqueued, as driver calls.
     fills, count_fill;
     /// Events recorded to order streams or to wait for them. None on a single stream without waiting.
-    records, count_record;
+    records;
     /// Waits of one stream for another.
-    waits, count_wait;
+    waits;
     /// Programs compiled from source text.
     compilations, count_compilation;
     /// Programs that had been compiled before, by this process or another.
     reuses, count_reuse;
+}
+
+impl Counters {
+    /// A tally for a new stream.
+    pub(crate) fn tally(&self) -> Arc<Tally> {
+        let tally = Arc::new(Tally::default());
+        let mut tallies = self.tallies.lock();
+        self.take_over(&mut tallies);
+        tallies.push(tally.clone());
+        tally
+    }
+
+    pub(crate) fn read(&self) -> DeviceCounters {
+        let mut tallies = self.tallies.lock();
+        self.take_over(&mut tallies);
+        let mut sum = self.own();
+        for tally in &*tallies {
+            sum.records += tally.records.load(Ordering::Relaxed);
+            sum.waits += tally.waits.load(Ordering::Relaxed);
+        }
+        sum
+    }
+
+    /// Keeps what streams that are gone have counted.
+    fn take_over(&self, tallies: &mut Vec<Arc<Tally>>) {
+        tallies.retain_mut(|tally| match Arc::get_mut(tally) {
+            Some(tally) => {
+                self.records.fetch_add(*tally.records.get_mut(), Ordering::Relaxed);
+                self.waits.fetch_add(*tally.waits.get_mut(), Ordering::Relaxed);
+                false
+            }
+            None => true,
+        });
+    }
+}
+
+/// What one stream counts, under its lock, where streams share nothing and no instruction needs to be locked.
+#[derive(Debug, Default)]
+pub(crate) struct Tally {
+    records: AtomicU64,
+    waits: AtomicU64,
+}
+
+impl Tally {
+    /// One record more. For whoever holds the lock of the stream.
+    #[inline]
+    pub(crate) fn count_record(&self) {
+        add_one(&self.records);
+    }
+
+    /// One wait more. For whoever holds the lock of the stream.
+    #[inline]
+    pub(crate) fn count_wait(&self) {
+        add_one(&self.waits);
+    }
+}
+
+#[inline]
+fn add_one(counter: &AtomicU64) {
+    counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_stream_has_counted_outlives_it() {
+        let counters = Counters::default();
+        let (first, second) = (counters.tally(), counters.tally());
+        first.count_record();
+        second.count_record();
+        second.count_wait();
+        assert_eq!((counters.read().records, counters.read().waits), (2, 1));
+        drop(second);
+        assert_eq!((counters.read().records, counters.read().waits), (2, 1));
+        first.count_record();
+        drop(first);
+        let _third = counters.tally();
+        assert_eq!((counters.read().records, counters.read().waits), (3, 1));
+        assert_eq!(counters.tallies.lock().len(), 1);
+    }
 }

@@ -10,6 +10,7 @@ mod reset;
 
 pub(crate) use self::core::DeviceCore;
 pub use counters::DeviceCounters;
+pub(crate) use counters::Tally;
 pub(crate) use handle::Handle;
 
 use crate::{

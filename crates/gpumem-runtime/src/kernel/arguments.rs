@@ -49,13 +49,15 @@ impl<'a, B: Backend> Collected<'a, B> {
         Self { arguments: SmallVec::new(), accesses: SmallVec::new(), host, constants }
     }
 
+    #[inline]
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        let why = "an argument is longer than 4096 bytes";
-        let argument = KernelArgument::from_bytes(bytes);
-        let argument =
-            argument.ok_or_else(|| Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why }))?;
-        self.arguments.push(argument);
-        Ok(())
+        match KernelArgument::from_bytes(bytes) {
+            Some(argument) => {
+                self.arguments.push(argument);
+                Ok(())
+            }
+            None => Err(too_long::<B>()),
+        }
     }
 
     fn access(&mut self, memory: &'a Arc<Allocation<B>>, layout: &Layout, write: bool) {
@@ -64,19 +66,22 @@ impl<'a, B: Backend> Collected<'a, B> {
         }
     }
 
+    #[inline]
     pub(super) fn slice<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a ArrayBase<S, D>,
         write: bool,
     ) -> Result<()> {
-        if !array.is_c_contiguous() {
-            let (shape, strides) = (array.shape().to_vec(), array.strides().to_vec());
-            return Err(Error::new(B::NAME, "launch", LayoutError::NeedsCopy { shape, strides }));
+        let Some(len) = array.layout.packed_len() else { return Err(needs_copy::<B>(&array.layout)) };
+        if len > 0 {
+            let start = array.layout.offset();
+            let extent = start..start + len * array.layout.item();
+            self.accesses.push(Access { memory: &array.memory, extent, write });
         }
-        self.access(&array.memory, &array.layout, write);
-        self.slice_bytes(array.address(), array.len())
+        self.slice_bytes(array.address(), len)
     }
 
+    #[inline]
     pub(super) fn slice_bytes(&mut self, address: u64, len: usize) -> Result<()> {
         self.bytes(bytemuck::bytes_of(&[address, len as u64]))
     }
@@ -102,6 +107,18 @@ impl<'a, B: Backend> Collected<'a, B> {
         words.extend(layout.strides().iter().map(|stride| *stride as u64));
         self.bytes(bytemuck::cast_slice(&words))
     }
+}
+
+#[cold]
+fn too_long<B: Backend>() -> Error {
+    let why = "an argument is longer than 4096 bytes";
+    Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why })
+}
+
+#[cold]
+fn needs_copy<B: Backend>(layout: &Layout) -> Error {
+    let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
+    Error::new(B::NAME, "launch", LayoutError::NeedsCopy { shape, strides })
 }
 
 impl<S: Storage, D: Dimension> sealed::Sealed for &ArrayBase<S, D> {}
@@ -158,6 +175,7 @@ macro_rules! numbers {
         impl sealed::Sealed for $type {}
         impl Within<'_> for $type {}
         impl<B: Backend> Argument<$type, B> for $type {
+            #[inline]
             fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
                 to.bytes(bytemuck::bytes_of(self))
             }

@@ -16,7 +16,7 @@ use crate::{
 use gpumem_core::{Backend, Element, Error, LayoutError, MemoryKind, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use smallvec::SmallVec;
-use std::{fmt, mem, sync::Arc};
+use std::{fmt, sync::Arc};
 
 const OPERATION: &str = "launch";
 
@@ -56,12 +56,17 @@ pub(super) struct HostArrays<'a, B: Backend> {
     timeline: &'a Arc<Timeline<B>>,
     /// The scope that the launch belongs to: its number, and what it waits for.
     scope: Option<(u64, &'a LockSet<B>)>,
-    /// What the kernel uses instead of them, or in place.
+    /// `None` while there are none: most launches have none and pay for nothing.
+    moved: Option<Box<Moved<'a, B>>>,
+}
+
+/// What is moved for a launch.
+struct Moved<'a, B: Backend> {
+    /// What the kernel uses instead of arrays of the host, or in place.
     used: Vec<Used<B>>,
     arrivals: Vec<Arrival<'a, B>>,
     /// Memory of objects that are only borrowed: waited for before the launch returns, or by the scope.
     borrowed: Vec<Arc<Allocation<B>>>,
-    any: bool,
 }
 
 struct Used<B: Backend> {
@@ -131,15 +136,13 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     fn new(stream: &'a Stream<B>, scope: Option<(u64, &'a LockSet<B>)>) -> Self {
-        Self {
-            device: stream.device(),
-            timeline: stream.timeline(),
-            scope,
-            used: Vec::new(),
-            arrivals: Vec::new(),
-            borrowed: Vec::new(),
-            any: false,
-        }
+        Self { device: stream.device(), timeline: stream.timeline(), scope, moved: None }
+    }
+
+    fn moved(&mut self) -> &mut Moved<'a, B> {
+        self.moved.get_or_insert_with(|| {
+            Box::new(Moved { used: Vec::new(), arrivals: Vec::new(), borrowed: Vec::new() })
+        })
     }
 
     /// How elements go to the device: the caller waits for the launch anyway, and a host device copies them at once.
@@ -149,7 +152,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     fn begin(&mut self) -> Result<()> {
-        self.any = true;
+        self.moved();
         if self.scope.is_none() {
             completion::may_block::<B>(OPERATION)?;
         }
@@ -174,7 +177,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     fn borrow(&mut self, memory: &Arc<Allocation<B>>) {
         match self.scope {
             Some((_, locks)) => locks.keep(memory),
-            None => self.borrowed.push(memory.clone()),
+            None => self.moved().borrowed.push(memory.clone()),
         }
     }
 
@@ -224,7 +227,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         };
         let destination = target.destination();
         let (from, from_layout) = (memory.clone(), layout.clone());
-        self.arrivals.push(Box::new(move |arrivals| {
+        self.moved().arrivals.push(Box::new(move |arrivals| {
             let Arrivals { device, timeline, landing } = arrivals;
             let source = Place::new(&from, &from_layout);
             // SAFETY: in a scope, the destination is borrowed for `'env` (`Within`), which outlives it; the scope runs,
@@ -235,8 +238,9 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     fn use_it(&mut self, used: Used<B>) -> usize {
-        self.used.push(used);
-        self.used.len() - 1
+        let all = &mut self.moved().used;
+        all.push(used);
+        all.len() - 1
     }
 
     /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
@@ -245,13 +249,12 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         accesses: &[Access<'_, B>],
         submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
     ) -> Result<()> {
-        if !self.any {
+        let Some(moved) = self.moved.take() else {
             submit(accesses)?;
             return Ok(());
-        }
+        };
         let Self { device, timeline, scope, .. } = *self;
-        let (used, arrivals) = (mem::take(&mut self.used), mem::take(&mut self.arrivals));
-        let mut borrowed = mem::take(&mut self.borrowed);
+        let Moved { used, arrivals, mut borrowed } = *moved;
         let mut all: SmallVec<[Access<'_, B>; 8]> = accesses.iter().cloned().collect();
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
             all.push(Access { memory, extent: layout.extent(), write: *write });
@@ -298,7 +301,8 @@ fn settle<B: Backend>(timeline: &Timeline<B>, ticket: u64) -> Result<()> {
 impl<B: Backend> Collected<'_, B> {
     /// The bytes of the argument for the array of that number.
     fn of_used(&mut self, number: usize, form: Form) -> Result<()> {
-        let Some(Used { memory, layout, .. }) = self.host.used.get(number) else { return Ok(()) };
+        let used = self.host.moved.as_ref().and_then(|moved| moved.used.get(number));
+        let Some(Used { memory, layout, .. }) = used else { return Ok(()) };
         let address = memory.address().wrapping_add(layout.offset() as u64);
         match form {
             Form::Slice => self.slice_bytes(address, layout.len()),
@@ -364,6 +368,7 @@ written! {
 
 impl<B: Backend> fmt::Debug for HostArrays<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HostArrays").field("used", &self.used.len()).finish_non_exhaustive()
+        let used = self.moved.as_ref().map_or(0, |moved| moved.used.len());
+        f.debug_struct("HostArrays").field("used", &used).finish_non_exhaustive()
     }
 }

@@ -4,8 +4,9 @@ use super::{
     arguments::{Arguments, Collected, Within},
     constants::Constants,
     host_arrays::HostArrays,
+    program::Program,
 };
-use crate::{Device, Scope, Stream, memory::Allocation, order::Access};
+use crate::{Device, Scope, Stream, memory::Allocation};
 use gpumem_core::{Backend, Error, ErrorKind, LaunchDims, Result};
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -15,8 +16,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 /// Dropping it never waits: its program is unloaded when its last launch is done.
 pub struct Kernel<P, B: Backend> {
     raw: B::Kernel,
-    /// Owns the program as an array owns its memory: launches are uses.
-    program: Arc<Allocation<B>>,
+    program: Arc<Program<B>>,
     name: Arc<str>,
     shared_bytes: usize,
     constants: Option<Arc<Constants<B>>>,
@@ -32,7 +32,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         constants: Option<Constants<B>>,
     ) -> Self {
         let constants = constants.map(Arc::new);
-        let program = Allocation::program(device, Box::new(raw.clone()));
+        let program = Arc::new(Program::new(Allocation::program(device, Box::new(raw.clone()))));
         Self { raw, program, name: name.into(), shared_bytes, constants, parameters: PhantomData }
     }
 
@@ -107,10 +107,12 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// Whether the kernel can be launched there in this size, before any array moves.
     pub(super) fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
         let core = &stream.timeline().core;
-        if !self.program.core().is_same(core) {
-            let (has, wants) = (self.program.core().name(), core.name());
+        let program = self.program.memory();
+        if !program.core().is_same(core) {
+            let (has, wants) = (program.core().name(), core.name());
             return Err(Error::new(B::NAME, "launch", ErrorKind::WrongDevice { what: "kernel", has, wants }));
         }
+        program.check_beside(core, "launch")?;
         self.check_sizes(B::capabilities(&core.raw), dims)
     }
 
@@ -125,14 +127,14 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         for access in &*accesses {
             timeline.check_owns("launch", access.memory)?;
         }
-        accesses.push(Access::read(&self.program, 0..1));
         // Until the launch stands in the stream nobody else may write other constants.
         let _written = match constants.fill() {
             Some(fill) => Some(fill.write(timeline, accesses)?),
             None => None,
         };
         host.launch(accesses, |accesses| {
-            let submitted = timeline.submit("launch", accesses, |raw| {
+            let submitted = timeline.submit_as("launch", accesses, |raw, ticket| {
+                self.program.launched(timeline, ticket);
                 // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the
                 // use logs; what the kernel does within them was promised when it was declared.
                 unsafe { B::launch(raw, &self.raw, dims, arguments) }
@@ -151,8 +153,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         if !within(dims.groups, has.max_grid_dims) {
             return refuse("the launch has more groups along an axis than the device can have");
         }
-        let items: u128 = dims.group_size.iter().map(|size| u128::from(*size)).product();
-        if !within(dims.group_size, has.max_group_dims) || items > u128::from(has.max_group_size) {
+        let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));
+        if !within(dims.group_size, has.max_group_dims) || items > u64::from(has.max_group_size) {
             return refuse("the group has more work-items than the device can have");
         }
         if self.shared_bytes.saturating_add(dims.shared_bytes as usize) > has.shared_memory {

@@ -7,6 +7,7 @@ mod declare;
 mod host_arrays;
 mod images;
 mod launch;
+mod program;
 mod source;
 mod untyped;
 

@@ -23,11 +23,17 @@ pub(super) fn reach(shape: &[usize], strides: &[isize]) -> Option<(usize, usize)
 impl Layout {
     /// Bytes from the lowest to the end of the highest element. Empty, at the offset, without elements.
     pub fn extent(&self) -> Range<usize> {
-        if self.is_empty() {
-            return self.offset..self.offset;
+        // The rules of a layout keep all of this within `isize::MAX`.
+        let (mut start, mut end) = (self.offset, self.offset.wrapping_add(self.item));
+        for (&length, &stride) in self.shape.iter().zip(&self.strides) {
+            if length == 0 {
+                return self.offset..self.offset;
+            }
+            let span = stride.wrapping_mul(length as isize - 1);
+            let side = if span < 0 { &mut start } else { &mut end };
+            *side = side.wrapping_add_signed(span);
         }
-        let (below, above) = reach(&self.shape, &self.strides).unwrap_or_default();
-        self.offset - below..self.offset + above + self.item
+        start..end
     }
 
     /// Checks that a buffer of `length` bytes holds the layout.

@@ -48,6 +48,18 @@ fn is_packed(axes: impl Iterator<Item = (usize, isize)>, item: usize) -> bool {
 }
 
 impl Layout {
+    /// The number of elements, if they lie side by side in row-major order: [`is_c_contiguous`](Self::is_c_contiguous)
+    /// and [`len`](Self::len) in one pass.
+    #[inline]
+    pub(crate) fn packed_len(&self) -> Option<usize> {
+        let (mut len, mut packed) = (1, true);
+        for (length, stride) in self.axes().rev() {
+            packed &= length == 1 || stride == self.item.wrapping_mul(len) as isize;
+            len *= length;
+        }
+        (packed || len == 0).then_some(len)
+    }
+
     /// Whether the elements lie side by side in row-major order, by NumPy's relaxed rules: strides of axes of length
     /// 1 do not count, and an array without elements is contiguous in every order. A broadcast axis is not
     /// contiguous.

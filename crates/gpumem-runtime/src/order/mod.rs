@@ -9,13 +9,16 @@
 //! ```text
 //!  submit on S                       lock use logs (by allocation id)
 //!    └ conflicts in the logs         (timeline, ticket) of others
-//!        └ Timeline::mark            lock that timeline alone: reuse or record an event
-//!            └ lock S                wait for the marks, enqueue, ticket += 1
+//!        └ lock S                    for each: try to lock the other timeline, reuse or record an event, wait for it
+//!            └ enqueue, ticket += 1  unlock
 //!                └ note in the logs  unlock
 //! ```
-//! No two timelines are ever locked together, so there is no order among them to get wrong.
+//! With a timeline locked, another one is only ever *tried*. If somebody has it, the first is unlocked, and the other one's
+//! lock is waited for alone. So there is no order among timelines to get wrong.
 
+mod logs;
 mod mark;
+mod marks;
 #[cfg(loom)]
 pub mod models;
 mod queue;

@@ -1,18 +1,16 @@
 //! What is behind the lock of a timeline: the driver's stream, its marks, and what it has waited for.
 
-use super::Mark;
-use crate::{completion, device::DeviceCore};
+use super::{Mark, marks::Marks};
+use crate::{
+    completion,
+    device::{DeviceCore, Tally},
+};
 use gpumem_core::{Backend, Error, ErrorKind, Event, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// How many recorded marks are kept. The oldest go first; a later mark stands for them.
-const MARKS: usize = 8;
 /// How many waits are remembered. Forgetting one costs a repeated wait, nothing else.
 const SEEN: usize = 64;
-
-/// Marks, each with the ticket that it stands for.
-type Marks<B> = SmallVec<[(u64, Arc<Mark<B>>); 4]>;
 
 /// The queue of one stream.
 pub(super) struct Queue<B: Backend> {
@@ -20,8 +18,8 @@ pub(super) struct Queue<B: Backend> {
     pub(super) raw: Option<Arc<B::Stream>>,
     /// The last ticket that was given out.
     pub(super) ticket: u64,
-    /// Recorded marks in rising order: each stands for all tickets up to its own.
     pub(super) marks: Marks<B>,
+    pub(super) tally: Arc<Tally>,
     /// (timeline, ticket) that this stream has already waited for.
     seen: SmallVec<[(u64, u64); 8]>,
 }
@@ -33,18 +31,18 @@ pub(crate) enum Point<B: Backend> {
 }
 
 impl<B: Backend> Queue<B> {
-    pub(super) fn new(raw: Option<B::Stream>) -> Self {
-        Self { raw: raw.map(Arc::new), ticket: 0, marks: SmallVec::new(), seen: SmallVec::new() }
+    pub(super) fn new(raw: Option<B::Stream>, tally: Arc<Tally>) -> Self {
+        Self { raw: raw.map(Arc::new), ticket: 0, marks: Marks::new(), tally, seen: SmallVec::new() }
     }
 
     /// Whether the stream has already waited for that ticket of that timeline.
+    #[inline]
     pub(super) fn has_waited_for(&self, timeline: u64, ticket: u64) -> bool {
         self.seen.iter().any(|(id, seen)| *id == timeline && *seen >= ticket)
     }
 
     pub(super) fn mark_for(&self, ticket: u64) -> Option<Point<B>> {
-        self.marks.last().filter(|(last, _)| *last >= ticket)?;
-        let (ticket, mark) = self.marks.iter().find(|(marked, _)| *marked >= ticket)?;
+        let (ticket, mark) = self.marks.find(ticket)?;
         Some(Point::Mark { ticket: *ticket, mark: mark.clone() })
     }
 
@@ -57,7 +55,7 @@ impl<B: Backend> Queue<B> {
         mark: &Mark<B>,
     ) -> Result<()> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("wait")) };
-        wait_on_stream::<B>(raw, mark, core)?;
+        wait_on_stream::<B>(raw, mark, core, &self.tally)?;
         self.note_seen(of, ticket);
         Ok(())
     }
@@ -73,47 +71,33 @@ impl<B: Backend> Queue<B> {
         self.seen.push((timeline, ticket));
     }
 
-    pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<()> {
+    /// Records a mark behind everything that has been enqueued.
+    pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<&(u64, Arc<Mark<B>>)> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("record")) };
-        let mark = fresh_mark(&mut self.marks, core, |event| B::record(raw, event))?;
-        self.marks.push((self.ticket, mark));
-        Ok(())
+        let recorded = self.marks.record(self.ticket, core, |event| B::record(raw, event))?;
+        self.tally.count_record();
+        Ok(recorded)
     }
 
     /// Records a mark behind all streams of the device.
-    pub(super) fn record_everything(&mut self, core: &Arc<DeviceCore<B>>) -> Result<()> {
-        let mark = fresh_mark(&mut self.marks, core, |event| B::record_device(&core.raw, event))?;
-        self.marks.push((self.ticket, mark));
-        Ok(())
+    pub(super) fn record_everything(&mut self, core: &Arc<DeviceCore<B>>) -> Result<&(u64, Arc<Mark<B>>)> {
+        let recorded = self.marks.record(self.ticket, core, |event| B::record_device(&core.raw, event))?;
+        self.tally.count_record();
+        Ok(recorded)
     }
-}
-
-/// Records a mark, with the event of the oldest one if there are enough and nobody holds that any more. A place in `marks`
-/// is free afterwards.
-fn fresh_mark<B: Backend>(
-    marks: &mut Marks<B>,
-    core: &Arc<DeviceCore<B>>,
-    record: impl FnOnce(&B::Event) -> Result<()>,
-) -> Result<Arc<Mark<B>>> {
-    let mut oldest = (marks.len() >= MARKS).then(|| marks.remove(0).1);
-    let is_ours = |mark: &mut Arc<Mark<B>>| Arc::get_mut(mark).is_some_and(|mark| mark.is_of(core));
-    let mark = match oldest.take_if(is_ours) {
-        Some(mark) => mark,
-        None => Arc::new(Mark::new(core)?),
-    };
-    if let Some(event) = mark.event() {
-        core.note_loss(record(event))?;
-        core.counters.count_record();
-    }
-    Ok(mark)
 }
 
 /// Makes the stream wait for the mark; where the two belong to different backends, the host waits instead.
-fn wait_on_stream<B: Backend>(raw: &B::Stream, mark: &Mark<B>, core: &DeviceCore<B>) -> Result<()> {
+fn wait_on_stream<B: Backend>(
+    raw: &B::Stream,
+    mark: &Mark<B>,
+    core: &DeviceCore<B>,
+    tally: &Tally,
+) -> Result<()> {
     let Some(event) = mark.event() else { return Ok(()) };
     match B::wait(raw, event) {
         Ok(()) => {
-            core.counters.count_wait();
+            tally.count_wait();
             Ok(())
         }
         Err(error) if matches!(error.kind(), ErrorKind::BackendMismatch { .. }) => {

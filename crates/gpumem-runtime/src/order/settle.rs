@@ -71,7 +71,7 @@ impl<B: Backend> Timeline<B> {
                 let raw = queue.raw.clone();
                 let last = queue.ticket;
                 match raw.map(|raw| raw.query()) {
-                    Some(Ok(false)) if ticket < last => queue.record(&self.core)?,
+                    Some(Ok(false)) if ticket < last => queue.record(&self.core).map(drop)?,
                     Some(Ok(false)) => return Ok(false),
                     Some(answer) => return self.conclude(last, answer),
                     None => return Err(stale::<B>("query")),

@@ -8,7 +8,7 @@ use super::{
 use crate::{
     completion::Callbacks,
     device::DeviceCore,
-    sync::{AtomicU64, Mutex, Ordering},
+    sync::{AtomicU64, Mutex, MutexGuard, Ordering},
     transfer::Landings,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
@@ -37,8 +37,11 @@ pub(crate) struct Timeline<B: Backend> {
     pub(crate) landings: Landings,
 }
 
+/// A ticket of another timeline that must be reached first.
+pub(super) type Need<'a, B> = (&'a Timeline<B>, u64);
+
 /// What was enqueued, or why nothing was.
-pub(crate) enum Enqueued<R> {
+pub(super) enum Enqueued<R> {
     /// Nothing was enqueued, not even a wait that matters.
     Nothing(Error),
     /// The ticket stands for the work. If it failed half-way, for the half that is under way.
@@ -72,7 +75,7 @@ impl<B: Backend> Timeline<B> {
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             passed: AtomicU64::new(0),
             fault: Mutex::new(None),
-            queue: Mutex::new(Queue::new(raw)),
+            queue: Mutex::new(Queue::new(raw, core.counters.tally())),
             callbacks: Callbacks::default(),
             landings: Landings::default(),
         })
@@ -123,37 +126,93 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Runs `enqueue` on the driver's stream under the lock that gives out tickets, after waiting on the stream for
-    /// `points`.
-    pub(crate) fn enqueue<R>(
+    /// Runs `enqueue` on the driver's stream under the lock that gives out tickets, after waiting on the stream for what
+    /// `needs` names. `enqueue` is told the ticket of the work.
+    #[inline]
+    pub(super) fn enqueue<R>(
         &self,
         operation: &'static str,
-        points: &[(u64, Point<B>)],
-        enqueue: impl FnOnce(&B::Stream) -> Result<R>,
+        needs: &[Need<'_, B>],
+        enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Enqueued<R> {
-        let mut queue = self.queue.lock();
-        for (of, point) in points {
-            let Point::Mark { ticket, mark } = point else { continue };
-            if let Err(error) = queue.wait_for(&self.core, *of, *ticket, mark) {
-                return Enqueued::Nothing(error.in_operation(operation));
-            }
-            self.core.recorder.waited(self.id, *of, *ticket);
-        }
+        let mut queue = match self.wait_for_all(self.queue.lock(), needs) {
+            Ok(queue) => queue,
+            Err(error) => return Enqueued::Nothing(error.in_operation(operation)),
+        };
         let Some(raw) = queue.raw.as_deref() else { return Enqueued::Nothing(stale::<B>(operation)) };
-        let result = self.core.note_loss(enqueue(raw));
-        queue.ticket += 1;
+        let ticket = queue.ticket + 1;
+        let result = self.core.note_loss(enqueue(raw, ticket));
+        queue.ticket = ticket;
         if self.kind == StreamKind::PerThread {
             // Another thread cannot record on this stream later, so the mark is made now.
             if let Err(error) = queue.record(&self.core) {
-                return Enqueued::Ticket(queue.ticket, Err(error));
+                return Enqueued::Ticket(ticket, Err(error));
             }
         }
-        Enqueued::Ticket(queue.ticket, result)
+        Enqueued::Ticket(ticket, result)
     }
 
-    /// Whether the stream has already waited for that ticket of that timeline.
-    pub(crate) fn has_waited_for(&self, timeline: u64, ticket: u64) -> bool {
-        self.queue.lock().has_waited_for(timeline, ticket)
+    /// As [`enqueue`](Self::enqueue), with nothing behind the waits.
+    pub(super) fn wait_and_see<R>(
+        &self,
+        operation: &'static str,
+        needs: &[Need<'_, B>],
+        look: impl FnOnce(&B::Stream) -> Result<R>,
+    ) -> Result<R> {
+        let queue =
+            self.wait_for_all(self.queue.lock(), needs).map_err(|error| error.in_operation(operation))?;
+        match queue.raw.as_deref() {
+            Some(raw) => look(raw),
+            None => Err(stale::<B>(operation)),
+        }
+    }
+
+    /// Makes the stream wait for other timelines, as far as it has not done so before.
+    #[inline]
+    fn wait_for_all<'a>(
+        &'a self,
+        mut queue: MutexGuard<'a, Queue<B>>,
+        needs: &[Need<'_, B>],
+    ) -> Result<MutexGuard<'a, Queue<B>>> {
+        for &(of, ticket) in needs {
+            if queue.has_waited_for(of.id, ticket) {
+                continue;
+            }
+            if self.wait_beside(&mut queue, of, ticket)? {
+                continue;
+            }
+            // Somebody is busy there. To wait for that, nothing of ours may be locked that they could be waiting for.
+            drop(queue);
+            let point = of.point(ticket)?;
+            queue = self.queue.lock();
+            if let Point::Mark { ticket, mark } = point {
+                queue.wait_for(&self.core, of.id, ticket, &mark)?;
+                self.core.recorder.waited(self.id, of.id, ticket);
+            }
+        }
+        Ok(queue)
+    }
+
+    /// Makes the stream wait for another one of its device, if the lock of that one can be had without waiting for it: the
+    /// usual case, which needs no reference to the mark. Otherwise nothing is done.
+    fn wait_beside(&self, queue: &mut Queue<B>, of: &Self, ticket: u64) -> Result<bool> {
+        if of.everything || !Arc::ptr_eq(&self.core, &of.core) {
+            return Ok(false);
+        }
+        if of.has_passed(ticket) || of.is_stale() {
+            return Ok(true);
+        }
+        let Some(mut theirs) = of.queue.try_lock() else { return Ok(false) };
+        let (covers, mark) = match theirs.marks.has(ticket) {
+            false => theirs.record(&self.core)?,
+            true => match theirs.marks.find(ticket) {
+                Some(recorded) => recorded,
+                None => return Ok(false),
+            },
+        };
+        queue.wait_for(&self.core, of.id, *covers, mark)?;
+        self.core.recorder.waited(self.id, of.id, *covers);
+        Ok(true)
     }
 
     /// A mark that stands for `ticket`: one that exists, or one recorded now.
@@ -183,8 +242,8 @@ impl<B: Backend> Timeline<B> {
     /// Records a mark behind everything that the timeline stands for so far.
     pub(super) fn record(&self, queue: &mut Queue<B>) -> Result<()> {
         match self.everything {
-            true => queue.record_everything(&self.core),
-            false => queue.record(&self.core),
+            true => queue.record_everything(&self.core).map(drop),
+            false => queue.record(&self.core).map(drop),
         }
     }
 
@@ -192,11 +251,7 @@ impl<B: Backend> Timeline<B> {
     pub(crate) fn mark_now(&self) -> Result<(u64, Arc<Mark<B>>)> {
         let mut queue = self.queue.lock();
         queue.ticket += 1;
-        queue.record(&self.core)?;
-        match queue.marks.last() {
-            Some((ticket, mark)) => Ok((*ticket, mark.clone())),
-            None => Err(stale::<B>("record")),
-        }
+        queue.record(&self.core).cloned()
     }
 
     /// Whether an event of this stream may be asked: any thread may, but not after a reset.
@@ -251,16 +306,24 @@ impl<B: Backend> Timeline<B> {
         queue.raw.take()
     }
 
+    #[inline]
     pub(crate) fn has_passed(&self, ticket: u64) -> bool {
         self.passed.load(Ordering::Acquire) >= ticket
     }
 }
 
 impl<B: Backend> Position for Arc<Timeline<B>> {
+    #[inline]
     fn queue(&self) -> u64 {
         self.id
     }
 
+    #[inline]
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other)
+    }
+
+    #[inline]
     fn has_passed(&self, ticket: u64) -> bool {
         Timeline::has_passed(self, ticket)
     }

@@ -7,11 +7,17 @@ use std::ops::Range;
 pub(crate) trait Position: Clone {
     /// Which queue. Positions of one queue are ordered by their ticket.
     fn queue(&self) -> u64;
+    /// Whether both are the same queue.
+    fn is(&self, other: &Self) -> bool;
     /// Whether the queue is known to have passed the ticket. Cheap; may say `false` too often.
     fn has_passed(&self, ticket: u64) -> bool;
 }
 
 /// One remembered use.
+///
+/// A use that later ones stand for may stay as a *spent* one, with ticket 0 and no bytes: nobody waits for it, and when its
+/// queue comes back to the memory, it is written over without a new reference to the queue. Streams that take turns on one
+/// array are the case that this is for.
 #[derive(Debug, Clone)]
 pub(crate) struct Use<P> {
     pub(crate) extent: Range<usize>,
@@ -20,13 +26,36 @@ pub(crate) struct Use<P> {
     pub(crate) ticket: u64,
 }
 
+impl<P> Use<P> {
+    #[inline]
+    fn is_spent(&self) -> bool {
+        self.ticket == 0
+    }
+
+    /// Whether nobody will ever wait for it.
+    #[inline]
+    fn is_over(&self) -> bool
+    where
+        P: Position,
+    {
+        self.is_spent() || self.by.has_passed(self.ticket)
+    }
+
+    #[inline]
+    fn spend(&mut self) {
+        (self.extent, self.write, self.ticket) = (0..0, false, 0);
+    }
+}
+
 /// How many uses are remembered before they are merged. Merging may over-wait, never under-wait.
 const LIMIT: usize = 16;
+/// How many uses are remembered without a heap allocation; as long as there are no more, spent ones stay.
+const INLINE: usize = 2;
 
 /// The uses of one allocation that later work may have to wait for.
 #[derive(Debug)]
 pub(crate) struct UseLog<P> {
-    uses: SmallVec<[Use<P>; 2]>,
+    uses: SmallVec<[Use<P>; INLINE]>,
 }
 
 fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
@@ -56,14 +85,16 @@ impl<P: Position> UseLog<P> {
         let full = self.uses.len() >= LIMIT;
         self.uses
             .iter()
-            .filter(move |entry| full || (meet(&entry.extent, extent) && (write || entry.write)))
+            .filter(move |entry| {
+                !entry.is_spent() && (full || (meet(&entry.extent, extent) && (write || entry.write)))
+            })
             .filter(|entry| !entry.by.has_passed(entry.ticket))
     }
 
     /// Whether all uses are of one queue, whose order is enough then.
     #[inline]
     pub(crate) fn is_only_of(&self, queue: u64) -> bool {
-        self.uses.iter().all(|entry| entry.by.queue() == queue)
+        self.uses.iter().all(|entry| entry.is_spent() || entry.by.queue() == queue)
     }
 
     /// Makes room: forgets what is done, and merges entries of one queue. Call before [`conflicts`](Self::conflicts),
@@ -73,14 +104,13 @@ impl<P: Position> UseLog<P> {
         if self.uses.len() < LIMIT {
             return;
         }
-        self.uses.retain(|entry| !entry.by.has_passed(entry.ticket));
+        self.uses.retain(|entry| !entry.is_over());
         if self.uses.len() < LIMIT {
             return;
         }
-        let mut merged: SmallVec<[Use<P>; 2]> = SmallVec::new();
+        let mut merged: SmallVec<[Use<P>; INLINE]> = SmallVec::new();
         for entry in self.uses.drain(..) {
-            match merged.iter_mut().find(|old| old.by.queue() == entry.by.queue() && old.write == entry.write)
-            {
+            match merged.iter_mut().find(|old| old.by.is(&entry.by) && old.write == entry.write) {
                 Some(old) => {
                     old.extent = union(&old.extent, &entry.extent);
                     old.ticket = old.ticket.max(entry.ticket);
@@ -98,7 +128,7 @@ impl<P: Position> UseLog<P> {
             return;
         }
         if let [only] = self.uses.as_mut_slice()
-            && only.by.queue() == by.queue()
+            && only.by.is(by)
             && covers(&extent, &only.extent)
             && (write || !only.write)
         {
@@ -112,30 +142,67 @@ impl<P: Position> UseLog<P> {
     /// [`note`](Self::note) in a log with other uses.
     fn note_among(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
         if self.uses.len() >= LIMIT {
-            // `by` has waited for all of them, so its ticket stands for all of them.
-            let whole = self.uses.iter().fold(extent, |whole, entry| union(&whole, &entry.extent));
-            let any_write = write || self.uses.iter().any(|entry| entry.write);
-            self.uses.clear();
-            self.uses.push(Use { extent: whole, write: any_write, by: by.clone(), ticket });
-            return;
+            return self.fold(extent, write, by, ticket);
         }
         // Whoever waits for a write has waited for all that it covered; a read stands for covered reads of its queue.
-        let (queue, mut kept) = (by.queue(), false);
-        self.uses.retain(|entry| {
-            let same = entry.by.queue() == queue;
-            if !covers(&extent, &entry.extent) || !(write || (!entry.write && same)) {
-                return true;
+        let stands_for = |entry: &Use<P>, same: bool| {
+            entry.is_over() || (covers(&extent, &entry.extent) && (write || (same && !entry.write)))
+        };
+        // An entry of the same queue is written over in its place, without a new reference.
+        let (mut place, mut left_over) = (None, false);
+        let few = self.uses.len() <= INLINE;
+        for (index, entry) in self.uses.iter_mut().enumerate() {
+            let same = entry.by.is(by);
+            match stands_for(entry, same) {
+                true if same && place.is_none() => place = Some(index),
+                true if few => entry.spend(),
+                stands_for => left_over |= stands_for,
             }
-            if same && !kept {
-                // The entry is written over in its place, without a new reference.
-                (entry.extent, entry.write, entry.ticket, kept) = (extent.clone(), write, ticket, true);
-                return true;
-            }
-            false
-        });
-        if !kept {
-            self.uses.push(Use { extent, write, by: by.clone(), ticket });
         }
+        if left_over {
+            place = self.clear_out(place, stands_for, by);
+        }
+        if let Some(entry) = place.and_then(|place| self.uses.get_mut(place)) {
+            (entry.extent, entry.write, entry.ticket) = (extent, write, ticket);
+            return;
+        }
+        let fresh = Use { extent, write, by: by.clone(), ticket };
+        let spare = if self.uses.len() == INLINE {
+            self.uses.iter_mut().find(|entry| entry.is_spent())
+        } else {
+            None
+        };
+        match spare {
+            Some(entry) => *entry = fresh,
+            None => self.uses.push(fresh),
+        }
+    }
+
+    /// Forgets the uses that a new one stands for, but for the one at `place`. Where that is afterwards.
+    fn clear_out(
+        &mut self,
+        place: Option<usize>,
+        stands_for: impl Fn(&Use<P>, bool) -> bool,
+        by: &P,
+    ) -> Option<usize> {
+        let (mut index, mut before) = (0, 0);
+        self.uses.retain(|entry| {
+            let keep = Some(index) == place || !stands_for(entry, entry.by.is(by));
+            before += usize::from(keep && place.is_some_and(|place| index < place));
+            index += 1;
+            keep
+        });
+        place.map(|_| before)
+    }
+
+    /// Makes one use of all. `by` has waited for them, so its ticket stands for them.
+    #[cold]
+    fn fold(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
+        let live = self.uses.iter().filter(|entry| !entry.is_spent());
+        let (whole, any_write) = live
+            .fold((extent, write), |(whole, any), entry| (union(&whole, &entry.extent), any || entry.write));
+        self.uses.clear();
+        self.uses.push(Use { extent: whole, write: any_write, by: by.clone(), ticket });
     }
 
     /// Remembers a use that somebody else may have enqueued without waiting for what is in the log: everything stays.
@@ -143,9 +210,7 @@ impl<P: Position> UseLog<P> {
         if extent.is_empty() {
             return;
         }
-        let same = |entry: &&mut Use<P>| {
-            entry.by.queue() == by.queue() && entry.write == write && entry.extent == *extent
-        };
+        let same = |entry: &&mut Use<P>| entry.by.is(by) && entry.write == write && entry.extent == *extent;
         match self.uses.iter_mut().find(same) {
             Some(entry) => entry.ticket = ticket,
             None => self.uses.push(Use { extent: extent.clone(), write, by: by.clone(), ticket }),
@@ -161,7 +226,7 @@ impl<P: Position> UseLog<P> {
 
     /// All remembered uses.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Use<P>> {
-        self.uses.iter()
+        self.uses.iter().filter(|entry| !entry.is_spent())
     }
 }
 
@@ -176,6 +241,9 @@ mod tests {
     impl Position for Queue {
         fn queue(&self) -> u64 {
             self.0
+        }
+        fn is(&self, other: &Self) -> bool {
+            self.0 == other.0
         }
         fn has_passed(&self, _: u64) -> bool {
             false
@@ -253,5 +321,62 @@ mod tests {
         log.note(0..8, false, &Queue(2), 1);
         assert_eq!(log.conflicts(&(0..8), false).map(|entry| entry.by.0).collect::<Vec<_>>(), [1]);
         assert_eq!(log.conflicts(&(0..8), true).count(), 2);
+    }
+
+    /// Counts the references that are made to a queue.
+    #[derive(Debug)]
+    struct Counted(u64, std::rc::Rc<std::cell::Cell<u32>>);
+    impl Clone for Counted {
+        fn clone(&self) -> Self {
+            self.1.set(self.1.get() + 1);
+            Self(self.0, self.1.clone())
+        }
+    }
+    impl Position for Counted {
+        fn queue(&self) -> u64 {
+            self.0
+        }
+        fn is(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+        fn has_passed(&self, _: u64) -> bool {
+            false
+        }
+    }
+
+    #[test]
+    fn queues_that_take_turns_are_referred_to_once() {
+        let clones: std::rc::Rc<std::cell::Cell<u32>> = std::rc::Rc::default();
+        let queues = [Counted(1, clones.clone()), Counted(2, clones.clone())];
+        let mut log: UseLog<Counted> = UseLog::new();
+        for ticket in 1..100 {
+            let by = &queues[ticket as usize % 2];
+            let waits: Vec<_> =
+                log.conflicts(&(0..8), true).map(|entry| (entry.by.0, entry.ticket)).collect();
+            let before = (ticket > 1).then(|| (queues[(ticket as usize + 1) % 2].0, ticket - 1));
+            assert_eq!(waits, before.into_iter().collect::<Vec<_>>());
+            assert_eq!(log.is_only_of(by.0), ticket == 1);
+            log.note(0..8, true, by, ticket);
+            assert!(log.is_only_of(by.0), "what was spent is nobody's");
+            assert_eq!(log.all().count(), 1);
+        }
+        assert_eq!(clones.get(), 2);
+        // A writer and a reader that take turns keep both.
+        for ticket in 100..200 {
+            log.note(0..8, ticket % 2 == 0, &queues[ticket as usize % 2], ticket);
+        }
+        assert_eq!(clones.get(), 2);
+    }
+
+    #[test]
+    fn the_entry_of_the_same_queue_is_found_again_among_those_that_go() {
+        let mut log = UseLog::new();
+        for queue in 1..=5 {
+            log.note(0..8, false, &Queue(queue), queue);
+        }
+        log.note(16..24, false, &Queue(9), 1);
+        log.note(0..8, true, &Queue(4), 7);
+        let left: Vec<_> = log.all().map(|entry| (entry.by.0, entry.ticket, entry.write)).collect();
+        assert_eq!(left, [(4, 7, true), (9, 1, false)]);
     }
 }
