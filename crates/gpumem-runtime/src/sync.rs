@@ -5,6 +5,19 @@ pub(crate) use parking_lot::{Mutex, MutexGuard};
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
+/// A lock that is held for a few dozen instructions at a time and hardly ever met: giving it back is a plain store, where
+/// other locks look whether somebody sleeps on them. Who finds it held lets other threads run until it is free. For what
+/// holds it longer at times, whoever must not wait tries.
+#[cfg(not(loom))]
+pub(crate) type ShortMutex<T> = spin::mutex::SpinMutex<T, spin::Yield>;
+#[cfg(not(loom))]
+pub(crate) type ShortMutexGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T, spin::Yield>;
+
+#[cfg(loom)]
+pub(crate) use self::Mutex as ShortMutex;
+#[cfg(loom)]
+pub(crate) use MutexGuard as ShortMutexGuard;
+
 #[cfg(loom)]
 pub(crate) use loom::sync::{
     MutexGuard,

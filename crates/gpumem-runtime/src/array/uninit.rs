@@ -16,14 +16,20 @@ pub struct UninitArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B
 
 impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
     pub(crate) fn allocate(device: &Device<B>, operation: &'static str, spec: ArraySpec<D>) -> Result<Self> {
-        let layout = spec.layout(size_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))?;
-        Self::with_layout(device, operation, layout)
+        match spec.aligned_layout(size_of::<T>(), align_of::<T>()) {
+            Ok((layout, bytes)) => {
+                let memory =
+                    Allocation::new(device, operation, bytes, align::<T, B>(device), MemoryKind::Device)?;
+                Ok(Self(ArrayBase::over(memory, layout)))
+            }
+            Err(error) => Err(Error::new(B::NAME, operation, error)),
+        }
     }
 
     pub(crate) fn with_layout(device: &Device<B>, operation: &'static str, layout: Layout) -> Result<Self> {
         layout.check_alignment(align_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))?;
-        let align = device.capabilities().allocation_alignment.max(align_of::<T>());
-        let memory = Allocation::new(device, operation, layout.extent().end, align, MemoryKind::Device)?;
+        let (bytes, align) = (layout.extent().end, align::<T, B>(device));
+        let memory = Allocation::new(device, operation, bytes, align, MemoryKind::Device)?;
         Ok(Self(ArrayBase::over(memory, layout)))
     }
 
@@ -33,11 +39,9 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
         operation: &'static str,
         spec: ArraySpec<D>,
     ) -> Result<DeviceArray<T, D, B>> {
-        let fail = |error| Error::new(B::NAME, operation, error);
-        let layout = spec.layout(size_of::<T>()).map_err(fail)?;
-        layout.check_alignment(align_of::<T>()).map_err(fail)?;
-        let align = device.capabilities().allocation_alignment.max(align_of::<T>());
-        let memory = Allocation::alone(device, operation, layout.extent().end, align)?;
+        let layout = spec.aligned_layout(size_of::<T>(), align_of::<T>());
+        let (layout, bytes) = layout.map_err(|error| Error::new(B::NAME, operation, error))?;
+        let memory = Allocation::alone(device, operation, bytes, align::<T, B>(device))?;
         zeroed(Self(ArrayBase::over(memory, layout)), operation)
     }
 
@@ -87,6 +91,12 @@ impl<T: Element, D: Dimension, B: Backend> fmt::Debug for UninitArray<T, D, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("UninitArray").field(&self.shape()).finish()
     }
+}
+
+/// Alignment of memory for elements.
+#[inline]
+fn align<T: Element, B: Backend>(device: &Device<B>) -> usize {
+    device.capabilities().allocation_alignment.max(align_of::<T>())
 }
 
 /// Zeroes an array in the order of its device's default stream.

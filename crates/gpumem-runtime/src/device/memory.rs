@@ -4,8 +4,8 @@ use super::Device;
 use crate::{
     completion,
     memory::{
-        DeferCleanup, DeferredLimits, DriverMemory, MemoryReport, MemoryResource, PoolOptions, Trim,
-        default_options,
+        DeferCleanup, DeferredLimits, DriverMemory, MemoryReport, MemoryRequest, MemoryResource, PoolOptions,
+        Trim, default_options,
     },
 };
 use gpumem_core::{Backend, MemoryKind, Result};
@@ -35,6 +35,31 @@ impl<B: Backend> Device<B> {
     ) -> Result<Option<Arc<dyn MemoryResource<B>>>> {
         self.core().check("set_memory_resource")?;
         self.core().memory.set("set_memory_resource", kind, resource)
+    }
+
+    /// A request to a resource, as an array of this device would make it: for trying a resource out by itself. Blocks go
+    /// back to the resource, and not to the device.
+    ///
+    /// ```
+    /// # use gpumem_runtime::{memory::MemoryResource, Device};
+    /// # use gpumem_core::MemoryKind;
+    /// # let device = Device::<gpumem_host::Host>::open("host")?;
+    /// let pool = device.memory_resource(MemoryKind::Device)?;
+    /// let block = pool.allocate(&device.memory_request(1000, MemoryKind::Device))?;
+    /// assert!(block.bytes() >= 1000);
+    /// assert!(pool.recycle(block).is_ok()); // a pool takes blocks back without the driver
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
+    pub fn memory_request(&self, bytes: usize, kind: MemoryKind) -> MemoryRequest<'_, B> {
+        MemoryRequest {
+            bytes,
+            align: self.capabilities().allocation_alignment,
+            kind,
+            operation: "memory_request",
+            host_first: false,
+            stream: self.stream_hint(),
+            reclaim: &self.core().reclaim,
+        }
     }
 
     /// The driver as a resource, to put others around it. It serves every kind of memory.

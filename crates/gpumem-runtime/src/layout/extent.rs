@@ -22,6 +22,7 @@ pub(super) fn reach(shape: &[usize], strides: &[isize]) -> Option<(usize, usize)
 
 impl Layout {
     /// Bytes from the lowest to the end of the highest element. Empty, at the offset, without elements.
+    #[inline]
     pub fn extent(&self) -> Range<usize> {
         // The rules of a layout keep all of this within `isize::MAX`.
         let (mut start, mut end) = (self.offset, self.offset.wrapping_add(self.item));

@@ -79,9 +79,27 @@ impl Layout {
     /// # Errors
     /// [`LayoutError::TooLarge`] where the product of all lengths other than 0, times `item`, exceeds `isize::MAX`.
     pub fn packed(shape: &[usize], item: usize, order: Order) -> Result<Self> {
-        check_size(shape, item)?;
+        Self::packed_with_bytes(shape, item, order).map(|(layout, _)| layout)
+    }
+
+    /// As [`packed`](Self::packed), with the bytes of all elements: the end of its [`extent`](Self::extent).
+    #[inline]
+    fn packed_with_bytes(shape: &[usize], item: usize, order: Order) -> Result<(Self, usize)> {
+        if let &[length] = shape {
+            // Most arrays have one axis, and this is on the way of every new one.
+            return match item.max(1).checked_mul(length.max(1)) {
+                Some(bytes) if bytes <= MAX_BYTES => {
+                    let shape = SmallVec::from_buf_and_len([length, 0, 0, 0, 0, 0], 1);
+                    let strides = SmallVec::from_buf_and_len([item as isize, 0, 0, 0, 0, 0], 1);
+                    Ok((Self { shape, strides, offset: 0, item }, item * length))
+                }
+                _ => Err(too_large(shape, item)),
+            };
+        }
+        let bytes = check_size(shape, item)?;
         let strides = order::packed_strides(shape, item, order);
-        Ok(Self { shape: Shape::from_slice(shape), strides, offset: 0, item })
+        let layout = Self { shape: Shape::from_slice(shape), strides, offset: 0, item };
+        Ok((layout, if shape.contains(&0) { 0 } else { bytes }))
     }
 
     /// Elements of `item` bytes at the given byte strides. The lowest byte of the layout is byte 0; with negative
@@ -216,8 +234,9 @@ impl Layout {
 }
 
 /// Checks the second rule of [`Layout`]. Lengths of 0 are left out of the product, as NumPy and ndarray do, so that
-/// the strides of an array without elements can be computed like any other's.
-fn check_size(shape: &[usize], item: usize) -> Result<()> {
+/// the strides of an array without elements can be computed like any other's. Gives that product, times the size of an
+/// element.
+fn check_size(shape: &[usize], item: usize) -> Result<usize> {
     let mut bytes = item.max(1);
     for &length in shape.iter().filter(|&&length| length != 0) {
         match bytes.checked_mul(length) {
@@ -225,9 +244,10 @@ fn check_size(shape: &[usize], item: usize) -> Result<()> {
             _ => return Err(too_large(shape, item)),
         }
     }
-    if bytes > MAX_BYTES { Err(too_large(shape, item)) } else { Ok(()) }
+    if bytes > MAX_BYTES { Err(too_large(shape, item)) } else { Ok(if item == 0 { 0 } else { bytes }) }
 }
 
+#[cold]
 fn too_large(shape: &[usize], item: usize) -> LayoutError {
     LayoutError::TooLarge { shape: shape.to_vec(), item }
 }

@@ -62,16 +62,35 @@ impl<D: Dimension> ArraySpec<D> {
         let shape = self.shape.slice();
         match &self.placement {
             Placement::Packed(order) => Layout::packed(shape, item, *order),
+            Placement::Strided(strides) => strided(shape, strides, item),
+        }
+    }
+
+    /// As [`layout`](Self::layout) for elements of `item` bytes that must lie at multiples of `align`, which divides
+    /// `item`. With the end of the layout's extent: the bytes that it takes.
+    #[inline]
+    pub(crate) fn aligned_layout(&self, item: usize, align: usize) -> Result<(Layout, usize)> {
+        let shape = self.shape.slice();
+        match &self.placement {
+            // Every stride is a multiple of `item`.
+            Placement::Packed(order) => Layout::packed_with_bytes(shape, item, *order),
             Placement::Strided(strides) => {
-                let layout = Layout::strided(shape, strides, item)?;
-                if layout.has_self_overlap() {
-                    let (shape, strides) = (shape.to_vec(), strides.to_vec());
-                    return Err(LayoutError::SelfOverlap { shape, strides });
-                }
-                Ok(layout)
+                let layout = strided(shape, strides, item)?;
+                layout.check_alignment(align)?;
+                let end = layout.extent().end;
+                Ok((layout, end))
             }
         }
     }
+}
+
+fn strided(shape: &[usize], strides: &[isize], item: usize) -> Result<Layout> {
+    let layout = Layout::strided(shape, strides, item)?;
+    if layout.has_self_overlap() {
+        let (shape, strides) = (shape.to_vec(), strides.to_vec());
+        return Err(LayoutError::SelfOverlap { shape, strides });
+    }
+    Ok(layout)
 }
 
 /// What can be the shape of a new array: everything that ndarray takes as one (`4`, `(3, 4)`, `[3, 4]`, a `Vec`, a

@@ -8,9 +8,10 @@ pub(crate) use foreign::{ForeignMemory, Release};
 use super::{
     lent::Lent,
     names::current_name,
+    pending::PendingUses,
     pressure,
     reclaim::Item,
-    resource::{MemoryBlock, MemoryRequest, MemoryResource, PendingUses},
+    resource::{MemoryBlock, MemoryRequest, MemoryResource},
 };
 use crate::{
     Device,
@@ -114,8 +115,13 @@ impl<B: Backend> Allocation<B> {
         let extra = Self::named(core, bytes);
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
-        let uses = (!block.uses().0.is_empty()).then(|| block.take_uses());
-        let mut memory = Self {
+        let mut log = UseLog::new();
+        if !block.uses().is_empty() {
+            // Whatever uses the memory now runs behind what has used it before.
+            let uses = block.take_uses();
+            uses.iter().for_each(|(timeline, ticket)| log.inherit(0..bytes, timeline.clone(), *ticket));
+        }
+        Ok(Arc::new(Self {
             id,
             resource: number,
             kind,
@@ -123,18 +129,12 @@ impl<B: Backend> Allocation<B> {
             host: block.host().map_or(0, |host| host.as_ptr() as usize),
             len: bytes,
             generation: core.generation(),
-            log: Mutex::new(UseLog::new()),
+            log: Mutex::new(log),
             lent: Lent::default(),
             extra,
             block: Some(block),
             keep: keep(),
-        };
-        if let Some(uses) = uses {
-            let log = memory.log.get_mut();
-            // Whatever uses the memory now runs behind what has used it before.
-            uses.0.into_iter().for_each(|(timeline, ticket)| log.inherit(0..bytes, timeline, ticket));
-        }
-        Ok(Arc::new(memory))
+        }))
     }
 
     /// Memory of the device in a block of the driver's of its own, of which nobody else has a part: what another process
@@ -401,57 +401,53 @@ impl<B: Backend> Allocation<B> {
     fn detach(&mut self) -> Option<(Item<B>, u64)> {
         let is_owned = self.is_owned();
         let block = self.block.take();
-        let extra = self.extra.take();
-        if !self.core().origin.is_usable() {
+        let core = self.keep.core();
+        if !core.origin.is_usable() {
             // In a forked child, or at the end of the process: nothing here is ours any more.
-            mem::forget((block, extra));
+            mem::forget((block, self.extra.take()));
             return None;
         }
-        if block.is_some() && is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
-            self.core().host_memory.fetch_sub(1, Ordering::AcqRel);
-        }
-        if is_owned {
-            self.core().recorder.freed(self.id, self.kind, self.len);
-        }
-        let owner = match extra {
-            None => None,
-            Some(extra) => {
-                if let Some(name) = &extra.name {
-                    self.core().names.remove(name, self.len);
-                }
-                extra.owner.map(|owner| (owner, extra.release))
+        if block.is_some() {
+            if is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
+                core.host_memory.fetch_sub(1, Ordering::AcqRel);
             }
-        };
+            if is_owned {
+                core.recorder.freed(self.id, self.kind, self.len);
+            }
+        }
+        let owner = self.extra.take().and_then(|extra| {
+            if let Some(name) = &extra.name {
+                core.names.remove(name, self.len);
+            }
+            extra.owner.map(|owner| (owner, extra.release))
+        });
         if block.is_none() && owner.is_none() {
             return None;
         }
-        let mut uses = PendingUses::none();
         let log = self.log.get_mut();
         self.lent.note(log);
-        for entry in log.all().filter(|entry| !entry.by.has_passed(entry.ticket)) {
-            uses.add(&entry.by, entry.ticket);
-        }
-        let item = match (block, owner) {
-            (None, None) => return None,
-            (None, Some((module, Release::Program))) => Item::Module { module, uses },
-            // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
-            (None, Some((_, Release::AtOnce))) if uses.0.is_empty() => return None,
-            (None, Some((owner, _))) => Item::Foreign { owner, uses, bytes: self.len },
-            (Some(block), _) if self.generation != self.core().generation() => {
-                // The reset has taken it.
-                mem::forget(block);
-                return None;
-            }
-            (Some(block), _) => {
-                let block = block.with_uses(uses);
-                let resource = self.core().memory.get(self.resource)?;
-                match resource.recycle(block) {
-                    Ok(()) => return None,
-                    Err(block) => Item::Memory { block, resource: self.resource },
-                }
-            }
+        let pending = log.all().filter(|entry| !entry.by.has_passed(entry.ticket));
+        let Some(mut block) = block else {
+            let mut uses = PendingUses::none();
+            pending.for_each(|entry| uses.add(&entry.by, entry.ticket));
+            let (owner, release) = owner?;
+            let item = match release {
+                Release::Program => Item::Module { module: owner, uses },
+                // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
+                Release::AtOnce if uses.is_empty() => return None,
+                _ => Item::Foreign { owner, uses, bytes: self.len },
+            };
+            return Some((item, self.generation));
         };
-        Some((item, self.generation))
+        if self.generation != core.generation() {
+            // The reset has taken it.
+            mem::forget(block);
+            return None;
+        }
+        pending.for_each(|entry| block.uses_mut().add(&entry.by, entry.ticket));
+        let resource = core.memory.get(self.resource)?;
+        let block = resource.recycle(block).err()?;
+        Some((Item::Memory { block, resource: self.resource }, self.generation))
     }
 }
 

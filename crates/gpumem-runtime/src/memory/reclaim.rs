@@ -14,7 +14,8 @@
 
 use super::{
     defer::is_deferred_everywhere,
-    resource::{MemoryBlock, PendingUses, Trim},
+    pending::PendingUses,
+    resource::{MemoryBlock, Trim},
 };
 use crate::{device::DeviceCore, sync::Mutex};
 use gpumem_core::{Backend, Error, ErrorKind, Result};

@@ -1,10 +1,9 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
-use super::reclaim::Reclaim;
+use super::{pending::PendingUses, reclaim::Reclaim};
 use crate::order::Timeline;
 use gpumem_core::{Backend, Error, MemoryKind, Result};
 use serde::Serialize;
-use smallvec::SmallVec;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
 
 /// What is asked of a [`MemoryResource`].
@@ -53,84 +52,6 @@ impl<B: Backend> fmt::Debug for MemoryRequest<'_, B> {
             .field("operation", &self.operation)
             .field("stream", &self.stream())
             .finish_non_exhaustive()
-    }
-}
-
-/// Work that may still be using memory: one position for each stream. It keeps no memory alive.
-pub struct PendingUses<B: Backend>(pub(crate) SmallVec<[(Arc<Timeline<B>>, u64); 1]>);
-
-impl<B: Backend> PendingUses<B> {
-    /// No use.
-    #[inline]
-    pub fn none() -> Self {
-        Self(SmallVec::new())
-    }
-
-    pub(crate) fn one(timeline: &Arc<Timeline<B>>, ticket: u64) -> Self {
-        Self(SmallVec::from_iter([(timeline.clone(), ticket)]))
-    }
-
-    /// Adds a use. Of one stream only the last matters.
-    pub(crate) fn add(&mut self, timeline: &Arc<Timeline<B>>, ticket: u64) {
-        match self.0.iter_mut().find(|(have, _)| have.id() == timeline.id()) {
-            Some((_, last)) => *last = (*last).max(ticket),
-            None => self.0.push((timeline.clone(), ticket)),
-        }
-    }
-
-    /// Forgets what is known to be done. No driver call.
-    #[inline]
-    pub fn forget_done(&mut self) {
-        if !self.0.is_empty() {
-            self.0.retain(|(timeline, ticket)| !timeline.has_passed(*ticket));
-        }
-    }
-
-    /// Whether nothing is known to be pending. No driver call.
-    #[inline]
-    pub fn is_over(&self) -> bool {
-        self.0.iter().all(|(timeline, ticket)| timeline.has_passed(*ticket))
-    }
-
-    /// Whether nothing is pending, asking the driver. Never blocks.
-    pub fn poll(&self) -> bool {
-        // An error of the work is not ours to report; `poll` notes that the work is over.
-        self.0
-            .iter()
-            .all(|(timeline, ticket)| timeline.poll(*ticket).unwrap_or_else(|_| timeline.has_passed(*ticket)))
-    }
-
-    /// Waits for all of them. Whether it is proven that they are over; if not, the memory must not be used again.
-    #[must_use]
-    pub fn wait(&self) -> bool {
-        self.0.iter().all(|(timeline, ticket)| timeline.settle(*ticket).done)
-    }
-
-    /// The streams, by number.
-    pub fn streams(&self) -> impl Iterator<Item = u64> + '_ {
-        self.0.iter().map(|(timeline, _)| timeline.id())
-    }
-
-    /// Whether memory may be used at once: by that stream, or by anybody where it is unknown.
-    #[inline]
-    pub(crate) fn permit(&self, stream: Option<&Arc<Timeline<B>>>) -> bool {
-        self.0.is_empty()
-            || match stream {
-                Some(timeline) => self.are_only_of(timeline.id()),
-                None => self.is_over(),
-            }
-    }
-
-    /// Whether every pending use is one of that stream.
-    #[inline]
-    pub fn are_only_of(&self, stream: u64) -> bool {
-        self.0.iter().all(|(timeline, ticket)| timeline.id() == stream || timeline.has_passed(*ticket))
-    }
-}
-
-impl<B: Backend> fmt::Debug for PendingUses<B> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.0.iter().map(|(timeline, ticket)| (timeline.id(), ticket))).finish()
     }
 }
 
@@ -190,10 +111,10 @@ impl<B: Backend> MemoryBlock<B> {
     #[must_use]
     #[inline]
     pub fn with_uses(mut self, uses: PendingUses<B>) -> Self {
-        if self.uses.0.is_empty() {
+        if self.uses.is_empty() {
             self.uses = uses;
         } else {
-            uses.0.iter().for_each(|(timeline, ticket)| self.uses.add(timeline, *ticket));
+            uses.iter().for_each(|(timeline, ticket)| self.uses.add(timeline, *ticket));
         }
         self
     }
@@ -223,10 +144,17 @@ impl<B: Backend> MemoryBlock<B> {
     }
 
     /// Work that may still be using the memory.
+    #[inline]
     pub fn uses(&self) -> &PendingUses<B> {
         &self.uses
     }
 
+    #[inline]
+    pub(crate) fn uses_mut(&mut self) -> &mut PendingUses<B> {
+        &mut self.uses
+    }
+
+    #[inline]
     pub(crate) fn take_uses(&mut self) -> PendingUses<B> {
         mem::replace(&mut self.uses, PendingUses::none())
     }

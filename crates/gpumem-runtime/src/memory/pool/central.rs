@@ -2,7 +2,8 @@
 
 use crate::{
     memory::{
-        resource::{MemoryBlock, PendingUses},
+        pending::PendingUses,
+        resource::MemoryBlock,
         tlsf::{BlockId, Lent, RegionId, SetId, Tlsf},
     },
     order::Timeline,
@@ -152,7 +153,7 @@ impl<B: Backend> Central<B> {
     /// Takes a block back, with what may still be using it.
     #[inline]
     pub(super) fn free(&mut self, place: Place, uses: PendingUses<B>) {
-        if B::IS_WATCHED && uses.0.is_empty() {
+        if B::IS_WATCHED && uses.is_empty() {
             tell::<B>(place.start, place.len, false);
         }
         if let Some(before) = self.last.replace(Found { place, uses }) {
@@ -170,7 +171,7 @@ impl<B: Backend> Central<B> {
 
     #[inline]
     fn enter(&mut self, place: Place, uses: PendingUses<B>) {
-        match uses.0.as_slice() {
+        match uses.as_slice() {
             [] => self.free_idle(place),
             [(timeline, ticket)] => {
                 let (set, ticket) = (self.set_of(timeline), *ticket);
@@ -279,14 +280,14 @@ impl<B: Backend> Central<B> {
         for _ in 0..self.parked.len() {
             let Some(mut parked) = self.parked.pop_front() else { break };
             let dead = &mut self.dead;
-            parked.uses.0.retain(|(timeline, ticket)| {
+            parked.uses.retain(|(timeline, ticket)| {
                 let passed = timeline.has_passed(*ticket);
                 if passed {
                     dead.push(timeline.clone());
                 }
                 !passed
             });
-            if parked.uses.0.len() > 1 {
+            if parked.uses.as_slice().len() > 1 {
                 self.parked.push_back(parked);
                 continue;
             }
@@ -339,7 +340,7 @@ impl<B: Backend> Central<B> {
             pending.add(&stream.timeline, self.books.latest_stamp(stream.set));
         }
         for parked in &self.parked {
-            parked.uses.0.iter().for_each(|(timeline, ticket)| pending.add(timeline, *ticket));
+            parked.uses.iter().for_each(|(timeline, ticket)| pending.add(timeline, *ticket));
         }
         pending.forget_done();
         pending

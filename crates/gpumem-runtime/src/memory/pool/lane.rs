@@ -5,7 +5,7 @@
 //! joined with their neighbours.
 
 use super::central::{Found, Place};
-use crate::{memory::resource::PendingUses, sync::Mutex};
+use crate::{memory::pending::PendingUses, sync::ShortMutex};
 use gpumem_core::Backend;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
@@ -25,7 +25,7 @@ const BYTES: u64 = 16 << 20;
 pub(super) struct Lane<B: Backend> {
     heat: AtomicU32,
     blocks: AtomicUsize,
-    cache: Mutex<Cache<B>>,
+    cache: ShortMutex<Cache<B>>,
 }
 
 struct Cache<B: Backend> {
@@ -45,7 +45,7 @@ impl<B: Backend> Lane<B> {
         Self {
             heat: AtomicU32::new(0),
             blocks: AtomicUsize::new(0),
-            cache: Mutex::new(Cache { bins: std::array::from_fn(|_| Vec::new()), bytes: 0, served: 0 }),
+            cache: ShortMutex::new(Cache { bins: std::array::from_fn(|_| Vec::new()), bytes: 0, served: 0 }),
         }
     }
 
@@ -80,7 +80,7 @@ impl<B: Backend> Lane<B> {
         let may_wait = match stream {
             Some(stream) => found.uses.are_only_of(stream),
             // Whoever uses it first waits, on the device.
-            None => !host_first || found.uses.0.is_empty(),
+            None => !host_first || found.uses.is_empty(),
         };
         if found.place.len != len || !found.place.is_at(align) || !may_wait {
             return None;

@@ -25,7 +25,7 @@ use super::{
     resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
     tlsf::BlockId,
 };
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
 use central::{Central, Found, Place};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use lane::{Lane, thread_number};
@@ -44,7 +44,7 @@ pub struct Pool<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
     options: PoolOptions,
     lanes: Box<[Lane<B>]>,
-    central: Mutex<Central<B>>,
+    central: ShortMutex<Central<B>>,
     /// Held while memory is asked of upstream, so that two do not ask for the same need. The books are not locked then.
     growing: Mutex<()>,
     /// How often the driver has taken everything: blocks of an earlier epoch are not ours any more.
@@ -63,7 +63,7 @@ impl<B: Backend> Pool<B> {
             upstream,
             options: PoolOptions { granule, ..options },
             lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
-            central: Mutex::new(Central::new(granule)),
+            central: ShortMutex::new(Central::new(granule)),
             growing: Mutex::new(()),
             epoch: AtomicU64::new(0),
             is_seen_by_host: AtomicBool::new(false),
@@ -87,7 +87,7 @@ impl<B: Backend> Pool<B> {
 
     /// The books; finding them locked makes the lane hot.
     #[inline]
-    fn books(&self, lane: &Lane<B>) -> MutexGuard<'_, Central<B>> {
+    fn books(&self, lane: &Lane<B>) -> ShortMutexGuard<'_, Central<B>> {
         match self.central.try_lock() {
             Some(central) => central,
             None => {
@@ -98,7 +98,7 @@ impl<B: Backend> Pool<B> {
     }
 
     /// The books with everything in them.
-    fn whole(&self) -> MutexGuard<'_, Central<B>> {
+    fn whole(&self) -> ShortMutexGuard<'_, Central<B>> {
         let mut central = self.central.lock();
         central.complete();
         central
@@ -160,7 +160,7 @@ impl<B: Backend> Pool<B> {
         // The driver is not asked under the lock of the books: who drops memory would wait for it.
         let pending = self.whole().pending();
         let mut any = false;
-        for (timeline, ticket) in &pending.0 {
+        for (timeline, ticket) in pending.iter() {
             any |= timeline.poll(*ticket).unwrap_or_else(|_| timeline.has_passed(*ticket));
         }
         any && self.settle()
@@ -303,7 +303,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         if how.wait {
             // Unlocked, as in `poll`. What cannot be proven to be over stays in flight.
             let pending = self.whole().pending();
-            for (timeline, ticket) in &pending.0 {
+            for (timeline, ticket) in pending.iter() {
                 if !timeline.settle(*ticket).done {
                     tracing::error!("memory of a pool is kept: its last use cannot be proven to be over");
                 }
