@@ -184,15 +184,10 @@ impl Backend for Host {
         let engine = &stream.queue().engine;
         // The caller waits in any case; longer copies only must not keep others from enqueuing.
         let limit = engine.brief_bytes().saturating_mul(AT_ONCE);
-        let brief = region.total_bytes().is_some_and(|bytes| bytes > 0 && bytes <= limit);
+        let brief = region.total_bytes().filter(|bytes| (1..=limit).contains(bytes));
         // What is to fail, fails in the ordinary way.
-        if !brief || !engine.is_plain() || !stream.queue().run_now(&Command::Copy(*region)) {
-            return false;
-        }
-        let counters = engine.counters();
-        counters.copies.up();
-        counters.copied_bytes.add(region.total_bytes().unwrap_or(0) as u64);
-        true
+        // SAFETY: the caller's promise.
+        brief.is_some_and(|bytes| engine.is_plain() && unsafe { stream.queue().copy_now(region, bytes) })
     }
 
     unsafe fn copy_strided(stream: &Stream, copy: &StridedCopy) -> Result<()> {

@@ -82,7 +82,7 @@ impl Device {
 
     /// What has been done so far, in numbers.
     pub fn counters(&self) -> Counters {
-        self.engine().counters().snapshot()
+        self.engine().count()
     }
 
     /// The steps of an adversarial schedule so far, at most the first 65536; empty under the concurrent schedule, and in

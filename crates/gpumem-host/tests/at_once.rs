@@ -32,6 +32,47 @@ fn an_idle_stream_copies_at_once_and_counts_it() {
 }
 
 #[test]
+fn what_was_known_of_the_last_copy_is_asked_anew_where_it_says_too_little() {
+    let device = brief();
+    let (stream, buffer, other) = (stream(&device), allocate(&device, 64), allocate(&device, 64));
+    let source = [5; 128];
+    let copy = |from: &[u8], to: &Buffer, offset: u64| {
+        let (address, space) = on(&device, to);
+        let region = CopyRegion::linear(host(from), (address + offset, space), from.len());
+        // SAFETY: the backend checks what is live; only this thread uses it.
+        unsafe { Host::copy_now(&stream, &region) }
+    };
+    assert!(copy(&source[..64], &buffer, 0));
+    assert!(copy(&source[3..19], &buffer, 48), "a part of the same block");
+    assert!(!copy(&source[..17], &buffer, 48), "over its end");
+    assert!(copy(&source[..64], &other, 0), "another block");
+    // Memory of a device that is taken for the host's, at an address where an array of the host has been before or not.
+    let region = CopyRegion::linear(
+        (other.address(), gpumem_core::Space::Host),
+        (buffer.address(), gpumem_core::Space::Device(device.ordinal())),
+        64,
+    );
+    // SAFETY: as above.
+    assert!(!unsafe { Host::copy_now(&stream, &region) });
+    release(&device, other);
+    assert!(copy(&source[..64], &buffer, 0));
+}
+
+#[test]
+fn what_a_stream_has_copied_still_counts_when_it_is_gone() {
+    let device = brief();
+    let buffer = allocate(&device, 64);
+    let before = device.counters();
+    for _ in 0..3 {
+        let stream = stream(&device);
+        assert!(up(&stream, &device, &[1; 64], &buffer) && up(&stream, &device, &[1; 32], &buffer));
+        Host::destroy_stream(&device, stream).unwrap();
+    }
+    let after = device.counters();
+    assert_eq!((after.copies - before.copies, after.copied_bytes - before.copied_bytes), (6, 3 * 96));
+}
+
+#[test]
 fn nothing_overtakes_what_is_enqueued() {
     let device = brief();
     let (stream, buffer) = (stream(&device), allocate(&device, 64));

@@ -3,7 +3,7 @@
 use super::{Engine, Mark};
 use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
 use crate::event::EventCore;
-use crate::memory::{Place, Reach};
+use crate::memory::{Known, Place, Reach};
 use gpumem_core::{CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArgument, LaunchDims, Space};
 use smallvec::SmallVec;
 use std::any::Any;
@@ -43,6 +43,36 @@ pub(crate) struct Launch {
     pub(crate) function: HostFunction,
     pub(crate) dims: LaunchDims,
     pub(crate) arguments: SmallVec<[KernelArgument; 8]>,
+}
+
+/// What the table of all blocks has said of the two sides of the last copy. Most programs copy between the same blocks
+/// again and again, and asking the table takes longer than copying a kilobyte.
+#[derive(Debug, Default)]
+pub(crate) struct Sides([Option<Known>; 2]);
+
+impl Sides {
+    /// Copies `bytes` bytes, all of a region, on the spot, where both sides are live blocks or ordinary memory of the host.
+    /// `false` if it has not; running the command tells why.
+    ///
+    /// # Safety
+    /// Both sides are valid for the region during the call, and nobody else uses them. (What is checked here is whether
+    /// that can be true.)
+    pub(crate) unsafe fn copy(&mut self, engine: &Engine, region: &CopyRegion, bytes: usize) -> bool {
+        let table = &engine.process().table;
+        let version = table.version();
+        for (known, side) in self.0.iter_mut().zip([&region.source, &region.destination]) {
+            let Ok(reach) = reach_of(region, side) else { return false };
+            if !known.as_ref().is_some_and(|known| known.covers(&reach, version)) {
+                *known = table.look_up(&reach);
+            }
+            if known.is_none() {
+                return false;
+            }
+        }
+        // SAFETY: the caller's promise.
+        unsafe { run_region(region, 0..bytes) };
+        true
+    }
 }
 
 thread_local! {

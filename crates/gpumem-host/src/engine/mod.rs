@@ -10,7 +10,7 @@ mod random;
 mod run;
 
 pub use adversary::Step;
-pub(crate) use command::{Command, Launch, is_inside};
+pub(crate) use command::{Command, Launch, Sides, is_inside};
 pub(crate) use fault::Faults;
 pub(crate) use haste::Haste;
 pub(crate) use queue::{Mark, Progress, Queue};
@@ -18,7 +18,7 @@ use random::Random;
 use run::lost_producer;
 
 use crate::NAME;
-use crate::counters::CounterCells;
+use crate::counters::{CounterCells, Counters};
 use crate::error::error;
 use crate::inject::{Injections, Operation};
 use crate::memory::Budget;
@@ -97,6 +97,19 @@ impl Engine {
 
     pub(crate) fn counters(&self) -> &CounterCells {
         &self.counters
+    }
+
+    /// What has been done so far. Takes no lock in a forked child, where it tells less.
+    pub(crate) fn count(&self) -> Counters {
+        // Before the cells, to which a stream adds its own count when it ends.
+        let queues = if self.origin().is_usable() { self.queues() } else { Vec::new() };
+        let mut counters = self.counters.snapshot();
+        for queue in &queues {
+            let at_once = lock(&queue.state).at_once;
+            counters.copies += at_once.copies;
+            counters.copied_bytes += at_once.bytes;
+        }
+        counters
     }
 
     pub(crate) fn budget(&self) -> &Budget {

@@ -4,7 +4,7 @@
 //! one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either in the list of
 //! the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Faults, Haste};
+use super::{Command, Engine, Faults, Haste, Sides};
 use crate::sync::lock;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -77,7 +77,17 @@ pub(crate) struct State {
     pub(crate) wake_at: u64,
     pub(crate) faults: Faults,
     pub(crate) haste: Haste,
+    pub(crate) at_once: AtOnce,
+    pub(crate) sides: Sides,
     waiters: SmallVec<[(u64, Arc<Queue>); 2]>,
+}
+
+/// Copies that were done without a ticket. Counted here, where a lock is held anyway: a count that all streams share costs
+/// as much as copying a hundred bytes.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AtOnce {
+    pub(crate) copies: u64,
+    pub(crate) bytes: u64,
 }
 
 /// What is to be done once a queue's lock is free again.
@@ -121,6 +131,8 @@ impl Queue {
                 wake_at: u64::MAX,
                 faults: Faults::default(),
                 haste: Haste::default(),
+                at_once: AtOnce::default(),
+                sides: Sides::default(),
                 waiters: SmallVec::new(),
             }),
             progress: Condvar::new(),
@@ -231,6 +243,8 @@ impl Drop for Queue {
         if self.engine.origin().is_usable() {
             self.engine.counters().streams.down();
             let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.engine.counters().copies.add(state.at_once.copies);
+            self.engine.counters().copied_bytes.add(state.at_once.bytes);
             if let Some(what) = state.faults.open() {
                 self.engine.leave_fault(&what);
             }

@@ -3,7 +3,7 @@
 use super::{Command, Engine, Mark, Progress, Queue};
 use crate::error::error;
 use crate::sync::{lock, sleep};
-use gpumem_core::{ErrorKind, Result};
+use gpumem_core::{CopyRegion, ErrorKind, Result};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -77,14 +77,29 @@ impl Queue {
         Ok(ticket)
     }
 
-    /// Runs a brief command on the spot, without a ticket, if all that was enqueued is done and went well. `false` if it
-    /// was not run. The lock is held meanwhile, so that nothing overtakes it.
-    pub(crate) fn run_now(&self, command: &Command) -> bool {
-        let state = lock(&self.state);
+    /// Copies on the spot, without a ticket, if all that was enqueued is done and went well. `false` if it has not copied.
+    /// The lock is held meanwhile, so that nothing overtakes it.
+    ///
+    /// # Safety
+    /// As for [`Sides::copy`].
+    pub(crate) unsafe fn copy_now(&self, region: &CopyRegion, bytes: usize) -> bool {
+        let engine = &*self.engine;
+        let mut state = lock(&self.state);
         let idle = self.completed() == state.enqueued && !state.busy;
-        idle && state.faults.open().is_none()
-            && self.generation == self.engine.generation()
-            && command.run(&self.engine, self.id, 0..command.units()).is_ok()
+        if !idle || state.faults.open().is_some() || self.generation != engine.generation() {
+            return false;
+        }
+        // SAFETY: the caller's promise.
+        let copied = unsafe { state.sides.copy(engine, region, bytes) } || {
+            // Registered memory, or a fault, which the ordinary way then tells.
+            let command = Command::Copy(*region);
+            command.run(engine, self.id, 0..command.units()).is_ok()
+        };
+        if copied {
+            state.at_once.copies += 1;
+            state.at_once.bytes += bytes as u64;
+        }
+        copied
     }
 
     /// Refuses commands that can never run. Called under the lock, so that nothing slips in behind a loss or a reset.

@@ -8,4 +8,4 @@ mod table;
 pub(crate) use allocate::{allocate, register, release};
 pub(crate) use block::{Block, MIN_ALIGN, Owner};
 pub(crate) use budget::Budget;
-pub(crate) use table::{Place, Reach, Table};
+pub(crate) use table::{Known, Place, Reach, Table};

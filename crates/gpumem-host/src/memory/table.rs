@@ -4,7 +4,9 @@ use super::Block;
 use crate::sync::{read, write};
 use gpumem_core::MemoryKind;
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock};
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, RwLock, RwLockWriteGuard};
 
 /// A range of bytes that a command is about to read or write.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +17,7 @@ pub(crate) struct Reach {
 }
 
 /// Where the caller says that the range lies.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
     /// In the host's memory, page-locked or not.
     Host,
@@ -32,6 +34,8 @@ pub(crate) type Pin = Option<Arc<Block>>;
 #[derive(Debug, Default)]
 pub(crate) struct Table {
     blocks: RwLock<BTreeMap<usize, Arc<Block>>>,
+    /// Changes of `blocks`, counted under its lock.
+    version: AtomicU64,
     registrations: RwLock<BTreeMap<(usize, usize), Registration>>,
 }
 
@@ -41,19 +45,44 @@ struct Registration {
     portable: bool,
 }
 
+/// An answer of the table that holds as long as its version does.
+#[derive(Debug, Clone)]
+pub(crate) struct Known {
+    version: u64,
+    place: Place,
+    within: Range<usize>,
+    /// Whether `within` is a block, so that all its parts are live; else only what begins where it begins.
+    is_block: bool,
+}
+
+impl Known {
+    /// Whether the answer holds for that range, too, at that version of the table.
+    pub(crate) fn covers(&self, reach: &Reach, version: u64) -> bool {
+        let Ok((start, end)) = reach.range() else { return false };
+        let begins = start == self.within.start || (self.is_block && start > self.within.start);
+        begins && end <= self.within.end && self.place == reach.place && self.version == version
+    }
+}
+
 /// Why a block cannot be taken out of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotLive;
 
 impl Table {
+    fn change(&self) -> RwLockWriteGuard<'_, BTreeMap<usize, Arc<Block>>> {
+        let blocks = write(&self.blocks);
+        self.version.fetch_add(1, Ordering::Release);
+        blocks
+    }
+
     pub(crate) fn insert(&self, block: Arc<Block>) {
-        write(&self.blocks).insert(block.address(), block);
+        self.change().insert(block.address(), block);
     }
 
     /// Marks a block as released. With `keep` it stays in the table, so that its address is not given out again and
     /// whoever still uses it is caught; [`forget`](Self::forget) takes it out later.
     pub(crate) fn release(&self, address: usize, serial: u64, keep: bool) -> Result<Arc<Block>, NotLive> {
-        let mut blocks = write(&self.blocks);
+        let mut blocks = self.change();
         let live = |block: &&Arc<Block>| block.serial() == serial && !block.is_released();
         let Some(block) = blocks.get(&address).filter(live).cloned() else {
             return Err(NotLive);
@@ -69,7 +98,7 @@ impl Table {
 
     /// Takes a released block out.
     pub(crate) fn forget(&self, block: &Block) {
-        let mut blocks = write(&self.blocks);
+        let mut blocks = self.change();
         if blocks.get(&block.address()).is_some_and(|found| found.serial() == block.serial()) {
             blocks.remove(&block.address());
         }
@@ -78,7 +107,7 @@ impl Table {
     /// Takes out everything of one device.
     pub(crate) fn clear(&self, ordinal: usize) {
         let mut gone = Vec::new();
-        write(&self.blocks).retain(|_, block| {
+        self.change().retain(|_, block| {
             let stays = block.owner() != ordinal;
             if !stays {
                 gone.push(Arc::clone(block));
@@ -142,31 +171,10 @@ impl Table {
 
     /// Checks that a range is live, and keeps it so. The words say what is wrong.
     pub(crate) fn pin(&self, reach: &Reach) -> Result<Pin, String> {
-        let Some((start, end)) = usize::try_from(reach.start)
-            .ok()
-            .and_then(|start| Some((start, start.checked_add(reach.bytes)?)))
-        else {
-            return Err(format!("{} runs over the end of the address space", reach.told()));
-        };
+        let (start, end) = reach.range()?;
         let blocks = read(&self.blocks);
-        let found = blocks.range(..=start).next_back().map(|(_, block)| block);
-        if let Some(block) = found.filter(|block| start < block.end()) {
-            if block.is_released() {
-                return Err(format!("{} is {} memory that was released", reach.told(), block.kind().name()));
-            }
-            if end > block.end() {
-                let (at, bytes) = (block.address(), block.len());
-                return Err(format!("{} runs over an allocation of {bytes} bytes at {at:#x}", reach.told()));
-            }
-            return match (reach.place, block.kind()) {
-                (Place::Host, MemoryKind::Device) => {
-                    Err(format!("{} is device memory and was taken for the host's", reach.told()))
-                }
-                (Place::Device(ordinal), MemoryKind::Device) if ordinal != block.owner() => {
-                    Err(format!("{} is memory of host:{}", reach.told(), block.owner()))
-                }
-                _ => Ok(Some(Arc::clone(block))),
-            };
+        if let Some(block) = block_around(&blocks, reach, start, end)? {
+            return Ok(Some(Arc::clone(block)));
         }
         drop(blocks);
         match reach.place {
@@ -176,6 +184,25 @@ impl Table {
             }
             _ => Err(format!("{} is no live memory", reach.told())),
         }
+    }
+
+    /// Whether a range lies in a live block, or in memory of the host that is nobody's block; and if so, what else does. Says
+    /// nothing of registered memory, and keeps nothing alive: for callers who promise that themselves.
+    pub(crate) fn look_up(&self, reach: &Reach) -> Option<Known> {
+        let (start, end) = reach.range().ok()?;
+        let blocks = read(&self.blocks);
+        let version = self.version.load(Ordering::Relaxed);
+        let (within, is_block) = match (block_around(&blocks, reach, start, end).ok()?, reach.place) {
+            (Some(block), _) => (block.address()..block.end(), true),
+            (None, Place::Host) => (start..end, false),
+            (None, _) => return None,
+        };
+        Some(Known { version, place: reach.place, within, is_block })
+    }
+
+    /// A number that changes with every block that comes or goes.
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
     }
 
     /// The device that an address belongs to, as `ordinal` sees it: the one that made the block, or `ordinal` itself
@@ -198,7 +225,41 @@ impl Table {
     }
 }
 
+/// The block that a range lies in; none if it begins in no block. The words say what is wrong.
+fn block_around<'a>(
+    blocks: &'a BTreeMap<usize, Arc<Block>>,
+    reach: &Reach,
+    start: usize,
+    end: usize,
+) -> Result<Option<&'a Arc<Block>>, String> {
+    let found = blocks.range(..=start).next_back().map(|(_, block)| block);
+    let Some(block) = found.filter(|block| start < block.end()) else { return Ok(None) };
+    if block.is_released() {
+        return Err(format!("{} is {} memory that was released", reach.told(), block.kind().name()));
+    }
+    if end > block.end() {
+        let (at, bytes) = (block.address(), block.len());
+        return Err(format!("{} runs over an allocation of {bytes} bytes at {at:#x}", reach.told()));
+    }
+    match (reach.place, block.kind()) {
+        (Place::Host, MemoryKind::Device) => {
+            Err(format!("{} is device memory and was taken for the host's", reach.told()))
+        }
+        (Place::Device(ordinal), MemoryKind::Device) if ordinal != block.owner() => {
+            Err(format!("{} is memory of host:{}", reach.told(), block.owner()))
+        }
+        _ => Ok(Some(block)),
+    }
+}
+
 impl Reach {
+    /// Where it begins and ends.
+    fn range(&self) -> Result<(usize, usize), String> {
+        let start = usize::try_from(self.start).ok();
+        let range = start.and_then(|start| Some((start, start.checked_add(self.bytes)?)));
+        range.ok_or_else(|| format!("{} runs over the end of the address space", self.told()))
+    }
+
     fn told(&self) -> String {
         let place = match self.place {
             Place::Host => "of the host".to_owned(),
