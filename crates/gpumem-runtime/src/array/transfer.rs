@@ -52,11 +52,13 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         destination: impl Into<ArrayViewMut<'h, S::Elem, D>>,
     ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
         let mut destination = destination.into();
-        let timeline = self.default_timeline()?;
-        if !transfer::download_at_once(&timeline, self.place(), &mut destination) {
+        self.device()?.on_default(|timeline| {
+            if transfer::download_at_once(timeline, self.place(), &mut destination) {
+                return Ok(());
+            }
             let view = destination.view_mut().into_dyn();
-            transfer::download(&timeline, "copy_to_host", self.place(), view, None)?;
-        }
+            transfer::download(timeline, "copy_to_host", self.place(), view, None)
+        })?;
         Ok(destination)
     }
 
@@ -124,8 +126,9 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     where
         Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
     {
-        let timeline = self.default_timeline()?;
-        source.source().copy_to(&timeline, "copy_to_device", self.place(), Upload::Blocking)?;
+        self.device()?.on_default(|timeline| {
+            source.source().copy_to(timeline, "copy_to_device", self.place(), Upload::Blocking)
+        })?;
         Ok(self)
     }
 

@@ -23,7 +23,10 @@ use gpumem_core::{
     StreamOptions,
 };
 use parking_lot::Mutex;
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+};
 
 /// A device: the place where arrays live and streams run. Cloning it is cheap and gives the same device.
 ///
@@ -41,6 +44,8 @@ pub(crate) struct Inner<B: Backend> {
     pub(crate) staging: StagingPool<B>,
     /// The stream of operations that name none.
     default: Mutex<Option<Arc<Timeline<B>>>>,
+    /// The first of them: the only one where the device is never reset, and found without a lock.
+    first: OnceLock<Arc<Timeline<B>>>,
 }
 
 impl<B: Backend> Device<B> {
@@ -97,7 +102,12 @@ impl<B: Backend> Device<B> {
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
         crate::trace::begin(&core);
-        Self::of_inner(Arc::new(Inner { core, staging: StagingPool::default(), default: Mutex::new(None) }))
+        Self::of_inner(Arc::new(Inner {
+            core,
+            staging: StagingPool::default(),
+            default: Mutex::new(None),
+            first: OnceLock::new(),
+        }))
     }
 
     /// The backend's own device, for use with the backend's own extensions.
@@ -293,7 +303,18 @@ impl<B: Backend> Device<B> {
         let raw = self.0.core.note_loss(B::create_stream(self.raw(), &StreamOptions::default()))?;
         let timeline = Timeline::new(&self.0.core, raw, StreamKind::New);
         *slot = Some(timeline.clone());
+        // Stays the first also when another one takes its place.
+        let _ = self.0.first.set(timeline.clone());
         Ok(timeline)
+    }
+
+    /// Does something on the stream of operations that name none.
+    #[inline]
+    pub(crate) fn on_default<R>(&self, act: impl FnOnce(&Arc<Timeline<B>>) -> Result<R>) -> Result<R> {
+        match self.0.first.get() {
+            Some(timeline) if timeline.check("default_stream").is_ok() => act(timeline),
+            _ => act(&self.default_timeline()?),
+        }
     }
 }
 
@@ -303,6 +324,7 @@ impl<B: Backend> Drop for Inner<B> {
             return;
         }
         self.staging.trim();
+        drop(self.first.take());
         if let Some(timeline) = self.default.get_mut().take()
             && let Some(raw) = timeline.end()
         {

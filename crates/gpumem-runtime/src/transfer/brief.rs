@@ -122,7 +122,7 @@ fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool
         && memory.cuts().is_empty()
         && completion::may_block::<B>(OPERATION).is_ok()
         && timeline.check(OPERATION).is_ok()
-        && memory.check(OPERATION).is_ok()
+        && memory.check_beside(&timeline.core, OPERATION).is_ok()
 }
 
 /// Whether no other stream has to be waited for.
