@@ -8,8 +8,9 @@ use gpumem::DeviceArray;
 use ndarray::{Array1, Array2, Ix1, s};
 use std::{cell::RefCell, hint::black_box, rc::Rc};
 
-const SIZES: [(&str, usize); 7] = [
+const SIZES: [(&str, usize); 8] = [
     ("4KiB", 4 << 10),
+    ("16KiB", 16 << 10),
     ("64KiB", 64 << 10),
     ("256KiB", 256 << 10),
     ("1MiB", 1 << 20),

@@ -11,10 +11,17 @@ use std::{
 };
 
 pub(super) fn all() -> Vec<Bench> {
-    let mut benches = vec![flat("64Ki", 64 << 10), flat("1Mi", 1 << 20)];
+    let mut benches = Vec::new();
+    for (size, len) in [("16Ki", 16 << 10), ("64Ki", 64 << 10), ("1Mi", 1 << 20)] {
+        benches.push(flat(&format!("saxpy/{size}"), len, saxpy(), |y, x, a| *y += a * x));
+        benches.push(flat(&format!("scale/{size}"), len, scale(), |y, x, a| *y = a * x));
+        benches.push(flat(&format!("polynomial/{size}"), len, polynomial(), |y, x, a| *y = horner(x, a)));
+    }
     for wave in [32, 64] {
-        benches.push(step("barrier", wave, group_steps(wave)));
-        benches.push(step("wavebarrier", wave, wave_steps(wave)));
+        benches.push(step("barrier", wave, STEPS, group_steps(wave)));
+        benches.push(step("wavebarrier", wave, STEPS, wave_steps(wave)));
+        benches.push(step("both barriers", wave, STEPS, both_steps(wave)));
+        benches.push(step("tree", wave, TREE_STEPS, tree(wave)));
     }
     benches
 }
@@ -23,7 +30,7 @@ const GROUP: u32 = 256;
 /// As a device has.
 const SHARED: usize = 64 << 10;
 
-type Saxpy = (Slice<f32>, SliceMut<f32>, f32);
+type Arguments = (Slice<f32>, SliceMut<f32>, f32);
 
 fn call(function: &HostFunction, dims: LaunchDims, arguments: &[KernelArgument]) -> Result<()> {
     function.call(HostLaunch { dims, arguments }).map_err(|fault| anyhow!(fault))
@@ -39,17 +46,43 @@ fn slice(array: &mut [f32]) -> Result<KernelArgument> {
     argument(&words.map(u64::to_ne_bytes).concat())
 }
 
-/// Saxpy without barriers, against rayon over the slices themselves.
-fn flat(name: &str, len: usize) -> Bench {
-    Bench::new(format!("kernels/host/saxpy/{name}"), "a rayon loop", Measure::Latency, move || {
-        let body = |ids: &Ids<'_>, (x, y, a): &Saxpy| {
-            let i = ids.global_id(0);
-            if i < y.len() {
-                y.set(i, a * x.get(i) + y.get(i));
-            }
-        };
-        // SAFETY: called with the arrays below, which nobody else uses meanwhile; each work-item has its own elements.
-        let function = unsafe { Executor::new(32, SHARED).flat_function::<Saxpy, _>(body) };
+/// A body without barriers over two arrays and a number.
+fn flat_body(body: impl Fn(usize, &Arguments) + Send + Sync + 'static) -> HostFunction {
+    let body = move |ids: &Ids<'_>, arguments: &Arguments| {
+        let i = ids.global_id(0);
+        if i < arguments.1.len() {
+            body(i, arguments);
+        }
+    };
+    // SAFETY: called with arrays that nobody else uses meanwhile; each work-item has its own elements.
+    unsafe { Executor::new(32, SHARED).flat_function::<Arguments, _>(body) }
+}
+
+fn saxpy() -> HostFunction {
+    flat_body(|i, (x, y, a)| y.set(i, a * x.get(i) + y.get(i)))
+}
+
+fn scale() -> HostFunction {
+    flat_body(|i, (x, y, a)| y.set(i, a * x.get(i)))
+}
+
+/// Work for the processor instead of the memory.
+fn polynomial() -> HostFunction {
+    flat_body(|i, (x, y, a)| y.set(i, horner(x.get(i), *a)))
+}
+
+fn horner(x: f32, a: f32) -> f32 {
+    (0..16).fold(a, |sum, _| sum * x + a)
+}
+
+/// A body without barriers, against the same over the slices themselves, shared out by rayon.
+fn flat(
+    name: &str,
+    len: usize,
+    function: HostFunction,
+    plain: impl Fn(&mut f32, f32, f32) + Copy + Send + Sync + 'static,
+) -> Bench {
+    Bench::new(format!("kernels/host/{name}"), "a rayon loop", Measure::Latency, move || {
         let (mut x, mut y) = (vec![1f32; len], vec![2f32; len]);
         let (from, mut to) = (x.clone(), y.clone());
         let arguments = [slice(&mut x)?, slice(&mut y)?, argument(&1e-9f32.to_ne_bytes())?];
@@ -64,7 +97,7 @@ fn flat(name: &str, len: usize) -> Bench {
                 // As many pieces as threads can share evenly, each long enough for the vector units.
                 let piece = len.div_ceil(8 * rayon::current_num_threads());
                 to.par_chunks_mut(piece).zip(from.par_chunks(piece)).for_each(|(y, x)| {
-                    y.iter_mut().zip(x).for_each(|(y, x)| *y += a * x);
+                    y.iter_mut().zip(x).for_each(|(y, x)| plain(y, *x, a));
                 });
                 Ok(())
             }),
@@ -74,14 +107,16 @@ fn flat(name: &str, len: usize) -> Bench {
 
 /// Steps of one launch.
 const STEPS: usize = 64;
+/// Barriers of the tree.
+const TREE_STEPS: usize = 9;
 
 /// One step of one work-item: its part of the loop, and the barrier.
-fn step(kind: &str, wave: u32, function: HostFunction) -> Bench {
+fn step(kind: &str, wave: u32, steps: usize, function: HostFunction) -> Bench {
     Bench::new(format!("kernels/host/{kind}/wave {wave}"), "what is allowed", Measure::Latency, move || {
         let mut out = vec![0f32; GROUP as usize];
         let arguments = [slice(&mut out)?];
         let ours = Routine::clocked(move |calls| {
-            let of_one = u64::from(GROUP) * STEPS as u64;
+            let of_one = u64::from(GROUP) * steps as u64;
             let launches = calls.div_ceil(of_one).max(1);
             let start = Instant::now();
             for _ in 0..launches {
@@ -128,5 +163,48 @@ fn wave_steps(wave: u32) -> HostFunction {
         out.set(local, tile.get([1, local]));
     };
     // SAFETY: as above.
+    unsafe { Executor::new(wave, SHARED).function::<(SliceMut<f32>,), _>(body) }
+}
+
+/// Barriers of the wave and of the group in turn.
+fn both_steps(wave: u32) -> HostFunction {
+    let body = async |item: WorkItem<'_>, (out,): &(SliceMut<f32>,)| {
+        let tile = item.shared::<f32, 2>([2, GROUP as usize]);
+        let local = item.local_id(0);
+        tile.set([0, local], local as f32);
+        item.wavebarrier().await;
+        item.barrier(Local).await;
+        for step in 1..STEPS / 2 {
+            let value = tile.get([(step - 1) % 2, (local + 1) % GROUP as usize]);
+            tile.set([step % 2, local], value + 1.0);
+            item.wavebarrier().await;
+            item.barrier(Local).await;
+        }
+        out.set(local, tile.get([1, local]));
+    };
+    // SAFETY: as above.
+    unsafe { Executor::new(wave, SHARED).function::<(SliceMut<f32>,), _>(body) }
+}
+
+/// The sum of a group: a short launch, most of whose steps leave most work-items idle.
+fn tree(wave: u32) -> HostFunction {
+    let body = async |item: WorkItem<'_>, (out,): &(SliceMut<f32>,)| {
+        let tile = item.shared::<f32, 1>([GROUP as usize]);
+        let local = item.local_id(0);
+        tile.set(local, local as f32);
+        item.barrier(Local).await;
+        let mut distance = GROUP as usize / 2;
+        while distance > 0 {
+            if local < distance {
+                tile.set(local, tile.get(local) + tile.get(local + distance));
+            }
+            item.barrier(Local).await;
+            distance /= 2;
+        }
+        if local == 0 {
+            out.set(item.group_id(0), tile.get(0));
+        }
+    };
+    // SAFETY: as above; each group has its own element.
     unsafe { Executor::new(wave, SHARED).function::<(SliceMut<f32>,), _>(body) }
 }
