@@ -19,6 +19,8 @@ struct Inner {
 
 impl Error {
     /// An error of `operation` on `backend`. An empty backend means that none was involved.
+    #[cold]
+    #[inline(never)]
     pub fn new(backend: &'static str, operation: &'static str, kind: impl Into<ErrorKind>) -> Self {
         Self(Box::new(Inner { backend, operation, kind: kind.into() }))
     }
@@ -39,6 +41,8 @@ impl Error {
     }
 
     /// The same error, told from the point of view of the operation that the user called.
+    #[cold]
+    #[inline(never)]
     pub fn in_operation(mut self, operation: &'static str) -> Self {
         self.0.operation = operation;
         self

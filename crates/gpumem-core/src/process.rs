@@ -34,11 +34,13 @@ impl Origin {
     /// [`ErrorKind::ForkedChild`] in a child of the process that made this, [`ErrorKind::Exiting`] at its end.
     #[inline]
     pub fn check(self, backend: &'static str, operation: &'static str) -> Result<()> {
-        if self.is_usable() {
-            return Ok(());
-        }
+        if self.is_usable() { Ok(()) } else { Err(self.refusal(backend, operation)) }
+    }
+
+    #[cold]
+    fn refusal(self, backend: &'static str, operation: &'static str) -> Error {
         let forked = FORKS.load(Ordering::Relaxed) != self.0;
-        Err(Error::new(backend, operation, if forked { ErrorKind::ForkedChild } else { ErrorKind::Exiting }))
+        Error::new(backend, operation, if forked { ErrorKind::ForkedChild } else { ErrorKind::Exiting })
     }
 }
 

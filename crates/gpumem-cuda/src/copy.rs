@@ -19,6 +19,10 @@ use std::{
 /// # Safety
 /// As for [`Backend::copy`](gpumem_core::Backend::copy).
 pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
+    if region.rows == 1 && region.slices == 1 {
+        // SAFETY: passed on to the caller.
+        return unsafe { copy_run(stream, region) };
+    }
     let device = &stream.owner.device;
     let plan = Plan::new(region, device.inner().limits.max_pitch).ok_or_else(|| {
         let why = "the region has more bytes than can be addressed";
@@ -48,6 +52,20 @@ pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()
         }
     }
     Ok(())
+}
+
+/// One run, as most copies are: without a plan.
+///
+/// # Safety
+/// As for [`copy`], for a region of one row.
+unsafe fn copy_run(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
+    let device = &stream.owner.device;
+    let (route, call) = (Route::new(device, region), Call::Run { bytes: region.bytes });
+    let operation = route.operation(&call);
+    let _current = stream.owner.enter(operation, "stream")?;
+    // SAFETY: both sides are valid for the region, says the caller.
+    let status = unsafe { route.enqueue(stream, &call, [region.source.address, region.destination.address]) };
+    device.check(status, operation)
 }
 
 /// What lies between the two sides.

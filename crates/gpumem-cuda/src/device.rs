@@ -17,19 +17,21 @@ use std::{
 #[derive(Clone)]
 pub struct CudaDevice(Arc<Inner>);
 
+/// What every call reads comes first, and lies in one cache line: a driver's call leaves little of ours in the cache.
+#[repr(C, align(64))]
 pub(crate) struct Inner {
     pub(crate) api: &'static DriverApi,
-    pub(crate) handle: CUdevice,
-    pub(crate) info: DeviceInfo,
-    pub(crate) capabilities: Capabilities,
-    pub(crate) limits: Limits,
     origin: Origin,
     context: AtomicPtr<CUctx_st>,
-    /// Whether the context is another library's.
-    foreign: bool,
     /// Number of resets so far. What an earlier generation has made is not given to the driver any more.
     generation: AtomicU64,
     lost: Lost,
+    pub(crate) handle: CUdevice,
+    /// Whether the context is another library's.
+    foreign: bool,
+    pub(crate) capabilities: Capabilities,
+    pub(crate) limits: Limits,
+    pub(crate) info: DeviceInfo,
     pub(crate) packers: Packers,
 }
 
@@ -47,6 +49,7 @@ pub(crate) struct Parts {
 
 /// The first failure that made the context unusable.
 #[derive(Default)]
+#[repr(C)]
 struct Lost {
     flag: AtomicBool,
     cause: Mutex<Option<String>>,

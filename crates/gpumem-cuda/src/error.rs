@@ -26,6 +26,7 @@ impl Status {
     pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
 
+    #[inline]
     pub(crate) fn is_success(self) -> bool {
         self == Self::SUCCESS
     }

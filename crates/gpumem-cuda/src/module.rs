@@ -133,8 +133,15 @@ impl CudaModule {
         };
         let max_group_size = read(Attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
         let shared_bytes = read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
-        let found =
-            Function { module: self.clone(), function, max_group_size, shared_bytes, opted_in: false.into() };
+        let all = u32::try_from(device.inner().capabilities.shared_memory).unwrap_or(u32::MAX);
+        let found = Function {
+            module: self.clone(),
+            function,
+            max_group_size,
+            shared_bytes,
+            max_dynamic_bytes: all.saturating_sub(shared_bytes),
+            opted_in: false.into(),
+        };
         Ok(CudaKernel(Arc::new(found)))
     }
 
@@ -174,6 +181,8 @@ struct Function {
     max_group_size: u32,
     /// Bytes of shared memory that the kernel declares itself.
     shared_bytes: u32,
+    /// Most bytes of shared memory that a launch may ask for beside.
+    max_dynamic_bytes: u32,
     /// Whether the kernel may have all the shared memory that the device has.
     opted_in: AtomicBool,
 }
@@ -198,8 +207,10 @@ impl CudaKernel {
     ) -> Result<()> {
         const OPERATION: &str = "cuLaunchKernel";
         let device = &stream.owner.device;
-        self.0.module.0.owner.check(OPERATION, "kernel")?;
-        self.check(device, dims)?;
+        self.0.module.0.owner.check_fresh(OPERATION, "kernel")?;
+        if !self.is_likely_to_fit(dims) {
+            self.check(device, dims)?;
+        }
         let _current = stream.owner.enter(OPERATION, "stream")?;
         self.opt_in(device, dims.shared_bytes)?;
         let place = |argument: &KernelArgument| argument.bytes().as_ptr().cast_mut().cast::<c_void>();
@@ -232,9 +243,27 @@ impl CudaKernel {
                 null_mut(),
             )
         };
-        device.check(status, OPERATION)
+        if status.is_success() { Ok(()) } else { Err(self.refused(device, dims, status)) }
     }
 
+    /// Why the driver has not launched: in our words, where it is the sizes.
+    #[cold]
+    fn refused(&self, device: &CudaDevice, dims: &LaunchDims, status: Status) -> Error {
+        match self.check(device, dims) {
+            Err(error) if !status.is_sticky() => error,
+            _ => device.failure(status, "cuLaunchKernel"),
+        }
+    }
+
+    /// Looks at what the runtime does not know of the kernel, and at nothing that the driver refuses by itself.
+    #[inline]
+    fn is_likely_to_fit(&self, dims: &LaunchDims) -> bool {
+        let [x, y, z] = dims.group_size.map(u64::from);
+        x.saturating_mul(y).saturating_mul(z) <= u64::from(self.0.max_group_size)
+            && dims.shared_bytes <= self.0.max_dynamic_bytes
+    }
+
+    #[cold]
     fn check(&self, device: &CudaDevice, dims: &LaunchDims) -> Result<()> {
         let capabilities = &device.inner().capabilities;
         let invalid = |why| Err(Error::new(NAME, "launch", ErrorKind::InvalidArgument { why }));
@@ -270,8 +299,7 @@ impl CudaKernel {
         {
             return Ok(());
         }
-        let all = u32::try_from(device.inner().capabilities.shared_memory).unwrap_or(u32::MAX);
-        let dynamic = i32::try_from(all.saturating_sub(self.0.shared_bytes)).unwrap_or(i32::MAX);
+        let dynamic = i32::try_from(self.0.max_dynamic_bytes).unwrap_or(i32::MAX);
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function is alive with its module, and its context is current.
         let status = unsafe { device.api().cuFuncSetAttribute(self.0.function, attribute, dynamic) };

@@ -12,26 +12,28 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use super::{counters::Counters, errors::ErrorQueue};
 
-/// The driver's device with the state that streams, events and allocations refer to.
+/// The driver's device with the state that streams, events and allocations refer to. What every submission reads comes
+/// first, and lies side by side.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) raw: B::Device,
     pub(crate) origin: Origin,
+    generation: AtomicU64,
+    pub(crate) recorder: Recorder,
+    lost: OnceLock<String>,
     pub(crate) events: EventPool<B>,
     pub(crate) memory: Memories<B>,
     pub(crate) reclaim: Reclaim<B>,
     pub(crate) names: Names,
     pub(crate) errors: ErrorQueue,
     pub(crate) counters: Counters,
-    pub(crate) recorder: Recorder,
     pub(crate) pages: PageLocks<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
     pub(crate) host_memory: AtomicUsize,
     /// The streams that are alive, so that a wait for the device can finish what hangs on each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,
-    generation: AtomicU64,
-    lost: OnceLock<String>,
 }
 
 impl<B: Backend> DeviceCore<B> {
@@ -91,9 +93,7 @@ impl<B: Backend> DeviceCore<B> {
         self.origin.check(B::NAME, operation)?;
         match self.lost.get() {
             None => Ok(()),
-            Some(cause) => {
-                Err(Error::new(B::NAME, operation, ErrorKind::DeviceLost { cause: cause.clone() }))
-            }
+            Some(cause) => Err(lost::<B>(operation, cause)),
         }
     }
 
@@ -127,4 +127,9 @@ impl<B: Backend> DeviceCore<B> {
         let (a, b) = (B::info(&self.raw), B::info(&other.raw));
         a.ordinal == b.ordinal && a.backend == b.backend
     }
+}
+
+#[cold]
+fn lost<B: Backend>(operation: &'static str, cause: &str) -> Error {
+    Error::new(B::NAME, operation, ErrorKind::DeviceLost { cause: cause.to_owned() })
 }

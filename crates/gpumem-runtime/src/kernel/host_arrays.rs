@@ -244,17 +244,27 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
+    #[inline]
     pub(super) fn launch(
         &mut self,
         accesses: &[Access<'_, B>],
         submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
     ) -> Result<()> {
-        let Some(moved) = self.moved.take() else {
-            submit(accesses)?;
-            return Ok(());
-        };
+        match self.moved.take() {
+            None => submit(accesses).map(|_| ()),
+            Some(moved) => self.launch_with(*moved, accesses, submit),
+        }
+    }
+
+    #[cold]
+    fn launch_with(
+        &mut self,
+        moved: Moved<'a, B>,
+        accesses: &[Access<'_, B>],
+        submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
+    ) -> Result<()> {
         let Self { device, timeline, scope, .. } = *self;
-        let Moved { used, arrivals, mut borrowed } = *moved;
+        let Moved { used, arrivals, mut borrowed } = moved;
         let mut all: SmallVec<[Access<'_, B>; 8]> = accesses.iter().cloned().collect();
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
             all.push(Access { memory, extent: layout.extent(), write: *write });

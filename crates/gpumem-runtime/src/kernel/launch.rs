@@ -143,25 +143,36 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         })
     }
 
+    #[inline]
     fn check_sizes(&self, has: &gpumem_core::Capabilities, dims: &LaunchDims) -> Result<()> {
-        let refuse = |why| Err(Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why }));
-        let within =
-            |sizes: [u32; 3], limits: [u32; 3]| sizes.iter().zip(limits).all(|(size, most)| *size <= most);
-        if dims.groups.contains(&0) || dims.group_size.contains(&0) {
-            return refuse("a launch has at least one group and one work-item along every axis");
-        }
-        if !within(dims.groups, has.max_grid_dims) {
-            return refuse("the launch has more groups along an axis than the device can have");
-        }
-        let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));
-        if !within(dims.group_size, has.max_group_dims) || items > u64::from(has.max_group_size) {
-            return refuse("the group has more work-items than the device can have");
-        }
-        if self.shared_bytes.saturating_add(dims.shared_bytes as usize) > has.shared_memory {
-            return refuse("the group needs more shared memory than the device has");
-        }
-        Ok(())
+        let within = |sizes: [u32; 3], limits: [u32; 3]| {
+            sizes.iter().zip(limits).all(|(size, most)| size.wrapping_sub(1) < most)
+        };
+        let [x, y, z] = dims.group_size.map(u64::from);
+        let fits = within(dims.groups, has.max_grid_dims)
+            && within(dims.group_size, has.max_group_dims)
+            && x.saturating_mul(y).saturating_mul(z) <= u64::from(has.max_group_size)
+            && self.shared_bytes.saturating_add(dims.shared_bytes as usize) <= has.shared_memory;
+        if fits { Ok(()) } else { Err(misfit::<B>(has, dims)) }
     }
+}
+
+/// What is wrong with the sizes of a launch.
+#[cold]
+fn misfit<B: Backend>(has: &gpumem_core::Capabilities, dims: &LaunchDims) -> Error {
+    let exceeds =
+        |sizes: [u32; 3], limits: [u32; 3]| sizes.iter().zip(limits).any(|(size, most)| *size > most);
+    let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));
+    let why = if dims.groups.contains(&0) || dims.group_size.contains(&0) {
+        "a launch has at least one group and one work-item along every axis"
+    } else if exceeds(dims.groups, has.max_grid_dims) {
+        "the launch has more groups along an axis than the device can have"
+    } else if exceeds(dims.group_size, has.max_group_dims) || items > u64::from(has.max_group_size) {
+        "the group has more work-items than the device can have"
+    } else {
+        "the group needs more shared memory than the device has"
+    };
+    Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why })
 }
 
 impl<P, B: Backend> Clone for Kernel<P, B> {

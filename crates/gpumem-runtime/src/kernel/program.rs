@@ -94,3 +94,31 @@ impl<B: Backend> fmt::Debug for Program<B> {
         f.debug_struct("Program").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Device, Stream};
+    use gpumem_host::Host;
+
+    #[test]
+    fn the_last_launch_on_every_stream_is_known_when_the_program_goes() {
+        let device: Device<Host> = Device::open("host").unwrap();
+        let streams: Vec<Stream<Host>> = (0..2 * PLACES).map(|_| device.stream().unwrap()).collect();
+        let program = Program::new(Allocation::program(&device, Box::new(())));
+        let memory = program.memory.clone();
+        for ticket in 1..=3 {
+            streams.iter().for_each(|stream| program.launched(stream.timeline(), ticket));
+        }
+        program.launched(streams[1].timeline(), 9);
+        program.launched(streams[PLACES + 1].timeline(), 9);
+        assert_eq!(memory.log().all().count(), 0, "nothing but places has been written");
+        drop(program);
+        let log = memory.log();
+        assert_eq!(log.all().count(), streams.len());
+        for (number, stream) in streams.iter().enumerate() {
+            let entry = log.all().find(|entry| entry.by.id() == stream.timeline().id()).unwrap();
+            assert_eq!(entry.ticket, if number % PLACES == 1 { 9 } else { 3 });
+        }
+    }
+}

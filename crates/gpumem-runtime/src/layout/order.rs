@@ -53,7 +53,8 @@ impl Layout {
     #[inline]
     pub(crate) fn packed_len(&self) -> Option<usize> {
         let (mut len, mut packed) = (1, true);
-        for (length, stride) in self.axes().rev() {
+        let (shape, strides): (&[usize], &[isize]) = (&self.shape, &self.strides);
+        for (&length, &stride) in shape.iter().zip(strides).rev() {
             packed &= length == 1 || stride == self.item.wrapping_mul(len) as isize;
             len *= length;
         }

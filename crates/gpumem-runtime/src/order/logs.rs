@@ -13,9 +13,12 @@ struct Held<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Held<'a, B> {
+    /// The use with the log of its memory locked.
     #[inline]
-    fn new(access: &'a Access<'a, B>) -> Self {
-        Self { access, log: None }
+    fn locked(access: &'a Access<'a, B>) -> Self {
+        let mut log = access.memory.log();
+        log.tidy();
+        Self { access, log: Some(log) }
     }
 
     #[inline]
@@ -28,7 +31,7 @@ impl<'a, B: Backend> Held<'a, B> {
 pub(super) struct Logs<'s, 'a, B: Backend>(&'s mut [Held<'a, B>]);
 
 /// Runs `act` with the logs of all memory that is used locked. They are locked in one order everywhere, by the numbers of
-/// the allocations, and each only once. A few fit into the frame of this function.
+/// the allocations, and each only once.
 #[inline]
 pub(super) fn with_logs<'a, B: Backend, R>(
     accesses: &'a [Access<'a, B>],
@@ -36,29 +39,27 @@ pub(super) fn with_logs<'a, B: Backend, R>(
 ) -> R {
     match accesses {
         [] => act(Logs(&mut [])),
-        [one] => act(lock(&mut [Held::new(one)])),
-        [one, two] => act(lock(&mut [Held::new(one), Held::new(two)])),
-        [one, two, three] => act(lock(&mut [Held::new(one), Held::new(two), Held::new(three)])),
-        many => act(lock(&mut many.iter().map(Held::new).collect::<SmallVec<[_; 8]>>())),
-    }
-}
-
-#[inline]
-fn lock<'s, 'a, B: Backend>(all: &'s mut [Held<'a, B>]) -> Logs<'s, 'a, B> {
-    if !all.is_sorted_by_key(Held::id) {
-        all.sort_by_key(Held::id);
-    }
-    let mut last = None;
-    for held in &mut *all {
-        let id = held.id();
-        if last != Some(id) {
-            let mut log = held.access.memory.log();
-            log.tidy();
-            held.log = Some(log);
-            last = Some(id);
+        [one] => act(Logs(&mut [Held::locked(one)])),
+        [one, two] if one.memory.id() < two.memory.id() => {
+            act(Logs(&mut [Held::locked(one), Held::locked(two)]))
+        }
+        [one, two] if one.memory.id() > two.memory.id() => {
+            act(Logs(&mut [Held::locked(two), Held::locked(one)]))
+        }
+        many => {
+            let unlocked = many.iter().map(|access| Held { access, log: None });
+            let mut all: SmallVec<[Held<'a, B>; 4]> = unlocked.collect();
+            all.sort_by_key(Held::id);
+            let mut last = None;
+            for held in &mut all {
+                if last != Some(held.id()) {
+                    last = Some(held.id());
+                    *held = Held::locked(held.access);
+                }
+            }
+            act(Logs(&mut all))
         }
     }
-    Logs(all)
 }
 
 impl<B: Backend> Logs<'_, '_, B> {

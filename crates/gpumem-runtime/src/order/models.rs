@@ -93,3 +93,31 @@ pub fn submit_with_a_gap<B: Backend>(
     }
     Ok(())
 }
+
+/// Lends the stream to `enqueue`, as `raw_scope` does: waits before, and notes the uses behind. What is enqueued has no ticket.
+///
+/// # Errors
+/// Of the driver and of `enqueue`.
+pub fn lend<B: Backend>(
+    stream: &Stream<B>,
+    uses: &[Use<'_, B>],
+    enqueue: impl FnOnce(&B::Stream) -> Result<()>,
+) -> Result<()> {
+    let (timeline, accesses) = (stream.timeline(), accesses(uses));
+    timeline.prepare("model", &accesses, |_| Ok(()))?;
+    timeline.with_raw("model", enqueue)?;
+    timeline.submit("model", &accesses, |_| Ok(())).map(drop)
+}
+
+/// As [`lend`], with a fault that the models must find: the uses get their ticket before the work is enqueued.
+///
+/// # Errors
+/// Of the driver and of `enqueue`.
+pub fn lend_with_an_early_ticket<B: Backend>(
+    stream: &Stream<B>,
+    uses: &[Use<'_, B>],
+    enqueue: impl FnOnce(&B::Stream) -> Result<()>,
+) -> Result<()> {
+    stream.timeline().submit("model", &accesses(uses), |_| Ok(()))?;
+    stream.timeline().with_raw("model", enqueue)
+}

@@ -12,16 +12,17 @@ use std::sync::Arc;
 /// How many waits are remembered. Forgetting one costs a repeated wait, nothing else.
 const SEEN: usize = 64;
 
-/// The queue of one stream.
+/// The queue of one stream. What most work needs comes first.
+#[repr(C)]
 pub(super) struct Queue<B: Backend> {
     /// The driver's stream, or `None` once it has been dropped. Shared with whoever is waiting for it.
     pub(super) raw: Option<Arc<B::Stream>>,
     /// The last ticket that was given out.
     pub(super) ticket: u64,
-    pub(super) marks: Marks<B>,
     pub(super) tally: Arc<Tally>,
     /// (timeline, ticket) that this stream has already waited for.
     seen: SmallVec<[(u64, u64); 8]>,
+    pub(super) marks: Marks<B>,
 }
 
 /// A mark to wait for, or the news that there is nothing to wait for.
@@ -108,6 +109,7 @@ fn wait_on_stream<B: Backend>(
     }
 }
 
+#[cold]
 pub(super) fn stale<B: Backend>(operation: &'static str) -> Error {
     Error::new(B::NAME, operation, ErrorKind::Stale { what: "stream" })
 }

@@ -14,7 +14,9 @@ use crate::{
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
 use std::{fmt, sync::Arc, thread::ThreadId};
 
-/// The part of a stream that outlives it: use logs refer to it.
+/// The part of a stream that outlives it: use logs refer to it. What every submission reads comes first, and lies side by
+/// side.
+#[repr(C, align(64))]
 pub(crate) struct Timeline<B: Backend> {
     id: u64,
     pub(crate) core: Arc<DeviceCore<B>>,
@@ -27,10 +29,10 @@ pub(crate) struct Timeline<B: Backend> {
     thread: Option<ThreadId>,
     /// Tickets up to here are known to be done.
     passed: AtomicU64,
+    pub(super) queue: Mutex<Queue<B>>,
     /// The last failure of the work itself, and the ticket up to which it goes. A driver tells it once, to whoever waits
     /// first; those whose work it was may come later.
     pub(super) fault: Mutex<Option<(u64, Error)>>,
-    pub(super) queue: Mutex<Queue<B>>,
     /// What runs on a thread of ours once tickets are done.
     pub(crate) callbacks: Callbacks,
     /// Staged transfers that have yet to land in their destinations.

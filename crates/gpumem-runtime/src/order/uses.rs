@@ -43,7 +43,12 @@ impl<P> Use<P> {
 
     #[inline]
     fn spend(&mut self) {
-        (self.extent, self.write, self.ticket) = (0..0, false, 0);
+        self.renew(0..0, false, 0);
+    }
+
+    #[inline]
+    fn renew(&mut self, extent: Range<usize>, write: bool, ticket: u64) {
+        (self.extent, self.write, self.ticket) = (extent, write, ticket);
     }
 }
 
@@ -133,8 +138,19 @@ impl<P: Position> UseLog<P> {
             && (write || !only.write)
         {
             // The usual loop on one stream.
-            (only.extent, only.write, only.ticket) = (extent, write, ticket);
+            only.renew(extent, write, ticket);
             return;
+        }
+        if let [first, second] = self.uses.as_mut_slice() {
+            // Two streams that take turns, or one that reads what another has written.
+            let (own, other) = if second.by.is(by) { (second, first) } else { (first, second) };
+            if own.by.is(by) && (own.is_spent() || covers(&extent, &own.extent) && (write || !own.write)) {
+                if (write && covers(&extent, &other.extent)) || other.is_over() {
+                    other.spend();
+                }
+                own.renew(extent, write, ticket);
+                return;
+            }
         }
         self.note_among(extent, write, by, ticket);
     }
@@ -163,7 +179,7 @@ impl<P: Position> UseLog<P> {
             place = self.clear_out(place, stands_for, by);
         }
         if let Some(entry) = place.and_then(|place| self.uses.get_mut(place)) {
-            (entry.extent, entry.write, entry.ticket) = (extent, write, ticket);
+            entry.renew(extent, write, ticket);
             return;
         }
         let fresh = Use { extent, write, by: by.clone(), ticket };

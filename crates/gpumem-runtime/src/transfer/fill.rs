@@ -29,16 +29,42 @@ pub(crate) fn fill<T: Element, B: Backend>(
     destination.memory.check(operation)?;
     timeline.check_owns(operation, destination.memory)?;
     let layout = destination.layout;
+    let pattern = Pattern::of(bytemuck::bytes_of(&value)).filter(|pattern| is_aligned(destination, *pattern));
+    if let (Some(pattern), Some(len @ 1..)) = (pattern, layout.packed_len())
+        && layout.item() > 0
+        && destination.memory.cuts().is_empty()
+    {
+        return set_run(timeline, operation, destination, len * layout.item(), pattern);
+    }
     let pair = Pair::new(layout, layout).map_err(|error| Error::new(B::NAME, operation, error))?;
     if pair.len == 0 || pair.item == 0 {
         return Ok(0);
     }
-    match Pattern::of(bytemuck::bytes_of(&value)) {
-        Some(pattern) if is_aligned(destination, pattern) => {
-            set(timeline, operation, destination, &pair, pattern)
-        }
-        _ => double(timeline, operation, destination, value),
+    match pattern {
+        Some(pattern) => set(timeline, operation, destination, &pair, pattern),
+        None => double(timeline, operation, destination, value),
     }
+}
+
+/// The driver's own fill of one run, as most are.
+fn set_run<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    destination: Place<'_, B>,
+    bytes: usize,
+    pattern: Pattern,
+) -> Result<u64> {
+    let start = destination.layout.offset();
+    let access = Access::write(destination.memory, start..start + bytes);
+    let address = destination.memory.address() + start as u64;
+    let fill = Fill { address, pattern, count: bytes / pattern.bytes(), rows: 1, pitch: bytes };
+    let submitted = timeline.submit(operation, &[access], |raw| {
+        timeline.core.counters.count_fill();
+        // SAFETY: the run lies in a live allocation, which the use log keeps alive and ordered; it starts at a multiple of
+        // the pattern.
+        unsafe { B::fill(raw, &fill) }
+    })?;
+    Ok(submitted.ticket)
 }
 
 /// Whether every run starts at a multiple of the pattern: a field of a packed record may not.
@@ -61,16 +87,6 @@ fn set<B: Backend>(
     let base = destination.memory.address();
     let access = Access::write(destination.memory, destination.layout.extent());
     let cuts: Cuts = destination.memory.device_cuts().collect();
-    if pair.axes.is_empty() && cuts.is_empty() {
-        let (address, bytes) = (base + pair.dst as u64, pair.run);
-        let fill = Fill { address, pattern, count: bytes / pattern.bytes(), rows: 1, pitch: bytes };
-        let submitted = timeline.submit(operation, &[access], |raw| {
-            timeline.core.counters.count_fill();
-            // SAFETY: as below.
-            unsafe { B::fill(raw, &fill) }
-        })?;
-        return Ok(submitted.ticket);
-    }
     let plan = Plan::new(pair);
     let submitted = timeline.submit(operation, &[access], |raw| {
         plan.run((base, Space::Host), (base, Space::Host), |region| {

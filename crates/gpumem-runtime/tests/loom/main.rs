@@ -8,7 +8,7 @@
 mod lab;
 
 use gpumem_core::HostAccess;
-use gpumem_runtime::loom_models::{Memory, submit, submit_with_a_gap};
+use gpumem_runtime::loom_models::{Memory, lend, lend_with_an_early_ticket, submit, submit_with_a_gap};
 use gpumem_runtime::{Device, Stream};
 use lab::{Lab, Mock, Progress};
 use loom::thread;
@@ -273,6 +273,75 @@ fn events_are_used_again() {
         device.flush().unwrap();
         other.join().unwrap();
         write(&second, &b);
+    });
+}
+
+/// Two streams, each of which needs what the other one has written: each is locked while the other's lock is tried.
+#[test]
+fn streams_that_need_each_other_do_not_deadlock() {
+    model(|device| {
+        let (first, second, a, b) = (stream(device), stream(device), memory(device), memory(device));
+        write(&first, &a);
+        write(&second, &b);
+        let (their_stream, theirs) = (first.clone(), b.clone());
+        let other = thread::spawn(move || {
+            write(&their_stream, &theirs);
+            read(&their_stream, &theirs);
+        });
+        write(&second, &a);
+        other.join().unwrap();
+        copy(&first, &a, &b);
+    });
+}
+
+/// Streams take turns on two halves of a block, so that spent uses come back to life while others look.
+#[test]
+fn turns_are_taken_on_both_halves() {
+    model(|device| {
+        let (first, second, block) = (stream(device), stream(device), memory(device));
+        use_part(&first, &block, LEFT, true);
+        use_part(&second, &block, LEFT, true);
+        let (their_stream, theirs) = (first.clone(), block.clone());
+        let other = thread::spawn(move || {
+            use_part(&their_stream, &theirs, LEFT, true);
+            use_part(&their_stream, &theirs, ALL, true);
+        });
+        use_part(&second, &block, RIGHT, true);
+        use_part(&second, &block, ALL, false);
+        other.join().unwrap();
+        use_part(&second, &block, RIGHT, true);
+    });
+}
+
+/// Work of another library goes to a stream while a mark is recorded there for somebody else. That mark may stand before
+/// the work, so it must not be taken for it.
+fn while_a_mark_is_recorded(lent: impl Fn(&Stream<Mock>, &Memory<Mock>) + Send + Sync + Copy + 'static) {
+    model(move |device| {
+        let (producer, consumer) = (stream(device), stream(device));
+        let (a, b) = (memory(device), memory(device));
+        write(&producer, &b);
+        let (theirs, their_block) = (producer.clone(), a.clone());
+        let other = thread::spawn(move || lent(&theirs, &their_block));
+        read(&consumer, &b);
+        other.join().unwrap();
+        read(&consumer, &a);
+    });
+}
+
+#[test]
+fn a_mark_before_lent_work_is_not_taken_for_it() {
+    while_a_mark_is_recorded(|stream, block| {
+        lend(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true)).unwrap();
+    });
+}
+
+/// The planted fault is found.
+#[test]
+#[should_panic(expected = "is not ordered behind")]
+fn a_ticket_before_lent_work_is_found() {
+    while_a_mark_is_recorded(|stream, block| {
+        lend_with_an_early_ticket(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true))
+            .unwrap();
     });
 }
 
