@@ -6,12 +6,49 @@ pub(crate) use parking_lot::{Mutex, MutexGuard};
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A lock that is held for a few dozen instructions at a time and hardly ever met: giving it back is a plain store, where
-/// other locks look whether somebody sleeps on them. Who finds it held lets other threads run until it is free. For what
-/// holds it longer at times, whoever must not wait tries.
+/// other locks look whether somebody sleeps on them. For what holds it longer at times, whoever must not wait tries.
 #[cfg(not(loom))]
-pub(crate) type ShortMutex<T> = spin::mutex::SpinMutex<T, spin::Yield>;
+#[derive(Debug)]
+pub(crate) struct ShortMutex<T>(spin::mutex::SpinMutex<T>);
 #[cfg(not(loom))]
-pub(crate) type ShortMutexGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T, spin::Yield>;
+pub(crate) type ShortMutexGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
+
+#[cfg(not(loom))]
+impl<T> ShortMutex<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(spin::mutex::SpinMutex::new(value))
+    }
+
+    #[inline]
+    pub(crate) fn try_lock(&self) -> Option<ShortMutexGuard<'_, T>> {
+        self.0.try_lock()
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> ShortMutexGuard<'_, T> {
+        match self.0.try_lock() {
+            Some(guard) => guard,
+            None => self.wait(),
+        }
+    }
+
+    /// Whoever holds the lock may have been put off its processor, and must get one: spinning alone could go on for as long
+    /// as a time slice lasts.
+    #[cold]
+    fn wait(&self) -> ShortMutexGuard<'_, T> {
+        for turn in 0.. {
+            match turn {
+                0..128 => std::hint::spin_loop(),
+                128..144 => std::thread::yield_now(),
+                _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+            }
+            if let Some(guard) = self.0.try_lock() {
+                return guard;
+            }
+        }
+        self.0.lock()
+    }
+}
 
 #[cfg(loom)]
 pub(crate) use self::Mutex as ShortMutex;

@@ -19,6 +19,7 @@ pub(super) fn all() -> Vec<Bench> {
     let mut benches: Vec<Bench> = [("256B", 256), ("4KiB", 4 << 10), ("1MiB", 1 << 20), ("64MiB", 64 << 20)]
         .map(|(name, bytes)| pair(name, bytes))
         .into();
+    benches.push(resource("4KiB", 4 << 10));
     benches.push(pinned("64KiB", 64 << 10));
     benches.push(managed("64KiB", 64 << 10));
     benches.extend([2, 4, 8].map(threads));
@@ -50,6 +51,21 @@ fn pair(name: &str, bytes: usize) -> Bench {
         let stream = device.stream()?;
         let reference = raw(&device, bytes, MemoryKind::Device);
         let ours = Routine::call(move || Ok(black_box(stream.uninit_array::<u8, _>(bytes)?).shape()[0]));
+        Ok(Pair { ours, reference })
+    })
+}
+
+/// A block of the pool by itself, taken and given back: what RMM's benches of its resources measure.
+fn resource(name: &str, bytes: usize) -> Bench {
+    Bench::new(format!("memory/pool pair/{name}"), "the backend's allocator", Measure::Latency, move || {
+        let device = device()?;
+        let stream = device.stream()?;
+        let reference = raw(&device, bytes, MemoryKind::Device);
+        let pool = device.memory_resource(MemoryKind::Device)?;
+        let ours = Routine::call(move || {
+            let block = pool.allocate(&stream.device().memory_request(bytes, MemoryKind::Device))?;
+            pool.recycle(black_box(block)).ok().context("a pool takes everything back")
+        });
         Ok(Pair { ours, reference })
     })
 }

@@ -18,7 +18,7 @@ impl<B: Backend> Pool<B> {
         if self.options.limit.is_some_and(|limit| reserved.saturating_add(least) > limit) {
             return Err(self.exhausted(request));
         }
-        let mut wanted = self.options.chunk_for(least, gone, reserved).next_multiple_of(granule);
+        let mut wanted = self.options.next_chunk(least, gone, reserved).next_multiple_of(granule);
         loop {
             match self.upstream.allocate(&request.for_bytes(wanted, align)) {
                 Ok(block) => return self.add_chunk(block, request, lane),

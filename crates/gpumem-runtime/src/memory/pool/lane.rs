@@ -1,6 +1,6 @@
 //! Blocks that a stream, or a thread, has just given back: so that threads do not meet on the lock of the books.
 //!
-//! A lane is used only while it is *hot*: a lane becomes hot when somebody finds the books locked, and cools down while
+//! A lane is used only while it is *hot*: a lane becomes hot when somebody meets others at the books, and cools down while
 //! it is used. A program of one thread never has a hot lane; all its blocks go to the books at once, where they are
 //! joined with their neighbours.
 
@@ -49,7 +49,7 @@ impl<B: Backend> Lane<B> {
         }
     }
 
-    /// Somebody has waited for the books.
+    /// Somebody has met others at the books.
     pub(super) fn warm_up(&self) {
         self.heat.store(HOT, Ordering::Relaxed);
     }
@@ -139,6 +139,7 @@ impl<B: Backend> Lane<B> {
 }
 
 /// A number for the calling thread; threads that start one after the other have different ones.
+#[inline]
 pub(super) fn thread_number() -> usize {
     use std::cell::Cell;
     static NEXT: AtomicUsize = AtomicUsize::new(0);

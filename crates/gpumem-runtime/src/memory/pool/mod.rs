@@ -9,8 +9,8 @@
 //! * Blocks that several streams use are parked until all but one of them are done.
 //! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
 //!   Pieces of which nothing is lent go back when somebody trims the pool, or as [`PoolOptions`] say.
-//! * Threads meet on the lock of the books. One that finds it held keeps its blocks in a [lane](lane) of its own for a
-//!   while: one for each stream, and for each thread where no stream is known.
+//! * Threads meet on the lock of the books. One that finds it held, or others there again and again, keeps its blocks in a
+//!   [lane](lane) of its own for a while: one for each stream, and for each thread where no stream is known.
 //!
 //! Of a driver it needs nothing but memory, events and their waits.
 
@@ -85,16 +85,14 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    /// The books; finding them locked makes the lane hot.
+    /// The books, if nobody has them; meeting others there makes the lane hot.
     #[inline]
-    fn books(&self, lane: &Lane<B>) -> ShortMutexGuard<'_, Central<B>> {
-        match self.central.try_lock() {
-            Some(central) => central,
-            None => {
-                lane.warm_up();
-                self.central.lock()
-            }
+    fn try_books(&self, lane: &Lane<B>) -> Option<ShortMutexGuard<'_, Central<B>>> {
+        let mut central = self.central.try_lock();
+        if central.as_mut().is_none_or(|central| central.meets(thread_number())) {
+            lane.warm_up();
         }
+        central
     }
 
     /// The books with everything in them.
@@ -255,7 +253,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             central::tell::<B>(found.place.start, found.place.len, true);
             return Ok(self.lend(None, number, found));
         }
-        let mut central = self.books(lane);
+        let mut central = self.try_books(lane).unwrap_or_else(|| self.central.lock());
         if let Some(found) = central.take(bytes, align, request.stream) {
             return Ok(self.lend(Some(&central), number, found));
         }
@@ -272,12 +270,11 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         let mut uses = block.take_uses();
         uses.forget_done();
         let lane = &self.lanes[(block.token() >> 32) as usize % self.lanes.len()];
-        if !lane.is_hot() {
-            if let Some(mut central) = self.central.try_lock() {
-                central.free(place, uses);
-                return Ok(());
-            }
-            lane.warm_up();
+        if !lane.is_hot()
+            && let Some(mut central) = self.try_books(lane)
+        {
+            central.free(place, uses);
+            return Ok(());
         }
         if uses.is_over() {
             central::tell::<B>(place.start, place.len, false);

@@ -93,8 +93,9 @@ impl PoolOptions {
         self
     }
 
-    /// Bytes of the piece that takes the place of so many that have gone back, for a request that they did not serve.
-    pub(super) fn chunk_for(&self, bytes: usize, gone: usize, reserved: usize) -> usize {
+    /// Bytes of the piece that a pool takes for a request of `bytes` bytes that nothing free serves, where pieces of `gone`
+    /// bytes have just gone back for it and `reserved` bytes are left.
+    pub fn next_chunk(&self, bytes: usize, gone: usize, reserved: usize) -> usize {
         match gone >= bytes {
             true => gone.min(bytes.saturating_mul(4)).max(bytes),
             false => self.chunk(bytes, reserved),

@@ -6,15 +6,18 @@ use super::{
     size,
 };
 use crate::{Bench, Measure, Pair, Routine};
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use cudarc::driver::sys;
+use gpumem_core::MemoryKind;
 use std::{hint::black_box, ptr::null_mut};
 
 pub(super) fn all() -> Vec<Bench> {
     let mut benches = Vec::new();
     for bytes in [256, 64 * KIB, MIB, 64 * MIB, 256 * MIB] {
-        benches.extend([beside_the_driver(bytes), beside_its_pool(bytes)]);
+        benches.push(beside_the_driver(bytes));
+        benches.push(beside_its_pool("alloc and free in stream order", bytes, ours));
     }
+    benches.push(beside_its_pool("pool alloc and free", 64 * KIB, pool));
     for bytes in [64 * KIB, MIB, 64 * MIB] {
         benches.push(pinned(bytes));
     }
@@ -24,6 +27,17 @@ pub(super) fn all() -> Vec<Bench> {
 fn ours(bytes: usize) -> Result<Routine> {
     let device = device()?;
     Ok(Routine::call(move || Ok(black_box(device.uninit_array::<u8, _>(bytes)?).shape()[0])))
+}
+
+/// A block of the pool by itself: what RMM's benches of its resources measure.
+fn pool(bytes: usize) -> Result<Routine> {
+    let device = device()?;
+    let stream = device.stream()?;
+    let pool = device.memory_resource(MemoryKind::Device)?;
+    Ok(Routine::call(move || {
+        let block = pool.allocate(&stream.device().memory_request(bytes, MemoryKind::Device))?;
+        pool.recycle(black_box(block)).ok().context("a pool takes everything back")
+    }))
 }
 
 fn beside_the_driver(bytes: usize) -> Bench {
@@ -47,8 +61,8 @@ fn beside_the_driver(bytes: usize) -> Bench {
     })
 }
 
-fn beside_its_pool(bytes: usize) -> Bench {
-    let name = format!("cuda/alloc and free in stream order/{}", size(bytes));
+fn beside_its_pool(what: &str, bytes: usize, ours: fn(usize) -> Result<Routine>) -> Bench {
+    let name = format!("cuda/{what}/{}", size(bytes));
     Bench::new(name, "cuMemAllocAsync, cuMemFreeAsync", Measure::Latency, move || {
         let context = Context::of(&device()?);
         let stream = context.stream()?;

@@ -1,9 +1,9 @@
-//! RMM's workload through the whole library: device arrays made and dropped, over a pool whose pieces are addresses
-//! without memory. So it runs anywhere, whatever the cell needs.
+//! RMM's workload through the pool alone, and through the whole library: device arrays made and dropped. The pool's pieces
+//! are addresses without memory, so it runs anywhere, whatever the cell needs.
 
 use super::workload::Step;
 use crate::Routine;
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use gpumem_core::MemoryKind;
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
@@ -54,6 +54,33 @@ fn device() -> Result<(Device<Host>, Arc<Pool<Host>>)> {
     let pool = Arc::new(Pool::new(Arc::new(Addresses(AtomicU64::new(1 << 40))), PoolOptions::device(256)));
     device.set_memory_resource(MemoryKind::Device, pool.clone())?;
     Ok((device, pool))
+}
+
+/// Nanoseconds of one step, blocks being taken from the pool and given back to it: what RMM measures of its own.
+pub(super) fn each_block(steps: Vec<Step>) -> Result<Routine> {
+    let (device, pool) = device()?;
+    let stream = device.stream()?;
+    let mut alive: Vec<MemoryBlock<Host>> = Vec::new();
+    Ok(Routine::clocked(move |calls| {
+        let (mut done, mut took) = (0, Duration::ZERO);
+        let give_back = |block| pool.recycle(block).ok().context("a pool takes everything back");
+        while done < calls {
+            let start = Instant::now();
+            for step in &steps {
+                match *step {
+                    Step::Allocate(bytes) => {
+                        let request = stream.device().memory_request(bytes as usize, MemoryKind::Device);
+                        alive.push(pool.allocate(&request)?);
+                    }
+                    Step::Free(index) => give_back(alive.swap_remove(index as usize))?,
+                }
+            }
+            took += start.elapsed();
+            alive.drain(..).try_for_each(give_back)?;
+            done += steps.len() as u64;
+        }
+        Ok(took.mul_f64(calls as f64 / done as f64))
+    }))
 }
 
 /// Nanoseconds of one step.

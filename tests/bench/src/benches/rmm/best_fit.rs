@@ -25,12 +25,12 @@ impl BestFit {
         new
     }
 
-    fn insert(&mut self, start: u64, len: u64) {
+    pub(super) fn insert(&mut self, start: u64, len: u64) {
         self.by_len.insert((len, start));
         self.by_start.insert(start, len);
     }
 
-    fn remove(&mut self, start: u64, len: u64) {
+    pub(super) fn remove(&mut self, start: u64, len: u64) {
         self.by_len.remove(&(len, start));
         self.by_start.remove(&start);
     }

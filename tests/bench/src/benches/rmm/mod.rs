@@ -2,10 +2,13 @@
 //!
 //! `rmm/books` is the arithmetic alone, over offsets: no driver and no memory, one operation a step. The same steps run
 //! through an exact best fit, which is slower and wastes nothing; `rmm/peak` compares the highest byte that either
-//! ever lent. `rmm/arrays` and `rmm/reserved` are the same through the whole library: device arrays over a pool.
+//! ever lent. `rmm/pool` and `rmm/arrays` are the steps through a pool, as RMM measures its own, and through the whole
+//! library. `rmm/reserved` compares what the pool reserves with best fit in one piece, which grows by any number of bytes,
+//! and `rmm/pieces` with best fit that takes the pieces that the pool takes.
 
 mod arrays;
 mod best_fit;
+mod pieces;
 mod workload;
 
 use crate::{Bench, Measure, Pair, Routine};
@@ -40,6 +43,15 @@ pub(super) fn all() -> Vec<Bench> {
             })
         })
     });
+    let pool = CELLS.into_iter().map(|cell| {
+        Bench::new(name("pool", cell), "the books alone", Measure::Latency, move || {
+            let steps = checked(cell)?;
+            Ok(Pair {
+                ours: arrays::each_block(steps.clone())?,
+                reference: each_step(steps, || Ours::new(SPACE)),
+            })
+        })
+    });
     let arrays = CELLS.into_iter().map(|cell| {
         Bench::new(name("arrays", cell), "the books alone", Measure::Latency, move || {
             let steps = checked(cell)?;
@@ -64,7 +76,17 @@ pub(super) fn all() -> Vec<Bench> {
             },
         )
     });
-    speed.chain(peaks).chain(arrays).chain(reserved).collect()
+    let pieces = CELLS.into_iter().map(|cell| {
+        Bench::new(name("pieces MiB", cell), "best fit over trees, in as many", Measure::Count, move || {
+            let steps = checked(cell)?;
+            let again = steps.clone();
+            Ok(Pair {
+                ours: Routine::count(move || arrays::reserved(&steps)),
+                reference: Routine::count(move || pieces::reserved(&again)),
+            })
+        })
+    });
+    speed.chain(peaks).chain(pool).chain(arrays).chain(reserved).chain(pieces).collect()
 }
 
 fn name(what: &str, cell: Cell) -> String {
@@ -176,25 +198,38 @@ mod tests {
 
     #[test]
     fn constant_time_takes_hardly_more_memory_than_best_fit() {
-        for cell in CELLS.into_iter().filter(|cell| cell.allocations <= 10_000) {
-            let steps = checked(cell).unwrap();
+        for (cell, steps) in small_cells() {
             let ours = peak(&steps, &mut Ours::new(SPACE)).unwrap();
             let best = peak(&steps, &mut Trees::new(SPACE)).unwrap();
             assert!(ours as f64 <= best as f64 * 1.05 + 1.0, "{cell:?}: {ours} MiB against {best}");
         }
     }
 
-    /// With the pieces of a pool, whose borders best fit in one piece does not have.
+    /// Cells that a test without optimisation has time for.
+    fn small_cells() -> impl Iterator<Item = (Cell, Vec<Step>)> {
+        let cells = CELLS.into_iter().filter(|cell| cell.allocations <= 10_000 || !cfg!(debug_assertions));
+        cells.map(|cell| (cell, checked(cell).unwrap()))
+    }
+
+    #[test]
+    fn the_pool_reserves_hardly_more_than_best_fit_in_pieces() {
+        for (cell, steps) in small_cells() {
+            let ours = arrays::reserved(&steps).unwrap() as f64;
+            let best = pieces::reserved(&steps).unwrap() as f64;
+            assert!(ours <= best * 1.05, "{cell:?}: {ours} MiB against {best}");
+        }
+    }
+
+    /// Which has no borders, and grows by any number of bytes.
     #[test]
     fn pieces_take_hardly_more_memory_than_one() {
         let mut above = 0;
-        for cell in CELLS.into_iter().filter(|cell| cell.allocations <= 10_000) {
-            let steps = checked(cell).unwrap();
+        for (cell, steps) in small_cells() {
             let ours = arrays::reserved(&steps).unwrap() as f64;
             let best = peak(&steps, &mut Trees::new(SPACE)).unwrap() as f64;
             assert!(ours <= best * 1.11, "{cell:?}: {ours} MiB against {best}");
             above += usize::from(ours > best * 1.05);
         }
-        assert!(above <= 4, "{above} of 12 cells are above 1.05");
+        assert!(above <= 5, "{above} of 18 cells are above 1.05");
     }
 }
