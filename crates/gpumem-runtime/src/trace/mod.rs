@@ -11,6 +11,7 @@
 mod assemble;
 mod check;
 mod clock;
+mod code;
 mod format;
 mod merge;
 mod note;

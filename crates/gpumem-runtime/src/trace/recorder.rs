@@ -24,6 +24,8 @@ use std::{
 pub(crate) struct Recorder {
     /// The number of the recording that is running, or 0.
     session: AtomicU64,
+    /// The same, if it keeps uses and waits.
+    of_uses: AtomicU64,
     tape: Mutex<Option<Arc<Tape>>>,
 }
 
@@ -36,6 +38,7 @@ impl Recorder {
         }
         let tape = tape();
         *slot = Some(tape.clone());
+        self.of_uses.store(if tape.keeps_uses() { tape.session } else { 0 }, Ordering::Release);
         self.session.store(tape.session, Ordering::Release);
         Some(tape)
     }
@@ -45,6 +48,7 @@ impl Recorder {
         let mut slot = self.tape.lock();
         if slot.as_ref().is_some_and(|running| Arc::ptr_eq(running, tape)) {
             self.session.store(0, Ordering::Release);
+            self.of_uses.store(0, Ordering::Release);
             *slot = None;
         }
     }
@@ -57,9 +61,25 @@ impl Recorder {
         }
     }
 
-    #[cold]
-    fn write(&self, session: u64, note: Note, name: Option<&Arc<str>>) {
-        pen::write(session, note, name, || self.tape.lock().clone());
+    #[inline(always)]
+    fn session_of_uses(&self) -> Option<u64> {
+        match self.of_uses.load(Ordering::Relaxed) {
+            0 => None,
+            session => Some(session),
+        }
+    }
+
+    #[inline(always)]
+    fn write(&self, session: u64, note: Note) {
+        pen::write(session, &note, || self.tape.lock().clone());
+    }
+
+    #[inline(always)]
+    fn write_named(&self, session: u64, note: Note, name: Option<&Arc<str>>) {
+        match name {
+            None => self.write(session, note),
+            Some(name) => pen::write_named(session, note, name, || self.tape.lock().clone()),
+        }
     }
 
     /// Memory was lent, as the allocation of that number.
@@ -71,14 +91,14 @@ impl Recorder {
         name: Option<&Arc<str>>,
     ) {
         if let Some(session) = self.session() {
-            self.write(session, Note::Allocate { request: asked(request), id }, name);
+            self.write_named(session, Note::Allocate { request: asked(request), id }, name);
         }
     }
 
     /// No memory was found.
     pub(crate) fn failed<B: Backend>(&self, request: &MemoryRequest<'_, B>, name: Option<&Arc<str>>) {
         if let Some(session) = self.session() {
-            self.write(session, Note::Fail { request: asked(request) }, name);
+            self.write_named(session, Note::Fail { request: asked(request) }, name);
         }
     }
 
@@ -86,7 +106,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn freed(&self, id: u64, kind: MemoryKind, bytes: usize) {
         if let Some(session) = self.session() {
-            self.write(session, Note::Free { id, bytes: bytes as u64, kind: kind_byte(kind) }, None);
+            self.write(session, Note::Free { id, bytes: bytes as u64, kind: kind_byte(kind) });
         }
     }
 
@@ -100,48 +120,45 @@ impl Recorder {
         (stream, ticket): (u64, u64),
     ) {
         let recorder = &memory.core().recorder;
-        if let Some(session) = recorder.session() {
+        if let Some(session) = recorder.session_of_uses() {
             let kind = if memory.is_owned() { kind_byte(memory.kind()) } else { FOREIGN };
             let (id, start, bytes) = (memory.id(), extent.start as u64, extent.len() as u64);
-            recorder.write(
-                session,
-                Note::Use { id, start, bytes, stream, ticket, operation, write, kind },
-                None,
-            );
+            recorder.write(session, Note::Use { id, start, bytes, stream, ticket, operation, write, kind });
         }
     }
 
     /// A stream was told to wait for another one.
     #[inline]
     pub(crate) fn waited(&self, stream: u64, of: u64, ticket: u64) {
-        if let Some(session) = self.session() {
-            self.write(session, Note::Wait { stream, of, ticket, nanoseconds: 0 }, None);
+        if let Some(session) = self.session_of_uses() {
+            self.write(session, Note::Wait { stream, of, ticket, nanoseconds: 0 });
         }
     }
 
     /// The host is about to wait. The time, if that is recorded.
     #[inline]
     pub(crate) fn begin_wait(&self) -> Option<u64> {
-        self.session().map(|_| clock().now())
+        self.session_of_uses().map(|_| clock().now())
     }
 
     /// The host has waited since then.
     #[inline]
     pub(crate) fn end_wait(&self, begin: Option<u64>, of: u64, ticket: u64) {
-        if let (Some(begin), Some(session)) = (begin, self.session()) {
+        if let (Some(begin), Some(session)) = (begin, self.session_of_uses()) {
             let nanoseconds = clock().nanoseconds(clock().now()).saturating_sub(clock().nanoseconds(begin));
-            self.write(session, Note::Wait { stream: 0, of, ticket, nanoseconds }, None);
+            self.write(session, Note::Wait { stream: 0, of, ticket, nanoseconds });
         }
     }
 
     /// The driver has given so many bytes, or taken them back.
     pub(crate) fn reserved(&self, kind: MemoryKind, bytes: i64) {
         if let Some(session) = self.session() {
-            self.write(session, Note::Reserve { bytes, kind: kind_byte(kind) }, None);
+            self.write(session, Note::Reserve { bytes, kind: kind_byte(kind) });
         }
     }
 }
 
+#[inline(always)]
 fn asked<B: Backend>(request: &MemoryRequest<'_, B>) -> Asked {
     Asked {
         bytes: request.bytes as u64,
@@ -154,7 +171,7 @@ fn asked<B: Backend>(request: &MemoryRequest<'_, B>) -> Asked {
     }
 }
 
-#[inline]
+#[inline(always)]
 fn kind_byte(kind: MemoryKind) -> u8 {
     kind_slot(kind).map_or(FOREIGN, |slot| slot as u8)
 }

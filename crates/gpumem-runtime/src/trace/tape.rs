@@ -5,6 +5,7 @@ mod tests;
 
 use super::{
     clock::clock,
+    code::{MOST, Words, entries},
     note::{Asked, Entry, Note},
     recording::{Overflow, RecorderOptions},
 };
@@ -15,53 +16,57 @@ use std::{
     collections::{HashMap, VecDeque},
     fmt,
     mem::{self, MaybeUninit},
+    slice,
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
 
-/// Events of a chunk.
-pub(super) const CHUNK: usize = 512;
+/// Words of a chunk: 32 KiB, which is about a thousand events.
+pub(super) const WORDS: usize = 4096;
 
 /// Room for events, filled by one thread at a time and from front to back.
 pub(super) struct Chunk {
-    entries: [UnsafeCell<MaybeUninit<Entry>>; CHUNK],
+    words: [UnsafeCell<MaybeUninit<u64>>; WORDS],
     /// So many are written, and do not change until the chunk is wiped.
     len: AtomicUsize,
 }
 
-// SAFETY: an entry is written once, by the pen that holds the chunk, before `len` says that it is there; from then on it
-// is only read, until the tape wipes the chunk, which it does under its lock and when no pen holds the chunk.
+// SAFETY: a word is written once, by the pen that holds the chunk, before `len` says that it is there; from then on it is
+// only read, until the tape wipes the chunk, which it does under its lock and when no pen holds the chunk.
 unsafe impl Sync for Chunk {}
 
 impl Chunk {
     fn new() -> Arc<Self> {
         Arc::new(Self {
-            entries: [const { UnsafeCell::new(MaybeUninit::uninit()) }; CHUNK],
+            words: [const { UnsafeCell::new(MaybeUninit::uninit()) }; WORDS],
             len: AtomicUsize::new(0),
         })
     }
 
-    /// Writes the next entry. Whether there was room.
+    /// Writes the next event. Whether there was room.
     ///
     /// # Safety
     /// Nobody else writes to the chunk.
-    #[inline]
-    pub(super) unsafe fn push(&self, entry: Entry) -> bool {
+    #[inline(always)]
+    pub(super) unsafe fn push(&self, words: &[u64]) -> bool {
         let at = self.len.load(Ordering::Relaxed);
-        let Some(slot) = self.entries.get(at) else { return false };
-        // SAFETY: nobody reads an entry at or behind `len`, and nobody else writes.
-        unsafe { (*slot.get()).write(entry) };
-        self.len.store(at + 1, Ordering::Release);
+        let Some(places) = self.words.get(at..at + words.len()) else { return false };
+        for (place, word) in places.iter().zip(words) {
+            // SAFETY: nobody reads a word at or behind `len`, and nobody else writes.
+            unsafe { (*place.get()).write(*word) };
+        }
+        self.len.store(at + words.len(), Ordering::Release);
         true
     }
 
-    /// What is written so far. Only under the lock of the tape, which keeps the chunk from being wiped.
-    fn written(&self) -> impl Iterator<Item = Entry> + '_ {
+    /// What is written so far, each event with the position of its first word. Only under the lock of the tape, which keeps
+    /// the chunk from being wiped.
+    fn written(&self) -> impl Iterator<Item = (usize, Entry)> + '_ {
         let len = self.len.load(Ordering::Acquire);
-        // SAFETY: entries before `len` are written and do not change.
-        self.entries[..len].iter().map(|slot| unsafe { (*slot.get()).assume_init() })
+        // SAFETY: words before `len` are written and do not change, and a cell lies as its content does.
+        entries(unsafe { slice::from_raw_parts(self.words.as_ptr().cast::<u64>(), len) })
     }
 }
 
@@ -230,7 +235,7 @@ impl Tape {
     fn wipe(&self, reels: &mut Reels, at: usize) -> Arc<Chunk> {
         let Some(reel) = reels.all.remove(at) else { return Chunk::new() };
         let mut gone = 0;
-        for entry in reel.chunk.written() {
+        for (_, entry) in reel.chunk.written() {
             reels.folded.fold(&entry);
             gone += 1;
         }
@@ -243,23 +248,23 @@ impl Tape {
     pub(super) fn give_back(&self, chunk: &Arc<Chunk>) {
         let mut reels = self.reels.lock();
         release(&mut reels, chunk);
-        if chunk.len.load(Ordering::Relaxed) < CHUNK {
+        if chunk.len.load(Ordering::Relaxed) + MOST <= WORDS {
             reels.spare.push(chunk.clone());
         }
     }
 
     /// Writes for a thread that has no pen any more.
-    pub(super) fn write_late(&self, entry: Entry) {
+    pub(super) fn write_late(&self, words: &Words) {
         let reels = &mut *self.reels.lock();
         let mut chunk = reels.last.take();
         // SAFETY: only this function writes to the chunk, under the lock.
-        let is_written = chunk.as_ref().is_some_and(|chunk| unsafe { chunk.push(entry) });
+        let is_written = chunk.as_ref().is_some_and(|chunk| unsafe { chunk.push(words.as_slice()) });
         if !is_written {
             reels.writers.push(Writer { number: 0, name: Some("threads that end".to_owned()) });
             let writer = reels.writers.len() as u32 - 1;
             chunk = self.next_of(reels, writer, chunk.as_ref());
             // SAFETY: as above.
-            if !chunk.as_ref().is_some_and(|chunk| unsafe { chunk.push(entry) }) {
+            if !chunk.as_ref().is_some_and(|chunk| unsafe { chunk.push(words.as_slice()) }) {
                 self.lose();
             }
         }
@@ -275,11 +280,11 @@ impl Tape {
         let mut copied = {
             let reels = self.reels.lock();
             let end = reels.full.unwrap_or_else(|| clock().now());
-            let mut entries = Vec::with_capacity(reels.all.len() * CHUNK);
+            let mut entries = Vec::with_capacity(reels.all.len() * WORDS / 4);
             for reel in &reels.all {
                 let mut threads = reel.threads.iter().peekable();
                 let mut writer = 0;
-                for (at, entry) in reel.chunk.written().enumerate() {
+                for (at, entry) in reel.chunk.written() {
                     while let Some((_, next)) = threads.next_if(|(from, _)| *from <= at) {
                         writer = *next;
                     }

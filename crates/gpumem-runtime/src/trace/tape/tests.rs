@@ -26,7 +26,7 @@ fn written_and_copied(limit_bytes: usize, overflow: Overflow, events: i64) -> Co
             let tape = &tape;
             scope.spawn(move || {
                 for bytes in 0..events {
-                    pen::write(tape.session, Note::Reserve { bytes, kind }, None, || Some(tape.clone()));
+                    pen::write(tape.session, &Note::Reserve { bytes, kind }, || Some(tape.clone()));
                 }
             })
         });
@@ -58,7 +58,7 @@ fn nothing_is_lost_where_there_is_room() {
 fn the_newest_are_kept_and_the_others_are_added_up() {
     let copied = written_and_copied(0, Overflow::KeepNewest, 2 * EVENTS);
     let newest = copied.entries.iter().map(|(_, entry)| entry.time).max();
-    assert!(copied.folded.until < newest && copied.entries.len() <= 4 * CHUNK);
+    assert!(copied.folded.until < newest && copied.entries.len() <= 4 * WORDS / 3);
     assert_eq!(copied.lost as usize + copied.entries.len(), 4 * EVENTS as usize);
     let added: i64 = copied.folded.reserved.values().sum();
     let kept: i64 = copied
@@ -75,7 +75,7 @@ fn the_newest_are_kept_and_the_others_are_added_up() {
 #[test]
 fn the_oldest_are_kept_up_to_the_first_that_is_lost() {
     let copied = written_and_copied(2 * size_of::<Chunk>(), Overflow::KeepOldest, 2 * EVENTS);
-    assert!(copied.entries.len() <= 2 * CHUNK && copied.lost > 0);
+    assert!(copied.entries.len() <= 2 * WORDS / 3 && copied.lost > 0);
     let first = copied.entries.iter().filter_map(|(_, entry)| match entry.note {
         Note::Reserve { bytes: 0, kind } => Some(kind),
         _ => None,

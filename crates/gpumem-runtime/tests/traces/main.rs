@@ -1,0 +1,48 @@
+//! Recordings: what is on them, what becomes of them, and that they can be done again.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
+
+mod random;
+mod recording;
+mod replaying;
+mod threads;
+
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::{
+    Device,
+    memory::named,
+    trace::{Happening, Trace},
+};
+
+fn device() -> Device<Host> {
+    Device::from_raw(Host::open_with(&HostOptions::new()).unwrap())
+}
+
+fn count(trace: &Trace, of: impl Fn(&Happening) -> bool) -> usize {
+    trace.events.iter().filter(|event| of(&event.what)).count()
+}
+
+fn is_allocation(what: &Happening) -> bool {
+    matches!(what, Happening::Allocate { .. })
+}
+
+fn is_free(what: &Happening) -> bool {
+    matches!(what, Happening::Free { .. })
+}
+
+/// Makes and drops `count` arrays on each of four threads; each thread keeps one of its own.
+fn busy(device: &Device<Host>, count: usize) {
+    std::thread::scope(|scope| {
+        for number in 0..4 {
+            let work = move || {
+                let stream = device.stream().unwrap();
+                let kept = named("kept", || stream.uninit_array::<u8, _>(1000 + number)).unwrap();
+                for size in 1..=count {
+                    drop(stream.uninit_array::<u8, _>(size).unwrap());
+                }
+                kept
+            };
+            let worker = std::thread::Builder::new().name(format!("worker {number}"));
+            worker.spawn_scoped(scope, move || std::mem::forget(work())).unwrap();
+        }
+    });
+}
