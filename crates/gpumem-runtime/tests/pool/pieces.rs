@@ -1,0 +1,163 @@
+//! Pieces of the driver's memory: when they are taken, joined, exchanged and given back.
+
+use super::{MIB, device, statistics};
+use gpumem_core::{Attach, MemoryKind};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::{
+    Device, DeviceArray,
+    memory::{MemoryResource as _, Pool, PoolOptions, Trim},
+};
+use ndarray::Ix1;
+use std::sync::Arc;
+
+#[test]
+fn everything_goes_back_and_pieces_are_joined() {
+    let (device, raw) = device(HostOptions::new().memory(256 * MIB));
+    let arrays: Vec<_> = (1..500).map(|n| device.uninit_array::<u8, _>(n * 700).unwrap()).collect();
+    let pinned: Vec<_> = (1..50).map(|n| device.pinned_array::<u8, _>(n * 700).unwrap()).collect();
+    let managed = device.managed_array::<u8, _>(5000, Attach::Global).unwrap();
+    let lent = statistics(&device, MemoryKind::Device);
+    assert_eq!(lent.blocks, 499);
+    assert!(lent.lent >= (1..500).map(|n| n * 700).sum() && lent.lent <= lent.reserved);
+    assert!(raw.counters().allocations < 100, "{:?}", raw.counters());
+    assert_eq!(statistics(&device, MemoryKind::Pinned).blocks, 49);
+    // Every second one first, so that there are holes everywhere.
+    let (even, odd): (Vec<_>, Vec<_>) = arrays.into_iter().enumerate().partition(|(index, _)| index % 2 == 0);
+    drop(even);
+    drop(odd);
+    drop((pinned, managed));
+    let idle = statistics(&device, MemoryKind::Device);
+    assert_eq!((idle.blocks, idle.lent), (0, 0));
+    assert_eq!(device.trim(Trim { keep: idle.reserved, ..Trim::UNUSED }).unwrap(), 0);
+    assert!(device.trim(Trim::UNUSED).unwrap() >= idle.reserved);
+    assert_eq!(raw.counters().live_allocations, 0);
+    assert_eq!(statistics(&device, MemoryKind::Device).reserved, 0);
+}
+
+/// Four pieces of 1 MiB, each with one array that takes it as a whole, and one that only starts a piece.
+fn pieces(options: PoolOptions) -> (Device<Host>, Vec<DeviceArray<u8, Ix1, Host>>) {
+    let (device, _) = device(HostOptions::new().memory(64 * MIB));
+    let pool = Pool::new(device.driver_memory(), options);
+    device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).unwrap();
+    let arrays = (0..4).map(|_| device.uninit_array(MIB).unwrap().fill(1).unwrap()).collect();
+    device.synchronize().unwrap();
+    (device, arrays)
+}
+
+/// A request that nothing free serves, which is when a pool looks at what it keeps. Bytes of all other pieces.
+fn look(device: &Device<Host>, bytes: usize) -> usize {
+    let large = device.uninit_array::<u8, _>(bytes).unwrap();
+    let reserved = statistics(device, MemoryKind::Device).reserved;
+    drop(large);
+    reserved - bytes
+}
+
+#[test]
+fn what_exceeds_the_part_that_may_be_unused_goes_back() {
+    let options = || PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
+    for (ratio, kept) in [(1.0, 4), (0.75, 4), (0.5, 2), (0.25, 1), (0.0, 1)] {
+        let (device, mut arrays) = pieces(options().keep_ratio(ratio));
+        arrays.truncate(1);
+        assert_eq!(statistics(&device, MemoryKind::Device).reserved, 4 * MIB, "a drop gives nothing back");
+        assert_eq!(look(&device, 4 * MIB), kept * MIB, "a part of {ratio} may be unused");
+        assert_eq!(arrays[0].get(MIB - 1).unwrap(), 1);
+    }
+}
+
+/// Arrays that are too large for what is free in pieces, again and again: the pool is no larger than it has to be, and
+/// comes to rest.
+#[test]
+fn unused_pieces_are_exchanged_for_one_that_serves() {
+    for exchange in [true, false] {
+        let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).exchange(exchange);
+        let (device, raw) = device(HostOptions::new().memory(64 * MIB));
+        let pool = Arc::new(Pool::new(device.driver_memory(), options));
+        device.set_memory_resource(MemoryKind::Device, pool.clone()).unwrap();
+        let grow = |from: usize| {
+            for mib in from..9 {
+                drop(device.uninit_array::<u8, _>(mib * MIB).unwrap().fill(1).unwrap());
+                device.synchronize().unwrap();
+            }
+        };
+        grow(1);
+        // Without, every size has a piece of its own.
+        let peak = pool.statistics().peak_reserved;
+        assert!(if exchange { peak <= 10 * MIB } else { peak >= 30 * MIB }, "{peak}");
+        let before = raw.counters();
+        (0..5).for_each(|_| grow(1));
+        assert_eq!(raw.counters().allocations, before.allocations, "a steady program makes no driver call");
+    }
+}
+
+#[test]
+fn nothing_is_exchanged_inside_defer_cleanup() {
+    let (device, raw) = device(HostOptions::new().memory(64 * MIB));
+    let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).keep_ratio(0.0);
+    device
+        .set_memory_resource(MemoryKind::Device, Arc::new(Pool::new(device.driver_memory(), options)))
+        .unwrap();
+    drop(device.uninit_array::<u8, _>(MIB).unwrap());
+    let deferred = device.defer_cleanup();
+    drop(device.uninit_array::<u8, _>(4 * MIB).unwrap());
+    assert_eq!(raw.counters().releases, 0);
+    drop(deferred);
+    drop(device.uninit_array::<u8, _>(12 * MIB).unwrap());
+    assert_eq!(raw.counters().releases, 2);
+}
+
+#[test]
+fn what_has_been_unused_for_long_goes_back() {
+    let time = std::time::Duration::from_millis(300);
+    let options = PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
+    for by_itself in [true, false] {
+        let (device, mut arrays) = pieces(if by_itself { options.keep_time(time) } else { options });
+        // A fifth piece, of which something is in use all the time.
+        let _small = device.uninit_array::<u8, _>(256).unwrap();
+        // The time of a block counts from the next request on that it does not serve.
+        let touch = || drop(device.uninit_array::<u8, _>(256).unwrap());
+        let mut larger = 4 * MIB;
+        let mut trim = || {
+            let pieces = match by_itself {
+                true => {
+                    larger += MIB;
+                    look(&device, larger)
+                }
+                false => {
+                    device.trim(Trim { unused_for: time, ..Trim::UNUSED }).unwrap();
+                    statistics(&device, MemoryKind::Device).reserved
+                }
+            };
+            touch();
+            pieces / MIB - 1
+        };
+        arrays.truncate(2);
+        touch();
+        assert_eq!(trim(), 4, "nothing has been unused for long");
+        std::thread::sleep(time / 2);
+        // In use again, and unused anew: the time starts again.
+        let again: DeviceArray<u8, Ix1, Host> = device.uninit_array(MIB).unwrap().fill(2).unwrap();
+        device.synchronize().unwrap();
+        drop(again);
+        touch();
+        std::thread::sleep(time * 2 / 3);
+        assert_eq!(trim(), 3, "one piece of two has been unused for long");
+        // Nobody looks meanwhile: what counts is when it was given back.
+        arrays.truncate(1);
+        touch();
+        std::thread::sleep(time + time / 10);
+        assert_eq!(trim(), 1);
+        assert_eq!(arrays[0].get(0).unwrap(), 1);
+    }
+}
+
+#[test]
+fn the_largest_alignment_is_met_and_blocks_know_their_piece() {
+    let (device, _) = device(HostOptions::new());
+    let small = device.uninit_array::<u8, _>(100).unwrap().fill(1).unwrap();
+    let array = device.uninit_array::<u8, _>(100).unwrap().fill(1).unwrap();
+    let (base, len) = array.driver_block();
+    assert!(base <= array.address() && array.address() + 100 <= base + len as u64 && len > 200);
+    assert_eq!(small.driver_block(), (base, len));
+    let pinned = device.pinned_array::<u8, _>(100).unwrap();
+    assert_eq!(pinned.view().unwrap().as_ptr() as usize % 16, 0);
+}

@@ -1,0 +1,99 @@
+//! What is refused: requests that make no sense, blocks that are not what was asked for, exports of a part.
+
+use super::{MIB, device};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, named};
+use std::sync::Arc;
+
+/// Asks for something else than it is asked for, and hands that on.
+#[derive(Debug)]
+struct Altered {
+    upstream: Arc<dyn MemoryResource<Host>>,
+    bytes: fn(usize) -> usize,
+    align: Option<usize>,
+}
+
+impl MemoryResource<Host> for Altered {
+    fn name(&self) -> &'static str {
+        "altered"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        let align = self.align.unwrap_or(request.align);
+        self.upstream.allocate(&request.for_bytes((self.bytes)(request.bytes), align))
+    }
+    fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
+        self.upstream.recycle(block)
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.upstream.deallocate(block)
+    }
+    fn forget(&self) {}
+    fn statistics(&self) -> MemoryStatistics {
+        self.upstream.statistics()
+    }
+}
+
+#[test]
+fn an_alignment_that_is_none_is_refused_whatever_came_back_last() {
+    for align in [0, 3, 48, usize::MAX] {
+        let (device, _) = device(HostOptions::new());
+        let pool = device.memory_resource(MemoryKind::Device).unwrap();
+        drop(device.uninit_array::<u8, _>(1000).unwrap());
+        device
+            .set_memory_resource(
+                MemoryKind::Device,
+                Arc::new(Altered { upstream: pool, bytes: |bytes| bytes, align: Some(align) }),
+            )
+            .unwrap();
+        let error = device.uninit_array::<u8, _>(1000).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{align}: {error}");
+    }
+}
+
+#[test]
+fn a_resource_that_lends_too_little_is_found_out() {
+    let (device, raw) = device(HostOptions::new());
+    let altered = Altered { upstream: device.driver_memory(), bytes: |bytes| bytes / 2, align: None };
+    let before = device.set_memory_resource(MemoryKind::Device, Arc::new(altered)).unwrap();
+    assert!(before.is_none());
+    let error: Error = device.uninit_array::<u8, _>(100).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    device.flush().unwrap();
+    assert_eq!(raw.counters().live_allocations, 0);
+    assert_eq!(Host::memory_info(&raw).unwrap().free, Host::memory_info(&raw).unwrap().total);
+}
+
+/// Another process sees the driver's block as a whole, so what is exported has one of its own.
+#[test]
+fn an_array_to_be_exported_shares_its_block_with_nobody() {
+    let (device, raw) = device(HostOptions::new().memory(64 * MIB));
+    let pooled = device.to_device(&[1u32, 2, 3]).unwrap();
+    // SAFETY: refused.
+    let error = unsafe { pooled.export() }.unwrap_err();
+    let is_told =
+        matches!(error.kind(), ErrorKind::InvalidArgument { why } if why.contains("exportable_array"));
+    assert!(is_told, "{error}");
+    let arrays: Vec<_> =
+        (0..3).map(|_| named("shared", || device.exportable_array::<u32, _>(3)).unwrap()).collect();
+    for array in &arrays {
+        assert_eq!((array.driver_block(), array.kind()), ((array.address(), 2 * MIB), MemoryKind::Device));
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [0; 3]);
+        // SAFETY: refused, by the backend: the host shares no memory.
+        let error = unsafe { array.export() }.unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+    }
+    assert_eq!(device.memory_report().holders[0].bytes, 36);
+    let (pending, live) = (device.pending().0, raw.counters().live_allocations);
+    drop(arrays);
+    assert_eq!(device.pending().0, pending + 3, "their memory goes through the queue");
+    drop(pooled);
+    device.flush().unwrap();
+    assert!(live >= 4 && raw.counters().live_allocations == 0 && device.memory_report().holders.is_empty());
+    let error = device.exportable_array::<u8, _>(100 * MIB).unwrap_err();
+    assert!(error.is_out_of_memory(), "{error}");
+    assert!(device.exportable_array::<u8, _>(0).unwrap().is_empty());
+    // Memory that a pool holds and has not lent makes room.
+    drop(device.uninit_array::<u8, _>(40 * MIB).unwrap());
+    device.exportable_array::<u8, _>(40 * MIB).unwrap();
+}

@@ -1,0 +1,196 @@
+//! Blocks that go from stream to stream: who waits, and that nobody forgets to.
+
+use super::{MIB, device};
+use gpumem_core::{MemoryKind, Result};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::{
+    Device, DeviceArray, Stream,
+    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions},
+};
+use ndarray::{Array1, Ix1};
+use std::{
+    ptr::NonNull,
+    sync::{Arc, Mutex},
+};
+
+#[test]
+fn a_single_stream_makes_no_driver_call_in_steady_state() {
+    for options in [HostOptions::new().brief_bytes(0), HostOptions::new().adversarial(1)] {
+        let (device, raw) = device(options);
+        let stream = device.stream().unwrap();
+        let round = |size: usize| {
+            let mut a = stream.device_array::<u8, _>(size).unwrap();
+            let b = stream.to_device(&a).unwrap();
+            stream.copy_to_device(&mut a, &b).unwrap();
+        };
+        (1..60).for_each(|n| round(n * 1000));
+        let before = (device.counters(), raw.counters());
+        (1..60).rev().for_each(|n| round(n * 1000));
+        let after = (device.counters(), raw.counters());
+        assert_eq!(after.0.allocations, before.0.allocations);
+        assert_eq!((after.0.records, after.0.waits), (before.0.records, before.0.waits));
+        assert_eq!(after.1.events_created, before.1.events_created);
+        assert_eq!(after.1.synchronizations, before.1.synchronizations);
+    }
+}
+
+/// Memory that one stream still uses is passed over while another block fits, and waited for when none does.
+#[test]
+fn another_stream_waits_only_for_what_it_gets() {
+    let mut passed_over = 0;
+    for seed in 0..40 {
+        let (device, raw) = device(HostOptions::new().memory(64 * MIB).adversarial(seed));
+        let options = PoolOptions::device(256).chunks(8 * MIB, 8 * MIB);
+        let pool = Arc::new(Pool::new(device.driver_memory(), options.limit(16 * MIB)));
+        device.set_memory_resource(MemoryKind::Device, pool.clone()).unwrap();
+        let (one, two) = (device.stream().unwrap(), device.stream().unwrap());
+        let used =
+            |stream: &Stream<Host>| -> DeviceArray<u8, Ix1, Host> { stream.device_array(6 * MIB).unwrap() };
+        let address = used(&one).address();
+        let waits = device.counters().waits;
+        // In flight on `one`, unless the schedule has been quick: `two` gets another piece, and does not wait.
+        let other = used(&two);
+        assert_eq!(device.counters().waits, waits);
+        if other.address() == address {
+            continue;
+        }
+        // `one` gets its own back at once.
+        assert_eq!(used(&one).address(), address);
+        assert_eq!(device.counters().waits, waits);
+        // Nothing else is left: `two` gets it, and waits when it uses it, on the device.
+        let synchronizations = raw.counters().synchronizations;
+        let uninit = two.uninit_array::<u8, _>(6 * MIB).unwrap();
+        assert_eq!((device.counters().waits, pool.statistics().reserved), (waits, 16 * MIB));
+        let stream_order = two.record().unwrap();
+        // SAFETY: the memory was zeroed for the array that had it before.
+        let last = unsafe { uninit.assume_init() };
+        assert_eq!(last.address(), address);
+        let copy = two.copy_to_host(&last.slice(ndarray::s![..9]).unwrap()).unwrap();
+        assert_eq!(raw.counters().synchronizations, synchronizations, "the host waits for nothing");
+        // One wait for the block, or none because the driver has said that it is done.
+        assert!(device.counters().waits <= waits + 1);
+        passed_over += device.counters().waits - waits;
+        assert_eq!(copy.view().unwrap().to_vec(), [0; 9], "in the order of the fill");
+        drop(stream_order);
+    }
+    assert!(passed_over > 0, "no schedule kept the block in flight");
+}
+
+/// Arrays of every kind and on every stream, dropped in flight, with the contents checked. Finds memory that is lent
+/// while somebody still writes it.
+fn churn(device: &Device<Host>, seed: u64) -> Result<bool> {
+    let streams: Vec<Stream<Host>> = (0..3).map(|_| device.stream()).collect::<Result<_>>()?;
+    let mut random = seed;
+    let mut next = |below: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % below
+    };
+    let mut kept: Vec<(DeviceArray<u32, Ix1, Host>, u32)> = Vec::new();
+    for round in 0..120u32 {
+        let stream = &streams[next(3) as usize];
+        let other = &streams[next(3) as usize];
+        let length = 64 * (1 + next(40) as usize);
+        let mut array = match next(3) {
+            0 => device.uninit_array(length)?.fill(round)?,
+            _ => {
+                let mut array = stream.device_array(length)?;
+                stream.fill(&mut array, round)?;
+                array
+            }
+        };
+        if next(2) == 0 {
+            other.fill(&mut array, round + 1000)?;
+            kept.push((array, round + 1000));
+        } else {
+            kept.push((array, round));
+        }
+        while kept.len() > 4 {
+            let (array, value) = kept.swap_remove(next(kept.len() as u64) as usize);
+            if next(2) == 0 {
+                let back = other.copy_to_host(&array)?;
+                drop(array);
+                if back.view()?.iter().any(|found| *found != value) {
+                    return Ok(false);
+                }
+            }
+        }
+    }
+    for (array, value) in kept {
+        if array.copy_to_host()? != Array1::from_elem(array.len(), value) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+#[test]
+fn no_schedule_finds_memory_that_is_still_written() {
+    for seed in 0..150 {
+        let (device, raw) = device(HostOptions::new().adversarial(seed).memory(4 * MIB));
+        // So little that blocks go from stream to stream all the time.
+        let pool =
+            Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(32 << 10, 65536).limit(80_000));
+        device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).unwrap();
+        assert!(churn(&device, seed).unwrap(), "seed {seed}");
+        device.synchronize().unwrap();
+        device.flush().unwrap();
+        assert_eq!((device.take_errors(), raw.counters().live_allocations), (Vec::new(), 0), "seed {seed}");
+    }
+}
+
+/// A resource that lends memory again without a word about who still uses it.
+#[derive(Debug)]
+struct Careless {
+    upstream: Arc<dyn MemoryResource<Host>>,
+    free: Mutex<Vec<(MemoryBlock<Host>, usize)>>,
+}
+
+impl MemoryResource<Host> for Careless {
+    fn name(&self) -> &'static str {
+        "careless"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        let mut free = self.free.lock().unwrap();
+        let block = match free.pop() {
+            Some((block, _)) => block,
+            None => self.upstream.allocate(&request.for_bytes(1 << 16, 256))?,
+        };
+        let (address, bytes) = (block.address(), block.bytes());
+        free.insert(0, (block, 0));
+        let last = free.len() - 1;
+        free.swap(0, last);
+        let (held, _) = free.pop().unwrap();
+        Box::leak(Box::new(held));
+        // SAFETY: deliberately not: work may still be using it.
+        Ok(unsafe { MemoryBlock::new(address, None::<NonNull<u8>>, bytes, 0) })
+    }
+
+    fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
+        // SAFETY: as above.
+        let stripped = unsafe { MemoryBlock::new(block.address(), None, block.bytes(), 0) };
+        self.free.lock().unwrap().push((stripped, 0));
+        Ok(())
+    }
+
+    fn deallocate(&self, _: MemoryBlock<Host>) -> Result<()> {
+        Ok(())
+    }
+
+    fn forget(&self) {}
+
+    fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics::default()
+    }
+}
+
+#[test]
+fn reuse_without_waiting_is_found() {
+    let found = (0..20).any(|seed| {
+        let (device, _) = device(HostOptions::new().adversarial(seed));
+        let careless = Careless { upstream: device.driver_memory(), free: Mutex::default() };
+        device.set_memory_resource(MemoryKind::Device, Arc::new(careless)).unwrap();
+        !churn(&device, seed).unwrap()
+    });
+    assert!(found, "no seed finds the planted fault");
+}
