@@ -7,9 +7,6 @@ use super::caller::Caller;
 use gpumem_core::process;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What is made ready at a time: a huge page of x86-64 and of arm64 with pages of 4 KiB.
-const STEP: usize = 2 << 20;
-
 /// A packed destination in memory of the library's own making, as far as its pages have been made ready.
 #[derive(Debug)]
 pub(super) struct Fresh {
@@ -25,6 +22,9 @@ unsafe impl Send for Fresh {}
 unsafe impl Sync for Fresh {}
 
 impl Fresh {
+    /// What is made ready at a time: a huge page of x86-64 and of arm64 with pages of 4 KiB.
+    pub(super) const STEP: usize = 2 << 20;
+
     /// `bytes` from the caller's lowest element on, none of which anybody else uses.
     pub(super) fn new(caller: &Caller, bytes: usize) -> Self {
         Self { lowest: caller.lowest, bytes, next: AtomicUsize::new(0) }
@@ -37,7 +37,8 @@ impl Fresh {
     pub(super) unsafe fn step(&self) -> bool {
         let at = self.next.load(Ordering::Relaxed);
         // Whole huge pages, wherever the array begins.
-        let end = ((self.lowest.addr() + at + 1).next_multiple_of(STEP) - self.lowest.addr()).min(self.bytes);
+        let end =
+            ((self.lowest.addr() + at + 1).next_multiple_of(Self::STEP) - self.lowest.addr()).min(self.bytes);
         if at >= self.bytes {
             return false;
         }

@@ -10,6 +10,8 @@ pub(crate) const BLOCK_VARIABLE: &str = "GPUMEM_TRANSFER_BLOCK_KIB";
 pub(crate) const PARALLEL_VARIABLE: &str = "GPUMEM_TRANSFER_PARALLEL_KIB";
 /// The environment variable with the KiB up to which a transfer takes the shortest path.
 pub(crate) const SHORT_VARIABLE: &str = "GPUMEM_TRANSFER_SHORT_KIB";
+/// The environment variable with the stores: `auto`, `always` or `never`.
+pub(crate) const STORES_VARIABLE: &str = "GPUMEM_TRANSFER_STORES";
 
 /// Most threads by default: more do not fill the link any better.
 const MOST_THREADS: usize = 12;
@@ -24,9 +26,6 @@ const FIRST_BLOCK: usize = 256 << 10;
 const SMALLEST_BLOCK: usize = 256 << 10;
 /// What one thread moves at a time, at most.
 const LARGEST_PART: usize = 256 << 10;
-/// Threads of a transfer that just gets several.
-const FEWEST_THREADS: usize = 4;
-
 /// How one transfer is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
@@ -43,7 +42,7 @@ pub(crate) struct Share {
 
 impl Share {
     /// Shorter parts are not worth taking.
-    pub(crate) const SMALLEST_PART: usize = 16 << 10;
+    pub(crate) const SMALLEST_PART: usize = 64 << 10;
 }
 
 /// Whether threads write around the caches.
@@ -79,18 +78,32 @@ pub struct TransferOptions {
     /// ([`Capabilities::pageable_upload_bytes`](gpumem_core::Capabilities::pageable_upload_bytes) is the most); down, they
     /// go through one block. By default `GPUMEM_TRANSFER_SHORT_KIB`, or else 1 MiB.
     pub short_bytes: usize,
-    /// Whether threads write around the caches.
+    /// Whether threads write around the caches. By default `GPUMEM_TRANSFER_STORES` (`auto`, `always`, `never`), or else
+    /// [`Auto`](StreamingStores::Auto).
     pub streaming_stores: StreamingStores,
 }
 
-/// Reads a number, and says so if it is none: opening a device must not fail for it.
+/// Reads a value, and says so if it is none: opening a device must not fail for it.
 fn variable<T: FromStr>(name: &str) -> Option<T> {
     let text = env::var_os(name)?.to_string_lossy().into_owned();
-    let number = text.trim().parse().ok();
-    if number.is_none() && !text.trim().is_empty() {
-        tracing::warn!("{name} is no number: {text:?}");
+    let value = text.trim().parse().ok();
+    if value.is_none() && !text.trim().is_empty() {
+        tracing::warn!("{name} has no meaning here: {text:?}");
     }
-    number
+    value
+}
+
+impl FromStr for StreamingStores {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "always" => Ok(Self::Always),
+            "never" => Ok(Self::Never),
+            _ => Err(()),
+        }
+    }
 }
 
 impl TransferOptions {
@@ -114,6 +127,7 @@ impl TransferOptions {
         options.block_bytes = kib(BLOCK_VARIABLE).unwrap_or(options.block_bytes);
         options.parallel_bytes = kib(PARALLEL_VARIABLE).unwrap_or(options.parallel_bytes);
         options.short_bytes = kib(SHORT_VARIABLE).unwrap_or(options.short_bytes);
+        options.streaming_stores = variable(STORES_VARIABLE).unwrap_or(options.streaming_stores);
         options.bounded()
     }
 
@@ -167,9 +181,10 @@ impl TransferOptions {
         // Blocks of which the engine has some to do while others are filled; large ones for long transfers only.
         let block = page(bytes / 8).max(SMALLEST_BLOCK).min(self.block_bytes);
         let first = FIRST_BLOCK.min(block);
-        let part = page(block / 16).clamp(Share::SMALLEST_PART.min(block), LARGEST_PART);
-        let worth = (bytes / (self.parallel_bytes / FEWEST_THREADS).max(1)).min(bytes.div_ceil(part));
+        let worth =
+            (bytes / (self.parallel_bytes / 2).max(1)).min(bytes.div_ceil(Share::SMALLEST_PART.min(block)));
         let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
+        let part = page(bytes / (4 * threads)).clamp(Share::SMALLEST_PART, LARGEST_PART).min(block);
         Share { threads, block, first, part, blocks: if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE } }
     }
 }

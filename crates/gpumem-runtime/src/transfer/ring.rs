@@ -19,13 +19,9 @@ use super::{
     pieces::Pieces,
     progress::{Progress, Watch},
     staged::{Staged, Way},
+    turn::{Asking, State, Turn},
 };
-use crate::{
-    Device, completion,
-    layout::Pair,
-    memory::Staging,
-    order::{Settled, Timeline},
-};
+use crate::{Device, completion, layout::Pair, memory::Staging, order::Timeline};
 use gpumem_core::{Backend, Element, Error, ErrorKind, Result, StreamKind};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
@@ -33,7 +29,6 @@ use std::{
     ops::ControlFlow,
     sync::Arc,
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    vec,
 };
 
 /// Unless the options say otherwise, stores go around the caches in so many first bytes of an upload by several threads,
@@ -64,47 +59,12 @@ pub(super) struct Ring<'a, B: Backend> {
     state: Mutex<State<B>>,
     /// A block was opened or came free, or the transfer has ended.
     changed: Condvar,
-    /// A thread is waiting for the driver.
-    asking: AtomicBool,
+    asking: Asking,
     ended: AtomicBool,
     failure: Mutex<Option<Error>>,
     done: AtomicU64,
     total: u64,
     ticket: AtomicU64,
-}
-
-/// What threads take their work from.
-struct State<B: Backend> {
-    pieces: Pieces,
-    /// Most bytes of the next piece.
-    limit: usize,
-    /// Blocks that have parts for whoever comes.
-    open: VecDeque<Open<B>>,
-    /// Blocks that are neither filled nor drained, with the ticket of the copy that uses them, the oldest first.
-    idle: VecDeque<(Arc<Staging<B>>, u64)>,
-    /// Blocks there are, and how many there may be.
-    made: usize,
-    most: usize,
-    /// Threads that are just opening a block, without the lock.
-    opening: usize,
-}
-
-/// A piece in a block, and its parts that nobody has taken.
-struct Open<B: Backend> {
-    turn: Arc<Turn<B>>,
-    parts: vec::IntoIter<Pair>,
-}
-
-/// A piece in a block.
-struct Turn<B: Backend> {
-    staging: Arc<Staging<B>>,
-    piece: Pair,
-    /// Of the copy that ends before threads may use the block: on the way up the one out of it, on the way down the one
-    /// into it.
-    ticket: u64,
-    streaming: bool,
-    /// Bytes that have not been filled or drained.
-    left: AtomicUsize,
 }
 
 /// Ends the work of all threads when one unwinds.
@@ -158,7 +118,7 @@ impl<'a, B: Backend> Ring<'a, B> {
             marks: bytes > share.first,
             state: Mutex::new(state),
             changed: Condvar::new(),
-            asking: AtomicBool::new(false),
+            asking: Asking::default(),
             ended: AtomicBool::new(false),
             failure: Mutex::new(None),
             done: AtomicU64::new(0),
@@ -243,20 +203,24 @@ impl<'a, B: Backend> Ring<'a, B> {
     fn work<T: Element>(&self, after_each: &mut dyn FnMut()) {
         let _end = EndOnUnwind(self);
         loop {
-            let moved = match self.take() {
+            let turn = match self.take() {
                 Ok(None) => return,
-                Ok(Some((turn, part))) => self.serve::<T>(&turn, &part),
-                Err(error) => Err(error),
-            };
-            match moved {
-                Ok(()) => after_each(),
+                Ok(Some(turn)) => turn,
                 Err(error) => return self.fail(error),
+            };
+            while let Some(part) = turn.part()
+                && !self.ended.load(Ordering::Relaxed)
+            {
+                match self.serve::<T>(&turn, part) {
+                    Ok(()) => after_each(),
+                    Err(error) => return self.fail(error),
+                }
             }
         }
     }
 
-    /// A part of an open block, once there is one; `None` when there will be none.
-    fn take(&self) -> Result<Option<(Arc<Turn<B>>, Pair)>> {
+    /// An open block with parts that nobody has taken, once there is one; `None` when there will be none.
+    fn take(&self) -> Result<Option<Arc<Turn<B>>>> {
         let mut state = self.state.lock();
         loop {
             if self.ended.load(Ordering::Relaxed) {
@@ -266,9 +230,9 @@ impl<'a, B: Backend> Ring<'a, B> {
             if self.way == Way::Down && self.open(&mut state)? {
                 continue;
             }
-            while let Some(open) = state.open.front_mut() {
-                if let Some(part) = open.parts.next() {
-                    return Ok(Some((open.turn.clone(), part)));
+            while let Some(turn) = state.open.front() {
+                if turn.has_more() {
+                    return Ok(Some(turn.clone()));
                 }
                 state.open.pop_front();
             }
@@ -308,8 +272,9 @@ impl<'a, B: Backend> Ring<'a, B> {
         while let Some(part) = rest.next(part_bytes) {
             parts.push(part);
         }
-        let left = AtomicUsize::new(piece.len * piece.item);
-        let mut turn = Turn { ticket: before, streaming: self.is_streaming(at), left, staging, piece };
+        let (streaming, left) = (self.is_streaming(at), AtomicUsize::new(piece.len * piece.item));
+        let next = AtomicUsize::new(0);
+        let mut turn = Turn { ticket: before, streaming, parts, next, left, staging, piece };
         if self.way == Way::Down {
             state.opening += 1;
             let enqueued = MutexGuard::unlocked(state, || self.enqueue(&turn));
@@ -318,7 +283,7 @@ impl<'a, B: Backend> Ring<'a, B> {
             self.changed.notify_all();
             turn.ticket = enqueued?;
         }
-        state.open.push_back(Open { turn: Arc::new(turn), parts: parts.into_iter() });
+        state.open.push_back(Arc::new(turn));
         self.changed.notify_all();
         Ok(true)
     }
@@ -376,16 +341,22 @@ impl<'a, B: Backend> Ring<'a, B> {
         if let Some(fresh) = &self.fresh {
             // SAFETY: `run`'s caller keeps the memory valid for writes.
             unsafe {
-                fresh.up_to(part.src + part.run);
+                // So far ahead that no thread writes a page that another one is making ready.
+                fresh.up_to(part.src + part.run + self.share.threads * Fresh::STEP);
                 while !self.timeline.has_passed(turn.ticket) && fresh.step() {}
             }
         }
-        let settled = self.settle(turn.ticket);
+        let settled = self.asking.settle(self.timeline, turn.ticket);
         if !settled.done {
             // The device may go on using the block.
             std::mem::forget(turn.staging.clone());
         }
         settled.result.map_err(|error| error.in_operation(self.operation))?;
+        if self.way == Way::Down {
+            // Nothing lands of a copy that failed, whoever was told of it.
+            let failed = self.timeline.fault_since(turn.ticket.saturating_sub(1));
+            failed.map_err(|error| error.in_operation(self.operation))?;
+        }
         let staged = Staged::new(&turn.staging, self.operation, &turn.piece)?;
         // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used the block before is waited for,
         // and nothing else does before its last part has been moved.
@@ -402,38 +373,12 @@ impl<'a, B: Backend> Ring<'a, B> {
             Way::Up => 0,
         };
         if is_last {
-            self.state.lock().idle.push_back((turn.staging.clone(), ticket));
+            let mut state = self.state.lock();
+            state.idle.push_back((turn.staging.clone(), ticket));
             self.changed.notify_all();
+            // The engine waits for nobody who is still draining.
+            while self.way == Way::Down && self.open(&mut state)? {}
         }
         Ok(())
-    }
-
-    /// Waits for a copy. Only one thread asks the driver, where many at a time would hold up the one that enqueues; the
-    /// others look whether it has heard.
-    fn settle(&self, ticket: u64) -> Settled {
-        let mut looks = 0_u32;
-        while !self.timeline.has_passed(ticket) {
-            if !self.asking.swap(true, Ordering::Acquire) {
-                let _asked = Asked(&self.asking);
-                return self.timeline.settle(ticket);
-            }
-            while self.asking.load(Ordering::Relaxed) && !self.timeline.has_passed(ticket) {
-                looks = looks.saturating_add(1);
-                if looks < LOOKS { std::hint::spin_loop() } else { std::thread::yield_now() }
-            }
-        }
-        self.timeline.settle(ticket)
-    }
-}
-
-/// Looks before a waiting thread lets others run.
-const LOOKS: u32 = 1 << 10;
-
-/// The thread that asks the driver does so no more.
-struct Asked<'r>(&'r AtomicBool);
-
-impl Drop for Asked<'_> {
-    fn drop(&mut self) {
-        self.0.store(false, Ordering::Release);
     }
 }

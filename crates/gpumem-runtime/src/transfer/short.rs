@@ -89,7 +89,9 @@ fn through_block<T: Element, B: Backend>(
         std::mem::forget(staging);
         return settled.result.map_err(|error| error.in_operation(operation));
     }
-    settled.result.map_err(|error| error.in_operation(operation))?;
+    // Nothing lands of a copy that failed, whoever was told of it.
+    let outcome = settled.result.and_then(|()| timeline.fault_since(submitted.ticket.saturating_sub(1)));
+    outcome.map_err(|error| error.in_operation(operation))?;
     let what = "pinned memory that the host sees";
     let from = block.host().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))?;
     // SAFETY: the block has these bytes, written by the copy, which is done; the slice is as long, and its elements are
