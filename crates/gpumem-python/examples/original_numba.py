@@ -61,7 +61,7 @@ def main():
     blockspergrid = (arr.size + (threadsperblock - 1)) // threadsperblock
     increment_by_one[blockspergrid, threadsperblock](d_arr)
     found["increment_by_one"] = d_arr.copy_to_host()
-    section = d_arr.split(300)
+    section = list(d_arr.split(300))
     found["split"] = section[3].copy_to_host()
     found["reshape"] = d_arr.reshape(10, 100).copy_to_host()
     found["ravel"] = d_arr.reshape(10, 100).ravel().copy_to_host()

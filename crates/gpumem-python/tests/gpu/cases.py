@@ -201,7 +201,8 @@ def our_late_work(peer, route, wait=True):
     (array, fresh), late = pair(), gpumem.stream()
     stream = peer.stream() if peer.streams else None
     with peer.on(stream) if stream else contextlib.nullcontext():
-        warm = peer.copy(peer.take(route, fresh))
+        # Of another array: what has been lent once may make us wait for the whole device.
+        warm = peer.copy(peer.take(route, pair()[1]))
         peer.settle()
         driver().delay(late.handle, LATE)
         array.copy_to_device(fresh, stream=late)

@@ -49,8 +49,8 @@ class Torch(Peer):
 
     def refuses(self, direction, route, dtype, layout):
         if layout == "reversed":
-            if direction == "ours" and route == "dlpack":
-                raise Ends("PyTorch ends the process for negative strides in DLPack: see the note")
+            if direction == "ours":
+                raise Ends("PyTorch ends the process for negative strides, whoever gives them: see the note")
             return "PyTorch has no negative strides"
         return super().refuses(direction, route, dtype, layout)
 
@@ -211,6 +211,13 @@ class Numba(Peer):
         self.copiers = {0: copy_0, 1: copy_1, 2: copy_2, 3: copy_3}
         self.setters = {0: set_0, 1: set_1, 2: set_2, 3: set_3}
         cuda.to_device(np.zeros(1))
+
+    def refuses(self, direction, route, dtype, layout):
+        if dtype == "?" and layout not in ("C", "F") and (direction, route) != ("ours", "cai"):
+            raise Ends("numba has no type for strided booleans of the interface")
+        if layout != "C" and dtype in ("i1", "i2", "i8", "u2", "u4", "u8", "f4", "c16"):
+            raise Ends("not asked of numba, which compiles a kernel for each: its other types are")
+        return super().refuses(direction, route, dtype, layout)
 
     def take(self, route, ours):
         return self.cuda.as_cuda_array(ours) if route == "cai" else ours
