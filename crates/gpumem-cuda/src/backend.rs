@@ -165,6 +165,10 @@ impl Backend for Cuda {
         stream.record(event)
     }
 
+    fn record_device(device: &CudaDevice, event: &CudaEvent) -> Result<()> {
+        event.record_context(device)
+    }
+
     fn wait(stream: &CudaStream, event: &CudaEvent) -> Result<()> {
         stream.wait(event)
     }

@@ -4,6 +4,7 @@ use crate::{
     NAME,
     device::{CudaDevice, Owner},
     error::Status,
+    probe,
 };
 use cudarc::driver::sys::{CUevent, CUevent_flags_enum as Flags};
 use gpumem_core::{Error, ErrorKind, Event, EventOptions, Result};
@@ -41,6 +42,19 @@ impl CudaEvent {
         let status = unsafe { device.api().cuEventCreate(&mut raw, flags) };
         device.check(status, OPERATION)?;
         Ok(Self { owner, raw, timing: options.timing, owned: true })
+    }
+
+    /// Puts a mark behind everything that is enqueued in the device's context, by whomever.
+    pub(crate) fn record_context(&self, device: &CudaDevice) -> Result<()> {
+        const OPERATION: &str = "cuCtxRecordEvent";
+        let Some(record) = probe::driver(OPERATION)?.record_context else {
+            let what = "a mark behind all streams, before CUDA 12.5";
+            return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
+        };
+        self.owner.check(OPERATION, "event")?;
+        device.check_alive(OPERATION)?;
+        // SAFETY: both handles are alive, and the driver refuses an event of another context.
+        device.check(unsafe { record(device.context(), self.raw) }, OPERATION)
     }
 
     pub(crate) fn destroy(mut self) -> Result<()> {

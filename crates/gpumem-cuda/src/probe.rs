@@ -5,6 +5,7 @@ use crate::{
     api::{DriverApi, NvrtcApi},
     error::Status,
 };
+use cudarc::driver::sys::{CUcontext, CUevent};
 use gpumem_core::{Error, LoadError, LoadFailure, Result, process::Origin};
 use libloading::Library;
 use std::{collections::BTreeSet, sync::OnceLock};
@@ -12,9 +13,14 @@ use std::{collections::BTreeSet, sync::OnceLock};
 /// The oldest driver that has all functions and their present meaning: CUDA 12.0.
 const OLDEST: i32 = 12_000;
 
+/// `cuCtxRecordEvent`.
+pub(crate) type RecordContext = unsafe extern "C" fn(CUcontext, CUevent) -> Status;
+
 /// The driver, initialised in this process.
 pub(crate) struct Driver {
     pub(crate) api: DriverApi,
+    /// A mark behind all streams of a context, which drivers have from CUDA 12.5 on.
+    pub(crate) record_context: Option<RecordContext>,
     /// The process that it was initialised in; it does not survive a fork.
     pub(crate) origin: Origin,
 }
@@ -101,7 +107,10 @@ fn start(library: &Library, no_device: &mut bool) -> Result<Driver, LoadFailure>
     *no_device |= status == Status::NO_DEVICE;
     status.ok().map_err(refused)?;
     // Asked for after the driver has registered its own exit handler, so that ours runs before it.
-    Ok(Driver { api, origin: Origin::here() })
+    // SAFETY: a function of this name has this signature in every driver that has it.
+    let record_context =
+        unsafe { library.get::<RecordContext>(b"cuCtxRecordEvent\0") }.ok().map(|found| *found);
+    Ok(Driver { api, record_context, origin: Origin::here() })
 }
 
 fn version_text(version: i32) -> String {

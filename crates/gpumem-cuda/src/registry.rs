@@ -103,7 +103,7 @@ fn finish(
 ) -> Result<CudaDevice> {
     const OPERATION: &str = "open";
     let failed = |status: Status| status.error(OPERATION);
-    let Driver { api, origin } = driver;
+    let Driver { api, origin, .. } = driver;
     let info = info.ok_or_else(|| failed(Status::NO_DEVICE))?;
     let _current = Current::enter(api, context).map_err(failed)?;
     let (capabilities, limits) = info::capabilities(api, handle).map_err(failed)?;
