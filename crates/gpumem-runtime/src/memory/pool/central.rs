@@ -69,6 +69,8 @@ pub(super) struct Found<B: Backend> {
     pub(super) uses: PendingUses<B>,
 }
 
+/// On lines of its own: what stands beside it in the pool is read by threads that do not come here.
+#[repr(align(128))]
 pub(super) struct Central<B: Backend> {
     books: Tlsf,
     chunks: BTreeMap<u64, Chunk<B>>,
