@@ -15,6 +15,7 @@ use std::{
     cell::UnsafeCell,
     collections::{HashMap, VecDeque},
     fmt,
+    hash::{BuildHasherDefault, Hasher},
     mem::{self, MaybeUninit},
     slice,
     sync::{
@@ -78,14 +79,36 @@ struct Reel {
     held: bool,
 }
 
+/// By number of the allocation. The numbers rise, so that one multiplication spreads them; the usual hash takes longer than
+/// the event took to record.
+pub(super) type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<Spread>>;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0.rotate_left(5) ^ number).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+}
+
 /// What is known of events that are not kept.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folded {
     /// Allocated, and not freed.
-    pub(super) held: HashMap<u64, Asked>,
+    pub(super) held: ByNumber<Asked>,
     /// Freed, with bytes and kind, though the allocation was not seen: it is older than the tape, or still to come in the
     /// chunk of another thread.
-    pub(super) ended: HashMap<u64, (u64, u8)>,
+    pub(super) ended: ByNumber<(u64, u8)>,
     /// The last event that is not kept.
     pub(super) until: Option<u64>,
     pub(super) reserved: HashMap<u8, i64>,
