@@ -88,7 +88,7 @@ def main():
     found["reshape"] = d_arr.reshape(10, 100).copy_to_host()
     found["ravel"] = d_arr.reshape(10, 100).ravel().copy_to_host()
     found["slice"] = d_arr[100:200].copy_to_host()
-    found["flags"] = np.array([d_arr.is_c_contiguous(), d_arr.reshape(10, 100).T.is_f_contiguous()])
+    found["flags"] = np.array([d_arr.is_c_contiguous(), d_arr.reshape(10, 100).is_f_contiguous()])
 
     # Pinned and mapped memory
     arr = np.arange(1000, dtype=np.float32)

@@ -19,8 +19,13 @@ HERE = pathlib.Path(__file__).resolve().parent
 MARK = "@gpumem "
 
 
+# numba compiles a kernel for each type and layout: in so many processes.
+SHARDS = {"numba": 6}
+
+
 def child(name, device, seconds, start):
-    """Runs the cases of one peer from a number on; says a line for each."""
+    """Runs the cases of one peer from a number on; says a line for each. `numba/2` is its third part."""
+    name, part = (name.split("/") + ["0"])[:2]
 
     def say(*line):
         print(MARK + json.dumps(line), flush=True)
@@ -52,6 +57,8 @@ def child(name, device, seconds, start):
     from cases import Refused
 
     for number, (case, function) in list(enumerate(cases))[start:]:
+        if number % SHARDS.get(name, 1) != int(part):
+            continue
         if time.monotonic() > end:
             say("failed", f"{len(cases) - number} cases", "out of time")
             break
@@ -86,6 +93,8 @@ def main():
     counts, failures, absent = collections.defaultdict(collections.Counter), [], {}
     refusals, notes = collections.Counter(), []
 
+    parts = [f"{name}/{part}" for name in names for part in range(SHARDS.get(name, 1))]
+
     def start(name, number=0):
         command = [sys.executable, str(HERE), "--child", name, "--device", given.device, "--start", str(number)]
         command += ["--timeout", str(max(end - time.monotonic(), 5))]
@@ -102,7 +111,7 @@ def main():
 
     def read(name, output):
         """Counts what a child has said; the number of the case in which it died, if it did."""
-        last = None
+        child, name, last = running[name], name.split("/")[0], None
         for line in output.splitlines():
             if not line.startswith(MARK):
                 continue
@@ -120,7 +129,7 @@ def main():
                     failures.append((name, *rest))
                 if kind == "refused":
                     refusals[name, rest[0].split(":")[0], rest[1]] += 1
-        status = running[name].returncode
+        status = child.returncode
         if last or status:
             said = [line for line in output.splitlines() if not line.startswith(MARK) and line.strip()]
             what = [line for line in said if "what()" in line or "Error" in line] or said[-3:]
@@ -129,13 +138,13 @@ def main():
         return last[0] + 1 if last else None
 
     # Side by side, but for what is timed.
-    for name in names:
-        if name != "times":
+    for name in parts:
+        if name != "times/0":
             start(name)
-    for name in names:
+    for name in parts:
         number = 0
         while number is not None and (not number or time.monotonic() < end):
-            if name == "times" or number:
+            if name == "times/0" or number:
                 start(name, number)
             number = read(name, finish(name))
     print("".join(f"  {note}\n" for note in dict.fromkeys(notes)), end="")

@@ -215,8 +215,6 @@ class Numba(Peer):
     def refuses(self, direction, route, dtype, layout):
         if dtype == "?" and layout not in ("C", "F") and (direction, route) != ("ours", "cai"):
             raise Ends("numba has no type for strided booleans of the interface")
-        if layout != "C" and dtype in ("i1", "i2", "i8", "u2", "u4", "u8", "f4", "c16"):
-            raise Ends("not asked of numba, which compiles a kernel for each: its other types are")
         return super().refuses(direction, route, dtype, layout)
 
     def take(self, route, ours):
