@@ -44,7 +44,8 @@
 //! | `cuda` | NVIDIA GPUs | the CUDA driver, 12.0 or newer; NVRTC for kernels from source |
 //! | `roc` | AMD GPUs | ROCm 5.2 to 7: HIP, hipRTC for kernels from source, the HSA runtime for agents and pools |
 //!
-//! Without any of them the build stops and says so.
+//! Without any of them the build stops and says so. The feature `cudarc` adds exchange of memory with that crate's safe slices, without a
+//! copy.
 //!
 //! # What works on which backend
 //!
@@ -120,6 +121,9 @@ mod select;
 
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 pub use {any::Any, select::DEVICE_VARIABLE};
+
+#[cfg(feature = "cudarc")]
+pub mod cudarc;
 
 #[cfg(feature = "cuda")]
 pub use gpumem_cuda as cuda;

@@ -1,0 +1,148 @@
+//! Memory to and from [cudarc]'s safe slices, without a copy (feature `cudarc`).
+//!
+//! * [`from_cudarc`] takes a `CudaSlice` as an array. The slice is freed after the array's last use.
+//! * [`with_cudarc`] and [`with_cudarc_mut`] lend an array as a `CudaView` or `CudaViewMut` while a closure runs. What the
+//!   closure enqueues, on the stream that it is given or on others that cudarc orders with it, comes behind our pending
+//!   work, and our later work behind it. The host never waits.
+//!
+//! Both sides use the primary context of the device, as both do by default.
+
+use crate::generic::{ArrayBase, Device, ImportedArray, RawAccess, Storage, StorageMut, Stream};
+use crate::{
+    Backend, CudaArrayInterface, Element, ElementType, Error, ErrorKind, LayoutError, RawStream, Result,
+};
+use ::cudarc::driver::{CudaSlice, CudaStream, CudaView, CudaViewMut, DevicePtrMut, sys::CUdeviceptr};
+use ndarray::{Dimension, Ix1};
+use std::{mem::ManuallyDrop, sync::Arc};
+
+pub use ::cudarc;
+
+/// Takes a slice as an array, without a copy. What is pending on it, on every stream that cudarc knows of, is waited for by
+/// the first of our streams that uses it.
+///
+/// ```no_run
+/// # fn example() -> Result<(), Box<dyn std::error::Error>> {
+/// use gpumem::{Device, cudarc::{cudarc::driver::CudaContext, from_cudarc, with_cudarc_mut}};
+///
+/// let (device, stream) = (Device::open("cuda:0")?, CudaContext::new(0)?.new_stream()?);
+/// let array = from_cudarc(&device, stream.clone_htod(&[1.0f32, 2.0])?)?;
+/// let mut ours = device.to_device(&array)?;
+/// with_cudarc_mut(&mut ours, &stream, |view| stream.memset_zeros(view))??;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Place`](crate::DescriptorError::Place) for memory of another device; of the driver. The slice is freed then.
+pub fn from_cudarc<T: Element, B: Backend>(
+    device: &Device<B>,
+    mut slice: CudaSlice<T>,
+) -> Result<ImportedArray<T, Ix1, B>> {
+    let stream = slice.stream().clone();
+    // Its stream waits for what others do with the slice, and stands for all of them from here on.
+    let (address, order) = slice.device_ptr_mut(&stream);
+    drop(order);
+    let number = match stream.cu_stream().addr() {
+        0 => 1, // the legacy default stream
+        handle => handle as i64,
+    };
+    let descriptor = CudaArrayInterface {
+        shape: vec![i64::try_from(slice.len()).unwrap_or(i64::MAX)],
+        typestr: ElementType::of::<T>(),
+        data: (address, false),
+        strides: None,
+        descr: None,
+        mask: false,
+        version: 3,
+        stream: Some(number),
+    };
+    // SAFETY: the slice owns so many elements at that address, and keeps its stream alive; nobody else has it any more.
+    unsafe { device.from_cuda_array_interface(&descriptor, slice) }
+        .map_err(|error| error.in_operation("from_cudarc"))
+}
+
+/// Lends a packed array for reading, while `body` enqueues what it likes.
+///
+/// # Errors
+/// [`NeedsCopy`](LayoutError::NeedsCopy) for an array that is not packed; [`WrongDevice`](ErrorKind::WrongDevice) for a
+/// stream of another device; of the driver. `body` has not run then.
+pub fn with_cudarc<S: Storage, D: Dimension, R>(
+    array: &ArrayBase<S, D>,
+    stream: &Arc<CudaStream>,
+    body: impl FnOnce(&CudaView<'_, S::Elem>) -> R,
+) -> Result<R> {
+    let (ours, len) = (checked(array, stream)?, array.len());
+    // SAFETY: the work goes to the stream, or to others that cudarc orders with it; the view is only read.
+    unsafe {
+        ours.raw_scope(&[RawAccess::read(array)], |parts| {
+            let lent = Lent::new(stream, parts.addresses, len);
+            body(&lent.0.as_view())
+        })
+    }
+}
+
+/// Lends a packed array for reading and writing, while `body` enqueues what it likes.
+///
+/// # Errors
+/// As [`with_cudarc`].
+pub fn with_cudarc_mut<S: StorageMut, D: Dimension, R>(
+    array: &mut ArrayBase<S, D>,
+    stream: &Arc<CudaStream>,
+    body: impl FnOnce(&mut CudaViewMut<'_, S::Elem>) -> R,
+) -> Result<R> {
+    let (ours, len) = (checked(array, stream)?, array.len());
+    // SAFETY: as above, and the array is borrowed for writing.
+    unsafe {
+        ours.raw_scope(&[RawAccess::write(array)], |parts| {
+            let mut lent = Lent::new(stream, parts.addresses, len);
+            body(&mut lent.0.as_view_mut())
+        })
+    }
+}
+
+/// cudarc's stream as one of ours, for an array that can be lent there.
+fn checked<S: Storage, D: Dimension>(
+    array: &ArrayBase<S, D>,
+    stream: &Arc<CudaStream>,
+) -> Result<Stream<S::Backend>> {
+    let fail = |kind| Error::new(S::Backend::NAME, "with_cudarc", kind);
+    let device = array.device()?;
+    let (info, ordinal) = (device.info(), stream.context().ordinal());
+    if info.backend != "cuda" || info.ordinal != ordinal {
+        let (has, wants) = (device.name(), format!("cuda:{ordinal}"));
+        return Err(fail(ErrorKind::WrongDevice { what: "array", has, wants }));
+    }
+    if !array.is_c_contiguous() {
+        let (shape, strides) = (array.shape().to_vec(), array.strides().to_vec());
+        return Err(fail(LayoutError::NeedsCopy { shape, strides }.into()));
+    }
+    match stream.cu_stream().expose_provenance() {
+        0 => device.legacy_stream(),
+        // SAFETY: the stream is alive, and kept by its owner.
+        handle => unsafe { device.external_stream(RawStream(handle as u64), stream.clone()) },
+    }
+}
+
+/// A slice of cudarc's over memory of ours: never freed by cudarc, also if the closure panics.
+struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
+
+impl<T> Lent<T> {
+    /// # Safety
+    /// There are so many elements at the first address, which the stream may use.
+    unsafe fn new(stream: &Arc<CudaStream>, addresses: &[u64], len: usize) -> Self {
+        let address: CUdeviceptr = addresses.first().copied().unwrap_or_default();
+        // SAFETY: the caller's promise; the slice does not free the memory.
+        let mut slice = ManuallyDrop::new(unsafe { stream.upgrade_device_ptr::<T>(address, len) });
+        // Other streams of cudarc's wait for this one, which has waited for our pending work.
+        drop(slice.device_ptr_mut(stream).1);
+        Self(slice)
+    }
+}
+
+impl<T> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // SAFETY: taken once. The stream waits for what other streams of cudarc's do with the slice.
+        let slice = unsafe { ManuallyDrop::take(&mut self.0) };
+        let _ = slice.leak();
+    }
+}
