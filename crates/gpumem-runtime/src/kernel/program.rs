@@ -37,12 +37,14 @@ struct Place<B: Backend> {
 }
 
 impl<B: Backend> Place<B> {
-    const FREE: Self = Self { timeline: OnceLock::new(), ticket: AtomicU64::new(0) };
+    const fn free() -> Self {
+        Self { timeline: OnceLock::new(), ticket: AtomicU64::new(0) }
+    }
 }
 
 impl<B: Backend> Program<B> {
     pub(super) fn new(memory: Arc<Allocation<B>>) -> Self {
-        Self { memory, places: [const { Place::FREE }; PLACES], others: Mutex::new(UseLog::new()) }
+        Self { memory, places: [const { Place::free() }; PLACES], others: Mutex::new(UseLog::new()) }
     }
 
     #[inline]
