@@ -69,6 +69,7 @@ mod tests {
     use ndarray::Array1;
 
     #[test]
+    #[cfg_attr(miri, ignore = "minutes of looking at bytes; there are no pages under Miri")]
     fn every_page_once_and_nothing_changes() {
         for (bytes, skip) in [(5 << 20, 0), ((6 << 20) + 123, 1), (100, 0), (0, 0)] {
             let mut memory = Array1::from_elem(bytes + skip, 7_u8);

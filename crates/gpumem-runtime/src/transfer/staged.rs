@@ -4,7 +4,6 @@ use super::{
     borrowed::turned,
     caller::Caller,
     memory::{Place, enqueue},
-    pieces::Pieces,
     plan::Plan,
     stores::copy_run,
 };
@@ -84,7 +83,7 @@ impl<'a, B: Backend> Staged<'a, B> {
             if part.axes.is_empty() || part.run >= RUN {
                 runs(part, theirs, ours, way, streaming);
             } else {
-                elements_around::<T>(part, theirs, ours, way, streaming);
+                elements::<T>(part, theirs, ours, way);
             }
         }
         Ok(())
@@ -170,47 +169,6 @@ unsafe fn runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, streaming:
             theirs = theirs.wrapping_offset(-src * (len - 1) as isize);
             step[axis] = 0;
         }
-    }
-}
-
-/// Bytes that are gathered in the first cache before they are written around the caches.
-const GATHERED: usize = 8 << 10;
-
-/// Element by element; with `streaming`, what goes into the block goes around the caches.
-///
-/// # Safety
-/// As for [`Staged::exchange`].
-unsafe fn elements_around<T: Element>(
-    part: &Pair,
-    theirs: *mut u8,
-    ours: *mut u8,
-    way: Way,
-    streaming: bool,
-) {
-    if !streaming || way == Way::Down || size_of::<T>() > GATHERED || align_of::<T>() > 64 {
-        // SAFETY: the caller's promise.
-        return unsafe { elements::<T>(part, theirs, ours, way) };
-    }
-    #[repr(align(64))]
-    struct Gathered([std::mem::MaybeUninit<u8>; GATHERED]);
-    let mut near = Gathered([const { std::mem::MaybeUninit::uninit() }; GATHERED]);
-    let near = near.0.as_mut_ptr().cast::<u8>();
-    let mut rest = Pieces::new(part);
-    let mut at = ours;
-    while let Some(few) = rest.next(GATHERED) {
-        let bytes = few.len * few.item;
-        let mut packed = few.clone();
-        let mut stride = few.run as isize;
-        for axis in packed.axes.iter_mut().rev() {
-            axis.dst = stride;
-            stride *= axis.len as isize;
-        }
-        // SAFETY: a part of the part, side by side in the buffer, which is long enough and aligned, and then in the block.
-        unsafe {
-            elements::<T>(&packed, theirs.wrapping_add(few.src.wrapping_sub(part.src)), near, way);
-            copy_run(near.cast_const(), at, bytes, true);
-        }
-        at = at.wrapping_add(bytes);
     }
 }
 
