@@ -14,7 +14,7 @@ macro_rules! counters {
         pub struct DeviceCounters { $($(#[$doc])* pub $field: u64,)* }
 
         #[derive(Debug, Default)]
-        pub(crate) struct Counters { $($field: AtomicU64,)* tallies: Mutex<Vec<Arc<Tally>>> }
+        pub(crate) struct Counters { $($field: AtomicU64,)* tallies: Mutex<Tallies> }
 
         impl Counters {
             $($(pub(crate) fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })?)*
@@ -51,16 +51,20 @@ impl Counters {
     pub(crate) fn tally(&self) -> Arc<Tally> {
         let tally = Arc::new(Tally::default());
         let mut tallies = self.tallies.lock();
-        self.take_over(&mut tallies);
-        tallies.push(tally.clone());
+        // Looked through when their number has doubled: imports make a stream each, by the hundred thousand.
+        if tallies.all.len() >= tallies.most {
+            self.take_over(&mut tallies.all);
+            tallies.most = (2 * tallies.all.len()).max(FEW);
+        }
+        tallies.all.push(tally.clone());
         tally
     }
 
     pub(crate) fn read(&self) -> DeviceCounters {
         let mut tallies = self.tallies.lock();
-        self.take_over(&mut tallies);
+        self.take_over(&mut tallies.all);
         let mut sum = self.own();
-        for tally in &*tallies {
+        for tally in &tallies.all {
             sum.records += tally.records.load(Ordering::Relaxed);
             sum.waits += tally.waits.load(Ordering::Relaxed);
         }
@@ -78,6 +82,17 @@ impl Counters {
             None => true,
         });
     }
+}
+
+/// So many tallies need no looking through.
+const FEW: usize = 16;
+
+/// The tallies of all streams, and of some that are gone.
+#[derive(Debug, Default)]
+struct Tallies {
+    all: Vec<Arc<Tally>>,
+    /// The number at which those of streams that are gone are taken over.
+    most: usize,
 }
 
 /// What one stream counts, under its lock, where streams share nothing and no instruction needs to be locked.
@@ -124,6 +139,11 @@ mod tests {
         drop(first);
         let _third = counters.tally();
         assert_eq!((counters.read().records, counters.read().waits), (3, 1));
-        assert_eq!(counters.tallies.lock().len(), 1);
+        assert_eq!(counters.tallies.lock().all.len(), 1);
+        for _ in 0..10 * FEW {
+            counters.tally().count_wait();
+        }
+        assert!(counters.tallies.lock().all.len() <= FEW + 1);
+        assert_eq!(counters.read().waits, 1 + 10 * FEW as u64);
     }
 }
