@@ -154,10 +154,10 @@ impl<'a, B: Backend> Ring<'a, B> {
         });
         if told < self.total
             && self.failure.lock().is_none()
-            && let Some(watch) = watch
+            && let Some(watch) = &mut watch
         {
-            // Others have moved the last part: it is too late to cancel.
-            let _ = watch(Progress { done: self.total, total: self.total });
+            // Others have moved the last part, or all of them before this thread had a turn.
+            self.tell(&mut told, watch);
         }
         let ticket = self.ticket.load(Ordering::Relaxed);
         match self.failure.lock().take() {
