@@ -311,7 +311,8 @@ class Jax(Peer):
         return self.jax.dlpack.from_dlpack(ours)
 
     def make(self, host):
-        return self.jax.device_put(host)
+        # Its interface names no stream: what it describes must be there.
+        return self.jax.device_put(host).block_until_ready()
 
     def view(self, theirs, layout):
         # What JAX gives is an array of its own, packed.
