@@ -1,7 +1,7 @@
 //! What cargo knows about this workspace.
 
 use anyhow::{Context, Result};
-use cargo_metadata::{Metadata, MetadataCommand, Package};
+use cargo_metadata::{Metadata, MetadataCommand, Package, Target};
 use std::path::{Path, PathBuf};
 
 /// Members that need more than Rust to build, so that commands over the whole workspace leave them out.
@@ -66,6 +66,10 @@ impl Workspace {
     }
 }
 
+/// Those that cargo builds with the default features. What needs others is for the check of all sets of features.
 fn test_names(package: &Package) -> impl Iterator<Item = &str> {
-    package.targets.iter().filter(|target| target.is_test()).map(|target| target.name.as_str())
+    let defaults = package.features.get("default");
+    let is_there = move |feature: &String| defaults.is_some_and(|defaults| defaults.contains(feature));
+    let is_built = move |target: &&Target| target.is_test() && target.required_features.iter().all(&is_there);
+    package.targets.iter().filter(is_built).map(|target| target.name.as_str())
 }
