@@ -81,11 +81,11 @@ pub(crate) struct Limits {
     pub(crate) read_only_registration: bool,
 }
 
-/// What the device can do. The priorities are those of the current context.
 /// Longer uploads are faster through blocks that several threads fill (measured on an H100). For pageable memory the driver
 /// "will return once the pageable buffer has been copied to the staging memory" (API synchronization behavior).
-const PAGEABLE_UPLOAD: usize = 1 << 20;
+const PAGEABLE_UPLOAD: usize = 2 << 20;
 
+/// What the device can do. The priorities are those of the current context.
 pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabilities, Limits), Status> {
     let read = |which| attribute(api, device, which);
     let number = |which| read(which).map(|value| u32::try_from(value).unwrap_or(0));

@@ -76,7 +76,7 @@ pub struct TransferOptions {
     /// Packed transfers of at most so many bytes take the shortest path instead of the ring: up, they are given to the
     /// driver as they are, where it takes them at once
     /// ([`Capabilities::pageable_upload_bytes`](gpumem_core::Capabilities::pageable_upload_bytes) is the most); down, they
-    /// go through one block. By default `GPUMEM_TRANSFER_SHORT_KIB`, or else 1 MiB.
+    /// go through one block. By default `GPUMEM_TRANSFER_SHORT_KIB`, or else 2 MiB.
     pub short_bytes: usize,
     /// Whether threads write around the caches. By default `GPUMEM_TRANSFER_STORES` (`auto`, `always`, `never`), or else
     /// [`Auto`](StreamingStores::Auto).
@@ -114,7 +114,7 @@ impl TransferOptions {
             threads: (processors * 3).div_ceil(4).clamp(1, MOST_THREADS),
             block_bytes: 4 << 20,
             parallel_bytes: 1 << 20,
-            short_bytes: 1 << 20,
+            short_bytes: 2 << 20,
             streaming_stores: StreamingStores::Auto,
         }
     }
