@@ -25,7 +25,7 @@ use std::{
 };
 
 /// Words of a chunk: 32 KiB, which is about a thousand events.
-pub(super) const WORDS: usize = 4096;
+pub(super) const WORDS: usize = if cfg!(miri) { 512 } else { 4096 };
 
 /// Room for events, filled by one thread at a time and from front to back.
 pub(super) struct Chunk {
