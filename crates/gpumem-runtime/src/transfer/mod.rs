@@ -5,6 +5,7 @@
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
 //! * [`ring`]: the page-locked blocks ([`turn`]) that it goes through, and the threads ([`crew`]) that fill and drain them.
+//! * [`elements`]: short runs, as those threads move them.
 //! * [`scoped`]: downloads that land when their stream is waited for.
 //! * [`fresh`]: pages that nobody has touched.
 //! * [`across`]: between devices that no driver call connects.
@@ -19,6 +20,7 @@ mod caller;
 mod copy_plan;
 mod crew;
 mod cuts;
+mod elements;
 mod fill;
 mod fresh;
 mod landing;

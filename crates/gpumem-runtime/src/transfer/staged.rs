@@ -3,12 +3,12 @@
 use super::{
     borrowed::turned,
     caller::Caller,
+    elements,
     memory::{Place, enqueue},
     plan::Plan,
     stores::copy_run,
 };
 use crate::{
-    host::{view_at, view_mut_at},
     layout::{Axis, Layout, Order, Pair},
     memory::Staging,
     order::{Access, Timeline},
@@ -23,9 +23,6 @@ pub(super) enum Way {
     Up,
     Down,
 }
-
-/// Runs of at least so many bytes are copied as such; shorter ones element by element, in the best order of the axes.
-const RUN: usize = 64;
 
 /// A piece whose elements lie side by side in a block, in the order of the piece.
 pub(super) struct Staged<'a, B: Backend> {
@@ -56,7 +53,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         pair
     }
 
-    /// Moves a part of what is [`inside`](Self::inside) between the caller's memory and the block, on this thread.
+    /// Moves a part, of elements of `T`, of what is [`inside`](Self::inside) between the caller's memory and the block, on this thread.
     ///
     /// # Safety
     /// The caller's memory is valid for the part, for writes on the way down; no copy writes these bytes of the block,
@@ -69,6 +66,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         way: Way,
         streaming: bool,
     ) -> Result<()> {
+        debug_assert_eq!(part.item, size_of::<T>());
         let memory = self.staging.memory();
         let access = if way == Way::Up { HostAccess::Write } else { HostAccess::Read };
         memory.wait_for_host(operation, &self.layout.extent(), access)?;
@@ -80,10 +78,10 @@ impl<'a, B: Backend> Staged<'a, B> {
         // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
         // is aligned for every element; both are valid by this function's contract and share no bytes.
         unsafe {
-            if part.axes.is_empty() || part.run >= RUN {
+            if part.axes.is_empty() || part.run >= elements::LONGEST {
                 runs(part, theirs, ours, way, streaming);
             } else {
-                elements::<T>(part, theirs, ours, way);
+                elements::copy_runs(part, theirs, ours, way, streaming);
             }
         }
         Ok(())
@@ -168,32 +166,6 @@ unsafe fn runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, streaming:
             }
             theirs = theirs.wrapping_offset(-src * (len - 1) as isize);
             step[axis] = 0;
-        }
-    }
-}
-
-/// # Safety
-/// As for [`Staged::exchange`].
-unsafe fn elements<T: Element>(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way) {
-    let count = part.run / part.item;
-    let lengths: SmallVec<[usize; 7]> = part.axes.iter().map(|axis| axis.len).chain([count]).collect();
-    let strides = |side: fn(&Axis) -> isize| -> SmallVec<[isize; 7]> {
-        part.axes.iter().map(side).chain([part.item as isize]).collect()
-    };
-    let (their_strides, our_strides) = (strides(|axis| axis.src), strides(|axis| axis.dst));
-    // SAFETY: the caller's promise.
-    unsafe {
-        match way {
-            Way::Up => view_mut_at::<T>(ours, &lengths, &our_strides).assign(&view_at::<T>(
-                theirs.cast_const(),
-                &lengths,
-                &their_strides,
-            )),
-            Way::Down => view_mut_at::<T>(theirs, &lengths, &their_strides).assign(&view_at::<T>(
-                ours.cast_const(),
-                &lengths,
-                &our_strides,
-            )),
         }
     }
 }
