@@ -26,6 +26,7 @@ mod fill;
 mod ipc;
 mod kernel;
 mod memory;
+pub mod pack;
 pub mod plan;
 mod pressure;
 pub mod process;

@@ -2,13 +2,13 @@
 
 use crate::{
     Grain, NAME, RocBarrier, RocBuffer, RocDevice, RocEvent, RocKernel, RocModule, RocStream, copy, fill,
-    hiprtc, ipc, managed, peer, probe, registry,
+    hiprtc, ipc, managed, pack, peer, probe, registry,
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
     LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
-    StreamOptions,
+    StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -137,6 +137,11 @@ impl Backend for Roc {
     unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { copy::copy(stream, region) }
+    }
+
+    unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { pack::copy_strided(stream, copy) }
     }
 
     unsafe fn fill(stream: &RocStream, fill: &Fill) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use crate::{
     NAME, buffer, buffer::Provenance, context::Current, error::Status, fill::WORD, info::Limits,
-    probe::Driver, turns::Turns,
+    pack::Packers, probe::Driver, turns::Turns,
 };
 use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result};
 use gpumem_hip_sys::{Hip, hipMemcpyKind, hipStream_t};
@@ -36,6 +36,7 @@ pub(crate) struct Inner {
     held: Mutex<BTreeSet<Held>>,
     /// The table of [`words`](RocDevice::words), and the generation that has made it.
     words: Mutex<Option<(u64, u64)>>,
+    pub(crate) packers: Packers,
     /// Ordinals of the devices whose memory this one may reach.
     peers: Mutex<BTreeSet<usize>>,
 }
@@ -102,6 +103,7 @@ impl RocDevice {
             lost: Lost::default(),
             held: Mutex::default(),
             words: Mutex::default(),
+            packers: Packers::default(),
             peers: Mutex::default(),
         }))
     }

@@ -50,6 +50,11 @@ pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u
     program.code()
 }
 
+/// Whether there is a hipRTC that compiles for `isa`.
+pub(crate) fn serves(isa: &str) -> bool {
+    probe::hiprtc(OPERATION).is_ok_and(|rtc| is_known(info::base(isa), rtc.hip))
+}
+
 /// Whether hipRTC of that HIP knows the architecture. That of ROCm 5 ends the process otherwise (LLVM's fatal error for an
 /// unknown processor); from ROCm 6 on it says so itself. Names that are none of AMD's are not its business.
 fn is_known(architecture: &str, hip: Version) -> bool {

@@ -9,6 +9,9 @@
 //!   failures of ours are not left for the caller's `hipGetLastError`.
 //! * **Grain is said, not left to the environment.** Mapped arrays are fine-grained; device and pinned memory is not.
 //!   [`RocExt::allocate_grained`] chooses, [`RocExt::grain_of`] tells.
+//! * **Any two layouts by kernels.** What copies of up to three dimensions cannot express is done on the device by the
+//!   kernels of [`gpumem_core::pack`], compiled by hipRTC when they are needed for the first time. Without a hipRTC that
+//!   knows the device it takes several copies, or the way through the host.
 //! * **Two addresses.** The device's address of host memory is asked for, never assumed to be the host's.
 //! * **Not used.** HIP's stream-ordered allocator, which has corrupted memory in the field, and `hsa_amd_memory_fill` on
 //!   memory of the host, which it fills with the wrong bytes.
@@ -31,6 +34,7 @@ mod info;
 mod ipc;
 mod managed;
 mod module;
+mod pack;
 mod peer;
 mod pin;
 mod probe;

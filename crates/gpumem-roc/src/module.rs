@@ -159,6 +159,10 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 impl RocKernel {
+    pub(crate) fn function(&self) -> hipFunction_t {
+        self.0.function
+    }
+
     /// # Safety
     /// As for [`Backend::launch`](gpumem_core::Backend::launch).
     pub(crate) unsafe fn launch(

@@ -5,7 +5,7 @@ use crate::{
     context::Current,
     device::{Parts, RocDevice},
     error::Status,
-    info,
+    hiprtc, info,
     probe::{self, Driver},
 };
 use gpumem_core::{DeviceInfo, DeviceSelector, Result};
@@ -41,7 +41,8 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     let handle = info::handle(ordinal).map_err(failed)?;
     let isa = gpumem_hip_sys::architecture(&driver.hip, handle).map_err(|failure| failed(failure.into()))?;
     let _current = Current::enter(&driver.hip, handle).map_err(failed)?;
-    let (capabilities, limits) = info::capabilities(driver, handle).map_err(failed)?;
+    let (mut capabilities, limits) = info::capabilities(driver, handle).map_err(failed)?;
+    capabilities.strided_copy = hiprtc::serves(&isa);
     let device = RocDevice::new(Parts { driver, handle, info, isa, capabilities, limits });
     open.insert(ordinal, device.clone());
     Ok(device)

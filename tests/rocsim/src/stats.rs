@@ -66,6 +66,10 @@ counters! {
     blit_dispatches,
     /// Bytes copied by kernels of AMD's runtime.
     blit_copied_bytes,
+    /// Kernels by which gpumem copies between any two layouts.
+    layout_dispatches,
+    /// Bytes copied by them.
+    layout_copied_bytes,
     /// Kernels of the program that ran as host functions.
     host_function_dispatches,
     /// Kernels that nobody has registered a host function for.

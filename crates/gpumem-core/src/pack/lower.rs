@@ -1,16 +1,9 @@
-//! From a strided copy to what the kernels of pack.cu take.
+//! From a strided copy to the work of the kernels.
 
-use gpumem_core::StridedCopy;
+use super::work::{TURN_RANK, Turn, WALK_RANK, Walk, Work, tile};
+use crate::StridedCopy;
 use smallvec::SmallVec;
 
-/// Axes of a [`Walk`].
-const WALK_RANK: usize = 8;
-/// Axes around the two of a [`Turn`].
-const TURN_RANK: usize = 6;
-/// Side of the tiles of a transpose, in units of so many bytes.
-pub(super) const fn tile(unit: usize) -> usize {
-    if unit <= 4 { 64 } else { 32 }
-}
 /// Shorter axes are not worth a tile.
 const SHORTEST: usize = 8;
 
@@ -22,59 +15,17 @@ struct Axis {
     to: i64,
 }
 
-/// `Walk` of pack.cu: a loop nest, the last axis innermost.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Walk {
-    pub(super) from: u64,
-    pub(super) to: u64,
-    pub(super) total: u64,
-    pub(super) rank: u64,
-    pub(super) length: [i64; WALK_RANK],
-    pub(super) from_stride: [i64; WALK_RANK],
-    pub(super) to_stride: [i64; WALK_RANK],
-}
-
-/// `Turn` of pack.cu: tiles over two axes, and the axes around them.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Turn {
-    pub(super) from: u64,
-    pub(super) to: u64,
-    pub(super) tiles: u64,
-    pub(super) rank: u64,
-    pub(super) length_to: i64,
-    pub(super) length_from: i64,
-    pub(super) tiles_to: i64,
-    pub(super) tiles_from: i64,
-    pub(super) from_stride_to: i64,
-    pub(super) to_stride_to: i64,
-    pub(super) from_stride_from: i64,
-    pub(super) to_stride_from: i64,
-    pub(super) length: [i64; TURN_RANK],
-    pub(super) from_stride: [i64; TURN_RANK],
-    pub(super) to_stride: [i64; TURN_RANK],
-}
-
-/// Which kernel, with what.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Work {
-    Walk(Walk),
-    Turn(Turn),
-}
-
 /// A copy in units of 1, 2, 4, 8 or 16 bytes, for one kernel; axes that are too many for it are loops around.
 #[derive(Debug)]
-pub(super) struct Lowered {
-    /// Bytes of a unit.
-    pub(super) unit: usize,
+pub struct Lowered {
+    unit: usize,
     work: Work,
     around: SmallVec<[Axis; 2]>,
 }
 
 impl Lowered {
-    /// `None` for a copy without elements.
-    pub(super) fn new(copy: &StridedCopy) -> Option<Self> {
+    /// Lowers a copy; `None` for one without elements. Made in O(axes²), whatever the number of elements.
+    pub fn new(copy: &StridedCopy) -> Option<Self> {
         if copy.item == 0 || copy.axes.iter().any(|(len, ..)| *len == 0) {
             return None;
         }
@@ -114,13 +65,22 @@ impl Lowered {
         Some(Self { unit, work, around })
     }
 
+    /// Bytes of a unit: 1, 2, 4, 8 or 16. Every address and stride is a multiple of it.
+    pub fn unit(&self) -> usize {
+        self.unit
+    }
+
     #[cfg(test)]
     pub(super) fn work(&self) -> &Work {
         &self.work
     }
 
-    /// Calls `launch` with the work of each kernel, until one fails.
-    pub(super) fn each<E>(&self, mut launch: impl FnMut(&Work) -> Result<(), E>) -> Result<(), E> {
+    /// Calls `launch` with the work of each launch, until one fails. More than one only for copies of more axes than a
+    /// kernel takes.
+    ///
+    /// # Errors
+    /// The first of `launch`.
+    pub fn each<E>(&self, mut launch: impl FnMut(&Work) -> Result<(), E>) -> Result<(), E> {
         let count: usize = self.around.iter().map(|axis| axis.len).product();
         for index in 0..count {
             let (mut rest, mut from, mut to) = (index, 0i64, 0i64);

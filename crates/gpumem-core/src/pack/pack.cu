@@ -1,5 +1,5 @@
-// Copies between any two layouts in memory that the device reaches. The host side is strided.rs, which prepares the
-// structures below; both files describe them in the same order. After a change run build.py, which writes pack.ptx.
+// Copies between any two layouts in memory that the device reaches, for NVRTC and hipRTC alike. The host side is work.rs,
+// which describes the structures below in the same order. After a change run build.py of gpumem-cuda, which writes pack.ptx.
 
 typedef long long i64;
 typedef unsigned long long u64;
@@ -127,8 +127,19 @@ __device__ __forceinline__ void turn(const Turn &w) {
     extern "C" __global__ void gpumem_walk_far_##BYTES(const Walk w) { walk<TYPE, u64>(w); } \
     extern "C" __global__ void gpumem_turn_##BYTES(const Turn w) { turn<TYPE, TILE>(w); }
 
+// GPUMEM_PACK_UNIT chooses the kernels of one unit, where the compiler runs when they are needed.
+#if !defined(GPUMEM_PACK_UNIT) || GPUMEM_PACK_UNIT == 1
 KERNELS(1, unsigned char, 64)
+#endif
+#if !defined(GPUMEM_PACK_UNIT) || GPUMEM_PACK_UNIT == 2
 KERNELS(2, unsigned short, 64)
+#endif
+#if !defined(GPUMEM_PACK_UNIT) || GPUMEM_PACK_UNIT == 4
 KERNELS(4, unsigned int, 64)
+#endif
+#if !defined(GPUMEM_PACK_UNIT) || GPUMEM_PACK_UNIT == 8
 KERNELS(8, u64, 32)
+#endif
+#if !defined(GPUMEM_PACK_UNIT) || GPUMEM_PACK_UNIT == 16
 KERNELS(16, uint4, 32)
+#endif

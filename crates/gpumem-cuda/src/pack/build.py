@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes pack.ptx from pack.cu, with the NVRTC of CUDA 12.0, so that every driver from 12.0 on reads the result.
+"""Writes pack.ptx from the pack.cu of gpumem-core, with the NVRTC of CUDA 12.0, so that every driver from 12.0 on reads the result.
 
     pip install nvidia-cuda-nvrtc-cu12==12.0.140
     python3 build.py [path of libnvrtc.so.12]
@@ -9,6 +9,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).parent
+SOURCE = HERE.parents[2] / "gpumem-core/src/pack/pack.cu"
 
 
 def library():
@@ -29,7 +30,7 @@ def fnv1a(data):
 
 def main():
     nvrtc = ctypes.CDLL(library())
-    source = (HERE / "pack.cu").read_bytes()
+    source = SOURCE.read_bytes()
     program = ctypes.c_void_p()
     assert nvrtc.nvrtcCreateProgram(ctypes.byref(program), source, b"pack.cu", 0, None, None) == 0
     flags = [b"--gpu-architecture=compute_50", b"--std=c++14"]

@@ -1,10 +1,9 @@
-//! Copies between any two layouts on the device, by kernels of our own.
+//! Copies between any two layouts on the device, by the kernels of [`gpumem_core::pack`].
 //!
-//! [`lower`] says which kernel and with what; [`launch`] loads and launches it. pack.ptx is compiled from pack.cu by
-//! build.py, so that no compiler is needed at run time.
+//! [`launch`] loads and launches them. pack.ptx is compiled from their source by build.py, so that no compiler is needed at
+//! run time.
 
 mod launch;
-mod lower;
 #[cfg(test)]
 mod tests;
 

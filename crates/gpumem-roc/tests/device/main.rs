@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a case fails by panicking")]
 
 mod agents;
+mod copies;
 mod fills;
 mod kernels;
 mod lab;
@@ -15,6 +16,7 @@ mod process;
 mod simulator;
 
 use agents::*;
+use copies::*;
 use fills::*;
 use kernels::*;
 use lab::{Case, Lab};
@@ -35,6 +37,7 @@ const CASES: &[Case] = &[
     ("the_device_address_is_asked_for", the_device_address_is_asked_for),
     ("short_fills_touch_nothing_else", short_fills_touch_nothing_else),
     ("rows_are_filled_with_gaps", rows_are_filled_with_gaps),
+    ("any_two_layouts_are_copied_by_kernels", any_two_layouts_are_copied_by_kernels),
     ("kernels_and_copies_on_one_stream", kernels_and_copies_on_one_stream),
     ("threads_compile_at_the_same_time", threads_compile_at_the_same_time),
     ("other_architectures_are_refused", other_architectures_are_refused),

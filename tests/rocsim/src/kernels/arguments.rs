@@ -30,6 +30,13 @@ impl Arguments {
         Ok(unsafe { bytes.as_ptr().cast::<u32>().read_unaligned() })
     }
 
+    /// The structure that the block consists of.
+    pub(super) fn structure<T: bytemuck::AnyBitPattern>(&self) -> Result<T, Refusal> {
+        let bytes = self.span(self.address, size_of::<T>() as u64)?;
+        // SAFETY: the span is as long as the structure, whatever its alignment, and any bytes are one.
+        Ok(unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })
+    }
+
     /// Memory of the kernel's GPU.
     pub(super) fn span(&self, address: u64, bytes: u64) -> Result<Span, Fault> {
         span(self.node, address, bytes)

@@ -1,11 +1,12 @@
 //! Kernels, run as functions of the host.
 //!
 //! The simulator has no shader cores. AMD's runtime copies and fills with kernels of its own, which are known here
-//! and are done by the host (`rocr`, `rocclr`). Kernels of the program are found by name among the functions
+//! and are done by the host (`rocr`, `rocclr`), and so are gpumem's (`packs`). Kernels of the program are found by name among the functions
 //! that the program has registered ([`registry`]).
 
 mod arguments;
 mod loader;
+mod packs;
 pub mod registry;
 mod rocclr;
 mod rocr;
@@ -56,6 +57,10 @@ pub(crate) fn dispatch(
     trace!("node {node}: kernel {name}, grid {:?}, group {:?}", packet.grid_size, packet.workgroup_size);
     if let Some(outcome) = rocclr::run(name, &arguments, stopped) {
         stats().blit_dispatches.add(1);
+        return outcome;
+    }
+    if let Some(outcome) = packs::run(name, &arguments, packet) {
+        stats().layout_dispatches.add(1);
         return outcome;
     }
     match registry::run(name, node, packet, &descriptor) {

@@ -1,0 +1,22 @@
+//! Copies between any two layouts by kernels of our own, for backends whose devices run CUDA C++ or HIP C++. Nothing here
+//! calls a driver.
+//!
+//! A backend makes a [`Lowered`] of a [`StridedCopy`](crate::StridedCopy) and launches, for each [`Work`] of it, the
+//! kernel of [`SOURCE`] that [`Work::family`] names, with [`Work::argument`] as its only argument.
+//! [`Walk::each_unit`] and [`Turn::each_unit`] say what the kernels do: tests and simulated devices have them instead of the
+//! kernels.
+
+mod lower;
+#[cfg(test)]
+mod tests;
+mod work;
+
+pub use lower::Lowered;
+pub use work::{Family, Turn, Walk, Work};
+
+/// The kernels, in the common subset of CUDA C++ and HIP C++. With the macro `GPUMEM_PACK_UNIT` defined, those for units of
+/// so many bytes only.
+pub const SOURCE: &str = include_str!("pack.cu");
+
+/// The units that there are kernels for, in bytes.
+pub const UNITS: [usize; 5] = [1, 2, 4, 8, 16];

@@ -1,0 +1,95 @@
+//! The kernels of pack.cu, compiled once for each device and unit, and how they are launched.
+
+use crate::{
+    device::RocDevice,
+    error::Status,
+    module::{RocKernel, RocModule},
+    stream::RocStream,
+};
+use gpumem_core::{
+    CompileOptions, KernelSource, Result, Stream, StridedCopy,
+    pack::{Family, Lowered, SOURCE, UNITS, Work},
+};
+use parking_lot::Mutex;
+use std::ptr::null_mut;
+
+/// The kernels of one unit and of one generation of a device.
+#[derive(Debug, Clone)]
+struct Kernels {
+    generation: u64,
+    of: [RocKernel; Family::ALL.len()],
+}
+
+/// The kernels of a device, by unit, once they have been needed. They are never unloaded, but by a reset.
+#[derive(Debug, Default)]
+pub(crate) struct Packers(Mutex<[Option<Kernels>; UNITS.len()]>);
+
+impl Packers {
+    /// The kernels of a unit, compiled now if they are not. Whoever needs them meanwhile waits.
+    fn get(&self, device: &RocDevice, unit: usize) -> Result<Kernels> {
+        let mut slots = self.0.lock();
+        let slot = &mut slots[unit.trailing_zeros() as usize];
+        if let Some(kernels) = slot.as_ref().filter(|kernels| kernels.generation == device.generation()) {
+            return Ok(kernels.clone());
+        }
+        Ok(slot.insert(compile(device, unit)?).clone())
+    }
+}
+
+fn compile(device: &RocDevice, unit: usize) -> Result<Kernels> {
+    let generation = device.generation();
+    let options = CompileOptions { flags: vec![format!("-DGPUMEM_PACK_UNIT={unit}")] };
+    let module = RocModule::compile(device, &KernelSource::Text(SOURCE.to_owned()), &options)?;
+    let find = |family: Family| module.kernel(&family.symbol(unit));
+    let [walk, far, turn] = Family::ALL;
+    Ok(Kernels { generation, of: [find(walk)?, find(far)?, find(turn)?] })
+}
+
+/// # Safety
+/// As for [`Backend::copy_strided`](gpumem_core::Backend::copy_strided).
+pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Result<()> {
+    const OPERATION: &str = "copy_strided";
+    let device = &stream.owner.device;
+    let Some(lowered) = Lowered::new(copy) else { return device.check_alive(OPERATION) };
+    let kernels = device.inner().packers.get(device, lowered.unit())?;
+    let turn = device.turns().shared();
+    let current = stream.owner.enter(OPERATION, "stream")?;
+    let mut launched = 0;
+    let outcome = lowered.each(|work| {
+        // SAFETY: both sides are valid for the copy, says the caller, and the kernels stay within it.
+        let status = unsafe { launch(stream, &kernels, lowered.unit(), work) };
+        launched += 1;
+        device.check(status, OPERATION)
+    });
+    if outcome.is_err() && launched > 1 {
+        drop((current, turn));
+        // The kernels before this one still run, and nothing may be in use after an error.
+        stream.synchronize()?;
+    }
+    outcome
+}
+
+/// # Safety
+/// The work is in units of `unit` bytes, and in bounds. The stream's device is current.
+unsafe fn launch(stream: &RocStream, kernels: &Kernels, unit: usize, work: &Work) -> Status {
+    let function = kernels.of[work.family() as usize].function();
+    let [x, y] = work.group_size(unit);
+    let mut arguments = [work.argument().cast_mut()];
+    // SAFETY: one argument, the structure that the kernel takes by value; HIP copies it before it returns.
+    let answer = unsafe {
+        stream.owner.device.hip().hipModuleLaunchKernel(
+            function,
+            work.groups(),
+            1,
+            1,
+            x,
+            y,
+            1,
+            0,
+            stream.raw,
+            arguments.as_mut_ptr(),
+            null_mut(),
+        )
+    };
+    answer.into()
+}
