@@ -1,11 +1,14 @@
 //! Random pairs of layouts in every direction, with guards around and between, and transfers in many pieces.
 
 use super::tools::{elements, same};
-use crate::{Lab, Level, Verdict};
+use crate::{Lab, Level, Stop, Verdict};
 use gpumem_core::{Backend, Element, ErrorKind};
-use gpumem_runtime::{Device, PinnedArray, TransferOptions};
-use ndarray::{Array1, Array2, ArrayD, ArrayViewD, ArrayViewMutD, IxDyn, SliceInfo, SliceInfoElem, s};
-use std::ops::ControlFlow;
+use gpumem_runtime::{Device, DeviceArray, Order, PinnedArray, TransferOptions};
+use ndarray::{
+    Array1, Array2, ArrayView1, ArrayViewD, ArrayViewMut1, ArrayViewMutD, Ix1, IxDyn, SliceInfo,
+    SliceInfoElem, s,
+};
+use std::ops::{ControlFlow, Range};
 
 cases! { Level::Copy;
     random_pairs_of_layouts: "A3 A4 A5 D1 D2 D22",
@@ -15,12 +18,18 @@ cases! { Level::Copy;
 
 /// The environment variable with another seed than 1.
 const SEED_VARIABLE: &str = "GPUMEM_CONFORMANCE_SEED";
-/// Pairs in one run; without optimisation each takes more than a millisecond.
-const PAIRS: usize = if cfg!(debug_assertions) { 2_000 } else { 10_000 };
-/// Most elements of one pair.
+/// Pairs in one run.
+const PAIRS: usize = 10_000;
+/// Pairs in one array on either side, so that what is moved to begin with and to look at takes no longer than the pairs.
+const TOGETHER: usize = 20;
+/// With optimisation every pair goes in every direction; without, where each takes milliseconds on a simulated device, in
+/// one of them in turn.
+const ALL_DIRECTIONS: bool = !cfg!(debug_assertions);
+/// Most elements of one pair, and of those that are long enough for kernels and for several threads.
 const ELEMENTS: usize = 100;
-/// Most elements of the array around one side.
-const AROUND: usize = 300;
+const MANY_ELEMENTS: usize = 12_000;
+/// Of so many pairs one is long.
+const LONG_ONE_OF: usize = 199;
 
 /// A small generator: the same pairs every time.
 struct Random(u64);
@@ -39,6 +48,7 @@ impl Random {
 }
 
 /// A view of some shape inside a larger array.
+#[derive(Debug)]
 struct Placement {
     /// Lengths of the array, in the order of memory.
     memory: Vec<usize>,
@@ -48,12 +58,13 @@ struct Placement {
 }
 
 impl Placement {
-    fn new(random: &mut Random, shape: &[usize]) -> Self {
+    /// In an array of about `around` elements at most.
+    fn new(random: &mut Random, shape: &[usize], around: usize) -> Self {
         let axes = random.shuffled(shape.len());
         // Mostly as users have it, so that axes merge and runs are long too.
         let is_plain = random.below(3) == 0;
         let (mut memory, mut part) = (vec![0; shape.len()], Vec::new());
-        let mut room = AROUND / shape.iter().product::<usize>().max(1);
+        let mut room = around / shape.iter().product::<usize>().max(1);
         for (&length, &axis) in shape.iter().zip(&axes) {
             let (mut step, mut before, mut after) =
                 ([1, 1, 1, -1, -1, 2, 3, -2][random.below(8)], random.below(3), random.below(3));
@@ -73,83 +84,180 @@ impl Placement {
     }
 
     fn info(&self) -> Verdict<SliceInfo<&[SliceInfoElem], IxDyn, IxDyn>> {
-        SliceInfo::try_from(&self.part[..]).map_err(|error| crate::Stop::Failed(error.to_string()))
+        SliceInfo::try_from(&self.part[..]).map_err(failed)
     }
 
-    fn array<T: Element>(&self, first: usize) -> Verdict<ArrayD<T>> {
-        let len: usize = self.memory.iter().product();
-        let values = elements::<T>(first + len).split_off(first);
-        ArrayD::from_shape_vec(IxDyn(&self.memory), values)
-            .map_err(|error| crate::Stop::Failed(error.to_string()))
+    /// Elements of the array.
+    fn len(&self) -> usize {
+        self.memory.iter().product()
     }
 
-    fn view<'a, T>(&self, array: &'a ArrayD<T>) -> Verdict<ArrayViewD<'a, T>> {
-        Ok(array.view().permuted_axes(&self.axes[..]).slice_move(self.info()?))
+    /// The view, where the array is a part of `field`.
+    fn view<'a, T>(&self, field: ArrayView1<'a, T>) -> Verdict<ArrayViewD<'a, T>> {
+        let array = field.into_shape_with_order(IxDyn(&self.memory)).map_err(failed)?;
+        Ok(array.permuted_axes(&self.axes[..]).slice_move(self.info()?))
     }
 
-    fn view_mut<'a, T>(&self, array: &'a mut ArrayD<T>) -> Verdict<ArrayViewMutD<'a, T>> {
-        Ok(array.view_mut().permuted_axes(&self.axes[..]).slice_move(self.info()?))
+    fn view_mut<'a, T>(&self, field: ArrayViewMut1<'a, T>) -> Verdict<ArrayViewMutD<'a, T>> {
+        let array = field.into_shape_with_order(IxDyn(&self.memory)).map_err(failed)?;
+        Ok(array.permuted_axes(&self.axes[..]).slice_move(self.info()?))
     }
 }
 
-/// One pair, in one direction. What is around and between the elements stays as it was.
-fn pair<B: Backend, T: Element>(device: &Device<B>, random: &mut Random) -> Verdict {
-    let rank = random.below(7);
-    let mut shape = Vec::new();
-    for _ in 0..rank {
-        let room = ELEMENTS / shape.iter().product::<usize>().max(1);
-        let length = if random.below(60) == 0 { 0 } else { 1 + random.below(9) };
-        shape.push(if random.below(8) == 0 { 1 + random.below(40) } else { length }.min(room.max(1)));
+fn failed(error: impl ToString) -> Stop {
+    Stop::Failed(error.to_string())
+}
+
+/// Ways between the caller, the device and page-locked memory.
+#[derive(Debug, Clone, Copy)]
+enum Direction {
+    Down,
+    Up,
+    Within,
+    FromPinned,
+}
+
+const DIRECTIONS: [Direction; 4] = [Direction::Down, Direction::Up, Direction::Within, Direction::FromPinned];
+
+/// A source, which is broadcast, and a target of that shape, each in its part of an array.
+#[derive(Debug)]
+struct Case {
+    shape: Vec<usize>,
+    source: Placement,
+    from: Range<usize>,
+    target: Placement,
+    to: Range<usize>,
+}
+
+impl Case {
+    /// The next case behind others that end there.
+    fn new(random: &mut Random, most: usize, from: usize, to: usize) -> Self {
+        let longest = if most > ELEMENTS { 60 } else { 9 };
+        let mut shape = Vec::new();
+        for _ in 0..random.below(7) {
+            let room = most / shape.iter().product::<usize>().max(1);
+            let length = if random.below(60) == 0 { 0 } else { 1 + random.below(longest) };
+            shape.push(if random.below(8) == 0 { 1 + random.below(40) } else { length }.min(room.max(1)));
+        }
+        let narrow = |length: &usize, random: &mut Random| {
+            if *length > 0 && random.below(9) == 0 { 1 } else { *length }
+        };
+        let narrow: Vec<_> = shape.iter().map(|length| narrow(length, random)).collect();
+        let source = Placement::new(random, &narrow, 3 * most);
+        let target = Placement::new(random, &shape, 3 * most);
+        let (from, to) = (from..from + source.len(), to..to + target.len());
+        Self { shape, source, from, target, to }
     }
-    let narrow: Vec<_> =
-        shape.iter().map(|length| if *length > 0 && random.below(9) == 0 { 1 } else { *length }).collect();
-    let (source, target) = (Placement::new(random, &narrow), Placement::new(random, &shape));
-    let (numbers, guards) = (source.array::<T>(0)?, target.array::<T>(17)?);
-    let narrow = source.view(&numbers)?;
-    let Some(wide) = narrow.broadcast(IxDyn(&shape)) else { return Ok(()) };
+
+    /// The copy on the host: what is to be found.
+    fn expect<T: Element>(&self, numbers: &Array1<T>, guards: &mut Array1<T>) -> Verdict {
+        let narrow = self.source.view(numbers.slice(s![self.from.clone()]))?;
+        let wide = narrow.broadcast(IxDyn(&self.shape)).ok_or_else(|| failed("no broadcast"))?;
+        self.target.view_mut(guards.slice_mut(s![self.to.clone()]))?.assign(&wide);
+        Ok(())
+    }
+
+    /// Into the caller's array.
+    fn down<B: Backend, T: Element>(
+        &self,
+        there: &DeviceArray<T, Ix1, B>,
+        arrived: &mut Array1<T>,
+    ) -> Verdict {
+        let source = there.slice(s![self.from.clone()])?;
+        let source = source.reshape(IxDyn(&self.source.memory))?.permuted_axes(&self.source.axes)?;
+        let part = source.slice(self.source.info()?)?;
+        let target = self.target.view_mut(arrived.slice_mut(s![self.to.clone()]))?;
+        part.broadcast(IxDyn(&self.shape))?.copy_to_host_into(target)?;
+        Ok(())
+    }
+
+    /// Into the array on the device, out of `numbers` or, within the device, out of `there`.
+    fn up<B: Backend, T: Element>(
+        &self,
+        direction: Direction,
+        (numbers, there): (&Array1<T>, &DeviceArray<T, Ix1, B>),
+        target: &mut DeviceArray<T, Ix1, B>,
+    ) -> Verdict {
+        let narrow = self.source.view(numbers.slice(s![self.from.clone()]))?;
+        let wide = narrow.broadcast(IxDyn(&self.shape)).ok_or_else(|| failed("no broadcast"))?;
+        let device = there.device()?;
+        let mut field = target.slice_mut(s![self.to.clone()])?;
+        let mut turned =
+            field.reshape_mut(IxDyn(&self.target.memory), Order::C)?.permuted_axes(&self.target.axes)?;
+        let mut part = turned.slice_mut(self.target.info()?)?;
+        match direction {
+            Direction::Within => {
+                let source = there.slice(s![self.from.clone()])?;
+                let source = source.reshape(IxDyn(&self.source.memory))?.permuted_axes(&self.source.axes)?;
+                part.copy_to_device(&source.slice(self.source.info()?)?.broadcast(IxDyn(&self.shape))?)?;
+            }
+            Direction::FromPinned => {
+                let mut pinned: PinnedArray<T, IxDyn, B> = device.pinned_array(IxDyn(&self.shape))?;
+                pinned.view_mut()?.assign(&wide);
+                part.copy_to_device(&pinned)?;
+            }
+            Direction::Up | Direction::Down => drop(part.copy_to_device(&wide)?),
+        }
+        Ok(())
+    }
+}
+
+/// Some pairs of one element type. What is around and between the elements of each stays as it was.
+fn pairs<B: Backend, T: Element>(device: &Device<B>, random: &mut Random, batch: usize) -> Verdict {
+    let mut cases: Vec<Case> = Vec::new();
+    for number in batch * TOGETHER..(batch + 1) * TOGETHER {
+        let most = if number.is_multiple_of(LONG_ONE_OF) { MANY_ELEMENTS } else { ELEMENTS };
+        let (from, to) = cases.last().map_or((0, 0), |last| (last.from.end, last.to.end));
+        cases.push(Case::new(random, most, from, to));
+    }
+    let (from, to) = cases.last().map_or((0, 0), |last| (last.from.end, last.to.end));
+    let numbers = Array1::from(elements::<T>(from));
+    let guards = Array1::from(elements::<T>(17 + to).split_off(17));
     let mut expected = guards.clone();
-    target.view_mut(&mut expected)?.assign(&wide);
-    let direction = random.below(4);
-    let arrived = if direction == 0 {
-        // Down, into the caller's array.
-        let there = device.to_device(&numbers)?.permuted_axes(&source.axes)?;
-        let part = there.slice(source.info()?)?;
-        let mut arrived = guards.clone();
-        part.broadcast(IxDyn(&shape))?.copy_to_host_into(target.view_mut(&mut arrived)?)?;
-        arrived
-    } else {
-        let mut there = device.to_device(&guards)?;
-        {
-            let mut turned = there.view_mut().permuted_axes(&target.axes)?;
-            let mut part = turned.slice_mut(target.info()?)?;
-            match direction {
-                1 => drop(part.copy_to_device(&wide)?),
-                2 => {
-                    let from = device.to_device(&numbers)?.permuted_axes(&source.axes)?;
-                    part.copy_to_device(&from.slice(source.info()?)?.broadcast(IxDyn(&shape))?)?;
-                }
-                _ => {
-                    let mut pinned: PinnedArray<T, IxDyn, B> = device.pinned_array(IxDyn(&shape))?;
-                    pinned.view_mut()?.assign(&wide);
-                    part.copy_to_device(&pinned)?;
-                }
+    cases.iter().try_for_each(|case| case.expect(&numbers, &mut expected))?;
+    let there = device.to_device(&numbers)?;
+    let one = [DIRECTIONS[batch / TYPES % DIRECTIONS.len()]];
+    for direction in if ALL_DIRECTIONS { &DIRECTIONS[..] } else { &one } {
+        let arrived = if let Direction::Down = direction {
+            let mut arrived = guards.clone();
+            cases.iter().try_for_each(|case| case.down(&there, &mut arrived))?;
+            arrived
+        } else {
+            let mut target = device.to_device(&guards)?;
+            cases.iter().try_for_each(|case| case.up(*direction, (&numbers, &there), &mut target))?;
+            target.copy_to_host()?
+        };
+        for case in &cases {
+            let part = |array: &Array1<T>| array.slice(s![case.to.clone()]).to_vec();
+            let (found, wanted) = (part(&arrived), part(&expected));
+            if bytemuck::cast_slice::<T, u8>(&found) != bytemuck::cast_slice::<T, u8>(&wanted) {
+                let name = std::any::type_name::<T>();
+                return Err(failed(format!("batch {batch}, {direction:?}, elements of {name}: {case:?}")));
             }
         }
-        there.copy_to_host()?
-    };
-    same(arrived.view(), expected.view());
+    }
     Ok(())
 }
+
+/// Element types: 1 to 16 bytes, with and without an alignment.
+const TYPES: usize = 20;
 
 fn random_pairs_of_layouts<B: Backend>(lab: &Lab<B>) -> Verdict {
     let chosen = std::env::var(SEED_VARIABLE).ok().and_then(|text| text.trim().parse().ok());
     let mut random = Random(chosen.unwrap_or(1));
     let device = lab.device();
-    for _ in 0..PAIRS / 20 {
-        macro_rules! pairs {
-            ($($t:ty),*) => { $(pair::<B, $t>(device, &mut random)?;)* };
+    for round in 0..PAIRS / TOGETHER / TYPES {
+        let mut batch = round * TYPES;
+        macro_rules! batches {
+            ($($t:ty),*) => {
+                $(
+                    pairs::<B, $t>(device, &mut random, batch)?;
+                    batch += 1;
+                )*
+                assert_eq!(batch, (round + 1) * TYPES);
+            };
         }
-        pairs!(
+        batches!(
             [u8; 1], [u8; 2], [u8; 3], [u8; 4], [u8; 5], [u8; 6], [u8; 7], [u8; 8], [u8; 9], [u8; 10],
             [u8; 11], [u8; 12], [u8; 13], [u8; 14], [u8; 15], [u8; 16], u16, u32, u64, u128
         );
