@@ -226,7 +226,9 @@ fn runs<B: Backend>(selector: &str, side: usize) -> Bench {
         // Rows of 16 of 32 elements: a pinned array with a pitch.
         let rows = side * side / 32;
         let spec = gpumem_runtime::ArraySpec::new((rows, 16)).strides(&[128, 4]);
-        let pinned: PinnedArray<f32, Ix2, B> = device.pinned_array(spec)?;
+        let mut pinned: PinnedArray<f32, Ix2, B> = device.pinned_array(spec)?;
+        // Written before, as what anybody sends is.
+        pinned.view_mut()?.fill(1.0);
         let mut array: DeviceArray<f32, Ix2, B> = device.device_array((rows, 16))?;
         let stream = device.stream()?;
         let ours = Routine::call(move || {

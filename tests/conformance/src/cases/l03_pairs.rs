@@ -18,7 +18,8 @@ cases! { Level::Copy;
 
 /// The environment variable with another seed than 1.
 const SEED_VARIABLE: &str = "GPUMEM_CONFORMANCE_SEED";
-/// Pairs in one run.
+/// The environment variable with another number of pairs in one run than this.
+const PAIRS_VARIABLE: &str = "GPUMEM_CONFORMANCE_PAIRS";
 const PAIRS: usize = 10_000;
 /// Pairs in one array on either side, so that what is moved to begin with and to look at takes no longer than the pairs.
 const TOGETHER: usize = 20;
@@ -243,10 +244,11 @@ fn pairs<B: Backend, T: Element>(device: &Device<B>, random: &mut Random, batch:
 const TYPES: usize = 20;
 
 fn random_pairs_of_layouts<B: Backend>(lab: &Lab<B>) -> Verdict {
-    let chosen = std::env::var(SEED_VARIABLE).ok().and_then(|text| text.trim().parse().ok());
-    let mut random = Random(chosen.unwrap_or(1));
+    let chosen = |name| std::env::var(name).ok().and_then(|text| text.trim().parse::<u64>().ok());
+    let mut random = Random(chosen(SEED_VARIABLE).unwrap_or(1));
+    let most = chosen(PAIRS_VARIABLE).map_or(PAIRS, |pairs| pairs as usize);
     let device = lab.device();
-    for round in 0..PAIRS / TOGETHER / TYPES {
+    for round in 0..most.div_ceil(TOGETHER * TYPES) {
         let mut batch = round * TYPES;
         macro_rules! batches {
             ($($t:ty),*) => {
