@@ -110,6 +110,29 @@ pub unsafe fn make_pages_ready(start: *mut u8, bytes: usize) -> bool {
     }
 }
 
+/// Whether somebody has touched the pages of a range, as far as a few of them show: an allocator gives out again what it
+/// was given back. `false` where the system cannot tell.
+pub fn has_touched_pages(start: *const u8, bytes: usize) -> bool {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        const SAMPLES: usize = 4;
+        let page = page_size();
+        bytes >= SAMPLES * page
+            && (0..SAMPLES).all(|sample| {
+                let inside = start.wrapping_add(bytes / SAMPLES * sample + bytes / SAMPLES / 2);
+                let begin = inside.wrapping_sub(inside.addr() % page).cast_mut().cast();
+                let mut present = 0;
+                // SAFETY: one whole page, which need not be mapped, and a place for its answer.
+                unsafe { libc::mincore(begin, page, &mut present) == 0 && present & 1 == 1 }
+            })
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    {
+        let _ = (start, bytes);
+        false
+    }
+}
+
 #[cfg(unix)]
 fn watch() {
     extern "C" fn forked() {
@@ -131,3 +154,19 @@ fn watch() {
 
 #[cfg(not(unix))]
 fn watch() {}
+
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_show_whether_they_were_touched() {
+        // So long that every allocator asks the system for it.
+        let bytes = 64 << 20;
+        let mut memory: Vec<u8> = Vec::with_capacity(bytes);
+        assert!(!has_touched_pages(memory.as_ptr(), bytes));
+        memory.resize(bytes, 7);
+        assert!(has_touched_pages(memory.as_ptr(), bytes));
+        assert!(!has_touched_pages(memory.as_ptr(), 100), "less than a few pages");
+    }
+}

@@ -82,6 +82,11 @@ impl Backend for Cuda {
         unsafe { buffer.release(device) }
     }
 
+    fn with_current(device: &CudaDevice, work: &mut dyn FnMut()) {
+        let _current = device.enter("cuCtxPushCurrent");
+        work();
+    }
+
     fn device_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
         <Self as crate::CudaExt>::ordinal_of(device, address)
     }

@@ -3,7 +3,7 @@
 use super::{ArrayBase, Storage, StorageMut};
 use crate::{
     CopyPlan, Progress, ToDevice, completion,
-    host::zeros,
+    host::Unwritten,
     layout::Layout,
     order::Timeline,
     transfer::{self, Place, Upload},
@@ -23,6 +23,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// What the work that wrote the elements did wrong; of the driver.
     pub fn copy_to_host(&self) -> Result<Array<S::Elem, D>> {
+        const OPERATION: &str = "copy_to_host";
         let packed = self.layout.like();
         let size = size_of::<S::Elem>().max(1) as isize;
         let mut strides = D::zeros(self.ndim());
@@ -33,13 +34,20 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             true => self.raw_dim().into(),
             false => self.raw_dim().strides(strides),
         };
-        let mut host = zeros("copy_to_host", S::Backend::NAME, shape)?;
+        let mut host = Unwritten::<S::Elem, D>::new(OPERATION, S::Backend::NAME, shape)?;
         let timeline = self.default_timeline()?;
-        if !transfer::download_at_once(&timeline, self.place(), &mut host.view_mut()) {
-            let view = host.view_mut().into_dyn();
-            transfer::download_new(&timeline, "copy_to_host", self.place(), view)?;
-        }
-        Ok(host)
+        // SAFETY: there is room for the elements of the packed layout, which nobody else uses.
+        unsafe {
+            transfer::download_new::<S::Elem, _>(
+                &timeline,
+                OPERATION,
+                self.place(),
+                host.as_mut_ptr(),
+                packed,
+            )?
+        };
+        // SAFETY: the download has written all of them.
+        unsafe { host.into_array(OPERATION, S::Backend::NAME) }
     }
 
     /// Copies the elements into an array of the caller, of any layout, and returns it. Bytes between its elements stay

@@ -11,6 +11,7 @@ mod locked;
 mod register;
 mod register_foreign;
 mod uninit;
+mod unwritten;
 mod view;
 
 pub use array::HostArray;
@@ -18,6 +19,7 @@ pub(crate) use lock::LockSet;
 pub(crate) use locked::lock;
 pub use register::{MappedRegisteredArray, Refused, RegisteredArray};
 pub use uninit::UninitHostArray;
+pub(crate) use unwritten::Unwritten;
 pub(crate) use view::{view_at, view_mut_at, zeros};
 
 use std::marker::PhantomData;

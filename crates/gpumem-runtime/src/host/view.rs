@@ -8,7 +8,7 @@ use ndarray::{
 use smallvec::SmallVec;
 
 /// Arrays of at least so many bytes are backed by huge pages where the system has them.
-const HUGE: usize = 4 << 20;
+pub(super) const HUGE: usize = 4 << 20;
 
 /// A host array of zeros. Where the memory does not suffice, an error instead of the end of the process.
 pub(crate) fn zeros<T: Element, D: Dimension>(

@@ -5,6 +5,7 @@
 //! the elements go through page-locked blocks ([`ring`](super::ring)), and it is only those that the device ever sees.
 
 use super::{
+    brief,
     caller::Caller,
     memory::{self, Place, can_copy_strided, enqueue},
     pieces::in_pieces,
@@ -82,37 +83,53 @@ pub(crate) fn download<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: Place<'_, B>,
-    destination: ArrayViewMutD<'_, T>,
+    mut destination: ArrayViewMutD<'_, T>,
     watch: Option<Watch<'_>>,
 ) -> Result<()> {
-    land(timeline, operation, source, destination, watch, false)
+    let caller = Caller::writing(operation, B::NAME, &mut destination)?;
+    // SAFETY: the caller's view is valid for writes during this call, and nobody else's.
+    unsafe { land::<T, B>(timeline, operation, source, &caller, watch, false) }
 }
 
-/// As [`download`], into an array of the library's own making, packed, whose pages nobody has touched.
-pub(crate) fn download_new<T: Element, B: Backend>(
+/// As [`download`], into memory for a new array of a packed layout, whose elements nobody has written.
+///
+/// # Safety
+/// The memory is valid for writes of all elements, and used by nobody else.
+pub(crate) unsafe fn download_new<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: Place<'_, B>,
-    destination: ArrayViewMutD<'_, T>,
+    first: *mut u8,
+    packed: Layout,
 ) -> Result<()> {
-    land(timeline, operation, source, destination, None, true)
+    let caller = Caller::unwritten(first, packed);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match brief::land_at_once(timeline, source, &caller) {
+            true => Ok(()),
+            false => land::<T, B>(timeline, operation, source, &caller, None, true),
+        }
+    }
 }
 
-fn land<T: Element, B: Backend>(
+/// # Safety
+/// The caller's memory is valid for writes during this call, and used by nobody else.
+unsafe fn land<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: Place<'_, B>,
-    mut destination: ArrayViewMutD<'_, T>,
+    caller: &Caller,
     watch: Option<Watch<'_>>,
     is_new: bool,
 ) -> Result<()> {
-    if watch.is_none()
-        && let Some(done) = short::download(timeline, operation, source, &mut destination)
-    {
-        return done;
+    if watch.is_none() {
+        // SAFETY: the caller's promise.
+        let done = unsafe { short::download(timeline, operation, source, caller) };
+        if let Some(done) = done {
+            return done;
+        }
     }
-    let caller = Caller::writing(operation, B::NAME, &mut destination)?;
-    let pair = pair_of::<B>(timeline, operation, &caller, source, "destination", true)?;
+    let pair = pair_of::<B>(timeline, operation, caller, source, "destination", true)?;
     if pair.len == 0 || pair.item == 0 {
         return Ok(());
     }
@@ -125,23 +142,24 @@ fn land<T: Element, B: Backend>(
         Ok(())
     };
     if B::capabilities(&timeline.core.raw).pageable_direct {
-        direct_watched(timeline, operation, (&caller, &pair, source), Way::Down, watch)?;
+        direct_watched(timeline, operation, (caller, &pair, source), Way::Down, watch)?;
         return judge();
     }
     // Nothing may land of what failed, and no copy can begin before.
     judge()?;
     let device = device_of(timeline, operation, source)?;
-    if let Some((memory, layout)) = packed_twin(timeline, operation, &device, (source, &caller, &pair)) {
+    if let Some((memory, layout)) = packed_twin(timeline, operation, &device, (source, caller, &pair)) {
         // Packed on the device, so that it goes over the link as one run.
         let twin = Place::new(&memory, &layout);
         memory::copy::<T, B>(timeline, operation, source, twin)?;
-        return land::<T, B>(timeline, operation, twin, destination, watch, is_new);
+        // SAFETY: the caller's promise.
+        return unsafe { land::<T, B>(timeline, operation, twin, caller, watch, is_new) };
     }
-    let mut ring = Ring::new(&device, timeline, operation, (source, &caller, &pair), Way::Down);
+    let mut ring = Ring::new(&device, timeline, operation, (source, caller, &pair), Way::Down);
     if is_new {
-        ring.is_fresh();
+        ring.is_new();
     }
-    // SAFETY: the caller's view is valid for writes during this call, and nobody else's.
+    // SAFETY: the caller's promise.
     unsafe { ring.run::<T>(watch)? };
     Ok(())
 }

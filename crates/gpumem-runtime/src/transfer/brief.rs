@@ -3,7 +3,7 @@
 //! Enqueuing a copy, running it and waiting for it costs some hundred nanoseconds, in which a processor copies some ten
 //! kilobytes. Where the host can copy at once ([`Backend::copy_now`]) and nothing has to be waited for, it does.
 
-use super::memory::Place;
+use super::{caller::Caller, memory::Place};
 use crate::{
     completion,
     layout::common_run,
@@ -43,6 +43,28 @@ pub(crate) fn download_at_once<T, D: Dimension, B: Backend>(
     let host = (elements.as_mut_ptr().expose_provenance() as u64, Space::Host);
     // SAFETY: the slice is borrowed mutably during the call, and as long as the source's run.
     unsafe { at_once(timeline, host, Access::read(source.memory, extent)) }
+}
+
+/// Copies into memory of the caller that may not be an array yet. `false`: nothing was done, and the ordinary way says why.
+///
+/// # Safety
+/// The caller's memory is valid for writes, and used by nobody else.
+pub(super) unsafe fn land_at_once<B: Backend>(
+    timeline: &Timeline<B>,
+    source: Place<'_, B>,
+    caller: &Caller,
+) -> bool {
+    let Some((first, extent)) = run_to(source, caller) else { return false };
+    let host = (first.expose_provenance() as u64, Space::Host);
+    // SAFETY: the caller's promise; both sides have the bytes of the run.
+    unsafe { at_once(timeline, host, Access::read(source.memory, extent)) }
+}
+
+/// The first of the caller's bytes and the bytes of a place, where both hold the same elements in one run.
+pub(super) fn run_to<B: Backend>(place: Place<'_, B>, caller: &Caller) -> Option<(*mut u8, Range<usize>)> {
+    let run = common_run(place.layout, &caller.layout)?;
+    let start = place.layout.offset();
+    Some((caller.lowest.wrapping_add(caller.layout.offset()), start..start + run))
 }
 
 /// The bytes of a place that holds the same elements in the same order as a packed array of that shape, and any at all.

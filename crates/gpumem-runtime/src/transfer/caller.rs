@@ -46,4 +46,9 @@ impl Caller {
         let first = view.as_mut_ptr();
         Self::new(operation, backend, first, view.shape(), view.strides())
     }
+
+    /// Memory that is not an array yet, and begins with the first element of a packed layout.
+    pub(super) fn unwritten(first: *mut u8, layout: Layout) -> Self {
+        Self { lowest: first, layout }
+    }
 }

@@ -23,7 +23,7 @@ use super::{
     turn::{Asking, State, Turn},
 };
 use crate::{Device, completion, layout::Pair, memory::Staging, order::Timeline};
-use gpumem_core::{Backend, Element, Error, ErrorKind, Result, StreamKind};
+use gpumem_core::{Backend, Element, Error, ErrorKind, Result, StreamKind, process};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
@@ -38,7 +38,7 @@ use std::{
 /// destination would not fit into it.
 const STREAMING: usize = 96 << 20;
 
-/// New arrays of at least so many bytes have huge pages (`host::zeros`), which one thread each makes ready.
+/// New arrays of at least so many bytes have huge pages (`host::Unwritten`), which one thread each makes ready.
 const FRESH: usize = 4 << 20;
 
 /// One transfer.
@@ -135,10 +135,12 @@ impl<'a, B: Backend> Ring<'a, B> {
         }
     }
 
-    /// The destination is packed and of the library's own making, and nobody has touched its pages.
-    pub(super) fn is_fresh(&mut self) {
-        if self.total as usize >= FRESH {
-            self.fresh = Some(Fresh::new(self.caller, self.total as usize));
+    /// The destination is packed and of the library's own making. Nobody has touched its pages, unless the allocator has
+    /// given out again what it was given back.
+    pub(super) fn is_new(&mut self) {
+        let bytes = self.total as usize;
+        if bytes >= FRESH && !process::has_touched_pages(self.caller.lowest, bytes) {
+            self.fresh = Some(Fresh::new(self.caller, bytes));
         }
     }
 
@@ -152,13 +154,11 @@ impl<'a, B: Backend> Ring<'a, B> {
     /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
     pub(super) unsafe fn run<T: Element>(&self, mut watch: Option<Watch<'_>>) -> Result<u64> {
         let mut told = 0;
-        let theirs = || self.work::<T>(&mut || ());
-        self.device.0.staging.crew().run(self.share.threads - 1, &theirs, || {
-            self.work::<T>(&mut || {
-                if let Some(watch) = &mut watch {
-                    self.tell(&mut told, watch);
-                }
-            });
+        let work = || B::with_current(self.device.raw(), &mut || self.work::<T>(&mut || ()));
+        self.device.0.staging.crew().run(self.share.threads - 1, &work, || match &mut watch {
+            // Code of the user's, which finds its own context.
+            Some(watch) => self.work::<T>(&mut || self.tell(&mut told, watch)),
+            None => work(),
         });
         if told < self.total
             && self.failure.lock().is_none()

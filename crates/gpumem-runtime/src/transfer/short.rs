@@ -4,15 +4,27 @@
 //! where it has left it alone when it returns (`Capabilities::pageable_upload_bytes`); down, the elements go through one
 //! page-locked block, which a driver fills faster than ordinary memory.
 
-use super::{Place, brief::run_of};
+use super::{
+    Place,
+    brief::{run_of, run_to},
+    caller::Caller,
+};
 use crate::{
     completion,
-    memory::Staging,
+    memory::{Allocation, Staging},
     order::{Access, Timeline},
 };
 use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, Space};
-use ndarray::{ArrayView, ArrayViewMut, Dimension};
+use ndarray::{ArrayView, Dimension};
+use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
+
+/// Longer runs come down in pieces, so that one is taken out of the block while the next one comes: a thread takes about
+/// three times as long for a byte as the copy engine.
+const WHOLE: usize = 256 << 10;
+/// The first of several pieces, and how many times as far as the one before each of the others ends.
+const FIRST: usize = 128 << 10;
+const GROWTH: usize = 4;
 
 /// Copies up and returns the ticket. `None`: nothing was done, and the ring says why or does it.
 pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
@@ -30,41 +42,55 @@ pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
     let host = (elements.as_ptr().expose_provenance() as u64, Space::Host);
     let (address, space) = destination.memory.endpoint();
     let region = CopyRegion::linear(host, (address + extent.start as u64, space), extent.len());
-    let submitted = timeline.submit(operation, &[Access::write(destination.memory, extent)], |raw| {
-        timeline.core.counters.count_copy();
-        // SAFETY: the slice is borrowed during this call, after which the driver does not read it, says the backend; the
-        // device's memory is alive and ordered by its use log.
-        unsafe { B::copy(raw, &region) }
+    let mut outcome = Err(Error::new(B::NAME, operation, ErrorKind::NotReady));
+    B::with_current(&timeline.core.raw, &mut || {
+        let access = Access::write(destination.memory, extent.clone());
+        let submitted = timeline.submit(operation, &[access], |raw| {
+            timeline.core.counters.count_copy();
+            // SAFETY: the slice is borrowed during this call, after which the driver does not read it, says the backend;
+            // the device's memory is alive and ordered by its use log.
+            unsafe { B::copy(raw, &region) }
+        });
+        outcome = submitted.and_then(|submitted| {
+            let settled = timeline.settle(submitted.ticket);
+            settled.result.map(|()| submitted.ticket).map_err(|error| error.in_operation(operation))
+        });
     });
-    Some(submitted.and_then(|submitted| {
-        let settled = timeline.settle(submitted.ticket);
-        settled.result.map(|()| submitted.ticket).map_err(|error| error.in_operation(operation))
-    }))
+    Some(outcome)
 }
 
 /// Copies down. `None`: nothing was done, and the ring says why or does it.
-pub(super) fn download<T: Element, D: Dimension, B: Backend>(
+///
+/// # Safety
+/// The caller's memory is valid for writes, and used by nobody else.
+pub(super) unsafe fn download<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: Place<'_, B>,
-    destination: &mut ArrayViewMut<'_, T, D>,
+    caller: &Caller,
 ) -> Option<Result<()>> {
-    let bytes = destination.len().saturating_mul(size_of::<T>());
-    let extent = run_of(destination.shape(), bytes, source)?;
+    let (first, extent) = run_to(source, caller)?;
     if !is_short(timeline, source, &extent) {
         return None;
     }
-    let elements = destination.as_slice_mut()?;
-    Some(through_block(timeline, operation, source, extent, elements))
+    let mut outcome = Err(Error::new(B::NAME, operation, ErrorKind::NotReady));
+    B::with_current(&timeline.core.raw, &mut || {
+        // SAFETY: the caller's promise, for its run.
+        outcome = unsafe { through_block(timeline, operation, source, extent.clone(), first) };
+    });
+    Some(outcome)
 }
 
-/// Copies a run into a slice of as many bytes.
-fn through_block<T: Element, B: Backend>(
+/// Copies a run into memory of the caller.
+///
+/// # Safety
+/// The memory is valid for writes of as many bytes, and used by nobody else.
+unsafe fn through_block<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: Place<'_, B>,
     extent: Range<usize>,
-    elements: &mut [T],
+    first: *mut u8,
 ) -> Result<()> {
     let missing = || Error::new(B::NAME, operation, ErrorKind::NotReady);
     let device = source.memory.device().ok_or_else(missing)?;
@@ -74,30 +100,68 @@ fn through_block<T: Element, B: Backend>(
         writer.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
     }
     let staging = Staging::take(device, operation, bytes)?;
+    let what = "pinned memory that the host sees";
     let block = staging.memory();
+    let from = block.host().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))?;
+    let mut pieces: SmallVec<[(Range<usize>, u64); 4]> = SmallVec::new();
+    let mut enqueued = Ok(());
+    let mut at = 0;
+    while at < bytes && enqueued.is_ok() {
+        let piece = at..if bytes <= WHOLE { bytes } else { bytes.min((at * GROWTH).max(FIRST)) };
+        at = piece.end;
+        enqueued = fetch(timeline, operation, (source, extent.start), block, &piece).map(|ticket| {
+            if at < bytes {
+                // Without a mark of its own the piece is waited for together with those behind it: slow, not wrong.
+                let _ = timeline.point(ticket);
+            }
+            pieces.push((piece, ticket));
+        });
+    }
+    let before = pieces.first().map_or(0, |(_, ticket)| ticket.saturating_sub(1));
+    for (piece, ticket) in pieces {
+        let settled = timeline.settle(ticket);
+        if !settled.done {
+            // The device may go on writing the block.
+            std::mem::forget(staging);
+            return settled.result.map_err(|error| error.in_operation(operation));
+        }
+        // Nothing lands of a copy that failed, whoever was told of it. And law 8: wait first, report after.
+        let outcome = settled.result.and_then(|()| timeline.fault_since(before));
+        enqueued = enqueued.and(outcome.map_err(|error| error.in_operation(operation)));
+        if enqueued.is_ok() {
+            // SAFETY: the block has these bytes, written by the copy, which is done; so has the caller, who promises the
+            // rest.
+            unsafe {
+                from.as_ptr()
+                    .cast_const()
+                    .add(piece.start)
+                    .copy_to_nonoverlapping(first.add(piece.start), piece.len());
+            }
+        }
+    }
+    enqueued
+}
+
+/// Enqueues the copy of a piece of a run, which begins so many bytes into the source's memory, into a block.
+fn fetch<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    (source, start): (Place<'_, B>, usize),
+    block: &Arc<Allocation<B>>,
+    piece: &Range<usize>,
+) -> Result<u64> {
+    let there = start + piece.start..start + piece.end;
     let (address, space) = source.memory.endpoint();
-    let region = CopyRegion::linear((address + extent.start as u64, space), block.endpoint(), bytes);
-    let accesses = [Access::read(source.memory, extent), Access::write(block, 0..bytes)];
+    let (begin, pinned) = block.endpoint();
+    let from = (address + there.start as u64, space);
+    let region = CopyRegion::linear(from, (begin + piece.start as u64, pinned), piece.len());
+    let accesses = [Access::read(source.memory, there), Access::write(block, piece.clone())];
     let submitted = timeline.submit(operation, &accesses, |raw| {
         timeline.core.counters.count_copy();
         // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their use logs.
         unsafe { B::copy(raw, &region) }
     })?;
-    let settled = timeline.settle(submitted.ticket);
-    if !settled.done {
-        // The device may go on writing the block.
-        std::mem::forget(staging);
-        return settled.result.map_err(|error| error.in_operation(operation));
-    }
-    // Nothing lands of a copy that failed, whoever was told of it.
-    let outcome = settled.result.and_then(|()| timeline.fault_since(submitted.ticket.saturating_sub(1)));
-    outcome.map_err(|error| error.in_operation(operation))?;
-    let what = "pinned memory that the host sees";
-    let from = block.host().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))?;
-    // SAFETY: the block has these bytes, written by the copy, which is done; the slice is as long, and its elements are
-    // plain data.
-    unsafe { from.as_ptr().cast_const().copy_to_nonoverlapping(elements.as_mut_ptr().cast::<u8>(), bytes) };
-    Ok(())
+    Ok(submitted.ticket)
 }
 
 /// Whether the run is short and of this device, which needs no look at anything but the use log.

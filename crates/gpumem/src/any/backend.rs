@@ -139,6 +139,11 @@ impl Backend for Any {
     }
 
     #[inline]
+    fn with_current(device: &AnyDevice, work: &mut dyn FnMut()) {
+        DeviceOps::with_current(device, work);
+    }
+
+    #[inline]
     fn device_of(device: &AnyDevice, address: u64) -> Result<Option<usize>> {
         DeviceOps::device_of(device, address)
     }

@@ -43,6 +43,7 @@ pub(crate) trait DeviceOps {
     /// # Safety
     /// As for [`Backend::open_memory`].
     unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer>;
+    fn with_current(&self, work: &mut dyn FnMut());
     fn device_of(&self, address: u64) -> Result<Option<usize>>;
     fn dlpack_device(&self, kind: MemoryKind) -> Option<DlpackDevice>;
     fn record_device(&self, event: &AnyEvent) -> Result<()>;
@@ -162,6 +163,11 @@ where
     unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer> {
         // SAFETY: the caller promises what the backend asks for.
         unsafe { B::open_memory(&self.0, memory) }.map(Typed::<B>::from_typed)
+    }
+
+    #[inline]
+    fn with_current(&self, work: &mut dyn FnMut()) {
+        B::with_current(&self.0, work);
     }
 
     #[inline]
