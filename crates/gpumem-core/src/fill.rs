@@ -15,6 +15,7 @@ impl Pattern {
     /// The shortest pattern that, repeated, gives `value`, or `None` if its period is longer than four bytes.
     ///
     /// The period divides the length of the value, so a repetition of the value is a repetition of the pattern.
+    #[inline]
     pub fn of(value: &[u8]) -> Option<Self> {
         let repeats = |period: usize| {
             !value.is_empty()
@@ -34,6 +35,7 @@ impl Pattern {
     }
 
     /// Length of the pattern in bytes: 1, 2 or 4.
+    #[inline]
     pub fn bytes(self) -> usize {
         match self {
             Pattern::U8(_) => 1,

@@ -19,12 +19,23 @@ impl<'a> Current<'a> {
         let mut found = null_mut();
         // A status that says that the caller's own context is gone is no concern of ours: nothing is taken from it.
         // SAFETY: a place for a handle.
-        let pushed = !(unsafe { api.cuCtxGetCurrent(&mut found) }.is_success() && found == context);
-        if pushed {
-            // SAFETY: the device that is entered keeps the context alive.
-            unsafe { api.cuCtxPushCurrent_v2(context) }.ok()?;
+        if unsafe { api.cuCtxGetCurrent(&mut found) }.is_success() && found == context {
+            return Ok(Self { api, pushed: false, thread: PhantomData });
         }
-        Ok(Self { api, pushed, thread: PhantomData })
+        // SAFETY: the device that is entered keeps the context alive.
+        unsafe { api.cuCtxPushCurrent_v2(context) }.ok()?;
+        Ok(Self { api, pushed: true, thread: PhantomData })
+    }
+
+    /// Makes the caller's own context current again.
+    #[inline(never)]
+    fn pop(&self) {
+        let mut ours = null_mut();
+        // SAFETY: a place for a handle. What was pushed is on top: calls within have taken off what they put on.
+        let status = unsafe { self.api.cuCtxPopCurrent_v2(&mut ours) };
+        if !status.is_success() {
+            tracing::warn!("the caller's CUDA context could not be made current again: {status}");
+        }
     }
 }
 
@@ -32,12 +43,7 @@ impl Drop for Current<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.pushed {
-            let mut ours = null_mut();
-            // SAFETY: a place for a handle. What was pushed is on top: calls within have taken off what they put on.
-            let status = unsafe { self.api.cuCtxPopCurrent_v2(&mut ours) };
-            if !status.is_success() {
-                tracing::warn!("the caller's CUDA context could not be made current again: {status}");
-            }
+            self.pop();
         }
     }
 }

@@ -64,7 +64,8 @@ unsafe fn copy_run(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
     let operation = route.operation(&call);
     let _current = stream.owner.enter(operation, "stream")?;
     // SAFETY: both sides are valid for the region, says the caller.
-    let status = unsafe { route.enqueue(stream, &call, [region.source.address, region.destination.address]) };
+    let status =
+        unsafe { route.run(stream, region.bytes, [region.source.address, region.destination.address]) };
     device.check(status, operation)
 }
 
@@ -84,7 +85,20 @@ enum Route {
 }
 
 impl Route {
+    #[inline]
     fn new(device: &CudaDevice, region: &CopyRegion) -> Self {
+        let own = device.ordinal();
+        match (region.source.space, region.destination.space) {
+            (Space::Host, Space::Device(to)) if to == own => Self::Upload,
+            (Space::Device(from), Space::Host) if from == own => Self::Download,
+            (Space::Device(from), Space::Device(to)) if from == own && to == own => Self::Within,
+            _ => Self::elsewhere(device, region),
+        }
+    }
+
+    /// The route where memory is not the host's and the stream's device's.
+    #[inline(never)]
+    fn elsewhere(device: &CudaDevice, region: &CopyRegion) -> Self {
         let own = device.ordinal();
         let context =
             |ordinal| if ordinal == own { Some(device.context()) } else { registry::context_of(ordinal) };
@@ -96,9 +110,6 @@ impl Route {
         };
         let other = Self::Other([kind(region.source.space), kind(region.destination.space)]);
         match (region.source.space, region.destination.space) {
-            (Space::Host, Space::Device(to)) if to == own => Self::Upload,
-            (Space::Device(from), Space::Host) if from == own => Self::Download,
-            (Space::Device(from), Space::Device(to)) if from == own && to == own => Self::Within,
             (Space::Device(from), Space::Device(to)) if from != to => match (context(from), context(to)) {
                 (Some(from), Some(to)) => Self::Peer([from, to]),
                 _ => other,
@@ -130,26 +141,41 @@ impl Route {
         }
     }
 
+    /// Enqueues the copy of one run. The stream's context is current.
+    ///
+    /// # Safety
+    /// As for [`enqueue`](Self::enqueue).
+    #[inline]
+    unsafe fn run(self, stream: &CudaStream, bytes: usize, [from, to]: [u64; 2]) -> Status {
+        let (api, raw) = (stream.owner.device.api(), stream.raw);
+        // SAFETY: passed on to the caller.
+        unsafe {
+            match self {
+                Self::Upload => {
+                    api.cuMemcpyHtoDAsync_v2(to, with_exposed_provenance(from as usize), bytes, raw)
+                }
+                Self::Download => {
+                    api.cuMemcpyDtoHAsync_v2(with_exposed_provenance_mut(to as usize), from, bytes, raw)
+                }
+                Self::Within => api.cuMemcpyDtoDAsync_v2(to, from, bytes, raw),
+                Self::Other(_) => api.cuMemcpyAsync(to, from, bytes, raw),
+                Self::Peer([source, destination]) => {
+                    api.cuMemcpyPeerAsync(to, destination, from, source, bytes, raw)
+                }
+            }
+        }
+    }
+
     /// Enqueues one call. The stream's context is current.
     ///
     /// # Safety
     /// The bytes that the call reaches from `at` (source, destination) are valid until it is done.
     unsafe fn enqueue(self, stream: &CudaStream, call: &Call, at: [u64; 2]) -> Status {
-        let (api, [from, to], raw) = (stream.owner.device.api(), at, stream.raw);
+        let (api, raw) = (stream.owner.device.api(), stream.raw);
         // SAFETY: passed on to the caller; the descriptions are complete and are read before the call returns.
         unsafe {
             match (self, *call) {
-                (Self::Upload, Call::Run { bytes }) => {
-                    api.cuMemcpyHtoDAsync_v2(to, with_exposed_provenance(from as usize), bytes, raw)
-                }
-                (Self::Download, Call::Run { bytes }) => {
-                    api.cuMemcpyDtoHAsync_v2(with_exposed_provenance_mut(to as usize), from, bytes, raw)
-                }
-                (Self::Within, Call::Run { bytes }) => api.cuMemcpyDtoDAsync_v2(to, from, bytes, raw),
-                (Self::Other(_), Call::Run { bytes }) => api.cuMemcpyAsync(to, from, bytes, raw),
-                (Self::Peer([source, destination]), Call::Run { bytes }) => {
-                    api.cuMemcpyPeerAsync(to, destination, from, source, bytes, raw)
-                }
+                (_, Call::Run { bytes }) => self.run(stream, bytes, at),
                 (Self::Peer(contexts), Call::Plane { bytes, rows, pitch }) => {
                     let height = [rows, rows];
                     api.cuMemcpy3DPeerAsync(&peer(contexts, at, [bytes, rows, 1], pitch, height), raw)

@@ -25,6 +25,7 @@ pub(crate) struct Inner {
     context: AtomicPtr<CUctx_st>,
     /// Number of resets so far. What an earlier generation has made is not given to the driver any more.
     generation: AtomicU64,
+    ordinal: usize,
     lost: Lost,
     pub(crate) handle: CUdevice,
     /// Whether the context is another library's.
@@ -82,6 +83,7 @@ impl CudaDevice {
         Self(Arc::new(Inner {
             api,
             handle,
+            ordinal: info.ordinal,
             info,
             capabilities,
             limits,
@@ -98,12 +100,14 @@ impl CudaDevice {
         &self.0
     }
 
+    #[inline]
     pub(crate) fn api(&self) -> &'static DriverApi {
         self.0.api
     }
 
+    #[inline]
     pub(crate) fn ordinal(&self) -> usize {
-        self.0.info.ordinal
+        self.0.ordinal
     }
 
     /// Whether both are the same device, in the same context.
@@ -111,20 +115,28 @@ impl CudaDevice {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    #[inline]
     pub(crate) fn context(&self) -> CUcontext {
         self.0.context.load(Ordering::Acquire)
     }
 
+    #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.0.generation.load(Ordering::Acquire)
     }
 
+    #[inline]
     pub(crate) fn is_lost(&self) -> bool {
         self.0.lost.flag.load(Ordering::Acquire)
     }
 
-    /// Whether the driver may be called at all: not in a forked child, not at the end, not on a lost device.
+    /// Whether the driver may be called at all. [`check_alive`](Self::check_alive) says why not.
     #[inline]
+    fn is_alive(&self) -> bool {
+        self.0.origin.is_usable() && !self.is_lost()
+    }
+
+    /// Whether the driver may be called at all: not in a forked child, not at the end, not on a lost device.
     pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
         self.0.origin.check(NAME, operation)?;
         self.0.lost.check(operation)
@@ -227,6 +239,7 @@ impl Owner {
         Self { device: device.clone(), generation: device.generation() }
     }
 
+    #[inline]
     fn is_stale(&self) -> bool {
         self.generation != self.device.generation()
     }
@@ -250,24 +263,36 @@ impl Owner {
     ) -> Result<Status> {
         self.check(operation, what)?;
         match call() {
-            Status::INVALID_CONTEXT => {
-                let _current = self.device.enter(operation)?;
-                Ok(call())
-            }
+            Status::INVALID_CONTEXT => self.in_context(operation, call),
             status => Ok(status),
         }
+    }
+
+    #[inline(never)]
+    fn in_context(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
+        let _current = self.device.enter(operation)?;
+        Ok(call())
     }
 
     /// Begins a call that uses a handle of this owner; `what` names it.
     #[inline]
     pub(crate) fn enter(&self, operation: &'static str, what: &'static str) -> Result<Current<'static>> {
-        self.check_fresh(operation, what)?;
-        self.device.enter(operation)
+        self.check(operation, what)?;
+        let (api, context) = (self.device.api(), self.device.context());
+        Current::enter(api, context).map_err(|status| self.device.failure(status, operation))
     }
 
     /// Whether a handle of this owner may be given to the driver.
     #[inline]
     pub(crate) fn check(&self, operation: &'static str, what: &'static str) -> Result<()> {
+        match !self.is_stale() && self.device.is_alive() {
+            true => Ok(()),
+            false => self.check_each(operation, what),
+        }
+    }
+
+    #[cold]
+    fn check_each(&self, operation: &'static str, what: &'static str) -> Result<()> {
         self.check_fresh(operation, what)?;
         self.device.check_alive(operation)
     }

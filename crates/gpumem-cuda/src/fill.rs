@@ -3,25 +3,54 @@
 use crate::stream::CudaStream;
 use gpumem_core::{Fill, Pattern, Result, Stream};
 
+/// One row, as most fills are.
+///
+/// # Safety
+/// As for [`fill`].
+#[inline]
+unsafe fn fill_run(stream: &CudaStream, address: u64, pattern: Pattern, count: usize) -> Result<()> {
+    let operation = match pattern {
+        Pattern::U8(_) => "cuMemsetD8Async",
+        Pattern::U16(_) => "cuMemsetD16Async",
+        Pattern::U32(_) => "cuMemsetD32Async",
+    };
+    let (device, raw) = (&stream.owner.device, stream.raw);
+    let _current = stream.owner.enter(operation, "stream")?;
+    // SAFETY: the row is valid for writes until the fill is done, says the caller.
+    let status = unsafe {
+        match pattern {
+            Pattern::U8(value) => device.api().cuMemsetD8Async(address, value, count, raw),
+            Pattern::U16(value) => device.api().cuMemsetD16Async(address, value, count, raw),
+            Pattern::U32(value) => device.api().cuMemsetD32Async(address, value, count, raw),
+        }
+    };
+    device.check(status, operation)
+}
+
 /// # Safety
 /// As for [`Backend::fill`](gpumem_core::Backend::fill).
 pub(crate) unsafe fn fill(stream: &CudaStream, fill: &Fill) -> Result<()> {
-    let device = &stream.owner.device;
     let Fill { address, pattern, count, rows, pitch } = *fill;
+    if rows == 1 {
+        // SAFETY: passed on to the caller.
+        return unsafe { fill_run(stream, address, pattern, count) };
+    }
     // Rows that follow each other without a gap are one row.
-    let row_bytes = count.checked_mul(pattern.bytes());
-    let (count, rows) = match count.checked_mul(rows) {
-        Some(all) if rows > 1 && row_bytes == Some(pitch) => (all, 1),
-        _ => (count, rows),
-    };
-    let (api, raw) = (device.api(), stream.raw);
-    if rows > 1 && pitch <= device.inner().limits.max_pitch {
+    if count.checked_mul(pattern.bytes()) == Some(pitch)
+        && let Some(all) = count.checked_mul(rows)
+    {
+        // SAFETY: passed on to the caller.
+        return unsafe { fill_run(stream, address, pattern, all) };
+    }
+    let (device, raw) = (&stream.owner.device, stream.raw);
+    if pitch <= device.inner().limits.max_pitch {
         let operation = match pattern {
             Pattern::U8(_) => "cuMemsetD2D8Async",
             Pattern::U16(_) => "cuMemsetD2D16Async",
             Pattern::U32(_) => "cuMemsetD2D32Async",
         };
         let _current = stream.owner.enter(operation, "stream")?;
+        let api = device.api();
         // SAFETY: the rows are valid for writes until the fill is done, says the caller.
         let status = unsafe {
             match pattern {
@@ -32,24 +61,10 @@ pub(crate) unsafe fn fill(stream: &CudaStream, fill: &Fill) -> Result<()> {
         };
         return device.check(status, operation);
     }
-    let operation = match pattern {
-        Pattern::U8(_) => "cuMemsetD8Async",
-        Pattern::U16(_) => "cuMemsetD16Async",
-        Pattern::U32(_) => "cuMemsetD32Async",
-    };
-    let current = stream.owner.enter(operation, "stream")?;
     for row in 0..rows {
         let address = address.wrapping_add(row.wrapping_mul(pitch) as u64);
         // SAFETY: as above, for one row.
-        let status = unsafe {
-            match pattern {
-                Pattern::U8(value) => api.cuMemsetD8Async(address, value, count, raw),
-                Pattern::U16(value) => api.cuMemsetD16Async(address, value, count, raw),
-                Pattern::U32(value) => api.cuMemsetD32Async(address, value, count, raw),
-            }
-        };
-        if let Err(error) = device.check(status, operation) {
-            drop(current);
+        if let Err(error) = unsafe { fill_run(stream, address, pattern, count) } {
             // The rows before this one are still being written, and nothing may be in use after an error.
             if row > 0 {
                 stream.synchronize()?;
