@@ -54,18 +54,18 @@ pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()
     Ok(())
 }
 
-/// One run, as most copies are: without a plan.
+/// One run, as most copies are: without a plan, and with whatever context is current. The addresses and the stream say
+/// where the copy is done; "a memory copy will succeed even if it is issued to a stream that is not associated to the current
+/// device" (CUDA C++ Programming Guide, "Stream and event behavior").
 ///
 /// # Safety
 /// As for [`copy`], for a region of one row.
 unsafe fn copy_run(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
     let device = &stream.owner.device;
     let (route, call) = (Route::new(device, region), Call::Run { bytes: region.bytes });
-    let operation = route.operation(&call);
-    let _current = stream.owner.enter(operation, "stream")?;
+    let (operation, at) = (route.operation(&call), [region.source.address, region.destination.address]);
     // SAFETY: both sides are valid for the region, says the caller.
-    let status =
-        unsafe { route.run(stream, region.bytes, [region.source.address, region.destination.address]) };
+    let status = stream.call(operation, || unsafe { route.run(stream, region.bytes, at) })?;
     device.check(status, operation)
 }
 
@@ -141,7 +141,7 @@ impl Route {
         }
     }
 
-    /// Enqueues the copy of one run. The stream's context is current.
+    /// Enqueues the copy of one run.
     ///
     /// # Safety
     /// As for [`enqueue`](Self::enqueue).

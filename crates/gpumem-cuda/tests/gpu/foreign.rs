@@ -1,9 +1,12 @@
 //! Contexts, streams and memory of other libraries: cudarc's safe types, and plain driver handles.
 
-use crate::{Case, Skip, lab::Lab};
+use crate::{
+    Case, Skip,
+    lab::{Lab, host},
+};
 use cudarc::driver::{CudaContext, DevicePtr, sys};
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, ErrorKind, Event, EventOptions, MemoryKind, Stream, StreamKind,
+    Backend, CopyRegion, DeviceBuffer, ErrorKind, Event, EventOptions, MemoryKind, Space, Stream, StreamKind,
     StreamOptions,
 };
 use gpumem_cuda::{Cuda, CudaExt};
@@ -13,6 +16,7 @@ pub(crate) const CASES: &[Case] = &[
     ("context_stream_and_slice_of_cudarc_are_wrapped", of_cudarc),
     ("a_context_that_is_not_primary_is_wrapped", own_context),
     ("events_mark_and_hold_streams_whatever_context_is_current", whatever_is_current),
+    ("copies_of_one_run_are_done_whatever_context_is_current", copies_whatever_is_current),
     ("addresses_are_looked_up", addresses),
 ];
 
@@ -114,6 +118,51 @@ fn whatever_is_current(lab: &Lab) -> Result<(), Skip> {
         consumer.synchronize().unwrap();
         events[2].synchronize().unwrap();
         assert!(events.iter().all(|event| event.query().unwrap()));
+    }
+    // SAFETY: ours, and no longer used.
+    unsafe { sys::cuCtxDestroy_v2(other).result().unwrap() };
+    Ok(())
+}
+
+/// As for events: up, within the device, and down, behind what the stream has to do before.
+fn copies_whatever_is_current(lab: &Lab) -> Result<(), Skip> {
+    let mut other = null_mut();
+    // SAFETY: a place for a handle. The new context is current afterwards, which is undone.
+    unsafe {
+        sys::cuCtxCreate_v2(&mut other, 0, 0).result().unwrap();
+        sys::cuCtxSetCurrent(null_mut()).result().unwrap();
+    }
+    const BYTES: usize = 1000;
+    for (value, current) in [(1u8, null_mut()), (2, other), (3, Cuda::context(&lab.device))] {
+        let stream = lab.stream();
+        let mut source = lab.allocate(MemoryKind::Pinned, BYTES);
+        source.bytes_mut().fill(value);
+        let (first, second) =
+            (lab.allocate(MemoryKind::Device, BYTES), lab.allocate(MemoryKind::Device, BYTES));
+        let target = lab.allocate(MemoryKind::Pinned, BYTES);
+        let gate = lab.close(&stream);
+        // SAFETY: both contexts are alive.
+        unsafe { sys::cuCtxSetCurrent(current).result().unwrap() };
+        let ends = [
+            (host(source.bytes().as_ptr()), Space::Host),
+            (first.address(), lab.here()),
+            (second.address(), lab.here()),
+            (host(target.bytes().as_ptr()), Space::Host),
+        ];
+        for pair in ends.windows(2) {
+            lab.copy(&stream, &CopyRegion::linear(pair[0], pair[1], BYTES));
+        }
+        let mut found = null_mut();
+        // SAFETY: a place for a handle.
+        unsafe {
+            sys::cuCtxGetCurrent(&mut found).result().unwrap();
+            sys::cuCtxSetCurrent(null_mut()).result().unwrap();
+        }
+        assert_eq!(found, current);
+        assert!(!stream.query().unwrap(), "the copies are behind a closed gate");
+        drop(gate);
+        stream.synchronize().unwrap();
+        assert_eq!(target.bytes(), [value; BYTES]);
     }
     // SAFETY: ours, and no longer used.
     unsafe { sys::cuCtxDestroy_v2(other).result().unwrap() };
