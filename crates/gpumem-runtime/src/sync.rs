@@ -1,12 +1,13 @@
 //! The locks and atomics of the ordering code, replaced by loom's under `cfg(loom)`.
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::{Mutex, MutexGuard};
+pub(crate) use parking_lot::Mutex;
 #[cfg(not(loom))]
 pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A lock that is held for a few dozen instructions at a time and hardly ever met: giving it back is a plain store, where
-/// other locks look whether somebody sleeps on them. For what holds it longer at times, whoever must not wait tries.
+/// A lock that is held for a few dozen instructions or a call of the driver at a time, and hardly ever met: giving it back
+/// is a plain store, where other locks look whether somebody sleeps on them with an atomic instruction, of which work of
+/// a microsecond notices each. Who has waited in vain for a while sleeps between looks.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct ShortMutex<T>(spin::mutex::SpinMutex<T>);
@@ -17,6 +18,10 @@ pub(crate) type ShortMutexGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
 impl<T> ShortMutex<T> {
     pub(crate) fn new(value: T) -> Self {
         Self(spin::mutex::SpinMutex::new(value))
+    }
+
+    pub(crate) fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
     }
 
     #[inline]

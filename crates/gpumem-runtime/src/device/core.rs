@@ -79,6 +79,7 @@ impl<B: Backend> DeviceCore<B> {
     }
 
     /// How often the device has been reset. Handles of an older generation are stale.
+    #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
@@ -87,7 +88,13 @@ impl<B: Backend> DeviceCore<B> {
         self.generation.fetch_add(1, Ordering::AcqRel);
     }
 
-    /// Whether the device may be used: the right process, and not lost.
+    /// Whether the device may be used: the right process, and not lost. [`check`](Self::check) says why not.
+    #[inline]
+    pub(crate) fn is_usable(&self) -> bool {
+        self.origin.is_usable() && self.lost.get().is_none()
+    }
+
+    /// Whether the device may be used.
     #[inline]
     pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
         self.origin.check(B::NAME, operation)?;

@@ -33,9 +33,9 @@ counters! {
     /// Blocks given back to the driver.
     releases, count_release;
     /// Copies enqueued, as driver calls.
-    copies, count_copy;
+    copies;
     /// Fills enqueued, as driver calls.
-    fills, count_fill;
+    fills;
     /// Events recorded to order streams or to wait for them. None on a single stream without waiting.
     records;
     /// Waits of one stream for another.
@@ -65,8 +65,7 @@ impl Counters {
         self.take_over(&mut tallies.all);
         let mut sum = self.own();
         for tally in &tallies.all {
-            sum.records += tally.records.load(Ordering::Relaxed);
-            sum.waits += tally.waits.load(Ordering::Relaxed);
+            tally.add_to(&mut sum);
         }
         sum
     }
@@ -75,8 +74,11 @@ impl Counters {
     fn take_over(&self, tallies: &mut Vec<Arc<Tally>>) {
         tallies.retain_mut(|tally| match Arc::get_mut(tally) {
             Some(tally) => {
-                self.records.fetch_add(*tally.records.get_mut(), Ordering::Relaxed);
-                self.waits.fetch_add(*tally.waits.get_mut(), Ordering::Relaxed);
+                let Tally { records, waits, copies, fills } = tally;
+                self.records.fetch_add(*records.get_mut(), Ordering::Relaxed);
+                self.waits.fetch_add(*waits.get_mut(), Ordering::Relaxed);
+                self.copies.fetch_add(*copies.get_mut(), Ordering::Relaxed);
+                self.fills.fetch_add(*fills.get_mut(), Ordering::Relaxed);
                 false
             }
             None => true,
@@ -100,9 +102,18 @@ struct Tallies {
 pub(crate) struct Tally {
     records: AtomicU64,
     waits: AtomicU64,
+    copies: AtomicU64,
+    fills: AtomicU64,
 }
 
 impl Tally {
+    fn add_to(&self, sum: &mut DeviceCounters) {
+        sum.records += self.records.load(Ordering::Relaxed);
+        sum.waits += self.waits.load(Ordering::Relaxed);
+        sum.copies += self.copies.load(Ordering::Relaxed);
+        sum.fills += self.fills.load(Ordering::Relaxed);
+    }
+
     /// One record more. For whoever holds the lock of the stream.
     #[inline]
     pub(crate) fn count_record(&self) {
@@ -113,6 +124,18 @@ impl Tally {
     #[inline]
     pub(crate) fn count_wait(&self) {
         add_one(&self.waits);
+    }
+
+    /// One copy more. For whoever holds the lock of the stream.
+    #[inline]
+    pub(crate) fn count_copy(&self) {
+        add_one(&self.copies);
+    }
+
+    /// One fill more. For whoever holds the lock of the stream.
+    #[inline]
+    pub(crate) fn count_fill(&self) {
+        add_one(&self.fills);
     }
 }
 
@@ -145,5 +168,12 @@ mod tests {
         }
         assert!(counters.tallies.lock().all.len() <= FEW + 1);
         assert_eq!(counters.read().waits, 1 + 10 * FEW as u64);
+        let last = counters.tally();
+        last.count_copy();
+        last.count_fill();
+        last.count_fill();
+        assert_eq!((counters.read().copies, counters.read().fills), (1, 2));
+        drop(last);
+        assert_eq!((counters.read().copies, counters.read().fills), (1, 2));
     }
 }

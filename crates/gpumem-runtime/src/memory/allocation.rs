@@ -17,7 +17,7 @@ use crate::{
     Device,
     device::DeviceCore,
     order::{Timeline, UseLog},
-    sync::{Mutex, MutexGuard},
+    sync::{ShortMutex, ShortMutexGuard},
 };
 use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, Result, Space};
 use std::{any::Any, fmt, mem, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
@@ -37,7 +37,7 @@ pub(crate) struct Allocation<B: Backend> {
     host: usize,
     len: usize,
     generation: u64,
-    log: Mutex<UseLog<Arc<Timeline<B>>>>,
+    log: ShortMutex<UseLog<Arc<Timeline<B>>>>,
     /// Who else may be using the memory now.
     pub(super) lent: Lent<B>,
     extra: Option<Box<Extra>>,
@@ -129,7 +129,7 @@ impl<B: Backend> Allocation<B> {
             host: block.host().map_or(0, |host| host.as_ptr() as usize),
             len: bytes,
             generation: core.generation(),
-            log: Mutex::new(log),
+            log: ShortMutex::new(log),
             lent: Lent::default(),
             extra,
             block: Some(block),
@@ -213,7 +213,7 @@ impl<B: Backend> Allocation<B> {
             host,
             len,
             generation,
-            log: Mutex::new(UseLog::new()),
+            log: ShortMutex::new(UseLog::new()),
             lent: Lent::default(),
             extra: None,
         }
@@ -238,6 +238,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Whether the driver allocated the memory for us, so that it shares no bytes with any other allocation.
+    #[inline]
     pub(crate) fn is_owned(&self) -> bool {
         self.block.is_some() && !self.extra.as_ref().is_some_and(|extra| extra.opened)
     }
@@ -251,6 +252,7 @@ impl<B: Backend> Allocation<B> {
         self.kind
     }
 
+    #[inline]
     pub(crate) fn cuts(&self) -> &[u64] {
         self.extra.as_ref().map_or(&[], |extra| &extra.cuts)
     }
@@ -266,7 +268,7 @@ impl<B: Backend> Allocation<B> {
 
     /// The uses, with those that borrowers of the memory may have added.
     #[inline]
-    pub(crate) fn log(&self) -> MutexGuard<'_, UseLog<Arc<Timeline<B>>>> {
+    pub(crate) fn log(&self) -> ShortMutexGuard<'_, UseLog<Arc<Timeline<B>>>> {
         let mut log = self.log.lock();
         self.lent.note(&mut log);
         log
@@ -284,6 +286,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// The device's address of the first byte.
+    #[inline]
     pub(crate) fn address(&self) -> u64 {
         self.address
     }
@@ -339,9 +342,15 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
+    /// Whether the device has not been reset since the memory was allocated.
+    #[inline]
+    pub(crate) fn is_fresh(&self) -> bool {
+        self.generation == self.core().generation()
+    }
+
     #[inline]
     fn check_fresh(&self, operation: &'static str) -> Result<()> {
-        match self.generation == self.core().generation() {
+        match self.is_fresh() {
             true => Ok(()),
             false => Err(Error::new(B::NAME, operation, ErrorKind::Stale { what: "array" })),
         }

@@ -1,7 +1,7 @@
 //! The use logs of what a piece of work uses, locked together.
 
 use super::{Access, Timeline, UseLog, timeline::Need};
-use crate::{sync::MutexGuard, trace::Recorder};
+use crate::{sync::ShortMutexGuard, trace::Recorder};
 use gpumem_core::Backend;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A use, with the log of its memory. The uses of one allocation stand side by side, and the first of them has the log.
 struct Held<'a, B: Backend> {
     access: &'a Access<'a, B>,
-    log: Option<MutexGuard<'a, UseLog<Arc<Timeline<B>>>>>,
+    log: Option<ShortMutexGuard<'a, UseLog<Arc<Timeline<B>>>>>,
 }
 
 impl<'a, B: Backend> Held<'a, B> {
@@ -37,43 +37,75 @@ pub(super) fn with_logs<'a, B: Backend, R>(
     accesses: &'a [Access<'a, B>],
     act: impl FnOnce(Logs<'_, 'a, B>) -> R,
 ) -> R {
-    match accesses {
-        [] => act(Logs(&mut [])),
-        [one] => act(Logs(&mut [Held::locked(one)])),
-        [one, two] if one.memory.id() < two.memory.id() => {
-            act(Logs(&mut [Held::locked(one), Held::locked(two)]))
+    let (mut one, mut two, mut many);
+    // `act` is called in one place, so that it is compiled into its caller.
+    let held: &mut [Held<'a, B>] = match accesses {
+        [] => &mut [],
+        [only] => {
+            one = [Held::locked(only)];
+            &mut one
         }
-        [one, two] if one.memory.id() > two.memory.id() => {
-            act(Logs(&mut [Held::locked(two), Held::locked(one)]))
+        [first, second] if first.memory.id() != second.memory.id() => {
+            let is_sorted = first.memory.id() < second.memory.id();
+            let (first, second) = if is_sorted { (first, second) } else { (second, first) };
+            two = [Held::locked(first), Held::locked(second)];
+            &mut two
         }
-        many => {
-            let unlocked = many.iter().map(|access| Held { access, log: None });
-            let mut all: SmallVec<[Held<'a, B>; 4]> = unlocked.collect();
-            all.sort_by_key(Held::id);
-            let mut last = None;
-            for held in &mut all {
-                if last != Some(held.id()) {
-                    last = Some(held.id());
-                    *held = Held::locked(held.access);
-                }
-            }
-            act(Logs(&mut all))
+        all => {
+            many = locked_in_order(all);
+            &mut many
+        }
+    };
+    act(Logs(held))
+}
+
+#[inline(never)]
+fn locked_in_order<'a, B: Backend>(accesses: &'a [Access<'a, B>]) -> SmallVec<[Held<'a, B>; 4]> {
+    let mut all: SmallVec<[Held<'a, B>; 4]> =
+        accesses.iter().map(|access| Held { access, log: None }).collect();
+    all.sort_by_key(Held::id);
+    let mut last = None;
+    for held in &mut all {
+        if last != Some(held.id()) {
+            last = Some(held.id());
+            *held = Held::locked(held.access);
         }
     }
+    all
 }
 
 impl<B: Backend> Logs<'_, '_, B> {
-    /// What must be reached before work of `timeline` may use the memory: of each other timeline the last ticket.
+    /// Whether `timeline` has `waited` for all that others have done with the memory, whether it conflicts or not, as it has
+    /// nearly always: its own order is enough then.
     #[inline]
-    pub(super) fn needs(&self, timeline: &Timeline<B>) -> SmallVec<[Need<'_, B>; 4]> {
-        let mut needs = SmallVec::new();
+    pub(super) fn are_settled(&self, timeline: &Timeline<B>, waited: impl Fn(u64, u64) -> bool) -> bool {
+        let is_settled =
+            |by: &Arc<Timeline<B>>, ticket| std::ptr::eq(&**by, timeline) || waited(by.id(), ticket);
+        self.0.iter().all(|held| held.log.as_ref().is_none_or(|log| log.is_settled(is_settled)))
+    }
+
+    /// What must be reached before work of `timeline` may use the memory, and what that has not `waited` for: of each other
+    /// timeline the last ticket.
+    #[inline]
+    pub(super) fn needs(
+        &self,
+        timeline: &Timeline<B>,
+        waited: impl Fn(u64, u64) -> bool,
+    ) -> SmallVec<[Need<'_, B>; 4]> {
+        let mut needs = SmallVec::<[Need<'_, B>; 4]>::new();
         let mut current = None;
         for Held { access, log } in &*self.0 {
             current = log.as_ref().or(current);
-            if let Some(log) = current
-                && !log.is_only_of(timeline.id())
-            {
-                add_needs(&mut needs, timeline, access, log);
+            let Some(log) = current else { continue };
+            for entry in log.conflicts(&access.extent, access.write) {
+                let (by, ticket) = (&*entry.by, entry.ticket);
+                if by.id() == timeline.id() || waited(by.id(), ticket) {
+                    continue;
+                }
+                match needs.iter_mut().find(|(of, _)| of.id() == by.id()) {
+                    Some((_, last)) => *last = (*last).max(ticket),
+                    None => needs.push((by, ticket)),
+                }
             }
         }
         needs
@@ -88,23 +120,6 @@ impl<B: Backend> Logs<'_, '_, B> {
             let Some(log) = &mut current else { continue };
             log.note(access.extent.clone(), access.write, timeline, ticket);
             Recorder::used(access.memory, &access.extent, access.write, operation, (timeline.id(), ticket));
-        }
-    }
-}
-
-fn add_needs<'l, B: Backend>(
-    needs: &mut SmallVec<[Need<'l, B>; 4]>,
-    timeline: &Timeline<B>,
-    access: &'l Access<'_, B>,
-    log: &'l UseLog<Arc<Timeline<B>>>,
-) {
-    for entry in log.conflicts(&access.extent, access.write) {
-        if entry.by.id() == timeline.id() {
-            continue;
-        }
-        match needs.iter_mut().find(|(of, _)| of.id() == entry.by.id()) {
-            Some((_, ticket)) => *ticket = (*ticket).max(entry.ticket),
-            None => needs.push((&entry.by, entry.ticket)),
         }
     }
 }

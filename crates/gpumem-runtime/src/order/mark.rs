@@ -14,6 +14,7 @@ pub(crate) struct Mark<B: Backend> {
 
 impl<B: Backend> Mark<B> {
     /// Takes an event from the pool of the device, or makes one.
+    #[inline(never)]
     pub(crate) fn new(core: &Arc<DeviceCore<B>>) -> Result<Self> {
         let event = match core.events.free.lock().pop() {
             Some(event) => event,
@@ -23,11 +24,13 @@ impl<B: Backend> Mark<B> {
     }
 
     /// Whether the event is one of the device as it is now.
+    #[inline]
     pub(crate) fn is_of(&self, core: &DeviceCore<B>) -> bool {
         self.generation == core.generation()
     }
 
     /// The event. `None` never happens outside `drop`.
+    #[inline]
     pub(crate) fn event(&self) -> Option<&B::Event> {
         self.event.as_ref()
     }

@@ -49,6 +49,7 @@ impl<B: Backend> Marks<B> {
 
     /// Records a mark for the ticket, which is not less than the last one's, with the event of the oldest mark unless
     /// somebody holds that.
+    #[inline]
     pub(super) fn record(
         &mut self,
         ticket: u64,

@@ -48,6 +48,7 @@ impl<B: Backend> Queue<B> {
     }
 
     /// Makes the stream wait for a mark of the timeline `of`, and remembers that.
+    #[inline]
     pub(super) fn wait_for(
         &mut self,
         core: &DeviceCore<B>,
@@ -61,11 +62,17 @@ impl<B: Backend> Queue<B> {
         Ok(())
     }
 
+    #[inline]
     fn note_seen(&mut self, timeline: u64, ticket: u64) {
         if let Some((_, seen)) = self.seen.iter_mut().find(|(id, _)| *id == timeline) {
             *seen = (*seen).max(ticket);
             return;
         }
+        self.note_first(timeline, ticket);
+    }
+
+    #[inline(never)]
+    fn note_first(&mut self, timeline: u64, ticket: u64) {
         if self.seen.len() >= SEEN {
             self.seen.remove(0);
         }
@@ -73,6 +80,7 @@ impl<B: Backend> Queue<B> {
     }
 
     /// Records a mark behind everything that has been enqueued.
+    #[inline]
     pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<&(u64, Arc<Mark<B>>)> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("record")) };
         let recorded = self.marks.record(self.ticket, core, |event| B::record(raw, event))?;
@@ -89,6 +97,7 @@ impl<B: Backend> Queue<B> {
 }
 
 /// Makes the stream wait for the mark; where the two belong to different backends, the host waits instead.
+#[inline]
 fn wait_on_stream<B: Backend>(
     raw: &B::Stream,
     mark: &Mark<B>,
@@ -101,11 +110,18 @@ fn wait_on_stream<B: Backend>(
             tally.count_wait();
             Ok(())
         }
-        Err(error) if matches!(error.kind(), ErrorKind::BackendMismatch { .. }) => {
+        Err(error) => wait_on_host(event, core, error),
+    }
+}
+
+#[cold]
+fn wait_on_host<B: Backend>(event: &B::Event, core: &DeviceCore<B>, error: Error) -> Result<()> {
+    match error.kind() {
+        ErrorKind::BackendMismatch { .. } => {
             completion::may_block::<B>("wait")?;
             event.synchronize()
         }
-        Err(error) => core.note_loss(Err(error)),
+        _ => core.note_loss(Err(error)),
     }
 }
 

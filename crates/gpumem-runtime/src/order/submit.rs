@@ -44,10 +44,21 @@ impl<B: Backend> Timeline<B> {
         Err(Error::new(B::NAME, operation, ErrorKind::WrongDevice { what: "array", has, wants }))
     }
 
+    /// Whether the stream and the memory may be used.
     #[inline]
     fn check_all(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+        let is_own = |memory: &Allocation<B>| Arc::ptr_eq(memory.core(), &self.core) && memory.is_fresh();
+        match self.is_ready() && accesses.iter().all(|access| is_own(access.memory)) {
+            true => Ok(()),
+            false => self.check_each(operation, accesses),
+        }
+    }
+
+    /// What is wrong with the stream or the memory; nothing, where it is only another device's.
+    #[cold]
+    fn check_each(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
         self.check(operation)?;
-        accesses.iter().try_for_each(|access| access.memory.check_beside(&self.core, operation))
+        accesses.iter().try_for_each(|access| access.memory.check(operation))
     }
 
     /// Enqueues work that uses memory, behind everything that it conflicts with on any stream.
@@ -73,7 +84,7 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<Submitted<R>> {
         self.check_all(operation, accesses)?;
         let entered = with_logs(accesses, |logs| {
-            let entered = self.enqueue(operation, &logs.needs(self), enqueue);
+            let entered = self.enqueue(operation, &logs, enqueue);
             // Where nothing was enqueued the logs stay as they are: what they name has not been waited for.
             if let Enqueued::Ticket(ticket, _) = entered {
                 logs.note(self, operation, ticket);
@@ -103,7 +114,7 @@ impl<B: Backend> Timeline<B> {
         look: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
         self.check_all(operation, accesses)?;
-        with_logs(accesses, |logs| self.wait_and_see(operation, &logs.needs(self), look))
+        with_logs(accesses, |logs| self.wait_and_see(operation, &logs, look))
     }
 
     /// Law 8: part of a failed operation may be under way, so its memory is waited for before anybody hears of it.

@@ -2,13 +2,14 @@
 
 use super::{
     Mark, Position,
+    logs::Logs,
     queue::{Point, Queue, stale},
     settle::is_unsupported,
 };
 use crate::{
     completion::Callbacks,
-    device::DeviceCore,
-    sync::{AtomicU64, Mutex, MutexGuard, Ordering},
+    device::{DeviceCore, Tally},
+    sync::{AtomicU64, Mutex, Ordering, ShortMutex, ShortMutexGuard},
     transfer::Landings,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
@@ -29,7 +30,9 @@ pub(crate) struct Timeline<B: Backend> {
     thread: Option<ThreadId>,
     /// Tickets up to here are known to be done.
     passed: AtomicU64,
-    pub(super) queue: Mutex<Queue<B>>,
+    /// What the stream counts, under the lock of its queue.
+    pub(crate) tally: Arc<Tally>,
+    pub(super) queue: ShortMutex<Queue<B>>,
     /// The last failure of the work itself, and the ticket up to which it goes. A driver tells it once, to whoever waits
     /// first; those whose work it was may come later.
     pub(super) fault: Mutex<Option<(u64, Error)>>,
@@ -68,6 +71,7 @@ impl<B: Backend> Timeline<B> {
     }
 
     fn over(core: &Arc<DeviceCore<B>>, raw: Option<B::Stream>, kind: StreamKind) -> Arc<Self> {
+        let tally = core.counters.tally();
         Arc::new(Self {
             id: crate::unique_id(),
             core: core.clone(),
@@ -77,7 +81,8 @@ impl<B: Backend> Timeline<B> {
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             passed: AtomicU64::new(0),
             fault: Mutex::new(None),
-            queue: Mutex::new(Queue::new(raw, core.counters.tally())),
+            queue: ShortMutex::new(Queue::new(raw, tally.clone())),
+            tally,
             callbacks: Callbacks::default(),
             landings: Landings::default(),
         })
@@ -109,12 +114,20 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// A reset of the device ends all work that was enqueued before it.
+    #[inline]
     pub(super) fn is_stale(&self) -> bool {
         self.generation != self.core.generation()
     }
 
-    /// Whether this stream may be used from here and now.
+    /// Whether this stream may be used from here and now. [`check`](Self::check) says why not.
     #[inline]
+    pub(super) fn is_ready(&self) -> bool {
+        self.core.is_usable()
+            && !self.is_stale()
+            && self.thread.is_none_or(|thread| thread == std::thread::current().id())
+    }
+
+    /// Whether this stream may be used from here and now.
     pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
         self.core.check(operation)?;
         if self.is_stale() {
@@ -129,17 +142,17 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Runs `enqueue` on the driver's stream under the lock that gives out tickets, after waiting on the stream for what
-    /// `needs` names. `enqueue` is told the ticket of the work.
+    /// the logs name. `enqueue` is told the ticket of the work.
     #[inline]
     pub(super) fn enqueue<R>(
         &self,
         operation: &'static str,
-        needs: &[Need<'_, B>],
+        logs: &Logs<'_, '_, B>,
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Enqueued<R> {
-        let mut queue = match self.wait_for_all(self.queue.lock(), needs) {
+        let mut queue = match self.queue_behind(operation, logs) {
             Ok(queue) => queue,
-            Err(error) => return Enqueued::Nothing(error.in_operation(operation)),
+            Err(error) => return Enqueued::Nothing(error),
         };
         let Some(raw) = queue.raw.as_deref() else { return Enqueued::Nothing(stale::<B>(operation)) };
         let ticket = queue.ticket + 1;
@@ -155,31 +168,42 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// As [`enqueue`](Self::enqueue), with nothing behind the waits.
+    #[inline]
     pub(super) fn wait_and_see<R>(
         &self,
         operation: &'static str,
-        needs: &[Need<'_, B>],
+        logs: &Logs<'_, '_, B>,
         look: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
-        let queue =
-            self.wait_for_all(self.queue.lock(), needs).map_err(|error| error.in_operation(operation))?;
+        let queue = self.queue_behind(operation, logs)?;
         match queue.raw.as_deref() {
             Some(raw) => look(raw),
             None => Err(stale::<B>(operation)),
         }
     }
 
-    /// Makes the stream wait for other timelines, as far as it has not done so before.
+    /// The queue, locked, when the stream waits for everything that conflicts with the uses.
     #[inline]
+    fn queue_behind(
+        &self,
+        operation: &'static str,
+        logs: &Logs<'_, '_, B>,
+    ) -> Result<ShortMutexGuard<'_, Queue<B>>> {
+        let queue = self.queue.lock();
+        if logs.are_settled(self, |id, ticket| queue.has_waited_for(id, ticket)) {
+            return Ok(queue);
+        }
+        self.wait_for_all(queue, logs).map_err(|error| error.in_operation(operation))
+    }
+
+    /// Makes the stream wait for other timelines, as far as it has not done so before.
+    #[inline(never)]
     fn wait_for_all<'a>(
         &'a self,
-        mut queue: MutexGuard<'a, Queue<B>>,
-        needs: &[Need<'_, B>],
-    ) -> Result<MutexGuard<'a, Queue<B>>> {
-        for &(of, ticket) in needs {
-            if queue.has_waited_for(of.id, ticket) {
-                continue;
-            }
+        mut queue: ShortMutexGuard<'a, Queue<B>>,
+        logs: &Logs<'_, '_, B>,
+    ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
+        for &(of, ticket) in &logs.needs(self, |id, ticket| queue.has_waited_for(id, ticket)) {
             if self.wait_beside(&mut queue, of, ticket)? {
                 continue;
             }
@@ -197,6 +221,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Makes the stream wait for another one of its device, if the lock of that one can be had without waiting for it: the
     /// usual case, which needs no reference to the mark. Otherwise nothing is done.
+    #[inline]
     fn wait_beside(&self, queue: &mut Queue<B>, of: &Self, ticket: u64) -> Result<bool> {
         if of.everything || !Arc::ptr_eq(&self.core, &of.core) {
             return Ok(false);

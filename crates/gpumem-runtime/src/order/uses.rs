@@ -82,6 +82,7 @@ impl<P: Position> UseLog<P> {
 
     /// Everything that a use of `extent` must wait for: writers, and readers too if it is a write.
     /// A full log adds everything it holds, because [`note`](Self::note) will then fold it into one entry.
+    #[inline]
     pub(crate) fn conflicts<'a>(
         &'a self,
         extent: &'a Range<usize>,
@@ -102,13 +103,23 @@ impl<P: Position> UseLog<P> {
         self.uses.iter().all(|entry| entry.is_spent() || entry.by.queue() == queue)
     }
 
+    /// Whether every use is behind its queue for whoever asks: `is_settled` is asked about each that is not spent.
+    #[inline]
+    pub(crate) fn is_settled(&self, is_settled: impl Fn(&P, u64) -> bool) -> bool {
+        self.uses.iter().all(|entry| entry.is_spent() || is_settled(&entry.by, entry.ticket))
+    }
+
     /// Makes room: forgets what is done, and merges entries of one queue. Call before [`conflicts`](Self::conflicts),
     /// under the same lock as the [`note`](Self::note) that follows.
     #[inline]
     pub(crate) fn tidy(&mut self) {
-        if self.uses.len() < LIMIT {
-            return;
+        if self.uses.len() >= LIMIT {
+            self.make_room();
         }
+    }
+
+    #[inline(never)]
+    fn make_room(&mut self) {
         self.uses.retain(|entry| !entry.is_over());
         if self.uses.len() < LIMIT {
             return;
@@ -156,6 +167,7 @@ impl<P: Position> UseLog<P> {
     }
 
     /// [`note`](Self::note) in a log with other uses.
+    #[inline(never)]
     fn note_among(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
         if self.uses.len() >= LIMIT {
             return self.fold(extent, write, by, ticket);

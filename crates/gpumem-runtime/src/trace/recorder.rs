@@ -119,20 +119,38 @@ impl Recorder {
         operation: &'static str,
         (stream, ticket): (u64, u64),
     ) {
-        let recorder = &memory.core().recorder;
-        if let Some(session) = recorder.session_of_uses() {
-            let kind = if memory.is_owned() { kind_byte(memory.kind()) } else { FOREIGN };
-            let (id, start, bytes) = (memory.id(), extent.start as u64, extent.len() as u64);
-            recorder.write(session, Note::Use { id, start, bytes, stream, ticket, operation, write, kind });
+        if let Some(session) = memory.core().recorder.session_of_uses() {
+            Self::note_use(session, memory, extent, write, operation, (stream, ticket));
         }
+    }
+
+    /// Not in line: work that nobody records should not carry the code for it.
+    #[inline(never)]
+    fn note_use<B: Backend>(
+        session: u64,
+        memory: &Allocation<B>,
+        extent: &Range<usize>,
+        write: bool,
+        operation: &'static str,
+        (stream, ticket): (u64, u64),
+    ) {
+        let kind = if memory.is_owned() { kind_byte(memory.kind()) } else { FOREIGN };
+        let (id, start, bytes) = (memory.id(), extent.start as u64, extent.len() as u64);
+        let note = Note::Use { id, start, bytes, stream, ticket, operation, write, kind };
+        memory.core().recorder.write(session, note);
     }
 
     /// A stream was told to wait for another one.
     #[inline]
     pub(crate) fn waited(&self, stream: u64, of: u64, ticket: u64) {
         if let Some(session) = self.session_of_uses() {
-            self.write(session, Note::Wait { stream, of, ticket, nanoseconds: 0 });
+            self.note_wait(session, Note::Wait { stream, of, ticket, nanoseconds: 0 });
         }
+    }
+
+    #[inline(never)]
+    fn note_wait(&self, session: u64, note: Note) {
+        self.write(session, note);
     }
 
     /// The host is about to wait. The time, if that is recorded.

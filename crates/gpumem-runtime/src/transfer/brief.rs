@@ -164,7 +164,7 @@ unsafe fn copy_now<B: Backend>(timeline: &Timeline<B>, region: &CopyRegion) -> b
         // SAFETY: the caller's promise.
         let copied = unsafe { B::copy_now(raw, region) };
         if copied {
-            timeline.core.counters.count_copy();
+            timeline.tally.count_copy();
         }
         Ok(copied)
     };

@@ -59,7 +59,7 @@ fn set_run<B: Backend>(
     let address = destination.memory.address() + start as u64;
     let fill = Fill { address, pattern, count: bytes / pattern.bytes(), rows: 1, pitch: bytes };
     let submitted = timeline.submit(operation, &[access], |raw| {
-        timeline.core.counters.count_fill();
+        timeline.tally.count_fill();
         // SAFETY: the run lies in a live allocation, which the use log keeps alive and ordered; it starts at a multiple of
         // the pattern.
         unsafe { B::fill(raw, &fill) }
@@ -95,7 +95,7 @@ fn set<B: Backend>(
                     let address = region.destination.address + (slice * region.destination.pitch[1]) as u64;
                     let (count, pitch) = (region.bytes / pattern.bytes(), region.destination.pitch[0]);
                     let fill = Fill { address, pattern, count, rows: region.rows, pitch };
-                    timeline.core.counters.count_fill();
+                    timeline.tally.count_fill();
                     // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start
                     // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
                     unsafe { B::fill(raw, &fill)? };

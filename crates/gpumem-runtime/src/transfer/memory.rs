@@ -108,7 +108,7 @@ fn copy_run<B: Backend>(
     let region = CopyRegion::linear(from, to, bytes);
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
     let submitted = timeline.submit(operation, &accesses, |raw| {
-        timeline.core.counters.count_copy();
+        timeline.tally.count_copy();
         // SAFETY: both runs lie in live allocations (checked when the arrays were made), which are two and share no bytes,
         // and which the use logs keep alive and ordered.
         unsafe { B::copy(raw, &region) }
@@ -133,13 +133,13 @@ pub(super) unsafe fn enqueue<B: Backend>(
     cuts: &[u64],
 ) -> Result<()> {
     if is_better_strided(timeline, plan, pair, from.1, to.1) {
-        timeline.core.counters.count_copy();
+        timeline.tally.count_copy();
         // SAFETY: the caller's promise.
         return unsafe { B::copy_strided(raw, &strided_copy(pair, from, to)) };
     }
     plan.run(from, to, |region| {
         at_cuts(region, cuts, &mut |part| {
-            timeline.core.counters.count_copy();
+            timeline.tally.count_copy();
             // SAFETY: the caller's promise, for a part of the pair.
             unsafe { B::copy(raw, part) }
         })

@@ -46,7 +46,7 @@ pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
     B::with_current(&timeline.core.raw, &mut || {
         let access = Access::write(destination.memory, extent.clone());
         let submitted = timeline.submit(operation, &[access], |raw| {
-            timeline.core.counters.count_copy();
+            timeline.tally.count_copy();
             // SAFETY: the slice is borrowed during this call, after which the driver does not read it, says the backend;
             // the device's memory is alive and ordered by its use log.
             unsafe { B::copy(raw, &region) }
@@ -157,7 +157,7 @@ fn fetch<B: Backend>(
     let region = CopyRegion::linear(from, (begin + piece.start as u64, pinned), piece.len());
     let accesses = [Access::read(source.memory, there), Access::write(block, piece.clone())];
     let submitted = timeline.submit(operation, &accesses, |raw| {
-        timeline.core.counters.count_copy();
+        timeline.tally.count_copy();
         // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their use logs.
         unsafe { B::copy(raw, &region) }
     })?;
