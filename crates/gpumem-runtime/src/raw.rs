@@ -19,15 +19,18 @@ pub struct RawAccess<'a, B: Backend> {
 
 impl<'a, B: Backend> RawAccess<'a, B> {
     /// The array is going to be read.
+    #[inline]
     pub fn read<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Self {
         Self::of(array, false)
     }
 
     /// The array is going to be written, and perhaps read.
+    #[inline]
     pub fn write<S: StorageMut<Backend = B>, D: Dimension>(array: &'a mut ArrayBase<S, D>) -> Self {
         Self::of(array, true)
     }
 
+    #[inline]
     fn of<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>, write: bool) -> Self {
         let (memory, extent, address) = (&array.memory, array.layout.extent(), array.address());
         Self { memory, extent, address, write, borrow: PhantomData }

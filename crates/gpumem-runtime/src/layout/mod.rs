@@ -163,26 +163,31 @@ impl Layout {
     }
 
     /// Lengths of the axes.
+    #[inline]
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// Byte distance between neighbours along each axis.
+    #[inline]
     pub fn strides(&self) -> &[isize] {
         &self.strides
     }
 
     /// Byte offset of element `[0, 0, ..]` from the start of the memory.
+    #[inline]
     pub fn offset(&self) -> usize {
         self.offset
     }
 
     /// Bytes of an element.
+    #[inline]
     pub fn item(&self) -> usize {
         self.item
     }
 
     /// Number of axes.
+    #[inline]
     pub fn ndim(&self) -> usize {
         self.shape.len()
     }

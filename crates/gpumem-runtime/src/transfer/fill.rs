@@ -25,17 +25,21 @@ pub(crate) fn fill<T: Element, B: Backend>(
     destination: Place<'_, B>,
     value: T,
 ) -> Result<u64> {
-    timeline.check(operation)?;
-    destination.memory.check(operation)?;
-    timeline.check_owns(operation, destination.memory)?;
     let layout = destination.layout;
-    let pattern = Pattern::of(bytemuck::bytes_of(&value)).filter(|pattern| is_aligned(destination, *pattern));
+    let pattern = Pattern::of(bytemuck::bytes_of(&value));
+    // Most fills are of one run, on the device of the stream: nothing has to be looked up or planned for them.
     if let (Some(pattern), Some(len @ 1..)) = (pattern, layout.packed_len())
         && layout.item() > 0
+        && starts_aligned(destination, pattern)
+        && Arc::ptr_eq(&timeline.core, destination.memory.core())
         && destination.memory.cuts().is_empty()
     {
         return set_run(timeline, operation, destination, len * layout.item(), pattern);
     }
+    timeline.check(operation)?;
+    destination.memory.check(operation)?;
+    timeline.check_owns(operation, destination.memory)?;
+    let pattern = pattern.filter(|pattern| is_aligned(destination, *pattern));
     let pair = Pair::new(layout, layout).map_err(|error| Error::new(B::NAME, operation, error))?;
     if pair.len == 0 || pair.item == 0 {
         return Ok(0);
@@ -47,6 +51,7 @@ pub(crate) fn fill<T: Element, B: Backend>(
 }
 
 /// The driver's own fill of one run, as most are.
+#[inline]
 fn set_run<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
@@ -57,7 +62,12 @@ fn set_run<B: Backend>(
     let start = destination.layout.offset();
     let access = Access::write(destination.memory, start..start + bytes);
     let address = destination.memory.address() + start as u64;
-    let fill = Fill { address, pattern, count: bytes / pattern.bytes(), rows: 1, pitch: bytes };
+    let count = match pattern {
+        Pattern::U8(_) => bytes,
+        Pattern::U16(_) => bytes / 2,
+        Pattern::U32(_) => bytes / 4,
+    };
+    let fill = Fill { address, pattern, count, rows: 1, pitch: bytes };
     let submitted = timeline.submit(operation, &[access], |raw| {
         timeline.tally.count_fill();
         // SAFETY: the run lies in a live allocation, which the use log keeps alive and ordered; it starts at a multiple of
@@ -67,12 +77,20 @@ fn set_run<B: Backend>(
     Ok(submitted.ticket)
 }
 
+/// Whether the first element lies at a multiple of the pattern, and then all of a packed array do, whose elements are
+/// whole numbers of patterns.
+#[inline]
+fn starts_aligned<B: Backend>(destination: Place<'_, B>, pattern: Pattern) -> bool {
+    let start = destination.memory.address().wrapping_add(destination.layout.offset() as u64);
+    // 1, 2 or 4.
+    start & (pattern.bytes() as u64 - 1) == 0
+}
+
 /// Whether every run starts at a multiple of the pattern: a field of a packed record may not.
 fn is_aligned<B: Backend>(destination: Place<'_, B>, pattern: Pattern) -> bool {
     let (layout, bytes) = (destination.layout, pattern.bytes());
-    let start = destination.memory.address().wrapping_add(layout.offset() as u64);
     let axes = layout.shape().iter().zip(layout.strides());
-    start.is_multiple_of(bytes as u64)
+    starts_aligned(destination, pattern)
         && axes.filter(|(len, _)| **len > 1).all(|(_, stride)| stride.unsigned_abs().is_multiple_of(bytes))
 }
 

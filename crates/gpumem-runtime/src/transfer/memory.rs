@@ -93,6 +93,7 @@ fn is_plain<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool 
 }
 
 /// Enqueues the copy of one run between two allocations, as most copies are, without a plan.
+#[inline]
 fn copy_run<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
@@ -166,6 +167,7 @@ fn strided_copy(
 }
 
 /// Whether the memory belongs to the backend that the stream belongs to. Other backends only meet under `Any`.
+#[inline]
 pub(super) fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
     Arc::ptr_eq(&timeline.core, memory.core())
         || B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
