@@ -20,6 +20,8 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) raw: B::Device,
     pub(crate) origin: Origin,
     generation: AtomicU64,
+    /// The number of the device among those of its backend.
+    pub(crate) ordinal: usize,
     pub(crate) recorder: Recorder,
     lost: OnceLock<String>,
     pub(crate) events: EventPool<B>,
@@ -39,9 +41,11 @@ pub(crate) struct DeviceCore<B: Backend> {
 impl<B: Backend> DeviceCore<B> {
     pub(crate) fn new(raw: B::Device) -> Self {
         let limits = DeferredLimits::from_environment();
-        let reclaim = Reclaim::new(limits, B::info(&raw).total_memory);
+        let info = B::info(&raw);
+        let (reclaim, ordinal) = (Reclaim::new(limits, info.total_memory), info.ordinal);
         Self {
             raw,
+            ordinal,
             origin: Origin::here(),
             events: EventPool::new(),
             memory: Memories::new(),

@@ -1,6 +1,6 @@
 //! Handles of a device: each counts for itself.
 
-use super::{Device, Inner};
+use super::{Device, DeviceCore, Inner};
 use crate::order::Timeline;
 use gpumem_core::Backend;
 use std::{ops::Deref, sync::Arc};
@@ -8,6 +8,8 @@ use std::{ops::Deref, sync::Arc};
 /// What a [`Device`] points to. Arrays share the handle that they were made with, so that threads that make arrays
 /// through handles of their own do not meet in one count.
 pub(crate) struct Handle<B: Backend> {
+    /// That of `inner`, which every use of an array looks at.
+    core: Arc<DeviceCore<B>>,
     inner: Arc<Inner<B>>,
     /// The stream whose handle this is: what is made through it is likely used there first.
     stream: Option<Arc<Timeline<B>>>,
@@ -24,12 +26,18 @@ impl<B: Backend> Deref for Handle<B> {
 
 impl<B: Backend> Device<B> {
     pub(super) fn of_inner(inner: Arc<Inner<B>>) -> Self {
-        Self(Arc::new(Handle { inner, stream: None }))
+        Self(Arc::new(Handle { core: inner.core.clone(), inner, stream: None }))
     }
 
     /// A handle of its own for a stream.
     pub(crate) fn for_stream(&self, timeline: &Arc<Timeline<B>>) -> Self {
-        Self(Arc::new(Handle { inner: self.0.inner.clone(), stream: Some(timeline.clone()) }))
+        let (core, inner) = (self.0.core.clone(), self.0.inner.clone());
+        Self(Arc::new(Handle { core, inner, stream: Some(timeline.clone()) }))
+    }
+
+    #[inline]
+    pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
+        &self.0.core
     }
 
     /// The same handle once more, for memory that is made through it.

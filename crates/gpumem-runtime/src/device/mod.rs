@@ -288,10 +288,6 @@ impl<B: Backend> Device<B> {
         B::set_peer_access(self.raw(), peer.raw(), enabled)
     }
 
-    pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
-        &self.0.core
-    }
-
     pub(crate) fn default_timeline(&self) -> Result<Arc<Timeline<B>>> {
         self.0.core.check("default_stream")?;
         let mut slot = self.0.default.lock();

@@ -23,8 +23,9 @@ struct Entry<B: Backend> {
     write: bool,
 }
 
-/// The loans of one allocation.
+/// The loans of one allocation. The count comes first, as the only thing that every use reads.
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Lent<B: Backend> {
     /// How many there are, so that memory that is not lent pays for one load.
     count: AtomicUsize,
