@@ -6,7 +6,7 @@ use super::{
     host_arrays::HostArrays,
     program::Program,
 };
-use crate::{Device, Scope, Stream, memory::Allocation};
+use crate::{Device, Scope, Stream, device::DeviceCore, memory::Allocation};
 use gpumem_core::{Backend, Error, ErrorKind, LaunchDims, Result};
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -105,17 +105,27 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     }
 
     /// Whether the kernel can be launched there in this size, before any array moves.
+    #[inline]
     pub(super) fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
         let core = &stream.timeline().core;
+        let program = self.program.memory();
+        if !(Arc::ptr_eq(program.core(), core) && program.is_fresh()) {
+            self.check_program(core)?;
+        }
+        self.check_sizes(B::capabilities(&core.raw), dims)
+    }
+
+    #[cold]
+    fn check_program(&self, core: &Arc<DeviceCore<B>>) -> Result<()> {
         let program = self.program.memory();
         if !program.core().is_same(core) {
             let (has, wants) = (program.core().name(), core.name());
             return Err(Error::new(B::NAME, "launch", ErrorKind::WrongDevice { what: "kernel", has, wants }));
         }
-        program.check_beside(core, "launch")?;
-        self.check_sizes(B::capabilities(&core.raw), dims)
+        program.check_beside(core, "launch")
     }
 
+    #[inline]
     pub(super) fn submit<'a>(
         &'a self,
         stream: &Stream<B>,
