@@ -19,7 +19,7 @@ const BYTES: usize = 4 * KIB;
 pub(super) fn all() -> Vec<Bench> {
     let mut benches = Vec::new();
     for current in [false, true] {
-        benches.extend([upload(current), fill(current), edge(current), fills(current)]);
+        benches.extend([upload(current), fill(current), edge(current), fills(current), added(current)]);
     }
     benches
 }
@@ -185,6 +185,78 @@ fn fills(current: bool) -> Bench {
         });
         Ok(Pair { ours, reference })
     })
+}
+
+/// What a cross-stream use adds to work: fills of one array on two streams in turn, less fills of another on one stream, beside
+/// the same difference of the driver's calls. Its noise is that of both parts, which is why it stands beside
+/// [`edge`] and [`fills`] and replaces neither.
+fn added(current: bool) -> Bench {
+    let name = named("cuda/edge added to a fill/4KiB", current);
+    let reference_name = "the same, of cuEventRecord, cuStreamWaitEvent, cuMemsetD8Async";
+    Bench::new(name, reference_name, Measure::Latency, move || {
+        let device = device()?;
+        let context = Context::of(&device);
+        let array = || device.device_array(BYTES);
+        let (mut shared, mut own): (DeviceArray<u8, Ix1, Cuda>, DeviceArray<u8, Ix1, Cuda>) =
+            (array()?, array()?);
+        let other: DeviceArray<u8, Ix1, Cuda> = array()?;
+        let (streams, ours_context) =
+            ([device.stream()?, device.stream()?, device.stream()?], context.clone());
+        let mut turn = 0;
+        let ours = Routine::clocked(move |calls| {
+            as_found(&ours_context, current, || {
+                let across = || {
+                    turn ^= 1;
+                    Ok(streams[turn].fill(&mut shared, 7)?)
+                };
+                let alone = || Ok(streams[2].fill(&mut own, 7)?);
+                difference(calls, across, alone, || {
+                    streams.iter().try_for_each(|stream| Ok(stream.synchronize()?))
+                })
+            })
+        });
+        let mut pair = RawPair::new(&context)?;
+        let raw = context.stream()?;
+        let reference = Routine::clocked(move |calls| {
+            let fill = |stream| {
+                // SAFETY: the block is alive and as long as the fill.
+                let status = unsafe { sys::cuMemsetD8Async(other.address(), 7, BYTES, stream) };
+                check(status, "cuMemsetD8Async")
+            };
+            context.within(|| {
+                let pair = std::cell::RefCell::new(&mut pair);
+                let across = || pair.borrow_mut().turn().and_then(fill);
+                difference(
+                    calls,
+                    across,
+                    || fill(raw.raw),
+                    || {
+                        pair.borrow().wait()?;
+                        raw.synchronize()
+                    },
+                )
+            })
+        });
+        Ok(Pair { ours, reference })
+    })
+}
+
+/// How much longer `calls` calls of `more` take than as many of `less`, in batches that take turns and are waited for by
+/// `wait`. Of a few calls it may be less than nothing, which counts as nothing.
+fn difference(
+    calls: u64,
+    mut more: impl FnMut() -> Result<()>,
+    mut less: impl FnMut() -> Result<()>,
+    mut wait: impl FnMut() -> Result<()>,
+) -> Result<Duration> {
+    let (mut left, mut spent, mut saved) = (calls, Duration::ZERO, Duration::ZERO);
+    while left > 0 {
+        let now = left.min(BATCH);
+        spent += batches(now, &mut more, &mut wait)?;
+        saved += batches(now, &mut less, &mut wait)?;
+        left -= now;
+    }
+    Ok(spent.saturating_sub(saved))
 }
 
 /// Two streams of the driver that take turns.
