@@ -45,6 +45,7 @@ pub type DeviceRecord<T, B> = ArrayBase<Owned<T, B>, Ix0>;
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// The rank of the layout is that of `D`, and the layout lies in the memory: guaranteed by every caller.
+    #[inline]
     pub(crate) fn over(memory: Arc<Allocation<S::Backend>>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }

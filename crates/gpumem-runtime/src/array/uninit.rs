@@ -15,15 +15,24 @@ use std::fmt;
 pub struct UninitArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
 
 impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
+    #[inline]
     pub(crate) fn allocate(device: &Device<B>, operation: &'static str, spec: ArraySpec<D>) -> Result<Self> {
-        match spec.aligned_layout(size_of::<T>(), align_of::<T>()) {
-            Ok((layout, bytes)) => {
-                let memory =
-                    Allocation::new(device, operation, bytes, align::<T, B>(device), MemoryKind::Device)?;
-                Ok(Self(ArrayBase::over(memory, layout)))
+        match spec.packed_bytes(size_of::<T>()) {
+            Some(Ok(bytes)) => {
+                let align = align::<T, B>(device);
+                let memory = Allocation::new(device, operation, bytes, align, MemoryKind::Device)?;
+                // Last, and where it stays: a layout is larger than all else that is handed on here.
+                Ok(Self(ArrayBase::over(memory, spec.counted_layout(size_of::<T>()))))
             }
-            Err(error) => Err(Error::new(B::NAME, operation, error)),
+            Some(Err(error)) => Err(Error::new(B::NAME, operation, error)),
+            None => Self::allocate_strided(device, operation, &spec),
         }
+    }
+
+    #[cold]
+    fn allocate_strided(device: &Device<B>, operation: &'static str, spec: &ArraySpec<D>) -> Result<Self> {
+        let layout = spec.aligned_layout(size_of::<T>(), align_of::<T>());
+        Self::with_layout(device, operation, layout.map_err(|error| Error::new(B::NAME, operation, error))?)
     }
 
     pub(crate) fn with_layout(device: &Device<B>, operation: &'static str, layout: Layout) -> Result<Self> {
@@ -40,7 +49,8 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
         spec: ArraySpec<D>,
     ) -> Result<DeviceArray<T, D, B>> {
         let layout = spec.aligned_layout(size_of::<T>(), align_of::<T>());
-        let (layout, bytes) = layout.map_err(|error| Error::new(B::NAME, operation, error))?;
+        let layout = layout.map_err(|error| Error::new(B::NAME, operation, error))?;
+        let bytes = layout.extent().end;
         let memory = Allocation::alone(device, operation, bytes, align::<T, B>(device))?;
         zeroed(Self(ArrayBase::over(memory, layout)), operation)
     }

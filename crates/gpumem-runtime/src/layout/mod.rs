@@ -79,27 +79,25 @@ impl Layout {
     /// # Errors
     /// [`LayoutError::TooLarge`] where the product of all lengths other than 0, times `item`, exceeds `isize::MAX`.
     pub fn packed(shape: &[usize], item: usize, order: Order) -> Result<Self> {
-        Self::packed_with_bytes(shape, item, order).map(|(layout, _)| layout)
+        packed_size(shape, item)?;
+        Ok(Self::of_size(shape, item, order))
     }
 
-    /// As [`packed`](Self::packed), with the bytes of all elements: the end of its [`extent`](Self::extent).
+    /// As [`packed`](Self::packed), for a shape that [`packed_size`] has passed.
     #[inline]
-    fn packed_with_bytes(shape: &[usize], item: usize, order: Order) -> Result<(Self, usize)> {
-        if let &[length] = shape {
+    fn of_size(shape: &[usize], item: usize, order: Order) -> Self {
+        match *shape {
             // Most arrays have one axis, and this is on the way of every new one.
-            return match item.max(1).checked_mul(length.max(1)) {
-                Some(bytes) if bytes <= MAX_BYTES => {
-                    let shape = SmallVec::from_buf_and_len([length, 0, 0, 0, 0, 0], 1);
-                    let strides = SmallVec::from_buf_and_len([item as isize, 0, 0, 0, 0, 0], 1);
-                    Ok((Self { shape, strides, offset: 0, item }, item * length))
-                }
-                _ => Err(too_large(shape, item)),
-            };
+            [length] => {
+                let shape = SmallVec::from_buf_and_len([length, 0, 0, 0, 0, 0], 1);
+                let strides = SmallVec::from_buf_and_len([item as isize, 0, 0, 0, 0, 0], 1);
+                Self { shape, strides, offset: 0, item }
+            }
+            _ => {
+                let strides = order::packed_strides(shape, item, order);
+                Self { shape: Shape::from_slice(shape), strides, offset: 0, item }
+            }
         }
-        let bytes = check_size(shape, item)?;
-        let strides = order::packed_strides(shape, item, order);
-        let layout = Self { shape: Shape::from_slice(shape), strides, offset: 0, item };
-        Ok((layout, if shape.contains(&0) { 0 } else { bytes }))
     }
 
     /// Elements of `item` bytes at the given byte strides. The lowest byte of the layout is byte 0; with negative
@@ -250,6 +248,18 @@ fn check_size(shape: &[usize], item: usize) -> Result<usize> {
         }
     }
     if bytes > MAX_BYTES { Err(too_large(shape, item)) } else { Ok(if item == 0 { 0 } else { bytes }) }
+}
+
+/// Checks the second rule of [`Layout`], and gives the bytes of all elements, which lie side by side.
+#[inline]
+fn packed_size(shape: &[usize], item: usize) -> Result<usize> {
+    match *shape {
+        [length] => match item.max(1).checked_mul(length.max(1)) {
+            Some(bytes) if bytes <= MAX_BYTES => Ok(item * length),
+            _ => Err(too_large(shape, item)),
+        },
+        _ => check_size(shape, item).map(|bytes| if shape.contains(&0) { 0 } else { bytes }),
+    }
 }
 
 #[cold]

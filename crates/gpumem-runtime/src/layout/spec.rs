@@ -1,6 +1,6 @@
 //! What users pass where an array is made: a shape, with an order or strides where they care.
 
-use super::{Layout, Order, Result, Strides};
+use super::{Layout, Order, Result, Strides, packed_size};
 use gpumem_core::LayoutError;
 use ndarray::{Dimension, IntoDimension};
 
@@ -66,21 +66,25 @@ impl<D: Dimension> ArraySpec<D> {
         }
     }
 
-    /// As [`layout`](Self::layout) for elements of `item` bytes that must lie at multiples of `align`, which divides
-    /// `item`. With the end of the layout's extent: the bytes that it takes.
+    /// Bytes of the elements of a new array, as long as they are packed; `None` for one with strides of its own.
     #[inline]
-    pub(crate) fn aligned_layout(&self, item: usize, align: usize) -> Result<(Layout, usize)> {
-        let shape = self.shape.slice();
-        match &self.placement {
-            // Every stride is a multiple of `item`.
-            Placement::Packed(order) => Layout::packed_with_bytes(shape, item, *order),
-            Placement::Strided(strides) => {
-                let layout = strided(shape, strides, item)?;
-                layout.check_alignment(align)?;
-                let end = layout.extent().end;
-                Ok((layout, end))
-            }
-        }
+    pub(crate) fn packed_bytes(&self, item: usize) -> Option<Result<usize>> {
+        matches!(self.placement, Placement::Packed(_)).then(|| packed_size(self.shape.slice(), item))
+    }
+
+    /// The layout of elements whose [bytes](Self::packed_bytes) have been counted.
+    #[inline]
+    pub(crate) fn counted_layout(&self, item: usize) -> Layout {
+        let order = if let Placement::Packed(order) = self.placement { order } else { Order::C };
+        Layout::of_size(self.shape.slice(), item, order)
+    }
+
+    /// As [`layout`](Self::layout) for elements of `item` bytes that must lie at multiples of `align`, which divides
+    /// `item`.
+    pub(crate) fn aligned_layout(&self, item: usize, align: usize) -> Result<Layout> {
+        let layout = self.layout(item)?;
+        layout.check_alignment(align)?;
+        Ok(layout)
     }
 }
 

@@ -109,33 +109,47 @@ impl<B: Backend> Allocation<B> {
             MemoryRequest { bytes, align, kind, operation, host_first, stream, reclaim: &core.reclaim };
         let lender = core.memory.serving(core, operation, kind)?;
         let (number, _) = lender;
-        let mut block = Self::obtain(device, lender, &request)?;
+        let block = Self::obtain(device, lender, &request)?;
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
         let extra = Self::named(core, bytes);
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
-        let mut log = UseLog::new();
-        if !block.uses().is_empty() {
-            // Whatever uses the memory now runs behind what has used it before.
-            let uses = block.take_uses();
-            uses.iter().for_each(|(timeline, ticket)| log.inherit(0..bytes, timeline.clone(), *ticket));
+        let place = Arc::<Self>::new_uninit();
+        // SAFETY: the place is new and nobody else knows it; it is written as a whole before it is taken as a value. It is
+        // written where it stays, because a value that is put together elsewhere and moved costs more than the pool does.
+        let memory = unsafe {
+            let new = Arc::as_ptr(&place).cast_mut().cast::<Self>();
+            new.write(Self {
+                id,
+                resource: number,
+                kind,
+                address: block.address(),
+                host: block.host().map_or(0, |host| host.as_ptr() as usize),
+                len: bytes,
+                generation: core.generation(),
+                log: ShortMutex::new(UseLog::new()),
+                lent: Lent::default(),
+                extra,
+                block: Some(block),
+                keep: keep(),
+            });
+            (*new).inherit();
+            place.assume_init()
+        };
+        Ok(memory)
+    }
+
+    /// Whatever uses the memory now runs behind what has used it before.
+    #[inline]
+    fn inherit(&mut self) {
+        if let Some(block) = &mut self.block
+            && !block.uses().is_empty()
+        {
+            let (log, len) = (self.log.get_mut(), self.len);
+            block.take_uses().for_each(|timeline, ticket| log.inherit(0..len, timeline, ticket));
         }
-        Ok(Arc::new(Self {
-            id,
-            resource: number,
-            kind,
-            address: block.address(),
-            host: block.host().map_or(0, |host| host.as_ptr() as usize),
-            len: bytes,
-            generation: core.generation(),
-            log: ShortMutex::new(log),
-            lent: Lent::default(),
-            extra,
-            block: Some(block),
-            keep: keep(),
-        }))
     }
 
     /// Memory of the device in a block of the driver's of its own, of which nobody else has a part: what another process

@@ -75,6 +75,16 @@ impl<B: Backend> PendingUses<B> {
         };
     }
 
+    /// Hands each of them over.
+    #[inline]
+    pub(crate) fn for_each(self, mut take: impl FnMut(Arc<Timeline<B>>, u64)) {
+        match self.0 {
+            Uses::None => {}
+            Uses::One((timeline, ticket)) => take(timeline, ticket),
+            Uses::Many(many) => many.into_iter().for_each(|(timeline, ticket)| take(timeline, ticket)),
+        }
+    }
+
     /// Keeps those that `keep` says.
     #[inline]
     pub(crate) fn retain(&mut self, keep: impl FnMut(&Use<B>) -> bool) {
