@@ -11,6 +11,8 @@
 //!   each stream, of blocks that the stream may still be using: the stream itself may have them again at once, others
 //!   pass them over. Only blocks of one set are joined, so a hole that is idle does not have to wait because of its
 //!   neighbour. A block of such a set carries a *stamp*; a joint block carries the later one.
+//! * One region may [grow](Tlsf::grow) where it ends. What is idle at its end is its *tail*, and the last thing to be cut,
+//!   so that the region does not grow while anything else serves.
 //!
 //! ```
 //! use gpumem_runtime::memory::tlsf::Tlsf;
@@ -27,13 +29,14 @@
 
 mod books;
 mod class;
+mod grow;
 mod lists;
 mod search;
 #[cfg(test)]
 mod tests;
 
 use class::{Class, LARGEST};
-use lists::{Lists, NIL};
+use lists::{Lists, NIL, NO_END};
 use search::Wanted;
 
 /// A lent block, by number. Numbers are used again after the block has come back.
@@ -92,6 +95,8 @@ struct Node {
 const FREE: u64 = 1;
 /// The free block is not in the idle set; its set and stamp stand in `tags`.
 const TAGGED: u64 = 2;
+/// The free block is the tail of the region that grows, and in a list of its own.
+const TAIL: u64 = 4;
 const FLAGS: u64 = 15;
 
 impl Node {
@@ -118,6 +123,8 @@ pub struct Tlsf {
     vacant: u32,
     sets: Vec<Lists>,
     unused_sets: Vec<u32>,
+    /// What stands behind the last block of the region that grows, or [`NO_END`].
+    end: u32,
     regions: usize,
     lent_bytes: u64,
     lent_blocks: usize,
@@ -142,6 +149,7 @@ impl Tlsf {
             vacant: NIL,
             sets: vec![Lists::new()],
             unused_sets: Vec::new(),
+            end: NO_END,
             regions: 0,
             lent_bytes: 0,
             lent_blocks: 0,
@@ -177,11 +185,14 @@ impl Tlsf {
     /// Takes a range out again, if all of it is one idle block. Whether it was.
     pub fn remove_region(&mut self, region: RegionId) -> bool {
         let Some(node) = self.nodes.get(region.0 as usize).copied() else { return false };
-        let is_whole = node.before == NIL && node.after == NIL && node.word & FLAGS == FREE;
-        if !is_whole {
+        if !self.is_whole(&node) {
             return false;
         }
         self.unlink(region.0);
+        if node.after == self.end {
+            self.vacate(node.after);
+            self.end = NO_END;
+        }
         self.vacate(region.0);
         self.regions -= 1;
         self.total_bytes -= node.len();
@@ -190,8 +201,17 @@ impl Tlsf {
 
     /// Whether the range is one idle block.
     pub fn is_region_idle(&self, region: RegionId) -> bool {
-        let node = self.nodes.get(region.0 as usize);
-        node.is_some_and(|node| node.before == NIL && node.after == NIL && node.word & FLAGS == FREE)
+        self.nodes.get(region.0 as usize).is_some_and(|node| self.is_whole(node))
+    }
+
+    fn is_whole(&self, node: &Node) -> bool {
+        node.before == NIL && self.is_last(node.after) && node.word & (FLAGS & !TAIL) == FREE
+    }
+
+    /// Whether `after` follows the last block of a region.
+    #[inline]
+    fn is_last(&self, after: u32) -> bool {
+        after == NIL || after == self.end
     }
 
     /// A new set of free blocks.
@@ -274,7 +294,7 @@ impl Tlsf {
         self.lent_blocks -= 1;
         let node = self.insert(block.0, set, stamp);
         let node = &self.nodes[node as usize];
-        set == Self::IDLE && node.before == NIL && node.after == NIL
+        set == Self::IDLE && node.before == NIL && self.is_last(node.after)
     }
 
     /// Moves every block of a set to the idle set, joining neighbours. Takes time in the number of these blocks.
@@ -369,14 +389,16 @@ impl Tlsf {
     /// Makes a block free whose neighbours are of other sets, or lent.
     #[inline]
     fn insert_alone(&mut self, node: u32, set: SetId, stamp: u64) {
+        let Node { after, .. } = self.nodes[node as usize];
         let len = self.nodes[node as usize].len();
-        let class = self.class_of(len);
+        let is_tail = after == self.end && set == Self::IDLE;
+        let class = if is_tail { Class::TAIL } else { self.class_of(len) };
         let lists = &mut self.sets[set.0 as usize];
         let head = lists.head(class);
         lists.set_head(class, node);
         lists.bytes += len;
         lists.blocks += 1;
-        let mut word = len | FREE;
+        let mut word = len | FREE | if is_tail { TAIL } else { 0 };
         if set != Self::IDLE {
             word |= TAGGED;
             lists.latest = lists.latest.max(stamp);
@@ -401,7 +423,8 @@ impl Tlsf {
         lists.bytes -= len;
         lists.blocks -= 1;
         if entry.earlier == NIL {
-            let class = Class::of(len >> self.shift);
+            let is_tail = entry.word & TAIL != 0;
+            let class = if is_tail { Class::TAIL } else { Class::of(len >> self.shift) };
             lists.set_head(class, entry.later);
         } else {
             self.nodes[entry.earlier as usize].later = entry.later;
@@ -421,7 +444,7 @@ impl Tlsf {
             self.nodes[number as usize] = node;
             return Some(number);
         }
-        let number = u32::try_from(self.nodes.len()).ok().filter(|number| *number != NIL)?;
+        let number = u32::try_from(self.nodes.len()).ok().filter(|number| *number < NO_END)?;
         self.nodes.push(node);
         self.tags.push(Tag::default());
         Some(number)
