@@ -4,11 +4,12 @@ use crate::{
     Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceBuffer,
     DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory,
     KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
+    RegisterOptions, Reservation, Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
 
 const SHARING: &str = "memory shared between processes";
+const IN_PLACE: &str = "memory that grows in place";
 const IMAGES: &str = "images apart from loaded programs";
 
 /// A driver, as a type. Its values are devices, streams, events and buffers; its functions are single driver calls.
@@ -214,6 +215,70 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer> {
         let _ = (device, memory);
         Err(Error::new(Self::NAME, "open_memory", ErrorKind::Unsupported { what: SHARING }))
+    }
+
+    /// Reserves at least `bytes` bytes of addresses for memory of the device that grows in place (CUDA: virtual memory
+    /// management, `cuMemAddressReserve`). There is no memory behind them yet.
+    ///
+    /// What [`commit`](Self::commit) puts there is as good as what [`allocate`](Self::allocate) gives, also for peers
+    /// ([`set_peer_access`](Self::set_peer_access)), whenever either happens; one copy, fill or kernel may use memory of
+    /// several commits. [`export_memory`](Self::export_memory) *may* refuse it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] by default, and where the driver or the device cannot.
+    fn reserve(device: &Self::Device, bytes: usize) -> Result<Reservation> {
+        let _ = (device, bytes);
+        Err(Error::new(Self::NAME, "reserve", ErrorKind::Unsupported { what: IN_PLACE }))
+    }
+
+    /// Puts memory behind `bytes` bytes of a reservation, from byte `from` on. A backend whose memory the host can read
+    /// *must* zero it.
+    ///
+    /// # Safety
+    /// * The reservation was made by this device since its last reset, and has not been given back.
+    /// * `from` bytes have memory behind them and the rest has none; `bytes` is not 0, and a multiple of the page.
+    /// * The contents are not read before they were written.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OutOfMemory`], told apart from everything else. Nothing has changed then.
+    unsafe fn commit(
+        device: &Self::Device,
+        reservation: &Reservation,
+        from: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        let _ = (device, reservation, from, bytes);
+        Err(Error::new(Self::NAME, "commit", ErrorKind::Unsupported { what: IN_PLACE }))
+    }
+
+    /// Takes back the memory that the last [`commit`](Self::commit) that is still there has put in. May wait for the device.
+    ///
+    /// # Safety
+    /// * `from` and `bytes` are what that commit was given.
+    /// * No work that uses the memory is pending, and none will be enqueued.
+    ///
+    /// # Errors
+    /// What the driver says. The memory is there still.
+    unsafe fn decommit(
+        device: &Self::Device,
+        reservation: &Reservation,
+        from: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        let _ = (device, reservation, from, bytes);
+        Err(Error::new(Self::NAME, "decommit", ErrorKind::Unsupported { what: IN_PLACE }))
+    }
+
+    /// Gives a reservation back.
+    ///
+    /// # Safety
+    /// It was made by this device since its last reset, has no memory behind it, and is not used again.
+    ///
+    /// # Errors
+    /// What the driver says.
+    unsafe fn unreserve(device: &Self::Device, reservation: &Reservation) -> Result<()> {
+        let _ = (device, reservation);
+        Err(Error::new(Self::NAME, "unreserve", ErrorKind::Unsupported { what: IN_PLACE }))
     }
 
     /// Whether [`watch`](Self::watch) is to be called. False by default.

@@ -30,6 +30,7 @@ pub mod pack;
 pub mod plan;
 mod pressure;
 pub mod process;
+mod reservation;
 mod stream;
 
 pub use backend::Backend;
@@ -52,4 +53,5 @@ pub use memory::{
     RegisterOptions,
 };
 pub use pressure::{MemoryPressure, PoolPressure};
+pub use reservation::Reservation;
 pub use stream::{RawStream, Stream, StreamKind, StreamOptions};

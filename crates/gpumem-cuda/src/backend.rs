@@ -2,12 +2,12 @@
 
 use crate::{
     CudaBarrier, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, NAME, copy, fill,
-    ipc, managed, nvrtc, pack, peer, probe, registry,
+    ipc, managed, nvrtc, pack, peer, probe, registry, reserve,
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Result,
     StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
@@ -85,6 +85,25 @@ impl Backend for Cuda {
     fn with_current(device: &CudaDevice, work: &mut dyn FnMut()) {
         let _current = device.enter("cuCtxPushCurrent");
         work();
+    }
+
+    fn reserve(device: &CudaDevice, bytes: usize) -> Result<Reservation> {
+        reserve::reserve(device, bytes)
+    }
+
+    unsafe fn commit(device: &CudaDevice, place: &Reservation, from: usize, bytes: usize) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { reserve::commit(device, place, from, bytes) }
+    }
+
+    unsafe fn decommit(device: &CudaDevice, place: &Reservation, from: usize, bytes: usize) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { reserve::decommit(device, place, from, bytes) }
+    }
+
+    unsafe fn unreserve(device: &CudaDevice, place: &Reservation) -> Result<()> {
+        // SAFETY: passed on to the caller.
+        unsafe { reserve::unreserve(device, place) }
     }
 
     fn device_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {

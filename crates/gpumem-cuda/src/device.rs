@@ -1,6 +1,14 @@
 //! An open device: its context, whether it is lost, and how calls on it begin and fail.
 
-use crate::{NAME, api::DriverApi, context::Current, error::Status, info::Limits, pack::Packers};
+use crate::{
+    NAME,
+    api::DriverApi,
+    context::Current,
+    error::Status,
+    info::Limits,
+    pack::Packers,
+    reserve::{self, Mapped},
+};
 use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
 use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result, process::Origin};
 use parking_lot::Mutex;
@@ -34,6 +42,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) info: DeviceInfo,
     pub(crate) packers: Packers,
+    pub(crate) mapped: Mapped,
 }
 
 /// What an open device is made of.
@@ -93,6 +102,7 @@ impl CudaDevice {
             generation: AtomicU64::new(0),
             lost: Lost::default(),
             packers: Packers::default(),
+            mapped: Mapped::default(),
         }))
     }
 
@@ -202,6 +212,8 @@ impl CudaDevice {
         self.0.generation.fetch_add(1, Ordering::AcqRel);
         // SAFETY: the caller uses nothing of the device any more.
         unsafe { api.cuDevicePrimaryCtxReset_v2(handle) }.ok().map_err(|status| status.error(OPERATION))?;
+        // SAFETY: as above; what has run is over with its context.
+        unsafe { reserve::forget(self) };
         let mut context = null_mut();
         // SAFETY: a place for a handle. A reset context is dormant; retaining wakes it up.
         let status = unsafe { api.cuDevicePrimaryCtxRetain(&mut context, handle) };

@@ -32,6 +32,7 @@ mod pack;
 mod peer;
 mod probe;
 mod registry;
+mod reserve;
 mod stream;
 
 pub use backend::Cuda;

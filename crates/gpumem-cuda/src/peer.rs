@@ -1,6 +1,6 @@
 //! Reaching the memory of another device.
 
-use crate::{NAME, device::CudaDevice, error::Status};
+use crate::{NAME, device::CudaDevice, error::Status, reserve};
 use gpumem_core::{Error, ErrorKind, Result};
 
 pub(crate) fn can_access(device: &CudaDevice, peer: &CudaDevice) -> Result<bool> {
@@ -39,7 +39,8 @@ pub(crate) fn set_access(device: &CudaDevice, peer: &CudaDevice, enabled: bool) 
         }
     };
     match status {
-        Status::PEER_ACCESS_ALREADY_ENABLED | Status::PEER_ACCESS_NOT_ENABLED => Ok(()),
-        status => device.check(status, operation),
+        Status::PEER_ACCESS_ALREADY_ENABLED | Status::PEER_ACCESS_NOT_ENABLED => {}
+        status => device.check(status, operation)?,
     }
+    reserve::set_access(peer, device, enabled)
 }

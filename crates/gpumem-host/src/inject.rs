@@ -15,6 +15,14 @@ pub enum Operation {
     Release,
     /// `register`.
     Register,
+    /// `reserve`.
+    Reserve,
+    /// `commit`.
+    Commit,
+    /// `decommit`.
+    Decommit,
+    /// `unreserve`.
+    Unreserve,
     /// `create_stream`.
     CreateStream,
     /// `destroy_stream`; the stream is destroyed all the same.

@@ -21,7 +21,7 @@ use crate::NAME;
 use crate::counters::{CounterCells, Counters};
 use crate::error::error;
 use crate::inject::{Injections, Operation};
-use crate::memory::Budget;
+use crate::memory::{Budget, Reservations};
 use crate::options::{HostOptions, Schedule};
 use crate::process::ProcessState;
 use crate::sync::lock;
@@ -50,6 +50,7 @@ pub(crate) struct Engine {
     runner: Runner,
     counters: CounterCells,
     budget: Budget,
+    reservations: Reservations,
     generation: AtomicU64,
     is_lost: AtomicBool,
     is_closed: AtomicBool,
@@ -72,6 +73,7 @@ impl Engine {
             },
             counters: CounterCells::default(),
             budget: Budget::new(options.memory),
+            reservations: Reservations::default(),
             generation: AtomicU64::new(0),
             is_lost: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -114,6 +116,10 @@ impl Engine {
 
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
+    }
+
+    pub(crate) fn reservations(&self) -> &Reservations {
+        &self.reservations
     }
 
     pub(crate) fn brief_bytes(&self) -> usize {

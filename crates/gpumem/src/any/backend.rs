@@ -8,7 +8,7 @@ use crate::select;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Result,
     StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
@@ -141,6 +141,34 @@ impl Backend for Any {
     #[inline]
     fn with_current(device: &AnyDevice, work: &mut dyn FnMut()) {
         DeviceOps::with_current(device, work);
+    }
+
+    #[inline]
+    fn reserve(device: &AnyDevice, bytes: usize) -> Result<Reservation> {
+        DeviceOps::reserve(device, bytes)
+    }
+
+    #[inline]
+    unsafe fn commit(device: &AnyDevice, reservation: &Reservation, from: usize, bytes: usize) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::commit(device, reservation, from, bytes) }
+    }
+
+    #[inline]
+    unsafe fn decommit(
+        device: &AnyDevice,
+        reservation: &Reservation,
+        from: usize,
+        bytes: usize,
+    ) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::decommit(device, reservation, from, bytes) }
+    }
+
+    #[inline]
+    unsafe fn unreserve(device: &AnyDevice, reservation: &Reservation) -> Result<()> {
+        // SAFETY: the caller's promise is passed on as it is.
+        unsafe { DeviceOps::unreserve(device, reservation) }
     }
 
     #[inline]
