@@ -13,6 +13,8 @@ enum Step {
     MakeIdle { set: u8 },
     AddRegion { len: u32 },
     RemoveRegion { which: u8 },
+    Grow { len: u32 },
+    Shrink { part: u8 },
 }
 
 fuzz_target!(|input: (u8, Vec<Step>)| {
@@ -20,6 +22,7 @@ fuzz_target!(|input: (u8, Vec<Step>)| {
     let mut books = Tlsf::new(16 << (shift % 9));
     let sets: [SetId; 3] = [Tlsf::IDLE, books.add_set(), books.add_set()];
     let mut regions: Vec<RegionId> = Vec::new();
+    let mut growing: Option<RegionId> = None;
     let mut next = 1u64 << 24;
     let mut lent: BTreeMap<u64, Lent> = BTreeMap::new();
     for (number, step) in steps.into_iter().enumerate() {
@@ -52,7 +55,32 @@ fuzz_target!(|input: (u8, Vec<Step>)| {
             Step::RemoveRegion { which } if !regions.is_empty() => {
                 let which = usize::from(which) % regions.len();
                 if books.remove_region(regions[which]) {
-                    regions.swap_remove(which);
+                    let gone = regions.swap_remove(which);
+                    growing = growing.filter(|growing| *growing != gone);
+                }
+            }
+            Step::Grow { len } => {
+                let len = u64::from(len).max(1).next_multiple_of(books.granule());
+                match growing {
+                    Some(_) => {
+                        let before = books.total_bytes();
+                        assert!(books.grow(len) && books.total_bytes() == before + len);
+                    }
+                    None => {
+                        // Beyond everything that the other regions ever take.
+                        let region = books.add_growing(1 << 44, len).expect("there is none");
+                        regions.push(region);
+                        growing = Some(region);
+                    }
+                }
+            }
+            Step::Shrink { part } => {
+                if let Some((_, tail)) = books.tail() {
+                    let less = tail / u64::from(part % 4 + 1) & !(books.granule() - 1);
+                    let before = books.total_bytes();
+                    if books.shrink(less) {
+                        assert_eq!(books.total_bytes(), before - less);
+                    }
                 }
             }
             _ => {}

@@ -21,11 +21,12 @@ enum Step {
     Trim { wait: bool },
 }
 
-fuzz_target!(|input: (u64, Vec<Step>)| {
-    let (seed, steps) = input;
+fuzz_target!(|input: (u64, bool, Vec<Step>)| {
+    let (seed, in_place, steps) = input;
     let raw = Host::open_with(&HostOptions::new().adversarial(seed).memory(1 << 20)).expect("options make sense");
     let device = Device::<Host>::from_raw(raw.clone());
-    let pool = Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(4096, 1 << 16).limit(1 << 18));
+    let options = PoolOptions::device(256).chunks(4096, 1 << 16).limit(1 << 18).in_place(in_place);
+    let pool = Pool::new(device.driver_memory(), options);
     device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).expect("the first one");
     let streams: Vec<_> = (0..3).map(|_| device.stream().expect("a stream")).collect();
     let mut arrays: Vec<(DeviceArray<u8, ndarray::Ix1, Host>, u8)> = Vec::new();

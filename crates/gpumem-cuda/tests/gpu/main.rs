@@ -11,6 +11,7 @@ mod devices;
 mod faults;
 mod fills;
 mod foreign;
+mod growing;
 mod interleavings;
 mod kernels;
 mod lab;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
     let cases: Vec<Case> = [
         devices::CASES,
         memory::CASES,
+        growing::CASES,
         copies::CASES,
         fills::CASES,
         streams::CASES,

@@ -1,6 +1,9 @@
 //! Memory straight from the driver.
 
-use super::resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
+use super::{
+    growing::{DriverGrowing, GrowingMemory},
+    resource::{IN_PLACE, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
+};
 use crate::device::DeviceCore;
 use gpumem_core::{AllocationRequest, Backend, DeviceBuffer as _, Error, ErrorKind, MemoryKind, Result};
 use std::{
@@ -13,6 +16,12 @@ use std::{
 /// stands at the bottom of every other resource.
 pub struct DriverMemory<B: Backend> {
     core: Weak<DeviceCore<B>>,
+    tally: Arc<Tally>,
+}
+
+/// What the driver has given and got back.
+#[derive(Debug, Default)]
+pub(super) struct Tally {
     lent: AtomicUsize,
     peak: AtomicUsize,
     blocks: AtomicUsize,
@@ -20,29 +29,41 @@ pub struct DriverMemory<B: Backend> {
     failures: AtomicU64,
 }
 
+impl Tally {
+    pub(super) fn lend<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
+        core.counters.count_allocation();
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        let lent = self.lent.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(lent, Ordering::Relaxed);
+        core.recorder.reserved(kind, bytes as i64);
+    }
+
+    pub(super) fn take_back<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
+        self.forget(bytes);
+        core.recorder.reserved(kind, -(bytes as i64));
+    }
+
+    fn forget(&self, bytes: usize) {
+        self.blocks.fetch_sub(1, Ordering::Relaxed);
+        self.lent.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    pub(super) fn fail(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
 impl<B: Backend> DriverMemory<B> {
     pub(crate) fn new(core: &Arc<DeviceCore<B>>) -> Self {
-        Self {
-            core: Arc::downgrade(core),
-            lent: AtomicUsize::new(0),
-            peak: AtomicUsize::new(0),
-            blocks: AtomicUsize::new(0),
-            allocations: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-        }
+        Self { core: Arc::downgrade(core), tally: Arc::default() }
     }
 
     /// Counts a buffer of the backend as lent.
     pub(crate) fn adopt(&self, core: &DeviceCore<B>, buffer: B::Buffer) -> MemoryBlock<B> {
-        core.counters.count_allocation();
-        self.allocations.fetch_add(1, Ordering::Relaxed);
-        self.blocks.fetch_add(1, Ordering::Relaxed);
         let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, core.generation());
-        let lent = self.lent.fetch_add(block.bytes(), Ordering::Relaxed) + block.bytes();
-        self.peak.fetch_max(lent, Ordering::Relaxed);
-        if let Some(buffer) = &block.buffer {
-            core.recorder.reserved(buffer.kind(), block.bytes() as i64);
-        }
+        let kind = block.buffer.as_ref().map_or(MemoryKind::Device, |buffer| buffer.kind());
+        self.tally.lend(core, kind, block.bytes());
         block
     }
 
@@ -69,9 +90,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         let wanted = AllocationRequest { bytes: request.bytes, align: request.align, kind: request.kind };
         // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
         let outcome = unsafe { B::allocate(&core.raw, &wanted) };
-        let buffer = core.note_loss(outcome).inspect_err(|_| {
-            self.failures.fetch_add(1, Ordering::Relaxed);
-        })?;
+        let buffer = core.note_loss(outcome).inspect_err(|_| self.tally.fail())?;
         Ok(self.adopt(&core, buffer))
     }
 
@@ -87,8 +106,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             mem::forget(buffer);
             return Ok(());
         }
-        self.blocks.fetch_sub(1, Ordering::Relaxed);
-        self.lent.fetch_sub(block.bytes(), Ordering::Relaxed);
+        self.tally.forget(block.bytes());
         if !block.uses().is_over() && !block.uses().wait() {
             tracing::error!(
                 bytes = block.bytes(),
@@ -112,21 +130,32 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         }
     }
 
+    fn growing(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn GrowingMemory>> {
+        match request.kind {
+            MemoryKind::Device => {
+                let core = self.core(request.operation)?;
+                Ok(Box::new(DriverGrowing::new(&core, self.tally.clone())?))
+            }
+            _ => Err(Error::new(B::NAME, request.operation, ErrorKind::Unsupported { what: IN_PLACE })),
+        }
+    }
+
     fn forget(&self) {
-        self.lent.store(0, Ordering::Relaxed);
-        self.blocks.store(0, Ordering::Relaxed);
+        self.tally.lent.store(0, Ordering::Relaxed);
+        self.tally.blocks.store(0, Ordering::Relaxed);
     }
 
     fn statistics(&self) -> MemoryStatistics {
-        let (lent, peak) = (self.lent.load(Ordering::Relaxed), self.peak.load(Ordering::Relaxed));
+        let Tally { lent, peak, blocks, allocations, failures } = &*self.tally;
+        let (lent, peak) = (lent.load(Ordering::Relaxed), peak.load(Ordering::Relaxed));
         MemoryStatistics {
             reserved: lent,
             peak_reserved: peak,
             lent,
             peak_lent: Some(peak),
-            blocks: self.blocks.load(Ordering::Relaxed),
-            allocations: self.allocations.load(Ordering::Relaxed),
-            failures: self.failures.load(Ordering::Relaxed),
+            blocks: blocks.load(Ordering::Relaxed),
+            allocations: allocations.load(Ordering::Relaxed),
+            failures: failures.load(Ordering::Relaxed),
             ..MemoryStatistics::default()
         }
     }
@@ -134,6 +163,6 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
 
 impl<B: Backend> fmt::Debug for DriverMemory<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DriverMemory").field("lent", &self.lent).field("blocks", &self.blocks).finish()
+        f.debug_struct("DriverMemory").field("tally", &self.tally).finish_non_exhaustive()
     }
 }

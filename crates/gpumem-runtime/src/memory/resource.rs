@@ -1,10 +1,12 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
-use super::{pending::PendingUses, reclaim::Reclaim};
+use super::{growing::GrowingMemory, pending::PendingUses, reclaim::Reclaim};
 use crate::order::Timeline;
-use gpumem_core::{Backend, Error, MemoryKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use serde::Serialize;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
+
+pub(super) const IN_PLACE: &str = "memory that grows in place";
 
 /// What is asked of a [`MemoryResource`].
 pub struct MemoryRequest<'a, B: Backend> {
@@ -104,6 +106,11 @@ impl<B: Backend> MemoryBlock<B> {
         uses: PendingUses<B>,
     ) -> Self {
         Self { address, host, bytes, token, buffer: None, generation, uses }
+    }
+
+    /// The same block, longer or shorter: one that grows where it ends.
+    pub(super) fn set_bytes(&mut self, bytes: usize) {
+        self.bytes = bytes;
     }
 
     /// With more work that may still be using the memory. Whatever uses the block waits for it first, in the order of
@@ -249,6 +256,15 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// What the driver says. The block is gone all the same: whether its memory is free then nobody knows.
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()>;
+
+    /// Memory in one range of addresses, that grows where it ends and belongs to the caller alone: what a
+    /// [`Pool`](super::Pool) prefers to pieces where it is [told to](super::PoolOptions::in_place).
+    ///
+    /// # Errors
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) by default: the pool above takes pieces then.
+    fn growing(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn GrowingMemory>> {
+        Err(Error::new(B::NAME, request.operation, ErrorKind::Unsupported { what: IN_PLACE }))
+    }
 
     /// Gives what is free back to where it came from. Bytes that were given back; failures go to `failed`.
     fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {

@@ -11,7 +11,8 @@ use std::{
     },
 };
 
-/// Environment variable: `off` takes memory straight from the driver, where nothing else has been set.
+/// Environment variable: `off` takes memory straight from the driver, where nothing else has been set; `in-place` lets pools
+/// of device memory [grow in place](PoolOptions::in_place).
 pub const POOL_VARIABLE: &str = "GPUMEM_POOL";
 
 /// Kinds of memory that have a resource of their own.
@@ -236,7 +237,9 @@ pub(crate) fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind
     // A small device is not to be filled by the first piece.
     let share = (B::info(&core.raw).total_memory / 16).max(1);
     let (smallest, largest) = (options.smallest_chunk.min(share), options.largest_chunk.min(share));
-    options.chunks(smallest.max(granule), largest)
+    let in_place = kind == MemoryKind::Device
+        && std::env::var(POOL_VARIABLE).is_ok_and(|text| matches!(text.trim(), "in-place" | "in place"));
+    options.chunks(smallest.max(granule), largest).in_place(in_place)
 }
 
 impl<B: Backend> fmt::Debug for Memories<B> {

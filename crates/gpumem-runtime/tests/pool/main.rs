@@ -1,6 +1,7 @@
 //! The pool under arrays: what reaches the driver, what waits, what comes back.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
+mod in_place;
 mod pieces;
 mod refused;
 mod shortage;

@@ -1,5 +1,7 @@
 //! The books of a pool: what it holds, what is free, and for whom.
 
+mod grown;
+
 use crate::{
     memory::{
         pending::PendingUses,
@@ -30,8 +32,17 @@ struct Chunk<B: Backend> {
     block: MemoryBlock<B>,
     /// Bytes between the chunk's first byte and the first that is used.
     skip: usize,
+    /// Whether it is the one that grows.
+    grows: bool,
     /// Since when nothing of it is lent.
     unused_since: Option<Instant>,
+}
+
+impl<B: Backend> Chunk<B> {
+    /// Whether nothing of it is lent, and has not been since before then.
+    fn is_unused(&self, before: Option<Instant>) -> bool {
+        self.unused_since.is_some_and(|since| before.is_none_or(|before| since <= before))
+    }
 }
 
 /// Blocks that one stream may still be using.
@@ -147,7 +158,8 @@ impl<B: Backend> Central<B> {
         self.reserved += block.bytes();
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         tell::<B>(base + skip as u64, usable as u64, false);
-        self.chunks.insert(base, Chunk { region, block, skip, unused_since: Some(Instant::now()) });
+        self.chunks
+            .insert(base, Chunk { region, block, skip, grows: false, unused_since: Some(Instant::now()) });
         let lent = self.books.allocate_in(region, bytes, align);
         Ok(lent.map(|lent| self.found(lent, PendingUses::none())))
     }
@@ -375,17 +387,15 @@ impl<B: Backend> Central<B> {
 
     /// Bytes of chunks of which nothing is lent or pending.
     pub(super) fn unused_bytes(&self) -> usize {
-        let unused = self.chunks.values().filter(|chunk| self.books.is_region_idle(chunk.region));
+        let unused =
+            self.chunks.values().filter(|chunk| !chunk.grows && self.books.is_region_idle(chunk.region));
         unused.map(|chunk| chunk.block.bytes()).sum()
     }
 
     /// Takes out chunks of which nothing is lent or pending, until `keep` bytes or less are reserved.
     pub(super) fn take_unused(&mut self, keep: usize, unused_before: Option<Instant>) -> Vec<MemoryBlock<B>> {
         self.note_unused_chunks();
-        let is_due = |chunk: &Chunk<B>| match unused_before {
-            None => chunk.unused_since.is_some(),
-            Some(before) => chunk.unused_since.is_some_and(|since| since <= before),
-        };
+        let is_due = |chunk: &Chunk<B>| !chunk.grows && chunk.is_unused(unused_before);
         let mut taken = Vec::new();
         let due: Vec<u64> =
             self.chunks.iter().filter(|(_, chunk)| is_due(chunk)).map(|(base, _)| *base).collect();

@@ -1,6 +1,6 @@
 //! How a pool gets larger and smaller: pieces from upstream, and back.
 
-use super::{Pool, PoolOptions};
+use super::{Pool, PoolOptions, central::Central};
 use crate::memory::resource::{MemoryBlock, MemoryRequest};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use std::{sync::atomic::Ordering, time::Instant};
@@ -38,13 +38,7 @@ impl<B: Backend> Pool<B> {
     ) -> Result<Option<MemoryBlock<B>>> {
         let mut central = self.central.lock();
         let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
-        if central.chunks() == 0 {
-            self.is_seen_by_host.store(block.host().is_some(), Ordering::Relaxed);
-            self.shift.store(shift, Ordering::Relaxed);
-            self.uniform.store(true, Ordering::Relaxed);
-        } else if self.shift.load(Ordering::Relaxed) != shift {
-            self.uniform.store(false, Ordering::Relaxed);
-        }
+        self.note_shift(&central, shift, block.host().is_some());
         match central.add_chunk(block, request.bytes as u64, request.align as u64) {
             Ok(found) => Ok(found.map(|found| self.lend(Some(&central), lane, found))),
             Err(block) => {
@@ -56,28 +50,52 @@ impl<B: Backend> Pool<B> {
         }
     }
 
+    /// Remembers what the device adds to the pool's addresses in a piece that is about to come in.
+    pub(super) fn note_shift(&self, central: &Central<B>, shift: u64, is_seen_by_host: bool) {
+        if central.chunks() == 0 {
+            self.is_seen_by_host.store(is_seen_by_host, Ordering::Relaxed);
+            self.shift.store(shift, Ordering::Relaxed);
+            self.uniform.store(true, Ordering::Relaxed);
+        } else if self.shift.load(Ordering::Relaxed) != shift {
+            self.uniform.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// What the options say about unused memory, on the way to the driver.
     pub(super) fn keep_within_bounds(&self) {
         let PoolOptions { keep_ratio, keep_time, .. } = self.options;
         if keep_ratio >= 1.0 && keep_time.is_none() {
             return;
         }
+        let before = keep_time.map(|time| {
+            let now = Instant::now();
+            now.checked_sub(time).unwrap_or(now)
+        });
+        let mut keep = None;
         let taken = {
             let mut central = self.whole();
             let mut taken = Vec::new();
-            if let Some(time) = keep_time {
-                taken = central.take_unused(0, Instant::now().checked_sub(time).or(Some(Instant::now())));
+            if before.is_some() {
+                taken = central.take_unused(0, before);
             }
             if keep_ratio < 1.0 {
                 let lent = central.lent_bytes() + central.in_flight_bytes();
-                let keep = (lent as f64 / (1.0 - keep_ratio).max(f64::EPSILON)) as usize;
+                let most = (lent as f64 / (1.0 - keep_ratio).max(f64::EPSILON)) as usize;
                 // A part of `keep_ratio` of what is reserved may be unused.
-                let keep = if keep_ratio <= 0.0 { lent as usize } else { keep };
-                taken.extend(central.take_unused(keep, None));
+                let most = if keep_ratio <= 0.0 { lent as usize } else { most };
+                taken.extend(central.take_unused(most, None));
+                keep = Some(most);
             }
             taken
         };
         self.give_back(taken);
+        let mut failed = |error| tracing::error!(%error, "memory of a pool could not be given back");
+        if before.is_some() {
+            self.trim_in_place(0, before, &mut failed);
+        }
+        if let Some(keep) = keep {
+            self.trim_in_place(keep, None, &mut failed);
+        }
     }
 
     /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.

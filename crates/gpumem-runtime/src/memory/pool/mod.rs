@@ -8,7 +8,8 @@
 //!   them, on the device and only then.
 //! * Blocks that several streams use are parked until all but one of them are done.
 //! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
-//!   Pieces of which nothing is lent go back when somebody trims the pool, or as [`PoolOptions`] say.
+//!   Pieces of which nothing is lent go back when somebody trims the pool, or as [`PoolOptions`] say. Where it may, it
+//!   [grows in place](PoolOptions::in_place) instead, and what is free at its end goes back.
 //! * Threads meet on the lock of the books. One that finds it held, or others there again and again, keeps its blocks in a
 //!   [lane](lane) of its own for a while: one for each stream, and for each thread where no stream is known.
 //!
@@ -16,6 +17,7 @@
 
 mod central;
 mod grow;
+mod in_place;
 mod lane;
 mod options;
 
@@ -28,6 +30,7 @@ use super::{
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
 use central::{Central, Found, Place};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
+use in_place::Grown;
 use lane::{Lane, thread_number};
 use std::{
     fmt, mem,
@@ -46,7 +49,7 @@ pub struct Pool<B: Backend> {
     lanes: Box<[Lane<B>]>,
     central: ShortMutex<Central<B>>,
     /// Held while memory is asked of upstream, so that two do not ask for the same need. The books are not locked then.
-    growing: Mutex<()>,
+    growing: Mutex<Grown>,
     /// How often the driver has taken everything: blocks of an earlier epoch are not ours any more.
     epoch: AtomicU64,
     is_seen_by_host: AtomicBool,
@@ -64,7 +67,7 @@ impl<B: Backend> Pool<B> {
             options: PoolOptions { granule, ..options },
             lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
             central: ShortMutex::new(Central::new(granule)),
-            growing: Mutex::new(()),
+            growing: Mutex::new(Grown::default()),
             epoch: AtomicU64::new(0),
             is_seen_by_host: AtomicBool::new(false),
             shift: AtomicU64::new(0),
@@ -202,11 +205,14 @@ impl<B: Backend> Pool<B> {
             self.keep_within_bounds();
         }
         let grown = {
-            let _one = self.growing.lock();
+            let mut one = self.growing.lock();
             // Another thread may have grown the pool, or given something back, meanwhile.
             match take() {
                 Some(block) => return Ok(block),
-                None => self.grow(request, lane),
+                None => match self.grow_in_place(&mut one, request, lane) {
+                    Ok(None) => self.grow(request, lane),
+                    outcome => outcome,
+                },
             }
         };
         let grown = match grown {
@@ -317,12 +323,13 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
                 failed(error);
             }
         }
-        bytes + self.upstream.trim(how, failed)
+        bytes + self.trim_in_place(how.keep, before, failed) + self.upstream.trim(how, failed)
     }
 
     fn forget(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
         self.lanes.iter().for_each(|lane| drop(lane.drain()));
+        self.forget_in_place();
         mem::forget(self.central.lock().forget());
         self.upstream.forget();
     }

@@ -22,6 +22,13 @@ pub struct PoolOptions {
     /// larger ones, so a steady program comes to rest. Not inside
     /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in callbacks.
     pub exchange: bool,
+    /// Whether the pool grows in place where its upstream can ([`MemoryResource::growing`](super::super::MemoryResource)):
+    /// one range of addresses with more and more memory behind it, by steps as large as pieces would be. Blocks then have
+    /// no borders between pieces to lie within, and the pool reserves hardly more than best fit over endless memory
+    /// would; in exchange only what is free at its end can go back, and no part of it has a handle for another process
+    /// ([`exportable_array`](crate::Device::exportable_array) has). Where the upstream cannot, or has no addresses left,
+    /// the pool takes pieces.
+    pub in_place: bool,
     /// Most bytes that the pool takes; `None` for no limit.
     pub limit: Option<usize>,
     /// Of what is reserved, so much may be unused; what exceeds it is given back by the next request that has to look
@@ -40,6 +47,7 @@ impl PoolOptions {
             smallest_chunk: 32 * MIB,
             largest_chunk: 1024 * MIB,
             exchange: true,
+            in_place: false,
             limit: None,
             keep_ratio: 1.0,
             keep_time: None,
@@ -72,6 +80,13 @@ impl PoolOptions {
         self
     }
 
+    /// Whether the pool [grows in place](Self::in_place) where it can.
+    #[must_use]
+    pub fn in_place(mut self, in_place: bool) -> Self {
+        self.in_place = in_place;
+        self
+    }
+
     /// With pieces of that size, whatever the pool holds.
     #[must_use]
     pub fn chunks(mut self, smallest: usize, largest: usize) -> Self {
@@ -99,6 +114,17 @@ impl PoolOptions {
         match gone >= bytes {
             true => gone.min(bytes.saturating_mul(4)).max(bytes),
             false => self.chunk(bytes, reserved),
+        }
+    }
+
+    /// Bytes to grow by in place, where `missing` more serve the request. The caller rounds it to pages.
+    pub fn next_step(&self, missing: usize, reserved: usize) -> usize {
+        let with_the_pool = (reserved / 32).min(self.largest_chunk).max(self.smallest_chunk);
+        let first = if reserved == 0 { self.first_chunk } else { 0 };
+        let wanted = with_the_pool.max(missing).max(first);
+        match self.limit {
+            Some(limit) => wanted.min(limit.saturating_sub(reserved)).max(missing),
+            None => wanted,
         }
     }
 

@@ -1,0 +1,154 @@
+//! A pool that grows where it ends: one range of addresses instead of pieces.
+//!
+//! The driver is called under the lock of those who grow and trim, and not under that of the books: a drop never waits for it.
+
+use super::Pool;
+use crate::memory::{
+    growing::GrowingMemory,
+    resource::{MemoryBlock, MemoryRequest},
+};
+use gpumem_core::{Backend, Error, Result};
+use std::{mem, time::Instant};
+
+/// How often memory may be taken away by other threads before a request gets a piece of its own.
+const TRIES: usize = 4;
+
+/// The memory that grows.
+#[derive(Debug, Default)]
+pub(super) enum Grown {
+    /// There is none, and nobody has asked for it.
+    #[default]
+    Unknown,
+    Is(Box<dyn GrowingMemory>),
+    /// Upstream has none, or none that fits.
+    Refused,
+}
+
+impl<B: Backend> Pool<B> {
+    /// Grows in place, and serves the request. `None` where the pool must take a piece.
+    pub(super) fn grow_in_place(
+        &self,
+        grown: &mut Grown,
+        request: &MemoryRequest<'_, B>,
+        lane: u16,
+    ) -> Result<Option<MemoryBlock<B>>> {
+        if !self.options.in_place {
+            return Ok(None);
+        }
+        if let Grown::Unknown = grown {
+            *grown = self.ask(request);
+        }
+        let Grown::Is(memory) = grown else { return Ok(None) };
+        for _ in 0..TRIES {
+            if !self.lengthen(&mut **memory, request)? {
+                break;
+            }
+            let mut central = self.central.lock();
+            self.note_shift(&central, 0, false);
+            if !central.grow_to(memory.address(), memory.bytes()) {
+                // The books are full. What they do not know of goes back.
+                let known = central.grown_bytes();
+                drop(central);
+                memory.cut(known)?;
+                break;
+            }
+            let (bytes, align) = (request.bytes as u64, request.align as u64);
+            if let Some(found) = central.take(bytes, align, request.stream) {
+                return Ok(Some(self.lend(Some(&central), lane, found)));
+            }
+        }
+        if memory.bytes() == 0 {
+            // Addresses without memory are of no use to anybody.
+            if let Grown::Is(memory) = mem::take(grown) {
+                memory.give_back()?;
+            }
+        }
+        Ok(None)
+    }
+
+    fn ask(&self, request: &MemoryRequest<'_, B>) -> Grown {
+        match self.upstream.growing(request) {
+            // Blocks begin at multiples of the granule.
+            Ok(memory) if memory.page().is_multiple_of(self.options.granule) => Grown::Is(memory),
+            Ok(memory) => {
+                if let Err(error) = memory.give_back() {
+                    tracing::error!(%error, "addresses could not be given back");
+                }
+                Grown::Refused
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a pool takes pieces, because it cannot grow in place");
+                Grown::Refused
+            }
+        }
+    }
+
+    /// Makes the memory so much longer that it serves the request. Whether there are as many addresses, and the pool may
+    /// take as much.
+    fn lengthen(&self, memory: &mut dyn GrowingMemory, request: &MemoryRequest<'_, B>) -> Result<bool> {
+        let page = memory.page();
+        let (missing, reserved) = {
+            let mut central = self.central.lock();
+            let missing = central.missing(memory.address(), request.bytes as u64, request.align as u64);
+            (missing, central.reserved)
+        };
+        let limit = self.options.limit.unwrap_or(usize::MAX).saturating_sub(reserved);
+        let room = memory.capacity().saturating_sub(memory.bytes()).min(limit);
+        let missing = missing.and_then(|bytes| bytes.max(1).checked_next_multiple_of(page));
+        let Some(missing) = missing.filter(|missing| *missing <= room) else { return Ok(false) };
+        let step = self.options.next_step(missing, reserved).checked_next_multiple_of(page);
+        let mut step = step.unwrap_or(missing).min(room - room % page);
+        loop {
+            match memory.grow(step) {
+                Ok(()) => return Ok(true),
+                Err(error) if error.is_out_of_memory() && step > missing => {
+                    step = (step / 2 - step / 2 % page).max(missing);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Gives back what is idle at the end of the memory that grows. Bytes.
+    pub(super) fn trim_in_place(
+        &self,
+        keep: usize,
+        unused_before: Option<Instant>,
+        failed: &mut dyn FnMut(Error),
+    ) -> usize {
+        let mut grown = self.growing.lock();
+        let Grown::Is(memory) = &mut *grown else { return 0 };
+        let before = memory.bytes();
+        let length = {
+            let mut central = self.central.lock();
+            let Some(needed) = central.needed(keep, unused_before) else { return 0 };
+            let length = memory.cut_at(needed);
+            if length >= before || !central.cut_to(length) {
+                return 0;
+            }
+            length
+        };
+        if let Err(error) = memory.cut(length) {
+            failed(error);
+            if memory.bytes() > length && !self.central.lock().grow_to(memory.address(), memory.bytes()) {
+                tracing::error!(
+                    bytes = memory.bytes() - length,
+                    "memory that could not be given back is leaked"
+                );
+            }
+        }
+        let after = memory.bytes();
+        if after == 0
+            && let Grown::Is(memory) = mem::take(&mut *grown)
+            && let Err(error) = memory.give_back()
+        {
+            failed(error);
+        }
+        before - after
+    }
+
+    /// Forgets the memory without a driver call: the driver has it again.
+    pub(super) fn forget_in_place(&self) {
+        mem::forget(mem::take(&mut *self.growing.lock()));
+    }
+}
