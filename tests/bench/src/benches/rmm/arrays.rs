@@ -8,7 +8,9 @@ use gpumem_core::MemoryKind;
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device, UninitArray,
-    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions, Trim},
+    memory::{
+        GrowingMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions, Trim,
+    },
 };
 use ndarray::Ix1;
 use std::{
@@ -39,6 +41,11 @@ impl MemoryResource<Host> for Addresses {
         Ok(())
     }
 
+    fn growing(&self, _: &MemoryRequest<'_, Host>) -> gpumem_core::Result<Box<dyn GrowingMemory>> {
+        let address = self.0.fetch_add(1 << 40, Ordering::Relaxed);
+        Ok(Box::new(Range { address, ends: Vec::new() }))
+    }
+
     fn forget(&self) {}
 
     fn statistics(&self) -> MemoryStatistics {
@@ -46,19 +53,63 @@ impl MemoryResource<Host> for Addresses {
     }
 }
 
+/// A range of addresses that grows.
+#[derive(Debug)]
+struct Range {
+    address: u64,
+    ends: Vec<usize>,
+}
+
+// SAFETY: as for `Addresses`: what lies there is never used.
+unsafe impl GrowingMemory for Range {
+    fn address(&self) -> u64 {
+        self.address
+    }
+
+    fn bytes(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
+    }
+
+    fn capacity(&self) -> usize {
+        1 << 40
+    }
+
+    fn page(&self) -> usize {
+        2 << 20
+    }
+
+    fn grow(&mut self, bytes: usize) -> gpumem_core::Result<()> {
+        self.ends.push(self.bytes() + bytes);
+        Ok(())
+    }
+
+    fn cut_at(&self, bytes: usize) -> usize {
+        self.ends.iter().copied().find(|end| *end >= bytes && bytes > 0).unwrap_or(0)
+    }
+
+    fn cut(&mut self, bytes: usize) -> gpumem_core::Result<()> {
+        self.ends.retain(|end| *end <= bytes);
+        Ok(())
+    }
+
+    fn give_back(self: Box<Self>) -> gpumem_core::Result<()> {
+        Ok(())
+    }
+}
+
 type Alive = Vec<UninitArray<u8, Ix1, Host>>;
 
 /// A device of addresses only, and its pool. The chunks are those of a GPU.
-fn device() -> Result<(Device<Host>, Arc<Pool<Host>>)> {
+fn device(options: PoolOptions) -> Result<(Device<Host>, Arc<Pool<Host>>)> {
     let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new())?);
-    let pool = Arc::new(Pool::new(Arc::new(Addresses(AtomicU64::new(1 << 40))), PoolOptions::device(256)));
+    let pool = Arc::new(Pool::new(Arc::new(Addresses(AtomicU64::new(1 << 40))), options));
     device.set_memory_resource(MemoryKind::Device, pool.clone())?;
     Ok((device, pool))
 }
 
 /// Nanoseconds of one step, blocks being taken from the pool and given back to it: what RMM measures of its own.
-pub(super) fn each_block(steps: Vec<Step>) -> Result<Routine> {
-    let (device, pool) = device()?;
+pub(super) fn each_block(steps: Vec<Step>, in_place: bool) -> Result<Routine> {
+    let (device, pool) = device(PoolOptions::device(256).in_place(in_place))?;
     let stream = device.stream()?;
     let mut alive: Vec<MemoryBlock<Host>> = Vec::new();
     Ok(Routine::clocked(move |calls| {
@@ -85,7 +136,7 @@ pub(super) fn each_block(steps: Vec<Step>) -> Result<Routine> {
 
 /// Nanoseconds of one step.
 pub(super) fn each_step(steps: Vec<Step>) -> Result<Routine> {
-    let (device, _) = device()?;
+    let (device, _) = device(PoolOptions::device(256))?;
     let stream = device.stream()?;
     let mut alive: Alive = Vec::new();
     Ok(Routine::clocked(move |calls| {
@@ -106,9 +157,9 @@ pub(super) fn each_step(steps: Vec<Step>) -> Result<Routine> {
     }))
 }
 
-/// The most that the pool ever reserved, in MiB, with its pieces and all.
-pub(super) fn reserved(steps: &[Step]) -> Result<u64> {
-    let (device, pool) = device()?;
+/// The most that the pool ever reserved, in MiB, with its pieces and all; or growing in place.
+pub(super) fn reserved(steps: &[Step], in_place: bool) -> Result<u64> {
+    let (device, pool) = device(PoolOptions::device(256).in_place(in_place))?;
     let stream = device.stream()?;
     let mut alive: Alive = Vec::new();
     for step in steps {
