@@ -7,7 +7,7 @@ use gpumem_core::ErrorKind;
 use gpumem_host::Host;
 use gpumem_runtime::{
     CudaArrayInterface, Device, DlpackTensor, ElementType, ImportedArray,
-    dlpack::abi::{DLDataType, DLDevice, DLManagedTensorVersioned, DLPackVersion, DLTensor},
+    dlpack::abi::{DLDataType, DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLPackVersion, DLTensor},
 };
 use libfuzzer_sys::fuzz_target;
 use ndarray::IxDyn;
@@ -37,6 +37,7 @@ struct Said {
     dtype: (u8, u8, u16),
     plain_place: bool,
     place: (i32, i32),
+    versioned: bool,
     version: u32,
     flags: u64,
     typestr: String,
@@ -45,15 +46,16 @@ struct Said {
     as_dlpack: bool,
 }
 
+/// A tensor of either form, with its numbers.
 #[repr(C)]
-struct Block {
-    head: DLManagedTensorVersioned,
-    numbers: [Vec<i64>; 2],
+struct Block<H> {
+    head: H,
+    _numbers: [Vec<i64>; 2],
 }
 
-unsafe extern "C" fn delete(tensor: *mut DLManagedTensorVersioned) {
+unsafe extern "C" fn delete<H>(tensor: *mut H) {
     // SAFETY: made by `tensor`, deleted once.
-    drop(unsafe { Box::from_raw(tensor.cast::<Block>()) });
+    drop(unsafe { Box::from_raw(tensor.cast::<Block<H>>()) });
     DELETED.fetch_add(1, Ordering::SeqCst);
 }
 
@@ -68,31 +70,33 @@ fn tensor(said: &Said) -> DlpackTensor {
     steps.resize(axes, 1);
     let (code, bits, lanes) = if said.plain_type { (1, 32, 1) } else { said.dtype };
     let (device_type, device_id) = if said.plain_place { (1, 0) } else { said.place };
+    let mut numbers = [said.shape.clone().unwrap_or_default(), steps];
+    let [shape, strides] = &mut numbers;
     let dl_tensor = DLTensor {
         data: ptr::with_exposed_provenance_mut::<c_void>(address(said) as usize),
         device: DLDevice { device_type, device_id },
         ndim: axes as i32,
         dtype: DLDataType { code, bits, lanes },
-        shape: ptr::null_mut(),
-        strides: ptr::null_mut(),
+        shape: if said.shape.is_some() { shape.as_mut_ptr() } else { ptr::null_mut() },
+        strides: if said.steps.is_some() { strides.as_mut_ptr() } else { ptr::null_mut() },
         byte_offset: said.offset as u64,
     };
-    let head = DLManagedTensorVersioned {
-        version: DLPackVersion { major: said.version, minor: 0 },
-        manager_ctx: ptr::null_mut(),
-        deleter: Some(delete),
-        flags: said.flags,
-        dl_tensor,
-    };
-    let block = Box::leak(Box::new(Block { head, numbers: [said.shape.clone().unwrap_or_default(), steps] }));
-    if said.shape.is_some() {
-        block.head.dl_tensor.shape = block.numbers[0].as_mut_ptr();
+    let manager_ctx = ptr::null_mut();
+    if said.versioned {
+        let version = DLPackVersion { major: said.version, minor: 0 };
+        let (deleter, flags) = (Some(delete as unsafe extern "C" fn(_)), said.flags);
+        let head = DLManagedTensorVersioned { version, manager_ctx, deleter, flags, dl_tensor };
+        let block = Box::leak(Box::new(Block { head, _numbers: numbers }));
+        // SAFETY: a tensor by the header, but for what it says; it is read only where that is true.
+        return unsafe { DlpackTensor::from_versioned(NonNull::from(block).cast()) };
     }
-    if said.steps.is_some() {
-        block.head.dl_tensor.strides = block.numbers[1].as_mut_ptr();
-    }
-    // SAFETY: a tensor by the header, but for what it says; it is read only where that is true.
-    unsafe { DlpackTensor::from_versioned(NonNull::from(block).cast()) }
+    let deleter = Some(delete as unsafe extern "C" fn(_));
+    let block = Box::leak(Box::new(Block {
+        head: DLManagedTensor { dl_tensor, manager_ctx, deleter },
+        _numbers: numbers,
+    }));
+    // SAFETY: as above.
+    unsafe { DlpackTensor::from_unversioned(NonNull::from(block).cast()) }
 }
 
 fn interface(said: &Said) -> Option<CudaArrayInterface> {

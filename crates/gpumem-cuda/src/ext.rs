@@ -107,12 +107,19 @@ impl CudaExt for Cuda {
 
     fn ordinal_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
         const OPERATION: &str = "cuPointerGetAttribute";
-        let _current = device.enter(OPERATION)?;
+        device.check_alive(OPERATION)?;
         let mut ordinal = 0i32;
         let attribute = Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-        // SAFETY: the attribute is an integer; the driver looks the address up without reading from it.
-        let status =
-            unsafe { device.api().cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) };
+        let mut look = || {
+            // SAFETY: the attribute is an integer; the driver looks the address up without reading from it.
+            unsafe { device.api().cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) }
+        };
+        // Addresses mean the same in every context, so that whichever is current may be asked. A refusal counts in ours.
+        let mut status = look();
+        if !status.is_success() {
+            let _current = device.enter(OPERATION)?;
+            status = look();
+        }
         if status == crate::error::Status::INVALID_VALUE {
             return Ok(None);
         }

@@ -259,16 +259,7 @@ impl Backend for Host {
     }
 
     fn record_device(device: &Device, event: &Event) -> Result<()> {
-        // A stream of no work that waits for the end of every other stream.
-        let end = Stream::owning(device, device.engine().create_queue());
-        let generation = device.engine().generation();
-        // A reset has waited for whatever is older.
-        for queue in device.engine().queues().into_iter().filter(|queue| queue.generation == generation) {
-            let mark = Event::new(device.engine(), EventOptions::default());
-            mark.record(&Stream::borrowing(device, queue))?;
-            mark.hold_back(&end)?;
-        }
-        event.record(&end)
+        event.record_all(device.engine())
     }
 
     fn wait(stream: &Stream, event: &Event) -> Result<()> {

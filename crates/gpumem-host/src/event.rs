@@ -6,6 +6,7 @@ use crate::inject::Operation;
 use crate::stream::Stream;
 use crate::sync::lock;
 use gpumem_core::{ErrorKind, EventOptions, Result};
+use smallvec::{SmallVec, smallvec};
 use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -29,9 +30,12 @@ pub(crate) struct EventCore {
 struct State {
     /// Number of recordings; an older one that is reached late does not count.
     recording: u64,
-    mark: Option<Mark>,
+    /// The ends of what was enqueued, each on its stream: one, unless all streams of the device were recorded.
+    marks: Marks,
     time: Option<Instant>,
 }
+
+type Marks = SmallVec<[Mark; 1]>;
 
 impl EventCore {
     /// The recording with this number is reached.
@@ -85,7 +89,7 @@ impl Event {
             let ticket = queue.enqueue("record", command)?;
             let mut state = lock(&self.core.state);
             if state.recording == recording {
-                state.mark = Some(Mark { queue: Arc::clone(queue), ticket });
+                state.marks = smallvec![Mark { queue: Arc::clone(queue), ticket }];
             }
             drop(state);
             engine.point();
@@ -97,9 +101,33 @@ impl Event {
                 state.enqueued
             };
             let mark = Mark { queue: Arc::clone(queue), ticket };
-            let before = lock(&self.core.state).mark.replace(mark);
+            let before = mem::replace(&mut lock(&self.core.state).marks, smallvec![mark]);
             drop(before);
         }
+        engine.counters().records.up();
+        Ok(())
+    }
+
+    /// Records the ends of all streams of the device that have not been reached.
+    pub(crate) fn record_all(&self, engine: &Arc<Engine>) -> Result<()> {
+        engine.enter("record_device", Operation::Record)?;
+        self.admit("record_device")?;
+        let generation = engine.generation();
+        let ends = engine.queues().into_iter().filter_map(|queue| {
+            let ticket = lock(&queue.state).enqueued;
+            // A reset has waited for whatever is older.
+            let mark = Mark { queue, ticket };
+            (mark.queue.generation == generation && mark.is_news()).then_some(mark)
+        });
+        let ends: Marks = ends.collect();
+        let before = {
+            let mut state = lock(&self.core.state);
+            // What an earlier recording still reaches does not count.
+            state.recording += 1;
+            state.time = None;
+            mem::replace(&mut state.marks, ends)
+        };
+        drop(before);
         engine.counters().records.up();
         Ok(())
     }
@@ -109,29 +137,32 @@ impl Event {
         self.core.engine.origin().check(crate::NAME, "wait")?;
         queue.engine.enter("wait", Operation::Wait)?;
         self.admit("wait")?;
-        let mark = self.mark();
-        match mark {
-            // Its own past, or what is done: nothing to wait for.
-            Some(mark) if mark.queue.id != queue.id && mark.is_news() => {
-                queue.enqueue("wait", Command::Wait(mark))?;
-                queue.engine.point();
-            }
-            _ => {
-                let _state = lock(&queue.state);
-                queue.admit("wait")?;
-            }
+        // Its own past, or what is done: nothing to wait for.
+        let news = |mark: &Mark| mark.queue.id != queue.id && mark.is_news();
+        let mut waits = 0;
+        for mark in self.marks().into_iter().filter(news) {
+            queue.enqueue("wait", Command::Wait(mark))?;
+            queue.engine.point();
+            waits += 1;
+        }
+        if waits == 0 {
+            let _state = lock(&queue.state);
+            queue.admit("wait")?;
         }
         queue.engine.counters().waits.up();
         Ok(())
     }
 
-    fn mark(&self) -> Option<Mark> {
-        lock(&self.core.state).mark.clone()
+    fn marks(&self) -> Marks {
+        lock(&self.core.state).marks.clone()
     }
 
-    fn verdict(&self, operation: &'static str, mark: &Mark) -> Result<()> {
+    fn verdicts(&self, operation: &'static str, marks: &[Mark]) -> Result<()> {
+        if marks.is_empty() {
+            return Ok(());
+        }
         self.core.engine.check_lost(operation)?;
-        match mark.queue.fault_at(mark.ticket) {
+        match marks.iter().find_map(|mark| mark.queue.fault_at(mark.ticket)) {
             Some(what) => Err(fault(operation, &what)),
             None => Ok(()),
         }
@@ -157,11 +188,11 @@ impl gpumem_core::Event for Event {
     fn query(&self) -> Result<bool> {
         self.core.engine.enter("event query", Operation::Query)?;
         self.admit("event query")?;
-        let Some(mark) = self.mark() else { return Ok(true) };
-        if !mark.queue.poll(mark.ticket) {
+        let marks = self.marks();
+        if !marks.iter().all(|mark| mark.queue.poll(mark.ticket)) {
             return Ok(false);
         }
-        self.verdict("event query", &mark).map(|()| true)
+        self.verdicts("event query", &marks).map(|()| true)
     }
 
     fn synchronize(&self) -> Result<()> {
@@ -169,8 +200,8 @@ impl gpumem_core::Event for Event {
         engine.origin().check(crate::NAME, "event synchronize")?;
         self.admit("event synchronize")?;
         engine.counters().synchronizations.up();
-        let mark = self.mark();
-        if let Some(mark) = &mark {
+        let marks = self.marks();
+        for mark in &marks {
             if mark.queue.completed() < mark.ticket && is_inside(mark.queue.id) {
                 return Err(error("event synchronize", ErrorKind::BlockingInCallback));
             }
@@ -179,7 +210,7 @@ impl gpumem_core::Event for Event {
         // Wait first, report after.
         engine.strike("event synchronize", Operation::Synchronize)?;
         engine.check_lost("event synchronize")?;
-        mark.map_or(Ok(()), |mark| self.verdict("event synchronize", &mark))
+        self.verdicts("event synchronize", &marks)
     }
 }
 

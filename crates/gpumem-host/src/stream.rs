@@ -36,10 +36,9 @@ impl Stream {
     pub(crate) fn wrap(device: &Device, raw: RawStream) -> Result<Self> {
         let engine = device.engine();
         let generation = engine.generation();
-        let live = |queue: &Arc<Queue>| {
-            queue.id == raw.0 && queue.generation == generation && !queue.closed.load(Ordering::Relaxed)
-        };
-        match engine.queues().into_iter().find(live) {
+        let live =
+            |queue: &Arc<Queue>| queue.generation == generation && !queue.closed.load(Ordering::Relaxed);
+        match engine.queue(raw.0).filter(live) {
             Some(queue) => Ok(Self::borrowing(device, queue)),
             None => Err(invalid("wrap_stream", "the handle names no live stream of this device")),
         }

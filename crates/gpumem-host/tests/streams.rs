@@ -314,3 +314,38 @@ fn threads_end_with_their_device() {
     }
     panic!("the threads of a dropped device go on");
 }
+
+#[test]
+fn a_mark_behind_all_streams() {
+    let device = concurrent();
+    let streams = [stream(&device), stream(&device), stream(&device)];
+    let (go, gate) = mpsc::channel::<()>();
+    let gate = Mutex::new(gate);
+    let held = kernel(&device, move |_| gate.lock().unwrap().recv().map_err(|error| error.to_string()));
+    let seen = Arc::new(AtomicUsize::new(0));
+    let mark = event(&device);
+    Host::record_device(&device, &mark).unwrap();
+    assert!(mark.query().unwrap(), "there was nothing to wait for");
+    launch(&streams[0], &held).unwrap();
+    launch(&streams[1], &held).unwrap();
+    Host::record_device(&device, &mark).unwrap();
+    let count = {
+        let seen = Arc::clone(&seen);
+        kernel(&device, move |_| {
+            seen.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
+    };
+    Host::wait(&streams[2], &mark).unwrap();
+    launch(&streams[2], &count).unwrap();
+    assert!(!mark.query().unwrap());
+    go.send(()).unwrap();
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(!mark.query().unwrap(), "the second stream is not done");
+    assert_eq!(seen.load(Ordering::SeqCst), 0);
+    go.send(()).unwrap();
+    mark.synchronize().unwrap();
+    assert!(mark.query().unwrap());
+    streams[2].synchronize().unwrap();
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}

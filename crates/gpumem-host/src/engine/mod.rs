@@ -222,6 +222,11 @@ impl Engine {
         lock(&self.queues).iter().filter_map(Weak::upgrade).collect()
     }
 
+    /// The stream of that raw handle, if it is alive or has work to do.
+    pub(crate) fn queue(&self, id: u64) -> Option<Arc<Queue>> {
+        lock(&self.queues).iter().filter_map(Weak::upgrade).find(|queue| queue.id == id)
+    }
+
     // ---- generations and loss -------------------------------------------------------------------------------------
 
     pub(crate) fn generation(&self) -> u64 {

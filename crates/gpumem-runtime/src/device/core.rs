@@ -2,7 +2,7 @@
 
 use crate::{
     memory::{DeferredLimits, Memories, Names, PageLocks, Reclaim, Trim},
-    order::{EventPool, Timeline},
+    order::{Ended, EventPool, Timeline},
     trace::Recorder,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, process::Origin};
@@ -25,6 +25,7 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) recorder: Recorder,
     lost: OnceLock<String>,
     pub(crate) events: EventPool<B>,
+    pub(crate) ended: Ended<B>,
     pub(crate) memory: Memories<B>,
     pub(crate) reclaim: Reclaim<B>,
     pub(crate) names: Names,
@@ -36,6 +37,8 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) host_memory: AtomicUsize,
     /// The streams that are alive, so that a wait for the device can finish what hangs on each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,
+    /// See [`others`](Self::others).
+    others: Mutex<Weak<Timeline<B>>>,
 }
 
 impl<B: Backend> DeviceCore<B> {
@@ -48,6 +51,7 @@ impl<B: Backend> DeviceCore<B> {
             ordinal,
             origin: Origin::here(),
             events: EventPool::new(),
+            ended: Ended::new(),
             memory: Memories::new(),
             reclaim,
             names: Names::default(),
@@ -57,6 +61,7 @@ impl<B: Backend> DeviceCore<B> {
             recorder: Recorder::default(),
             host_memory: AtomicUsize::new(0),
             timelines: Mutex::new(Vec::new()),
+            others: Mutex::new(Weak::new()),
             generation: AtomicU64::new(0),
             lost: OnceLock::new(),
         }
@@ -70,6 +75,18 @@ impl<B: Backend> DeviceCore<B> {
 
     pub(crate) fn timelines(&self) -> Vec<Arc<Timeline<B>>> {
         self.timelines.lock().iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The timeline of whatever others enqueue on streams that they have not named: one while anything refers to it, so
+    /// that a log in which loans come and go has one entry for them all.
+    pub(crate) fn others(self: &Arc<Self>) -> Arc<Timeline<B>> {
+        let mut others = self.others.lock();
+        if let Some(known) = others.upgrade().filter(|known| !known.is_stale()) {
+            return known;
+        }
+        let new = Timeline::of_others(self);
+        *others = Arc::downgrade(&new);
+        new
     }
 
     /// Gives back what the resources hold and nobody has lent. Failures go to the queue of errors. Bytes that went back.

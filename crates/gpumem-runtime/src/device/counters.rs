@@ -14,7 +14,7 @@ macro_rules! counters {
         pub struct DeviceCounters { $($(#[$doc])* pub $field: u64,)* }
 
         #[derive(Debug, Default)]
-        pub(crate) struct Counters { $($field: AtomicU64,)* tallies: Mutex<Tallies> }
+        pub(crate) struct Counters { $($field: AtomicU64,)* tallies: Mutex<Tallies>, ended: Arc<Tally> }
 
         impl Counters {
             $($(pub(crate) fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })?)*
@@ -37,9 +37,9 @@ counters! {
     /// Fills enqueued, as driver calls.
     fills;
     /// Events recorded to order streams or to wait for them. None on a single stream without waiting.
-    records;
+    records, count_record;
     /// Waits of one stream for another.
-    waits;
+    waits, count_wait;
     /// Programs compiled from source text.
     compilations, count_compilation;
     /// Programs that had been compiled before, by this process or another.
@@ -51,13 +51,18 @@ impl Counters {
     pub(crate) fn tally(&self) -> Arc<Tally> {
         let tally = Arc::new(Tally::default());
         let mut tallies = self.tallies.lock();
-        // Looked through when their number has doubled: imports make a stream each, by the hundred thousand.
+        // Looked through when their number has doubled: programs make streams by the hundred thousand.
         if tallies.all.len() >= tallies.most {
             self.take_over(&mut tallies.all);
             tallies.most = (2 * tallies.all.len()).max(FEW);
         }
         tallies.all.push(tally.clone());
         tally
+    }
+
+    /// The tally of streams that are not used any more, and so count nothing.
+    pub(crate) fn of_ended(&self) -> Arc<Tally> {
+        self.ended.clone()
     }
 
     pub(crate) fn read(&self) -> DeviceCounters {

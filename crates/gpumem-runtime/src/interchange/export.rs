@@ -2,10 +2,8 @@
 
 use super::{CudaArrayInterface, ElementType, HasCudaArrayInterface, StreamHandle, cuda_array::VERSION};
 use crate::{
-    ArrayBase, Device, HostArray, HostKind, Layout, Storage, StorageMut, Stream,
-    memory::Allocation,
-    order::{Access, Timeline},
-    transfer::Place,
+    ArrayBase, Device, HostArray, HostKind, Layout, Storage, StorageMut, Stream, memory::Allocation,
+    order::Access, transfer::Place,
 };
 use gpumem_core::{
     Backend, DescriptorError, Element, Error, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
@@ -141,7 +139,6 @@ impl<B: Backend> Loan<B> {
         const OPERATION: &str = "lend";
         let fail = |kind| Error::new(B::NAME, OPERATION, kind);
         let extent = layout.extent();
-        let access = [Access { memory, extent: extent.clone(), write }];
         let mut entries = SmallVec::new();
         let (handle, kept) = match to {
             Borrower::Stream(stream) => {
@@ -151,17 +148,17 @@ impl<B: Backend> Loan<B> {
                     let why = "it means another stream on every thread; lend on a stream that has a handle";
                     return Err(fail(DescriptorError::Stream { found: 2, why }.into()));
                 }
+                let access = [Access { memory, extent: extent.clone(), write }];
                 let raw = timeline.submit(OPERATION, &access, |raw| Ok(raw.raw()))?.value;
                 entries.push(memory.lend(timeline.clone(), extent, write));
                 (Some(StreamHandle::of(timeline, raw)), Some(stream.clone()))
             }
             Borrower::Handle(device, handle) => {
                 // SAFETY: alive now, by the promise of the caller; it is not used after this.
-                let timeline = unsafe { handle.timeline(device, OPERATION)? };
-                let ticket = timeline.submit(OPERATION, &access, |_| Ok(()))?.ticket;
-                timeline.point(ticket).map_err(|error| error.in_operation(OPERATION))?;
-                drop(timeline.end());
-                entries.push(memory.lend(Timeline::of_others(memory.core()), extent, write));
+                let stream = unsafe { handle.stream(device, OPERATION)? };
+                memory.hold_back(OPERATION, &extent, write, &stream)?;
+                // What the borrower goes on to enqueue there is part of what others enqueue anywhere.
+                entries.push(memory.lend(memory.core().others(), extent, write));
                 (Some(handle), None)
             }
             Borrower::Host => {
@@ -207,7 +204,7 @@ impl<B: Backend> Loan<B> {
     /// enqueues after our uses is its own to order.
     #[must_use]
     pub fn on_any_stream(mut self) -> Self {
-        let others = Timeline::of_others(self.memory.core());
+        let others = self.memory.core().others();
         self.entries.push(self.memory.lend(others, self.layout.extent(), self.write));
         self
     }

@@ -2,7 +2,6 @@
 
 use crate::{Device, order::Timeline};
 use gpumem_core::{Backend, DescriptorError, Error, RawStream, Result, StreamKind, StreamOptions};
-use std::sync::Arc;
 
 /// A stream as descriptors name it: 1 is the legacy default stream, 2 the default stream of the calling thread,
 /// everything else the driver's handle. 0 could mean either of the first two, so it names none.
@@ -58,27 +57,21 @@ impl StreamHandle {
     /// The stream, for use within one call.
     ///
     /// # Safety
-    /// A handle names a live stream of the device until the timeline has ended.
-    pub(super) unsafe fn timeline<B: Backend>(
+    /// A handle names a live stream of the device while what this returns is in use.
+    pub(super) unsafe fn stream<B: Backend>(
         self,
         device: &Device<B>,
         operation: &'static str,
-    ) -> Result<Arc<Timeline<B>>> {
-        let core = device.core();
-        let named = |kind| {
-            let raw = B::create_stream(device.raw(), &StreamOptions { kind, ..StreamOptions::default() });
-            raw.map(|raw| Timeline::passing(core, raw, kind))
-        };
+    ) -> Result<B::Stream> {
+        let named =
+            |kind| B::create_stream(device.raw(), &StreamOptions { kind, ..StreamOptions::default() });
         let found = match self {
             StreamHandle::Legacy => named(StreamKind::Legacy),
             StreamHandle::PerThread => named(StreamKind::PerThread),
-            StreamHandle::Handle(handle) => {
-                // SAFETY: the caller's promise.
-                let raw = unsafe { B::wrap_stream(device.raw(), handle) };
-                raw.map(|raw| Timeline::passing(core, raw, StreamKind::New))
-            }
+            // SAFETY: the caller's promise.
+            StreamHandle::Handle(handle) => unsafe { B::wrap_stream(device.raw(), handle) },
         };
-        core.note_loss(found).map_err(|error: Error| error.in_operation(operation))
+        device.core().note_loss(found).map_err(|error: Error| error.in_operation(operation))
     }
 }
 

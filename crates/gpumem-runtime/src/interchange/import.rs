@@ -5,7 +5,6 @@ use crate::{
     ArrayBase, Device, DeviceArray, DeviceViewMut, Storage,
     array::Imported,
     memory::{Allocation, ForeignMemory},
-    order::Access,
 };
 use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, MemoryKind, Result};
 use ndarray::Dimension;
@@ -135,17 +134,14 @@ impl<B: Backend> Device<B> {
         }
         elements.check_place(self, operation)?;
         let ForeignElements { layout, address, bytes: len, read_only } = elements;
+        self.core().reclaim.sweep_imports(self.core());
         let memory = ForeignMemory { address, host: 0, len, kind, read_only, owner };
         let memory = Allocation::imported(self, memory);
         if let Some(stream) = stream.filter(|_| len > 0) {
-            // SAFETY: the caller's promise; the timeline ends below.
-            let timeline = unsafe { stream.timeline(self, operation)? };
-            // Whoever uses the memory waits for what stands on that stream now. The mark is made at once, because
-            // nobody says how long the stream lives.
-            let access = [Access::write(&memory, 0..len)];
-            let ticket = timeline.submit(operation, &access, |_| Ok(()))?.ticket;
-            timeline.point(ticket).map_err(|error| error.in_operation(operation))?;
-            drop(timeline.end());
+            // SAFETY: the caller's promise; it is not used after this.
+            let stream = unsafe { stream.stream(self, operation)? };
+            // Whoever uses the memory waits for what stands on that stream now.
+            memory.note_import(operation, &stream)?;
         }
         Ok(ArrayBase::over(memory, layout))
     }

@@ -18,6 +18,8 @@ use std::{
 #[derive(Debug)]
 struct Entry<B: Backend> {
     id: u64,
+    /// How many loans it stands for.
+    loans: usize,
     by: Arc<Timeline<B>>,
     extent: Range<usize>,
     write: bool,
@@ -61,11 +63,18 @@ impl<B: Backend> Lent<B> {
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Lends bytes to whoever enqueues on `by`. Returns the number of the loan.
+    /// Lends bytes to whoever enqueues on `by`. Returns a number that ends the loan; loans of the same kind have the same.
     pub(crate) fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
-        let id = crate::unique_id();
         let mut entries = self.lent.entries.lock();
-        entries.push(Entry { id, by, extent, write });
+        let same = |entry: &&mut Entry<B>| {
+            Arc::ptr_eq(&entry.by, &by) && entry.write == write && entry.extent == extent
+        };
+        if let Some(entry) = entries.iter_mut().find(same) {
+            entry.loans += 1;
+            return entry.id;
+        }
+        let id = crate::unique_id();
+        entries.push(Entry { id, loans: 1, by, extent, write });
         self.lent.count.store(entries.len(), Ordering::Release);
         id
     }
@@ -75,7 +84,10 @@ impl<B: Backend> Allocation<B> {
         // Looking into the log notes every loan, this one for the last time.
         let _log = self.log();
         let mut entries = self.lent.entries.lock();
-        entries.retain(|entry| entry.id != id);
+        entries.retain_mut(|entry| {
+            entry.loans -= usize::from(entry.id == id);
+            entry.loans > 0
+        });
         self.lent.count.store(entries.len(), Ordering::Release);
     }
 

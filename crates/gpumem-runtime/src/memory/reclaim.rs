@@ -19,6 +19,7 @@ use super::{
 };
 use crate::{device::DeviceCore, sync::Mutex};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
+use smallvec::SmallVec;
 use std::{
     any::Any,
     collections::VecDeque,
@@ -180,11 +181,50 @@ impl<B: Backend> Reclaim<B> {
     /// Gives back what is done, if a limit is exceeded. Never waits for the device's work.
     #[inline]
     pub(crate) fn sweep(&self, core: &Arc<DeviceCore<B>>) {
-        let (items, bytes) = self.pending();
-        if items > self.limit_items.load(Ordering::Relaxed)
-            || bytes > self.limit_bytes.load(Ordering::Relaxed)
-        {
+        if self.is_exceeded() {
             self.work(core, false);
+        }
+    }
+
+    /// As [`sweep`](Self::sweep), for imports: what they leave behind may be all that there is, with nobody to allocate.
+    /// Each looks at two owners that have been let go, so that none pays for many that are still in use.
+    #[inline]
+    pub(crate) fn sweep_imports(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_exceeded() {
+            self.let_go_of_some(core);
+        }
+    }
+
+    #[inline]
+    fn is_exceeded(&self) -> bool {
+        let (items, bytes) = self.pending();
+        items > self.limit_items.load(Ordering::Relaxed) || bytes > self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    fn let_go_of_some(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_deferred() {
+            return;
+        }
+        let mut taken: SmallVec<[Pending<B>; FEW]> = SmallVec::new();
+        {
+            let mut queue = self.queue.lock();
+            for _ in 0..FEW.min(queue.len()) {
+                let Some(pending) = queue.pop_front() else { break };
+                if matches!(pending.item, Item::Foreign { .. }) {
+                    self.items.fetch_sub(1, Ordering::Relaxed);
+                    self.bytes.fetch_sub(pending.item.bytes(), Ordering::Relaxed);
+                    taken.push(pending);
+                } else {
+                    // Only a driver call gives it back: the next allocation's.
+                    queue.push_back(pending);
+                }
+            }
+        }
+        for Pending { item, generation } in taken {
+            match give_back(core, item, generation, false) {
+                Outcome::Done(result) => result.unwrap_or_else(|error| note(core, error)),
+                Outcome::InUse(item) => self.add(item, generation),
+            }
         }
     }
 
@@ -201,6 +241,7 @@ impl<B: Backend> Reclaim<B> {
         }
         self.flush(core);
         core.trim_all(Trim::ALL);
+        core.ended.forget();
         // Pools have let go of their streams, and these of their events.
         for event in core.events.take() {
             if let Err(error) = B::destroy_event(&core.raw, event) {
@@ -262,6 +303,8 @@ impl<B: Backend> Reclaim<B> {
     /// Hands everything to a thread of ours, because nobody will flush any more. `defer_cleanup` has ended with the last
     /// handle, or was forgotten.
     pub(crate) fn abandon(&self, core: &Arc<DeviceCore<B>>) {
+        // They refer to the device, which is to end.
+        core.ended.forget();
         let holds_memory = core.memory.all().any(|resource| resource.statistics().reserved > 0);
         if self.queue.lock().is_empty() && !holds_memory {
             return;
@@ -278,6 +321,9 @@ impl<B: Backend> Reclaim<B> {
         }
     }
 }
+
+/// How many owners an import looks at: more than the one that it leaves behind.
+const FEW: usize = 2;
 
 enum Outcome<B: Backend> {
     Done(Result<()>),
@@ -322,8 +368,9 @@ fn give_back<B: Backend>(
                 None => Ok(()),
             })
         }
-        Item::Foreign { owner, .. } => {
+        Item::Foreign { owner, uses, .. } => {
             drop(owner);
+            uses.into_each(|timeline| core.ended.keep(timeline));
             Outcome::Done(Ok(()))
         }
         Item::Stream(raw) => match Arc::try_unwrap(raw) {

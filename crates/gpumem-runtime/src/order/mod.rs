@@ -16,6 +16,7 @@
 //! With a timeline locked, another one is only ever *tried*. If somebody has it, the first is unlocked, and the other one's
 //! lock is waited for alone. So there is no order among timelines to get wrong.
 
+mod ended;
 mod logs;
 mod mark;
 mod marks;
@@ -27,6 +28,7 @@ mod submit;
 mod timeline;
 mod uses;
 
+pub(crate) use ended::Ended;
 pub(crate) use mark::{EventPool, Mark};
 pub(crate) use settle::Settled;
 pub(crate) use submit::Access;

@@ -36,6 +36,14 @@ impl<B: Backend> Queue<B> {
         Self { raw: raw.map(Arc::new), ticket: 0, marks: Marks::new(), tally, seen: SmallVec::new() }
     }
 
+    /// A ticket for what is on a stream of others now, with its mark.
+    pub(super) fn record_on(&mut self, core: &Arc<DeviceCore<B>>, raw: &B::Stream) -> Result<u64> {
+        let ticket = self.ticket + 1;
+        self.marks.record(ticket, core, |event| B::record(raw, event))?;
+        self.ticket = ticket;
+        Ok(ticket)
+    }
+
     /// Whether the stream has already waited for that ticket of that timeline.
     #[inline]
     pub(super) fn has_waited_for(&self, timeline: u64, ticket: u64) -> bool {
@@ -57,7 +65,9 @@ impl<B: Backend> Queue<B> {
         mark: &Mark<B>,
     ) -> Result<()> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("wait")) };
-        wait_on_stream::<B>(raw, mark, core, &self.tally)?;
+        if wait_on_stream::<B>(raw, mark, core)? {
+            self.tally.count_wait();
+        }
         self.note_seen(of, ticket);
         Ok(())
     }
@@ -96,21 +106,18 @@ impl<B: Backend> Queue<B> {
     }
 }
 
-/// Makes the stream wait for the mark; where the two belong to different backends, the host waits instead.
+/// Makes the stream wait for the mark; where the two belong to different backends, the host waits instead. Whether the
+/// stream does.
 #[inline]
-fn wait_on_stream<B: Backend>(
+pub(super) fn wait_on_stream<B: Backend>(
     raw: &B::Stream,
     mark: &Mark<B>,
     core: &DeviceCore<B>,
-    tally: &Tally,
-) -> Result<()> {
-    let Some(event) = mark.event() else { return Ok(()) };
+) -> Result<bool> {
+    let Some(event) = mark.event() else { return Ok(false) };
     match B::wait(raw, event) {
-        Ok(()) => {
-            tally.count_wait();
-            Ok(())
-        }
-        Err(error) => wait_on_host(event, core, error),
+        Ok(()) => Ok(true),
+        Err(error) => wait_on_host(event, core, error).map(|()| false),
     }
 }
 

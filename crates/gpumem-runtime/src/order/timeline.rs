@@ -3,7 +3,7 @@
 use super::{
     Mark, Position,
     logs::Logs,
-    queue::{Point, Queue, stale},
+    queue::{Point, Queue, stale, wait_on_stream},
     settle::is_unsupported,
 };
 use crate::{
@@ -26,6 +26,8 @@ pub(crate) struct Timeline<B: Backend> {
     /// Stands for whatever others enqueue on the device, on streams that nobody has named to us. It has no stream of
     /// its own; its marks are behind everything.
     pub(super) everything: bool,
+    /// Made by [`ended`](Self::ended): its tickets stand for streams of others, one after the other.
+    for_others: bool,
     /// The only thread that may use the driver's per-thread stream.
     thread: Option<ThreadId>,
     /// Tickets up to here are known to be done.
@@ -60,29 +62,49 @@ impl<B: Backend> Timeline<B> {
         timeline
     }
 
-    /// The timeline of a stream that is used by one call only, so that nobody needs to find it.
-    pub(crate) fn passing(core: &Arc<DeviceCore<B>>, raw: B::Stream, kind: StreamKind) -> Arc<Self> {
-        Self::over(core, Some(raw), kind)
+    /// A timeline that has ended, and its last ticket, which stands for what is on a stream of others up to now. Nobody
+    /// says how long that stream lives, so it is not touched again.
+    ///
+    /// # Errors
+    /// Of the driver.
+    pub(crate) fn ended(core: &Arc<DeviceCore<B>>, raw: &B::Stream) -> Result<(Arc<Self>, u64)> {
+        let timeline = core.ended.take(core).unwrap_or_else(|| {
+            let queue = Queue::new(None, core.counters.of_ended());
+            Self::with_queue(core, queue, StreamKind::New, (false, true))
+        });
+        let ticket = timeline.queue.lock().record_on(core, raw)?;
+        core.counters.count_record();
+        Ok((timeline, ticket))
     }
 
-    /// The timeline of what others enqueue on streams that we do not know.
+    /// The timeline of what others enqueue on streams that we do not know: [`DeviceCore::others`].
     pub(crate) fn of_others(core: &Arc<DeviceCore<B>>) -> Arc<Self> {
         Self::over(core, None, StreamKind::New)
     }
 
     fn over(core: &Arc<DeviceCore<B>>, raw: Option<B::Stream>, kind: StreamKind) -> Arc<Self> {
-        let tally = core.counters.tally();
+        let everything = raw.is_none();
+        Self::with_queue(core, Queue::new(raw, core.counters.tally()), kind, (everything, false))
+    }
+
+    fn with_queue(
+        core: &Arc<DeviceCore<B>>,
+        queue: Queue<B>,
+        kind: StreamKind,
+        (everything, for_others): (bool, bool),
+    ) -> Arc<Self> {
         Arc::new(Self {
             id: crate::unique_id(),
             core: core.clone(),
             generation: core.generation(),
             kind,
-            everything: raw.is_none(),
+            everything,
+            for_others,
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             passed: AtomicU64::new(0),
             fault: Mutex::new(None),
-            queue: ShortMutex::new(Queue::new(raw, tally.clone())),
-            tally,
+            tally: queue.tally.clone(),
+            queue: ShortMutex::new(queue),
             callbacks: Callbacks::default(),
             landings: Landings::default(),
         })
@@ -115,7 +137,7 @@ impl<B: Backend> Timeline<B> {
 
     /// A reset of the device ends all work that was enqueued before it.
     #[inline]
-    pub(super) fn is_stale(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         self.generation != self.core.generation()
     }
 
@@ -319,6 +341,22 @@ impl<B: Backend> Timeline<B> {
             Point::Passed => Ok(()),
             Point::Mark { ticket, mark } => self.wait_for(of.id, ticket, &mark),
         }
+    }
+
+    /// Whether the timeline is one that [`ended`](Self::ended) has made, with all tickets done.
+    pub(super) fn is_of_ended(&mut self) -> bool {
+        let last = self.last_ticket();
+        self.for_others && self.has_passed(last)
+    }
+
+    /// Makes a stream of others, which `core` is the device of, wait for `ticket`.
+    pub(crate) fn hold_back(&self, ticket: u64, core: &DeviceCore<B>, stream: &B::Stream) -> Result<()> {
+        if let Point::Mark { mark, .. } = self.point(ticket)?
+            && wait_on_stream::<B>(stream, &mark, core)?
+        {
+            core.counters.count_wait();
+        }
+        Ok(())
     }
 
     /// Ends the timeline: leaves a last mark that all its tickets resolve to, and hands out the driver's stream.

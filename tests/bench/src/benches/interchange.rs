@@ -1,117 +1,161 @@
-//! What it costs to take in memory of others and to lend ours: descriptors, no copies.
+//! What it costs to take in memory of others and to lend ours: descriptors, no copies. The clock runs while the calls are
+//! made, and stands while what they have enqueued is waited for.
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::Result;
-use gpumem_core::Backend;
+use gpumem_core::{Backend, DlpackDevice, EventOptions, MemoryKind, Stream as _, StreamOptions};
 use gpumem_host::Host;
-use gpumem_runtime::{Device, ImportedArray, Stream, StreamHandle};
+use gpumem_runtime::{Device, DeviceArray, DlpackTensor, ImportedArray, Stream, StreamHandle};
 use ndarray::Ix2;
-use std::hint::black_box;
+use std::{
+    any::Any,
+    hint::black_box,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+/// Made between two waits: less than what fills a driver's queue, in which a call would wait for the device.
+const BATCH: u64 = 64;
+
+/// A body with the caller's clock, run as the library is to find the thread.
+pub(super) type Around = Box<dyn FnMut(&mut dyn FnMut() -> Result<Duration>) -> Result<Duration>>;
+
+type Call<B> = Box<dyn FnMut(&mut Subject<B>) -> Result<()>>;
+
+/// What a backend brings.
+pub(super) struct Parts<B: Backend> {
+    pub(super) device: Device<B>,
+    /// A stream that is not ours, and what keeps it alive.
+    pub(super) foreign: (StreamHandle, Rc<dyn Any>),
+    /// What ordering by events costs at least: one recorded, one waited for.
+    pub(super) edge: Routine,
+    pub(super) around: Around,
+}
 
 pub(super) fn all() -> Vec<Bench> {
+    of("interchange", "", "an event and a wait", Rc::new(host))
+}
+
+fn host() -> Result<Parts<Host>> {
+    let device = Device::<Host>::open("host")?;
+    let stream = || Host::create_stream(device.raw(), &StreamOptions::default());
+    let (foreign, one, other) = (stream()?, stream()?, stream()?);
+    let event = Host::create_event(device.raw(), EventOptions::default())?;
+    let handle = StreamHandle::Handle(foreign.raw());
+    let edge = Routine::call(move || {
+        Host::record(&one, &event)?;
+        Ok(Host::wait(&other, &event)?)
+    });
+    Ok(Parts { device, foreign: (handle, Rc::new(foreign)), edge, around: Box::new(|body| body()) })
+}
+
+/// The rows of a backend. Their names begin with `group` and end with `how`.
+pub(super) fn of<B: Backend>(
+    group: &str,
+    how: &str,
+    reference: &'static str,
+    parts: Rc<dyn Fn() -> Result<Parts<B>>>,
+) -> Vec<Bench> {
+    let row = |name: &str, make: fn(&Subject<B>) -> Result<Call<B>>| {
+        let parts = parts.clone();
+        Bench::new(format!("{group}/{name}{how}"), reference, Measure::Latency, move || {
+            let Parts { device, foreign: (foreign, alive), edge, mut around } = parts()?;
+            let (stream, array) = (device.stream()?, device.device_array::<f32, _>((64, 64))?);
+            device.synchronize()?;
+            let mut subject = Subject { device, stream, foreign, array, _alive: alive };
+            let mut call = make(&subject)?;
+            let ours = Routine::clocked(move |calls| around(&mut || batches(calls, &mut subject, &mut call)));
+            Ok(Pair { ours, reference: edge })
+        })
+    };
     vec![
-        lend(),
-        lend_to_handle(),
-        dlpack(),
-        dlpack_and_back(false),
-        dlpack_and_back(true),
-        import(false),
-        import(true),
+        row("lend/cuda array", |_| {
+            Ok(Box::new(|of| {
+                black_box(of.array.lend(&of.stream)?.describe());
+                Ok(())
+            }))
+        }),
+        row("lend/to a stream of others", |_| {
+            Ok(Box::new(|of| {
+                // SAFETY: the stream lives as long as the subject.
+                black_box(unsafe { of.array.lend_to_handle(of.foreign)? }.describe());
+                Ok(())
+            }))
+        }),
+        row("lend/to a stream of others, to be written", |_| {
+            Ok(Box::new(|of| {
+                // SAFETY: as above.
+                black_box(unsafe { of.array.lend_mut_to_handle(of.foreign)? }.describe());
+                Ok(())
+            }))
+        }),
+        row("lend/dlpack", |_| {
+            Ok(Box::new(|of| {
+                black_box(of.tensor()?);
+                Ok(())
+            }))
+        }),
+        row("dlpack out and in", |_| Ok(Box::new(|of| of.tensor_and_back(false)))),
+        row("dlpack out and in, with a stream", |_| Ok(Box::new(|of| of.tensor_and_back(true)))),
+        row("import/cuda array", |of| of.import(false)),
+        row("import/cuda array, with its stream", |of| of.import(true)),
     ]
 }
 
-type Parts = (Device<Host>, Stream<Host>);
-
-fn parts() -> Result<Parts> {
-    let device = Device::<Host>::open("host")?;
-    let stream = device.stream()?;
-    Ok((device, stream))
+/// What the calls of a row work on.
+struct Subject<B: Backend> {
+    device: Device<B>,
+    stream: Stream<B>,
+    foreign: StreamHandle,
+    array: DeviceArray<f32, Ix2, B>,
+    _alive: Rc<dyn Any>,
 }
 
-/// What ordering by events costs at least: one recorded, one waited for.
-fn edge(device: &Device<Host>) -> Result<Routine> {
-    let options = gpumem_core::StreamOptions::default();
-    let streams =
-        (Host::create_stream(device.raw(), &options)?, Host::create_stream(device.raw(), &options)?);
-    let event = Host::create_event(device.raw(), gpumem_core::EventOptions::default())?;
-    Ok(Routine::call(move || {
-        Host::record(&streams.0, &event)?;
-        Ok(Host::wait(&streams.1, &event)?)
-    }))
+impl<B: Backend> Subject<B> {
+    /// A DLPack tensor. What DLPack calls memory of the host has readers that know no streams.
+    fn tensor(&self) -> Result<DlpackTensor> {
+        let place = B::dlpack_device(self.device.raw(), MemoryKind::Device);
+        let on_host = place.is_some_and(|place| place.device_type == DlpackDevice::CPU);
+        let loan = if on_host { self.array.lend_to_host()? } else { self.array.lend(&self.stream)? };
+        Ok(loan.into_dlpack()?)
+    }
+
+    fn tensor_and_back(&self, waits: bool) -> Result<()> {
+        let stream = waits.then_some(&self.stream);
+        let taken: ImportedArray<f32, Ix2, B> = self.device.from_dlpack(self.tensor()?, stream)?;
+        black_box(taken.len());
+        Ok(())
+    }
+
+    /// A descriptor taken as an array and let go again, with and without a stream of others to wait for.
+    fn import(&self, waits: bool) -> Result<Call<B>> {
+        let mut descriptor = self.array.lend(&self.stream)?.describe();
+        descriptor.stream = waits.then_some(self.foreign.number());
+        Ok(Box::new(move |of| {
+            // SAFETY: the array and the stream outlive what is made of the descriptor.
+            let taken: ImportedArray<f32, Ix2, B> =
+                unsafe { of.device.from_cuda_array_interface(&descriptor, ())? };
+            black_box(taken.len());
+            Ok(())
+        }))
+    }
 }
 
-/// A loan with its descriptor, made and ended.
-fn lend() -> Bench {
-    Bench::new("interchange/lend/cuda array", "an event and a wait", Measure::Latency, || {
-        let (device, stream) = parts()?;
-        let (array, reference) = (device.device_array::<f32, _>((64, 64))?, edge(&device)?);
-        let ours = Routine::call(move || Ok(black_box(array.lend(&stream)?.describe()).version));
-        Ok(Pair { ours, reference })
-    })
-}
-
-/// A DLPack tensor, made and deleted.
-fn dlpack() -> Bench {
-    Bench::new("interchange/lend/dlpack", "an event and a wait", Measure::Latency, || {
-        let (device, _) = parts()?;
-        let (array, reference) = (device.device_array::<f32, _>((64, 64))?, edge(&device)?);
-        device.synchronize()?;
-        let ours = Routine::call(move || Ok(black_box(array.lend_to_host()?.into_dlpack()?).is_versioned()));
-        Ok(Pair { ours, reference })
-    })
-}
-
-/// A loan to a stream of somebody else, which is only known by its handle.
-fn lend_to_handle() -> Bench {
-    Bench::new("interchange/lend/to a handle", "an event and a wait", Measure::Latency, || {
-        let (device, stream) = parts()?;
-        let (array, reference) = (device.device_array::<f32, _>((64, 64))?, edge(&device)?);
-        let handle = StreamHandle::Handle(stream.raw_handle()?);
-        let ours = Routine::call(move || {
-            // SAFETY: the stream lives as long as this routine.
-            let loan = unsafe { array.lend_to_handle(handle)? };
-            Ok((black_box(loan.describe()).version, stream.query()?))
-        });
-        Ok(Pair { ours, reference })
-    })
-}
-
-/// A DLPack tensor made, taken in again, with and without a stream that its producer was told of, and deleted.
-fn dlpack_and_back(waits: bool) -> Bench {
-    let name =
-        if waits { "interchange/dlpack out and in, with a stream" } else { "interchange/dlpack out and in" };
-    Bench::new(name, "an event and a wait", Measure::Latency, move || {
-        let (device, stream) = parts()?;
-        let (array, reference) = (device.device_array::<f32, _>((64, 64))?, edge(&device)?);
-        device.synchronize()?;
-        let ours = Routine::call(move || {
-            let tensor = array.lend_to_host()?.into_dlpack()?;
-            let taken: ImportedArray<f32, Ix2, Host> =
-                device.from_dlpack(tensor, waits.then_some(&stream))?;
-            Ok(black_box(taken.len()))
-        });
-        Ok(Pair { ours, reference })
-    })
-}
-
-/// A descriptor taken as an array and let go again, with and without a stream to wait for.
-fn import(waits: bool) -> Bench {
-    let name = if waits {
-        "interchange/import/cuda array, with its stream"
-    } else {
-        "interchange/import/cuda array"
-    };
-    Bench::new(name, "an event and a wait", Measure::Latency, move || {
-        let (device, stream) = parts()?;
-        let (array, reference) = (device.device_array::<f32, _>((64, 64))?, edge(&device)?);
-        let mut descriptor = array.lend(&stream)?.describe();
-        descriptor.stream = descriptor.stream.filter(|_| waits);
-        let ours = Routine::call(move || {
-            // SAFETY: the array outlives what is made of its descriptor.
-            let taken: ImportedArray<f32, Ix2, Host> =
-                unsafe { device.from_cuda_array_interface(&descriptor, ())? };
-            Ok((black_box(taken.len()), array.len()))
-        });
-        Ok(Pair { ours, reference })
-    })
+fn batches<B: Backend>(
+    calls: u64,
+    subject: &mut Subject<B>,
+    call: &mut dyn FnMut(&mut Subject<B>) -> Result<()>,
+) -> Result<Duration> {
+    let (mut left, mut spent) = (calls, Duration::ZERO);
+    while left > 0 {
+        let now = left.min(BATCH);
+        let start = Instant::now();
+        for _ in 0..now {
+            call(subject)?;
+        }
+        spent += start.elapsed();
+        B::synchronize(subject.device.raw())?;
+        left -= now;
+    }
+    Ok(spent)
 }

@@ -16,7 +16,9 @@ cases! { Level::Interchange;
     what_is_lent_comes_back: "F1",
     borrowers_and_owners_wait_for_each_other: "F1 C3",
     borrowers_on_other_streams_are_waited_for: "F1 C3",
+    borrowers_known_by_a_handle_wait_and_are_waited_for: "F1 C3",
     the_end_of_a_loan_is_remembered: "F1 C5",
+    loans_of_one_kind_end_one_by_one: "F1 C5",
     streams_that_cannot_be_lent: "F1 D11",
 }
 
@@ -161,6 +163,30 @@ fn borrowers_on_other_streams_are_waited_for<B: Backend>(lab: &Lab<B>) -> Verdic
     Ok(())
 }
 
+fn borrowers_known_by_a_handle_wait_and_are_waited_for<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, ours, theirs) = (lab.device(), lab.device().stream()?, lab.device().stream()?);
+    let mut array = device.to_device(&Array1::from_elem(LEN, 1u32))?;
+    let mut seen = device.device_array::<u32, _>(LEN)?;
+    let handle = StreamHandle::Handle(theirs.raw_handle()?);
+    for value in 2..5u32 {
+        // Our work, then theirs.
+        lab.delay(&ours)?;
+        ours.fill(&mut array, 10 * value)?;
+        // SAFETY: the stream is alive.
+        let loans = unsafe { (array.lend_mut_to_handle(handle)?, seen.lend_mut_to_handle(handle)?) };
+        copy(&theirs, array.address(), seen.address())?;
+        same(seen.copy_to_host()?.view(), Array1::from_elem(LEN, 10 * value).view());
+        // Their work, then ours: while the loans last, and after their end.
+        lab.delay(&theirs)?;
+        fill(&theirs, array.address(), value)?;
+        if value % 2 == 0 {
+            drop(loans);
+        }
+        same(array.copy_to_host()?.view(), Array1::from_elem(LEN, value).view());
+    }
+    Ok(())
+}
+
 fn the_end_of_a_loan_is_remembered<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (device, theirs) = (lab.device(), lab.device().stream()?);
     let mut array = device.to_device(&Array1::from_elem(LEN, 1u32))?;
@@ -181,6 +207,32 @@ fn the_end_of_a_loan_is_remembered<B: Backend>(lab: &Lab<B>) -> Verdict {
     std::mem::forget(array.lend(&theirs)?);
     lab.leaks(1);
     same(array.copy_to_host()?.view(), Array1::from_elem(LEN, 1).view());
+    Ok(())
+}
+
+fn loans_of_one_kind_end_one_by_one<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, ours, theirs) = (lab.device(), lab.device().stream()?, lab.device().stream()?);
+    let mut array = device.to_device(&Array1::from_elem(LEN, 1u32))?;
+    let mut seen = device.device_array::<u32, _>(LEN)?;
+    let note = seen.lend_mut(&theirs)?;
+    let (first, second) = (array.lend(&theirs)?, array.lend(&theirs)?);
+    drop(first);
+    // The second still stands for what its borrower reads, ..
+    lab.delay(&theirs)?;
+    copy(&theirs, array.address(), seen.address())?;
+    ours.fill(&mut array, 2)?;
+    same(seen.copy_to_host()?.view(), Array1::from_elem(LEN, 1).view());
+    // .. and lets it wait for us.
+    lab.delay(&ours)?;
+    ours.fill(&mut array, 3)?;
+    copy(&theirs, array.address(), seen.address())?;
+    same(seen.copy_to_host()?.view(), Array1::from_elem(LEN, 3).view());
+    drop((second, note));
+    device.synchronize()?;
+    let before = device.counters().waits;
+    ours.fill(&mut array, 4)?;
+    assert_eq!(device.counters().waits, before, "nobody borrows any more");
+    same(array.copy_to_host()?.view(), Array1::from_elem(LEN, 4).view());
     Ok(())
 }
 

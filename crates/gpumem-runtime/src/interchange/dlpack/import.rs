@@ -43,6 +43,7 @@ impl<B: Backend> Device<B> {
         }
         let place = tensor.device().map_err(|error| fail(error.into()))?;
         let kind = self.kind_of(place, &elements).map_err(|error| fail(error.into()))?;
+        self.core().reclaim.sweep_imports(self.core());
         let ForeignElements { layout, address, bytes: len, read_only } = elements.clone();
         let memory = match kind {
             MemoryKind::Registered(options) if len > 0 => {

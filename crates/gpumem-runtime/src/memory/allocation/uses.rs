@@ -38,6 +38,34 @@ impl<B: Backend> Allocation<B> {
         Ok(())
     }
 
+    /// Makes a stream of others wait for whatever conflicts with a use of these bytes.
+    pub(crate) fn hold_back(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        write: bool,
+        stream: &B::Stream,
+    ) -> Result<()> {
+        self.check(operation)?;
+        let uses: SmallVec<[PendingUse<B>; 4]> =
+            self.log().conflicts(extent, write).map(|entry| (entry.by.clone(), entry.ticket)).collect();
+        for (timeline, ticket) in uses {
+            let held = timeline.hold_back(ticket, self.core(), stream);
+            held.map_err(|error| error.in_operation(operation))?;
+        }
+        Ok(())
+    }
+
+    /// Notes that all of the memory is written by what stands on a stream of others now.
+    pub(crate) fn note_import(&self, operation: &'static str, stream: &B::Stream) -> Result<()> {
+        let ended = Timeline::ended(self.core(), stream);
+        let (timeline, ticket) = ended.map_err(|error| error.in_operation(operation))?;
+        let all = 0..self.len();
+        self.log().note(all.clone(), true, &timeline, ticket);
+        Recorder::used(self, &all, true, operation, (timeline.id(), ticket));
+        Ok(())
+    }
+
     /// What is known to write these bytes on other streams than `timeline`.
     pub(crate) fn writers(
         &self,

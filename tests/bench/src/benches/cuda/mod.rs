@@ -3,6 +3,7 @@
 //! The library finds no context current on this thread, as in a program that uses nothing but the library; the names
 //! of benches for which that makes a difference say `context current` where one is. The driver's calls have it current.
 
+mod interchange;
 mod kernels;
 mod memory;
 mod ordering;
@@ -14,7 +15,10 @@ use gpumem_cuda::Cuda;
 use gpumem_runtime::Device;
 
 pub(super) fn all() -> Vec<Bench> {
-    [transfers::all(), ordering::all(), kernels::all(), memory::all()].into_iter().flatten().collect()
+    [transfers::all(), ordering::all(), interchange::all(), kernels::all(), memory::all()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// The device that is measured, without the choice among backends at run time.

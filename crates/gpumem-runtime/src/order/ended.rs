@@ -1,0 +1,48 @@
+//! Timelines of streams that are not ours, to be used again.
+//!
+//! An import needs a timeline for one ticket: what stood on the stream of others that it was told of. Such a timeline is let
+//! go with the import, and its next ticket may stand for another stream: nothing refers to the earlier ones any more, and
+//! they are done. So imports make neither timelines nor events, once there are some.
+
+use super::Timeline;
+use crate::device::DeviceCore;
+use gpumem_core::Backend;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Most that are kept: more than the imports that wait in the queue of what was dropped.
+const MOST: usize = 32;
+
+/// Timelines that have ended, and that nothing refers to. They refer to the device, which must
+/// [forget](Self::forget) them.
+#[derive(Debug)]
+pub(crate) struct Ended<B: Backend>(Mutex<Vec<Arc<Timeline<B>>>>);
+
+impl<B: Backend> Ended<B> {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    /// One that may be used again.
+    pub(crate) fn take(&self, core: &DeviceCore<B>) -> Option<Arc<Timeline<B>>> {
+        let taken = self.0.lock().pop()?;
+        (taken.generation == core.generation()).then_some(taken)
+    }
+
+    /// Keeps a timeline whose tickets are all done, if it has ended and nobody else holds it.
+    pub(crate) fn keep(&self, mut timeline: Arc<Timeline<B>>) {
+        if !Arc::get_mut(&mut timeline).is_some_and(Timeline::is_of_ended) {
+            return;
+        }
+        let mut kept = self.0.lock();
+        if kept.len() < MOST {
+            kept.push(timeline);
+        }
+    }
+
+    /// Lets go of all of them.
+    pub(crate) fn forget(&self) {
+        let all = std::mem::take(&mut *self.0.lock());
+        drop(all);
+    }
+}

@@ -1,0 +1,115 @@
+//! Imports that come and go by the thousand leave nothing behind, and need nothing new.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use gpumem_core::{ErrorKind, RawStream};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::{CudaArrayInterface, Device, ImportedArray, StreamHandle};
+use ndarray::{Array1, Ix1};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// What the library may keep for later: Numba's limit, and those of one more import.
+const FEW: usize = 14;
+
+/// An owner whose life can be seen.
+struct Owner(Arc<AtomicUsize>);
+
+impl Owner {
+    fn new(alive: &Arc<AtomicUsize>) -> Self {
+        alive.fetch_add(1, Ordering::SeqCst);
+        Self(alive.clone())
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn import(device: &Device<Host>, says: &CudaArrayInterface, owner: Owner) -> ImportedArray<f32, Ix1, Host> {
+    // SAFETY: the memory outlives every import of these tests.
+    unsafe { device.from_cuda_array_interface(says, owner).unwrap() }
+}
+
+#[test]
+fn owners_go_without_an_allocation_or_a_flush() {
+    let device = Device::<Host>::open("host").unwrap();
+    let (array, stream) = (device.to_device(&Array1::from_elem(16, 1f32)).unwrap(), device.stream().unwrap());
+    let loan = array.lend(&stream).unwrap();
+    let says = loan.describe();
+    assert_eq!(says.stream, Some(StreamHandle::Handle(stream.raw_handle().unwrap()).number()));
+    let (alive, mut most) = (Arc::default(), 0);
+    let mut events = 0;
+    for round in 0..500 {
+        if round == 100 {
+            events = device.raw().counters().events_created;
+        }
+        drop(import(&device, &says, Owner::new(&alive)));
+        most = most.max(alive.load(Ordering::SeqCst));
+    }
+    assert!(most <= FEW, "{most} owners were kept");
+    let made = device.raw().counters().events_created - events;
+    assert!(made <= 8, "{made} events were made for 400 imports, after the first hundred");
+    device.flush().unwrap();
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn owners_stay_while_the_stream_of_others_is_busy() {
+    for seed in 0..8 {
+        let raw = Host::open_with(&HostOptions::new().adversarial(seed)).unwrap();
+        let device = Device::<Host>::from_raw(raw);
+        let mut array = device.to_device(&Array1::from_elem(16, 1f32)).unwrap();
+        let (theirs, ours) = (device.stream().unwrap(), device.stream().unwrap());
+        let says = array.lend(&theirs).unwrap().describe();
+        device.synchronize().unwrap();
+        let alive = Arc::default();
+        // Timelines and events of earlier rounds are used again: none may stand for work of a later one.
+        for value in 2..40 {
+            theirs.fill(&mut array, value as f32).unwrap();
+            let taken = import(&device, &says, Owner::new(&alive));
+            let copy = ours.to_device(&taken).unwrap();
+            drop(taken);
+            if value % 3 == 0 {
+                assert_eq!(copy.copy_to_host().unwrap(), Array1::from_elem(16, value as f32));
+            }
+        }
+        device.flush().unwrap();
+        assert_eq!(alive.load(Ordering::SeqCst), 0);
+    }
+}
+
+#[test]
+fn a_closed_device_is_let_go_of() {
+    let (memory, alive) = (vec![1f32; 16], Arc::default());
+    let raw = {
+        let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new()).unwrap());
+        let array = device.to_device(&Array1::from(memory)).unwrap();
+        let stream = device.stream().unwrap();
+        let says = array.lend(&stream).unwrap().describe();
+        for _ in 0..100 {
+            drop(import(&device, &says, Owner::new(&alive)));
+        }
+        device.flush().unwrap();
+        device.raw().clone()
+    };
+    // A thread of the library's gives back what is left.
+    let start = std::time::Instant::now();
+    while (raw.counters().events, raw.counters().live_allocations) != (0, 0) {
+        assert!(start.elapsed().as_secs() < 20, "{:?}", raw.counters());
+        std::thread::yield_now();
+    }
+    assert_eq!(alive.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn streams_that_do_not_exist_are_refused() {
+    let device = Device::<Host>::open("host").unwrap();
+    let array = device.to_device(&Array1::from_elem(16, 1f32)).unwrap();
+    // SAFETY: the host backend looks for the stream, and there is none.
+    let lent = unsafe { array.lend_to_handle(StreamHandle::Handle(RawStream(u64::MAX - 7))) };
+    assert!(matches!(lent.unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
+}
