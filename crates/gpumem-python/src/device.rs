@@ -2,7 +2,10 @@
 
 use crate::error::raise;
 use pyo3::prelude::*;
-use std::sync::{Mutex, PoisonError};
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::{Mutex, PoisonError},
+};
 
 /// A device, opened by name: `host`, `cuda:1`, `roc:0`; without a name the default device.
 #[pyclass(frozen, eq, module = "gpumem", skip_from_py_object)]
@@ -41,11 +44,13 @@ impl Device {
         }
     }
 
+    /// The name to open it by: `cuda:1`.
     #[getter]
     fn name(&self) -> String {
         self.0.name()
     }
 
+    /// What its maker calls it.
     #[getter]
     fn product(&self) -> String {
         self.0.info().name.clone()
@@ -67,22 +72,31 @@ impl Device {
         py.detach(|| self.0.flush()).map_err(raise)
     }
 
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.0.name().hash(&mut hasher);
+        hasher.finish()
+    }
+
     fn __repr__(&self) -> String {
         format!("<gpumem.Device {:?}: {}>", self.0.name(), self.0.info().name)
     }
 }
 
+/// The names of all devices of every backend.
 #[pyfunction]
 fn list_devices() -> PyResult<Vec<String>> {
     let devices = gpumem::Device::list().map_err(raise)?;
     Ok(devices.iter().map(|info| format!("{}:{}", info.backend, info.ordinal)).collect())
 }
 
+/// The device of calls that name none: the one selected, else the default one (`GPUMEM_DEVICE`).
 #[pyfunction]
 fn get_current_device() -> PyResult<Device> {
     current().map(Device)
 }
 
+/// Makes a device the one of calls that name none, for every thread, and returns it.
 #[pyfunction]
 fn select_device(py: Python<'_>, name: &str) -> PyResult<Device> {
     let device = py.detach(|| gpumem::Device::open(name)).map_err(raise)?;
@@ -90,6 +104,7 @@ fn select_device(py: Python<'_>, name: &str) -> PyResult<Device> {
     Ok(Device(device))
 }
 
+/// Waits for everything on the current device.
 #[pyfunction]
 fn synchronize(py: Python<'_>) -> PyResult<()> {
     let device = current()?;

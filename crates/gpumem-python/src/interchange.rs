@@ -11,7 +11,7 @@ use gpumem::{
     StreamHandle, generic::ArrayBase, ndarray::IxDyn,
 };
 use pyo3::{
-    exceptions::{PyBufferError, PyTypeError, PyValueError},
+    exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError},
     ffi,
     prelude::*,
     types::{PyCapsule, PyDict, PyTuple},
@@ -75,26 +75,41 @@ fn optional<'py>(dict: &Bound<'py, PyDict>, name: &str) -> PyResult<Option<Bound
     Ok(dict.get_item(name)?.filter(|value| !value.is_none()))
 }
 
+/// The value of an entry, or an error that names it.
+fn said<T>(name: &str, value: Bound<'_, PyAny>) -> PyResult<T>
+where
+    T: for<'a, 'py> FromPyObject<'a, 'py>,
+{
+    value.extract::<T>().map_err(|error| {
+        let error: PyErr = error.into();
+        let text = format!("`{name}` of {INTERFACE}: {}", error.value(value.py()));
+        match error.is_instance_of::<PyOverflowError>(value.py()) {
+            true => PyValueError::new_err(text),
+            false => PyTypeError::new_err(text),
+        }
+    })
+}
+
 /// What the attribute of an object says.
 fn read(object: &Bound<'_, PyAny>) -> PyResult<CudaArrayInterface> {
     let says = object.getattr_opt(INTERFACE)?;
     let missing = || raise_descriptor(DescriptorError::Missing { field: INTERFACE });
     let says = says.ok_or_else(missing)?;
     let dict = says.cast::<PyDict>().map_err(|_| PyTypeError::new_err("the interface is not a dict"))?;
-    let text: String = field(dict, "typestr")?.extract()?;
-    let (address, read_only): (i128, bool) = field(dict, "data")?.extract()?;
+    let text: String = said("typestr", field(dict, "typestr")?)?;
+    let (address, read_only): (i128, bool) = said("data", field(dict, "data")?)?;
     let address = u64::try_from(address)
         .map_err(|_| raise_descriptor(DescriptorError::AddressSpace { address: 0, bytes: 0 }))?;
     Ok(CudaArrayInterface {
-        shape: field(dict, "shape")?.extract()?,
+        shape: said("shape", field(dict, "shape")?)?,
         typestr: text.parse().map_err(raise_descriptor)?,
         data: (address, read_only),
-        strides: optional(dict, "strides")?.map(|strides| strides.extract()).transpose()?,
+        strides: optional(dict, "strides")?.map(|strides| said("strides", strides)).transpose()?,
         // The name of a plain element says the same as `typestr`; records are not taken here anyway.
         descr: None,
         mask: optional(dict, "mask")?.is_some(),
-        version: field(dict, "version")?.extract()?,
-        stream: optional(dict, "stream")?.map(|stream| stream.extract()).transpose()?,
+        version: said("version", field(dict, "version")?)?,
+        stream: optional(dict, "stream")?.map(|stream| said("stream", stream)).transpose()?,
     })
 }
 

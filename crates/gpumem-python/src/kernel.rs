@@ -95,6 +95,7 @@ fn size(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
 
 #[pymethods]
 impl Kernel {
+    /// The name of the function in the source.
     #[getter]
     fn name(&self) -> &str {
         &self.name

@@ -189,31 +189,37 @@ impl HostNDArray {
         }
     }
 
+    /// Type of the elements, as NumPy's.
     #[getter]
     fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dtype::numpy(py, self.element)
     }
 
+    /// Lengths of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.shape)
     }
 
+    /// Bytes from one element to the next along each axis.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, &self.strides)
     }
 
+    /// Number of axes.
     #[getter]
     fn ndim(&self) -> usize {
         self.shape.len()
     }
 
+    /// Number of elements.
     #[getter]
     fn size(&self) -> usize {
         self.shape.iter().product()
     }
 
+    /// Bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
         self.size() * self.element.bytes
@@ -231,6 +237,12 @@ impl HostNDArray {
     /// As of the NumPy array over the same memory, after waiting for the device.
     fn __setitem__(slf: &Bound<'_, Self>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         slf.py().import("numpy")?.getattr("asarray")?.call1((slf,))?.set_item(key, value)
+    }
+
+    /// What it is, without its elements: the device may be writing them.
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (shape, dtype) = (self.shape(py)?.repr()?.to_string(), self.dtype(py)?.str()?.to_string());
+        Ok(format!("<gpumem.HostNDArray shape={shape} dtype={dtype}>"))
     }
 }
 

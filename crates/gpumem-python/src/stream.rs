@@ -32,6 +32,7 @@ impl Stream {
         Ok(self.0.raw_handle().map_err(raise)?.0)
     }
 
+    /// The device that it belongs to.
     #[getter]
     fn device(&self) -> device::Device {
         device::Device(self.0.device().clone())
@@ -69,19 +70,22 @@ impl AutoSynchronize {
     }
 }
 
+/// A new stream of a device, of the current one where none is named.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 fn stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
     device::given(device)?.stream().map(Stream).map_err(raise)
 }
 
+/// The stream that calls without a stream use, of a device.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 fn default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
     device::given(device)?.default_stream().map(Stream).map_err(raise)
 }
 
-/// A stream of another library. It must outlive its use here; `owner` is kept until then.
+/// A stream of another library by its handle; 1 is CUDA's legacy default stream, 2 the calling thread's. It must outlive
+/// its use here; `owner` is kept until then.
 #[pyfunction]
 #[pyo3(signature = (handle, owner=None, device=None))]
 fn external_stream(

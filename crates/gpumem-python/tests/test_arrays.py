@@ -176,3 +176,48 @@ def test_devices():
     device.flush()
     device.synchronize()
     gpumem.synchronize()
+
+
+def test_squeeze():
+    host = cube()[:1, :, 1:2]
+    array = gpumem.to_device(cube())[:1, :, 1:2]
+    for axis in (None, 0, 2, -1, (0, 2), (-1, 0), ()):
+        expected = np.squeeze(host, axis)
+        assert array.squeeze(axis).shape == expected.shape
+        np.testing.assert_array_equal(array.squeeze(axis).copy_to_host(), expected)
+    array.squeeze()[0] = 7
+    assert array.copy_to_host()[0, 0, 0] == 7, "a view shares memory"
+    for axis in (1, 3, -4, (0, 1)):
+        with pytest.raises(ValueError, match="axis"):
+            array.squeeze(axis)
+
+
+@pytest.mark.parametrize("key", ["a", 1.5, [0, 1], np.array([0, 1]), True, (0, [1]), (..., ...), (0, 0, 0, 0), {}])
+def test_keys_that_make_no_view(key):
+    array = gpumem.to_device(cube())
+    with pytest.raises(IndexError):
+        array[key]
+    with pytest.raises(IndexError):
+        array[key] = 1
+
+
+def test_elements_one_by_one():
+    array = gpumem.to_device(np.arange(3.0))
+    assert [float(each) for each in array] == [0, 1, 2] and len(array) == 3
+    assert array[-1] == 2 and array[np.int64(1)] == 1
+    with pytest.raises(IndexError):
+        array[3]
+    for section in (0, -1):
+        with pytest.raises(ValueError):
+            array.split(section)
+    assert [part.shape for part in array.split(2**62)] == [(3,)]
+
+
+def test_what_things_say_of_themselves():
+    array = gpumem.to_device(cube("f4"))
+    assert repr(array) == "<gpumem.DeviceNDArray shape=(2, 3, 4) dtype=float32 on host:0>"
+    assert repr(gpumem.pinned_array(3, "i2")) == "<gpumem.HostNDArray shape=(3,) dtype=int16>"
+    assert repr(gpumem.stream()) == "<gpumem.Stream on host:0>"
+    device = gpumem.get_current_device()
+    assert device.name in repr(device)
+    assert {device: 1}[gpumem.Device("host")] == 1, "equal devices are one key"

@@ -58,3 +58,16 @@ def test_classes_have_the_same():
             assert is_property == isinstance(there, type(vars(gpumem.Device)["name"])), name
             if not is_property and not name.startswith("__"):
                 assert names(stub.args) == of_module(there), f"{node.name}.{name}"
+
+
+def test_everything_public_says_what_it_does():
+    """`help(gpumem)` has a sentence for each name."""
+    silent = []
+    for name, found in vars(gpumem).items():
+        if name.startswith("_") or name == "gpumem":
+            continue
+        silent += [] if found.__doc__ else [name]
+        if isinstance(found, type) and not issubclass(found, Exception):
+            members = {each: value for each, value in vars(found).items() if not each.startswith("_")}
+            silent += [f"{name}.{each}" for each, value in members.items() if not value.__doc__]
+    assert not silent

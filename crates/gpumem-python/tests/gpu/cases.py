@@ -47,6 +47,18 @@ def refusal(peer, direction, route, dtype, layout):
         raise AssertionError(f"refused, but by {type(error).__name__}: {error}") from error
 
 
+def written_by_both(peer, ours, theirs, shape, dtype):
+    """Each side writes, and the other reads that. Returns what is there at the end."""
+    ours[...] = 0
+    gpumem.synchronize()
+    same(peer.numpy(theirs), np.zeros(shape, dtype), "they read what we wrote")
+    peer.write(theirs, 1)
+    peer.settle()
+    expected = np.ones(shape, dtype)
+    same(ours.copy_to_host(), expected, "we read what they wrote")
+    return expected
+
+
 # ---- round trips -------------------------------------------------------------------------------------------------------
 
 
@@ -63,13 +75,7 @@ def ours_to_them(peer, route, dtype, layout):
         shared = where is None or peer.address(theirs) == where
         assert shared or peer.copies, "the memory is not the same"
     if expected.size and layout != "broadcast" and not peer.copies:
-        ours[...] = 0
-        gpumem.synchronize()
-        same(peer.numpy(theirs), np.zeros_like(expected), "they read what we wrote")
-        peer.write(theirs, 1)
-        peer.settle()
-        expected = np.ones_like(expected)
-        same(ours.copy_to_host(), expected, "we read what they wrote")
+        expected = written_by_both(peer, ours, theirs, expected.shape, expected.dtype)
     del base, ours
     gc.collect()
     kept = junk((2, 3, 4), dtype)
@@ -90,14 +96,7 @@ def theirs_to_us(peer, route, dtype, layout):
     same(ours.copy_to_host(), expected, "we read")
     assert not expected.size or ours.__cuda_array_interface__["data"][0] == peer.address(theirs), "it is a copy"
     if expected.size and ours.flags["WRITEABLE"] and not peer.copies:
-        ours[...] = 1
-        gpumem.synchronize()
-        expected = np.ones_like(expected)
-        same(peer.numpy(theirs), expected, "they read what we wrote")
-        peer.write(theirs, 0)
-        peer.settle()
-        expected = np.zeros_like(expected)
-        same(ours.copy_to_host(), expected, "we read what they wrote")
+        expected = written_by_both(peer, ours, theirs, expected.shape, expected.dtype)
     del base, theirs
     gc.collect()
     kept = [peer.make(np.ones((2, 3, 4), cube(dtype).dtype)) for _ in range(4)]

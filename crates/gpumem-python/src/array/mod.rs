@@ -1,23 +1,22 @@
 //! Arrays in device memory.
 
+mod assign;
+mod index;
+
 use crate::dtype::each;
 use crate::{
     device, dtype,
-    dtype::{Elements, check_writable, hold},
+    dtype::{Elements, hold},
     error::raise,
     host::Host,
-    number,
     pinned::HostNDArray,
     stream::Stream,
 };
-use gpumem::{
-    Any, ElementKind, ElementType, Loan, Order,
-    ndarray::{IxDyn, SliceInfo, SliceInfoElem},
-};
+use gpumem::{Any, ElementType, Loan, Order, ndarray::IxDyn};
 use pyo3::{
-    exceptions::{PyIndexError, PyTypeError, PyValueError},
+    exceptions::{PyTypeError, PyValueError},
     prelude::*,
-    types::{PyDict, PyEllipsis, PyFloat, PyInt, PySlice, PyTuple},
+    types::{PyDict, PyTuple},
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -56,63 +55,6 @@ impl DeviceNDArray {
         each!(&self.elements, _array => ElementType::of::<T>())
     }
 
-    /// Copies from whatever can be a source.
-    pub(crate) fn fill_from(
-        &self,
-        py: Python<'_>,
-        source: &Bound<'_, PyAny>,
-        stream: Option<&Stream>,
-        wide: bool,
-    ) -> PyResult<()> {
-        check_writable(self.read_only)?;
-        if let Ok(host) = source.cast::<HostNDArray>()
-            && !wide
-            && let Some(stream) = stream
-        {
-            return host.get().write_to(py, &self.elements, &stream.0);
-        }
-        if let Some(source) = crate::interchange::device_source(source, None)? {
-            let source = source.get();
-            return each!(&self.elements, array => {
-                // SAFETY: Python's arrays promise nothing about their elements.
-                let mut to = unsafe { array.detach() };
-                let Some(from) = source.elements_of::<T>() else {
-                    return Err(PyTypeError::new_err("the elements are of another type"));
-                };
-                py.detach(move || match (stream, wide) {
-                    (Some(stream), true) => stream.0.assign(&mut to, &from),
-                    (Some(stream), false) => stream.0.copy_to_device(&mut to, &from),
-                    (None, true) => to.assign(&from),
-                    (None, false) => to.copy_to_device(&from).map(drop),
-                })
-                .map_err(raise)
-            });
-        }
-        let mut host = Host::of(source)?;
-        if host.element != self.element() {
-            if !wide {
-                let (found, wanted) = (host.element, self.element());
-                return Err(PyTypeError::new_err(format!(
-                    "the elements are {found}, and {wanted} is needed"
-                )));
-            }
-            // Assignment converts, as NumPy's does.
-            host = Host::of(&host.array.call_method1("astype", (dtype::numpy(py, self.element())?,))?)?;
-        }
-        each!(&self.elements, array => {
-            // SAFETY: as above.
-            let mut to = unsafe { array.detach() };
-            let from = host.view::<T>()?;
-            py.detach(move || match (stream, wide) {
-                (Some(stream), true) => stream.0.assign(&mut to, &from),
-                (Some(stream), false) => stream.0.copy_to_device(&mut to, &from),
-                (None, true) => to.assign(&from),
-                (None, false) => to.copy_to_device(&from).map(drop),
-            })
-            .map_err(raise)
-        })
-    }
-
     /// The array as one of `T`, if it is one.
     pub(crate) fn elements_of<T: gpumem::Element>(&self) -> Option<gpumem::DeviceViewMut<'static, T, IxDyn>> {
         dtype::elements_of(&self.elements)
@@ -122,78 +64,6 @@ impl DeviceNDArray {
     pub(crate) fn again(&self) -> Elements {
         each!(&self.elements, array => hold(&array.view()))
     }
-
-    /// Sets every element to a number of Python's: without an array of NumPy on the way.
-    fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        check_writable(self.read_only)?;
-        let bytes = number::bytes(self.element(), value)?;
-        each!(&self.elements, array => {
-            let wrong = |_| PyTypeError::new_err("the number is not of the elements' type");
-            let value: T = bytemuck::try_pod_read_unaligned(&bytes).map_err(wrong)?;
-            // SAFETY: Python's arrays promise nothing about their elements.
-            let mut to = unsafe { array.detach() };
-            py.detach(move || {
-                let device = to.device()?.clone();
-                // Code of the host that has borrowed the memory knows no streams.
-                match device.capabilities().pageable_direct {
-                    true => to.fill(value),
-                    false => device.default_stream()?.fill(&mut to, value),
-                }
-            })
-            .map_err(raise)
-        })
-    }
-
-    fn slice(&self, key: &Bound<'_, PyAny>) -> PyResult<Elements> {
-        let lengths = each!(&self.elements, array => array.shape().to_vec());
-        let key = match key.cast::<PyTuple>() {
-            Ok(tuple) => tuple.clone(),
-            Err(_) => PyTuple::new(key.py(), [key])?,
-        };
-        let used = key.iter().filter(|part| !part.is_none() && !part.is_instance_of::<PyEllipsis>()).count();
-        if used > lengths.len() {
-            return Err(PyIndexError::new_err("too many indices"));
-        }
-        let (mut axis, mut info, mut dots) = (0, Vec::new(), false);
-        for part in key.iter() {
-            if part.is_none() {
-                info.push(SliceInfoElem::NewAxis);
-            } else if part.is_instance_of::<PyEllipsis>() {
-                if std::mem::replace(&mut dots, true) {
-                    return Err(PyIndexError::new_err("only one ellipsis"));
-                }
-                for _ in 0..lengths.len() - used {
-                    info.push(SliceInfoElem::Slice { start: 0, end: None, step: 1 });
-                    axis += 1;
-                }
-            } else if let Ok(slice) = part.cast::<PySlice>() {
-                info.push(python_slice(slice, lengths[axis])?);
-                axis += 1;
-            } else {
-                info.push(SliceInfoElem::Index(part.extract()?));
-                axis += 1;
-            }
-        }
-        for _ in axis..lengths.len() {
-            info.push(SliceInfoElem::Slice { start: 0, end: None, step: 1 });
-        }
-        let info = SliceInfo::<_, IxDyn, IxDyn>::try_from(info)
-            .map_err(|error| PyIndexError::new_err(error.to_string()))?;
-        each!(&self.elements, array => array.slice(&info).map(|view| hold(&view))).map_err(raise)
-    }
-}
-
-/// A slice as Python means it: clipped, and with the end counted backwards for a negative step.
-fn python_slice(slice: &Bound<'_, PySlice>, length: usize) -> PyResult<SliceInfoElem> {
-    let found = slice.indices(length as isize)?;
-    let (count, step) = (found.slicelength as isize, found.step);
-    // ndarray takes the same elements from the other end where the step is negative.
-    let (start, end) = match step > 0 {
-        _ if count == 0 => (0, 0),
-        true => (found.start, found.start + (count - 1) * step + 1),
-        false => (found.start + (count - 1) * step, found.start + 1),
-    };
-    Ok(SliceInfoElem::Slice { start, end: Some(end), step })
 }
 
 fn order(text: &str) -> PyResult<Order> {
@@ -206,36 +76,43 @@ fn order(text: &str) -> PyResult<Order> {
 
 #[pymethods]
 impl DeviceNDArray {
+    /// Lengths of the axes.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, each!(&self.elements, array => array.shape().to_vec()))
     }
 
+    /// Bytes from one element to the next along each axis.
     #[getter]
     fn strides<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, each!(&self.elements, array => array.strides().to_vec()))
     }
 
+    /// Type of the elements, as NumPy's.
     #[getter]
     pub(crate) fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         dtype::numpy(py, self.element())
     }
 
+    /// Number of axes.
     #[getter]
     fn ndim(&self) -> usize {
         each!(&self.elements, array => array.ndim())
     }
 
+    /// Number of elements.
     #[getter]
     fn size(&self) -> usize {
         each!(&self.elements, array => array.len())
     }
 
+    /// Bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
         each!(&self.elements, array => array.byte_len())
     }
 
+    /// The device that the memory belongs to.
     #[getter]
     fn device(&self) -> PyResult<device::Device> {
         let device = each!(&self.elements, array => array.device().cloned()).map_err(raise)?;
@@ -258,10 +135,12 @@ impl DeviceNDArray {
         self.owner.as_ref().map(|owner| owner.clone_ref(py))
     }
 
+    /// Whether the elements lie side by side with the last axis first, as NumPy defines it.
     fn is_c_contiguous(&self) -> bool {
         each!(&self.elements, array => array.is_c_contiguous())
     }
 
+    /// Whether the elements lie side by side with the first axis first.
     fn is_f_contiguous(&self) -> bool {
         each!(&self.elements, array => array.is_f_contiguous())
     }
@@ -349,23 +228,15 @@ impl DeviceNDArray {
         Ok(Self { read_only: true, ..self.view(elements) })
     }
 
-    /// Parts of `section` elements along the first axis; the last may be smaller.
-    fn split(&self, section: usize) -> PyResult<Vec<Self>> {
-        let length = each!(&self.elements, array => array.shape().first().copied());
-        let (Some(length), true) = (length, section > 0) else {
-            return Err(PyValueError::new_err("split needs an axis, and parts of at least one element"));
-        };
-        let part = |start: usize| {
-            let end = (start + section).min(length) as isize;
-            let mut info = vec![SliceInfoElem::Slice { start: start as isize, end: Some(end), step: 1 }];
-            let rest = SliceInfoElem::Slice { start: 0, end: None, step: 1 };
-            info.resize(each!(&self.elements, array => array.ndim()), rest);
-            let info = SliceInfo::<_, IxDyn, IxDyn>::try_from(info)
-                .map_err(|error| PyIndexError::new_err(error.to_string()))?;
-            let elements = each!(&self.elements, array => array.slice(&info).map(|view| hold(&view)));
-            Ok(self.view(elements.map_err(raise)?))
-        };
-        (0..length).step_by(section).map(part).collect()
+    /// Parts of `section` elements along the first axis, as a list of views; the last may be smaller.
+    fn split(&self, section: isize) -> PyResult<Vec<Self>> {
+        self.parts(section)
+    }
+
+    /// The elements without axes of length one: all of them, or those that `axis` names, one or a tuple. A view.
+    #[pyo3(signature = (axis=None))]
+    fn squeeze(&self, axis: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        self.without_axes(axis)
     }
 
     /// The axes in reversed order, or in the given one; a view.
@@ -381,6 +252,7 @@ impl DeviceNDArray {
         Ok(self.view(elements.map_err(raise)?))
     }
 
+    /// The axes in reversed order; a view.
     #[getter]
     #[pyo3(name = "T")]
     fn transposed(&self) -> Self {
@@ -389,27 +261,12 @@ impl DeviceNDArray {
 
     /// A part, as a view; a single element as a NumPy scalar.
     fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let part = self.view(self.slice(key)?);
-        let parts = key.cast::<PyTuple>().map_or(1, |tuple| tuple.len());
-        let is_index = |part: &Bound<'_, PyAny>| part.extract::<isize>().is_ok();
-        let all = key
-            .cast::<PyTuple>()
-            .map_or_else(|_| is_index(key), |tuple| tuple.iter().all(|part| is_index(&part)));
-        if all && parts == self.ndim() {
-            let host = part.copy_to_host(py, None, None)?;
-            return host.get_item(PyTuple::empty(py));
-        }
-        Ok(Bound::new(py, part)?.into_any())
+        self.item(py, key)
     }
 
     /// Assigns to a part, broadcast and converted as NumPy does.
     fn __setitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let part = self.view(self.slice(key)?);
-        let whole = !matches!(self.element().kind, ElementKind::Float | ElementKind::Complex);
-        if value.is_instance_of::<PyInt>() || (value.is_instance_of::<PyFloat>() && !whole) {
-            return part.fill(py, value);
-        }
-        part.fill_from(py, value, None, true)
+        self.set_item(py, key, value)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -435,15 +292,19 @@ impl DeviceNDArray {
         }
     }
 
+    /// The CUDA Array Interface, version 3. Its stream waits for what is pending, and the memory is lent while the array
+    /// lives.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         crate::interchange::describe(py, self)
     }
 
+    /// The place of the memory, by DLPack's numbers.
     fn __dlpack_device__(&self) -> PyResult<(i32, i32)> {
         crate::interchange::dlpack_device(self)
     }
 
+    /// A DLPack capsule, by the array API's rules. `stream` is the consumer's, and waits for what is pending.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,
