@@ -1,8 +1,12 @@
-//! The Python extension: built by maturin in an environment of its own, and held against NumPy.
+//! The Python extension: a wheel built by maturin, installed into an environment of its own, and held against NumPy.
 
 use super::Outcome;
 use crate::{shell::Shell, workspace::Workspace};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 /// The oldest Python that the extension serves, with what makes environments.
 const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
@@ -44,9 +48,47 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
         .env("CARGO_TARGET_DIR", workspace.target("python-build"))
         // What the tests with other libraries run on: there is no GPU here.
         .env("GPUMEM_TEST_DEVICE", "host");
-    let built = shell.run(&tool("maturin"), &["develop", "--quiet"])?;
+    // The wheel of an earlier version would stand beside the new one.
+    let wheels = workspace.target("python-wheels");
+    if wheels.exists() {
+        fs::remove_dir_all(&wheels)?;
+    }
+    let folder = wheels.to_str().context("the target directory is not UTF-8")?;
+    let built = shell.run(&tool("maturin"), &["build", "--quiet", "--out", folder])?;
     if !built.success {
-        return Ok(Outcome::of(&built, "maturin develop"));
+        return Ok(Outcome::of(&built, "maturin build"));
+    }
+    let wheel = only_wheel(&wheels)?;
+    let wheel = wheel.to_str().context("the target directory is not UTF-8")?;
+    let install = [
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--force-reinstall",
+        wheel,
+    ];
+    let installed = shell.run(&tool("python"), &install)?;
+    if !installed.success {
+        return Ok(Outcome::of(&installed, "pip install of the wheel"));
     }
     Ok(Outcome::of(&shell.run(&tool("python"), &["-m", "pytest", "-q", "-rs", "tests"])?, "pytest"))
+}
+
+/// The wheel in a folder: one, for every Python from the oldest on.
+fn only_wheel(folder: &Path) -> Result<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        found.push(entry?.path());
+    }
+    let is_for_all = |path: &&PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.contains("-abi3-") && name.ends_with(".whl")
+    };
+    match found.as_slice() {
+        [one] if is_for_all(&one) => Ok(one.clone()),
+        _ => bail!("maturin has built {found:?} and not one wheel for every Python"),
+    }
 }
