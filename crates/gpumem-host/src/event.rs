@@ -6,7 +6,6 @@ use crate::inject::Operation;
 use crate::stream::Stream;
 use crate::sync::lock;
 use gpumem_core::{ErrorKind, EventOptions, Result};
-use smallvec::{SmallVec, smallvec};
 use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -30,12 +29,26 @@ pub(crate) struct EventCore {
 struct State {
     /// Number of recordings; an older one that is reached late does not count.
     recording: u64,
-    /// The ends of what was enqueued, each on its stream: one, unless all streams of the device were recorded.
     marks: Marks,
     time: Option<Instant>,
 }
 
-type Marks = SmallVec<[Mark; 1]>;
+/// The ends of what was enqueued, each on its stream: one, unless all streams of the device were recorded.
+#[derive(Debug, Clone, Default)]
+struct Marks {
+    first: Option<Mark>,
+    more: Vec<Mark>,
+}
+
+impl Marks {
+    fn one(mark: Mark) -> Self {
+        Self { first: Some(mark), more: Vec::new() }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Mark> {
+        self.first.iter().chain(&self.more)
+    }
+}
 
 impl EventCore {
     /// The recording with this number is reached.
@@ -89,7 +102,7 @@ impl Event {
             let ticket = queue.enqueue("record", command)?;
             let mut state = lock(&self.core.state);
             if state.recording == recording {
-                state.marks = smallvec![Mark { queue: Arc::clone(queue), ticket }];
+                state.marks = Marks::one(Mark { queue: Arc::clone(queue), ticket });
             }
             drop(state);
             engine.point();
@@ -101,7 +114,7 @@ impl Event {
                 state.enqueued
             };
             let mark = Mark { queue: Arc::clone(queue), ticket };
-            let before = mem::replace(&mut lock(&self.core.state).marks, smallvec![mark]);
+            let before = mem::replace(&mut lock(&self.core.state).marks, Marks::one(mark));
             drop(before);
         }
         engine.counters().records.up();
@@ -113,13 +126,13 @@ impl Event {
         engine.enter("record_device", Operation::Record)?;
         self.admit("record_device")?;
         let generation = engine.generation();
-        let ends = engine.queues().into_iter().filter_map(|queue| {
+        let mut ends = engine.queues().into_iter().filter_map(|queue| {
             let ticket = lock(&queue.state).enqueued;
             // A reset has waited for whatever is older.
             let mark = Mark { queue, ticket };
             (mark.queue.generation == generation && mark.is_news()).then_some(mark)
         });
-        let ends: Marks = ends.collect();
+        let ends = Marks { first: ends.next(), more: ends.collect() };
         let before = {
             let mut state = lock(&self.core.state);
             // What an earlier recording still reaches does not count.
@@ -139,13 +152,14 @@ impl Event {
         self.admit("wait")?;
         // Its own past, or what is done: nothing to wait for.
         let news = |mark: &Mark| mark.queue.id != queue.id && mark.is_news();
-        let mut waits = 0;
-        for mark in self.marks().into_iter().filter(news) {
+        let Marks { first, more } = self.marks();
+        let mut waits = false;
+        for mark in first.into_iter().chain(more).filter(news) {
             queue.enqueue("wait", Command::Wait(mark))?;
             queue.engine.point();
-            waits += 1;
+            waits = true;
         }
-        if waits == 0 {
+        if !waits {
             let _state = lock(&queue.state);
             queue.admit("wait")?;
         }
@@ -157,8 +171,8 @@ impl Event {
         lock(&self.core.state).marks.clone()
     }
 
-    fn verdicts(&self, operation: &'static str, marks: &[Mark]) -> Result<()> {
-        if marks.is_empty() {
+    fn verdicts(&self, operation: &'static str, marks: &Marks) -> Result<()> {
+        if marks.first.is_none() {
             return Ok(());
         }
         self.core.engine.check_lost(operation)?;
@@ -201,7 +215,7 @@ impl gpumem_core::Event for Event {
         self.admit("event synchronize")?;
         engine.counters().synchronizations.up();
         let marks = self.marks();
-        for mark in &marks {
+        for mark in marks.iter() {
             if mark.queue.completed() < mark.ticket && is_inside(mark.queue.id) {
                 return Err(error("event synchronize", ErrorKind::BlockingInCallback));
             }
