@@ -42,21 +42,16 @@ pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
     let host = (elements.as_ptr().expose_provenance() as u64, Space::Host);
     let (address, space) = destination.memory.endpoint();
     let region = CopyRegion::linear(host, (address + extent.start as u64, space), extent.len());
-    let mut outcome = Err(Error::new(B::NAME, operation, ErrorKind::NotReady));
-    B::with_current(&timeline.core.raw, &mut || {
-        let access = Access::write(destination.memory, extent.clone());
-        let submitted = timeline.submit(operation, &[access], |raw| {
-            timeline.tally.count_copy();
-            // SAFETY: the slice is borrowed during this call, after which the driver does not read it, says the backend;
-            // the device's memory is alive and ordered by its use log.
-            unsafe { B::copy(raw, &region) }
-        });
-        outcome = submitted.and_then(|submitted| {
-            let settled = timeline.settle(submitted.ticket);
-            settled.result.map(|()| submitted.ticket).map_err(|error| error.in_operation(operation))
-        });
+    let submitted = timeline.submit(operation, &[Access::write(destination.memory, extent)], |raw| {
+        timeline.tally.count_copy();
+        // SAFETY: the slice is borrowed during this call, after which the driver does not read it, says the backend; the
+        // device's memory is alive and ordered by its use log.
+        unsafe { B::copy(raw, &region) }
     });
-    Some(outcome)
+    Some(submitted.and_then(|submitted| {
+        let settled = timeline.settle(submitted.ticket);
+        settled.result.map(|()| submitted.ticket).map_err(|error| error.in_operation(operation))
+    }))
 }
 
 /// Copies down. `None`: nothing was done, and the ring says why or does it.
@@ -73,12 +68,8 @@ pub(super) unsafe fn download<B: Backend>(
     if !is_short(timeline, source, &extent) {
         return None;
     }
-    let mut outcome = Err(Error::new(B::NAME, operation, ErrorKind::NotReady));
-    B::with_current(&timeline.core.raw, &mut || {
-        // SAFETY: the caller's promise, for its run.
-        outcome = unsafe { through_block(timeline, operation, source, extent.clone(), first) };
-    });
-    Some(outcome)
+    // SAFETY: the caller's promise, for its run.
+    Some(unsafe { through_block(timeline, operation, source, extent, first) })
 }
 
 /// Copies a run into memory of the caller.
