@@ -4,7 +4,10 @@
 //! one and the next, and that a cache line is fetched once, whichever axis its elements lie along. Bytes between runs are
 //! not touched, on either side.
 
-use super::{staged::Way, stores::copy_run};
+use super::{
+    staged::Way,
+    stores::{Stores, copy_run},
+};
 use crate::layout::{Axis, Pair};
 use smallvec::SmallVec;
 
@@ -16,22 +19,23 @@ const TILE: usize = 32;
 const GATHERED: usize = 8 << 10;
 
 /// Moves the runs of a part, whose source is the caller's memory at `theirs` and whose destination is a block at `ours`,
-/// up into the block or down out of it. With `streaming`, what is written to the block is not kept in the caches.
+/// up into the block or down out of it. What is written to the block leaves the
+/// caches as `stores` says.
 ///
 /// # Safety
 /// Both sides are valid for the part, from their first run on, and share no bytes; the written side for writes, by nobody
 /// else meanwhile. Runs are shorter than [`LONGEST`].
-pub(super) unsafe fn copy_runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, streaming: bool) {
+pub(super) unsafe fn copy_runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, stores: Stores) {
     let nest = Nest::new(part, way);
     let (from, to) = if way == Way::Up { (theirs, ours) } else { (ours, theirs) };
-    let streaming = streaming && way == Way::Up;
+    let stores = if way == Way::Up { stores } else { Stores::Ordinary };
     macro_rules! by_run {
         ($($bytes:literal),*) => {
             match part.run {
                 // SAFETY: the caller's promise.
-                $($bytes => unsafe { nest.walk(from, to, &Whole::<$bytes>, streaming) },)*
+                $($bytes => unsafe { nest.walk(from, to, &Whole::<$bytes>, stores) },)*
                 // SAFETY: as above.
-                bytes => unsafe { nest.walk(from, to, &Overlapping(bytes), streaming) },
+                bytes => unsafe { nest.walk(from, to, &Overlapping(bytes), stores) },
             }
         };
     }
@@ -120,15 +124,15 @@ impl Nest {
     /// # Safety
     /// As for [`copy_runs`], from the side that is read to the one that is written.
     #[inline(always)]
-    unsafe fn walk(&self, mut from: *const u8, mut to: *mut u8, run: &impl Run, streaming: bool) {
+    unsafe fn walk(&self, mut from: *const u8, mut to: *mut u8, run: &impl Run, stores: Stores) {
         let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, self.around.len());
         loop {
             // SAFETY: the caller's promise, for this step of the axes around.
             unsafe {
                 match self.across {
                     Some(across) => tiles(self.along, across, from, to, run),
-                    None if streaming => gather(self.along, from, to, run),
-                    None => line(self.along, from, to, run),
+                    None if stores == Stores::Ordinary => line(self.along, from, to, run),
+                    None => gather(self.along, from, to, run, stores),
                 }
             }
             // An odometer over the axes, innermost last.
@@ -181,12 +185,12 @@ unsafe fn steps(len: usize, src: isize, dst: isize, from: *const u8, to: *mut u8
     }
 }
 
-/// Runs along one axis that lie side by side where they are written, which is done around the caches.
+/// Runs along one axis that lie side by side where they are written, with stores of a kind.
 ///
 /// # Safety
 /// As for [`line`].
 #[inline(always)]
-unsafe fn gather(axis: Axis, mut from: *const u8, mut to: *mut u8, run: &impl Run) {
+unsafe fn gather(axis: Axis, mut from: *const u8, mut to: *mut u8, run: &impl Run, stores: Stores) {
     let mut gathered = [0_u8; GATHERED];
     let most = GATHERED / run.bytes();
     let mut left = axis.len;
@@ -196,7 +200,7 @@ unsafe fn gather(axis: Axis, mut from: *const u8, mut to: *mut u8, run: &impl Ru
         // SAFETY: the caller's promise, for this part of the axis; the runs have room in what is gathered.
         unsafe {
             line(Axis { len, src: axis.src, dst: run.bytes() as isize }, from, gathered.as_mut_ptr(), run);
-            copy_run(gathered.as_ptr(), to, bytes, true);
+            copy_run(gathered.as_ptr(), to, bytes, stores);
         }
         from = from.wrapping_offset(axis.src * len as isize);
         to = to.wrapping_add(bytes);
@@ -231,6 +235,13 @@ unsafe fn tiles(along: Axis, across: Axis, from: *const u8, to: *mut u8, run: &i
 mod tests {
     use super::*;
 
+    const KINDS: [(Way, Stores); 4] = [
+        (Way::Up, Stores::Ordinary),
+        (Way::Up, Stores::Streaming),
+        (Way::Up, Stores::Shared),
+        (Way::Down, Stores::Ordinary),
+    ];
+
     /// Offsets of the first byte of every run on both sides, in the order of the block.
     fn offsets(part: &Pair) -> Vec<(isize, isize)> {
         let mut all = vec![(0, 0)];
@@ -243,7 +254,7 @@ mod tests {
         all
     }
 
-    fn check(part: &Pair, way: Way, streaming: bool) {
+    fn check(part: &Pair, way: Way, stores: Stores) {
         let all = offsets(part);
         let lowest = all.iter().map(|(theirs, _)| *theirs).min().unwrap_or(0);
         let highest = all.iter().map(|(theirs, _)| *theirs).max().unwrap_or(0);
@@ -264,7 +275,7 @@ mod tests {
         }
         // SAFETY: both blocks have room for every run of the part, and are two.
         unsafe {
-            copy_runs(part, theirs.as_mut_ptr().add(first), ours.as_mut_ptr().add(3), way, streaming);
+            copy_runs(part, theirs.as_mut_ptr().add(first), ours.as_mut_ptr().add(3), way, stores);
         }
         assert!(theirs == their_bytes, "the caller's side of {part:?}, {way:?}");
         assert!(ours == our_bytes, "the block of {part:?}, {way:?}");
@@ -293,13 +304,13 @@ mod tests {
                 &[(5, 1), (6, 7)],
                 &[(3, -1), (2, 190), (40, 4)],
             ] {
-                for (way, streaming) in [(Way::Up, false), (Way::Up, true), (Way::Down, false)] {
-                    check(&part(run, axes), way, streaming);
+                for (way, stores) in KINDS {
+                    check(&part(run, axes), way, stores);
                 }
             }
             // Repeated elements have no way down.
-            check(&part(run, &[(4, 0), (3, 2)]), Way::Up, true);
-            check(&part(run, &[(4, 5), (3, 0)]), Way::Up, false);
+            check(&part(run, &[(4, 0), (3, 2)]), Way::Up, Stores::Streaming);
+            check(&part(run, &[(4, 5), (3, 0)]), Way::Up, Stores::Ordinary);
         }
     }
 
@@ -307,13 +318,9 @@ mod tests {
     #[cfg_attr(miri, ignore = "minutes of looking at bytes")]
     fn long_axes_are_cut_as_they_must() {
         for run in [1, 4, 12, 16, 33] {
-            for (way, streaming) in [(Way::Up, false), (Way::Up, true), (Way::Down, false)] {
-                check(&part(run, &[(2 * GATHERED / run + 5, 2)]), way, streaming);
-                check(
-                    &part(run, &[(2 * TILE + 3, 1), (3 * TILE - 1, 2 * TILE as isize + 3)]),
-                    way,
-                    streaming,
-                );
+            for (way, stores) in KINDS {
+                check(&part(run, &[(2 * GATHERED / run + 5, 2)]), way, stores);
+                check(&part(run, &[(2 * TILE + 3, 1), (3 * TILE - 1, 2 * TILE as isize + 3)]), way, stores);
             }
         }
     }

@@ -41,6 +41,9 @@ pub(crate) struct Share {
 }
 
 impl Share {
+    /// How many times as long as the one before a block of an upload may be, until it is as long as all others: they are
+    /// filled faster than they are copied.
+    pub(crate) const GROWTH: usize = 4;
     /// Shorter parts are not worth taking.
     pub(crate) const SMALLEST_PART: usize = 64 << 10;
 }
@@ -48,7 +51,9 @@ impl Share {
 /// Whether threads write around the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum StreamingStores {
-    /// Where it is faster: in the first part of long uploads, and in downloads that are longer than a cache.
+    /// Where it is faster: in uploads that would otherwise still be in the caches of single cores when the copy engine comes,
+    /// and in downloads that are longer than a cache. Uploads by twelve threads or more leave what they write in the cache that
+    /// all cores share instead, where the processor can be told to.
     #[default]
     Auto,
     /// Wherever whole runs are moved.

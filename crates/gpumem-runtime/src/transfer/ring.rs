@@ -20,6 +20,7 @@ use super::{
     pieces::Pieces,
     progress::{Progress, Watch},
     staged::{Staged, Way},
+    stores::Stores,
     turn::{Asking, State, Turn},
 };
 use crate::{Device, completion, layout::Pair, memory::Staging, order::Timeline};
@@ -31,12 +32,6 @@ use std::{
     sync::Arc,
     sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
 };
-
-/// Unless the options say otherwise, stores go around the caches in so many first bytes of an upload by several threads,
-/// and in downloads that are longer. Measured on an H100 machine: ordinary stores into the blocks cost an upload of 64 MiB
-/// a third of its speed, and are the faster ones once it runs; in downloads what is not kept in a cache pays where the
-/// destination would not fit into it.
-const STREAMING: usize = 96 << 20;
 
 /// New arrays of at least so many bytes have huge pages (`host::Unwritten`), which one thread each makes ready.
 const FRESH: usize = 4 << 20;
@@ -50,7 +45,7 @@ pub(super) struct Ring<'a, B: Backend> {
     pub(super) caller: &'a Caller,
     pub(super) way: Way,
     share: Share,
-    stores: StreamingStores,
+    stores: Stores,
     /// The destination, where its pages are to be made ready.
     fresh: Option<Fresh>,
     /// Bytes of a block's memory.
@@ -100,8 +95,8 @@ impl<'a, B: Backend> Ring<'a, B> {
         // 25 GB/s for every second column.
         let gathers = way == Way::Up && pair.run < elements::LONGEST && share.threads > 1;
         let stores = match options.streaming_stores {
-            StreamingStores::Auto if gathers => StreamingStores::Always,
-            stores => stores,
+            StreamingStores::Auto if gathers => Stores::Streaming,
+            chosen => Stores::of(chosen, way, share.threads, bytes),
         };
         let state = State {
             pieces: Pieces::new(pair),
@@ -261,14 +256,13 @@ impl<'a, B: Backend> Ring<'a, B> {
             return Ok(false);
         }
         let Some((staging, before)) = self.block(state)? else { return Ok(false) };
-        let at = self.total as usize - state.pieces.left();
         let limit = match self.way {
             Way::Up => state.limit,
             Way::Down => {
                 (state.pieces.left() / 2).next_multiple_of(4 << 10).clamp(self.share.first, state.limit)
             }
         };
-        state.limit = (state.limit * 2).min(self.share.block);
+        state.limit = (state.limit * Share::GROWTH).min(self.share.block);
         let Some(piece) = state.pieces.next(limit) else {
             // Somebody else took the last piece while the block was made.
             state.idle.push_front((staging, before));
@@ -280,9 +274,9 @@ impl<'a, B: Backend> Ring<'a, B> {
         while let Some(part) = rest.next(part_bytes) {
             parts.push(part);
         }
-        let (streaming, left) = (self.is_streaming(at), AtomicUsize::new(piece.len * piece.item));
+        let left = AtomicUsize::new(piece.len * piece.item);
         let next = AtomicUsize::new(0);
-        let mut turn = Turn { ticket: before, streaming, parts, next, left, staging, piece };
+        let mut turn = Turn { ticket: before, parts, next, left, staging, piece };
         if self.way == Way::Down {
             state.opening += 1;
             let enqueued = MutexGuard::unlocked(state, || self.enqueue(&turn));
@@ -294,15 +288,6 @@ impl<'a, B: Backend> Ring<'a, B> {
         state.open.push_back(Arc::new(turn));
         self.changed.notify_all();
         Ok(true)
-    }
-
-    /// Whether threads write around the caches, so many bytes from the begin of the transfer.
-    fn is_streaming(&self, at: usize) -> bool {
-        match (self.stores, self.way) {
-            (StreamingStores::Auto, Way::Up) => self.share.threads > 1 && at < STREAMING,
-            (StreamingStores::Auto, Way::Down) => self.total as usize >= STREAMING,
-            (stores, _) => stores == StreamingStores::Always,
-        }
     }
 
     /// A free block with the ticket of the copy that uses it: one that is done with, a new one, or one in use that has to
@@ -368,7 +353,7 @@ impl<'a, B: Backend> Ring<'a, B> {
         let staged = Staged::new(&turn.staging, self.operation, &turn.piece)?;
         // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used the block before is waited for,
         // and nothing else does before its last part has been moved.
-        unsafe { staged.exchange::<T>(self.operation, part, self.caller, self.way, turn.streaming)? };
+        unsafe { staged.exchange::<T>(self.operation, part, self.caller, self.way, self.stores)? };
         let bytes = part.len * part.item;
         // The other parts were moved before the one that finds nothing left.
         let is_last = turn.left.fetch_sub(bytes, Ordering::AcqRel) == bytes;

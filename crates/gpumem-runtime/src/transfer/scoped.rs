@@ -6,6 +6,7 @@ use super::{
     caller::Caller,
     pieces::Pieces,
     staged::{Staged, Way},
+    stores::Stores,
 };
 use crate::{Device, layout::Pair, memory::Staging, order::Timeline};
 use gpumem_core::{Backend, Element, Result};
@@ -81,7 +82,9 @@ impl<B: Backend> Landing<B> {
             while let Some((staged, part)) = take() {
                 let landed = staged.and_then(|staged| {
                     // SAFETY: the caller's promise; parts are disjoint.
-                    unsafe { staged.exchange::<T>(self.operation, &part, &self.caller, Way::Down, false) }
+                    unsafe {
+                        staged.exchange::<T>(self.operation, &part, &self.caller, Way::Down, Stores::Ordinary)
+                    }
                 });
                 if let Err(error) = landed {
                     return self.device.core().errors.push(error);

@@ -6,7 +6,7 @@ use super::{
     elements,
     memory::{Place, enqueue},
     plan::Plan,
-    stores::copy_run,
+    stores::{Stores, copy_run},
 };
 use crate::{
     layout::{Axis, Layout, Order, Pair},
@@ -64,7 +64,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         part: &Pair,
         caller: &Caller,
         way: Way,
-        streaming: bool,
+        stores: Stores,
     ) -> Result<()> {
         debug_assert_eq!(part.item, size_of::<T>());
         let memory = self.staging.memory();
@@ -79,9 +79,9 @@ impl<'a, B: Backend> Staged<'a, B> {
         // is aligned for every element; both are valid by this function's contract and share no bytes.
         unsafe {
             if part.axes.is_empty() || part.run >= elements::LONGEST {
-                runs(part, theirs, ours, way, streaming);
+                runs(part, theirs, ours, way, stores);
             } else {
-                elements::copy_runs(part, theirs, ours, way, streaming);
+                elements::copy_runs(part, theirs, ours, way, stores);
             }
         }
         Ok(())
@@ -141,15 +141,15 @@ impl<'a, B: Backend> Staged<'a, B> {
 
 /// # Safety
 /// As for [`Staged::exchange`].
-unsafe fn runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, streaming: bool) {
+unsafe fn runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, stores: Stores) {
     let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, part.axes.len());
     let (mut at, mut theirs) = (ours, theirs);
     loop {
         // SAFETY: a run of the part; runs lie side by side in the block.
         unsafe {
             match way {
-                Way::Up => copy_run(theirs.cast_const(), at, part.run, streaming),
-                Way::Down => copy_run(at.cast_const(), theirs, part.run, streaming),
+                Way::Up => copy_run(theirs.cast_const(), at, part.run, stores),
+                Way::Down => copy_run(at.cast_const(), theirs, part.run, stores),
             }
         }
         at = at.wrapping_add(part.run);

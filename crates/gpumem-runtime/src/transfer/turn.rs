@@ -36,7 +36,6 @@ pub(super) struct Turn<B: Backend> {
     /// Of the copy that ends before threads may use the block: on the way up the one out of it, on the way down the one
     /// into it.
     pub(super) ticket: u64,
-    pub(super) streaming: bool,
     /// Threads take a part without the lock of the state, which they would meet on: parts are moved in microseconds.
     pub(super) parts: Vec<Pair>,
     pub(super) next: AtomicUsize,
