@@ -76,6 +76,9 @@ pub(super) fn write(session: u64, note: &Note, tape: impl Fn() -> Option<Arc<Tap
             && unsafe { (*hand.chunk.get()).push(words.as_slice()) }
     });
     if !written {
+        // A copy, so that only this way needs the words in memory: stores that are read back at once in wider pieces make
+        // the processor wait.
+        let words = { words };
         write_on(session, &words, &tape);
     }
 }
