@@ -4,7 +4,7 @@ use crate::{
     ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, StorageMut, ToDevice,
     interchange::described_array,
     layout::Layout,
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::Timeline,
     transfer::{self, Place},
 };
@@ -28,7 +28,7 @@ pub struct Destination<'a, T: Element, D: Dimension, B: Backend>(To<'a, T, D, B>
 enum To<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayViewMut<'a, T, D>),
     Memory {
-        memory: &'a Arc<Allocation<B>>,
+        memory: &'a Counted<Allocation<B>>,
         layout: &'a Layout,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
@@ -86,7 +86,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
         source: Place<'_, B>,
         device: &Device<B>,
         landing: Landing,
-    ) -> Result<(u64, Option<Arc<Allocation<B>>>)> {
+    ) -> Result<(u64, Option<Counted<Allocation<B>>>)> {
         match (self.0, landing) {
             (To::Host(mut view), Landing::Now) => {
                 if !transfer::download_at_once(timeline, source, &mut view) {

@@ -1,6 +1,11 @@
 //! Lending the native stream and addresses to other libraries (law 15).
 
-use crate::{ArrayBase, Storage, StorageMut, Stream, memory::Allocation, order::Access, order::Timeline};
+use crate::{
+    ArrayBase, Storage, StorageMut, Stream,
+    memory::{Allocation, Counted},
+    order::Access,
+    order::Timeline,
+};
 use gpumem_core::{Backend, RawStream, Result, Stream as _};
 use ndarray::Dimension;
 use smallvec::SmallVec;
@@ -9,7 +14,7 @@ use std::{marker::PhantomData, ops::Range, sync::Arc};
 /// An array that work of another library is going to read or write.
 #[derive(Debug)]
 pub struct RawAccess<'a, B: Backend> {
-    memory: &'a Arc<Allocation<B>>,
+    memory: &'a Counted<Allocation<B>>,
     extent: Range<usize>,
     address: u64,
     write: bool,

@@ -5,7 +5,7 @@ use crate::{
     host::zeros,
     interchange::{described_array, described_layout},
     layout::Layout,
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::Timeline,
     transfer::{self, Place, Upload},
 };
@@ -34,7 +34,7 @@ pub struct Source<'a, T: Element, D: Dimension, B: Backend>(From<'a, T, D, B>);
 enum From<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayView<'a, T, D>),
     Memory {
-        memory: &'a Arc<Allocation<B>>,
+        memory: &'a Counted<Allocation<B>>,
         layout: &'a Layout,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
@@ -44,7 +44,7 @@ enum From<'a, T: Element, D: Dimension, B: Backend> {
 /// Elements that a kernel can use where they lie.
 #[derive(Debug)]
 pub(crate) struct InPlace<B: Backend> {
-    pub(crate) memory: Arc<Allocation<B>>,
+    pub(crate) memory: Counted<Allocation<B>>,
     pub(crate) layout: Layout,
     /// The memory belongs to an object that is only borrowed: what uses it is waited for before the borrow ends.
     pub(crate) borrowed: bool,

@@ -14,10 +14,14 @@ pub use field::Field;
 pub use storage::{Exclusive, Imported, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
 
-use crate::{Device, Layout, memory::Allocation, transfer::Place};
+use crate::{
+    Device, Layout,
+    memory::{Allocation, Counted},
+    transfer::Place,
+};
 use gpumem_core::{Backend, Error, LayoutError, MemoryKind, Result};
 use ndarray::{Dimension, Ix0};
-use std::{fmt, marker::PhantomData, sync::Arc};
+use std::{fmt, marker::PhantomData};
 
 /// An n-d array of elements in memory of a device, or a view of one. `S` says which: [`DeviceArray`], [`DeviceView`],
 /// [`DeviceViewMut`].
@@ -29,7 +33,7 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 ///   work in stream order.
 /// * Dropping an array never waits and never reaches the driver.
 pub struct ArrayBase<S: Storage, D: Dimension> {
-    pub(crate) memory: Arc<Allocation<S::Backend>>,
+    pub(crate) memory: Counted<Allocation<S::Backend>>,
     pub(crate) layout: Layout,
     marker: PhantomData<(S, D)>,
 }
@@ -46,7 +50,7 @@ pub type DeviceRecord<T, B> = ArrayBase<Owned<T, B>, Ix0>;
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// The rank of the layout is that of `D`, and the layout lies in the memory: guaranteed by every caller.
     #[inline]
-    pub(crate) fn over(memory: Arc<Allocation<S::Backend>>, layout: Layout) -> Self {
+    pub(crate) fn over(memory: Counted<Allocation<S::Backend>>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }
 

@@ -3,27 +3,31 @@
 use super::{DeviceVisible, HostKind, Managed, view_at, view_mut_at, zeros};
 use crate::{
     ArrayBase, Device, DeviceView, DeviceViewMut, Layout, Stream, ToDevice,
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::Access,
     transfer::{Place, Upload},
 };
 use gpumem_core::{Advice, Backend, Element, Error, HostAccess, LayoutError, Location, MemoryKind, Result};
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
-use std::{fmt, marker::PhantomData, ptr::NonNull, sync::Arc};
+use std::{fmt, marker::PhantomData, ptr::NonNull};
 
 /// An array in memory that the host sees too. See [`PinnedArray`](crate::PinnedArray), [`MappedArray`](crate::MappedArray),
 /// [`ManagedArray`](crate::ManagedArray).
 ///
 /// Shape, strides (in bytes), order and initialisation are as for device arrays.
 pub struct HostArray<K: HostKind, T: Element, D: Dimension, B: Backend> {
-    memory: Arc<Allocation<B>>,
+    memory: Counted<Allocation<B>>,
     layout: Layout,
     marker: PhantomData<(K, T, D)>,
 }
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// An array over memory that holds initialised bytes for the whole layout.
-    pub(super) fn over(operation: &'static str, memory: Arc<Allocation<B>>, layout: Layout) -> Result<Self> {
+    pub(super) fn over(
+        operation: &'static str,
+        memory: Counted<Allocation<B>>,
+        layout: Layout,
+    ) -> Result<Self> {
         layout.fits(memory.len()).map_err(|error| Error::new(B::NAME, operation, error))?;
         Self::check_elements(operation, &layout)?;
         Ok(Self { memory, layout, marker: PhantomData })
@@ -44,11 +48,11 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 
     /// An array over the memory of an array of ndarray, which has the layout.
-    pub(super) fn over_ndarray(memory: Arc<Allocation<B>>, layout: Layout) -> Self {
+    pub(super) fn over_ndarray(memory: Counted<Allocation<B>>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }
 
-    pub(super) fn into_parts(self) -> (Arc<Allocation<B>>, Layout) {
+    pub(super) fn into_parts(self) -> (Counted<Allocation<B>>, Layout) {
         (self.memory, self.layout)
     }
 

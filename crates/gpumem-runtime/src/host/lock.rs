@@ -4,7 +4,7 @@ use super::{HostArray, HostKind, Mapped, MappedHost, Pinned, PinnedHost, Registe
 use crate::{
     Device, Layout,
     device::DeviceCore,
-    memory::{Allocation, Lock},
+    memory::{Allocation, Counted, Lock},
     transfer,
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
@@ -22,11 +22,11 @@ pub(crate) struct LockSet<B: Backend> {
 }
 
 /// Memory of the caller, and its lock, unless it is not the host's.
-type Held<B> = (Arc<Allocation<B>>, Option<Lock>);
+type Held<B> = (Counted<Allocation<B>>, Option<Lock>);
 
 impl<B: Backend> LockSet<B> {
     /// Keeps memory of somebody else that is borrowed as long as this set lives: it is waited for with the others.
-    pub(crate) fn keep(&self, memory: &Arc<Allocation<B>>) {
+    pub(crate) fn keep(&self, memory: &Counted<Allocation<B>>) {
         self.held.lock().push((memory.clone(), None));
     }
 

@@ -3,7 +3,7 @@
 use crate::{
     Device,
     device::DeviceCore,
-    memory::{Allocation, ForeignMemory, Lock, Release},
+    memory::{Allocation, Counted, ForeignMemory, Lock, Release},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
 use std::{
@@ -107,7 +107,7 @@ impl<B: Backend, O: Any + Send + Sync> Locked<B, O> {
         device: &Device<B>,
         options: RegisterOptions,
         read_only: bool,
-    ) -> Arc<Allocation<B>> {
+    ) -> Counted<Allocation<B>> {
         let Self { address, host, len, cuts, owner } = self;
         let address = address.unwrap_or(host as u64);
         let release = match owner.held.lock.is_some() && !device.capabilities().pageable_direct {

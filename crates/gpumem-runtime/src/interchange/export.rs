@@ -2,15 +2,17 @@
 
 use super::{CudaArrayInterface, ElementType, HasCudaArrayInterface, StreamHandle, cuda_array::VERSION};
 use crate::{
-    ArrayBase, Device, HostArray, HostKind, Layout, Storage, StorageMut, Stream, memory::Allocation,
-    order::Access, transfer::Place,
+    ArrayBase, Device, HostArray, HostKind, Layout, Storage, StorageMut, Stream,
+    memory::{Allocation, Counted},
+    order::Access,
+    transfer::Place,
 };
 use gpumem_core::{
     Backend, DescriptorError, Element, Error, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::{fmt, sync::Arc};
+use std::fmt;
 
 /// Memory of ours that another library uses: an array with its stream, for as long as the loan lasts.
 ///
@@ -22,7 +24,7 @@ use std::{fmt, sync::Arc};
 ///
 /// Forgetting a loan costs waits, and no safety.
 pub struct Loan<B: Backend> {
-    memory: Arc<Allocation<B>>,
+    memory: Counted<Allocation<B>>,
     layout: Layout,
     element: ElementType,
     write: bool,
@@ -130,7 +132,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
 
 impl<B: Backend> Loan<B> {
     fn new(
-        memory: &Arc<Allocation<B>>,
+        memory: &Counted<Allocation<B>>,
         layout: &Layout,
         element: ElementType,
         write: bool,
@@ -186,7 +188,7 @@ impl<B: Backend> Loan<B> {
         !self.write
     }
 
-    pub(super) fn memory(&self) -> &Arc<Allocation<B>> {
+    pub(super) fn memory(&self) -> &Counted<Allocation<B>> {
         &self.memory
     }
 

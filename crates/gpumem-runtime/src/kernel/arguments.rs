@@ -5,12 +5,15 @@ use super::{
     constants::{Constants, Packed},
     host_arrays::HostArrays,
 };
-use crate::{ArrayBase, Layout, Storage, StorageMut, memory::Allocation, order::Access};
+use crate::{
+    ArrayBase, Layout, Storage, StorageMut,
+    memory::{Allocation, Counted},
+    order::Access,
+};
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArgument, LayoutError, Result};
 use gpumem_simt::{Parameter, Parameters};
 use ndarray::Dimension;
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 /// The arguments of a launch while they are collected.
 #[derive(Debug)]
@@ -60,7 +63,7 @@ impl<'a, B: Backend> Collected<'a, B> {
         }
     }
 
-    fn access(&mut self, memory: &'a Arc<Allocation<B>>, layout: &Layout, write: bool) {
+    fn access(&mut self, memory: &'a Counted<Allocation<B>>, layout: &Layout, write: bool) {
         if !layout.is_empty() {
             self.accesses.push(Access { memory, extent: layout.extent(), write });
         }

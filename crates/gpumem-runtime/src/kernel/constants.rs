@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     Device, Layout, Order, ToDevice,
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::{Access, Timeline},
     transfer::{self, Place, Upload},
 };
@@ -25,7 +25,7 @@ const ALIGN: usize = 16;
 /// The constant memory of one module: all launches of its kernel share it, so that it is an allocation like any other,
 /// which launches read and copies write.
 pub(super) struct Constants<B: Backend> {
-    memory: Arc<Allocation<B>>,
+    memory: Counted<Allocation<B>>,
     /// What it holds behind everything that is enqueued; `None` where that is not known.
     written: Mutex<Option<Vec<u8>>>,
 }
@@ -42,7 +42,7 @@ impl<B: Backend> Constants<B> {
         Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN, MemoryKind::Device)?))
     }
 
-    fn over(memory: Arc<Allocation<B>>) -> Self {
+    fn over(memory: Counted<Allocation<B>>) -> Self {
         Self { memory, written: Mutex::new(None) }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     CudaArrayDestination, Device, FromDevice, Layout, Order, Scope, Source, Stream, ToDevice, completion,
     destination::{Landing, check_writable},
     host::LockSet,
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::{Access, Timeline},
     source::InPlace,
     transfer::{self, Place, Upload},
@@ -66,17 +66,17 @@ struct Moved<'a, B: Backend> {
     used: Vec<Used<B>>,
     arrivals: Vec<Arrival<'a, B>>,
     /// Memory of objects that are only borrowed: waited for before the launch returns, or by the scope.
-    borrowed: Vec<Arc<Allocation<B>>>,
+    borrowed: Vec<Counted<Allocation<B>>>,
 }
 
 struct Used<B: Backend> {
-    memory: Arc<Allocation<B>>,
+    memory: Counted<Allocation<B>>,
     layout: Layout,
     write: bool,
 }
 
 /// Copies what has been written to where it belongs: as [`Destination::copy_from`](crate::Destination).
-type Arrival<'a, B> = Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<Arc<Allocation<B>>>)> + 'a>;
+type Arrival<'a, B> = Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<Counted<Allocation<B>>>)> + 'a>;
 
 struct Arrivals<'a, B: Backend> {
     device: &'a Device<B>,
@@ -174,7 +174,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         Ok(found)
     }
 
-    fn borrow(&mut self, memory: &Arc<Allocation<B>>) {
+    fn borrow(&mut self, memory: &Counted<Allocation<B>>) {
         match self.scope {
             Some((_, locks)) => locks.keep(memory),
             None => self.moved().borrowed.push(memory.clone()),
@@ -182,7 +182,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     /// Memory of the device for elements of that layout.
-    fn stand_in<T: Element>(&self, layout: &Layout, form: Form) -> Result<(Arc<Allocation<B>>, Layout)> {
+    fn stand_in<T: Element>(&self, layout: &Layout, form: Form) -> Result<(Counted<Allocation<B>>, Layout)> {
         let layout = form.of(layout).map_err(|error| Error::new(B::NAME, OPERATION, error))?;
         let align = self.device.capabilities().allocation_alignment.max(align_of::<T>());
         let bytes = layout.packed_bytes();
@@ -203,7 +203,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         &self,
         source: &Source<'_, T, D, B>,
         form: Form,
-    ) -> Result<(Arc<Allocation<B>>, Layout)> {
+    ) -> Result<(Counted<Allocation<B>>, Layout)> {
         let (memory, layout) = self.stand_in::<T>(&source.layout(OPERATION)?, form)?;
         source.copy_to(self.timeline, OPERATION, Place::new(&memory, &layout), self.upload())?;
         Ok((memory, layout))

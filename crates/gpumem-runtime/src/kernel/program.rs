@@ -1,7 +1,7 @@
 //! The program of a kernel, and who has launched it last.
 
 use crate::{
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::{Timeline, UseLog},
 };
 use gpumem_core::Backend;
@@ -24,7 +24,7 @@ const PLACES: usize = 4;
 /// stream's lock, which a launch holds anyway.
 pub(super) struct Program<B: Backend> {
     /// Owns the program as an array owns its memory.
-    memory: Arc<Allocation<B>>,
+    memory: Counted<Allocation<B>>,
     places: [Place<B>; PLACES],
     /// What finds no place.
     others: Mutex<UseLog<Arc<Timeline<B>>>>,
@@ -43,7 +43,7 @@ impl<B: Backend> Place<B> {
 }
 
 impl<B: Backend> Program<B> {
-    pub(super) fn new(memory: Arc<Allocation<B>>) -> Self {
+    pub(super) fn new(memory: Counted<Allocation<B>>) -> Self {
         Self { memory, places: [const { Place::free() }; PLACES], others: Mutex::new(UseLog::new()) }
     }
 

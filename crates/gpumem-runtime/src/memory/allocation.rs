@@ -6,6 +6,7 @@ mod uses;
 pub(crate) use foreign::{ForeignMemory, Release};
 
 use super::{
+    counted::Counted,
     lent::Lent,
     names::current_name,
     pending::PendingUses,
@@ -75,12 +76,16 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
         align: usize,
         kind: MemoryKind,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Counted<Self>> {
         Self::make(device, true, operation, bytes, align, kind)
     }
 
     /// Page-locked memory that belongs to the device itself and does not keep it open.
-    pub(crate) fn internal(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Arc<Self>> {
+    pub(crate) fn internal(
+        device: &Device<B>,
+        operation: &'static str,
+        bytes: usize,
+    ) -> Result<Counted<Self>> {
         let align = B::capabilities(device.raw()).allocation_alignment;
         Self::make(device, false, operation, bytes, align, MemoryKind::Pinned)
     }
@@ -92,7 +97,7 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
         align: usize,
         kind: MemoryKind,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Counted<Self>> {
         let core = device.core();
         core.check(operation)?;
         let keep = || match keeps_open {
@@ -100,7 +105,7 @@ impl<B: Backend> Allocation<B> {
             false => Keep::Core(core.clone()),
         };
         if bytes == 0 {
-            return Ok(Arc::new(Self::over(keep(), (align as u64, 0, 0), kind)));
+            return Ok(Counted::new(Self::over(keep(), (align as u64, 0, 0), kind)));
         }
         core.reclaim.sweep(core);
         let stream = device.stream_hint();
@@ -116,27 +121,25 @@ impl<B: Backend> Allocation<B> {
         let extra = Self::named(core, bytes);
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
-        let place = Arc::<Self>::new_uninit();
-        // SAFETY: the place is new and nobody else knows it; it is written as a whole before it is taken as a value. It is
-        // written where it stays, because a value that is put together elsewhere and moved costs more than the pool does.
+        // SAFETY: the value is written. Its block hands its uses over before anybody else sees it.
         let memory = unsafe {
-            let new = Arc::as_ptr(&place).cast_mut().cast::<Self>();
-            new.write(Self {
-                id,
-                resource: number,
-                kind,
-                address: block.address(),
-                host: block.host().map_or(0, |host| host.as_ptr() as usize),
-                len: bytes,
-                generation: core.generation(),
-                log: ShortMutex::new(UseLog::new()),
-                lent: Lent::default(),
-                extra,
-                block: Some(block),
-                keep: keep(),
-            });
-            (*new).inherit();
-            place.assume_init()
+            Counted::in_place(|new: *mut Self| {
+                new.write(Self {
+                    id,
+                    resource: number,
+                    kind,
+                    address: block.address(),
+                    host: block.host().map_or(0, |host| host.as_ptr() as usize),
+                    len: bytes,
+                    generation: core.generation(),
+                    log: ShortMutex::new(UseLog::new()),
+                    lent: Lent::default(),
+                    extra,
+                    block: Some(block),
+                    keep: keep(),
+                });
+                (*new).inherit();
+            })
         };
         Ok(memory)
     }
@@ -159,13 +162,13 @@ impl<B: Backend> Allocation<B> {
         operation: &'static str,
         bytes: usize,
         align: usize,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Counted<Self>> {
         const PAGE: usize = 2 << 20;
         let core = device.core();
         core.check(operation)?;
         let keep = Keep::Device(device.share());
         if bytes == 0 {
-            return Ok(Arc::new(Self::over(keep, (align as u64, 0, 0), MemoryKind::Device)));
+            return Ok(Counted::new(Self::over(keep, (align as u64, 0, 0), MemoryKind::Device)));
         }
         core.reclaim.sweep(core);
         let (kind, stream) = (MemoryKind::Device, device.stream_hint());
@@ -178,7 +181,7 @@ impl<B: Backend> Allocation<B> {
         (memory.block, memory.resource, memory.extra) = (Some(block), number, Self::named(core, bytes));
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
         core.recorder.allocated(memory.id, &MemoryRequest { bytes, ..request }, name);
-        Ok(Arc::new(memory))
+        Ok(Counted::new(memory))
     }
 
     /// What a resource lends. When the device is out of memory, what has been dropped is given back first and the request
@@ -376,8 +379,8 @@ impl<B: Backend> Allocation<B> {
 ///
 /// # Errors
 /// What the driver says.
-pub(crate) fn free<B: Backend>(memory: Arc<Allocation<B>>) -> Result<()> {
-    match Arc::try_unwrap(memory) {
+pub(crate) fn free<B: Backend>(memory: Counted<Allocation<B>>) -> Result<()> {
+    match memory.try_unwrap() {
         Ok(memory) => memory.free(),
         Err(_) => Ok(()),
     }

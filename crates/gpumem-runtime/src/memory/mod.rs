@@ -7,6 +7,7 @@
 
 mod allocation;
 mod around;
+mod counted;
 mod defer;
 mod driver;
 mod growing;
@@ -36,6 +37,7 @@ pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics,
 pub use stack::POOL_VARIABLE;
 
 pub(crate) use allocation::{Allocation, ForeignMemory, Release, free};
+pub(crate) use counted::Counted;
 pub(crate) use names::Names;
 pub(crate) use pages::{Lock, PageLocks};
 pub(crate) use reclaim::{Item, Reclaim};

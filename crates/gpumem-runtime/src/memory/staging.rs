@@ -1,13 +1,12 @@
 //! Page-locked blocks through which borrowed host memory is moved, and what belongs to moving it.
 
-use super::Allocation;
+use super::{Allocation, Counted};
 use crate::{
     Device,
     transfer::{Crew, TransferOptions},
 };
 use gpumem_core::{Backend, Result};
 use parking_lot::Mutex;
-use std::sync::Arc;
 
 /// Most bytes that are kept for later, or what one transfer uses at most, if that is more. Page-locking is slow
 /// (milliseconds a MiB), so blocks are kept.
@@ -18,7 +17,7 @@ const SMALLEST: usize = 64 << 10;
 /// Blocks that are not being filled or drained. Some may still be read or written by a copy: their use log knows.
 #[derive(Debug)]
 pub(crate) struct StagingPool<B: Backend> {
-    free: Mutex<Vec<Arc<Allocation<B>>>>,
+    free: Mutex<Vec<Counted<Allocation<B>>>>,
     options: Mutex<TransferOptions>,
     crew: Crew,
 }
@@ -34,7 +33,7 @@ impl<B: Backend> Default for StagingPool<B> {
 #[derive(Debug)]
 pub(crate) struct Staging<B: Backend> {
     device: Device<B>,
-    memory: Arc<Allocation<B>>,
+    memory: Counted<Allocation<B>>,
 }
 
 impl<B: Backend> Staging<B> {
@@ -42,7 +41,7 @@ impl<B: Backend> Staging<B> {
     pub(crate) fn take(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Self> {
         let wanted = bytes.max(SMALLEST).checked_next_power_of_two().unwrap_or(bytes);
         let fits =
-            |block: &Arc<Allocation<B>>| block.len() >= bytes && block.len() <= wanted.saturating_mul(4);
+            |block: &Counted<Allocation<B>>| block.len() >= bytes && block.len() <= wanted.saturating_mul(4);
         // One at a time: whoever looks meanwhile finds the others.
         let mut busy: Vec<_> = Vec::new();
         let mut found = None;
@@ -67,7 +66,7 @@ impl<B: Backend> Staging<B> {
         Ok(Self { device: device.clone(), memory })
     }
 
-    pub(crate) fn memory(&self) -> &Arc<Allocation<B>> {
+    pub(crate) fn memory(&self) -> &Counted<Allocation<B>> {
         &self.memory
     }
 }

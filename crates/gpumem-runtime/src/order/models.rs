@@ -5,13 +5,16 @@
 //! log, so the models go below the arrays.
 
 use super::Access;
-use crate::{Device, Stream, memory::Allocation};
+use crate::{
+    Device, Stream,
+    memory::{Allocation, Counted},
+};
 use gpumem_core::{Backend, HostAccess, MemoryKind, Result};
 use std::{ops::Range, sync::Arc};
 
 /// A block of memory with its use log.
 #[derive(Debug)]
-pub struct Memory<B: Backend>(Arc<Allocation<B>>);
+pub struct Memory<B: Backend>(Counted<Allocation<B>>);
 
 impl<B: Backend> Clone for Memory<B> {
     fn clone(&self) -> Self {

@@ -1,25 +1,25 @@
 //! Enqueuing work in the right order.
 
 use super::{Timeline, logs::with_logs, timeline::Enqueued};
-use crate::memory::Allocation;
+use crate::memory::{Allocation, Counted};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use std::{ops::Range, sync::Arc};
 
 /// A use of memory by work that is about to be enqueued.
 #[derive(Debug, Clone)]
 pub(crate) struct Access<'a, B: Backend> {
-    pub(crate) memory: &'a Arc<Allocation<B>>,
+    pub(crate) memory: &'a Counted<Allocation<B>>,
     /// Bytes of the allocation.
     pub(crate) extent: Range<usize>,
     pub(crate) write: bool,
 }
 
 impl<'a, B: Backend> Access<'a, B> {
-    pub(crate) fn read(memory: &'a Arc<Allocation<B>>, extent: Range<usize>) -> Self {
+    pub(crate) fn read(memory: &'a Counted<Allocation<B>>, extent: Range<usize>) -> Self {
         Self { memory, extent, write: false }
     }
 
-    pub(crate) fn write(memory: &'a Arc<Allocation<B>>, extent: Range<usize>) -> Self {
+    pub(crate) fn write(memory: &'a Counted<Allocation<B>>, extent: Range<usize>) -> Self {
         Self { memory, extent, write: true }
     }
 }

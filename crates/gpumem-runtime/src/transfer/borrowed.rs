@@ -18,7 +18,7 @@ use super::{
 use crate::{
     Device, completion,
     layout::{Axis, Layout, Pair},
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::{Access, Timeline},
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, Result, Space};
@@ -244,7 +244,7 @@ fn packed_twin<B: Backend>(
     operation: &'static str,
     device: &Device<B>,
     (place, caller, pair): (Place<'_, B>, &Caller, &Pair),
-) -> Option<(Arc<Allocation<B>>, Layout)> {
+) -> Option<(Counted<Allocation<B>>, Layout)> {
     let (_, space) = place.memory.endpoint();
     let bytes = pair.len * pair.item;
     if pair.run >= SHORT_RUN || bytes < WORTH_PACKING || !can_copy_strided(timeline, space, space) {

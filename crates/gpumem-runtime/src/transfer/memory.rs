@@ -4,7 +4,7 @@ use super::{across, borrowed, cuts::at_cuts, plan::Plan};
 use crate::{
     host::zeros,
     layout::{Layout, Pair, common_run},
-    memory::Allocation,
+    memory::{Allocation, Counted},
     order::{Access, Timeline},
 };
 use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, Space, StridedCopy};
@@ -14,7 +14,7 @@ use std::{ops::Range, sync::Arc};
 /// Elements somewhere in memory of the library.
 #[derive(Debug)]
 pub(crate) struct Place<'a, B: Backend> {
-    pub(crate) memory: &'a Arc<Allocation<B>>,
+    pub(crate) memory: &'a Counted<Allocation<B>>,
     pub(crate) layout: &'a Layout,
 }
 
@@ -27,7 +27,7 @@ impl<B: Backend> Clone for Place<'_, B> {
 impl<B: Backend> Copy for Place<'_, B> {}
 
 impl<'a, B: Backend> Place<'a, B> {
-    pub(crate) fn new(memory: &'a Arc<Allocation<B>>, layout: &'a Layout) -> Self {
+    pub(crate) fn new(memory: &'a Counted<Allocation<B>>, layout: &'a Layout) -> Self {
         Self { memory, layout }
     }
 }

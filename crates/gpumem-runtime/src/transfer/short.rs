@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     completion,
-    memory::{Allocation, Staging},
+    memory::{Allocation, Counted, Staging},
     order::{Access, Timeline},
 };
 use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, Space};
@@ -138,7 +138,7 @@ fn fetch<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     (source, start): (Place<'_, B>, usize),
-    block: &Arc<Allocation<B>>,
+    block: &Counted<Allocation<B>>,
     piece: &Range<usize>,
 ) -> Result<u64> {
     let there = start + piece.start..start + piece.end;

@@ -1,9 +1,9 @@
 //! Memory of others: of the caller, of another library, of another process.
 
-use super::{Allocation, Keep};
+use super::{Allocation, Counted, Keep};
 use crate::Device;
 use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Result};
-use std::{any::Any, ptr::NonNull, sync::Arc};
+use std::{any::Any, ptr::NonNull};
 
 /// Memory of somebody else, as it comes into an allocation.
 pub(crate) struct ForeignMemory {
@@ -35,7 +35,7 @@ impl<B: Backend> Allocation<B> {
         device: &Device<B>,
         operation: &'static str,
         open: impl FnOnce() -> Result<B::Buffer>,
-    ) -> Result<Arc<Self>> {
+    ) -> Result<Counted<Self>> {
         let core = device.core();
         let (number, driver) = core.memory.adopter(core, operation)?;
         let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
@@ -44,7 +44,7 @@ impl<B: Backend> Allocation<B> {
         let mut memory = Self::over(Keep::Device(device.share()), (block.address(), 0, block.bytes()), kind);
         (memory.block, memory.resource) = (Some(block), number);
         memory.extra.get_or_insert_default().opened = true;
-        Ok(Arc::new(memory))
+        Ok(Counted::new(memory))
     }
 
     /// Memory of somebody else, kept alive by `owner`.
@@ -53,26 +53,26 @@ impl<B: Backend> Allocation<B> {
         address: u64,
         len: usize,
         owner: Box<dyn Any + Send + Sync>,
-    ) -> Arc<Self> {
+    ) -> Counted<Self> {
         let (kind, read_only) = (MemoryKind::Device, false);
         Self::imported(device, ForeignMemory { address, host: 0, len, kind, read_only, owner })
     }
 
     /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
-    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> Arc<Self> {
+    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> Counted<Self> {
         let mut allocation = Self::over(Keep::Device(device.share()), (0, 0, 1), MemoryKind::Device);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.release) = (Some(module), Release::Program);
-        Arc::new(allocation)
+        Counted::new(allocation)
     }
 
     /// Memory of somebody else, of any kind.
-    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Arc<Self> {
+    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Counted<Self> {
         let place = (memory.address, memory.host, memory.len);
         let mut allocation = Self::over(Keep::Device(device.share()), place, memory.kind);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.read_only) = (Some(memory.owner), memory.read_only);
-        Arc::new(allocation)
+        Counted::new(allocation)
     }
 
     /// Memory of the host that is page-locked until its owner is dropped: see [`Release`].
@@ -81,9 +81,9 @@ impl<B: Backend> Allocation<B> {
         memory: ForeignMemory,
         cuts: Vec<u64>,
         release: Release,
-    ) -> Arc<Self> {
+    ) -> Counted<Self> {
         let mut allocation = Self::imported(device, memory);
-        if let Some(extra) = Arc::get_mut(&mut allocation).and_then(|allocation| allocation.extra.as_mut()) {
+        if let Some(extra) = allocation.get_mut().and_then(|allocation| allocation.extra.as_mut()) {
             (extra.cuts, extra.release) = (cuts, release);
         }
         allocation
@@ -93,8 +93,8 @@ impl<B: Backend> Allocation<B> {
     ///
     /// # Errors
     /// The memory, if somebody else holds it or its owner is another one.
-    pub(crate) fn into_owner<O: Any>(memory: Arc<Self>) -> std::result::Result<Box<O>, Arc<Self>> {
-        let mut memory = Arc::try_unwrap(memory)?;
+    pub(crate) fn into_owner<O: Any>(memory: Counted<Self>) -> std::result::Result<Box<O>, Counted<Self>> {
+        let mut memory = memory.try_unwrap()?;
         if let Some(extra) = &mut memory.extra
             && let Some(owner) = extra.owner.take()
         {
@@ -103,7 +103,7 @@ impl<B: Backend> Allocation<B> {
                 Err(owner) => extra.owner = Some(owner),
             }
         }
-        Err(Arc::new(memory))
+        Err(Counted::new(memory))
     }
 
     /// Memory of the caller that is page-locked while a scope lasts.
@@ -114,12 +114,12 @@ impl<B: Backend> Allocation<B> {
         len: usize,
         kind: MemoryKind,
         cuts: Vec<u64>,
-    ) -> Arc<Self> {
+    ) -> Counted<Self> {
         let place = (address, host.as_ptr() as usize, len);
         let mut memory = Self::over(Keep::Device(device.share()), place, kind);
         if !cuts.is_empty() {
             memory.extra.get_or_insert_default().cuts = cuts;
         }
-        Arc::new(memory)
+        Counted::new(memory)
     }
 }

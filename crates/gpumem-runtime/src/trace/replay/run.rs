@@ -3,7 +3,7 @@
 use super::{ReplayOptions, ReplayReport, Trace};
 use crate::{
     Device, Stream,
-    memory::{Allocation, named},
+    memory::{Allocation, Counted, named},
     order::Access,
     trace::{TraceAllocation, clock::clock, format::Happening},
 };
@@ -13,7 +13,7 @@ use std::{
     hint,
     ops::Range,
     sync::{
-        Arc, Barrier,
+        Barrier,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     thread,
@@ -26,7 +26,7 @@ const OPERATION: &str = "replay";
 struct Slot<B: Backend> {
     /// How many of its events are over.
     turn: AtomicU32,
-    memory: Mutex<Option<Arc<Allocation<B>>>>,
+    memory: Mutex<Option<Counted<Allocation<B>>>>,
 }
 
 /// What all threads share.
@@ -263,7 +263,7 @@ impl<B: Backend> Stage<'_, B> {
 
     fn enqueue(
         &self,
-        memory: &Arc<Allocation<B>>,
+        memory: &Counted<Allocation<B>>,
         extent: Range<usize>,
         write: bool,
         stream: &Stream<B>,
