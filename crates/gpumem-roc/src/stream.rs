@@ -4,7 +4,7 @@ use crate::{
     device::{Held, Owner, RocDevice},
     event::RocEvent,
 };
-use gpumem_core::{RawStream, Result, Stream, StreamKind, StreamOptions};
+use gpumem_core::{Event, EventOptions, RawStream, Result, Stream, StreamKind, StreamOptions};
 use gpumem_hip_sys::{hipStream_t, hipStreamDefault, hipStreamNonBlocking};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
@@ -93,6 +93,12 @@ impl Stream for RocStream {
     fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "hipStreamSynchronize";
         let device = &self.owner.device;
+        if device.turns().are_needed() {
+            // A wait for the stream while others enqueue there is not true: see `Turns`. One for an event is.
+            let event = RocEvent::create(device, EventOptions::default(), false)?;
+            self.record(&event)?;
+            return event.synchronize().map_err(|error| error.in_operation(OPERATION));
+        }
         let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: the handle is alive.
         device.check(unsafe { device.hip().hipStreamSynchronize(self.raw) }, OPERATION)

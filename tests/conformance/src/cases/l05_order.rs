@@ -22,6 +22,7 @@ cases! { Level::Stream;
     forgotten_with_work_in_flight: "C5",
     freeing_waits_for_no_other_stream: "E1 C5",
     eight_threads: "C3 C5",
+    four_threads_on_one_stream: "C3 A4",
 }
 
 /// Long enough to be torn by a schedule that tears.
@@ -308,6 +309,36 @@ fn eight_threads<B: Backend>(lab: &Lab<B>) -> Verdict {
         match result {
             Ok(right) => assert!(right?, "a thread saw another one's elements"),
             Err(_) => return super::tools::fail("a thread panicked"),
+        }
+    }
+    Ok(())
+}
+
+/// Short blocking transfers, each with elements of its own: one thread waits for the stream while others enqueue.
+fn there_and_back<B: Backend>(device: &Device<B>, thread: u32, rounds: u32) -> Result<bool> {
+    let mut right = true;
+    for round in 0..rounds {
+        let first = 1_000_000 * thread + 1000 * round;
+        let len = 700 + 37 * (round as usize % 50);
+        let numbers = Array1::from_iter((0..len as u32).map(|index| first + index));
+        let array = device.to_device(&numbers)?;
+        let copy = device.to_device(&array)?;
+        right &= copy.copy_to_host()? == numbers && array.copy_to_host()? == numbers;
+    }
+    Ok(right)
+}
+
+fn four_threads_on_one_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (device, rounds) = (lab.device(), if lab.is_slow() { 60 } else { 300 });
+    let right = thread::scope(|scope| {
+        let threads = (0..4).map(|number| scope.spawn(move || there_and_back(device, number, rounds)));
+        let threads: Vec<_> = threads.collect();
+        threads.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
+    });
+    for result in right {
+        match result {
+            Ok(right) => assert!(right?, "a thread did not get its elements back"),
+            Err(_) => return fail("a thread panicked"),
         }
     }
     Ok(())
