@@ -54,18 +54,19 @@ pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()
     Ok(())
 }
 
-/// One run, as most copies are: without a plan, and with whatever context is current. The addresses and the stream say
-/// where the copy is done; "a memory copy will succeed even if it is issued to a stream that is not associated to the current
-/// device" (CUDA C++ Programming Guide, "Stream and event behavior").
+/// One run, as most copies are: without a plan. The guide says that a copy succeeds whatever device is current. Without a
+/// context it does not, where one side is memory that was mapped ("invalid value", driver 580), or ordinary memory.
 ///
 /// # Safety
 /// As for [`copy`], for a region of one row.
 unsafe fn copy_run(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
     let device = &stream.owner.device;
     let (route, call) = (Route::new(device, region), Call::Run { bytes: region.bytes });
-    let (operation, at) = (route.operation(&call), [region.source.address, region.destination.address]);
+    let operation = route.operation(&call);
+    let _current = stream.owner.enter(operation, "stream")?;
     // SAFETY: both sides are valid for the region, says the caller.
-    let status = stream.call(operation, || unsafe { route.run(stream, region.bytes, at) })?;
+    let status =
+        unsafe { route.run(stream, region.bytes, [region.source.address, region.destination.address]) };
     device.check(status, operation)
 }
 
@@ -141,7 +142,7 @@ impl Route {
         }
     }
 
-    /// Enqueues the copy of one run.
+    /// Enqueues the copy of one run. The stream's context is current.
     ///
     /// # Safety
     /// As for [`enqueue`](Self::enqueue).

@@ -88,7 +88,7 @@ impl CudaStream {
     /// Calls the driver with the stream's handle. A default stream, ours or another library's, is a name whose meaning
     /// depends on the current context, so that the context must be current.
     #[inline]
-    pub(crate) fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
+    fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
         if self.raw.addr() > PER_THREAD {
             return self.owner.by_handle(operation, "stream", call);
         }
