@@ -240,12 +240,13 @@ fn speed(lab: &Lab) -> Result<(), Skip> {
     for in_place in [false, true] {
         let (device, _) = device(lab, options().in_place(in_place));
         let stream = device.stream().unwrap();
+        let mut kept = Vec::new();
         for bytes in [64 * MIB, 64 * MIB, 1024 * MIB] {
             let start = Instant::now();
             let array = device.uninit_array::<u8, _>(bytes).unwrap();
             let took = start.elapsed();
             println!("  in place {in_place}: {} MiB new in {took:?}", bytes / MIB);
-            std::mem::forget(array);
+            kept.push(array);
         }
         let mut array = device.device_array::<u8, _>(2048 * MIB).unwrap();
         let mut best = f64::MAX;
