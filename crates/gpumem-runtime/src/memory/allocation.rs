@@ -1,15 +1,16 @@
 //! A block of memory with the log of its uses.
 
+mod detach;
 mod foreign;
 mod uses;
 
+pub(crate) use detach::free;
 pub(crate) use foreign::{ForeignMemory, Release};
 
 use super::{
     counted::Counted,
     lent::Lent,
     names::current_name,
-    pending::PendingUses,
     pressure,
     reclaim::Item,
     resource::{MemoryBlock, MemoryRequest, MemoryResource},
@@ -21,7 +22,7 @@ use crate::{
     sync::{ShortMutex, ShortMutexGuard},
 };
 use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, Result, Space};
-use std::{any::Any, fmt, mem, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
+use std::{any::Any, fmt, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 
 /// A block of memory. Dropping it gives it back to a pool, or leaves it to [`Reclaim`](super::Reclaim): no wait, no
 /// driver call. What every use reads comes first, and lies side by side: in three cache lines.
@@ -323,17 +324,6 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Gives the memory back now instead of when it is dropped.
-    ///
-    /// # Errors
-    /// What the driver says.
-    pub(crate) fn free(mut self) -> Result<()> {
-        match self.detach() {
-            Some((item, generation)) => self.core().reclaim.give_back_now(self.core(), item, generation),
-            None => Ok(()),
-        }
-    }
-
     /// Address and space for a copy: page-locked memory goes by its host address.
     #[inline]
     pub(crate) fn endpoint(&self) -> (u64, Space) {
@@ -375,17 +365,6 @@ impl<B: Backend> Allocation<B> {
     }
 }
 
-/// Gives memory back now, unless somebody else still holds it, such as a transfer that is on its way.
-///
-/// # Errors
-/// What the driver says.
-pub(crate) fn free<B: Backend>(memory: Counted<Allocation<B>>) -> Result<()> {
-    match memory.try_unwrap() {
-        Ok(memory) => memory.free(),
-        Err(_) => Ok(()),
-    }
-}
-
 /// Memory that users can look at through a host address. Registered memory is theirs and stays.
 #[inline]
 fn is_seen_by_host(kind: MemoryKind) -> bool {
@@ -419,69 +398,6 @@ impl<B: Backend> Keep<B> {
         match self {
             Keep::Device(device) => device.core(),
             Keep::Core(core) => core,
-        }
-    }
-}
-
-impl<B: Backend> Allocation<B> {
-    /// Takes the memory out. Hands out what the queue must give back; what a pool takes, it has taken.
-    fn detach(&mut self) -> Option<(Item<B>, u64)> {
-        let is_owned = self.is_owned();
-        let block = self.block.take();
-        let core = self.keep.core();
-        if !core.origin.is_usable() {
-            // In a forked child, or at the end of the process: nothing here is ours any more.
-            mem::forget((block, self.extra.take()));
-            return None;
-        }
-        if block.is_some() {
-            if is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
-                core.host_memory.fetch_sub(1, Ordering::AcqRel);
-            }
-            if is_owned {
-                core.recorder.freed(self.id, self.kind, self.len);
-            }
-        }
-        let owner = self.extra.take().and_then(|extra| {
-            if let Some(name) = &extra.name {
-                core.names.remove(name, self.len);
-            }
-            extra.owner.map(|owner| (owner, extra.release))
-        });
-        if block.is_none() && owner.is_none() {
-            return None;
-        }
-        let log = self.log.get_mut();
-        self.lent.note(log);
-        let pending = log.all().filter(|entry| !entry.by.has_passed(entry.ticket));
-        let Some(mut block) = block else {
-            let mut uses = PendingUses::none();
-            pending.for_each(|entry| uses.add(&entry.by, entry.ticket));
-            let (owner, release) = owner?;
-            let item = match release {
-                Release::Program => Item::Module { module: owner, uses },
-                // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
-                Release::AtOnce if uses.is_empty() => return None,
-                _ => Item::Foreign { owner, uses, bytes: self.len },
-            };
-            return Some((item, self.generation));
-        };
-        if self.generation != core.generation() {
-            // The reset has taken it.
-            mem::forget(block);
-            return None;
-        }
-        pending.for_each(|entry| block.uses_mut().add(&entry.by, entry.ticket));
-        let resource = core.memory.get(self.resource)?;
-        let block = resource.recycle(block).err()?;
-        Some((Item::Memory { block, resource: self.resource }, self.generation))
-    }
-}
-
-impl<B: Backend> Drop for Allocation<B> {
-    fn drop(&mut self) {
-        if let Some((item, generation)) = self.detach() {
-            self.core().reclaim.add(item, generation);
         }
     }
 }

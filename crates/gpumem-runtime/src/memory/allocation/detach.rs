@@ -1,0 +1,91 @@
+//! How an allocation ends: what it hands out to whom, and what becomes of the rest.
+
+use super::{Allocation, Keep, Release, is_seen_by_host};
+use crate::memory::{Counted, pending::PendingUses, reclaim::Item};
+use gpumem_core::{Backend, Result};
+use std::{mem, sync::atomic::Ordering};
+
+impl<B: Backend> Allocation<B> {
+    /// Gives the memory back now instead of when it is dropped.
+    ///
+    /// # Errors
+    /// What the driver says.
+    pub(crate) fn free(mut self) -> Result<()> {
+        match self.detach() {
+            Some((item, generation)) => self.core().reclaim.give_back_now(self.core(), item, generation),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes the memory out. Hands out what the queue must give back; what a pool takes, it has taken.
+    fn detach(&mut self) -> Option<(Item<B>, u64)> {
+        let is_owned = self.is_owned();
+        let block = self.block.take();
+        let core = self.keep.core();
+        if !core.origin.is_usable() {
+            // In a forked child, or at the end of the process: nothing here is ours any more.
+            mem::forget((block, self.extra.take()));
+            return None;
+        }
+        if block.is_some() {
+            if is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
+                core.host_memory.fetch_sub(1, Ordering::AcqRel);
+            }
+            if is_owned {
+                core.recorder.freed(self.id, self.kind, self.len);
+            }
+        }
+        let owner = self.extra.take().and_then(|extra| {
+            if let Some(name) = &extra.name {
+                core.names.remove(name, self.len);
+            }
+            extra.owner.map(|owner| (owner, extra.release))
+        });
+        if block.is_none() && owner.is_none() {
+            return None;
+        }
+        let log = self.log.get_mut();
+        self.lent.note(log);
+        let pending = log.all().filter(|entry| !entry.by.has_passed(entry.ticket));
+        let Some(mut block) = block else {
+            let mut uses = PendingUses::none();
+            pending.for_each(|entry| uses.add(&entry.by, entry.ticket));
+            let (owner, release) = owner?;
+            let item = match release {
+                Release::Program => Item::Module { module: owner, uses },
+                // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
+                Release::AtOnce if uses.is_empty() => return None,
+                _ => Item::Foreign { owner, uses, bytes: self.len },
+            };
+            return Some((item, self.generation));
+        };
+        if self.generation != core.generation() {
+            // The reset has taken it.
+            mem::forget(block);
+            return None;
+        }
+        pending.for_each(|entry| block.uses_mut().add(&entry.by, entry.ticket));
+        let resource = core.memory.get(self.resource)?;
+        let block = resource.recycle(block).err()?;
+        Some((Item::Memory { block, resource: self.resource }, self.generation))
+    }
+}
+
+impl<B: Backend> Drop for Allocation<B> {
+    fn drop(&mut self) {
+        if let Some((item, generation)) = self.detach() {
+            self.core().reclaim.add(item, generation);
+        }
+    }
+}
+
+/// Gives memory back now, unless somebody else still holds it, such as a transfer that is on its way.
+///
+/// # Errors
+/// What the driver says.
+pub(crate) fn free<B: Backend>(memory: Counted<Allocation<B>>) -> Result<()> {
+    match memory.try_unwrap() {
+        Ok(memory) => memory.free(),
+        Err(_) => Ok(()),
+    }
+}
