@@ -10,7 +10,7 @@ use crate::{
     memory::{Allocation, Counted},
 };
 use gpumem_core::{Backend, HostAccess, MemoryKind, Result};
-use std::{ops::Range, sync::Arc};
+use std::ops::Range;
 
 /// A block of memory with its use log.
 #[derive(Debug)]
