@@ -7,7 +7,8 @@
 //! kernels.
 
 mod lower;
-#[cfg(test)]
+// They play kernels element by element, which takes Miri hours, and have no unsafe code.
+#[cfg(all(test, not(miri)))]
 mod tests;
 mod work;
 
