@@ -62,10 +62,14 @@ impl<'py> Host<'py> {
     fn upright<T: Element>(&self) -> PyResult<(*mut T, StrideShape<IxDyn>, Vec<Axis>)> {
         ElementType::check::<T>(self.element).map_err(raise_descriptor)?;
         let size = size_of::<T>() as isize;
-        let empty = self.shape.contains(&0);
+        if self.shape.contains(&0) {
+            // Nothing is walked. ndarray takes the other axes of an array without strides for overlapping ones.
+            let nowhere = std::ptr::NonNull::<T>::dangling().as_ptr();
+            return Ok((nowhere, IxDyn(&self.shape).into(), Vec::new()));
+        }
         let (mut lowest, mut turned, mut strides) = (self.address, Vec::new(), Vec::new());
         for (axis, (&len, &stride)) in self.shape.iter().zip(&self.strides).enumerate() {
-            let stride = if len <= 1 || empty { 0 } else { stride };
+            let stride = if len == 1 { 0 } else { stride };
             if stride % size != 0 {
                 return Err(PyValueError::new_err("the strides are no multiple of the element"));
             }
@@ -75,13 +79,10 @@ impl<'py> Host<'py> {
             }
             strides.push((stride / size).unsigned_abs());
         }
-        if !empty && !lowest.is_multiple_of(align_of::<T>()) {
+        if !lowest.is_multiple_of(align_of::<T>()) {
             return Err(PyValueError::new_err("the array is not aligned"));
         }
-        let pointer = match empty {
-            true => std::ptr::NonNull::<T>::dangling().as_ptr(),
-            false => std::ptr::with_exposed_provenance_mut::<T>(lowest),
-        };
+        let pointer = std::ptr::with_exposed_provenance_mut::<T>(lowest);
         Ok((pointer, IxDyn(&self.shape).strides(IxDyn(&strides)), turned))
     }
 

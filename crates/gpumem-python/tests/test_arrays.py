@@ -79,6 +79,17 @@ def test_destinations_whose_elements_share_memory():
         array.copy_to_host(wide)
 
 
+@pytest.mark.parametrize("shape", [(0,), (8, 0), (0, 8), (8, 0, 3), (1, 0)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_without_elements(shape, order):
+    host = np.zeros(shape, order=order)
+    array = gpumem.to_device(host)
+    assert array.copy_to_host().shape == shape
+    assert array.copy_to_host(host) is host
+    array.copy_to_device(host)
+    assert gpumem.device_array(shape, "f4", order=order).copy_to_host().shape == shape
+
+
 def test_views_share_memory():
     host = cube()
     array = gpumem.to_device(host)

@@ -54,7 +54,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
         fs::remove_dir_all(&wheels)?;
     }
     let folder = wheels.to_str().context("the target directory is not UTF-8")?;
-    let built = shell.run(&tool("maturin"), &["build", "--quiet", "--out", folder])?;
+    let built = shell.run(&tool("maturin"), &["build", "--quiet", "--locked", "--out", folder])?;
     if !built.success {
         return Ok(Outcome::of(&built, "maturin build"));
     }
