@@ -74,7 +74,9 @@ mod tests {
 
     #[test]
     fn more_than_there_is_and_strides_that_overlap_are_refused() {
-        for len in [isize::MAX as usize, isize::MAX as usize / 8] {
+        let lengths = [isize::MAX as usize, isize::MAX as usize / 8];
+        // Miri ends the program where an allocation fails; more bytes than an address counts are not asked for.
+        for len in lengths.into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
             let error = Unwritten::<f64, _>::new("test", "test", Ix1(len).into()).unwrap_err();
             assert!(error.is_out_of_memory(), "{error}");
         }
