@@ -75,6 +75,7 @@ pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
     // No examples of the documentation: nightly gives some compile errors other numbers.
     let mut arguments = vec!["+nightly", "test", "--lib", "--tests", "--target", TARGET];
     arguments.extend(ASAN.iter().flat_map(|package| ["--package", package]));
+    arguments.extend(["--", "--skip", super::BROWSER_TEST]);
     let done = Shell::new(workspace.root())
         // The second lets the host backend poison what a pool holds and has not lent.
         .env("RUSTFLAGS", "-Zsanitizer=address --cfg gpumem_asan")
