@@ -1,11 +1,8 @@
 //! From a body to a launch.
 
-use crate::{Fault, Ids, Parameters, WorkItem, checker::Checker, flat, group::Group, pool, run};
+use crate::{Fault, Ids, Parameters, WorkItem, checker::Checker, flat, group::Group, pool, run, turn::Turn};
 use gpumem_core::{HostFunction, HostLaunch, LaunchDims};
-use std::{ops::Range, sync::Arc};
-
-/// Work-items below which a launch stays on its thread: waking others takes longer.
-const ALONE: u64 = 2048;
+use std::sync::Arc;
 
 /// How bodies are run: the facts of the device that they run on behalf of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -115,15 +112,14 @@ impl Executor {
         body: &(impl AsyncFn(WorkItem<'_>, &P) + Sync),
         checker: Option<&Checker>,
     ) -> Result<(), Fault> {
-        let part = |numbers: Range<u64>, checker: Option<&Checker>| {
+        let part = |numbers: &mut Turn, checker: Option<&Checker>| {
             let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, checker);
             let seats = group.seats();
             run::run(&group, &seats, numbers, |item| body(item, arguments))
         };
         match checker {
-            Some(_) => part(0..groups(dims), checker),
-            None if is_small(dims) => part(0..groups(dims), None),
-            None => pool::in_parts(groups(dims), |numbers| part(numbers, None)),
+            Some(_) => part(&mut Turn::all(0..groups(dims)), checker),
+            None => pool::run(groups(dims), |numbers| part(numbers, None)),
         }
     }
 
@@ -134,14 +130,13 @@ impl Executor {
         body: &(impl Fn(&Ids<'_>, &P) + Sync),
         checker: Option<&Checker>,
     ) -> Result<(), Fault> {
-        let part = |numbers: Range<u64>, checker: Option<&Checker>| {
+        let part = |numbers: &mut Turn, checker: Option<&Checker>| {
             let group = Group::flat(*dims, self.wave_size as usize, checker);
             flat::run(&group, dims, numbers, arguments, body)
         };
         match checker {
-            Some(_) => part(0..groups(dims), checker),
-            None if is_small(dims) => part(0..groups(dims), None),
-            None => pool::in_parts(groups(dims), |numbers| part(numbers, None)),
+            Some(_) => part(&mut Turn::all(0..groups(dims)), checker),
+            None => pool::run(groups(dims), |numbers| part(numbers, None)),
         }
     }
 }
@@ -149,9 +144,4 @@ impl Executor {
 fn groups(dims: &LaunchDims) -> u64 {
     // A launch of more groups than this would never end.
     dims.groups.iter().fold(1, |product: u64, size| product.saturating_mul(u64::from(*size)))
-}
-
-fn is_small(dims: &LaunchDims) -> bool {
-    let items: u64 = dims.group_size.iter().map(|size| u64::from(*size)).product();
-    groups(dims).saturating_mul(items) <= ALONE
 }

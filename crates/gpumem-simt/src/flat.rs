@@ -3,6 +3,8 @@
 use crate::{
     Fault, Ids, Parameters, fault,
     group::{Group, Unwound},
+    ids::GroupIds,
+    turn::Turn,
 };
 use gpumem_core::LaunchDims;
 use std::{
@@ -18,54 +20,26 @@ use std::{
 pub(crate) fn run<P: Parameters, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
     dims: &LaunchDims,
-    mut numbers: Range<u64>,
+    numbers: &mut Turn,
     arguments: &P,
     body: &F,
 ) -> Result<(), Fault> {
     fault::take();
     let at = Cell::new(0);
-    let packed = arguments.packed_len().unwrap_or(usize::MAX);
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        numbers.try_for_each(|number| {
-            group.begin(number);
-            run_group(group, dims, arguments, packed, body, &at)
-        })
+    let outcome = catch_unwind(AssertUnwindSafe(|| match group.checker {
+        Some(_) => checked_groups(group, dims, numbers, arguments, body, &at),
+        None => {
+            let packed = arguments.packed_len().unwrap_or(usize::MAX);
+            // SAFETY: there is no check mode, and every packed array has `packed` elements, or none are there.
+            unsafe { fast_groups(group, dims, numbers, packed, arguments, body, &at) }
+        }
     }));
     outcome.unwrap_or_else(|payload| Err(group.fault_of(at.get(), fault::caught(payload))))
 }
 
-#[inline(always)]
-fn run_group<P: Parameters, F: Fn(&Ids<'_>, &P)>(
-    group: &Group<'_>,
-    dims: &LaunchDims,
-    arguments: &P,
-    packed: usize,
-    body: &F,
-    at: &Cell<u32>,
-) -> Result<(), Fault> {
-    let [width, height, depth] = dims.group_size;
-    let first = group.ids.group.get()[0] as usize * width as usize;
-    let end = first + width as usize;
-    let packed = packed.clamp(first, end);
-    for z in 0..depth {
-        for y in 0..height {
-            let row = Row { first, place: [y, z], linear: (z * height + y) * width };
-            if group.checker.is_some() {
-                checked_row(group, &row, first..end, arguments, body, at)?;
-                continue;
-            }
-            // SAFETY: there is no check mode, and every packed array has `packed` elements, or none are there.
-            unsafe { fast_row(group, &row, first..packed, arguments, body, at)? };
-            if packed < end {
-                plain_row(group, &row, packed..end, arguments, body, at)?;
-            }
-        }
-    }
-    Ok(())
-}
-
 /// Work-items that differ in x only.
-struct Row {
+struct Row<'a> {
+    ids: &'a GroupIds,
     /// The global id of the first.
     first: usize,
     /// The local ids along y and z.
@@ -74,10 +48,29 @@ struct Row {
     linear: u32,
 }
 
+/// The rows of a group, y before z. Loops, because an iterator over both axes takes as long as a short row.
+#[inline(always)]
+fn each_row(
+    ids: &GroupIds,
+    dims: &LaunchDims,
+    mut run: impl FnMut(&Row<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let [width, height, depth] = dims.group_size;
+    let first = ids.first_x();
+    let mut linear = 0;
+    for z in 0..depth {
+        for y in 0..height {
+            run(&Row { ids, first, place: [y, z], linear })?;
+            linear += width;
+        }
+    }
+    Ok(())
+}
+
 #[inline(always)]
 fn run_row<P, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
-    row: &Row,
+    row: &Row<'_>,
     range: Range<usize>,
     arguments: &P,
     body: &F,
@@ -87,7 +80,7 @@ fn run_row<P, F: Fn(&Ids<'_>, &P)>(
     for global in range {
         let x = (global - row.first) as u32;
         before(row.linear + x, global);
-        let ids = Ids::new(&group.ids, global, [x, row.place[0], row.place[1]]);
+        let ids = Ids::new(row.ids, global, [x, row.place[0], row.place[1]]);
         let unwound = Unwound { at, number: row.linear + x };
         body(&ids, arguments);
         std::mem::forget(unwound);
@@ -100,28 +93,44 @@ fn run_row<P, F: Fn(&Ids<'_>, &P)>(
     Ok(())
 }
 
-/// The loop that the compiler can vectorise: it is told that no index up to the end of the range is outside a packed
-/// array, and that nothing is checked. A function of its own, so that the arguments alias nothing that the body writes.
+/// The loop that the compiler can vectorise: it is told that no index up to the end of the packed arrays is outside one,
+/// and that nothing is checked. One function for all groups, because a call for each row takes as long as a tenth of a
+/// short row; not part of its caller, so that the arguments alias nothing that the body writes.
 ///
 /// # Safety
-/// As for [`Parameters::assume`] with every index of the range.
+/// As for [`Parameters::assume`] with every index below `packed`.
 #[inline(never)]
-unsafe fn fast_row<P: Parameters, F: Fn(&Ids<'_>, &P)>(
+unsafe fn fast_groups<P: Parameters, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
-    row: &Row,
-    range: Range<usize>,
+    dims: &LaunchDims,
+    numbers: &mut Turn,
+    packed: usize,
     arguments: &P,
     body: &F,
     at: &Cell<u32>,
 ) -> Result<(), Fault> {
-    // SAFETY: the index is below the end of the range: the caller's promise.
-    run_row(group, row, range, arguments, body, at, |_, index| unsafe { arguments.assume(index) })
+    for number in numbers {
+        // A copy that nobody else sees: its ids are no memory that the body could write.
+        let ids = GroupIds::new(group.go_to(number), dims.group_size, dims.groups);
+        each_row(&ids, dims, |row| {
+            let end = row.first + dims.group_size[0] as usize;
+            let inside = packed.clamp(row.first, end);
+            // SAFETY: the index is below `packed`: the caller's promise.
+            let assume = |_, index| unsafe { arguments.assume(index) };
+            run_row(group, row, row.first..inside, arguments, body, at, assume)?;
+            if inside == end {
+                return Ok(());
+            }
+            plain_row(group, &Row { ids: &group.ids, ..*row }, inside..end, arguments, body, at)
+        })?;
+    }
+    Ok(())
 }
 
 #[inline(never)]
 fn plain_row<P, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
-    row: &Row,
+    row: &Row<'_>,
     range: Range<usize>,
     arguments: &P,
     body: &F,
@@ -131,13 +140,20 @@ fn plain_row<P, F: Fn(&Ids<'_>, &P)>(
 }
 
 #[inline(never)]
-fn checked_row<P, F: Fn(&Ids<'_>, &P)>(
+fn checked_groups<P, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
-    row: &Row,
-    range: Range<usize>,
+    dims: &LaunchDims,
+    numbers: &mut Turn,
     arguments: &P,
     body: &F,
     at: &Cell<u32>,
 ) -> Result<(), Fault> {
-    run_row(group, row, range, arguments, body, at, |linear, _| group.enter(linear))
+    for number in numbers {
+        group.begin(number);
+        each_row(&group.ids, dims, |row| {
+            let range = row.first..row.first + dims.group_size[0] as usize;
+            run_row(group, row, range, arguments, body, at, |linear, _| group.enter(linear))
+        })?;
+    }
+    Ok(())
 }

@@ -69,7 +69,7 @@ impl<'c> Group<'c> {
             arena: Arena::new(shared_memory.max(dims.shared_bytes as usize), dims.shared_bytes as usize),
             wave_size,
             checker,
-            ids: GroupIds { group: Cell::new([0; 3]), group_size: dims.group_size, groups: dims.groups },
+            ids: GroupIds::new([0; 3], dims.group_size, dims.groups),
             items,
             next: Cell::new(u64::MAX),
         }
@@ -100,18 +100,25 @@ impl<'c> Group<'c> {
     /// Another group begins.
     #[inline(always)]
     pub(crate) fn begin(&self, number: u64) {
-        // Groups mostly come one after the other, and divisions take as long as a short group.
-        let position = match number == self.next.replace(number + 1) {
-            true => ids::following(self.ids.group.get(), self.ids.groups),
-            false => ids::coordinates(number, self.ids.groups),
-        };
-        self.ids.group.set(position);
+        let position = self.go_to(number);
         if self.items > 0 {
             self.arena.clear();
         }
         if let Some(checker) = self.checker {
             checker.begin(number, position, self.waves.len());
         }
+    }
+
+    /// Another group is the one that faults are told of. Gives its position.
+    #[inline(always)]
+    pub(crate) fn go_to(&self, number: u64) -> [u32; 3] {
+        // Groups mostly come one after the other, and divisions take as long as a short group.
+        let position = match number == self.next.replace(number + 1) {
+            true => ids::following(self.ids.group(), self.ids.groups),
+            false => ids::coordinates(number, self.ids.groups),
+        };
+        self.ids.set_group(position);
+        position
     }
 
     /// This work-item runs from now on, for the check mode.
@@ -127,7 +134,7 @@ impl<'c> Group<'c> {
     /// A fault of a work-item.
     pub(crate) fn fault_of(&self, linear: u32, kind: FaultKind) -> Fault {
         let item = ids::coordinates(u64::from(linear), self.ids.group_size);
-        Fault { group: self.ids.group.get(), item, kind }
+        Fault { group: self.ids.group(), item, kind }
     }
 }
 

@@ -5,9 +5,37 @@ use std::cell::Cell;
 /// What the ids of all work-items of a group have in common.
 #[derive(Debug)]
 pub(crate) struct GroupIds {
-    pub(crate) group: Cell<[u32; 3]>,
+    /// One cell for each axis: a processor is slow to load together what has just been stored in parts.
+    group: [Cell<u32>; 3],
     pub(crate) group_size: [u32; 3],
     pub(crate) groups: [u32; 3],
+}
+
+impl GroupIds {
+    #[inline(always)]
+    pub(crate) fn new([x, y, z]: [u32; 3], group_size: [u32; 3], groups: [u32; 3]) -> Self {
+        Self { group: [Cell::new(x), Cell::new(y), Cell::new(z)], group_size, groups }
+    }
+
+    #[inline(always)]
+    pub(crate) fn group(&self) -> [u32; 3] {
+        let [x, y, z] = &self.group;
+        [x.get(), y.get(), z.get()]
+    }
+
+    /// Goes on to another group.
+    #[inline(always)]
+    pub(crate) fn set_group(&self, [x, y, z]: [u32; 3]) {
+        self.group[0].set(x);
+        self.group[1].set(y);
+        self.group[2].set(z);
+    }
+
+    /// The global id along x of the group's first work-items.
+    #[inline(always)]
+    pub(crate) fn first_x(&self) -> usize {
+        self.group[0].get() as usize * self.group_size[0] as usize
+    }
 }
 
 /// The place of a work-item in its launch. Axes are 0 (x), 1 (y) and 2 (z); beyond them every id is 0 and every size 1.
@@ -47,7 +75,7 @@ impl<'g> Ids<'g> {
     /// Position of the work-group (`blockIdx`).
     #[inline(always)]
     pub fn group_id(&self, axis: usize) -> usize {
-        along(self.of_group.group.get(), axis, 0)
+        along(self.of_group.group(), axis, 0)
     }
 
     /// Work-items of a group (`blockDim`).

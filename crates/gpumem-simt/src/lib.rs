@@ -37,6 +37,7 @@ mod parameter;
 mod pool;
 mod run;
 mod shared;
+mod turn;
 mod wave;
 
 pub use argument::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};

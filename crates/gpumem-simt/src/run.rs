@@ -9,6 +9,7 @@ use crate::{
     barrier::{Halt, Stop},
     divergence, fault,
     group::{Group, Seat, Unwound},
+    turn::Turn,
 };
 use std::{
     cell::Cell,
@@ -26,7 +27,7 @@ use std::{
 pub(crate) fn run<'g, W: Future<Output = ()>>(
     group: &'g Group<'g>,
     seats: &'g [Seat<'g>],
-    mut numbers: Range<u64>,
+    numbers: &mut Turn,
     make: impl Fn(WorkItem<'g>) -> W,
 ) -> Result<(), Fault> {
     fault::take();
@@ -178,7 +179,7 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
     /// Makes every work-item and runs it to its first barrier or its end. Gives where all stand, if they stand alike.
     fn start(&mut self, make: &impl Fn(WorkItem<'g>) -> W, at: &Cell<u32>) -> Result<Option<Halt>, Fault> {
         let group = self.group;
-        let first_x = group.ids.group.get()[0] as usize * group.ids.group_size[0] as usize;
+        let first_x = group.ids.first_x();
         let mut common = Halt::APART;
         for (linear, item) in self.seats.iter().enumerate() {
             let index = self.started;
