@@ -25,6 +25,7 @@ mod event;
 mod fill;
 mod ipc;
 mod kernel;
+mod loss;
 mod memory;
 pub mod pack;
 pub mod plan;
@@ -48,6 +49,7 @@ pub use kernel::{
     CompileOptions, Compiler, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims,
     MAX_ARGUMENT_BYTES,
 };
+pub use loss::Loss;
 pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
     RegisterOptions,

@@ -10,14 +10,13 @@ use crate::{
     reserve::{self, Mapped},
 };
 use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
-use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result, process::Origin};
-use parking_lot::Mutex;
+use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, Loss, MemoryInfo, Result, process::Origin};
 use std::{
     fmt,
     ptr::null_mut,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering},
+        atomic::{AtomicPtr, AtomicU64, Ordering},
     },
 };
 
@@ -34,7 +33,7 @@ pub(crate) struct Inner {
     /// Number of resets so far. What an earlier generation has made is not given to the driver any more.
     generation: AtomicU64,
     ordinal: usize,
-    lost: Lost,
+    loss: Loss,
     pub(crate) handle: CUdevice,
     /// Whether the context is another library's.
     foreign: bool,
@@ -57,35 +56,6 @@ pub(crate) struct Parts {
     pub(crate) foreign: bool,
 }
 
-/// The first failure that made the context unusable.
-#[derive(Default)]
-#[repr(C)]
-struct Lost {
-    flag: AtomicBool,
-    cause: Mutex<Option<String>>,
-}
-
-impl Lost {
-    #[inline]
-    fn check(&self, operation: &'static str) -> Result<()> {
-        if self.flag.load(Ordering::Acquire) { Err(self.error(operation, String::new)) } else { Ok(()) }
-    }
-
-    /// The error of a lost device. Remembers `cause` if it is the first.
-    #[cold]
-    fn error(&self, operation: &'static str, cause: impl FnOnce() -> String) -> Error {
-        let cause = self.cause.lock().get_or_insert_with(cause).clone();
-        self.flag.store(true, Ordering::Release);
-        Error::new(NAME, operation, ErrorKind::DeviceLost { cause })
-    }
-
-    fn forget(&self) {
-        let mut cause = self.cause.lock();
-        *cause = None;
-        self.flag.store(false, Ordering::Release);
-    }
-}
-
 impl CudaDevice {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { api, origin, handle, info, capabilities, limits, context, foreign } = parts;
@@ -100,7 +70,7 @@ impl CudaDevice {
             context: AtomicPtr::new(context),
             foreign,
             generation: AtomicU64::new(0),
-            lost: Lost::default(),
+            loss: Loss::default(),
             packers: Packers::default(),
             mapped: Mapped::default(),
         }))
@@ -137,7 +107,7 @@ impl CudaDevice {
 
     #[inline]
     pub(crate) fn is_lost(&self) -> bool {
-        self.0.lost.flag.load(Ordering::Acquire)
+        self.0.loss.is_lost()
     }
 
     /// Whether the driver may be called at all. [`check_alive`](Self::check_alive) says why not.
@@ -149,7 +119,7 @@ impl CudaDevice {
     /// Whether the driver may be called at all: not in a forked child, not at the end, not on a lost device.
     pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
         self.0.origin.check(NAME, operation)?;
-        self.0.lost.check(operation)
+        self.0.loss.check(NAME, operation)
     }
 
     /// Begins a call: the device's context is current until the result is dropped.
@@ -169,7 +139,7 @@ impl CudaDevice {
     #[cold]
     pub(crate) fn failure(&self, status: Status, operation: &'static str) -> Error {
         if status.is_sticky() {
-            return self.0.lost.error(operation, || format!("{status} in {operation}"));
+            return self.0.loss.error(NAME, operation, || format!("{status} in {operation}"));
         }
         status.error(operation)
     }
@@ -219,12 +189,15 @@ impl CudaDevice {
         let status = unsafe { api.cuDevicePrimaryCtxRetain(&mut context, handle) };
         if !status.is_success() {
             // Some faults outlive a reset: the driver then asks for a new process.
-            return Err(self.0.lost.error(OPERATION, || format!("{status} in cuDevicePrimaryCtxRetain")));
+            return Err(self
+                .0
+                .loss
+                .error(NAME, OPERATION, || format!("{status} in cuDevicePrimaryCtxRetain")));
         }
         // SAFETY: gives back the count from before the reset, which a reset does not touch.
         let status = unsafe { api.cuDevicePrimaryCtxRelease_v2(handle) };
         self.0.context.store(context, Ordering::Release);
-        self.0.lost.forget();
+        self.0.loss.forget();
         status.ok().map_err(|status| status.error("cuDevicePrimaryCtxRelease"))
     }
 }
@@ -349,22 +322,4 @@ impl Owner {
 #[cold]
 fn stale(operation: &'static str, what: &'static str) -> Error {
     Error::new(NAME, operation, ErrorKind::Stale { what })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_cause_of_a_loss_is_told_again_until_a_reset() {
-        let lost = Lost::default();
-        assert_eq!(lost.check("a"), Ok(()));
-        let first = lost.error("b", || "the first".to_owned());
-        assert_eq!(first.kind(), &ErrorKind::DeviceLost { cause: "the first".to_owned() });
-        assert_eq!(lost.error("c", || "the second".to_owned()).kind(), first.kind());
-        let told = lost.check("d").unwrap_err();
-        assert_eq!((told.kind(), told.operation()), (first.kind(), "d"));
-        lost.forget();
-        assert_eq!(lost.check("e"), Ok(()));
-    }
 }

@@ -4,7 +4,7 @@ use crate::{
     NAME, buffer, buffer::Provenance, context::Current, error::Status, fill::WORD, info::Limits,
     pack::Packers, probe::Driver, turns::Turns,
 };
-use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, MemoryInfo, Result};
+use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, Loss, MemoryInfo, Result};
 use gpumem_hip_sys::{Hip, hipMemcpyKind, hipStream_t};
 use parking_lot::Mutex;
 use std::{
@@ -14,7 +14,7 @@ use std::{
     ptr::{null_mut, with_exposed_provenance_mut},
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     /// Number of resets so far. What an earlier generation has made is not given to HIP any more.
     generation: AtomicU64,
-    lost: Lost,
+    loss: Loss,
     held: Mutex<BTreeSet<Held>>,
     /// The table of [`words`](RocDevice::words), and the generation that has made it.
     words: Mutex<Option<(u64, u64)>>,
@@ -61,34 +61,6 @@ pub(crate) enum Held {
     Module(usize),
 }
 
-/// The first failure that made the device unusable.
-#[derive(Default)]
-struct Lost {
-    flag: AtomicBool,
-    cause: Mutex<Option<String>>,
-}
-
-impl Lost {
-    #[inline]
-    fn check(&self, operation: &'static str) -> Result<()> {
-        if self.flag.load(Ordering::Acquire) { Err(self.error(operation, String::new)) } else { Ok(()) }
-    }
-
-    /// The error of a lost device. Remembers `cause` if it is the first.
-    #[cold]
-    fn error(&self, operation: &'static str, cause: impl FnOnce() -> String) -> Error {
-        let cause = self.cause.lock().get_or_insert_with(cause).clone();
-        self.flag.store(true, Ordering::Release);
-        Error::new(NAME, operation, ErrorKind::DeviceLost { cause })
-    }
-
-    fn forget(&self) {
-        let mut cause = self.cause.lock();
-        *cause = None;
-        self.flag.store(false, Ordering::Release);
-    }
-}
-
 impl RocDevice {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts { driver, handle, info, isa, capabilities, limits } = parts;
@@ -100,7 +72,7 @@ impl RocDevice {
             capabilities,
             limits,
             generation: AtomicU64::new(0),
-            lost: Lost::default(),
+            loss: Loss::default(),
             held: Mutex::default(),
             words: Mutex::default(),
             packers: Packers::default(),
@@ -133,7 +105,7 @@ impl RocDevice {
     }
 
     pub(crate) fn is_lost(&self) -> bool {
-        self.0.lost.flag.load(Ordering::Acquire)
+        self.0.loss.is_lost()
     }
 
     /// Notes something that a reset must give back.
@@ -193,7 +165,7 @@ impl RocDevice {
     #[inline]
     pub(crate) fn check_alive(&self, operation: &'static str) -> Result<()> {
         self.0.driver.origin.check(NAME, operation)?;
-        self.0.lost.check(operation)
+        self.0.loss.check(NAME, operation)
     }
 
     /// Begins a call: the device is current until the result is dropped.
@@ -227,7 +199,7 @@ impl RocDevice {
     pub(crate) fn failure(&self, status: Status, operation: &'static str) -> Error {
         self.forget_last_error();
         if status.is_sticky() {
-            return self.0.lost.error(operation, || format!("{status} in {operation}"));
+            return self.0.loss.error(NAME, operation, || format!("{status} in {operation}"));
         }
         status.error(operation)
     }
@@ -291,9 +263,9 @@ impl RocDevice {
         if let Err(status) = status.ok().and_then(|()| if waited.is_sticky() { Err(waited) } else { Ok(()) })
         {
             // Some faults outlive a reset.
-            return Err(self.0.lost.error(OPERATION, || format!("{status} in {OPERATION}")));
+            return Err(self.0.loss.error(NAME, OPERATION, || format!("{status} in {OPERATION}")));
         }
-        self.0.lost.forget();
+        self.0.loss.forget();
         Ok(())
     }
 }
@@ -388,19 +360,6 @@ impl Owner {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_first_cause_of_a_loss_is_told_again_until_a_reset() {
-        let lost = Lost::default();
-        assert_eq!(lost.check("a"), Ok(()));
-        let first = lost.error("b", || "the first".to_owned());
-        assert_eq!(first.kind(), &ErrorKind::DeviceLost { cause: "the first".to_owned() });
-        assert_eq!(lost.error("c", || "the second".to_owned()).kind(), first.kind());
-        let told = lost.check("d").unwrap_err();
-        assert_eq!((told.kind(), told.operation()), (first.kind(), "d"));
-        lost.forget();
-        assert_eq!(lost.check("e"), Ok(()));
-    }
 
     #[test]
     fn a_reset_gives_streams_back_before_the_memory_that_they_use() {
