@@ -6,7 +6,7 @@ use std::{
 };
 
 /// A launch is not judged by less.
-const LOOK: Duration = Duration::from_micros(5);
+const LOOK: Duration = Duration::from_micros(2);
 /// What takes longer than this is worth waking other threads for: as long as that takes, or twice.
 const WORTH: Duration = Duration::from_micros(20);
 
