@@ -121,7 +121,7 @@ struct Pending<B: Backend> {
 /// What has been dropped and not yet given back.
 pub(crate) struct Reclaim<B: Backend> {
     queue: Mutex<VecDeque<Pending<B>>>,
-    /// What is in the queue, to be read without its lock.
+    /// What is in the queue, to be read without its lock and written under it.
     items: AtomicUsize,
     bytes: AtomicUsize,
     limit_items: AtomicUsize,
@@ -173,9 +173,16 @@ impl<B: Backend> Reclaim<B> {
 
     pub(crate) fn add(&self, item: Item<B>, generation: u64) {
         let mut queue = self.queue.lock();
-        self.bytes.fetch_add(item.bytes(), Ordering::Relaxed);
-        self.items.fetch_add(1, Ordering::Relaxed);
+        let (items, bytes) = self.pending();
+        self.note_pending(items + 1, bytes.saturating_add(item.bytes()));
         queue.push_back(Pending { item, generation });
+    }
+
+    /// Whoever calls this holds the lock of the queue: no other instruction than a store is needed.
+    #[inline]
+    fn note_pending(&self, items: usize, bytes: usize) {
+        self.items.store(items, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
     }
 
     /// Gives back what is done, if a limit is exceeded. Never waits for the device's work.
@@ -211,8 +218,8 @@ impl<B: Backend> Reclaim<B> {
             for _ in 0..FEW.min(queue.len()) {
                 let Some(pending) = queue.pop_front() else { break };
                 if matches!(pending.item, Item::Foreign { .. }) {
-                    self.items.fetch_sub(1, Ordering::Relaxed);
-                    self.bytes.fetch_sub(pending.item.bytes(), Ordering::Relaxed);
+                    let (items, bytes) = self.pending();
+                    self.note_pending(items.saturating_sub(1), bytes.saturating_sub(pending.item.bytes()));
                     taken.push(pending);
                 } else {
                     // Only a driver call gives it back: the next allocation's.
@@ -258,8 +265,7 @@ impl<B: Backend> Reclaim<B> {
         }
         let taken = {
             let mut queue = self.queue.lock();
-            self.items.store(0, Ordering::Relaxed);
-            self.bytes.store(0, Ordering::Relaxed);
+            self.note_pending(0, 0);
             mem::take(&mut *queue)
         };
         // The lock is not held while the driver works: others may go on dropping.

@@ -56,8 +56,30 @@ impl<B: Backend> Marks<B> {
         core: &Arc<DeviceCore<B>>,
         record: impl FnOnce(&B::Event) -> Result<()>,
     ) -> Result<&Recorded<B>> {
-        let next = (self.last + 1) % MARKS;
-        let place = &mut self.ring[next];
+        self.record_at((self.last + 1) % MARKS, ticket, core, record)
+    }
+
+    /// As [`record`](Self::record), with the event of the last mark: where all earlier tickets are done and nobody asks for
+    /// them. One event that goes round stays in the caches, ours and the driver's.
+    #[inline]
+    pub(super) fn record_again(
+        &mut self,
+        ticket: u64,
+        core: &Arc<DeviceCore<B>>,
+        record: impl FnOnce(&B::Event) -> Result<()>,
+    ) -> Result<&Recorded<B>> {
+        self.record_at(self.last, ticket, core, record)
+    }
+
+    #[inline(always)]
+    fn record_at(
+        &mut self,
+        at: usize,
+        ticket: u64,
+        core: &Arc<DeviceCore<B>>,
+        record: impl FnOnce(&B::Event) -> Result<()>,
+    ) -> Result<&Recorded<B>> {
+        let place = &mut self.ring[at];
         // Marks are only cloned under the lock of the stream, which is ours now.
         let is_ours = |mark: &Arc<Mark<B>>| Arc::strong_count(mark) == 1 && mark.is_of(core);
         let mark = match place.take().filter(|(_, mark)| is_ours(mark)) {
@@ -71,7 +93,7 @@ impl<B: Backend> Marks<B> {
         if let Some(event) = mark.event() {
             core.note_loss(record(event))?;
         }
-        self.last = next;
+        self.last = at;
         Ok(place.insert((ticket, mark)))
     }
 }

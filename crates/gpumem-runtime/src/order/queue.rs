@@ -36,10 +36,10 @@ impl<B: Backend> Queue<B> {
         Self { raw: raw.map(Arc::new), ticket: 0, marks: Marks::new(), tally, seen: SmallVec::new() }
     }
 
-    /// A ticket for what is on a stream of others now, with its mark.
+    /// A ticket for what is on a stream of others now, with its mark. All tickets before it are done.
     pub(super) fn record_on(&mut self, core: &Arc<DeviceCore<B>>, raw: &B::Stream) -> Result<u64> {
         let ticket = self.ticket + 1;
-        self.marks.record(ticket, core, |event| B::record(raw, event))?;
+        self.marks.record_again(ticket, core, |event| B::record(raw, event))?;
         self.ticket = ticket;
         Ok(ticket)
     }

@@ -61,13 +61,13 @@ impl<B: Backend> Timeline<B> {
         }
         let (answer, covers) = {
             let mut queue = self.queue.lock();
-            if self.everything && queue.mark_for(ticket).is_none() {
+            if self.everything && !queue.marks.has(ticket) {
                 match self.record(&mut queue) {
                     Err(error) if is_unsupported(&error) => return Ok(false),
                     recorded => recorded?,
                 }
             }
-            if queue.mark_for(ticket).is_none() {
+            if !queue.marks.has(ticket) {
                 let raw = queue.raw.clone();
                 let last = queue.ticket;
                 match raw.map(|raw| raw.query()) {
@@ -77,9 +77,9 @@ impl<B: Backend> Timeline<B> {
                     None => return Err(stale::<B>("query")),
                 }
             }
-            match queue.mark_for(ticket) {
-                Some(Point::Mark { ticket, mark }) => (mark.event().map_or(Ok(true), Event::query), ticket),
-                _ => return Ok(true),
+            match queue.marks.find(ticket) {
+                Some((covers, mark)) => (mark.event().map_or(Ok(true), Event::query), *covers),
+                None => return Ok(true),
             }
         };
         self.conclude(covers, answer)
