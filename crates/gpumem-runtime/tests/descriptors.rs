@@ -11,6 +11,8 @@ use std::cell::Cell;
 
 /// Elements of memory that descriptors point into.
 const LEN: usize = 64;
+/// Elements of the largest array that is copied.
+const LARGEST: usize = 1 << 16;
 
 fn number() -> impl Strategy<Value = i64> {
     let edges = [i64::MIN, i64::MIN + 1, -(1 << 62), -1, 0, 1, 1 << 31, 1 << 62, i64::MAX];
@@ -121,6 +123,10 @@ fn descriptors_are_taken_or_refused() {
         prop_assert_eq!(array.is_read_only(), says.data.1);
         if array.is_empty() {
             prop_assert!(array.copy_to_host().is_ok());
+            return Ok(());
+        }
+        if array.len() > LARGEST {
+            // Elements that share memory may be more than the machine has room for.
             return Ok(());
         }
         // Both ends are in live memory of the device; what is between is read, or refused by the backend.
