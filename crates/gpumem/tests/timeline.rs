@@ -17,19 +17,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Runs the example with a timeline, alone on the device.
-fn run(folder: &Path, timeline: PathBuf) {
+/// Runs the example with a timeline, alone on the device, for a picture of one's own or the sample.
+fn run(folder: &Path, input: Option<PathBuf>, timeline: PathBuf) {
     static ALONE: Mutex<()> = Mutex::new(());
     let _alone = ALONE.lock();
-    let (input, output) = (None, folder.join("sheet.png"));
+    let output = folder.join("sheet.png");
     let options = photo::Options { device: Some("host".into()), input, output, timeline: Some(timeline) };
     photo::run(&options).unwrap();
 }
 
 /// Runs the example, and gives the page with the trace that is in it.
-fn page(folder: &Path) -> (PathBuf, String, Trace) {
+fn page(folder: &Path, input: Option<PathBuf>) -> (PathBuf, String, Trace) {
     let path = folder.join("photo.html");
-    run(folder, path.clone());
+    run(folder, input, path.clone());
     let page = std::fs::read_to_string(&path).unwrap();
     let (_, rest) = page.split_once("<script type=\"application/json\" id=\"trace\">").unwrap();
     let trace = Trace::from_json(rest.split_once("</script>").unwrap().0).unwrap();
@@ -38,14 +38,18 @@ fn page(folder: &Path) -> (PathBuf, String, Trace) {
 
 #[test]
 fn the_timeline_tells_who_holds_what_without_a_script() {
+    const SIZE: (u32, u32) = (160, 107);
     let folder = tempfile::tempdir().unwrap();
-    let (_, page, trace) = page(folder.path());
+    let small = folder.path().join("small.png");
+    image::RgbImage::from_fn(SIZE.0, SIZE.1, |x, y| image::Rgb([x as u8, y as u8, 7])).save(&small).unwrap();
+    let (_, page, trace) = page(folder.path(), Some(small.clone()));
     assert_eq!(trace.lost, 0);
     let peaks = trace.peaks();
     let device = peaks.iter().find(|peak| peak.kind.word() == "device").unwrap();
     let held = |name: &str| device.holders.iter().find(|holder| holder.name == name).unwrap().bytes;
-    // The sample is 640 x 427 pixels of three bytes; the view "photo" shows all of them.
-    assert_eq!((held("original"), held("photo")), (640 * 427 * 3, 640 * 427 * 3));
+    // A pixel has three bytes; the view "photo" shows all of them.
+    let bytes = u64::from(SIZE.0 * SIZE.1 * 3);
+    assert_eq!((held("original"), held("photo")), (bytes, bytes));
     for peak in &peaks {
         assert!(page.contains(&format!("({} bytes)", peak.bytes)), "{} bytes", peak.bytes);
         for holder in &peak.holders {
@@ -57,15 +61,15 @@ fn the_timeline_tells_who_holds_what_without_a_script() {
     }
     // The same run as JSON.
     let json = folder.path().join("photo.json");
-    run(folder.path(), json.clone());
+    run(folder.path(), Some(small), json.clone());
     let again = Trace::from_json(&std::fs::read_to_string(json).unwrap()).unwrap();
     assert_eq!(again.allocations.len(), trace.allocations.len());
 }
 
-/// A browser that can be run from the command line.
+/// A browser that can be run from the command line; none where the environment says `off`.
 fn browser() -> Option<PathBuf> {
     if let Some(named) = std::env::var_os("GPUMEM_BROWSER") {
-        return Some(named.into());
+        return (named != "off").then(|| named.into());
     }
     let names = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
     let folders: Vec<PathBuf> = std::env::split_paths(&std::env::var_os("PATH")?).collect();
@@ -117,7 +121,7 @@ fn the_timeline_opens_in_a_browser_and_shows_what_was_recorded() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let (path, _, trace) = page(folder.path());
+    let (path, _, trace) = page(folder.path(), None);
     let shown = open(&browser, folder.path(), &path, &[OsStr::new("--dump-dom")]);
     assert!(shown.contains("data-drawn=\"true\""), "the script has come to its end");
 

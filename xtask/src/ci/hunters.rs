@@ -75,7 +75,6 @@ pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
     // No examples of the documentation: nightly gives some compile errors other numbers.
     let mut arguments = vec!["+nightly", "test", "--lib", "--tests", "--target", TARGET];
     arguments.extend(ASAN.iter().flat_map(|package| ["--package", package]));
-    arguments.extend(["--", "--skip", super::BROWSER_TEST]);
     let done = Shell::new(workspace.root())
         // The second lets the host backend poison what a pool holds and has not lent.
         .env("RUSTFLAGS", "-Zsanitizer=address --cfg gpumem_asan")
@@ -87,6 +86,7 @@ pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
         .env("GPUMEM_HIPRTC", "off")
         // NVIDIA's opens a library beside itself, where the sanitizer's dlopen does not look.
         .env("GPUMEM_NVRTC", "off")
+        .env(super::NO_BROWSER.0, super::NO_BROWSER.1)
         .env("CARGO_TARGET_DIR", workspace.target("asan"))
         .run("cargo", &arguments)?;
     Ok(Outcome::of(&done, "AddressSanitizer"))
