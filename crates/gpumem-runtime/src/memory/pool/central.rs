@@ -2,6 +2,7 @@
 
 mod grown;
 
+use super::meetings::Meetings;
 use crate::{
     memory::{
         pending::PendingUses,
@@ -21,10 +22,6 @@ use std::{
 const LOOK: usize = 16;
 /// Most chunks that are remembered to have become empty before the chunks themselves are told.
 const MOST_EMPTIED: usize = 64;
-/// What one change of threads weighs against visits of one thread.
-const MEETING: u32 = 8;
-/// From there on threads take turns.
-const OFTEN: u32 = 64;
 
 /// A piece that the pool has taken from its upstream.
 struct Chunk<B: Backend> {
@@ -98,9 +95,7 @@ pub(super) struct Central<B: Backend> {
     pub(super) peak_reserved: usize,
     pub(super) allocations: u64,
     pub(super) failures: u64,
-    /// The thread that was here last, and how often it has lately been another one.
-    thread: usize,
-    meetings: u32,
+    pub(super) meetings: Meetings,
     /// Streams whose last use is done: dropped without the lock, because that may drop memory in turn.
     dead: Vec<Arc<Timeline<B>>>,
 }
@@ -119,26 +114,9 @@ impl<B: Backend> Central<B> {
             peak_reserved: 0,
             allocations: 0,
             failures: 0,
-            thread: 0,
-            meetings: 0,
+            meetings: Meetings::default(),
             dead: Vec::new(),
         }
-    }
-
-    /// Whether threads take turns here, so that each finds the books in the cache of another processor: the lock itself is
-    /// hardly ever found held then.
-    #[inline]
-    pub(super) fn meets(&mut self, thread: usize) -> bool {
-        if self.thread == thread {
-            self.meetings = self.meetings.saturating_sub(1);
-            return false;
-        }
-        (self.thread, self.meetings) = (thread, self.meetings + MEETING);
-        let often = self.meetings > OFTEN;
-        if often {
-            self.meetings = 0;
-        }
-        often
     }
 
     /// Takes a piece from upstream, all of it idle, and lends of it what it was asked for. Comes back if it cannot be used.

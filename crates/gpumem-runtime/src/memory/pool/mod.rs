@@ -19,6 +19,7 @@ mod central;
 mod grow;
 mod in_place;
 mod lane;
+mod meetings;
 mod options;
 
 pub use options::PoolOptions;
@@ -92,7 +93,7 @@ impl<B: Backend> Pool<B> {
     #[inline]
     fn try_books(&self, lane: &Lane<B>) -> Option<ShortMutexGuard<'_, Central<B>>> {
         let mut central = self.central.try_lock();
-        if central.as_mut().is_none_or(|central| central.meets(thread_number())) {
+        if central.as_mut().is_none_or(|central| central.meetings.visit(thread_number())) {
             lane.warm_up();
         }
         central
