@@ -24,7 +24,7 @@ use super::{
     turn::{Asking, State, Turn},
 };
 use crate::{Device, completion, layout::Pair, memory::Staging, order::Timeline};
-use gpumem_core::{Backend, Element, Error, ErrorKind, Result, StreamKind, process};
+use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind, process};
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::{
     collections::VecDeque,
@@ -147,12 +147,12 @@ impl<'a, B: Backend> Ring<'a, B> {
     ///
     /// # Errors
     /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
-    pub(super) unsafe fn run<T: Element>(&self, mut watch: Option<Watch<'_>>) -> Result<u64> {
+    pub(super) unsafe fn run(&self, mut watch: Option<Watch<'_>>) -> Result<u64> {
         let mut told = 0;
-        let work = || B::with_current(self.device.raw(), &mut || self.work::<T>(&mut || ()));
+        let work = || B::with_current(self.device.raw(), &mut || self.work(&mut || ()));
         self.device.0.staging.crew().run(self.share.threads - 1, &work, || match &mut watch {
             // Code of the user's, which finds its own context.
-            Some(watch) => self.work::<T>(&mut || self.tell(&mut told, watch)),
+            Some(watch) => self.work(&mut || self.tell(&mut told, watch)),
             None => work(),
         });
         if told < self.total
@@ -203,7 +203,7 @@ impl<'a, B: Backend> Ring<'a, B> {
     }
 
     /// What one thread does: until there are no parts left, or something failed.
-    fn work<T: Element>(&self, after_each: &mut dyn FnMut()) {
+    fn work(&self, after_each: &mut dyn FnMut()) {
         let _end = EndOnUnwind(self);
         loop {
             let turn = match self.take() {
@@ -214,7 +214,7 @@ impl<'a, B: Backend> Ring<'a, B> {
             while let Some(part) = turn.part()
                 && !self.ended.load(Ordering::Relaxed)
             {
-                match self.serve::<T>(&turn, part) {
+                match self.serve(&turn, part) {
                     Ok(()) => after_each(),
                     Err(error) => return self.fail(error),
                 }
@@ -330,7 +330,7 @@ impl<'a, B: Backend> Ring<'a, B> {
     }
 
     /// Moves one part, and whoever moves the last one of a block frees it.
-    fn serve<T: Element>(&self, turn: &Turn<B>, part: &Pair) -> Result<()> {
+    fn serve(&self, turn: &Turn<B>, part: &Pair) -> Result<()> {
         if let Some(fresh) = &self.fresh {
             // SAFETY: `run`'s caller keeps the memory valid for writes.
             unsafe {
@@ -353,7 +353,7 @@ impl<'a, B: Backend> Ring<'a, B> {
         let staged = Staged::new(&turn.staging, self.operation, &turn.piece)?;
         // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used the block before is waited for,
         // and nothing else does before its last part has been moved.
-        unsafe { staged.exchange::<T>(self.operation, part, self.caller, self.way, self.stores)? };
+        unsafe { staged.exchange(self.operation, part, self.caller, self.way, self.stores)? };
         let bytes = part.len * part.item;
         // The other parts were moved before the one that finds nothing left.
         let is_last = turn.left.fetch_sub(bytes, Ordering::AcqRel) == bytes;

@@ -43,7 +43,7 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
     }
     let landing = Landing { device, operation, caller, bytes: pair.len * pair.item, blocks };
     // SAFETY: the caller of this function keeps the destination until then; the copies into the blocks are done.
-    timeline.landings.add(scope, last, Box::new(move || unsafe { landing.run::<T>() }));
+    timeline.landings.add(scope, last, Box::new(move || unsafe { landing.run() }));
     Ok(())
 }
 
@@ -61,7 +61,7 @@ impl<B: Backend> Landing<B> {
     ///
     /// # Safety
     /// The caller's memory is valid for writes, and nobody else uses it; the copies into the blocks are done.
-    unsafe fn run<T: Element>(&self) {
+    unsafe fn run(&self) {
         let share = self.device.transfer_options().share(self.bytes, false);
         // Block by block, so that threads stay close to each other.
         let state = Mutex::new((0, None::<Pieces>));
@@ -83,7 +83,7 @@ impl<B: Backend> Landing<B> {
                 let landed = staged.and_then(|staged| {
                     // SAFETY: the caller's promise; parts are disjoint.
                     unsafe {
-                        staged.exchange::<T>(self.operation, &part, &self.caller, Way::Down, Stores::Ordinary)
+                        staged.exchange(self.operation, &part, &self.caller, Way::Down, Stores::Ordinary)
                     }
                 });
                 if let Err(error) = landed {

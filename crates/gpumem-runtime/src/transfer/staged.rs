@@ -13,7 +13,7 @@ use crate::{
     memory::Staging,
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, HostAccess, Result};
+use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -53,12 +53,12 @@ impl<'a, B: Backend> Staged<'a, B> {
         pair
     }
 
-    /// Moves a part, of elements of `T`, of what is [`inside`](Self::inside) between the caller's memory and the block, on this thread.
+    /// Moves a part of what is [`inside`](Self::inside) between the caller's memory and the block, on this thread.
     ///
     /// # Safety
     /// The caller's memory is valid for the part, for writes on the way down; no copy writes these bytes of the block,
     /// nor does another thread.
-    pub(super) unsafe fn exchange<T: Element>(
+    pub(super) unsafe fn exchange(
         &self,
         operation: &'static str,
         part: &Pair,
@@ -66,7 +66,6 @@ impl<'a, B: Backend> Staged<'a, B> {
         way: Way,
         stores: Stores,
     ) -> Result<()> {
-        debug_assert_eq!(part.item, size_of::<T>());
         let memory = self.staging.memory();
         let access = if way == Way::Up { HostAccess::Write } else { HostAccess::Read };
         memory.wait_for_host(operation, &self.layout.extent(), access)?;
