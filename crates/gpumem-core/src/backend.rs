@@ -294,9 +294,9 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         let _ = (address, bytes, is_lent);
     }
 
-    /// Calls `work`, once, with what the driver keeps for each thread set for this device (CUDA: the current context), and
-    /// leaves it afterwards as it was found. Saves the calls inside from doing that each for itself, and promises nothing
-    /// else: what fails here is heard of there. No code of a user runs inside. By default, `work` alone.
+    /// Calls `work`, once, with what the driver keeps for each thread set for this device (CUDA: the current context; HIP:
+    /// the current device), and leaves it afterwards as it was found, also if `work` unwinds. Saves the calls inside from
+    /// doing that each for itself, and promises nothing else: what fails here is heard of there. By default, `work` alone.
     fn with_current(device: &Self::Device, work: &mut dyn FnMut()) {
         let _ = device;
         work();

@@ -82,6 +82,11 @@ impl Backend for Roc {
         unsafe { buffer.release(device) }
     }
 
+    fn with_current(device: &RocDevice, work: &mut dyn FnMut()) {
+        let _current = device.enter("hipSetDevice");
+        work();
+    }
+
     fn device_of(device: &RocDevice, address: u64) -> Result<Option<usize>> {
         let found = <Self as crate::RocExt>::pointer(device, address)?;
         Ok(found.and_then(|pointer| usize::try_from(pointer.device).ok()))

@@ -167,12 +167,19 @@ fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
             assert!(current_context().is_null());
             everything();
             assert!(current_context().is_null(), "a context was left behind");
+            Cuda::with_current(&lab.device, &mut || {
+                assert_eq!(current_context(), Cuda::context(&lab.device));
+                everything();
+            });
+            assert!(current_context().is_null(), "a context was left behind");
         });
         scope.spawn(|| {
             let mut own = null_mut();
             // SAFETY: a place for a handle; the device exists.
             unsafe { sys::cuCtxCreate_v2(&mut own, 0, 0).result().unwrap() };
             everything();
+            assert_eq!(current_context(), own, "the caller's context was replaced");
+            Cuda::with_current(&lab.device, &mut || everything());
             assert_eq!(current_context(), own, "the caller's context was replaced");
             // SAFETY: ours, and no longer used.
             unsafe { sys::cuCtxDestroy_v2(own).result().unwrap() };

@@ -241,6 +241,43 @@ impl<B: Backend> Device<B> {
             .map_err(|error| error.in_operation("synchronize"))
     }
 
+    /// Runs `work` with what the driver keeps for each thread set for this device: CUDA's current context, HIP's current
+    /// device. Every operation sees to that by itself and leaves the thread as it found it; around many of them it is done
+    /// once. On CUDA that saves two driver calls each, some 50 ns, where no context or another one is current.
+    ///
+    /// ```
+    /// # use gpumem_runtime::Device;
+    /// # use gpumem_host::Host;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::<Host>::open("host")?;
+    /// let stream = device.stream()?;
+    /// device.with_current(|| {
+    ///     let mut array = stream.device_array::<f32, _>(1024)?;
+    ///     (0..100).try_for_each(|step| stream.fill(&mut array, step as f32))
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// The thread is found as it was behind it, also if `work` panics. What `work` makes current with the driver's own calls
+    /// it takes off again.
+    pub fn with_current<R>(&self, work: impl FnOnce() -> R) -> R {
+        let (mut work, mut result) = (Some(work), None);
+        B::with_current(self.raw(), &mut || {
+            if let Some(work) = work.take() {
+                result = Some(work());
+            }
+        });
+        match (result, work) {
+            (Some(result), _) => result,
+            // A backend that calls nothing saves nothing.
+            (None, Some(work)) => work(),
+            (None, None) => {
+                std::panic::resume_unwind(Box::new("a backend has caught a panic that is not its own"))
+            }
+        }
+    }
+
     /// Gives memory that has been dropped back to the driver, after waiting for its last uses, and what pools hold for
     /// later. May synchronise the device, as drivers do when memory is freed: dropping an array never reaches the driver.
     /// Inside [`defer_cleanup`](Self::defer_cleanup) it does nothing.

@@ -23,6 +23,7 @@ cases! { Level::Stream;
     a_per_thread_stream_is_of_one_thread: "C1",
     a_foreign_stream_and_its_owner: "C1",
     default_stream_is_one: "C1",
+    work_with_the_device_current: "C1",
 }
 
 fn works<B: Backend>(stream: &Stream<B>) -> Verdict {
@@ -212,4 +213,20 @@ fn default_stream_is_one<B: Backend>(lab: &Lab<B>) -> Verdict {
     works(&two)?;
     drop(two);
     works(&device.default_stream()?)
+}
+
+fn work_with_the_device_current<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let stream = device.with_current(|| device.stream())?;
+    device.with_current(|| device.with_current(|| works(&stream)))?;
+    works(&stream)?;
+    thread::scope(|scope| {
+        let other = scope.spawn(|| device.with_current(|| works(&stream)));
+        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })?;
+    let panics =
+        || device.with_current(|| -> Verdict { std::panic::resume_unwind(Box::new("in the middle")) });
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+    assert!(caught.is_err_and(|panic| panic.downcast_ref() == Some(&"in the middle")));
+    works(&stream)
 }
