@@ -60,11 +60,25 @@ impl<B: Backend> PendingUses<B> {
 
     /// Adds a use. Of one stream only the last matters.
     pub(crate) fn add(&mut self, timeline: &Arc<Timeline<B>>, ticket: u64) {
-        if let Some((_, last)) = self.as_mut_slice().iter_mut().find(|(have, _)| have.id() == timeline.id()) {
-            *last = (*last).max(ticket);
-            return;
+        if !self.renew(timeline, ticket) {
+            self.push((timeline.clone(), ticket));
         }
-        let new = (timeline.clone(), ticket);
+    }
+
+    /// As [`add`](Self::add), of somebody who needs the stream no more.
+    pub(crate) fn put(&mut self, timeline: Arc<Timeline<B>>, ticket: u64) {
+        if !self.renew(&timeline, ticket) {
+            self.push((timeline, ticket));
+        }
+    }
+
+    /// Notes a later use of a stream that is there.
+    fn renew(&mut self, timeline: &Arc<Timeline<B>>, ticket: u64) -> bool {
+        let found = self.as_mut_slice().iter_mut().find(|(have, _)| have.id() == timeline.id());
+        found.map(|(_, last)| *last = (*last).max(ticket)).is_some()
+    }
+
+    fn push(&mut self, new: Use<B>) {
         self.0 = match mem::replace(&mut self.0, Uses::None) {
             Uses::None => Uses::One(new),
             Uses::One(one) => Uses::Many(vec![one, new]),

@@ -252,6 +252,20 @@ impl<P: Position> UseLog<P> {
         self.uses.push(Use { extent, write: true, by, ticket });
     }
 
+    /// Hands out what is not known to be done, and remembers nothing any more.
+    #[inline]
+    pub(crate) fn hand_out(&mut self, mut take: impl FnMut(P, u64)) {
+        // Most memory that is dropped has not been used by anybody lately.
+        if self.uses.is_empty() {
+            return;
+        }
+        for entry in self.uses.drain(..) {
+            if !entry.is_over() {
+                take(entry.by, entry.ticket);
+            }
+        }
+    }
+
     /// All remembered uses.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Use<P>> {
         self.uses.iter().filter(|entry| !entry.is_spent())
@@ -290,6 +304,21 @@ mod tests {
             .prop_map(|(queue, start, length, write)| Step { queue, extent: start..start + length, write });
         // Enough to fill a log and merge it, even where every step takes milliseconds.
         prop::collection::vec(step, 1..if cfg!(miri) { 32 } else { 80 })
+    }
+
+    #[test]
+    fn what_is_pending_is_handed_out_once() {
+        let mut log = UseLog::new();
+        log.note(0..4, true, &Queue(1), 5);
+        // Stands for the first, which stays as a spent one.
+        log.note(0..4, true, &Queue(2), 7);
+        log.note(4..8, false, &Queue(3), 9);
+        let mut out = Vec::new();
+        log.hand_out(|by, ticket| out.push((by.0, ticket)));
+        out.sort_unstable();
+        assert_eq!(out, [(2, 7), (3, 9)]);
+        log.hand_out(|by, ticket| out.push((by.0, ticket)));
+        assert_eq!((out.len(), log.all().count()), (2, 0));
     }
 
     proptest! {

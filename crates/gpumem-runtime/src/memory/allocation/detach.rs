@@ -46,10 +46,9 @@ impl<B: Backend> Allocation<B> {
         }
         let log = self.log.get_mut();
         self.lent.note(log);
-        let pending = log.all().filter(|entry| !entry.by.has_passed(entry.ticket));
         let Some(mut block) = block else {
             let mut uses = PendingUses::none();
-            pending.for_each(|entry| uses.add(&entry.by, entry.ticket));
+            log.hand_out(|timeline, ticket| uses.put(timeline, ticket));
             let (owner, release) = owner?;
             let item = match release {
                 Release::Program => Item::Module { module: owner, uses },
@@ -64,7 +63,7 @@ impl<B: Backend> Allocation<B> {
             mem::forget(block);
             return None;
         }
-        pending.for_each(|entry| block.uses_mut().add(&entry.by, entry.ticket));
+        log.hand_out(|timeline, ticket| block.uses_mut().put(timeline, ticket));
         let resource = core.memory.get(self.resource)?;
         let block = resource.recycle(block).err()?;
         Some((Item::Memory { block, resource: self.resource }, self.generation))
