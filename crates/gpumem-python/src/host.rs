@@ -1,9 +1,10 @@
 //! NumPy's arrays as views of ndarray.
 
 use crate::{dtype, error::raise_descriptor};
-use gpumem::{Element, ElementType, Layout, ndarray};
-use ndarray::{
-    ArrayViewD, ArrayViewMutD, Axis, IxDyn, RawArrayView, RawArrayViewMut, ShapeBuilder, StrideShape,
+use gpumem::{
+    Element, ElementType, Layout,
+    generic::{view_at, view_mut_at},
+    ndarray::{ArrayViewD, ArrayViewMutD},
 };
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
 
@@ -58,32 +59,20 @@ impl<'py> Host<'py> {
         Ok(Self { array, element, address, read_only, shape, strides })
     }
 
-    /// The lowest address, the shape with strides without sign, and the axes that are walked backwards.
-    fn upright<T: Element>(&self) -> PyResult<(*mut T, StrideShape<IxDyn>, Vec<Axis>)> {
+    /// The first element, if this is an array of `T` that ndarray can count through.
+    fn first<T: Element>(&self) -> PyResult<*mut u8> {
         ElementType::check::<T>(self.element).map_err(raise_descriptor)?;
-        let size = size_of::<T>() as isize;
-        if self.shape.contains(&0) {
-            // Nothing is walked. ndarray takes the other axes of an array without strides for overlapping ones.
-            let nowhere = std::ptr::NonNull::<T>::dangling().as_ptr();
-            return Ok((nowhere, IxDyn(&self.shape).into(), Vec::new()));
-        }
-        let (mut lowest, mut turned, mut strides) = (self.address, Vec::new(), Vec::new());
-        for (axis, (&len, &stride)) in self.shape.iter().zip(&self.strides).enumerate() {
-            let stride = if len == 1 { 0 } else { stride };
-            if stride % size != 0 {
+        // Of an array without elements nothing is looked at.
+        if !self.shape.contains(&0) {
+            let size = size_of::<T>() as isize;
+            if self.shape.iter().zip(&self.strides).any(|(len, stride)| *len > 1 && stride % size != 0) {
                 return Err(PyValueError::new_err("the strides are no multiple of the element"));
             }
-            if stride < 0 {
-                lowest = lowest.wrapping_add_signed(stride * (len as isize - 1));
-                turned.push(Axis(axis));
+            if !self.address.is_multiple_of(align_of::<T>()) {
+                return Err(PyValueError::new_err("the array is not aligned"));
             }
-            strides.push((stride / size).unsigned_abs());
         }
-        if !lowest.is_multiple_of(align_of::<T>()) {
-            return Err(PyValueError::new_err("the array is not aligned"));
-        }
-        let pointer = std::ptr::with_exposed_provenance_mut::<T>(lowest);
-        Ok((pointer, IxDyn(&self.shape).strides(IxDyn(&strides)), turned))
+        Ok(std::ptr::with_exposed_provenance_mut(self.address))
     }
 
     /// The lowest address and the layout, of an array that a device is to use by itself.
@@ -100,12 +89,10 @@ impl<'py> Host<'py> {
 
     /// The elements, to be read during one call.
     pub(crate) fn view<T: Element>(&self) -> PyResult<ArrayViewD<'_, T>> {
-        let (pointer, shape, turned) = self.upright::<T>()?;
-        // SAFETY: NumPy's own array, which is alive: its lowest address, strides without sign, elements that it has. As in
-        // every extension, whoever writes it meanwhile from another thread races.
-        let mut view = unsafe { RawArrayView::from_shape_ptr(shape, pointer).deref_into_view() };
-        turned.into_iter().for_each(|axis| view.invert_axis(axis));
-        Ok(view)
+        let first = self.first::<T>()?.cast_const();
+        // SAFETY: NumPy's own array, which is alive, with elements that it has. As in every extension, whoever writes it
+        // meanwhile from another thread races.
+        Ok(unsafe { view_at(first, &self.shape, &self.strides) })
     }
 
     /// The elements, to be written during one call.
@@ -114,11 +101,9 @@ impl<'py> Host<'py> {
         if layout.map_or(true, |layout| layout.has_self_overlap()) {
             return Err(PyValueError::new_err("elements of the destination share memory"));
         }
-        let (pointer, shape, turned) = self.upright::<T>()?;
+        let first = self.first::<T>()?;
         // SAFETY: as above; NumPy has said that it may be written, and no two elements overlap.
-        let mut view = unsafe { RawArrayViewMut::from_shape_ptr(shape, pointer).deref_into_view_mut() };
-        turned.into_iter().for_each(|axis| view.invert_axis(axis));
-        Ok(view)
+        Ok(unsafe { view_mut_at(first, &self.shape, &self.strides) })
     }
 }
 

@@ -48,7 +48,7 @@ pub use event::Event;
 pub use host::{
     DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
     MappedRegisteredArray, Pinned, PinnedArray, PinnedHost, Refused, Registered, RegisteredArray,
-    UninitHostArray,
+    UninitHostArray, view_at, view_mut_at,
 };
 pub use interchange::{
     Bool, CudaArrayDestination, CudaArrayInterface, CudaArraySource, DescrField, DlpackTensor, ElementKind,

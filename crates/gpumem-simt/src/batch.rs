@@ -1,4 +1,4 @@
-//! The groups that one thread runs in turn.
+//! The groups that one thread runs in batch.
 
 use std::{
     ops::Range,
@@ -12,7 +12,7 @@ const WORTH: Duration = Duration::from_micros(20);
 
 /// Numbers of groups, one after the other: all of a range, or as many as it takes to know that the rest is worth sharing.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct Batch {
     next: u64,
     /// Where to look at the clock, or the end.
     stop: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Turn {
     began: Option<(Instant, u64)>,
 }
 
-impl Turn {
+impl Batch {
     /// All groups of a range.
     pub(crate) fn all(numbers: Range<u64>) -> Self {
         Self { next: numbers.start, stop: numbers.end, end: numbers.end, began: None }
@@ -54,7 +54,7 @@ impl Turn {
     }
 }
 
-impl Iterator for Turn {
+impl Iterator for Batch {
     type Item = u64;
 
     #[inline(always)]
@@ -74,23 +74,23 @@ mod tests {
 
     #[test]
     fn all_of_a_range_come_whatever_they_take() {
-        assert_eq!(Turn::all(3..3).count(), 0);
-        assert_eq!(Turn::all(3..9).collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
-        assert_eq!(Turn::while_short(5..5).count(), 0);
-        let mut turn = Turn::while_short(0..1);
-        assert_eq!((turn.next(), turn.next(), turn.rest()), (Some(0), None, 1..1));
+        assert_eq!(Batch::all(3..3).count(), 0);
+        assert_eq!(Batch::all(3..9).collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
+        assert_eq!(Batch::while_short(5..5).count(), 0);
+        let mut batch = Batch::while_short(0..1);
+        assert_eq!((batch.next(), batch.next(), batch.rest()), (Some(0), None, 1..1));
     }
 
     #[test]
     fn what_takes_long_is_left_to_others() {
-        let mut turn = Turn::while_short(7..1 << 40);
+        let mut batch = Batch::while_short(7..1 << 40);
         let mut last = 6;
-        for number in turn.by_ref() {
+        for number in batch.by_ref() {
             assert_eq!(number, last + 1);
             last = number;
         }
         assert!(last >= 7, "at least one group runs, or nobody would know");
-        assert_eq!(turn.rest(), last + 1..1 << 40);
-        assert_eq!(turn.next(), None, "and it stays so");
+        assert_eq!(batch.rest(), last + 1..1 << 40);
+        assert_eq!(batch.next(), None, "and it stays so");
     }
 }

@@ -1,6 +1,8 @@
 //! From a body to a launch.
 
-use crate::{Fault, Ids, Parameters, WorkItem, checker::Checker, flat, group::Group, pool, run, turn::Turn};
+use crate::{
+    Fault, Ids, Parameters, WorkItem, batch::Batch, checker::Checker, flat, group::Group, pool, run,
+};
 use gpumem_core::{HostFunction, HostLaunch, LaunchDims};
 use std::sync::Arc;
 
@@ -112,13 +114,13 @@ impl Executor {
         body: &(impl AsyncFn(WorkItem<'_>, &P) + Sync),
         checker: Option<&Checker>,
     ) -> Result<(), Fault> {
-        let part = |numbers: &mut Turn, checker: Option<&Checker>| {
+        let part = |numbers: &mut Batch, checker: Option<&Checker>| {
             let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, checker);
             let seats = group.seats();
             run::run(&group, &seats, numbers, |item| body(item, arguments))
         };
         match checker {
-            Some(_) => part(&mut Turn::all(0..groups(dims)), checker),
+            Some(_) => part(&mut Batch::all(0..groups(dims)), checker),
             None => pool::run(groups(dims), |numbers| part(numbers, None)),
         }
     }
@@ -130,12 +132,12 @@ impl Executor {
         body: &(impl Fn(&Ids<'_>, &P) + Sync),
         checker: Option<&Checker>,
     ) -> Result<(), Fault> {
-        let part = |numbers: &mut Turn, checker: Option<&Checker>| {
+        let part = |numbers: &mut Batch, checker: Option<&Checker>| {
             let group = Group::flat(*dims, self.wave_size as usize, checker);
             flat::run(&group, dims, numbers, arguments, body)
         };
         match checker {
-            Some(_) => part(&mut Turn::all(0..groups(dims)), checker),
+            Some(_) => part(&mut Batch::all(0..groups(dims)), checker),
             None => pool::run(groups(dims), |numbers| part(numbers, None)),
         }
     }

@@ -1,10 +1,11 @@
 //! Bodies without barriers: a plain loop.
 
 use crate::{
-    Fault, Ids, Parameters, fault,
+    Fault, Ids, Parameters,
+    batch::Batch,
+    fault,
     group::{Group, Unwound},
     ids::GroupIds,
-    turn::Turn,
 };
 use gpumem_core::LaunchDims;
 use std::{
@@ -20,7 +21,7 @@ use std::{
 pub(crate) fn run<P: Parameters, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
     dims: &LaunchDims,
-    numbers: &mut Turn,
+    numbers: &mut Batch,
     arguments: &P,
     body: &F,
 ) -> Result<(), Fault> {
@@ -103,7 +104,7 @@ fn run_row<P, F: Fn(&Ids<'_>, &P)>(
 unsafe fn fast_groups<P: Parameters, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
     dims: &LaunchDims,
-    numbers: &mut Turn,
+    numbers: &mut Batch,
     packed: usize,
     arguments: &P,
     body: &F,
@@ -143,7 +144,7 @@ fn plain_row<P, F: Fn(&Ids<'_>, &P)>(
 fn checked_groups<P, F: Fn(&Ids<'_>, &P)>(
     group: &Group<'_>,
     dims: &LaunchDims,
-    numbers: &mut Turn,
+    numbers: &mut Batch,
     arguments: &P,
     body: &F,
     at: &Cell<u32>,

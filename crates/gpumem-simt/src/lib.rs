@@ -22,6 +22,7 @@ mod argument;
 mod array;
 mod atomic;
 mod barrier;
+mod batch;
 mod block;
 mod checker;
 mod divergence;
@@ -37,7 +38,6 @@ mod parameter;
 mod pool;
 mod run;
 mod shared;
-mod turn;
 mod wave;
 
 pub use argument::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};

@@ -1,6 +1,6 @@
 //! The threads that groups run on.
 
-use crate::turn::Turn;
+use crate::batch::Batch;
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::{
     ops::Range,
@@ -20,15 +20,15 @@ const PARTS: u64 = 8;
 
 /// Runs the groups, and gives the fault of the first part that has one. They begin on this thread, which wakes others if the
 /// rest takes long, and takes part in it: waking others is more than many a whole launch.
-pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Turn) -> Result<(), E> + Sync) -> Result<(), E> {
-    let mut alone = Turn::while_short(0..groups);
+pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), E> + Sync) -> Result<(), E> {
+    let mut alone = Batch::while_short(0..groups);
     part(&mut alone)?;
     let rest = alone.rest();
     if rest.is_empty() {
         return Ok(());
     }
     let threads = POOL.as_ref().map_or(1, ThreadPool::current_num_threads);
-    let (Some(pool), 2..) = (POOL.as_ref(), threads) else { return part(&mut Turn::all(rest)) };
+    let (Some(pool), 2..) = (POOL.as_ref(), threads) else { return part(&mut Batch::all(rest)) };
     let parts = Parts::of(rest, PARTS * threads as u64);
     let others = (threads - 1).min(parts.count as usize - 1);
     pool.in_place_scope(|scope| parts.share(scope, others, &part));
@@ -68,7 +68,7 @@ impl<E: Send> Parts<E> {
         &'s self,
         scope: &Scope<'s>,
         mut others: usize,
-        part: &'s (impl Fn(&mut Turn) -> Result<(), E> + Sync),
+        part: &'s (impl Fn(&mut Batch) -> Result<(), E> + Sync),
     ) {
         while others > 0 && self.next.load(Ordering::Relaxed) < self.count {
             let half = others.div_ceil(2);
@@ -76,7 +76,7 @@ impl<E: Send> Parts<E> {
             others -= half;
         }
         while let Some((index, groups)) = self.take() {
-            if let Err(fault) = part(&mut Turn::all(groups)) {
+            if let Err(fault) = part(&mut Batch::all(groups)) {
                 // No more parts for anybody.
                 self.next.store(self.count, Ordering::Relaxed);
                 let mut first = self.fault.lock().unwrap_or_else(PoisonError::into_inner);
@@ -102,8 +102,8 @@ mod tests {
     fn every_group_runs_once() {
         for groups in [0, 1, 2, 7, 100] {
             let ran: Vec<AtomicU32> = (0..groups).map(|_| AtomicU32::new(0)).collect();
-            let outcome: Result<(), ()> = run(groups as u64, |turn| {
-                for number in turn {
+            let outcome: Result<(), ()> = run(groups as u64, |batch| {
+                for number in batch {
                     dwell();
                     ran[number as usize].fetch_add(1, Ordering::Relaxed);
                 }
@@ -117,8 +117,8 @@ mod tests {
     #[test]
     fn of_several_faults_the_first_is_told() {
         for first in [0, 1, 17, 98] {
-            let outcome = run(100, |turn| {
-                turn.into_iter().try_for_each(|number| {
+            let outcome = run(100, |batch| {
+                batch.into_iter().try_for_each(|number| {
                     dwell();
                     // The later they are, the sooner they come.
                     if number >= first { Err(number) } else { Ok(()) }

@@ -7,9 +7,9 @@
 use crate::{
     Fault, FaultKind, WorkItem,
     barrier::{Halt, Stop},
+    batch::Batch,
     divergence, fault,
     group::{Group, Seat, Unwound},
-    turn::Turn,
 };
 use std::{
     cell::Cell,
@@ -27,7 +27,7 @@ use std::{
 pub(crate) fn run<'g, W: Future<Output = ()>>(
     group: &'g Group<'g>,
     seats: &'g [Seat<'g>],
-    numbers: &mut Turn,
+    numbers: &mut Batch,
     make: impl Fn(WorkItem<'g>) -> W,
 ) -> Result<(), Fault> {
     fault::take();

@@ -20,7 +20,8 @@ pub(crate) use locked::lock;
 pub use register::{MappedRegisteredArray, Refused, RegisteredArray};
 pub use uninit::UninitHostArray;
 pub(crate) use unwritten::Unwritten;
-pub(crate) use view::{view_at, view_mut_at, zeros};
+pub(crate) use view::zeros;
+pub use view::{view_at, view_mut_at};
 
 use std::marker::PhantomData;
 

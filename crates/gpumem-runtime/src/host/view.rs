@@ -59,15 +59,12 @@ fn upright<T>(
     (lowest.cast::<T>(), IxDyn(shape).strides(IxDyn(&elements)), turned)
 }
 
-/// A view of elements of `T`.
+/// A view of elements of `T` in memory that is known by its address alone, for bindings of other languages: the element at
+/// `[0, 0, ..]` is at `first`, and strides are in bytes and of any sign.
 ///
 /// # Safety
 /// Every element is aligned and valid for reads for `'a`; strides are multiples of the size of `T`; nobody writes.
-pub(crate) unsafe fn view_at<'a, T>(
-    first: *const u8,
-    shape: &[usize],
-    strides: &[isize],
-) -> ArrayViewD<'a, T> {
+pub unsafe fn view_at<'a, T>(first: *const u8, shape: &[usize], strides: &[isize]) -> ArrayViewD<'a, T> {
     let (lowest, shape, turned) = upright::<T>(first, shape, strides);
     // SAFETY: the caller's promise; the lowest address and the strides without sign reach the same elements.
     let mut view = unsafe { RawArrayView::from_shape_ptr(shape, lowest).deref_into_view() };
@@ -75,15 +72,11 @@ pub(crate) unsafe fn view_at<'a, T>(
     view
 }
 
-/// A view of elements of `T` for writing.
+/// As [`view_at`], for writing.
 ///
 /// # Safety
 /// As for [`view_at`], valid for writes too; nobody else reads or writes, and no two elements overlap.
-pub(crate) unsafe fn view_mut_at<'a, T>(
-    first: *mut u8,
-    shape: &[usize],
-    strides: &[isize],
-) -> ArrayViewMutD<'a, T> {
+pub unsafe fn view_mut_at<'a, T>(first: *mut u8, shape: &[usize], strides: &[isize]) -> ArrayViewMutD<'a, T> {
     let (lowest, shape, turned) = upright::<T>(first.cast_const(), shape, strides);
     // SAFETY: as in `view_at`.
     let mut view = unsafe { RawArrayViewMut::from_shape_ptr(shape, lowest.cast_mut()).deref_into_view_mut() };

@@ -66,7 +66,7 @@ impl<B: Backend> PendingUses<B> {
     }
 
     /// As [`add`](Self::add), of somebody who needs the stream no more.
-    pub(crate) fn put(&mut self, timeline: Arc<Timeline<B>>, ticket: u64) {
+    pub(crate) fn add_owned(&mut self, timeline: Arc<Timeline<B>>, ticket: u64) {
         if !self.renew(&timeline, ticket) {
             self.push((timeline, ticket));
         }

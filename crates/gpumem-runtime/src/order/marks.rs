@@ -14,6 +14,16 @@ const MARKS: usize = 8;
 /// A mark with the ticket that it stands for, and for all before.
 type Recorded<B> = (u64, Arc<Mark<B>>);
 
+/// Whose event a new mark gets.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Reused {
+    /// The oldest mark's.
+    Oldest,
+    /// The last mark's, where all earlier tickets are done and nobody asks for them. One event that goes round stays in the
+    /// caches, ours and the driver's.
+    Last,
+}
+
 /// The last marks of a stream, by rising tickets in a ring. Each place keeps its event, to be recorded again.
 pub(super) struct Marks<B: Backend> {
     ring: [Option<Recorded<B>>; MARKS],
@@ -47,38 +57,20 @@ impl<B: Backend> Marks<B> {
         earlier.iter().chain(later).flatten().find(|(marked, _)| *marked >= ticket)
     }
 
-    /// Records a mark for the ticket, which is not less than the last one's, with the event of the oldest mark unless
+    /// Records a mark for the ticket, which is not less than the last one's, with the event of a mark that goes, unless
     /// somebody holds that.
     #[inline]
     pub(super) fn record(
         &mut self,
         ticket: u64,
+        event: Reused,
         core: &Arc<DeviceCore<B>>,
         record: impl FnOnce(&B::Event) -> Result<()>,
     ) -> Result<&Recorded<B>> {
-        self.record_at((self.last + 1) % MARKS, ticket, core, record)
-    }
-
-    /// As [`record`](Self::record), with the event of the last mark: where all earlier tickets are done and nobody asks for
-    /// them. One event that goes round stays in the caches, ours and the driver's.
-    #[inline]
-    pub(super) fn record_again(
-        &mut self,
-        ticket: u64,
-        core: &Arc<DeviceCore<B>>,
-        record: impl FnOnce(&B::Event) -> Result<()>,
-    ) -> Result<&Recorded<B>> {
-        self.record_at(self.last, ticket, core, record)
-    }
-
-    #[inline(always)]
-    fn record_at(
-        &mut self,
-        at: usize,
-        ticket: u64,
-        core: &Arc<DeviceCore<B>>,
-        record: impl FnOnce(&B::Event) -> Result<()>,
-    ) -> Result<&Recorded<B>> {
+        let at = match event {
+            Reused::Oldest => (self.last + 1) % MARKS,
+            Reused::Last => self.last,
+        };
         let place = &mut self.ring[at];
         // Marks are only cloned under the lock of the stream, which is ours now.
         let is_ours = |mark: &Arc<Mark<B>>| Arc::strong_count(mark) == 1 && mark.is_of(core);

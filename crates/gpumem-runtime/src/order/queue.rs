@@ -1,6 +1,9 @@
 //! What is behind the lock of a timeline: the driver's stream, its marks, and what it has waited for.
 
-use super::{Mark, marks::Marks};
+use super::{
+    Mark,
+    marks::{Marks, Reused},
+};
 use crate::{
     completion,
     device::{DeviceCore, Tally},
@@ -39,7 +42,7 @@ impl<B: Backend> Queue<B> {
     /// A ticket for what is on a stream of others now, with its mark. All tickets before it are done.
     pub(super) fn record_on(&mut self, core: &Arc<DeviceCore<B>>, raw: &B::Stream) -> Result<u64> {
         let ticket = self.ticket + 1;
-        self.marks.record_again(ticket, core, |event| B::record(raw, event))?;
+        self.marks.record(ticket, Reused::Last, core, |event| B::record(raw, event))?;
         self.ticket = ticket;
         Ok(ticket)
     }
@@ -93,14 +96,16 @@ impl<B: Backend> Queue<B> {
     #[inline]
     pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<&(u64, Arc<Mark<B>>)> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("record")) };
-        let recorded = self.marks.record(self.ticket, core, |event| B::record(raw, event))?;
+        let recorded = self.marks.record(self.ticket, Reused::Oldest, core, |event| B::record(raw, event))?;
         self.tally.count_record();
         Ok(recorded)
     }
 
     /// Records a mark behind all streams of the device.
     pub(super) fn record_everything(&mut self, core: &Arc<DeviceCore<B>>) -> Result<&(u64, Arc<Mark<B>>)> {
-        let recorded = self.marks.record(self.ticket, core, |event| B::record_device(&core.raw, event))?;
+        let recorded = self
+            .marks
+            .record(self.ticket, Reused::Oldest, core, |event| B::record_device(&core.raw, event))?;
         self.tally.count_record();
         Ok(recorded)
     }

@@ -48,7 +48,7 @@ impl<B: Backend> Allocation<B> {
         self.lent.note(log);
         let Some(mut block) = block else {
             let mut uses = PendingUses::none();
-            log.hand_out(|timeline, ticket| uses.put(timeline, ticket));
+            log.hand_out(|timeline, ticket| uses.add_owned(timeline, ticket));
             let (owner, release) = owner?;
             let item = match release {
                 Release::Program => Item::Module { module: owner, uses },
@@ -63,7 +63,7 @@ impl<B: Backend> Allocation<B> {
             mem::forget(block);
             return None;
         }
-        log.hand_out(|timeline, ticket| block.uses_mut().put(timeline, ticket));
+        log.hand_out(|timeline, ticket| block.uses_mut().add_owned(timeline, ticket));
         let resource = core.memory.get(self.resource)?;
         let block = resource.recycle(block).err()?;
         Some((Item::Memory { block, resource: self.resource }, self.generation))
