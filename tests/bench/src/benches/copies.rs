@@ -1,10 +1,12 @@
 //! Blocking copies beside the same copy without gpumem; on a GPU, beside what the processor does in its own memory.
 //!
-//! All memory is touched before it is measured. Both sides share the caller's block, and use blocks of the same alignment
-//! for the device's.
+//! All memory is touched before it is measured. Both sides share the caller's block, and on the host the device's too: which
+//! pages two blocks lie on decides how they share the caches, by half of the time at some sizes.
 
 use crate::{Bench, Measure, Pair, Routine};
 use gpumem::DeviceArray;
+use gpumem_core::Backend as _;
+use gpumem_host::Host;
 use ndarray::{Array1, Array2, Ix1, s};
 use std::{cell::RefCell, hint::black_box, rc::Rc};
 
@@ -51,36 +53,62 @@ fn touched(bytes: usize) -> Array1<u8> {
     Array1::from_shape_fn(bytes, |index| index as u8)
 }
 
-fn device(bytes: usize) -> anyhow::Result<Vector> {
+fn both(bytes: usize) -> anyhow::Result<Both> {
     let mut array = crate::device()?.device_array(bytes)?;
     array.fill(1)?;
-    Ok(array)
+    Ok(Rc::new(RefCell::new(array)))
 }
 
-/// `bytes` bytes that start where device memory starts: on a cache line.
-struct Aligned(Vec<u8>, usize);
+/// An array that both sides of a bench have.
+type Both = Rc<RefCell<Vector>>;
 
-impl Aligned {
-    fn new(bytes: usize) -> Self {
-        let block = vec![1; bytes + 64];
-        let start = block.as_ptr().align_offset(64);
-        Self(block, start)
+/// What the reference has for a device's memory.
+enum Block {
+    /// The memory of an array on the host, and where that is.
+    Shared(Both, *mut u8),
+    /// A block of the processor beside an array on a GPU, from the first cache line on.
+    Own(Vec<u8>, usize),
+}
+
+impl Block {
+    const LINE: usize = 64;
+
+    fn beside(array: &Both) -> anyhow::Result<Self> {
+        let of = array.borrow();
+        if of.device()?.info().backend == Host::NAME {
+            let start = std::ptr::with_exposed_provenance_mut(of.address().try_into()?);
+            return Ok(Self::Shared(array.clone(), start));
+        }
+        let block = vec![1; of.len() + Self::LINE];
+        let start = block.as_ptr().align_offset(Self::LINE);
+        Ok(Self::Own(block, start))
     }
 
-    fn bytes(&mut self) -> &mut [u8] {
-        let end = self.0.len() - 64 + self.1;
-        &mut self.0[self.1..end]
+    fn with<R>(&mut self, act: impl FnOnce(&mut [u8]) -> R) -> R {
+        match self {
+            Self::Shared(array, start) => {
+                let array = array.borrow_mut();
+                // SAFETY: all bytes of the array, which have been written. Nobody else has it now, and nothing that was
+                // enqueued is left: every call of the other side has blocked.
+                act(unsafe { std::slice::from_raw_parts_mut(*start, array.len()) })
+            }
+            Self::Own(block, start) => {
+                let end = block.len() - Self::LINE + *start;
+                act(&mut block[*start..end])
+            }
+        }
     }
 }
 
 fn h2d(name: &str, bytes: usize, measure: Measure) -> Bench {
     Bench::new(format!("copy/h2d/{name}"), "memcpy", measure, move || {
-        let source = Rc::new(touched(bytes));
-        let (mut ours, mut theirs, theirs_source) = (device(bytes)?, Aligned::new(bytes), source.clone());
+        let (source, array) = (Rc::new(touched(bytes)), both(bytes)?);
+        let (mut theirs, theirs_source) = (Block::beside(&array)?, source.clone());
         Ok(Pair {
-            ours: Routine::call(move || Ok(ours.copy_to_device(&*source).map(drop)?)),
+            ours: Routine::call(move || Ok(array.borrow_mut().copy_to_device(&*source).map(drop)?)),
             reference: Routine::call(move || {
-                black_box(theirs.bytes()).copy_from_slice(black_box(theirs_source.as_slice().unwrap_or(&[])));
+                let source = black_box(theirs_source.as_slice().unwrap_or(&[]));
+                theirs.with(|to| black_box(to).copy_from_slice(source));
                 Ok(())
             }),
         })
@@ -89,16 +117,16 @@ fn h2d(name: &str, bytes: usize, measure: Measure) -> Bench {
 
 fn d2h(name: &str, bytes: usize, measure: Measure) -> Bench {
     Bench::new(format!("copy/d2h/{name}"), "memcpy", measure, move || {
-        let destination = Rc::new(RefCell::new(touched(bytes)));
-        let (ours, mut theirs, theirs_destination) =
-            (device(bytes)?, Aligned::new(bytes), destination.clone());
+        let (destination, array) = (Rc::new(RefCell::new(touched(bytes))), both(bytes)?);
+        let (mut theirs, theirs_destination) = (Block::beside(&array)?, destination.clone());
         Ok(Pair {
             ours: Routine::call(move || {
-                Ok(ours.copy_to_host_into(destination.borrow_mut().view_mut()).map(drop)?)
+                Ok(array.borrow().copy_to_host_into(destination.borrow_mut().view_mut()).map(drop)?)
             }),
             reference: Routine::call(move || {
                 let mut destination = theirs_destination.borrow_mut();
-                black_box(destination.as_slice_mut().unwrap_or(&mut [])).copy_from_slice(theirs.bytes());
+                let to = black_box(destination.as_slice_mut().unwrap_or(&mut []));
+                theirs.with(|from| to.copy_from_slice(black_box(from)));
                 Ok(())
             }),
         })
@@ -107,12 +135,14 @@ fn d2h(name: &str, bytes: usize, measure: Measure) -> Bench {
 
 fn d2d(name: &str, bytes: usize, measure: Measure) -> Bench {
     Bench::new(format!("copy/d2d/{name}"), "memcpy", measure, move || {
-        let (source, mut destination) = (device(bytes)?, device(bytes)?);
-        let (mut from, mut to) = (Aligned::new(bytes), Aligned::new(bytes));
+        let (source, destination) = (both(bytes)?, both(bytes)?);
+        let (mut from, mut to) = (Block::beside(&source)?, Block::beside(&destination)?);
         Ok(Pair {
-            ours: Routine::call(move || Ok(destination.copy_to_device(&source).map(drop)?)),
+            ours: Routine::call(move || {
+                Ok(destination.borrow_mut().copy_to_device(&*source.borrow()).map(drop)?)
+            }),
             reference: Routine::call(move || {
-                black_box(to.bytes()).copy_from_slice(black_box(from.bytes()));
+                from.with(|from| to.with(|to| black_box(to).copy_from_slice(black_box(from))));
                 Ok(())
             }),
         })
@@ -121,11 +151,12 @@ fn d2d(name: &str, bytes: usize, measure: Measure) -> Bench {
 
 fn fill(name: &str, bytes: usize) -> Bench {
     Bench::new(format!("fill/{name}"), "memset", throughput(bytes), move || {
-        let (mut ours, mut theirs) = (device(bytes)?, Aligned::new(bytes));
+        let array = both(bytes)?;
+        let mut theirs = Block::beside(&array)?;
         Ok(Pair {
-            ours: Routine::call(move || Ok(ours.fill(7)?)),
+            ours: Routine::call(move || Ok(array.borrow_mut().fill(7)?)),
             reference: Routine::call(move || {
-                black_box(theirs.bytes()).fill(black_box(7));
+                theirs.with(|bytes| black_box(bytes).fill(black_box(7)));
                 Ok(())
             }),
         })
