@@ -4,7 +4,7 @@ use crate::{
     Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceBuffer,
     DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory,
     KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Reservation, Result, Stream, StreamOptions, StridedCopy,
+    RegisterOptions, Reservation, Residence, Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
 
@@ -148,14 +148,14 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The buffer comes back with what the driver says, so that nothing is lost.
     unsafe fn release(device: &Self::Device, buffer: Self::Buffer) -> Result<(), (Self::Buffer, Error)>;
 
-    /// Position of the device whose memory an address lies in, or `None` for memory that no device of this backend
-    /// knows. Page-locked and managed memory counts as the device's that made or registered it.
+    /// The device whose memory an address lies in, or `None` for memory that no device of this backend knows. Page-locked
+    /// and managed memory counts as the device's that made or registered it.
     ///
     /// Memory of other libraries is checked with it before it is used.
     ///
     /// # Errors
     /// [`ErrorKind::Unsupported`] by default, where nobody can tell: then the address is believed.
-    fn device_of(device: &Self::Device, address: u64) -> Result<Option<usize>> {
+    fn device_of(device: &Self::Device, address: u64) -> Result<Option<Residence>> {
         let _ = (device, address);
         Err(Error::new(Self::NAME, "device_of", ErrorKind::Unsupported { what: "the device of an address" }))
     }

@@ -148,6 +148,16 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
     Some(uuid)
 }
 
+/// Where memory belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Residence {
+    /// Position of the device in the backend's list.
+    pub ordinal: usize,
+    /// Address behind the last byte that is known to belong there as well. At least one more than the address that was asked
+    /// about, which is all that some drivers tell.
+    pub end: u64,
+}
+
 /// What is known about a device without using it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceInfo {

@@ -39,7 +39,7 @@ pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK
 pub use buffer::DeviceBuffer;
 pub use copy::{CopyRegion, Endpoint, Space, StridedCopy};
 pub use descriptor::DescriptorError;
-pub use device::{Capabilities, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress, Which};
+pub use device::{Capabilities, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress, Residence, Which};
 pub use element::Element;
 pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};

@@ -86,7 +86,9 @@ functions! {
         fn cuMemHostRegister_v2(host: *mut c_void, bytes: usize, flags: c_uint);
         fn cuMemHostUnregister(host: *mut c_void);
         fn cuMemGetAddressRange_v2(base: *mut CUdeviceptr, bytes: *mut usize, address: CUdeviceptr);
-        fn cuPointerGetAttribute(value: *mut c_void, attribute: CUpointer_attribute, address: CUdeviceptr);
+        fn cuPointerGetAttributes(
+            count: c_uint, attributes: *mut CUpointer_attribute, values: *mut *mut c_void, address: CUdeviceptr
+        );
         fn cuIpcGetMemHandle(handle: *mut CUipcMemHandle, address: CUdeviceptr);
         fn cuIpcOpenMemHandle_v2(address: *mut CUdeviceptr, handle: CUipcMemHandle, flags: c_uint);
         fn cuIpcCloseMemHandle(address: CUdeviceptr);

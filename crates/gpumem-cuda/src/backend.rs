@@ -2,13 +2,13 @@
 
 use crate::{
     CudaBarrier, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, NAME, copy, fill,
-    ipc, managed, nvrtc, pack, peer, probe, registry, reserve,
+    ipc, managed, nvrtc, pack, peer, pointer, probe, registry, reserve,
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Result,
-    StreamOptions, StridedCopy,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
+    Residence, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -106,8 +106,8 @@ impl Backend for Cuda {
         unsafe { reserve::unreserve(device, place) }
     }
 
-    fn device_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
-        <Self as crate::CudaExt>::ordinal_of(device, address)
+    fn device_of(device: &CudaDevice, address: u64) -> Result<Option<Residence>> {
+        pointer::residence(device, address)
     }
 
     fn dlpack_device(device: &CudaDevice, kind: MemoryKind) -> Option<DlpackDevice> {

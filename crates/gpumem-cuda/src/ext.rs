@@ -2,11 +2,9 @@
 
 use crate::{
     Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, buffer::Provenance, ipc,
-    registry,
+    pointer, registry,
 };
-use cudarc::driver::sys::{
-    CUcontext, CUdeviceptr, CUfunction, CUpointer_attribute_enum as Attribute, CUstreamCaptureStatus,
-};
+use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUfunction, CUstreamCaptureStatus};
 use gpumem_core::{Backend, EventOptions, RawStream, Result};
 
 /// Powers of the CUDA driver that no other backend has: contexts and memory of other libraries, and a
@@ -106,25 +104,7 @@ impl CudaExt for Cuda {
     }
 
     fn ordinal_of(device: &CudaDevice, address: u64) -> Result<Option<usize>> {
-        const OPERATION: &str = "cuPointerGetAttribute";
-        device.check_alive(OPERATION)?;
-        let mut ordinal = 0i32;
-        let attribute = Attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
-        let mut look = || {
-            // SAFETY: the attribute is an integer; the driver looks the address up without reading from it.
-            unsafe { device.api().cuPointerGetAttribute((&raw mut ordinal).cast(), attribute, address) }
-        };
-        // Addresses mean the same in every context, so that whichever is current may be asked. A refusal counts in ours.
-        let mut status = look();
-        if !status.is_success() {
-            let _current = device.enter(OPERATION)?;
-            status = look();
-        }
-        if status == crate::error::Status::INVALID_VALUE {
-            return Ok(None);
-        }
-        device.check(status, OPERATION)?;
-        Ok(usize::try_from(ordinal).ok())
+        Ok(pointer::residence(device, address)?.map(|found| found.ordinal))
     }
 
     fn global(module: &CudaModule, name: &str) -> Result<(CUdeviceptr, usize)> {

@@ -30,6 +30,7 @@ mod module;
 mod nvrtc;
 mod pack;
 mod peer;
+mod pointer;
 mod probe;
 mod registry;
 mod reserve;

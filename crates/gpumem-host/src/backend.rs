@@ -9,7 +9,7 @@ use crate::{memory, probe, stream};
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
     DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError,
-    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Result, StreamKind,
+    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Residence, Result, StreamKind,
     StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
@@ -118,11 +118,11 @@ impl Backend for Host {
         memory::unreserve(device.engine(), place)
     }
 
-    fn device_of(device: &Device, address: u64) -> Result<Option<usize>> {
+    fn device_of(device: &Device, address: u64) -> Result<Option<Residence>> {
         let engine = device.engine();
         engine.origin().check(NAME, "device_of")?;
         let table = &engine.process().table;
-        Ok(usize::try_from(address).ok().and_then(|address| table.owner_of(device.ordinal(), address)))
+        Ok(usize::try_from(address).ok().and_then(|address| table.residence(device.ordinal(), address)))
     }
 
     fn dlpack_device(_: &Device, _: MemoryKind) -> Option<DlpackDevice> {

@@ -7,7 +7,7 @@ use crate::{
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Residence, Result,
     StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
@@ -87,9 +87,10 @@ impl Backend for Roc {
         work();
     }
 
-    fn device_of(device: &RocDevice, address: u64) -> Result<Option<usize>> {
+    fn device_of(device: &RocDevice, address: u64) -> Result<Option<Residence>> {
         let found = <Self as crate::RocExt>::pointer(device, address)?;
-        Ok(found.and_then(|pointer| usize::try_from(pointer.device).ok()))
+        let ordinal = found.and_then(|pointer| usize::try_from(pointer.device).ok());
+        Ok(ordinal.map(|ordinal| Residence { ordinal, end: address.saturating_add(1) }))
     }
 
     fn dlpack_device(device: &RocDevice, kind: MemoryKind) -> Option<DlpackDevice> {

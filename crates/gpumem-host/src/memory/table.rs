@@ -2,7 +2,7 @@
 
 use super::Block;
 use crate::sync::{read, write};
-use gpumem_core::MemoryKind;
+use gpumem_core::{MemoryKind, Residence};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -207,11 +207,15 @@ impl Table {
 
     /// The device that an address belongs to, as `ordinal` sees it: the one that made the block, or `ordinal` itself
     /// for memory of the caller that is registered with it.
-    pub(crate) fn owner_of(&self, ordinal: usize, address: usize) -> Option<usize> {
+    pub(crate) fn residence(&self, ordinal: usize, address: usize) -> Option<Residence> {
         let inside = |block: &Arc<Block>| address < block.end() && !block.is_released();
         match self.block_at(address).filter(inside) {
-            Some(block) => Some(block.owner()),
-            None => self.is_registered(ordinal, address, address.checked_add(1)?).then_some(ordinal),
+            Some(block) => Some(Residence { ordinal: block.owner(), end: block.end() as u64 }),
+            None => {
+                let end = address.checked_add(1)?;
+                let found = Residence { ordinal, end: end as u64 };
+                self.is_registered(ordinal, address, end).then_some(found)
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! What every descriptor comes down to: elements at addresses.
 
 use crate::{Device, Layout, Order};
-use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, Result};
+use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, Residence, Result};
 
 /// Elements of somebody else: a layout from the lowest byte on, and where that byte is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,12 +66,20 @@ impl ForeignElements {
             return Ok(());
         }
         let own = device.info().ordinal;
-        for address in [self.address, self.address + (self.bytes as u64 - 1)] {
+        let last = self.address + (self.bytes as u64 - 1);
+        let mut known = self.address;
+        for address in [self.address, last] {
+            if address < known {
+                // The same allocation as the first byte's.
+                break;
+            }
             match device.core().note_loss(B::device_of(device.raw(), address)) {
-                Ok(Some(ordinal)) if ordinal == own => {}
+                Ok(Some(found)) if found.ordinal == own => known = found.end,
                 Ok(found) => {
                     let found = match found {
-                        Some(ordinal) => format!("memory of {}:{ordinal}", device.info().backend),
+                        Some(Residence { ordinal, .. }) => {
+                            format!("memory of {}:{ordinal}", device.info().backend)
+                        }
                         None => format!("no memory that {} knows", device.info().backend),
                     };
                     let expected = format!("memory of {}", device.name());

@@ -5,7 +5,7 @@ use crate::{
     ArrayBase, CudaArrayInterface, Destination, Device, FromDevice, Source, ToDevice, array::Imported,
     layout::Layout,
 };
-use gpumem_core::{Backend, DeviceSelector, Element, Error, ErrorKind, Result};
+use gpumem_core::{Backend, DeviceSelector, Element, Error, ErrorKind, Residence, Result};
 use ndarray::{Dimension, IxDyn};
 use std::{fmt, marker::PhantomData};
 
@@ -99,7 +99,7 @@ pub(crate) unsafe fn described_array<T: Element, B: Backend>(
         _ => near.core().note_loss(B::device_of(near.raw(), elements.address)),
     };
     let device = match found {
-        Ok(Some(ordinal)) if ordinal != own => {
+        Ok(Some(Residence { ordinal, .. })) if ordinal != own => {
             Device::select(&DeviceSelector::ordinal(near.info().backend, ordinal))?
         }
         Ok(_) => near.clone(),

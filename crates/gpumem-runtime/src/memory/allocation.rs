@@ -64,6 +64,8 @@ struct Extra {
     read_only: bool,
     /// How the owner is let go.
     release: Release,
+    /// A stream of ours and the ticket behind which foreign memory came.
+    given: Option<(u64, u64)>,
     /// Memory of another process: the driver's block is ours to close, the bytes are not ours alone.
     opened: bool,
     name: Option<Arc<str>>,

@@ -131,15 +131,6 @@ impl<B: Backend> PendingUses<B> {
         self.retain(|(timeline, ticket)| !timeline.has_passed(*ticket));
     }
 
-    /// Hands out the streams.
-    pub(crate) fn into_each(self, mut take: impl FnMut(Arc<Timeline<B>>)) {
-        match self.0 {
-            Uses::None => {}
-            Uses::One((timeline, _)) => take(timeline),
-            Uses::Many(many) => many.into_iter().for_each(|(timeline, _)| take(timeline)),
-        }
-    }
-
     /// Whether nothing is known to be pending. No driver call.
     #[inline]
     pub fn is_over(&self) -> bool {

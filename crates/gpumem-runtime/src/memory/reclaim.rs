@@ -374,9 +374,8 @@ fn give_back<B: Backend>(
                 None => Ok(()),
             })
         }
-        Item::Foreign { owner, uses, .. } => {
+        Item::Foreign { owner, .. } => {
             drop(owner);
-            uses.into_each(|timeline| core.ended.keep(timeline));
             Outcome::Done(Ok(()))
         }
         Item::Stream(raw) => match Arc::try_unwrap(raw) {

@@ -1,8 +1,9 @@
 //! Timelines of streams that are not ours, to be used again.
 //!
 //! An import needs a timeline for one ticket: what stood on the stream of others that it was told of. Such a timeline is let
-//! go with the import, and its next ticket may stand for another stream: nothing refers to the earlier ones any more, and
-//! they are done. So imports make neither timelines nor events, once there are some.
+//! go with the import, and its next ticket may stand for another stream: nobody asks for the earlier ones any more, and who
+//! has enqueued a wait for one waits for what its event stood for then. So imports make neither timelines nor events, once
+//! there are some.
 
 use super::Timeline;
 use crate::device::DeviceCore;
@@ -29,9 +30,9 @@ impl<B: Backend> Ended<B> {
         (taken.generation == core.generation()).then_some(taken)
     }
 
-    /// Keeps a timeline whose tickets are all done, if it has ended and nobody else holds it.
+    /// Keeps a timeline that has ended, if nobody else holds it.
     pub(crate) fn keep(&self, mut timeline: Arc<Timeline<B>>) {
-        if !Arc::get_mut(&mut timeline).is_some_and(Timeline::is_of_ended) {
+        if Arc::get_mut(&mut timeline).is_none_or(|timeline| !timeline.is_of_others()) {
             return;
         }
         let mut kept = self.0.lock();

@@ -343,10 +343,11 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Whether the timeline is one that [`ended`](Self::ended) has made, with all tickets done.
-    pub(super) fn is_of_ended(&mut self) -> bool {
-        let last = self.last_ticket();
-        self.for_others && self.has_passed(last)
+    /// Whether the timeline is one that [`ended`](Self::ended) has made: its tickets stand for work of others, each on
+    /// whatever stream that was.
+    #[inline]
+    pub(crate) fn is_of_others(&self) -> bool {
+        self.for_others
     }
 
     /// Makes a stream of others, which `core` is the device of, wait for `ticket`.

@@ -255,14 +255,22 @@ impl<P: Position> UseLog<P> {
     /// Hands out what is not known to be done, and remembers nothing any more.
     #[inline]
     pub(crate) fn hand_out(&mut self, mut take: impl FnMut(P, u64)) {
+        self.hand_out_all(|by, ticket| {
+            if ticket != 0 && !by.has_passed(ticket) {
+                take(by, ticket);
+            }
+        });
+    }
+
+    /// As [`hand_out`](Self::hand_out), with what is done: ticket 0 is no use any more.
+    #[inline]
+    pub(crate) fn hand_out_all(&mut self, mut take: impl FnMut(P, u64)) {
         // Most memory that is dropped has not been used by anybody lately.
         if self.uses.is_empty() {
             return;
         }
         for entry in self.uses.drain(..) {
-            if !entry.is_over() {
-                take(entry.by, entry.ticket);
-            }
+            take(entry.by, entry.ticket);
         }
     }
 

@@ -8,8 +8,8 @@ use crate::select;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Result,
-    StreamOptions, StridedCopy,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
+    Residence, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -172,7 +172,7 @@ impl Backend for Any {
     }
 
     #[inline]
-    fn device_of(device: &AnyDevice, address: u64) -> Result<Option<usize>> {
+    fn device_of(device: &AnyDevice, address: u64) -> Result<Option<Residence>> {
         DeviceOps::device_of(device, address)
     }
 

@@ -6,7 +6,7 @@ use enum_dispatch::enum_dispatch;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, DeviceInfo, DlpackDevice,
     Error, ErrorKind, EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Reservation, Result, StreamOptions,
+    RegisterOptions, Reservation, Residence, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -54,7 +54,7 @@ pub(crate) trait DeviceOps {
     /// # Safety
     /// As for [`Backend::unreserve`].
     unsafe fn unreserve(&self, reservation: &Reservation) -> Result<()>;
-    fn device_of(&self, address: u64) -> Result<Option<usize>>;
+    fn device_of(&self, address: u64) -> Result<Option<Residence>>;
     fn dlpack_device(&self, kind: MemoryKind) -> Option<DlpackDevice>;
     fn record_device(&self, event: &AnyEvent) -> Result<()>;
     fn create_stream(&self, options: &StreamOptions) -> Result<AnyStream>;
@@ -204,7 +204,7 @@ where
     }
 
     #[inline]
-    fn device_of(&self, address: u64) -> Result<Option<usize>> {
+    fn device_of(&self, address: u64) -> Result<Option<Residence>> {
         B::device_of(&self.0, address)
     }
 

@@ -20,6 +20,7 @@ cases! { Level::Interchange;
     addresses_are_checked: "F1",
     read_only_is_honoured: "F1",
     an_import_waits_for_its_stream: "F1 C3",
+    an_import_that_nobody_used_lets_its_owner_go_at_once: "F1 C5",
     an_import_keeps_its_owner: "F1 C5",
     objects_are_sources_of_copies: "A3 A5 F1",
     owned_arrays_are_adopted_where_that_is_possible: "A3",
@@ -200,7 +201,13 @@ fn addresses_are_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
             return crate::skip("the backend cannot tell whose an address is");
         }
-        found => assert_eq!(found?, Some(device.info().ordinal)),
+        found => {
+            let Some(found) = found? else { return super::tools::fail("nobody's memory") };
+            assert_eq!(found.ordinal, device.info().ordinal);
+            assert!(found.end > memory.address(), "it goes as far as the byte that was asked about");
+            // From any byte of it the same end can be reached.
+            assert_eq!(B::device_of(device.raw(), found.end - 1)?, Some(found));
+        }
     }
     let host = [0u32; 24];
     let mut says = says(&memory, &[24])?;
@@ -262,6 +269,44 @@ fn an_import_waits_for_its_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
     let copy = consumer.copy_to_host(&array)?;
     same(copy.view()?, Array1::from_elem(24, 7).view());
     same(array.copy_to_host()?.view(), Array1::from_elem(24, 7).view());
+    Ok(())
+}
+
+/// What stands on the producer's stream is the owner's to look after, and no use of ours.
+fn an_import_that_nobody_used_lets_its_owner_go_at_once<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let device = lab.device();
+    let memory = memory(device)?;
+    let producer = device.stream()?;
+    let mut says = says(&memory, &[24])?;
+    says.stream = Some(producer.raw_handle()?.0 as i64);
+    let dropped = Arc::new(AtomicUsize::new(0));
+    for round in 1..=3 {
+        lab.delay(&producer)?;
+        let owner = Object { says: says.clone(), _memory: Some(memory.clone()), dropped: dropped.clone() };
+        let array = device.as_cuda_array::<u32, Ix1, _>(owner)?;
+        assert_eq!(dropped.load(Ordering::SeqCst), round - 1);
+        drop(array);
+        assert_eq!(dropped.load(Ordering::SeqCst), round, "it waited for work of others");
+    }
+    // The mark of an import that has gone is written over; who has waited for it has waited for what it stood for then.
+    let mut alias = {
+        // SAFETY: `memory` outlives it, and the imports below wait for the producer's stream.
+        unsafe { device.foreign_array::<u32, _>(memory.address(), 96, 24, ())? }
+    };
+    let mut copies = Vec::new();
+    for value in 0..20 {
+        let consumer = device.stream()?;
+        lab.delay(&producer)?;
+        producer.fill(&mut alias, value)?;
+        let array = device.as_cuda_array::<u32, Ix1, _>(object::<B>(says.clone()))?;
+        copies.push((value, consumer.copy_to_host(&array)?));
+        drop(array);
+        // Nothing of ours holds the producer back from writing the next value.
+        consumer.synchronize()?;
+    }
+    for (value, copy) in copies {
+        same(copy.view()?, Array1::from_elem(24, value).view());
+    }
     Ok(())
 }
 

@@ -45,7 +45,7 @@ impl<B: Backend> Device<B> {
         let kind = self.kind_of(place, &elements).map_err(|error| fail(error.into()))?;
         self.core().reclaim.sweep_imports(self.core());
         let ForeignElements { layout, address, bytes: len, read_only } = elements.clone();
-        let memory = match kind {
+        let mut memory = match kind {
             MemoryKind::Registered(options) if len > 0 => {
                 // SAFETY: the tensor is kept until the last use, and unlocked with it.
                 let locked = unsafe { lock(self, OPERATION, address, len, options, tensor) };
@@ -66,13 +66,14 @@ impl<B: Backend> Device<B> {
             let ticket = stream.timeline().submit(OPERATION, &access, |_| Ok(()))?.ticket;
             // What the stream goes on to do is none of this array's business.
             stream.timeline().point(ticket).map_err(|error| error.in_operation(OPERATION))?;
+            Allocation::note_given(&mut memory, stream.timeline(), ticket);
         }
         Ok(ArrayBase::over(memory, layout))
     }
 
     /// Whether memory of the host is a host device's own. Memory of the caller that is locked at this moment is not.
     fn knows(&self, address: u64) -> bool {
-        let known = B::device_of(self.raw(), address).is_ok_and(|ordinal| ordinal.is_some());
+        let known = B::device_of(self.raw(), address).is_ok_and(|found| found.is_some());
         known && !self.core().pages.holds(address as usize)
     }
 

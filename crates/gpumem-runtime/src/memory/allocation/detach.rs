@@ -39,7 +39,7 @@ impl<B: Backend> Allocation<B> {
             if let Some(name) = &extra.name {
                 core.names.remove(name, self.len);
             }
-            extra.owner.map(|owner| (owner, extra.release))
+            extra.owner.map(|owner| (owner, extra.release, extra.given))
         });
         if block.is_none() && owner.is_none() {
             return None;
@@ -47,9 +47,20 @@ impl<B: Backend> Allocation<B> {
         let log = self.log.get_mut();
         self.lent.note(log);
         let Some(mut block) = block else {
+            let (owner, release, given) = owner?;
             let mut uses = PendingUses::none();
-            log.hand_out(|timeline, ticket| uses.add_owned(timeline, ticket));
-            let (owner, release) = owner?;
+            log.hand_out_all(|timeline, ticket| {
+                // What the owner had enqueued before the memory came is his to look after, with or without us. Our own uses
+                // have waited for it.
+                if timeline.is_of_others() {
+                    core.ended.keep(timeline);
+                } else if ticket != 0
+                    && Some((timeline.id(), ticket)) != given
+                    && !timeline.has_passed(ticket)
+                {
+                    uses.add_owned(timeline, ticket);
+                }
+            });
             let item = match release {
                 Release::Program => Item::Module { module: owner, uses },
                 // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
