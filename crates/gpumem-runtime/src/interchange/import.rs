@@ -61,9 +61,10 @@ pub fn is_cuda_array(object: &(impl HasCudaArrayInterface + ?Sized)) -> bool {
 
 impl<B: Backend> Device<B> {
     /// Takes an object with a CUDA array interface as an array, without a copy. The object is kept until the last use of
-    /// its memory on any stream is over.
+    /// the array on any stream is over.
     ///
-    /// Work that the object's stream has pending is waited for by an event, on the streams that use the array.
+    /// Work that the object's stream has pending is waited for by an event, on the streams that use the array. It is no
+    /// use of the array: what becomes of it is the object's to look after, which may be dropped before it is done.
     ///
     /// # Errors
     /// [`ErrorKind::Descriptor`] and [`ErrorKind::Layout`] for a descriptor that cannot be taken, with the reason: another
@@ -136,8 +137,10 @@ impl<B: Backend> Device<B> {
         let ForeignElements { layout, address, bytes: len, read_only } = elements;
         self.core().reclaim.sweep_imports(self.core());
         let memory = ForeignMemory { address, host: 0, len, kind, read_only, owner };
-        let memory = Allocation::imported(self, memory);
-        if let Some(stream) = stream.filter(|_| len > 0) {
+        let mut memory = Allocation::imported(self, memory);
+        if let Some(stream) = stream.filter(|_| len > 0)
+            && let Some(memory) = memory.get_mut()
+        {
             // SAFETY: the caller's promise; it is not used after this.
             let stream = unsafe { stream.stream(self, operation)? };
             // Whoever uses the memory waits for what stands on that stream now.

@@ -32,7 +32,7 @@ pub(crate) struct Allocation<B: Backend> {
     generation: u64,
     keep: Keep<B>,
     address: u64,
-    log: ShortMutex<UseLog<Arc<Timeline<B>>>>,
+    pub(super) log: ShortMutex<UseLog<Arc<Timeline<B>>>>,
     /// Who else may be using the memory now.
     pub(super) lent: Lent<B>,
     extra: Option<Box<Extra>>,

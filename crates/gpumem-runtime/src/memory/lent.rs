@@ -6,9 +6,11 @@
 //! last mark. A loan that is forgotten therefore costs waits, and no safety.
 
 use super::Allocation;
-use crate::order::{Timeline, UseLog};
+use crate::{
+    order::{Timeline, UseLog},
+    sync::ShortMutex,
+};
 use gpumem_core::{Backend, Result};
-use parking_lot::Mutex;
 use std::{
     ops::Range,
     sync::Arc,
@@ -17,6 +19,7 @@ use std::{
 
 #[derive(Debug)]
 struct Entry<B: Backend> {
+    /// Rises from entry to entry.
     id: u64,
     /// How many loans it stands for.
     loans: usize,
@@ -31,12 +34,12 @@ struct Entry<B: Backend> {
 pub(super) struct Lent<B: Backend> {
     /// How many there are, so that memory that is not lent pays for one load.
     count: AtomicUsize,
-    entries: Mutex<Vec<Entry<B>>>,
+    entries: ShortMutex<Vec<Entry<B>>>,
 }
 
 impl<B: Backend> Default for Lent<B> {
     fn default() -> Self {
-        Self { count: AtomicUsize::new(0), entries: Mutex::new(Vec::new()) }
+        Self { count: AtomicUsize::new(0), entries: ShortMutex::new(Vec::new()) }
     }
 }
 
@@ -56,9 +59,13 @@ impl<B: Backend> Lent<B> {
 
     #[cold]
     fn note_all(&self, log: &mut UseLog<Arc<Timeline<B>>>) {
-        for entry in &*self.entries.lock() {
-            log.note_others(&entry.extent, entry.write, &entry.by, entry.by.note_others());
-        }
+        note_each(&self.entries.lock(), log);
+    }
+}
+
+fn note_each<B: Backend>(entries: &[Entry<B>], log: &mut UseLog<Arc<Timeline<B>>>) {
+    for entry in entries {
+        log.note_others(&entry.extent, entry.write, &entry.by, entry.by.note_others());
     }
 }
 
@@ -73,7 +80,7 @@ impl<B: Backend> Allocation<B> {
             entry.loans += 1;
             return entry.id;
         }
-        let id = crate::unique_id();
+        let id = entries.last().map_or(0, |last| last.id + 1);
         entries.push(Entry { id, loans: 1, by, extent, write });
         self.lent.count.store(entries.len(), Ordering::Release);
         id
@@ -81,9 +88,10 @@ impl<B: Backend> Allocation<B> {
 
     /// Ends a loan: what has been enqueued until now stays in the log.
     pub(crate) fn end_loan(&self, id: u64) {
-        // Looking into the log notes every loan, this one for the last time.
-        let _log = self.log();
+        let mut log = self.log.lock();
         let mut entries = self.lent.entries.lock();
+        // Every loan, this one for the last time.
+        note_each(&entries, &mut log);
         entries.retain_mut(|entry| {
             entry.loans -= usize::from(entry.id == id);
             entry.loans > 0

@@ -6,9 +6,8 @@
 //! there are some.
 
 use super::Timeline;
-use crate::device::DeviceCore;
+use crate::{device::DeviceCore, sync::ShortMutex};
 use gpumem_core::Backend;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
 /// Most that are kept: more than the imports that wait in the queue of what was dropped.
@@ -17,11 +16,11 @@ const MOST: usize = 32;
 /// Timelines that have ended, and that nothing refers to. They refer to the device, which must
 /// [forget](Self::forget) them.
 #[derive(Debug)]
-pub(crate) struct Ended<B: Backend>(Mutex<Vec<Arc<Timeline<B>>>>);
+pub(crate) struct Ended<B: Backend>(ShortMutex<Vec<Arc<Timeline<B>>>>);
 
 impl<B: Backend> Ended<B> {
     pub(crate) fn new() -> Self {
-        Self(Mutex::new(Vec::new()))
+        Self(ShortMutex::new(Vec::new()))
     }
 
     /// One that may be used again.

@@ -350,6 +350,34 @@ impl<B: Backend> Timeline<B> {
         self.for_others
     }
 
+    /// As [`hold_back`](Self::hold_back), where that takes no wait of the host; `false` where it could. No reference to
+    /// the mark is needed.
+    pub(crate) fn hold_back_at_once(
+        &self,
+        ticket: u64,
+        core: &Arc<DeviceCore<B>>,
+        stream: &B::Stream,
+    ) -> Result<bool> {
+        if self.has_passed(ticket) || self.is_stale() {
+            return Ok(true);
+        }
+        if !Arc::ptr_eq(&self.core, core) {
+            return Ok(false);
+        }
+        let mut queue = self.queue.lock();
+        if !queue.marks.has(ticket) {
+            match self.record(&mut queue) {
+                Err(error) if self.everything && is_unsupported(&error) => return Ok(false),
+                recorded => recorded?,
+            }
+        }
+        let Some((_, mark)) = queue.marks.find(ticket) else { return Ok(false) };
+        if wait_on_stream::<B>(stream, mark, core)? {
+            core.counters.count_wait();
+        }
+        Ok(true)
+    }
+
     /// Makes a stream of others, which `core` is the device of, wait for `ticket`.
     pub(crate) fn hold_back(&self, ticket: u64, core: &DeviceCore<B>, stream: &B::Stream) -> Result<()> {
         if let Point::Mark { mark, .. } = self.point(ticket)?

@@ -15,7 +15,7 @@ use gpumem_core::{
 use ndarray::Dimension;
 
 impl<B: Backend> Device<B> {
-    /// Takes a DLPack tensor as an array, without a copy. It is deleted after the last use of its memory on any stream.
+    /// Takes a DLPack tensor as an array, without a copy. It is deleted after the last use of the array on any stream.
     ///
     /// `stream` is the one that its producer was told of, and whose work behind which the elements are ready: other
     /// streams wait for it by an event. `None` where the elements are ready already.

@@ -5,7 +5,7 @@ use crate::{
     order::{Settled, Timeline},
     trace::Recorder,
 };
-use gpumem_core::{Backend, HostAccess, MemoryKind, Result};
+use gpumem_core::{Backend, Error, HostAccess, MemoryKind, Result};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -47,22 +47,27 @@ impl<B: Backend> Allocation<B> {
         stream: &B::Stream,
     ) -> Result<()> {
         self.check(operation)?;
-        let uses: SmallVec<[PendingUse<B>; 4]> =
-            self.log().conflicts(extent, write).map(|entry| (entry.by.clone(), entry.ticket)).collect();
-        for (timeline, ticket) in uses {
-            let held = timeline.hold_back(ticket, self.core(), stream);
-            held.map_err(|error| error.in_operation(operation))?;
+        let fail = |error: Error| error.in_operation(operation);
+        // What may take a wait of the host is left until the log is open again.
+        let mut others: SmallVec<[PendingUse<B>; 4]> = SmallVec::new();
+        for entry in self.log().conflicts(extent, write) {
+            if !entry.by.hold_back_at_once(entry.ticket, self.core(), stream).map_err(fail)? {
+                others.push((entry.by.clone(), entry.ticket));
+            }
+        }
+        for (timeline, ticket) in others {
+            timeline.hold_back(ticket, self.core(), stream).map_err(fail)?;
         }
         Ok(())
     }
 
-    /// Notes that all of the memory is written by what stands on a stream of others now.
-    pub(crate) fn note_import(&self, operation: &'static str, stream: &B::Stream) -> Result<()> {
+    /// Notes that all of the memory, which is new, is written by what stands on a stream of others now.
+    pub(crate) fn note_import(&mut self, operation: &'static str, stream: &B::Stream) -> Result<()> {
         let ended = Timeline::ended(self.core(), stream);
         let (timeline, ticket) = ended.map_err(|error| error.in_operation(operation))?;
         let all = 0..self.len();
-        self.log().note(all.clone(), true, &timeline, ticket);
         Recorder::used(self, &all, true, operation, (timeline.id(), ticket));
+        self.log.get_mut().inherit(all, timeline, ticket);
         Ok(())
     }
 
