@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use gpumem_core::{DescriptorError, ErrorKind, LayoutError};
-use gpumem_host::Host;
+use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{Device, DlpackTensor, ImportedArray};
 use ndarray::{Array1, Array2, ArrayD, Ix1, Ix2, IxDyn, s};
 use std::{
@@ -281,6 +281,47 @@ fn our_arrays_go_out_and_come_back() {
         let (shape, strides, elements) = consume(&raw.as_ref().tensor);
         assert_eq!((shape, strides, elements[17]), (vec![3, 6], vec![0, 1], 5.0));
         raw.as_ref().deleter.unwrap()(raw.as_ptr());
+    }
+}
+
+#[test]
+fn a_stream_that_the_producer_was_told_of_is_waited_for() {
+    for seed in 0..8 {
+        let raw = Host::open_with(&HostOptions::new().adversarial(seed)).unwrap();
+        let device = Device::<Host>::from_raw(raw);
+        let mut array = device.to_device(&Array1::from_elem(16, 1f32)).unwrap();
+        let (theirs, ours) = (device.stream().unwrap(), device.stream().unwrap());
+        let (memory, deleted) = (Arc::new(Vec::new()), Arc::new(AtomicUsize::new(0)));
+        let data = ptr::with_exposed_provenance_mut(array.address() as usize);
+        device.synchronize().unwrap();
+        for value in 1..30 {
+            theirs.fill(&mut array, value as f32).unwrap();
+            let tensor = produce(&memory, &[16], None, &deleted, |tensor| tensor.tensor.data = data);
+            let taken: ImportedArray<f32, Ix1, Host> = device.from_dlpack(tensor, Some(&theirs)).unwrap();
+            match value % 3 {
+                // Nobody of ours has used it, whatever the producer is still doing there.
+                0 => {
+                    let before = deleted.load(Ordering::SeqCst);
+                    drop(taken);
+                    assert_eq!(deleted.load(Ordering::SeqCst), before + 1);
+                }
+                1 => {
+                    let copy = ours.to_device(&taken).unwrap();
+                    drop(taken);
+                    assert_eq!(copy.copy_to_host().unwrap(), Array1::from_elem(16, value as f32));
+                }
+                _ => assert_eq!(taken.copy_to_host().unwrap(), Array1::from_elem(16, value as f32)),
+            }
+        }
+        // On the very stream the order is the stream's own.
+        theirs.fill(&mut array, 99.0).unwrap();
+        let tensor = produce(&memory, &[16], None, &deleted, |tensor| tensor.tensor.data = data);
+        let taken: ImportedArray<f32, Ix1, Host> = device.from_dlpack(tensor, Some(&theirs)).unwrap();
+        let copy = theirs.to_device(&taken).unwrap();
+        drop(taken);
+        assert_eq!(copy.copy_to_host().unwrap(), Array1::from_elem(16, 99.0));
+        device.flush().unwrap();
+        assert_eq!(deleted.load(Ordering::SeqCst), 30);
     }
 }
 

@@ -137,10 +137,8 @@ impl<B: Backend> Device<B> {
         let ForeignElements { layout, address, bytes: len, read_only } = elements;
         self.core().reclaim.sweep_imports(self.core());
         let memory = ForeignMemory { address, host: 0, len, kind, read_only, owner };
-        let mut memory = Allocation::imported(self, memory);
-        if let Some(stream) = stream.filter(|_| len > 0)
-            && let Some(memory) = memory.get_mut()
-        {
+        let memory = Allocation::imported(self, memory);
+        if let Some(stream) = stream.filter(|_| len > 0) {
             // SAFETY: the caller's promise; it is not used after this.
             let stream = unsafe { stream.stream(self, operation)? };
             // Whoever uses the memory waits for what stands on that stream now.

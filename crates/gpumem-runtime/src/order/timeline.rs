@@ -303,6 +303,14 @@ impl<B: Backend> Timeline<B> {
         queue.record(&self.core).cloned()
     }
 
+    /// As [`mark_now`](Self::mark_now), of which only the ticket is wanted.
+    pub(crate) fn mark_behind(&self) -> Result<u64> {
+        let mut queue = self.queue.lock();
+        queue.ticket += 1;
+        queue.record(&self.core)?;
+        Ok(queue.ticket)
+    }
+
     /// Whether an event of this stream may be asked: any thread may, but not after a reset.
     pub(crate) fn check_event(&self, operation: &'static str) -> Result<()> {
         self.core.check(operation)?;

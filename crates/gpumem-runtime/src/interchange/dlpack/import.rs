@@ -6,7 +6,6 @@ use crate::{
     host::lock,
     interchange::foreign::ForeignElements,
     memory::{Allocation, ForeignMemory},
-    order::Access,
 };
 use gpumem_core::{
     Attach, Backend, DescriptorError, DlpackDevice, Element, Error, ErrorKind, LayoutError, MemoryKind,
@@ -62,11 +61,7 @@ impl<B: Backend> Device<B> {
         };
         if let Some(stream) = stream.filter(|_| len > 0) {
             stream.timeline().check_owns(OPERATION, &memory)?;
-            let access = [Access::write(&memory, 0..len)];
-            let ticket = stream.timeline().submit(OPERATION, &access, |_| Ok(()))?.ticket;
-            // What the stream goes on to do is none of this array's business.
-            stream.timeline().point(ticket).map_err(|error| error.in_operation(OPERATION))?;
-            Allocation::note_given(&mut memory, stream.timeline(), ticket);
+            Allocation::note_given(&mut memory, OPERATION, stream.timeline())?;
         }
         Ok(ArrayBase::over(memory, layout))
     }

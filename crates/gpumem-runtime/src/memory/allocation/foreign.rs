@@ -1,7 +1,7 @@
 //! Memory of others: of the caller, of another library, of another process.
 
 use super::{Allocation, Counted, Keep};
-use crate::{Device, order::Timeline};
+use crate::Device;
 use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Result};
 use std::{any::Any, ptr::NonNull};
 
@@ -87,13 +87,6 @@ impl<B: Backend> Allocation<B> {
             (extra.cuts, extra.release) = (cuts, release);
         }
         allocation
-    }
-
-    /// Says behind which work of its owner's foreign memory came, on a stream of ours.
-    pub(crate) fn note_given(memory: &mut Counted<Self>, timeline: &Timeline<B>, ticket: u64) {
-        if let Some(memory) = memory.get_mut() {
-            memory.extra.get_or_insert_default().given = Some((timeline.id(), ticket));
-        }
     }
 
     /// Takes the owner out of foreign memory that nothing uses any more.

@@ -2,6 +2,7 @@
 
 use super::Allocation;
 use crate::{
+    memory::Counted,
     order::{Settled, Timeline},
     trace::Recorder,
 };
@@ -62,12 +63,31 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Notes that all of the memory, which is new, is written by what stands on a stream of others now.
-    pub(crate) fn note_import(&mut self, operation: &'static str, stream: &B::Stream) -> Result<()> {
+    pub(crate) fn note_import(&self, operation: &'static str, stream: &B::Stream) -> Result<()> {
         let ended = Timeline::ended(self.core(), stream);
         let (timeline, ticket) = ended.map_err(|error| error.in_operation(operation))?;
         let all = 0..self.len();
         Recorder::used(self, &all, true, operation, (timeline.id(), ticket));
-        self.log.get_mut().inherit(all, timeline, ticket);
+        self.log.lock().inherit(all, timeline, ticket);
+        Ok(())
+    }
+
+    /// Notes that all of the memory, which is new, is written by what stands on a stream of ours now. What the stream goes
+    /// on to do is none of this memory's business.
+    pub(crate) fn note_given(
+        memory: &mut Counted<Self>,
+        operation: &'static str,
+        timeline: &Arc<Timeline<B>>,
+    ) -> Result<()> {
+        timeline.check(operation)?;
+        let ticket = timeline.mark_behind().map_err(|error| error.in_operation(operation))?;
+        let all = 0..memory.len();
+        Recorder::used(memory, &all, true, operation, (timeline.id(), ticket));
+        memory.log.lock().inherit(all, timeline.clone(), ticket);
+        // Where somebody else holds the memory, it is a use like others.
+        if let Some(memory) = memory.get_mut() {
+            memory.extra.get_or_insert_default().given = Some((timeline.id(), ticket));
+        }
         Ok(())
     }
 
