@@ -126,7 +126,10 @@ class ReadOnly:
 def read_only_of_theirs(peer, route):
     if route != "cai" or not hasattr(peer.make(cube("f4")), "__cuda_array_interface__"):
         raise Refused(f"{type(peer).__name__} has no read-only arrays by {route}")
-    ours = gpumem.as_cuda_array(ReadOnly(peer.make(cube("f4"))))
+    theirs = ReadOnly(peer.make(cube("f4")))
+    # The driver's copy of ordinary memory may return before the last of it is on the device, and no stream is named.
+    peer.settle()
+    ours = gpumem.as_cuda_array(theirs)
     assert not ours.flags["WRITEABLE"]
     for write in (lambda: ours.copy_to_device(cube("f4")), lambda: ours.__setitem__(0, 1)):
         try:
