@@ -129,14 +129,11 @@ fn descriptors_are_taken_or_refused() {
             // Elements that share memory may be more than the machine has room for.
             return Ok(());
         }
-        // Both ends are in live memory of the device; what is between is read, or refused by the backend.
-        match (model(&says, start), array.copy_to_host()) {
-            (Some(expected), found) => {
-                taken.set(taken.get() + 1);
-                prop_assert_eq!(found.unwrap(), expected);
-            }
-            (None, found) => drop(found),
-        }
+        // Both ends are in live memory of the device. Elements outside of ours may be an array's of another test, which
+        // goes while they are read: of those the descriptor is not true, whatever it says.
+        let Some(expected) = model(&says, start) else { return Ok(()) };
+        taken.set(taken.get() + 1);
+        prop_assert_eq!(array.copy_to_host().unwrap(), expected);
         Ok(())
     });
     result.unwrap();
