@@ -58,7 +58,7 @@ fn owners_go_without_an_allocation_or_a_flush() {
 }
 
 #[test]
-fn owners_stay_while_the_stream_of_others_is_busy() {
+fn owners_stay_until_our_streams_have_read() {
     for seed in 0..8 {
         let raw = Host::open_with(&HostOptions::new().adversarial(seed)).unwrap();
         let device = Device::<Host>::from_raw(raw);

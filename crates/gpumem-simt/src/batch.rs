@@ -1,4 +1,4 @@
-//! The groups that one thread runs in batch.
+//! The groups that one thread runs, one after the other.
 
 use std::{
     ops::Range,

@@ -100,7 +100,7 @@ fn across(lab: &Lab) -> Result<(), Skip> {
     // Behind the parts the addresses are only reserved, which must not count as memory.
     assert!(found.ordinal == 0 && found.end > inside && found.end <= place.address + 6 * page as u64);
     let behind = Cuda::device_of(&lab.device, place.address + 8 * page as u64);
-    println!("  of addresses that are only reserved the driver says {behind:?}");
+    assert_eq!(behind, Ok(None), "addresses that are only reserved");
     // SAFETY: refused, or a handle that nobody opens.
     let exported = unsafe { Cuda::export_memory(&lab.device, place.address, 4096) };
     println!("  exporting mapped memory: {:?}", exported.map(drop).map_err(|error| error.to_string()));

@@ -10,7 +10,7 @@ use crate::{device::DeviceCore, sync::ShortMutex};
 use gpumem_core::Backend;
 use std::sync::Arc;
 
-/// Most that are kept: more than the imports that wait in the queue of what was dropped.
+/// Most that are kept: more than the imports of one step of a program.
 const MOST: usize = 32;
 
 /// Timelines that have ended, and that nothing refers to. They refer to the device, which must
@@ -31,7 +31,7 @@ impl<B: Backend> Ended<B> {
 
     /// Keeps a timeline that has ended, if nobody else holds it.
     pub(crate) fn keep(&self, mut timeline: Arc<Timeline<B>>) {
-        if Arc::get_mut(&mut timeline).is_none_or(|timeline| !timeline.is_of_others()) {
+        if Arc::get_mut(&mut timeline).is_none_or(|timeline| !timeline.is_of_producer()) {
             return;
         }
         let mut kept = self.0.lock();

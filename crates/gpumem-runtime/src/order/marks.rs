@@ -19,8 +19,8 @@ type Recorded<B> = (u64, Arc<Mark<B>>);
 pub(super) enum Reused {
     /// The oldest mark's.
     Oldest,
-    /// The last mark's, where all earlier tickets are done and nobody asks for them. One event that goes round stays in the
-    /// caches, ours and the driver's.
+    /// The last mark's, where nobody asks for earlier tickets. One event that goes round stays in the caches, ours and the
+    /// driver's.
     Last,
 }
 

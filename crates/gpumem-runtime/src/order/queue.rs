@@ -39,7 +39,7 @@ impl<B: Backend> Queue<B> {
         Self { raw: raw.map(Arc::new), ticket: 0, marks: Marks::new(), tally, seen: SmallVec::new() }
     }
 
-    /// A ticket for what is on a stream of others now, with its mark. All tickets before it are done.
+    /// A ticket for what is on a stream of others now, with its mark. Nobody asks for the tickets before it.
     pub(super) fn record_on(&mut self, core: &Arc<DeviceCore<B>>, raw: &B::Stream) -> Result<u64> {
         let ticket = self.ticket + 1;
         self.marks.record(ticket, Reused::Last, core, |event| B::record(raw, event))?;

@@ -27,7 +27,7 @@ pub(crate) struct Timeline<B: Backend> {
     /// its own; its marks are behind everything.
     pub(super) everything: bool,
     /// Made by [`ended`](Self::ended): its tickets stand for streams of others, one after the other.
-    for_others: bool,
+    of_producer: bool,
     /// The only thread that may use the driver's per-thread stream.
     thread: Option<ThreadId>,
     /// Tickets up to here are known to be done.
@@ -91,7 +91,7 @@ impl<B: Backend> Timeline<B> {
         core: &Arc<DeviceCore<B>>,
         queue: Queue<B>,
         kind: StreamKind,
-        (everything, for_others): (bool, bool),
+        (everything, of_producer): (bool, bool),
     ) -> Arc<Self> {
         Arc::new(Self {
             id: crate::unique_id(),
@@ -99,7 +99,7 @@ impl<B: Backend> Timeline<B> {
             generation: core.generation(),
             kind,
             everything,
-            for_others,
+            of_producer,
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             passed: AtomicU64::new(0),
             fault: Mutex::new(None),
@@ -298,17 +298,18 @@ impl<B: Backend> Timeline<B> {
 
     /// Records a mark behind everything on the driver's stream, what others have enqueued there included.
     pub(crate) fn mark_now(&self) -> Result<(u64, Arc<Mark<B>>)> {
-        let mut queue = self.queue.lock();
-        queue.ticket += 1;
-        queue.record(&self.core).cloned()
+        self.mark(Clone::clone)
     }
 
     /// As [`mark_now`](Self::mark_now), of which only the ticket is wanted.
     pub(crate) fn mark_behind(&self) -> Result<u64> {
+        self.mark(|(ticket, _)| *ticket)
+    }
+
+    fn mark<R>(&self, see: impl FnOnce(&(u64, Arc<Mark<B>>)) -> R) -> Result<R> {
         let mut queue = self.queue.lock();
         queue.ticket += 1;
-        queue.record(&self.core)?;
-        Ok(queue.ticket)
+        queue.record(&self.core).map(see)
     }
 
     /// Whether an event of this stream may be asked: any thread may, but not after a reset.
@@ -351,11 +352,11 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Whether the timeline is one that [`ended`](Self::ended) has made: its tickets stand for work of others, each on
-    /// whatever stream that was.
+    /// Whether the timeline is one that [`ended`](Self::ended) has made: its tickets stand for what producers of imports had
+    /// enqueued, each on whatever stream that was.
     #[inline]
-    pub(crate) fn is_of_others(&self) -> bool {
-        self.for_others
+    pub(crate) fn is_of_producer(&self) -> bool {
+        self.of_producer
     }
 
     /// As [`hold_back`](Self::hold_back), where that takes no wait of the host; `false` where it could. No reference to

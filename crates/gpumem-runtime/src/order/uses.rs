@@ -255,22 +255,23 @@ impl<P: Position> UseLog<P> {
     /// Hands out what is not known to be done, and remembers nothing any more.
     #[inline]
     pub(crate) fn hand_out(&mut self, mut take: impl FnMut(P, u64)) {
-        self.hand_out_all(|by, ticket| {
-            if ticket != 0 && !by.has_passed(ticket) {
+        self.hand_out_all(|by, pending| {
+            if let Some(ticket) = pending {
                 take(by, ticket);
             }
         });
     }
 
-    /// As [`hand_out`](Self::hand_out), with what is done: ticket 0 is no use any more.
+    /// As [`hand_out`](Self::hand_out), with the queues of what is done, which have no ticket.
     #[inline]
-    pub(crate) fn hand_out_all(&mut self, mut take: impl FnMut(P, u64)) {
+    pub(crate) fn hand_out_all(&mut self, mut take: impl FnMut(P, Option<u64>)) {
         // Most memory that is dropped has not been used by anybody lately.
         if self.uses.is_empty() {
             return;
         }
         for entry in self.uses.drain(..) {
-            take(entry.by, entry.ticket);
+            let pending = (!entry.is_over()).then_some(entry.ticket);
+            take(entry.by, pending);
         }
     }
 

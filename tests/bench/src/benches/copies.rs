@@ -51,19 +51,19 @@ fn touched(bytes: usize) -> Array1<u8> {
     Array1::from_shape_fn(bytes, |index| index as u8)
 }
 
-fn both(bytes: usize) -> anyhow::Result<Both> {
+fn shared(bytes: usize) -> anyhow::Result<SharedVector> {
     let mut array = crate::device()?.device_array(bytes)?;
     array.fill(1)?;
     Ok(Rc::new(RefCell::new(array)))
 }
 
 /// An array that both sides of a bench have.
-type Both = Rc<RefCell<Vector>>;
+type SharedVector = Rc<RefCell<Vector>>;
 
 /// What the reference has for a device's memory.
 enum Block {
     /// The memory of an array on the host, and where that is.
-    Shared(Both, *mut u8),
+    Shared(SharedVector, *mut u8),
     /// A block of the processor beside an array on a GPU, from the first cache line on.
     Own(Vec<u8>, usize),
 }
@@ -71,7 +71,7 @@ enum Block {
 impl Block {
     const LINE: usize = 64;
 
-    fn beside(array: &Both) -> anyhow::Result<Self> {
+    fn beside(array: &SharedVector) -> anyhow::Result<Self> {
         let of = array.borrow();
         if of.device()?.info().backend == Host::NAME {
             let start = std::ptr::with_exposed_provenance_mut(of.address().try_into()?);
@@ -100,7 +100,7 @@ impl Block {
 
 fn h2d(name: &str, bytes: usize, measure: Measure) -> Bench {
     Bench::new(format!("copy/h2d/{name}"), "memcpy", measure, move || {
-        let (source, array) = (Rc::new(touched(bytes)), both(bytes)?);
+        let (source, array) = (Rc::new(touched(bytes)), shared(bytes)?);
         let (mut theirs, theirs_source) = (Block::beside(&array)?, source.clone());
         Ok(Pair {
             ours: Routine::call(move || Ok(array.borrow_mut().copy_to_device(&*source).map(drop)?)),
@@ -115,7 +115,7 @@ fn h2d(name: &str, bytes: usize, measure: Measure) -> Bench {
 
 fn d2h(name: &str, bytes: usize, measure: Measure) -> Bench {
     Bench::new(format!("copy/d2h/{name}"), "memcpy", measure, move || {
-        let (destination, array) = (Rc::new(RefCell::new(touched(bytes))), both(bytes)?);
+        let (destination, array) = (Rc::new(RefCell::new(touched(bytes))), shared(bytes)?);
         let (mut theirs, theirs_destination) = (Block::beside(&array)?, destination.clone());
         Ok(Pair {
             ours: Routine::call(move || {
@@ -133,7 +133,7 @@ fn d2h(name: &str, bytes: usize, measure: Measure) -> Bench {
 
 fn d2d(name: &str, bytes: usize, measure: Measure) -> Bench {
     Bench::new(format!("copy/d2d/{name}"), "memcpy", measure, move || {
-        let (source, destination) = (both(bytes)?, both(bytes)?);
+        let (source, destination) = (shared(bytes)?, shared(bytes)?);
         let (mut from, mut to) = (Block::beside(&source)?, Block::beside(&destination)?);
         Ok(Pair {
             ours: Routine::call(move || {
@@ -149,7 +149,7 @@ fn d2d(name: &str, bytes: usize, measure: Measure) -> Bench {
 
 fn fill(name: &str, bytes: usize) -> Bench {
     Bench::new(format!("fill/{name}"), "memset", throughput(bytes), move || {
-        let array = both(bytes)?;
+        let array = shared(bytes)?;
         let mut theirs = Block::beside(&array)?;
         Ok(Pair {
             ours: Routine::call(move || Ok(array.borrow_mut().fill(7)?)),

@@ -49,14 +49,13 @@ impl<B: Backend> Allocation<B> {
         let Some(mut block) = block else {
             let (owner, release, given) = owner?;
             let mut uses = PendingUses::none();
-            log.hand_out_all(|timeline, ticket| {
+            log.hand_out_all(|timeline, pending| {
                 // What the owner had enqueued before the memory came is his to look after, with or without us. Our own uses
                 // have waited for it.
-                if timeline.is_of_others() {
+                if timeline.is_of_producer() {
                     core.ended.keep(timeline);
-                } else if ticket != 0
+                } else if let Some(ticket) = pending
                     && Some((timeline.id(), ticket)) != given
-                    && !timeline.has_passed(ticket)
                 {
                     uses.add_owned(timeline, ticket);
                 }

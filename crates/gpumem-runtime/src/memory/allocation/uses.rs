@@ -66,10 +66,14 @@ impl<B: Backend> Allocation<B> {
     pub(crate) fn note_import(&self, operation: &'static str, stream: &B::Stream) -> Result<()> {
         let ended = Timeline::ended(self.core(), stream);
         let (timeline, ticket) = ended.map_err(|error| error.in_operation(operation))?;
+        self.came_behind(operation, timeline, ticket);
+        Ok(())
+    }
+
+    fn came_behind(&self, operation: &'static str, timeline: Arc<Timeline<B>>, ticket: u64) {
         let all = 0..self.len();
         Recorder::used(self, &all, true, operation, (timeline.id(), ticket));
         self.log.lock().inherit(all, timeline, ticket);
-        Ok(())
     }
 
     /// Notes that all of the memory, which is new, is written by what stands on a stream of ours now. What the stream goes
@@ -81,9 +85,7 @@ impl<B: Backend> Allocation<B> {
     ) -> Result<()> {
         timeline.check(operation)?;
         let ticket = timeline.mark_behind().map_err(|error| error.in_operation(operation))?;
-        let all = 0..memory.len();
-        Recorder::used(memory, &all, true, operation, (timeline.id(), ticket));
-        memory.log.lock().inherit(all, timeline.clone(), ticket);
+        memory.came_behind(operation, timeline.clone(), ticket);
         // Where somebody else holds the memory, it is a use like others.
         if let Some(memory) = memory.get_mut() {
             memory.extra.get_or_insert_default().given = Some((timeline.id(), ticket));
