@@ -1,14 +1,16 @@
 //! Facts about this process that decide whether a driver may still be called.
 //!
-//! A driver does not survive a `fork`, and at exit it may be gone before our last drops run. Both are looked up in an
-//! atomic, so that asking costs nothing.
+//! A driver does not survive a `fork`, and at exit it may be gone before our last drops run. Both are looked up in one
+//! atomic, so that asking costs next to nothing.
 
 use crate::{Error, ErrorKind, Result};
 use std::sync::Once;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-static FORKS: AtomicU64 = AtomicU64::new(0);
-static EXITING: AtomicBool = AtomicBool::new(false);
+/// How often the process has forked away from its ancestors, in steps of [`FORK`], and whether it is [`EXITING`].
+static STATE: AtomicU64 = AtomicU64::new(0);
+const FORK: u64 = 2;
+const EXITING: u64 = 1;
 static WATCH: Once = Once::new();
 
 /// The process in which something was made. A forked child is another process.
@@ -19,13 +21,13 @@ impl Origin {
     /// This process.
     pub fn here() -> Self {
         WATCH.call_once(watch);
-        Self(FORKS.load(Ordering::Relaxed))
+        Self(forks())
     }
 
     /// Whether we are still in the process that made this, and it is not ending: the driver may be called.
     #[inline]
     pub fn is_usable(self) -> bool {
-        FORKS.load(Ordering::Relaxed) == self.0 && !EXITING.load(Ordering::Relaxed)
+        STATE.load(Ordering::Relaxed) == self.0
     }
 
     /// As [`is_usable`](Self::is_usable), as an error for `operation`.
@@ -39,9 +41,13 @@ impl Origin {
 
     #[cold]
     fn refusal(self, backend: &'static str, operation: &'static str) -> Error {
-        let forked = FORKS.load(Ordering::Relaxed) != self.0;
+        let forked = forks() != self.0;
         Error::new(backend, operation, if forked { ErrorKind::ForkedChild } else { ErrorKind::Exiting })
     }
+}
+
+fn forks() -> u64 {
+    STATE.load(Ordering::Relaxed) & !EXITING
 }
 
 /// Lets `run` be called when the process ends by itself, before the marks of [`Origin`] say that it is ending. Other threads
@@ -136,10 +142,10 @@ pub fn has_touched_pages(start: *const u8, bytes: usize) -> bool {
 #[cfg(unix)]
 fn watch() {
     extern "C" fn forked() {
-        FORKS.fetch_add(1, Ordering::Relaxed);
+        STATE.fetch_add(FORK, Ordering::Relaxed);
     }
     extern "C" fn exiting() {
-        EXITING.store(true, Ordering::Relaxed);
+        STATE.fetch_or(EXITING, Ordering::Relaxed);
     }
     #[cfg(not(miri))]
     // SAFETY: both handlers only touch an atomic, which is allowed after a fork and at exit; they live as long as
