@@ -54,20 +54,16 @@ pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()
     Ok(())
 }
 
-/// One run, as most copies are: without a plan. The guide says that a copy succeeds whatever device is current. Without a
-/// context it does not, where one side is memory that was mapped ("invalid value", driver 580), or ordinary memory.
+/// One run, as most copies are: without a plan.
 ///
 /// # Safety
 /// As for [`copy`], for a region of one row.
 unsafe fn copy_run(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
-    let device = &stream.owner.device;
-    let (route, call) = (Route::new(device, region), Call::Run { bytes: region.bytes });
-    let operation = route.operation(&call);
-    let _current = stream.owner.enter(operation, "stream")?;
+    let route = Route::new(&stream.owner.device, region);
+    let operation = route.operation(&Call::Run { bytes: region.bytes });
+    let at = [region.source.address, region.destination.address];
     // SAFETY: both sides are valid for the region, says the caller.
-    let status =
-        unsafe { route.run(stream, region.bytes, [region.source.address, region.destination.address]) };
-    device.check(status, operation)
+    stream.call(operation, || unsafe { route.run(stream, region.bytes, at) })
 }
 
 /// What lies between the two sides.
@@ -142,7 +138,7 @@ impl Route {
         }
     }
 
-    /// Enqueues the copy of one run. The stream's context is current.
+    /// Enqueues the copy of one run.
     ///
     /// # Safety
     /// As for [`enqueue`](Self::enqueue).

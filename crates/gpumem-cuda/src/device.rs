@@ -91,6 +91,7 @@ impl CudaDevice {
     }
 
     /// Whether both are the same device, in the same context.
+    #[inline]
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -224,21 +225,20 @@ impl Owner {
         Self { device: device.clone(), generation: device.generation() }
     }
 
+    /// Whether both are the same device in the same generation: what the one is checked for holds for the other.
+    #[inline]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.device.is(&other.device) && self.generation == other.generation
+    }
+
     #[inline]
     fn is_stale(&self) -> bool {
         self.generation != self.device.generation()
     }
 
-    /// Calls the driver with a stream or an event of this owner, with whatever context is current. Where the driver
-    /// wants the handle's own to be, it says so, has done nothing, and is called again: that saves the three calls around
-    /// the one that matters.
-    ///
-    /// The handle carries its context. By the CUDA C++ Programming Guide ("Stream and event behavior"), recording fails
-    /// only where event and stream are of two devices, and waiting and asking succeed whatever device is current. A
-    /// thread without a context is not spoken of there; the driver's answer to that is
-    /// `CUDA_ERROR_INVALID_CONTEXT` ("no context bound to the current thread").
-    ///
-    /// `call` names no default stream: those are the current context's.
+    /// Calls the driver with an event of this owner, with whatever context is current: asking succeeds whatever device is
+    /// current (CUDA C++ Programming Guide, "Stream and event behavior"). A thread without a context is not spoken of
+    /// there; where the driver wants one it says so, has done nothing, and is called again.
     #[inline]
     pub(crate) fn by_handle(
         &self,

@@ -49,6 +49,13 @@ impl Status {
         matches!(self.0, 214 | 220 | 226 | 700 | 702 | 709 | 710 | 714..=719 | 721 | 810)
     }
 
+    /// Whether the driver may have refused a call because another context is current than it wants, or none: it does not
+    /// always say so in these words.
+    #[inline]
+    pub(crate) fn may_be_about_the_context(self) -> bool {
+        matches!(self, Self::INVALID_CONTEXT | Self::INVALID_VALUE | Self::INVALID_HANDLE)
+    }
+
     /// Whether a module that was given to the driver is at fault.
     pub(crate) fn is_about_an_image(self) -> bool {
         matches!(self.0, 200 | 209 | 218 | 221..=223 | 225 | 300..=303)

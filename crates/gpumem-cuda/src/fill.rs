@@ -14,17 +14,15 @@ unsafe fn fill_run(stream: &CudaStream, address: u64, pattern: Pattern, count: u
         Pattern::U16(_) => "cuMemsetD16Async",
         Pattern::U32(_) => "cuMemsetD32Async",
     };
-    let (device, raw) = (&stream.owner.device, stream.raw);
-    let _current = stream.owner.enter(operation, "stream")?;
+    let (api, raw) = (stream.owner.device.api(), stream.raw);
     // SAFETY: the row is valid for writes until the fill is done, says the caller.
-    let status = unsafe {
+    stream.call(operation, || unsafe {
         match pattern {
-            Pattern::U8(value) => device.api().cuMemsetD8Async(address, value, count, raw),
-            Pattern::U16(value) => device.api().cuMemsetD16Async(address, value, count, raw),
-            Pattern::U32(value) => device.api().cuMemsetD32Async(address, value, count, raw),
+            Pattern::U8(value) => api.cuMemsetD8Async(address, value, count, raw),
+            Pattern::U16(value) => api.cuMemsetD16Async(address, value, count, raw),
+            Pattern::U32(value) => api.cuMemsetD32Async(address, value, count, raw),
         }
-    };
-    device.check(status, operation)
+    })
 }
 
 /// # Safety

@@ -135,7 +135,8 @@ impl CudaModule {
         let shared_bytes = read(Attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
         let all = u32::try_from(device.inner().capabilities.shared_memory).unwrap_or(u32::MAX);
         let found = Function {
-            module: self.clone(),
+            _module: self.clone(),
+            owner: owner.clone(),
             function,
             max_group_size,
             shared_bytes,
@@ -175,7 +176,10 @@ pub struct CudaKernel(Arc<Function>);
 
 #[derive(Debug)]
 struct Function {
-    module: CudaModule,
+    /// Keeps the function loaded.
+    _module: CudaModule,
+    /// The module's, nearer to where launches look.
+    owner: Owner,
     function: CUfunction,
     /// Most threads of a block that the kernel's registers leave room for.
     max_group_size: u32,
@@ -207,11 +211,12 @@ impl CudaKernel {
     ) -> Result<()> {
         const OPERATION: &str = "cuLaunchKernel";
         let device = &stream.owner.device;
-        self.0.module.0.owner.check_fresh(OPERATION, "kernel")?;
+        if !self.0.owner.is(&stream.owner) {
+            self.0.owner.check_fresh(OPERATION, "kernel")?;
+        }
         if !self.is_likely_to_fit(dims) {
             self.check(device, dims)?;
         }
-        let _current = stream.owner.enter(OPERATION, "stream")?;
         self.opt_in(device, dims.shared_bytes)?;
         let place = |argument: &KernelArgument| argument.bytes().as_ptr().cast_mut().cast::<c_void>();
         let (mut few, mut many) = ([null_mut(); FEW_ARGUMENTS], Vec::new());
@@ -226,10 +231,11 @@ impl CudaKernel {
             }
         };
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
+        let (api, pointers) = (device.api(), pointers.as_mut_ptr());
         // SAFETY: the arguments are what the kernel's signature says, says the caller; the driver copies them before
         // it returns and writes none.
-        let status = unsafe {
-            device.api().cuLaunchKernel(
+        let launch = || unsafe {
+            api.cuLaunchKernel(
                 self.0.function,
                 grid_x,
                 grid_y,
@@ -239,10 +245,11 @@ impl CudaKernel {
                 block_z,
                 dims.shared_bytes,
                 stream.raw,
-                pointers.as_mut_ptr(),
+                pointers,
                 null_mut(),
             )
         };
+        let status = stream.try_call(OPERATION, launch)?;
         if status.is_success() { Ok(()) } else { Err(self.refused(device, dims, status)) }
     }
 
@@ -299,9 +306,10 @@ impl CudaKernel {
         {
             return Ok(());
         }
+        let _current = self.0.owner.enter("cuFuncSetAttribute", "kernel")?;
         let dynamic = i32::try_from(self.0.max_dynamic_bytes).unwrap_or(i32::MAX);
         let attribute = Attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-        // SAFETY: the function is alive with its module, and its context is current.
+        // SAFETY: the function is alive with its module.
         let status = unsafe { device.api().cuFuncSetAttribute(self.0.function, attribute, dynamic) };
         device.check(status, "cuFuncSetAttribute")?;
         self.0.opted_in.store(true, Ordering::Release);

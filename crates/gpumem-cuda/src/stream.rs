@@ -7,7 +7,10 @@ use crate::{
 };
 use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags, CUstream_st};
 use gpumem_core::{RawStream, Result, Stream, StreamKind, StreamOptions};
-use std::ptr::{null_mut, with_exposed_provenance_mut};
+use std::{
+    ptr::{null_mut, with_exposed_provenance_mut},
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 /// The driver's name for the default stream that orders itself with all blocking streams.
 const LEGACY: usize = 1;
@@ -22,6 +25,8 @@ pub struct CudaStream {
     pub(crate) owner: Owner,
     pub(crate) raw: CUstream,
     owned: bool,
+    /// Whether the driver wants the stream's context to be current, as far as we have seen.
+    wants_context: AtomicBool,
 }
 
 // SAFETY: a stream handle is a name that the driver takes from any thread, and its functions are thread-safe.
@@ -33,8 +38,7 @@ impl CudaStream {
     pub(crate) fn create(device: &CudaDevice, options: &StreamOptions) -> Result<Self> {
         const OPERATION: &str = "cuStreamCreateWithPriority";
         let owner = Owner::new(device);
-        let named =
-            |name| Self { owner: owner.clone(), raw: with_exposed_provenance_mut(name), owned: false };
+        let named = |name| Self::of(owner.clone(), with_exposed_provenance_mut(name), false);
         match options.kind {
             StreamKind::New => {}
             StreamKind::Legacy => return device.check_alive(OPERATION).map(|()| named(LEGACY)),
@@ -49,13 +53,19 @@ impl CudaStream {
         // SAFETY: a place for a handle; the context is current.
         let status = unsafe { device.api().cuStreamCreateWithPriority(&mut raw, flags as u32, priority) };
         device.check(status, OPERATION)?;
-        Ok(Self { owner, raw, owned: true })
+        Ok(Self::of(owner, raw, true))
+    }
+
+    /// A default stream, ours or another library's, is a name whose meaning depends on the current context, so that the
+    /// context must be current.
+    fn of(owner: Owner, raw: CUstream, owned: bool) -> Self {
+        Self { owner, raw, owned, wants_context: AtomicBool::new(raw.addr() <= PER_THREAD) }
     }
 
     pub(crate) fn wrap(device: &CudaDevice, raw: RawStream) -> Result<Self> {
         device.check_alive("wrap_stream")?;
         let raw: *mut CUstream_st = with_exposed_provenance_mut(raw.0 as usize);
-        Ok(Self { owner: Owner::new(device), raw, owned: false })
+        Ok(Self::of(Owner::new(device), raw, false))
     }
 
     pub(crate) fn destroy(mut self) -> Result<()> {
@@ -69,31 +79,55 @@ impl CudaStream {
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {
         const OPERATION: &str = "cuEventRecord";
         event.owner.check_fresh(OPERATION, "event")?;
-        let device = &self.owner.device;
+        let api = self.owner.device.api();
         // SAFETY: both handles are alive and of this context.
-        let status = self.call(OPERATION, || unsafe { device.api().cuEventRecord(event.raw, self.raw) })?;
-        device.check(status, OPERATION)
+        self.call(OPERATION, || unsafe { api.cuEventRecord(event.raw, self.raw) })
     }
 
     pub(crate) fn wait(&self, event: &CudaEvent) -> Result<()> {
         const OPERATION: &str = "cuStreamWaitEvent";
         event.owner.check_fresh(OPERATION, "event")?;
-        let device = &self.owner.device;
+        let api = self.owner.device.api();
         // SAFETY: both handles are alive; the event may be another device's.
-        let status =
-            self.call(OPERATION, || unsafe { device.api().cuStreamWaitEvent(self.raw, event.raw, 0) })?;
-        device.check(status, OPERATION)
+        self.call(OPERATION, || unsafe { api.cuStreamWaitEvent(self.raw, event.raw, 0) })
     }
 
-    /// Calls the driver with the stream's handle. A default stream, ours or another library's, is a name whose meaning
-    /// depends on the current context, so that the context must be current.
+    /// Calls the driver with the stream's handle, which `call` names, whatever context is current. Where the driver wants
+    /// the stream's own to be, it refuses, has done nothing, and is called again: that saves the three calls around the
+    /// one that matters, and leaves the caller's context alone.
+    ///
+    /// By the CUDA C++ Programming Guide ("Stream and event behavior") a copy and a wait succeed whatever device is
+    /// current, a record where event and stream are of one device, and a launch fails to a stream of another device than the
+    /// current one. Drivers of version 580 launch there too, and on threads without a context; what they refuse are
+    /// copies of memory that was mapped piece by piece while another device's context is current, as an invalid value.
     #[inline]
-    fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
-        if self.raw.addr() > PER_THREAD {
-            return self.owner.by_handle(operation, "stream", call);
+    pub(crate) fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<()> {
+        let status = self.try_call(operation, call)?;
+        self.owner.device.check(status, operation)
+    }
+
+    /// As [`call`](Self::call), with the driver's answer.
+    #[inline]
+    pub(crate) fn try_call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
+        if self.wants_context.load(Ordering::Relaxed) {
+            let _current = self.owner.enter(operation, "stream")?;
+            return Ok(call());
         }
+        self.owner.check(operation, "stream")?;
+        match call() {
+            status if status.may_be_about_the_context() => self.call_again(operation, call),
+            status => Ok(status),
+        }
+    }
+
+    #[cold]
+    fn call_again(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
         let _current = self.owner.enter(operation, "stream")?;
-        Ok(call())
+        let status = call();
+        if status.is_success() {
+            self.wants_context.store(true, Ordering::Relaxed);
+        }
+        Ok(status)
     }
 }
 

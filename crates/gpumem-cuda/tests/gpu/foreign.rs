@@ -1,22 +1,14 @@
 //! Contexts, streams and memory of other libraries: cudarc's safe types, and plain driver handles.
 
-use crate::{
-    Case, Skip,
-    lab::{Lab, host},
-};
+use crate::{Case, Skip, lab::Lab};
 use cudarc::driver::{CudaContext, DevicePtr, sys};
-use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, ErrorKind, Event, EventOptions, MemoryKind, Space, Stream, StreamKind,
-    StreamOptions,
-};
+use gpumem_core::{Backend, CopyRegion, DeviceBuffer, ErrorKind, MemoryKind, Stream};
 use gpumem_cuda::{Cuda, CudaExt};
 use std::ptr::null_mut;
 
 pub(crate) const CASES: &[Case] = &[
     ("context_stream_and_slice_of_cudarc_are_wrapped", of_cudarc),
     ("a_context_that_is_not_primary_is_wrapped", own_context),
-    ("events_mark_and_hold_streams_whatever_context_is_current", whatever_is_current),
-    ("copies_of_one_run_are_done_whatever_context_is_current", copies_whatever_is_current),
     ("addresses_are_looked_up", addresses),
 ];
 
@@ -80,92 +72,6 @@ fn own_context(lab: &Lab) -> Result<(), Skip> {
     // SAFETY: refused before it is used.
     let error = unsafe { Cuda::from_context(null_mut()) }.unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
-    Ok(())
-}
-
-/// With no context, another one, and its own: the mark is reached on the stream that it was put on, and what was current
-/// stays current.
-fn whatever_is_current(lab: &Lab) -> Result<(), Skip> {
-    let mut other = null_mut();
-    // SAFETY: a place for a handle. The new context is current afterwards, which is undone.
-    unsafe {
-        sys::cuCtxCreate_v2(&mut other, 0, 0).result().unwrap();
-        sys::cuCtxSetCurrent(null_mut()).result().unwrap();
-    }
-    let named = StreamOptions { kind: StreamKind::Legacy, ..StreamOptions::default() };
-    let named = Cuda::create_stream(&lab.device, &named).unwrap();
-    for current in [null_mut(), other, Cuda::context(&lab.device)] {
-        let (producer, consumer) = (lab.stream(), lab.stream());
-        let events: Vec<_> =
-            (0..3).map(|_| Cuda::create_event(&lab.device, EventOptions::default()).unwrap()).collect();
-        let gate = lab.close(&producer);
-        // SAFETY: both contexts are alive.
-        unsafe { sys::cuCtxSetCurrent(current).result().unwrap() };
-        Cuda::record(&producer, &events[0]).unwrap();
-        Cuda::wait(&consumer, &events[0]).unwrap();
-        Cuda::record(&consumer, &events[1]).unwrap();
-        Cuda::record(&named, &events[2]).unwrap();
-        assert!(!events[0].query().unwrap(), "the mark is behind a closed gate");
-        assert!(!events[1].query().unwrap(), "the other stream has not waited");
-        let mut found = null_mut();
-        // SAFETY: a place for a handle.
-        unsafe {
-            sys::cuCtxGetCurrent(&mut found).result().unwrap();
-            sys::cuCtxSetCurrent(null_mut()).result().unwrap();
-        }
-        assert_eq!(found, current);
-        drop(gate);
-        consumer.synchronize().unwrap();
-        events[2].synchronize().unwrap();
-        assert!(events.iter().all(|event| event.query().unwrap()));
-    }
-    // SAFETY: ours, and no longer used.
-    unsafe { sys::cuCtxDestroy_v2(other).result().unwrap() };
-    Ok(())
-}
-
-/// As for events: up, within the device, and down, behind what the stream has to do before.
-fn copies_whatever_is_current(lab: &Lab) -> Result<(), Skip> {
-    let mut other = null_mut();
-    // SAFETY: a place for a handle. The new context is current afterwards, which is undone.
-    unsafe {
-        sys::cuCtxCreate_v2(&mut other, 0, 0).result().unwrap();
-        sys::cuCtxSetCurrent(null_mut()).result().unwrap();
-    }
-    const BYTES: usize = 1000;
-    for (value, current) in [(1u8, null_mut()), (2, other), (3, Cuda::context(&lab.device))] {
-        let stream = lab.stream();
-        let mut source = lab.allocate(MemoryKind::Pinned, BYTES);
-        source.bytes_mut().fill(value);
-        let (first, second) =
-            (lab.allocate(MemoryKind::Device, BYTES), lab.allocate(MemoryKind::Device, BYTES));
-        let target = lab.allocate(MemoryKind::Pinned, BYTES);
-        let gate = lab.close(&stream);
-        // SAFETY: both contexts are alive.
-        unsafe { sys::cuCtxSetCurrent(current).result().unwrap() };
-        let ends = [
-            (host(source.bytes().as_ptr()), Space::Host),
-            (first.address(), lab.here()),
-            (second.address(), lab.here()),
-            (host(target.bytes().as_ptr()), Space::Host),
-        ];
-        for pair in ends.windows(2) {
-            lab.copy(&stream, &CopyRegion::linear(pair[0], pair[1], BYTES));
-        }
-        let mut found = null_mut();
-        // SAFETY: a place for a handle.
-        unsafe {
-            sys::cuCtxGetCurrent(&mut found).result().unwrap();
-            sys::cuCtxSetCurrent(null_mut()).result().unwrap();
-        }
-        assert_eq!(found, current);
-        assert!(!stream.query().unwrap(), "the copies are behind a closed gate");
-        drop(gate);
-        stream.synchronize().unwrap();
-        assert_eq!(target.bytes(), [value; BYTES]);
-    }
-    // SAFETY: ours, and no longer used.
-    unsafe { sys::cuCtxDestroy_v2(other).result().unwrap() };
     Ok(())
 }
 

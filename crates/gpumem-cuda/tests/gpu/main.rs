@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a case fails by panicking")]
 
 mod cache;
+mod contexts;
 mod copies;
 mod devices;
 mod faults;
@@ -61,6 +62,7 @@ fn main() -> ExitCode {
         kernels::CASES,
         cache::CASES,
         foreign::CASES,
+        contexts::CASES,
         libraries::CASES,
         interleavings::CASES,
         peers::CASES,
