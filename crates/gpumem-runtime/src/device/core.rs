@@ -13,7 +13,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use super::{counters::Counters, errors::ErrorQueue};
 
 /// The driver's device with the state that streams, events and allocations refer to. What every submission reads comes
-/// first, and lies side by side.
+/// first, in one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub(crate) struct DeviceCore<B: Backend> {
@@ -22,8 +22,9 @@ pub(crate) struct DeviceCore<B: Backend> {
     generation: AtomicU64,
     /// The number of the device among those of its backend.
     pub(crate) ordinal: usize,
+    /// Why the device is lost. In a box, which leaves room for others in the line.
+    lost: OnceLock<Box<str>>,
     pub(crate) recorder: Recorder,
-    lost: OnceLock<String>,
     pub(crate) events: EventPool<B>,
     pub(crate) ended: Ended<B>,
     pub(crate) memory: Memories<B>,
@@ -137,7 +138,7 @@ impl<B: Backend> DeviceCore<B> {
     #[cold]
     fn note_loss_in(&self, error: &Error) {
         if let ErrorKind::DeviceLost { cause } = error.kind() {
-            let _ = self.lost.set(cause.clone());
+            let _ = self.lost.set(cause.as_str().into());
         }
     }
 

@@ -52,10 +52,11 @@ pub struct InOut<S>(
 
 /// The arrays of the host of one launch.
 pub(super) struct HostArrays<'a, B: Backend> {
-    device: &'a Device<B>,
-    timeline: &'a Arc<Timeline<B>>,
-    /// The scope that the launch belongs to: its number, and what it waits for.
-    scope: Option<(u64, &'a LockSet<B>)>,
+    stream: &'a Stream<B>,
+    /// What the scope waits for that the launch belongs to, and the scope's number. Apart, so that a launch writes what is
+    /// read as a whole later in whole words.
+    locks: Option<&'a LockSet<B>>,
+    scope_id: u64,
     /// `None` while there are none: most launches have none and pay for nothing.
     moved: Option<Box<Moved<'a, B>>>,
 }
@@ -118,25 +119,27 @@ impl Form {
 
 impl<'a, B: Backend> HostArrays<'a, B> {
     /// For a launch that is waited for if there are any.
+    #[inline]
     pub(super) fn waiting(stream: &'a Stream<B>) -> Self {
-        Self::new(stream, None)
+        Self { stream, locks: None, scope_id: 0, moved: None }
     }
 
     /// For a launch that a scope waits for.
     pub(super) fn in_scope(scope: &'a Scope<'_, '_, B>) -> Self {
-        Self::new(scope.stream(), Some((scope.id(), scope.locks())))
+        Self { stream: scope.stream(), locks: Some(scope.locks()), scope_id: scope.id(), moved: None }
     }
 
     pub(super) fn device(&self) -> &'a Device<B> {
-        self.device
+        self.stream.device()
     }
 
     pub(super) fn timeline(&self) -> &'a Arc<Timeline<B>> {
-        self.timeline
+        self.stream.timeline()
     }
 
-    fn new(stream: &'a Stream<B>, scope: Option<(u64, &'a LockSet<B>)>) -> Self {
-        Self { device: stream.device(), timeline: stream.timeline(), scope, moved: None }
+    /// The number of the scope, and what it waits for.
+    fn scope(&self) -> Option<(u64, &'a LockSet<B>)> {
+        self.locks.map(|locks| (self.scope_id, locks))
     }
 
     fn moved(&mut self) -> &mut Moved<'a, B> {
@@ -147,16 +150,16 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     /// How elements go to the device: the caller waits for the launch anyway, and a host device copies them at once.
     fn upload(&self) -> Upload {
-        let at_once = B::capabilities(&self.timeline.core.raw).pageable_direct;
-        if self.scope.is_none() && at_once { Upload::Blocking } else { Upload::Staged }
+        let at_once = B::capabilities(&self.timeline().core.raw).pageable_direct;
+        if self.locks.is_none() && at_once { Upload::Blocking } else { Upload::Staged }
     }
 
     fn begin(&mut self) -> Result<()> {
         self.moved();
-        if self.scope.is_none() {
+        if self.locks.is_none() {
             completion::may_block::<B>(OPERATION)?;
         }
-        self.timeline.check(OPERATION)
+        self.timeline().check(OPERATION)
     }
 
     /// The elements where they lie, if the kernel can use them there.
@@ -166,7 +169,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         form: Form,
     ) -> Result<Option<InPlace<B>>> {
         form.check::<B>(&source.layout(OPERATION)?)?;
-        let found = source.in_place(self.timeline, self.device, OPERATION)?;
+        let found = source.in_place(self.timeline(), self.device(), OPERATION)?;
         let found = found.filter(|place| form.takes(&place.layout));
         if let Some(InPlace { memory, borrowed: true, .. }) = &found {
             self.borrow(memory);
@@ -175,8 +178,8 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     fn borrow(&mut self, memory: &Counted<Allocation<B>>) {
-        match self.scope {
-            Some((_, locks)) => locks.keep(memory),
+        match self.locks {
+            Some(locks) => locks.keep(memory),
             None => self.moved().borrowed.push(memory.clone()),
         }
     }
@@ -184,9 +187,9 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     /// Memory of the device for elements of that layout.
     fn stand_in<T: Element>(&self, layout: &Layout, form: Form) -> Result<(Counted<Allocation<B>>, Layout)> {
         let layout = form.of(layout).map_err(|error| Error::new(B::NAME, OPERATION, error))?;
-        let align = self.device.capabilities().allocation_alignment.max(align_of::<T>());
+        let align = self.device().capabilities().allocation_alignment.max(align_of::<T>());
         let bytes = layout.packed_bytes();
-        let memory = Allocation::new(self.device, OPERATION, bytes, align, MemoryKind::Device)?;
+        let memory = Allocation::new(self.device(), OPERATION, bytes, align, MemoryKind::Device)?;
         Ok((memory, layout))
     }
 
@@ -205,7 +208,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         form: Form,
     ) -> Result<(Counted<Allocation<B>>, Layout)> {
         let (memory, layout) = self.stand_in::<T>(&source.layout(OPERATION)?, form)?;
-        source.copy_to(self.timeline, OPERATION, Place::new(&memory, &layout), self.upload())?;
+        source.copy_to(self.timeline(), OPERATION, Place::new(&memory, &layout), self.upload())?;
         Ok((memory, layout))
     }
 
@@ -215,14 +218,14 @@ impl<'a, B: Backend> HostArrays<'a, B> {
             check_writable::<B>(OPERATION, &layout, memory.is_read_only())?;
             return Ok(self.use_it(Used { memory, layout, write: true }));
         }
-        target.destination().check(self.device, OPERATION)?;
+        target.destination().check(self.device(), OPERATION)?;
         let (memory, layout) = if brings {
             self.brought(&target.source(), form)?
         } else {
             let (memory, layout) = self.stand_in::<S::Elem>(&target.source().layout(OPERATION)?, form)?;
             // What the kernel leaves out must not be what somebody else has left in the memory.
             let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
-            transfer::fill(self.timeline, OPERATION, Place::new(&memory, &layout), zero)?;
+            transfer::fill(self.timeline(), OPERATION, Place::new(&memory, &layout), zero)?;
             (memory, layout)
         };
         let destination = target.destination();
@@ -263,7 +266,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         accesses: &[Access<'_, B>],
         submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
     ) -> Result<()> {
-        let Self { device, timeline, scope, .. } = *self;
+        let (device, timeline, scope) = (self.device(), self.timeline(), self.scope());
         let Moved { used, arrivals, mut borrowed } = moved;
         let mut all: SmallVec<[Access<'_, B>; 8]> = accesses.iter().cloned().collect();
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {

@@ -7,7 +7,7 @@ use super::{
     program::Program,
 };
 use crate::{Device, Scope, Stream, device::DeviceCore, memory::Allocation};
-use gpumem_core::{Backend, Error, ErrorKind, LaunchDims, Result};
+use gpumem_core::{Backend, Capabilities, Error, ErrorKind, LaunchDims, Result};
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -17,10 +17,49 @@ use std::{fmt, marker::PhantomData, sync::Arc};
 pub struct Kernel<P, B: Backend> {
     raw: B::Kernel,
     program: Arc<Program<B>>,
-    name: Arc<str>,
-    shared_bytes: usize,
+    /// Of which device, and between which of its resets: as the program's memory says, nearer to where launches look.
+    core: Arc<DeviceCore<B>>,
+    generation: u64,
+    limits: Limits,
     constants: Option<Arc<Constants<B>>>,
+    name: Arc<str>,
     parameters: PhantomData<fn(P)>,
+}
+
+/// What the sizes of a launch may be: of the device's capabilities what every launch reads.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    grid: [u32; 3],
+    group: [u32; 3],
+    group_size: u32,
+    /// Bytes of shared memory beside what the kernel declares itself.
+    shared: usize,
+}
+
+impl Limits {
+    /// Of a kernel that declares so many bytes of shared memory itself. If those are too many, no launch fits.
+    fn of(has: &Capabilities, declared: usize) -> Self {
+        let shared = has.shared_memory.checked_sub(declared);
+        let group_size = if shared.is_some() { has.max_group_size } else { 0 };
+        Self {
+            grid: has.max_grid_dims,
+            group: has.max_group_dims,
+            group_size,
+            shared: shared.unwrap_or_default(),
+        }
+    }
+
+    #[inline]
+    fn fits(&self, dims: &LaunchDims) -> bool {
+        let within = |sizes: [u32; 3], limits: [u32; 3]| {
+            sizes.iter().zip(limits).all(|(size, most)| size.wrapping_sub(1) < most)
+        };
+        let [x, y, z] = dims.group_size.map(u64::from);
+        within(dims.groups, self.grid)
+            && within(dims.group_size, self.group)
+            && x.saturating_mul(y).saturating_mul(z) <= u64::from(self.group_size)
+            && dims.shared_bytes as usize <= self.shared
+    }
 }
 
 impl<P: Parameters, B: Backend> Kernel<P, B> {
@@ -32,8 +71,11 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         constants: Option<Constants<B>>,
     ) -> Self {
         let constants = constants.map(Arc::new);
-        let program = Arc::new(Program::new(Allocation::program(device, Box::new(raw.clone()))));
-        Self { raw, program, name: name.into(), shared_bytes, constants, parameters: PhantomData }
+        let memory = Allocation::program(device, Box::new(raw.clone()));
+        let (core, generation) = (memory.core().clone(), memory.generation());
+        let program = Arc::new(Program::new(memory));
+        let (limits, name) = (Limits::of(B::capabilities(&core.raw), shared_bytes), name.into());
+        Self { raw, program, core, generation, limits, constants, name, parameters: PhantomData }
     }
 
     /// The kernel's name.
@@ -107,12 +149,13 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// Whether the kernel can be launched there in this size, before any array moves.
     #[inline]
     pub(super) fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
-        let core = &stream.timeline().core;
-        let program = self.program.memory();
-        if !(Arc::ptr_eq(program.core(), core) && program.is_fresh()) {
+        let timeline = stream.timeline();
+        let core = &timeline.core;
+        // Whether the stream is stale is asked when the launch is submitted.
+        if !(Arc::ptr_eq(&self.core, core) && self.generation == timeline.generation) {
             self.check_program(core)?;
         }
-        self.check_sizes(B::capabilities(&core.raw), dims)
+        if self.limits.fits(dims) { Ok(()) } else { Err(misfit::<B>(B::capabilities(&core.raw), dims)) }
     }
 
     #[cold]
@@ -152,24 +195,11 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
             Ok(submitted.ticket)
         })
     }
-
-    #[inline]
-    fn check_sizes(&self, has: &gpumem_core::Capabilities, dims: &LaunchDims) -> Result<()> {
-        let within = |sizes: [u32; 3], limits: [u32; 3]| {
-            sizes.iter().zip(limits).all(|(size, most)| size.wrapping_sub(1) < most)
-        };
-        let [x, y, z] = dims.group_size.map(u64::from);
-        let fits = within(dims.groups, has.max_grid_dims)
-            && within(dims.group_size, has.max_group_dims)
-            && x.saturating_mul(y).saturating_mul(z) <= u64::from(has.max_group_size)
-            && self.shared_bytes.saturating_add(dims.shared_bytes as usize) <= has.shared_memory;
-        if fits { Ok(()) } else { Err(misfit::<B>(has, dims)) }
-    }
 }
 
 /// What is wrong with the sizes of a launch.
 #[cold]
-fn misfit<B: Backend>(has: &gpumem_core::Capabilities, dims: &LaunchDims) -> Error {
+fn misfit<B: Backend>(has: &Capabilities, dims: &LaunchDims) -> Error {
     let exceeds =
         |sizes: [u32; 3], limits: [u32; 3]| sizes.iter().zip(limits).any(|(size, most)| *size > most);
     let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));
@@ -190,8 +220,10 @@ impl<P, B: Backend> Clone for Kernel<P, B> {
         Self {
             raw: self.raw.clone(),
             program: self.program.clone(),
+            core: self.core.clone(),
+            generation: self.generation,
             name: self.name.clone(),
-            shared_bytes: self.shared_bytes,
+            limits: self.limits,
             constants: self.constants.clone(),
             parameters: PhantomData,
         }

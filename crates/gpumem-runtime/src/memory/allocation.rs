@@ -2,11 +2,13 @@
 
 mod detach;
 mod foreign;
+mod uncounted;
 mod uses;
 
 pub(crate) use detach::free;
 pub(crate) use foreign::{ForeignMemory, Release};
 
+use self::uncounted::Uncounted;
 use super::{
     counted::Counted,
     lent::Lent,
@@ -30,7 +32,8 @@ use std::{any::Any, fmt, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 pub(crate) struct Allocation<B: Backend> {
     id: u64,
     generation: u64,
-    keep: Keep<B>,
+    /// That of `keep`, which is two steps from it: every use reads it.
+    core: Uncounted<DeviceCore<B>>,
     address: u64,
     pub(super) log: ShortMutex<UseLog<Arc<Timeline<B>>>>,
     /// Who else may be using the memory now.
@@ -44,6 +47,7 @@ pub(crate) struct Allocation<B: Backend> {
     len: usize,
     /// `None` where there are no bytes, or they are not ours.
     block: Option<MemoryBlock<B>>,
+    keep: Keep<B>,
 }
 
 /// What an allocation keeps open.
@@ -124,11 +128,13 @@ impl<B: Backend> Allocation<B> {
         let extra = Self::named(core, bytes);
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
-        // SAFETY: the value is written. Its block hands its uses over before anybody else sees it.
+        // SAFETY: the value is written. Its block hands its uses over before anybody else sees it. Device or core, what is
+        // kept keeps the core alive.
         let memory = unsafe {
             Counted::in_place(|new: *mut Self| {
                 new.write(Self {
                     id,
+                    core: Uncounted::of(core),
                     resource: number,
                     kind,
                     address: block.address(),
@@ -224,8 +230,11 @@ impl<B: Backend> Allocation<B> {
 
     fn over(keep: Keep<B>, (address, host, len): (u64, usize, usize), kind: MemoryKind) -> Self {
         let generation = keep.core().generation();
+        // SAFETY: `keep` lives as long, and refers to it.
+        let core = unsafe { Uncounted::of(keep.core()) };
         Self {
             id: allocation_id(),
+            core,
             keep,
             block: None,
             resource: 0,
@@ -247,7 +256,7 @@ impl<B: Backend> Allocation<B> {
 
     #[inline]
     pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
-        self.keep.core()
+        &self.core
     }
 
     /// The device; `None` only for memory that belongs to the device itself.
@@ -350,6 +359,11 @@ impl<B: Backend> Allocation<B> {
             true => self.check_fresh(operation),
             false => self.check(operation),
         }
+    }
+
+    /// How often the device had been reset when the memory was allocated.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation
     }
 
     /// Whether the device has not been reset since the memory was allocated.

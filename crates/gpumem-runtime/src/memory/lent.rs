@@ -70,6 +70,12 @@ fn note_each<B: Backend>(entries: &[Entry<B>], log: &mut UseLog<Arc<Timeline<B>>
 }
 
 impl<B: Backend> Allocation<B> {
+    /// Whether somebody else may be using the memory at this moment.
+    #[inline]
+    pub(crate) fn is_lent(&self) -> bool {
+        !self.lent.is_empty()
+    }
+
     /// Lends bytes to whoever enqueues on `by`. Returns a number that ends the loan; loans of the same kind have the same.
     pub(crate) fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
         let mut entries = self.lent.entries.lock();

@@ -84,31 +84,18 @@ impl<B: Backend> Logs<'_, '_, B> {
         self.0.iter().all(|held| held.log.as_ref().is_none_or(|log| log.is_settled(is_settled)))
     }
 
-    /// What must be reached before work of `timeline` may use the memory, and what that has not `waited` for: of each other
-    /// timeline the last ticket.
+    /// What must be reached before work of `timeline` may use the memory: tickets of other timelines.
     #[inline]
-    pub(super) fn needs(
-        &self,
-        timeline: &Timeline<B>,
-        waited: impl Fn(u64, u64) -> bool,
-    ) -> SmallVec<[Need<'_, B>; 4]> {
-        let mut needs = SmallVec::<[Need<'_, B>; 4]>::new();
+    pub(super) fn needs(&self, timeline: &Timeline<B>) -> impl Iterator<Item = Need<'_, B>> {
         let mut current = None;
-        for Held { access, log } in &*self.0 {
+        let logs = self.0.iter().filter_map(move |Held { access, log }| {
             current = log.as_ref().or(current);
-            let Some(log) = current else { continue };
-            for entry in log.conflicts(&access.extent, access.write) {
-                let (by, ticket) = (&*entry.by, entry.ticket);
-                if by.id() == timeline.id() || waited(by.id(), ticket) {
-                    continue;
-                }
-                match needs.iter_mut().find(|(of, _)| of.id() == by.id()) {
-                    Some((_, last)) => *last = (*last).max(ticket),
-                    None => needs.push((by, ticket)),
-                }
-            }
-        }
-        needs
+            current.map(|log| (*access, log))
+        });
+        let own = timeline.id();
+        logs.flat_map(|(access, log)| log.conflicts(&access.extent, access.write))
+            .filter(move |entry| entry.by.id() != own)
+            .map(|entry| (&*entry.by, entry.ticket))
     }
 
     /// Notes the uses by work that has the ticket.

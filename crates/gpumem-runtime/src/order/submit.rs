@@ -1,6 +1,6 @@
 //! Enqueuing work in the right order.
 
-use super::{Timeline, logs::with_logs, timeline::Enqueued};
+use super::{Timeline, logs::with_logs};
 use crate::memory::{Allocation, Counted};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use std::{ops::Range, sync::Arc};
@@ -83,19 +83,15 @@ impl<B: Backend> Timeline<B> {
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Result<Submitted<R>> {
         self.check_all(operation, accesses)?;
-        let entered = with_logs(accesses, |logs| {
-            let entered = self.enqueue(operation, &logs, enqueue);
-            // Where nothing was enqueued the logs stay as they are: what they name has not been waited for.
-            if let Enqueued::Ticket(ticket, _) = entered {
-                logs.note(self, operation, ticket);
-            }
-            entered
-        });
-        let (ticket, result) = match entered {
-            Enqueued::Ticket(ticket, result) => (ticket, result),
-            Enqueued::Nothing(error) => return Err(error),
+        let admitted = with_logs(accesses, |logs| self.admit(operation, logs))?;
+        let ticket = admitted.ticket;
+        // Who borrows the memory from here on finds the ticket in its log.
+        let is_lent = accesses.iter().any(|access| access.memory.is_lent());
+        let result = self.enqueue(admitted, operation, enqueue);
+        let told = match is_lent {
+            true => accesses.iter().try_for_each(|access| access.memory.hold_borrowers(self, ticket)),
+            false => Ok(()),
         };
-        let told = accesses.iter().try_for_each(|access| access.memory.hold_borrowers(self, ticket));
         match told.and(result) {
             Ok(value) => Ok(Submitted { ticket, value }),
             Err(error) => Err(self.wait_first(ticket, error.in_operation(operation))),

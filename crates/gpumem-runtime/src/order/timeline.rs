@@ -47,12 +47,10 @@ pub(crate) struct Timeline<B: Backend> {
 /// A ticket of another timeline that must be reached first.
 pub(super) type Need<'a, B> = (&'a Timeline<B>, u64);
 
-/// What was enqueued, or why nothing was.
-pub(super) enum Enqueued<R> {
-    /// Nothing was enqueued, not even a wait that matters.
-    Nothing(Error),
-    /// The ticket stands for the work. If it failed half-way, for the half that is under way.
-    Ticket(u64, Result<R>),
+/// A ticket of a queue, which is locked until the work stands in it.
+pub(super) struct Admitted<'a, B: Backend> {
+    queue: ShortMutexGuard<'a, Queue<B>>,
+    pub(super) ticket: u64,
 }
 
 impl<B: Backend> Timeline<B> {
@@ -163,33 +161,48 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Runs `enqueue` on the driver's stream under the lock that gives out tickets, after waiting on the stream for what
-    /// the logs name. `enqueue` is told the ticket of the work.
+    /// Takes the next ticket, behind everything that the logs name, and notes the uses under it. Whoever asks for the ticket
+    /// meets the lock of the queue, which the result holds until the work stands in the stream; the logs need not be
+    /// locked for so long. All that is read and written of ours is so before the driver is called, which leaves little of
+    /// it in the caches.
+    ///
+    /// # Errors
+    /// The stream cannot be used, or not made to wait. Nothing has been noted.
+    #[inline]
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        operation: &'static str,
+        logs: Logs<'_, '_, B>,
+    ) -> Result<Admitted<'_, B>> {
+        let mut queue = self.queue_behind(operation, &logs)?;
+        if queue.raw.is_none() {
+            return Err(stale::<B>(operation));
+        }
+        queue.ticket += 1;
+        let ticket = queue.ticket;
+        logs.note(self, operation, ticket);
+        Ok(Admitted { queue, ticket })
+    }
+
+    /// Runs `enqueue`, which is told its ticket, on the driver's stream, under the lock that gives out tickets. If it fails
+    /// half-way, the ticket stands for the half that is under way.
     #[inline]
     pub(super) fn enqueue<R>(
         &self,
+        Admitted { mut queue, ticket }: Admitted<'_, B>,
         operation: &'static str,
-        logs: &Logs<'_, '_, B>,
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
-    ) -> Enqueued<R> {
-        let mut queue = match self.queue_behind(operation, logs) {
-            Ok(queue) => queue,
-            Err(error) => return Enqueued::Nothing(error),
-        };
-        let Some(raw) = queue.raw.as_deref() else { return Enqueued::Nothing(stale::<B>(operation)) };
-        let ticket = queue.ticket + 1;
+    ) -> Result<R> {
+        let Some(raw) = queue.raw.as_deref() else { return Err(stale::<B>(operation)) };
         let result = self.core.note_loss(enqueue(raw, ticket));
-        queue.ticket = ticket;
         if self.kind == StreamKind::PerThread {
             // Another thread cannot record on this stream later, so the mark is made now.
-            if let Err(error) = queue.record(&self.core) {
-                return Enqueued::Ticket(ticket, Err(error));
-            }
+            queue.record(&self.core)?;
         }
-        Enqueued::Ticket(ticket, result)
+        result
     }
 
-    /// As [`enqueue`](Self::enqueue), with nothing behind the waits.
+    /// Makes the stream wait for everything that the logs name, and shows it to `look`.
     #[inline]
     pub(super) fn wait_and_see<R>(
         &self,
@@ -225,8 +238,9 @@ impl<B: Backend> Timeline<B> {
         mut queue: ShortMutexGuard<'a, Queue<B>>,
         logs: &Logs<'_, '_, B>,
     ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
-        for &(of, ticket) in &logs.needs(self, |id, ticket| queue.has_waited_for(id, ticket)) {
-            if self.wait_beside(&mut queue, of, ticket)? {
+        for (of, ticket) in logs.needs(self) {
+            // A wait for one use is often one for the next: a mark stands for all that came before it.
+            if queue.has_waited_for(of.id, ticket) || self.wait_beside(&mut queue, of, ticket)? {
                 continue;
             }
             // Somebody is busy there. To wait for that, nothing of ours may be locked that they could be waiting for.

@@ -56,6 +56,8 @@ impl<P> Use<P> {
 const LIMIT: usize = 16;
 /// How many uses are remembered without a heap allocation; as long as there are no more, spent ones stay.
 const INLINE: usize = 2;
+/// One in so many uses of a queue looks whether the other queue that is remembered is done with the memory.
+const ASKED_EVERY: u64 = 16;
 
 /// The uses of one allocation that later work may have to wait for.
 #[derive(Debug)]
@@ -156,7 +158,9 @@ impl<P: Position> UseLog<P> {
             // Two streams that take turns, or one that reads what another has written.
             let (own, other) = if second.by.is(by) { (second, first) } else { (first, second) };
             if own.by.is(by) && (own.is_spent() || covers(&extent, &own.extent) && (write || !own.write)) {
-                if (write && covers(&extent, &other.extent)) || other.is_over() {
+                // Whether another queue has passed something is seldom news, and asking it costs a look at cold memory.
+                let ask = ticket.is_multiple_of(ASKED_EVERY);
+                if (write && covers(&extent, &other.extent)) || (ask && other.is_over()) {
                     other.spend();
                 }
                 own.renew(extent, write, ticket);

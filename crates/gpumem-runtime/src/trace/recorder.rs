@@ -19,13 +19,14 @@ use std::{
     },
 };
 
-/// The place in a device where a recording hangs.
+/// The place in a device where a recording hangs. What every use reads comes first.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub(crate) struct Recorder {
+    /// The number of the recording that is running, if it keeps uses and waits, or 0.
+    of_uses: AtomicU64,
     /// The number of the recording that is running, or 0.
     session: AtomicU64,
-    /// The same, if it keeps uses and waits.
-    of_uses: AtomicU64,
     tape: Mutex<Option<Arc<Tape>>>,
 }
 

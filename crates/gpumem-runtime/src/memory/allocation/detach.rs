@@ -21,7 +21,7 @@ impl<B: Backend> Allocation<B> {
     fn detach(&mut self) -> Option<(Item<B>, u64)> {
         let is_owned = self.is_owned();
         let block = self.block.take();
-        let core = self.keep.core();
+        let core = &*self.core;
         if !core.origin.is_usable() {
             // In a forked child, or at the end of the process: nothing here is ours any more.
             mem::forget((block, self.extra.take()));
