@@ -10,7 +10,7 @@ pub(crate) use foreign::{ForeignMemory, Release};
 
 use self::uncounted::Uncounted;
 use super::{
-    counted::Counted,
+    counted::{Counted, Slot},
     lent::Lent,
     names::current_name,
     pressure,
@@ -128,29 +128,29 @@ impl<B: Backend> Allocation<B> {
         let extra = Self::named(core, bytes);
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
+        let slot = Slot::new();
+        let new: *mut Self = slot.value();
         // SAFETY: the value is written. Its block hands its uses over before anybody else sees it. Device or core, what is
         // kept keeps the core alive.
-        let memory = unsafe {
-            Counted::in_place(|new: *mut Self| {
-                new.write(Self {
-                    id,
-                    core: Uncounted::of(core),
-                    resource: number,
-                    kind,
-                    address: block.address(),
-                    host: block.host().map_or(0, |host| host.as_ptr() as usize),
-                    len: bytes,
-                    generation: core.generation(),
-                    log: ShortMutex::new(UseLog::new()),
-                    lent: Lent::default(),
-                    extra,
-                    block: Some(block),
-                    keep: keep(),
-                });
-                (*new).inherit();
-            })
-        };
-        Ok(memory)
+        unsafe {
+            new.write(Self {
+                id,
+                core: Uncounted::of(core),
+                resource: number,
+                kind,
+                address: block.address(),
+                host: block.host().map_or(0, |host| host.as_ptr() as usize),
+                len: bytes,
+                generation: core.generation(),
+                log: ShortMutex::new(UseLog::new()),
+                lent: Lent::default(),
+                extra,
+                block: Some(block),
+                keep: keep(),
+            });
+            (*new).inherit();
+            Ok(slot.fill())
+        }
     }
 
     /// Whatever uses the memory now runs behind what has used it before.

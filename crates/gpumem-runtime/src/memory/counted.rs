@@ -33,23 +33,12 @@ unsafe impl<T: Send + Sync> Sync for Counted<T> {}
 
 impl<T> Counted<T> {
     pub(crate) fn new(value: T) -> Self {
-        // SAFETY: the value is written.
-        unsafe { Self::in_place(|place| place.write(value)) }
-    }
-
-    /// A value that is written where it stays: one that is put together elsewhere and moved costs more than a pool does.
-    ///
-    /// # Safety
-    /// `write` leaves a value behind the pointer, unless it panics.
-    #[inline]
-    pub(crate) unsafe fn in_place(write: impl FnOnce(*mut T)) -> Self {
-        let inner = place(Layout::new::<Inner<T>>()).cast::<Inner<T>>();
-        // SAFETY: a new place of that size and alignment; the pointers are to its fields.
+        let slot: Slot<T> = Slot::new();
+        // SAFETY: a place for a value, which is written.
         unsafe {
-            (&raw mut (*inner.as_ptr()).handles).write(AtomicUsize::new(1));
-            write(&raw mut (*inner.as_ptr()).value);
+            slot.value().write(value);
+            slot.fill()
         }
-        Self { inner, marker: PhantomData }
     }
 
     fn inner(&self) -> &Inner<T> {
@@ -98,6 +87,45 @@ impl<T> Counted<T> {
             (&raw mut (*self.inner.as_ptr()).value).drop_in_place();
             give_up(self.inner.cast(), Layout::new::<Inner<T>>());
         }
+    }
+}
+
+/// A place for a value that is written where it stays: one that is put together elsewhere and moved costs more than a pool
+/// does.
+pub(crate) struct Slot<T>(NonNull<Inner<T>>);
+
+impl<T> Slot<T> {
+    #[inline]
+    pub(crate) fn new() -> Self {
+        let inner: NonNull<Inner<T>> = place(Layout::new::<Inner<T>>()).cast();
+        // SAFETY: a new place of that size and alignment; the pointer is to its field.
+        unsafe { (&raw mut (*inner.as_ptr()).handles).write(AtomicUsize::new(1)) };
+        Self(inner)
+    }
+
+    /// Where the value belongs.
+    #[inline]
+    pub(crate) fn value(&self) -> *mut T {
+        // SAFETY: the place is large enough; only an address is taken.
+        unsafe { &raw mut (*self.0.as_ptr()).value }
+    }
+
+    /// The first handle of the value.
+    ///
+    /// # Safety
+    /// The value has been written.
+    #[inline]
+    pub(crate) unsafe fn fill(self) -> Counted<T> {
+        let inner = self.0;
+        mem::forget(self);
+        Counted { inner, marker: PhantomData }
+    }
+}
+
+impl<T> Drop for Slot<T> {
+    fn drop(&mut self) {
+        // SAFETY: a place without a value that anybody knows of.
+        unsafe { give_up(self.0.cast(), Layout::new::<Inner<T>>()) };
     }
 }
 

@@ -2,14 +2,18 @@
 //! made, and stands while what they have enqueued is waited for.
 
 use crate::{Bench, Measure, Pair, Routine};
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use gpumem_core::{Backend, DlpackDevice, EventOptions, MemoryKind, Stream as _, StreamOptions};
 use gpumem_host::Host;
-use gpumem_runtime::{Device, DeviceArray, DlpackTensor, ImportedArray, Stream, StreamHandle};
+use gpumem_runtime::{
+    Device, DeviceArray, DlpackTensor, ImportedArray, Stream, StreamHandle,
+    dlpack::abi::DLManagedTensorVersioned,
+};
 use ndarray::Ix2;
 use std::{
     any::Any,
     hint::black_box,
+    ptr::NonNull,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -97,6 +101,8 @@ pub(super) fn of<B: Backend>(
         }),
         row("dlpack out and in", |_| Ok(Box::new(|of| of.tensor_and_back(false)))),
         row("dlpack out and in, with a stream", |_| Ok(Box::new(|of| of.tensor_and_back(true)))),
+        row("import/dlpack", |of| of.import_tensor(false)),
+        row("import/dlpack, with a stream that waits", |of| of.import_tensor(true)),
         row("import/cuda array", |of| of.import(false)),
         row("import/cuda array, with its stream", |of| of.import(true)),
     ]
@@ -127,6 +133,18 @@ impl<B: Backend> Subject<B> {
         Ok(())
     }
 
+    /// A tensor taken in and let go again. Its producer has nothing to do for that: what it costs to make and to delete one is
+    /// not what it costs to take one in.
+    fn import_tensor(&self, waits: bool) -> Result<Call<B>> {
+        let kept = Rc::new(Kept::new(self.tensor()?)?);
+        Ok(Box::new(move |of| {
+            let stream = waits.then_some(&of.stream);
+            let taken: ImportedArray<f32, Ix2, B> = of.device.from_dlpack(kept.tensor(), stream)?;
+            black_box(taken.len());
+            Ok(())
+        }))
+    }
+
     /// A descriptor taken as an array and let go again, with and without a stream of others to wait for.
     fn import(&self, waits: bool) -> Result<Call<B>> {
         let mut descriptor = self.array.lend(&self.stream)?.describe();
@@ -138,6 +156,36 @@ impl<B: Backend> Subject<B> {
             black_box(taken.len());
             Ok(())
         }))
+    }
+}
+
+/// A tensor that is given out again and again, by a producer whose deleter does nothing.
+struct Kept {
+    tensor: NonNull<DLManagedTensorVersioned>,
+    deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
+}
+
+impl Kept {
+    fn new(tensor: DlpackTensor) -> Result<Self> {
+        unsafe extern "C" fn nothing(_: *mut DLManagedTensorVersioned) {}
+        let tensor = tensor.into_versioned().map_err(|_| anyhow!("a tensor of the older form"))?;
+        // SAFETY: the tensor is ours until its deleter is called, which `drop` does.
+        let deleter = unsafe { (*tensor.as_ptr()).deleter.replace(nothing) };
+        Ok(Self { tensor, deleter })
+    }
+
+    fn tensor(&self) -> DlpackTensor {
+        // SAFETY: valid while this lives, and what is given out is dropped before; its deleter may be called for each.
+        unsafe { DlpackTensor::from_versioned(self.tensor) }
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        if let Some(deleter) = self.deleter {
+            // SAFETY: the tensor's own deleter, once.
+            unsafe { deleter(self.tensor.as_ptr()) };
+        }
     }
 }
 

@@ -19,64 +19,77 @@ impl<B: Backend> Allocation<B> {
 
     /// Takes the memory out. Hands out what the queue must give back; what a pool takes, it has taken.
     fn detach(&mut self) -> Option<(Item<B>, u64)> {
-        let is_owned = self.is_owned();
-        let block = self.block.take();
-        let core = &*self.core;
-        if !core.origin.is_usable() {
+        if !self.core.origin.is_usable() {
             // In a forked child, or at the end of the process: nothing here is ours any more.
-            mem::forget((block, self.extra.take()));
+            mem::forget((self.block.take(), self.extra.take()));
             return None;
         }
-        if block.is_some() {
-            if is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
-                core.host_memory.fetch_sub(1, Ordering::AcqRel);
-            }
-            if is_owned {
-                core.recorder.freed(self.id, self.kind, self.len);
-            }
+        match self.block {
+            Some(_) => self.detach_block(),
+            None => self.detach_owner(),
         }
-        let owner = self.extra.take().and_then(|extra| {
-            if let Some(name) = &extra.name {
-                core.names.remove(name, self.len);
-            }
-            extra.owner.map(|owner| (owner, extra.release, extra.given))
-        });
-        if block.is_none() && owner.is_none() {
+    }
+
+    /// Gives a block to the resource that has lent it. It stays where it is until then: what is moved about is moved about
+    /// for every array that is dropped.
+    #[inline]
+    fn detach_block(&mut self) -> Option<(Item<B>, u64)> {
+        let is_owned = self.is_owned();
+        let core = &*self.core;
+        if is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
+            core.host_memory.fetch_sub(1, Ordering::AcqRel);
+        }
+        if is_owned {
+            core.recorder.freed(self.id, self.kind, self.len);
+        }
+        let extra = self.extra.take();
+        if let Some(name) = extra.as_ref().and_then(|extra| extra.name.as_ref()) {
+            core.names.remove(name, self.len);
+        }
+        if self.generation != core.generation() {
+            // The reset has taken it.
+            mem::forget(self.block.take());
             return None;
         }
         let log = self.log.get_mut();
         self.lent.note(log);
-        let Some(mut block) = block else {
-            let (owner, release, given) = owner?;
-            let mut uses = PendingUses::none();
-            log.hand_out_all(|timeline, pending| {
-                // What the owner had enqueued before the memory came is his to look after, with or without us. Our own uses
-                // have waited for it.
-                if timeline.is_of_producer() {
-                    core.ended.keep(timeline);
-                } else if let Some(ticket) = pending
-                    && Some((timeline.id(), ticket)) != given
-                {
-                    uses.add_owned(timeline, ticket);
-                }
-            });
-            let item = match release {
-                Release::Program => Item::Module { module: owner, uses },
-                // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
-                Release::AtOnce if uses.is_empty() => return None,
-                _ => Item::Foreign { owner, uses, bytes: self.len },
-            };
-            return Some((item, self.generation));
-        };
-        if self.generation != core.generation() {
-            // The reset has taken it.
-            mem::forget(block);
-            return None;
+        if let Some(block) = &mut self.block {
+            log.hand_out(|timeline, ticket| block.uses_mut().add_owned(timeline, ticket));
         }
-        log.hand_out(|timeline, ticket| block.uses_mut().add_owned(timeline, ticket));
         let resource = core.memory.get(self.resource)?;
-        let block = resource.recycle(block).err()?;
+        let block = resource.recycle(self.block.take()?).err()?;
         Some((Item::Memory { block, resource: self.resource }, self.generation))
+    }
+
+    /// Lets go of what keeps foreign memory alive.
+    fn detach_owner(&mut self) -> Option<(Item<B>, u64)> {
+        let core = &*self.core;
+        let extra = self.extra.take()?;
+        if let Some(name) = &extra.name {
+            core.names.remove(name, self.len);
+        }
+        let (owner, release, given) = (extra.owner?, extra.release, extra.given);
+        let log = self.log.get_mut();
+        self.lent.note(log);
+        let mut uses = PendingUses::none();
+        log.hand_out_all(|timeline, pending| {
+            // What the owner had enqueued before the memory came is his to look after, with or without us. Our own uses
+            // have waited for it.
+            if timeline.is_of_producer() {
+                core.ended.keep(timeline);
+            } else if let Some(ticket) = pending
+                && Some((timeline.id(), ticket)) != given
+            {
+                uses.add_owned(timeline, ticket);
+            }
+        });
+        let item = match release {
+            Release::Program => Item::Module { module: owner, uses },
+            // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
+            Release::AtOnce if uses.is_empty() => return None,
+            _ => Item::Foreign { owner, uses, bytes: self.len },
+        };
+        Some((item, self.generation))
     }
 }
 
