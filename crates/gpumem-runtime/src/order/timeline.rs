@@ -312,18 +312,20 @@ impl<B: Backend> Timeline<B> {
 
     /// Records a mark behind everything on the driver's stream, what others have enqueued there included.
     pub(crate) fn mark_now(&self) -> Result<(u64, Arc<Mark<B>>)> {
-        self.mark(Clone::clone)
-    }
-
-    /// As [`mark_now`](Self::mark_now), of which only the ticket is wanted.
-    pub(crate) fn mark_behind(&self) -> Result<u64> {
-        self.mark(|(ticket, _)| *ticket)
-    }
-
-    fn mark<R>(&self, see: impl FnOnce(&(u64, Arc<Mark<B>>)) -> R) -> Result<R> {
         let mut queue = self.queue.lock();
         queue.ticket += 1;
-        queue.record(&self.core).map(see)
+        queue.record(&self.core).cloned()
+    }
+
+    /// A ticket behind everything on the driver's stream, what others have enqueued there included.
+    pub(crate) fn behind_all(&self) -> Result<u64> {
+        let mut queue = self.queue.lock();
+        queue.ticket += 1;
+        if self.kind == StreamKind::PerThread {
+            // Another thread cannot record on this stream later.
+            queue.record(&self.core)?;
+        }
+        Ok(queue.ticket)
     }
 
     /// Whether an event of this stream may be asked: any thread may, but not after a reset.

@@ -76,15 +76,15 @@ impl<B: Backend> Allocation<B> {
         self.log.lock().inherit(all, timeline, ticket);
     }
 
-    /// Notes that all of the memory, which is new, is written by what stands on a stream of ours now. What the stream goes
-    /// on to do is none of this memory's business.
+    /// Notes that all of the memory, which is new, is written by what stands on a stream of ours now. As with work of our own
+    /// the mark is left to whoever needs one: who uses the memory on this stream never does.
     pub(crate) fn note_given(
         memory: &mut Counted<Self>,
         operation: &'static str,
         timeline: &Arc<Timeline<B>>,
     ) -> Result<()> {
         timeline.check(operation)?;
-        let ticket = timeline.mark_behind().map_err(|error| error.in_operation(operation))?;
+        let ticket = timeline.behind_all().map_err(|error| error.in_operation(operation))?;
         memory.came_behind(operation, timeline.clone(), ticket);
         // Where somebody else holds the memory, it is a use like others.
         if let Some(memory) = memory.get_mut() {
