@@ -3,6 +3,10 @@
 use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_host::Device;
 use parking_lot::Mutex;
+use std::{
+    collections::HashSet,
+    thread::{self, ThreadId},
+};
 
 /// What happens at the chosen call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +26,7 @@ struct State {
     calls: u64,
     planned: Option<(u64, Trouble)>,
     struck: Option<&'static str>,
+    callers: HashSet<ThreadId>,
 }
 
 impl Script {
@@ -32,12 +37,17 @@ impl Script {
 
     /// Counts from zero again; with a plan, call number `plan.0` (from 0) is in trouble.
     pub fn begin(&self, plan: Option<(u64, Trouble)>) {
-        *self.0.lock() = State { calls: 0, planned: plan, struck: None };
+        *self.0.lock() = State { planned: plan, ..State::default() };
     }
 
     /// Calls since [`begin`](Self::begin).
     pub fn calls(&self) -> u64 {
         self.0.lock().calls
+    }
+
+    /// The threads that have called since [`begin`](Self::begin).
+    pub fn callers(&self) -> HashSet<ThreadId> {
+        self.0.lock().callers.clone()
     }
 
     /// The call that the trouble struck.
@@ -51,6 +61,7 @@ impl Script {
             let mut state = self.0.lock();
             let number = state.calls;
             state.calls += 1;
+            state.callers.insert(thread::current().id());
             let due = state.planned.filter(|(at, _)| *at == number).map(|(_, trouble)| trouble);
             if due.is_some() {
                 state.struck = Some(operation);

@@ -10,8 +10,10 @@ use gpumem_integration::{Double, DoubleDevice, DoubleOptions, Script, Trouble};
 use gpumem_runtime::{Device, StreamingStores, TransferOptions};
 use ndarray::{Array1, Array2, s};
 use std::{
+    collections::HashSet,
     ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
+    thread,
     time::{Duration, Instant},
 };
 
@@ -105,6 +107,20 @@ fn no_schedule_mixes_up_the_blocks() {
     }
 }
 
+/// Threads that call the driver at the same time hold each other up there.
+#[test]
+fn uploads_call_the_driver_from_one_thread() {
+    let (device, raw) = ring(HostOptions::new());
+    for threads in [2, 4, 12] {
+        device.set_transfer_options(options().threads(threads));
+        raw.script().begin(None);
+        let array = device.to_device(&big()).unwrap();
+        assert_eq!(raw.script().callers(), HashSet::from([thread::current().id()]), "{threads} threads");
+        assert_eq!(array.copy_to_host().unwrap(), big());
+    }
+    is_clean(&device, raw.host());
+}
+
 #[test]
 fn progress_rises_to_the_whole() {
     let (device, _raw) = ring(HostOptions::new());
@@ -182,7 +198,7 @@ fn nothing_is_touched_after_a_panic() {
         // The calling thread may have got fewer pieces than that.
         assert!(ended.is_err() || left >= 0);
         host.fill(1);
-        std::thread::yield_now();
+        thread::yield_now();
         device.synchronize().unwrap();
         assert!(host.iter().all(|value| *value == 1), "round {round}");
         drop(host);

@@ -70,7 +70,7 @@ pub(crate) fn upload<T: Element, B: Backend>(
     }
     let ring = Ring::new(&device, timeline, operation, (destination, &caller, &pair), Way::Up);
     // SAFETY: the caller's view is valid for reads during this call.
-    let ticket = unsafe { ring.run(watch)? };
+    let ticket = unsafe { ring.run(&pair, watch)? };
     if upload == Upload::Blocking {
         timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
     }
@@ -160,7 +160,7 @@ unsafe fn land<T: Element, B: Backend>(
         ring.is_new();
     }
     // SAFETY: the caller's promise.
-    unsafe { ring.run(watch)? };
+    unsafe { ring.run(&pair, watch)? };
     Ok(())
 }
 

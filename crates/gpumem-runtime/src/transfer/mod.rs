@@ -4,7 +4,7 @@
 //! * [`pieces`]: a pair cut into parts.
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
-//! * [`ring`]: the page-locked blocks ([`turn`]) that it goes through, and the threads ([`crew`]) that fill and drain them.
+//! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`]) that fill and drain them.
 //! * [`elements`]: short runs, as those threads move them.
 //! * [`scoped`]: downloads that land when their stream is waited for.
 //! * [`fresh`]: pages that nobody has touched.
@@ -34,7 +34,6 @@ mod scoped;
 mod short;
 mod staged;
 mod stores;
-mod turn;
 
 pub(crate) use borrowed::{Upload, abort, download, download_new, upload};
 pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};

@@ -14,7 +14,11 @@ pub(crate) const SHORT_VARIABLE: &str = "GPUMEM_TRANSFER_SHORT_KIB";
 pub(crate) const STORES_VARIABLE: &str = "GPUMEM_TRANSFER_STORES";
 
 /// Most threads by default: more do not fill the link any better.
-const MOST_THREADS: usize = 12;
+const MOST_THREADS: usize = 15;
+/// Threads of the shortest transfers of several, and after how many bytes it is one more: each takes some ten microseconds to
+/// wake up, and one that the system keeps waiting holds up all.
+const FEWEST_THREADS: usize = 4;
+const BYTES_OF_A_THREAD: usize = 4 << 20;
 
 /// Blocks of a transfer by several threads: some are filled or drained, the others wait for the copy engine.
 const BLOCKS: usize = 8;
@@ -24,8 +28,10 @@ const BLOCKS_OF_ONE: usize = 2;
 const FIRST_BLOCK: usize = 256 << 10;
 /// Shorter copies take the engine longer to begin than to do.
 const SMALLEST_BLOCK: usize = 256 << 10;
-/// What one thread moves at a time, at most.
-const LARGEST_PART: usize = 256 << 10;
+/// What one thread moves at a time, at least and at most: less is not worth taking, more would have threads wait for each other
+/// at the end of a block.
+const SMALLEST_PART: usize = 64 << 10;
+const LARGEST_PART: usize = 128 << 10;
 /// How one transfer is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
@@ -34,18 +40,19 @@ pub(crate) struct Share {
     /// Most bytes of a block, and of the first one and the last one.
     pub(crate) block: usize,
     pub(crate) first: usize,
-    /// Most bytes that a thread moves at a time.
-    pub(crate) part: usize,
     /// Most blocks.
     pub(crate) blocks: usize,
 }
 
 impl Share {
-    /// How many times as long as the one before a block of an upload may be, until it is as long as all others: they are
-    /// filled faster than they are copied.
-    pub(crate) const GROWTH: usize = 4;
-    /// Shorter parts are not worth taking.
-    pub(crate) const SMALLEST_PART: usize = 64 << 10;
+    /// Bytes that a thread moves at a time, of a block of so many: all threads are to have some.
+    pub(crate) fn part(&self, block: usize) -> usize {
+        page(block.div_ceil(self.threads)).clamp(SMALLEST_PART, LARGEST_PART)
+    }
+}
+
+fn page(bytes: usize) -> usize {
+    bytes.next_multiple_of(4 << 10)
 }
 
 /// Whether threads write around the caches.
@@ -70,18 +77,20 @@ pub enum StreamingStores {
 #[non_exhaustive]
 pub struct TransferOptions {
     /// Threads that move one transfer, the calling one among them, at least 1. By default `GPUMEM_TRANSFER_THREADS`, or
-    /// else three quarters of the processors, at most 12.
+    /// else fifteen of sixteen processors, at most 15. Shorter transfers use fewer. Of many, the calling one moves nothing but
+    /// keeps the copy engine busy.
     pub threads: usize,
     /// Bytes of a block, at least 4 KiB; a transfer has up to eight. By default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB:
     /// less does not fill the link of a current GPU.
     pub block_bytes: usize,
     /// Transfers of at least so many bytes get more than the calling thread. By default `GPUMEM_TRANSFER_PARALLEL_KIB`,
-    /// or else 1 MiB: waking threads takes as long as moving some hundred KiB.
+    /// or else 512 KiB: waking threads takes as long as moving some hundred KiB.
     pub parallel_bytes: usize,
     /// Packed transfers of at most so many bytes take the shortest path instead of the ring: up, they are given to the
     /// driver as they are, where it takes them at once
-    /// ([`Capabilities::pageable_upload_bytes`](gpumem_core::Capabilities::pageable_upload_bytes) is the most); down, they
-    /// go through one block. By default `GPUMEM_TRANSFER_SHORT_KIB`, or else 2 MiB.
+    /// ([`Capabilities::pageable_upload_bytes`](gpumem_core::Capabilities::pageable_upload_bytes) is the most) and several
+    /// threads would not be faster (`parallel_bytes`); down, they go through one block. By default `GPUMEM_TRANSFER_SHORT_KIB`,
+    /// or else 2 MiB.
     pub short_bytes: usize,
     /// Whether threads write around the caches. By default `GPUMEM_TRANSFER_STORES` (`auto`, `always`, `never`), or else
     /// [`Auto`](StreamingStores::Auto).
@@ -116,9 +125,9 @@ impl TransferOptions {
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
-            threads: (processors * 3).div_ceil(4).clamp(1, MOST_THREADS),
+            threads: (processors * 15).div_ceil(16).clamp(1, MOST_THREADS),
             block_bytes: 4 << 20,
-            parallel_bytes: 1 << 20,
+            parallel_bytes: 512 << 10,
             short_bytes: 2 << 20,
             streaming_stores: StreamingStores::Auto,
         }
@@ -181,16 +190,19 @@ impl TransferOptions {
 
     /// How a transfer of so many bytes is done, by the calling thread alone or by several.
     pub(crate) fn share(&self, bytes: usize, is_alone: bool) -> Share {
-        let page = |bytes: usize| bytes.next_multiple_of(4 << 10);
-        let several = !is_alone && bytes >= self.parallel_bytes;
         // Blocks of which the engine has some to do while others are filled; large ones for long transfers only.
         let block = page(bytes / 8).max(SMALLEST_BLOCK).min(self.block_bytes);
         let first = FIRST_BLOCK.min(block);
         let worth =
-            (bytes / (self.parallel_bytes / 2).max(1)).min(bytes.div_ceil(Share::SMALLEST_PART.min(block)));
+            (FEWEST_THREADS + bytes / BYTES_OF_A_THREAD).min(bytes.div_ceil(SMALLEST_PART.min(block)));
+        let several = !is_alone && bytes >= self.parallel_bytes;
         let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
-        let part = page(bytes / (4 * threads)).clamp(Share::SMALLEST_PART, LARGEST_PART).min(block);
-        Share { threads, block, first, part, blocks: if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE } }
+        Share { threads, block, first, blocks: if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE } }
+    }
+
+    /// Whether the driver gets an upload of so many bytes as it is, where it can.
+    pub(crate) fn leaves_to_driver(&self, bytes: usize, is_alone: bool) -> bool {
+        bytes <= self.short_bytes && (is_alone || self.threads == 1 || bytes < self.parallel_bytes)
     }
 }
 
@@ -211,10 +223,16 @@ mod tests {
         assert_eq!(options.share(1 << 30, true).threads, 1);
         let long = options.share(1 << 30, false);
         assert_eq!((long.threads, long.block), (6, 4 << 20));
+        assert!(options.share(1 << 20, false).threads < 6, "short transfers have fewer");
         for bytes in [1, 4096, 3 << 20, 100 << 20] {
             let share = options.block_bytes(64 << 10).share(bytes, false);
             assert!(share.threads >= 1 && share.block <= 64 << 10 && share.blocks >= 2);
-            assert!(share.part <= share.block && share.first <= share.block && share.part > 0);
+            assert!(share.first <= share.block && share.part(share.block) > 0);
+        }
+        for (bytes, alone, driver) in
+            [(1, false, true), (512 << 10, false, false), (512 << 10, true, true), (3 << 20, true, false)]
+        {
+            assert_eq!(options.leaves_to_driver(bytes, alone), driver, "{bytes}");
         }
         let odd = TransferOptions::new().threads(0).block_bytes(0).bounded();
         assert_eq!((odd.threads, odd.block_bytes), (1, 4 << 10));

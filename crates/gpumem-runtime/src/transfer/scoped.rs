@@ -73,7 +73,7 @@ impl<B: Backend> Landing<B> {
                 Ok(staged) => state.1.get_or_insert_with(|| Pieces::new(&staged.inside(piece))),
                 Err(_) => return Some((staged, piece.clone())),
             };
-            match parts.next(share.part) {
+            match parts.next(share.part(piece.len * piece.item)) {
                 Some(part) => return Some((staged, part)),
                 None => *state = (state.0 + 1, None),
             }

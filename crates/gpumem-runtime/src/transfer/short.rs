@@ -14,7 +14,7 @@ use crate::{
     memory::{Allocation, Counted, Staging},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, Space};
+use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, Space, StreamKind};
 use ndarray::{ArrayView, Dimension};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
@@ -36,7 +36,10 @@ pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
     let most = B::capabilities(&timeline.core.raw).pageable_upload_bytes;
     let elements = source.as_slice().filter(|elements| size_of_val(*elements) <= most)?;
     let extent = run_of(source.shape(), size_of_val(elements), destination)?;
-    if !is_short(timeline, destination, &extent) {
+    let options = destination.memory.device()?.0.staging.options();
+    // A stream of one thread has no helpers.
+    let is_alone = timeline.kind() == StreamKind::PerThread;
+    if !options.leaves_to_driver(extent.len(), is_alone) || !is_simple(timeline, destination, &extent) {
         return None;
     }
     let host = (elements.as_ptr().expose_provenance() as u64, Space::Host);
@@ -65,7 +68,8 @@ pub(super) unsafe fn download<B: Backend>(
     caller: &Caller,
 ) -> Option<Result<()>> {
     let (first, extent) = run_to(source, caller)?;
-    if !is_short(timeline, source, &extent) {
+    let options = source.memory.device()?.0.staging.options();
+    if extent.len() > options.short_bytes || !is_simple(timeline, source, &extent) {
         return None;
     }
     // SAFETY: the caller's promise, for its run.
@@ -155,12 +159,10 @@ fn fetch<B: Backend>(
     Ok(submitted.ticket)
 }
 
-/// Whether the run is short and of this device, which needs no look at anything but the use log.
-fn is_short<B: Backend>(timeline: &Arc<Timeline<B>>, place: Place<'_, B>, extent: &Range<usize>) -> bool {
+/// Whether the run is of this device, and needs no look at anything but the use log.
+fn is_simple<B: Backend>(timeline: &Arc<Timeline<B>>, place: Place<'_, B>, extent: &Range<usize>) -> bool {
     let memory = place.memory;
-    let Some(device) = memory.device() else { return false };
-    extent.len() <= device.0.staging.options().short_bytes
-        && !extent.is_empty()
+    !extent.is_empty()
         && !B::capabilities(&timeline.core.raw).pageable_direct
         && Arc::ptr_eq(&timeline.core, memory.core())
         && memory.is_owned()
