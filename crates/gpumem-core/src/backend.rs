@@ -3,7 +3,7 @@
 use crate::{
     Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceBuffer,
     DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory,
-    KernelArgument, KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
+    KernelArguments, KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
     RegisterOptions, Reservation, Residence, Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
@@ -490,6 +490,6 @@ pub trait Backend: Clone + Debug + Send + Sync + 'static {
         stream: &Self::Stream,
         kernel: &Self::Kernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()>;
 }

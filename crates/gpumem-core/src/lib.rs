@@ -13,6 +13,7 @@
 //! (`tests/conformance`) on it. The words *must* and *may* in the documentation of [`Backend`] are meant literally.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+mod arguments;
 mod backend;
 mod barrier;
 mod buffer;
@@ -34,6 +35,7 @@ pub mod process;
 mod reservation;
 mod stream;
 
+pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
 pub use backend::Backend;
 pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Lowering};
 pub use buffer::DeviceBuffer;
@@ -45,10 +47,7 @@ pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
 pub use fill::{Fill, Pattern};
 pub use ipc::IpcMemory;
-pub use kernel::{
-    CompileOptions, Compiler, HostFunction, HostLaunch, KernelArgument, KernelSource, LaunchDims,
-    MAX_ARGUMENT_BYTES,
-};
+pub use kernel::{CompileOptions, Compiler, HostFunction, HostLaunch, KernelSource, LaunchDims};
 pub use loss::Loss;
 pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,

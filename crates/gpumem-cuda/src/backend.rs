@@ -6,7 +6,7 @@ use crate::{
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
+    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments, KernelSource,
     LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
     Residence, Result, StreamOptions, StridedCopy,
 };
@@ -222,11 +222,12 @@ impl Backend for Cuda {
         module.kernel(name)
     }
 
+    #[inline]
     unsafe fn launch(
         stream: &CudaStream,
         kernel: &CudaKernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { kernel.launch(stream, dims, arguments) }

@@ -10,7 +10,7 @@ use crate::{
 use cudarc::driver::sys::{
     CUdeviceptr, CUfunction, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption, CUmodule,
 };
-use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArgument, KernelSource, LaunchDims, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchDims, Result};
 use std::{
     ffi::{CString, c_char, c_void},
     ptr::{null_mut, without_provenance_mut},
@@ -22,8 +22,6 @@ use std::{
 
 /// Bytes of dynamic shared memory that a kernel gets without opting in, less what it declares itself.
 const SHARED_WITHOUT_OPTING_IN: u32 = 48 << 10;
-/// Arguments that a launch passes without a heap allocation.
-const FEW_ARGUMENTS: usize = 12;
 /// Bytes for what the driver's assembler has to say.
 const LOG_BYTES: usize = 16 << 10;
 
@@ -207,7 +205,7 @@ impl CudaKernel {
         &self,
         stream: &CudaStream,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         const OPERATION: &str = "cuLaunchKernel";
         let device = &stream.owner.device;
@@ -218,24 +216,11 @@ impl CudaKernel {
             self.check(device, dims)?;
         }
         self.opt_in(device, dims.shared_bytes)?;
-        let place = |argument: &KernelArgument| argument.bytes().as_ptr().cast_mut().cast::<c_void>();
-        let (mut few, mut many) = ([null_mut(); FEW_ARGUMENTS], Vec::new());
-        let pointers = match few.get_mut(..arguments.len()) {
-            Some(few) => {
-                few.iter_mut().zip(arguments).for_each(|(pointer, argument)| *pointer = place(argument));
-                few
-            }
-            None => {
-                many.extend(arguments.iter().map(place));
-                &mut many[..]
-            }
-        };
-        let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
-        let (api, pointers) = (device.api(), pointers.as_mut_ptr());
         // SAFETY: the arguments are what the kernel's signature says, says the caller; the driver copies them before
         // it returns and writes none.
-        let launch = || unsafe {
-            api.cuLaunchKernel(
+        let launch = move |pointers: *mut *mut c_void| unsafe {
+            let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
+            stream.owner.device.api().cuLaunchKernel(
                 self.0.function,
                 grid_x,
                 grid_y,
@@ -249,8 +234,10 @@ impl CudaKernel {
                 null_mut(),
             )
         };
-        let status = stream.try_call(OPERATION, launch)?;
-        if status.is_success() { Ok(()) } else { Err(self.refused(device, dims, status)) }
+        arguments.with_pointers(move |pointers| {
+            let failure = move |status| self.refused(&stream.owner.device, dims, status);
+            stream.call_or(OPERATION, move || launch(pointers), failure)
+        })
     }
 
     /// Why the driver has not launched: in our words, where it is the sizes.

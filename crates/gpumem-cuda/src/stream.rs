@@ -6,7 +6,7 @@ use crate::{
     event::CudaEvent,
 };
 use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags, CUstream_st};
-use gpumem_core::{RawStream, Result, Stream, StreamKind, StreamOptions};
+use gpumem_core::{Error, RawStream, Result, Stream, StreamKind, StreamOptions};
 use std::{
     ptr::{null_mut, with_exposed_provenance_mut},
     sync::atomic::{AtomicBool, Ordering},
@@ -102,32 +102,42 @@ impl CudaStream {
     /// copies of memory that was mapped piece by piece while another device's context is current, as an invalid value.
     #[inline]
     pub(crate) fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<()> {
-        let status = self.try_call(operation, call)?;
-        self.owner.device.check(status, operation)
+        self.call_or(operation, call, |status| self.owner.device.failure(status, operation))
     }
 
-    /// As [`call`](Self::call), with the driver's answer.
+    /// As [`call`](Self::call), where `failure` says what the driver's refusal means.
     #[inline]
-    pub(crate) fn try_call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
+    pub(crate) fn call_or(
+        &self,
+        operation: &'static str,
+        call: impl Fn() -> Status,
+        failure: impl FnOnce(Status) -> Error,
+    ) -> Result<()> {
         if self.wants_context.load(Ordering::Relaxed) {
-            let _current = self.owner.enter(operation, "stream")?;
-            return Ok(call());
+            return self.call_within(operation, call, failure);
         }
         self.owner.check(operation, "stream")?;
         match call() {
-            status if status.may_be_about_the_context() => self.call_again(operation, call),
-            status => Ok(status),
+            status if status.is_success() => Ok(()),
+            status if status.may_be_about_the_context() => {
+                self.call_within(operation, call, failure)?;
+                self.wants_context.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            status => Err(failure(status)),
         }
     }
 
-    #[cold]
-    fn call_again(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<Status> {
+    #[inline(never)]
+    fn call_within(
+        &self,
+        operation: &'static str,
+        call: impl Fn() -> Status,
+        failure: impl FnOnce(Status) -> Error,
+    ) -> Result<()> {
         let _current = self.owner.enter(operation, "stream")?;
         let status = call();
-        if status.is_success() {
-            self.wants_context.store(true, Ordering::Relaxed);
-        }
-        Ok(status)
+        if status.is_success() { Ok(()) } else { Err(failure(status)) }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::{Buffer, Device, Event, HostBarrier, HostOptions, Kernel, Module, NAM
 use crate::{memory, probe, stream};
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, LoadError,
+    DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource, LaunchDims, LoadError,
     Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Residence, Result, StreamKind,
     StreamOptions, StridedCopy,
 };
@@ -283,7 +283,7 @@ impl Backend for Host {
         stream: &Stream,
         kernel: &Kernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         stream.submit("launch", Operation::Launch, |engine| {
             kernel.command(engine, stream.device().capabilities(), dims, arguments)

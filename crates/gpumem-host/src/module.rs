@@ -3,7 +3,7 @@
 use crate::Device;
 use crate::engine::{Command, Engine, Launch};
 use crate::error::{error, invalid, unsupported};
-use gpumem_core::{Capabilities, ErrorKind, HostFunction, KernelArgument, KernelSource, LaunchDims, Result};
+use gpumem_core::{Capabilities, ErrorKind, HostFunction, KernelArguments, KernelSource, LaunchDims, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Kernel {
         engine: &Engine,
         capabilities: &Capabilities,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<Command> {
         let module = &self.module.0;
         if module.ordinal != engine.ordinal() {
@@ -69,8 +69,8 @@ impl Kernel {
             return Err(error("launch", ErrorKind::Stale { what: "kernel" }));
         }
         check(capabilities, dims).map_err(|why| invalid("launch", why))?;
-        let arguments = arguments.iter().cloned().collect();
-        Ok(Command::Launch(Box::new(Launch { function: self.function.clone(), dims: *dims, arguments })))
+        let (function, arguments) = (self.function.clone(), arguments.clone());
+        Ok(Command::Launch(Box::new(Launch { function, dims: *dims, arguments })))
     }
 }
 

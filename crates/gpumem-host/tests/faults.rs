@@ -5,8 +5,8 @@ mod common;
 
 use common::*;
 use gpumem_core::{
-    Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, KernelSource, LaunchDims, MemoryKind,
-    Space, Stream as _, StreamOptions,
+    Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, KernelArguments, KernelSource,
+    LaunchDims, MemoryKind, Space, Stream as _, StreamOptions,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
 use std::sync::{Arc, Mutex, mpsc};
@@ -140,17 +140,15 @@ fn a_dropped_stream_leaves_its_fault_to_the_device() {
 fn launches_are_checked() {
     for device in both() {
         let stream = stream(&device);
-        let body = kernel(&device, |launch| {
-            match (launch.dims.groups, launch.arguments.first().and_then(|first| first.get::<u32>())) {
-                ([3, 1, 1], Some(42)) => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
+        let body = kernel(&device, |launch| match (launch.dims.groups, launch.arguments.read::<u32>(0)) {
+            ([3, 1, 1], Some(42)) => Ok(()),
+            other => Err(format!("{other:?}")),
         });
         let run = |groups, group_size, shared_bytes| {
             let dims = LaunchDims { groups, group_size, shared_bytes };
-            let argument = gpumem_core::KernelArgument::new(42u32).unwrap();
+            let arguments = KernelArguments::new().with(42u32);
             // SAFETY: the kernel takes one `u32`.
-            unsafe { Host::launch(&stream, &body, &dims, &[argument]) }
+            unsafe { Host::launch(&stream, &body, &dims, &arguments) }
         };
         run([3, 1, 1], [1024, 1, 1], 65_536).unwrap();
         let wrong = [

@@ -4,7 +4,7 @@ use crate::{
     dtype,
     signature::{Form, Parameter},
 };
-use gpumem::kernel::{HostFunction, KernelArgument};
+use gpumem::kernel::{HostFunction, KernelArguments};
 use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
@@ -26,12 +26,12 @@ fn run(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
     parameters: &[Parameter],
-    arguments: &[KernelArgument],
+    arguments: &KernelArguments,
 ) -> PyResult<()> {
     let values: Vec<_> = parameters
         .iter()
-        .zip(arguments)
-        .map(|(parameter, argument)| value(py, parameter, argument.bytes()))
+        .zip(arguments.iter())
+        .map(|(parameter, argument)| value(py, parameter, argument))
         .collect::<PyResult<_>>()?;
     function.call1(PyTuple::new(py, values)?).map(drop)
 }

@@ -6,7 +6,7 @@ use crate::{
 };
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
+    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments, KernelSource,
     LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Residence, Result,
     StreamOptions, StridedCopy,
 };
@@ -205,7 +205,7 @@ impl Backend for Roc {
         stream: &RocStream,
         kernel: &RocKernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.
         unsafe { kernel.launch(stream, dims, arguments) }

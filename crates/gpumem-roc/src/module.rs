@@ -7,9 +7,8 @@ use crate::{
     hiprtc, image,
     stream::RocStream,
 };
-use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArgument, KernelSource, LaunchDims, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchDims, Result};
 use gpumem_hip_sys::{hipFunction_attribute as Attribute, hipFunction_t, hipModule_t};
-use smallvec::SmallVec;
 use std::{
     ffi::{CString, c_void},
     ptr::null_mut,
@@ -169,7 +168,7 @@ impl RocKernel {
         &self,
         stream: &RocStream,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         const OPERATION: &str = "hipModuleLaunchKernel";
         let device = &stream.owner.device;
@@ -177,12 +176,10 @@ impl RocKernel {
         self.check(device, dims)?;
         let _turn = device.turns().shared();
         let _current = stream.owner.enter(OPERATION, "stream")?;
-        let mut pointers: SmallVec<[*mut c_void; 16]> =
-            arguments.iter().map(|argument| argument.bytes().as_ptr().cast_mut().cast::<c_void>()).collect();
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
         // SAFETY: the arguments are what the kernel's signature says, says the caller; HIP copies them before it
         // returns and writes none.
-        let status = unsafe {
+        let status = arguments.with_pointers(|pointers| unsafe {
             device.hip().hipModuleLaunchKernel(
                 self.0.function,
                 grid_x,
@@ -193,10 +190,10 @@ impl RocKernel {
                 block_z,
                 dims.shared_bytes,
                 stream.raw,
-                pointers.as_mut_ptr(),
+                pointers,
                 null_mut(),
             )
-        };
+        });
         device.check(status, OPERATION)
     }
 

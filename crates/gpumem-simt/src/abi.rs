@@ -4,7 +4,7 @@ use crate::{
     Constant, ConstantArray, MemoryReach, Parameter, Slice, SliceMut, Value, View, ViewMut, argument::Cells,
     checker::Checker,
 };
-use gpumem_core::{Element, KernelArgument};
+use gpumem_core::Element;
 use std::{any::TypeId, hint::assert_unchecked};
 
 /// The name of an element type in the prelude.
@@ -40,8 +40,8 @@ unsafe impl<T: Element> Parameter for Slice<T> {
         device_name::<T>().map(|name| format!("gpumem::slice<const {name}>"))
     }
 
-    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
-        let [start, len] = words(argument.bytes())?;
+    fn reach(argument: &[u8]) -> Option<MemoryReach> {
+        let [start, len] = words(argument)?;
         Some(MemoryReach { start, bytes: len.checked_mul(size_of::<T>() as u64)? })
     }
 
@@ -58,8 +58,8 @@ unsafe impl<T: Element> Parameter for Slice<T> {
         }
     }
 
-    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
-        let [address, len] = words(argument.bytes())?;
+    unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
+        let [address, len] = words(argument)?;
         Some(Self { cells: Cells::new(address, checker), len: usize::try_from(len).ok()? })
     }
 }
@@ -74,7 +74,7 @@ unsafe impl<T: Element> Parameter for SliceMut<T> {
         device_name::<T>().map(|name| format!("gpumem::slice<{name}>"))
     }
 
-    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+    fn reach(argument: &[u8]) -> Option<MemoryReach> {
         Slice::<T>::reach(argument)
     }
 
@@ -88,7 +88,7 @@ unsafe impl<T: Element> Parameter for SliceMut<T> {
         unsafe { self.0.assume(index) }
     }
 
-    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
+    unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
         // SAFETY: the caller's promise.
         unsafe { Slice::bind(argument, checker) }.map(Self)
     }
@@ -104,8 +104,8 @@ unsafe impl<T: Element, const N: usize> Parameter for View<T, N> {
         device_name::<T>().map(|name| format!("gpumem::view<const {name}, {N}>"))
     }
 
-    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
-        let (address, extents, strides) = view_words::<N>(argument.bytes())?;
+    fn reach(argument: &[u8]) -> Option<MemoryReach> {
+        let (address, extents, strides) = view_words::<N>(argument)?;
         let (mut below, mut above) = (0u64, 0u64);
         if extents.contains(&0) {
             return Some(MemoryReach { start: address, bytes: 0 });
@@ -124,8 +124,8 @@ unsafe impl<T: Element, const N: usize> Parameter for View<T, N> {
         unsafe { assert_unchecked(self.cells.checker.is_none()) }
     }
 
-    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
-        let (address, extents, strides) = view_words::<N>(argument.bytes())?;
+    unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
+        let (address, extents, strides) = view_words::<N>(argument)?;
         let cells = Cells::new(address, checker);
         Some(Self {
             cells,
@@ -152,7 +152,7 @@ unsafe impl<T: Element, const N: usize> Parameter for ViewMut<T, N> {
         device_name::<T>().map(|name| format!("gpumem::view<{name}, {N}>"))
     }
 
-    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+    fn reach(argument: &[u8]) -> Option<MemoryReach> {
         View::<T, N>::reach(argument)
     }
 
@@ -162,7 +162,7 @@ unsafe impl<T: Element, const N: usize> Parameter for ViewMut<T, N> {
         unsafe { self.0.assume(index) }
     }
 
-    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self> {
+    unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
         // SAFETY: the caller's promise.
         unsafe { View::bind(argument, checker) }.map(Self)
     }
@@ -180,7 +180,7 @@ unsafe impl<T: Element, const N: usize> Parameter for ConstantArray<T, N> {
         device_name::<T>().map(|name| format!("gpumem::constant_array<{name}, {N}>"))
     }
 
-    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+    fn reach(argument: &[u8]) -> Option<MemoryReach> {
         View::<T, N>::reach(&without_place(argument)?)
     }
 
@@ -190,7 +190,7 @@ unsafe impl<T: Element, const N: usize> Parameter for ConstantArray<T, N> {
         unsafe { assert_unchecked(self.0.cells.checker.is_none()) }
     }
 
-    unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
+    unsafe fn bind(argument: &[u8], _: Option<&Checker>) -> Option<Self> {
         // Nobody writes constants, so there is nothing to check.
         // SAFETY: the caller's promise.
         unsafe { View::bind(&without_place(argument)?, None) }.map(Self)
@@ -198,9 +198,9 @@ unsafe impl<T: Element, const N: usize> Parameter for ConstantArray<T, N> {
 }
 
 /// The argument of a view from that of a constant array: the second word is the device's alone.
-fn without_place(argument: &KernelArgument) -> Option<KernelArgument> {
-    let (address, rest) = argument.bytes().split_at_checked(8)?;
-    KernelArgument::from_bytes(&[address, rest.get(8..)?].concat())
+fn without_place(argument: &[u8]) -> Option<Vec<u8>> {
+    let (address, rest) = argument.split_at_checked(8)?;
+    Some([address, rest.get(8..)?].concat())
 }
 
 // SAFETY: the value itself.
@@ -212,8 +212,8 @@ unsafe impl<T: Element> Parameter for Value<T> {
         device_name::<T>().map(str::to_owned)
     }
 
-    unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
-        argument.get().map(Self)
+    unsafe fn bind(argument: &[u8], _: Option<&Checker>) -> Option<Self> {
+        bytemuck::try_pod_read_unaligned(argument).ok().map(Self)
     }
 }
 
@@ -226,13 +226,12 @@ unsafe impl<T: Element, const LEN: usize> Parameter for Constant<T, LEN> {
         device_name::<T>().map(|name| format!("gpumem::constant<{name}, {LEN}>"))
     }
 
-    unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
+    unsafe fn bind(argument: &[u8], _: Option<&Checker>) -> Option<Self> {
         let mut elements = [T::zeroed(); LEN];
-        if argument.bytes().len() != Self::SIZE {
+        if argument.len() != Self::SIZE {
             return None;
         }
-        for (element, bytes) in elements.iter_mut().zip(argument.bytes().chunks_exact(size_of::<T>().max(1)))
-        {
+        for (element, bytes) in elements.iter_mut().zip(argument.chunks_exact(size_of::<T>().max(1))) {
             *element = bytemuck::try_pod_read_unaligned(bytes).ok()?;
         }
         Some(Self(elements))
@@ -250,8 +249,8 @@ macro_rules! numbers {
                 device_name::<$type>().map(str::to_owned)
             }
 
-            unsafe fn bind(argument: &KernelArgument, _: Option<&Checker>) -> Option<Self> {
-                argument.get()
+            unsafe fn bind(argument: &[u8], _: Option<&Checker>) -> Option<Self> {
+                bytemuck::try_pod_read_unaligned(argument).ok()
             }
         }
     )*};

@@ -1,7 +1,7 @@
 //! Launches that arrive as one block of bytes, as a simulated GPU gets them.
 
 use crate::{ParameterInfo, Parameters};
-use gpumem_core::{HostFunction, HostLaunch, KernelArgument, LaunchDims};
+use gpumem_core::{HostFunction, HostLaunch, KernelArguments, LaunchDims};
 
 /// A body together with what is known of its parameters: for those who run launches that were meant for a GPU.
 #[derive(Debug, Clone)]
@@ -35,16 +35,15 @@ impl Entry {
         &self,
         block: &[u8],
         mut translate: impl FnMut(u64, u64) -> Option<u64>,
-    ) -> Result<Vec<KernelArgument>, String> {
+    ) -> Result<KernelArguments, String> {
         let mut offset: usize = 0;
-        let mut arguments = Vec::with_capacity(self.parameters.len());
+        let mut arguments = KernelArguments::new();
         for (index, parameter) in self.parameters.iter().enumerate() {
             offset = offset.next_multiple_of(parameter.align.max(1));
-            let bytes = block.get(offset..offset + parameter.size);
-            let argument = bytes.and_then(KernelArgument::from_bytes);
+            let argument = block.get(offset..offset + parameter.size);
             let argument =
                 argument.ok_or_else(|| format!("the argument block ends before argument {index}"))?;
-            arguments.push(match (parameter.reach)(&argument) {
+            let translated = match (parameter.reach)(argument) {
                 Some(reach) if reach.bytes > 0 => {
                     let host = translate(reach.start, reach.bytes);
                     let host = host.ok_or_else(|| {
@@ -53,10 +52,12 @@ impl Entry {
                             reach.bytes, reach.start
                         )
                     })?;
-                    moved(&argument, host.wrapping_sub(reach.start)).unwrap_or(argument)
+                    moved(argument, host.wrapping_sub(reach.start))
                 }
-                _ => argument,
-            });
+                _ => None,
+            };
+            let pushed = arguments.push_bytes(translated.as_deref().unwrap_or(argument));
+            pushed.map_err(|error| error.to_string())?;
             offset += parameter.size;
         }
         Ok(arguments)
@@ -69,14 +70,14 @@ impl Entry {
     ///
     /// # Errors
     /// The fault of the body, as text.
-    pub unsafe fn run(&self, dims: LaunchDims, arguments: &[KernelArgument]) -> Result<(), String> {
+    pub unsafe fn run(&self, dims: LaunchDims, arguments: &KernelArguments) -> Result<(), String> {
         self.function.call(HostLaunch { dims, arguments })
     }
 }
 
 /// The argument with the address in its first eight bytes moved by a distance.
-fn moved(argument: &KernelArgument, distance: u64) -> Option<KernelArgument> {
-    let (first, rest) = argument.bytes().split_at_checked(8)?;
+fn moved(argument: &[u8], distance: u64) -> Option<Vec<u8>> {
+    let (first, rest) = argument.split_at_checked(8)?;
     let address = u64::from_ne_bytes(first.try_into().ok()?).wrapping_add(distance);
-    KernelArgument::from_bytes(&[&address.to_ne_bytes(), rest].concat())
+    Some([&address.to_ne_bytes(), rest].concat())
 }

@@ -1,7 +1,7 @@
 //! The parameters of a kernel: their form in device code, and how they come out of a launch.
 
 use crate::checker::Checker;
-use gpumem_core::KernelArgument;
+use gpumem_core::KernelArguments;
 
 /// Memory that an argument gives a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,8 @@ pub struct ParameterInfo {
     pub is_memory: bool,
     /// Whether it lies in the module's constant memory.
     pub is_constant: bool,
-    /// The memory of an argument.
-    pub reach: fn(&KernelArgument) -> Option<MemoryReach>,
+    /// The memory of an argument, by its bytes.
+    pub reach: fn(&[u8]) -> Option<MemoryReach>,
 }
 
 /// A parameter of a kernel. Its values are what the body on the processor sees.
@@ -47,8 +47,8 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
     /// The type in the words of the portable prelude.
     fn device_type() -> Option<String>;
 
-    /// The memory of an argument.
-    fn reach(argument: &KernelArgument) -> Option<MemoryReach> {
+    /// The memory of an argument, by its bytes.
+    fn reach(argument: &[u8]) -> Option<MemoryReach> {
         let _ = argument;
         None
     }
@@ -68,13 +68,13 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
         let _ = index;
     }
 
-    /// The value for a body, or `None` where the argument has another length.
+    /// The value for a body from the bytes of an argument, or `None` where they are more or fewer.
     ///
     /// # Safety
     /// The memory that the argument names is valid while the value lives, holds initialised elements, and is used by
     /// nobody else, but for reads of what is only read.
     #[doc(hidden)]
-    unsafe fn bind(argument: &KernelArgument, checker: Option<&Checker>) -> Option<Self>;
+    unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self>;
 }
 
 mod sealed {
@@ -104,7 +104,7 @@ pub trait Parameters: sealed::Sealed + Sized + Send + Sync + 'static {
     /// # Safety
     /// As for [`Parameter::bind`].
     #[doc(hidden)]
-    unsafe fn bind(arguments: &[KernelArgument], checker: Option<&Checker>) -> Option<Self>;
+    unsafe fn bind(arguments: &KernelArguments, checker: Option<&Checker>) -> Option<Self>;
 }
 
 macro_rules! tuples {
@@ -139,11 +139,14 @@ macro_rules! tuples {
                 $(unsafe { $name.assume(index) };)*
             }
 
-            #[allow(non_snake_case, unused_variables)]
-            unsafe fn bind(arguments: &[KernelArgument], checker: Option<&Checker>) -> Option<Self> {
-                let [$($name),*] = arguments else { return None };
+            #[allow(unused_variables, unused_mut)]
+            unsafe fn bind(arguments: &KernelArguments, checker: Option<&Checker>) -> Option<Self> {
+                if arguments.len() != Self::COUNT {
+                    return None;
+                }
+                let mut arguments = arguments.iter();
                 // SAFETY: the caller's promise, for each argument.
-                Some(($(unsafe { $name::bind($name, checker)? },)*))
+                Some(($(unsafe { $name::bind(arguments.next()?, checker)? },)*))
             }
         }
     )*};

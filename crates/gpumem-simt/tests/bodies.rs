@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{dims, launch, slice, view};
-use gpumem_core::{BarrierScope::Local, KernelArgument, LaunchDims};
+use common::{dims, launch, slice, value, view};
+use gpumem_core::{BarrierScope::Local, LaunchDims};
 use gpumem_simt::{Constant, Executor, Ids, Slice, SliceMut, Value, View, ViewMut, WorkItem};
 
 fn executors() -> Vec<Executor> {
@@ -229,9 +229,9 @@ fn views_have_any_strides_and_values_any_type() {
         let arguments = [
             view(last, [3, 4], [-16, -4]),
             view(out.as_mut_ptr(), [3, 4], [4, 12]),
-            KernelArgument::new(Pair { a: 0.5, b: 100 }).unwrap(),
-            KernelArgument::new([1f32, 10.0, 100.0]).unwrap(),
-            KernelArgument::new(2f64).unwrap(),
+            value(Pair { a: 0.5, b: 100 }),
+            value([1f32, 10.0, 100.0]),
+            value(2f64),
         ];
         launch(&function, dims([2, 3, 1], [2, 1, 1]), &arguments).unwrap();
         for (y, weight) in [1.0, 10.0, 100.0].into_iter().enumerate() {

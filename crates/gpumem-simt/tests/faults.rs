@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::{dims, launch, slice, view};
+use common::{dims, launch, slice, value, view};
 use gpumem_core::{
     BarrierScope::{Global, Local},
-    KernelArgument, LaunchDims,
+    LaunchDims,
 };
 use gpumem_simt::{Executor, Ids, Local as LocalArray, Slice, SliceMut, View, WorkItem};
 
@@ -179,11 +179,7 @@ fn too_much_shared_memory() {
 fn arguments_of_another_form() {
     // SAFETY: nothing is run.
     let function = unsafe { executor().flat_function(|_: &Ids<'_>, _: &(Slice<f32>, f32)| {}) };
-    for wrong in [
-        vec![],
-        vec![KernelArgument::address(0), KernelArgument::new(1f32).unwrap()],
-        vec![KernelArgument::new([0u64; 2]).unwrap(), KernelArgument::new(1f64).unwrap()],
-    ] {
+    for wrong in [vec![], vec![value(0u64), value(1f32)], vec![value([0u64; 2]), value(1f64)]] {
         has(&launch(&function, LaunchDims::linear(1, 1), &wrong).unwrap_err(), &["not those"]);
     }
 }

@@ -5,7 +5,7 @@
 use gpumem::{Any, Backend, DeviceSelector, ErrorKind, MemoryKind, host::Host};
 use gpumem_core::{
     AllocationRequest, CompileOptions, CopyRegion, DeviceBuffer, EventOptions, Fill, HostFunction,
-    HostLaunch, KernelArgument, KernelSource, LaunchDims, Pattern, Space, Stream, StreamOptions,
+    HostLaunch, KernelArguments, KernelSource, LaunchDims, Pattern, Space, Stream, StreamOptions,
 };
 use std::sync::{
     Arc,
@@ -71,16 +71,16 @@ fn launched<B: Backend>(number: u32) -> u32 {
     let seen = Arc::new(AtomicU32::new(0));
     let keep = seen.clone();
     let function = HostFunction::new(move |launch: HostLaunch<'_>| {
-        let number = launch.arguments.first().and_then(KernelArgument::get::<u32>).ok_or("no number")?;
+        let number = launch.arguments.read::<u32>(0).ok_or("no number")?;
         keep.store(number * launch.dims.groups[0], Ordering::Relaxed);
         Ok(())
     });
     let source = KernelSource::Host(vec![("keep".to_owned(), function)]);
     let module = B::compile(&device, &source, &CompileOptions::default()).unwrap();
     let kernel = B::kernel(&module, "keep").unwrap();
-    let argument = KernelArgument::new(number).unwrap();
+    let arguments = KernelArguments::new().with(number);
     // SAFETY: the function takes one number and reaches no memory of the device.
-    unsafe { B::launch(&stream, &kernel, &LaunchDims::linear(3, 1), &[argument]) }.unwrap();
+    unsafe { B::launch(&stream, &kernel, &LaunchDims::linear(3, 1), &arguments) }.unwrap();
     stream.synchronize().unwrap();
     assert!(matches!(B::kernel(&module, "lose").unwrap_err().kind(), ErrorKind::NoSuchKernel { .. }));
     seen.load(Ordering::Relaxed)

@@ -2,7 +2,7 @@
 
 use crate::{Verdict, skip};
 use gpumem_core::{
-    Backend, Barrier, CompileOptions, ErrorKind, HostFunction, KernelArgument, KernelSource, LaunchDims,
+    Backend, Barrier, CompileOptions, ErrorKind, HostFunction, KernelArguments, KernelSource, LaunchDims,
     Result,
 };
 use gpumem_runtime::{
@@ -95,7 +95,7 @@ impl<B: Backend> Lab<B> {
         let device = stream.device();
         let Some(kernel) = self.kernel(device)? else { return Ok(()) };
         let nanoseconds = u64::try_from(self.setting.delay.as_nanos()).unwrap_or(u64::MAX);
-        let arguments: Vec<_> = KernelArgument::new(nanoseconds).into_iter().collect();
+        let arguments = KernelArguments::new().with(nanoseconds);
         // SAFETY: the kernel touches no memory, and goes to the stream that is lent.
         unsafe {
             stream.raw_scope(&[], |parts| {
@@ -110,7 +110,7 @@ impl<B: Backend> Lab<B> {
             return Ok(kernel.clone());
         }
         let on_host = HostFunction::new(|launch| {
-            let nanoseconds = launch.arguments.first().and_then(KernelArgument::get::<u64>);
+            let nanoseconds = launch.arguments.read::<u64>(0);
             thread::sleep(Duration::from_nanos(nanoseconds.unwrap_or(0)));
             Ok(())
         });

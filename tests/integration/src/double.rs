@@ -7,9 +7,9 @@
 use crate::Script;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
-    DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims,
-    LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Space, Stream, StreamOptions,
-    StridedCopy,
+    DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
+    LaunchDims, LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Space, Stream,
+    StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
@@ -397,7 +397,7 @@ impl Backend for Double {
         stream: &DoubleStream,
         kernel: &Kernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         stream.device.call("launch")?;
         // SAFETY: as above.

@@ -7,7 +7,7 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, DeviceSelector, ErrorKind, Event, EventOptions, Fill, KernelArgument,
+    Backend, CopyRegion, DeviceBuffer, DeviceSelector, ErrorKind, Event, EventOptions, Fill, KernelArguments,
     LaunchDims, MemoryKind, Pattern, Space, Stream, StreamKind, StreamOptions,
 };
 use gpumem_cuda::{CUcontext, Cuda, CudaExt};
@@ -103,8 +103,7 @@ fn through(lab: &Lab, value: u8, with: &dyn Fn(&dyn Fn()), first: u64) {
         ends[..3].windows(2).for_each(copy);
         let pattern = Pattern::U8(0x40 + value);
         lab.fill(&stream, &Fill { address: second.address(), pattern, count: 10, rows: 1, pitch: 0 });
-        let arguments =
-            [KernelArgument::address(second.address()), KernelArgument::new(BYTES as u32).unwrap()];
+        let arguments = KernelArguments::new().with(second.address()).with(BYTES as u32);
         lab.launch(&stream, &more, LaunchDims::linear(4, 256), &arguments);
         copy(&ends[2..]);
         assert!(!stream.query().unwrap(), "the work is behind a closed gate");

@@ -9,7 +9,7 @@ use crate::{
 };
 use gpumem_core::{
     AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, Error, ErrorKind,
-    Event, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, MemoryKind, Pattern,
+    Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchDims, MemoryKind, Pattern,
     RegisterOptions, Stream,
 };
 use gpumem_cuda::Cuda;
@@ -34,7 +34,8 @@ fn enqueue_fault(lab: &Lab, body: &str) -> gpumem_cuda::CudaStream {
     let kernel = lab.kernel(&format!("extern \"C\" __global__ void fault(char* to) {{ {body} }}"), "fault");
     let block = lab.allocate(MemoryKind::Device, 64);
     let stream = lab.stream();
-    lab.launch(&stream, &kernel, LaunchDims::linear(1, 1), &[KernelArgument::address(block.address())]);
+    let arguments = KernelArguments::new().with(block.address());
+    lab.launch(&stream, &kernel, LaunchDims::linear(1, 1), &arguments);
     // The kernel uses the block; it goes with the context.
     std::mem::forget(block);
     stream

@@ -3,7 +3,7 @@
 use crate::{Case, Skip, lab::Lab};
 use cudarc::nvrtc::sys as nvrtc;
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, BarrierScope, CompileOptions, DeviceBuffer, ErrorKind, KernelArgument,
+    Backend, Barrier, BarrierPoint, BarrierScope, CompileOptions, DeviceBuffer, ErrorKind, KernelArguments,
     KernelSource, LaunchDims, Lowering, MappedOptions, MemoryKind, Stream,
 };
 use gpumem_cuda::{Cuda, CudaExt, CudaKernel};
@@ -26,24 +26,6 @@ fn none() -> CompileOptions {
     CompileOptions::default()
 }
 
-fn argument(value: impl Into<Plain>) -> KernelArgument {
-    value.into().0
-}
-
-/// An argument, from the types that the cases use.
-struct Plain(KernelArgument);
-
-macro_rules! plain {
-    ($($type:ty),*) => {
-        $(impl From<$type> for Plain {
-            fn from(value: $type) -> Self {
-                Self(KernelArgument::new(value).unwrap())
-            }
-        })*
-    };
-}
-plain!(i8, u16, i32, u32, f64, u64, [f32; 4]);
-
 fn numbers(bytes: &[u8]) -> Vec<f32> {
     bytes.chunks_exact(4).map(|four| f32::from_ne_bytes(four.try_into().unwrap())).collect()
 }
@@ -62,15 +44,14 @@ fn text(lab: &Lab) -> Result<(), Skip> {
     let out = lab.allocate(MemoryKind::Device, count * 4);
     lab.write(out.address(), &vec![0; count * 4]);
     let stream = lab.stream();
-    let arguments = [
-        KernelArgument::address(out.address()),
-        argument(-2i8),
-        argument(60_000u16),
-        argument(-1_000_000i32),
-        argument(0.5f64),
-        argument([1f32, 2.0, 3.0, 4.0]),
-        argument(count as u64 - 1),
-    ];
+    let arguments = KernelArguments::new()
+        .with(out.address())
+        .with(-2i8)
+        .with(60_000u16)
+        .with(-1_000_000i32)
+        .with(0.5f64)
+        .with([1f32, 2.0, 3.0, 4.0])
+        .with(count as u64 - 1);
     lab.launch(&stream, &kernel, LaunchDims::linear(8, 128), &arguments);
     stream.synchronize().unwrap();
     let found = numbers(&lab.read(out.address(), count * 4));
@@ -97,7 +78,7 @@ fn dimensions(lab: &Lab) -> Result<(), Skip> {
     let (groups, items) = (30, 56);
     let out = lab.allocate(MemoryKind::Device, groups * items * 4);
     let stream = lab.stream();
-    lab.launch(&stream, &kernel, dims, &[KernelArgument::address(out.address())]);
+    lab.launch(&stream, &kernel, dims, &KernelArguments::new().with(out.address()));
     stream.synchronize().unwrap();
     let found = lab.read(out.address(), groups * items * 4);
     for (i, four) in found.chunks_exact(4).enumerate() {
@@ -138,7 +119,7 @@ fn barriers(lab: &Lab) -> Result<(), Skip> {
         let count = 1024usize;
         let [global, out] = [0, 1].map(|_| lab.allocate(MemoryKind::Device, count * 4));
         let stream = lab.stream();
-        let arguments = [global.address(), out.address()].map(KernelArgument::address);
+        let arguments = KernelArguments::new().with(global.address()).with(out.address());
         lab.launch(&stream, &kernel, LaunchDims::linear(1, count as u32), &arguments);
         stream.synchronize().unwrap();
         let found = lab.read(out.address(), count * 4);
@@ -169,7 +150,7 @@ fn reverse(lab: &Lab, kernel: &CudaKernel, dynamic: usize) {
     let out = lab.allocate(MemoryKind::Device, bytes);
     let stream = lab.stream();
     let dims = LaunchDims { shared_bytes: dynamic as u32, ..LaunchDims::linear(1, items as u32) };
-    let arguments = [KernelArgument::address(out.address()), argument(count as u32)];
+    let arguments = KernelArguments::new().with(out.address()).with(count as u32);
     lab.launch(&stream, kernel, dims, &arguments);
     stream.synchronize().unwrap();
     let found = lab.read(out.address(), bytes);
@@ -213,15 +194,16 @@ fn sizes(lab: &Lab) -> Result<(), Skip> {
         dims([1, 1, 1], [1, 1, 1], (has.shared_memory - SHARED_OWN) as u32 + 1),
         dims([1, 1, 1], [1, 1, 1], u32::MAX),
     ] {
-        let arguments = [KernelArgument::address(0), argument(0u32)];
+        let arguments = KernelArguments::new().with(0u64).with(0u32);
         // SAFETY: nothing is launched.
         let error = unsafe { Cuda::launch(&stream, &kernel, &wrong, &arguments) }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{wrong:?}: {error}");
     }
     // SAFETY: the kernel does nothing.
-    let error = unsafe { Cuda::launch(&stream, &small, &LaunchDims::linear(1, 65), &[]) }.unwrap_err();
+    let error = unsafe { Cuda::launch(&stream, &small, &LaunchDims::linear(1, 65), &KernelArguments::new()) }
+        .unwrap_err();
     assert!(error.to_string().contains("registers"), "{error}");
-    lab.launch(&stream, &small, LaunchDims::linear(1, 64), &[]);
+    lab.launch(&stream, &small, LaunchDims::linear(1, 64), &KernelArguments::new());
     stream.synchronize().unwrap();
     Ok(())
 }
@@ -281,7 +263,7 @@ fn ptx(lab: &Lab) -> Result<(), Skip> {
 fn stores(lab: &Lab, kernel: &CudaKernel) {
     let to = lab.allocate(MemoryKind::Mapped(MappedOptions::default()), 4);
     let stream = lab.stream();
-    let arguments = [KernelArgument::address(to.address()), argument(0x1234_5678u32)];
+    let arguments = KernelArguments::new().with(to.address()).with(0x1234_5678u32);
     lab.launch(&stream, kernel, LaunchDims::linear(1, 1), &arguments);
     stream.synchronize().unwrap();
     assert_eq!(to.bytes(), 0x1234_5678u32.to_ne_bytes());

@@ -3,7 +3,7 @@
 use cudarc::driver::sys::CUstream;
 use gpumem_core::{
     AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, Fill,
-    KernelArgument, KernelSource, LaunchDims, MappedOptions, MemoryKind, Pattern, Space, Stream,
+    KernelArguments, KernelSource, LaunchDims, MappedOptions, MemoryKind, Pattern, Space, Stream,
     StreamOptions,
 };
 use gpumem_cuda::{CUcontext, Cuda, CudaBuffer, CudaDevice, CudaExt, CudaKernel, CudaModule, CudaStream};
@@ -127,7 +127,7 @@ impl Lab {
         stream: &CudaStream,
         kernel: &CudaKernel,
         dims: LaunchDims,
-        with: &[KernelArgument],
+        with: &KernelArguments,
     ) {
         // SAFETY: the cases pass what the signature says and keep the memory alive until they have waited.
         unsafe { Cuda::launch(stream, kernel, &dims, with) }.unwrap();
@@ -136,7 +136,7 @@ impl Lab {
     /// Holds the stream until the gate is opened or dropped.
     pub(crate) fn close(&self, stream: &CudaStream) -> Gate {
         let flag = self.allocate(MemoryKind::Mapped(MappedOptions::default()), 4);
-        let arguments = [KernelArgument::address(flag.address()), KernelArgument::new(GATE_LIMIT).unwrap()];
+        let arguments = KernelArguments::new().with(flag.address()).with(GATE_LIMIT);
         self.launch(stream, &self.gate, LaunchDims::linear(1, 1), &arguments);
         Gate { flag }
     }

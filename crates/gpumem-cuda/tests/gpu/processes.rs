@@ -7,8 +7,8 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    AllocationRequest, Backend, DeviceBuffer, DeviceSelector, ErrorKind, Event, EventOptions, MemoryKind,
-    Stream,
+    AllocationRequest, Backend, DeviceBuffer, DeviceSelector, ErrorKind, Event, EventOptions,
+    KernelArguments, MemoryKind, Stream,
 };
 use gpumem_cuda::{Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaExt, CudaStream, IpcMemory};
 use gpumem_runtime::{Device, IpcArray};
@@ -257,7 +257,7 @@ fn reset(lab: &Lab) {
     stale(Cuda::record(&fresh.stream(), &event).unwrap_err());
     let dims = gpumem_core::LaunchDims::linear(1, 1);
     // SAFETY: refused.
-    stale(unsafe { Cuda::launch(&fresh.stream(), &kernel, &dims, &[]) }.unwrap_err());
+    stale(unsafe { Cuda::launch(&fresh.stream(), &kernel, &dims, &KernelArguments::new()) }.unwrap_err());
     for old in [buffer, pinned] {
         // SAFETY: went with the reset; nothing is freed twice.
         unsafe { Cuda::release(&lab.device, old) }.map_err(|(_, error)| error).unwrap();

@@ -4,8 +4,7 @@ use super::{Engine, Mark};
 use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
 use crate::event::EventCore;
 use crate::memory::{Known, Place, Reach};
-use gpumem_core::{CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArgument, LaunchDims, Space};
-use smallvec::SmallVec;
+use gpumem_core::{CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchDims, Space};
 use std::any::Any;
 use std::cell::Cell;
 use std::ops::Range;
@@ -42,7 +41,7 @@ pub(crate) enum Command {
 pub(crate) struct Launch {
     pub(crate) function: HostFunction,
     pub(crate) dims: LaunchDims,
-    pub(crate) arguments: SmallVec<[KernelArgument; 8]>,
+    pub(crate) arguments: KernelArguments,
 }
 
 /// What the table of all blocks has said of the two sides of the last copy. Most programs copy between the same blocks

@@ -5,7 +5,7 @@ use super::{
     simulator::Dispatch,
 };
 use gpumem_core::{
-    Backend, CompileOptions, CopyRegion, DeviceBuffer, ErrorKind, KernelArgument, KernelSource, LaunchDims,
+    Backend, CompileOptions, CopyRegion, DeviceBuffer, ErrorKind, KernelArguments, KernelSource, LaunchDims,
     MemoryKind, Space, Stream, StreamOptions,
 };
 use gpumem_roc::{Roc, RocStream};
@@ -43,7 +43,7 @@ pub(super) fn kernel(lab: &Lab) -> <Roc as Backend>::Kernel {
 }
 
 pub(super) fn launch(stream: &RocStream, kernel: &<Roc as Backend>::Kernel, address: u64, count: u32) {
-    let arguments = [KernelArgument::address(address), KernelArgument::new(count).unwrap()];
+    let arguments = KernelArguments::new().with(address).with(count);
     let dims = LaunchDims::linear(count.div_ceil(64), 64);
     // SAFETY: the signature's arguments; every case's memory is that long and is waited for.
     unsafe { Roc::launch(stream, kernel, &dims, &arguments) }.unwrap();
@@ -113,7 +113,7 @@ pub(super) fn launches_that_do_not_fit_are_refused(lab: &Lab) -> Result<(), Skip
         LaunchDims::linear(i32::MAX as u32, 64),
     ] {
         // SAFETY: nothing is launched.
-        let error = unsafe { Roc::launch(&lab.stream, &kernel, &dims, &[]) }.unwrap_err();
+        let error = unsafe { Roc::launch(&lab.stream, &kernel, &dims, &KernelArguments::new()) }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{dims:?}: {error}");
     }
     Ok(())

@@ -10,7 +10,8 @@ use crate::{
     memory::{Allocation, Counted},
     order::Access,
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArgument, LayoutError, Result};
+use bytemuck::{Pod, Zeroable};
+use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArguments, LayoutError, Result};
 use gpumem_simt::{Parameter, Parameters};
 use ndarray::Dimension;
 use smallvec::SmallVec;
@@ -18,10 +19,18 @@ use smallvec::SmallVec;
 /// The arguments of a launch while they are collected.
 #[derive(Debug)]
 pub struct Collected<'a, B: Backend> {
-    pub(super) arguments: SmallVec<[KernelArgument; 8]>,
+    pub(super) arguments: KernelArguments,
     pub(super) accesses: SmallVec<[Access<'a, B>; 8]>,
     pub(super) host: HostArrays<'a, B>,
     pub(super) constants: Packed<'a, B>,
+}
+
+/// An array as a kernel gets a slice.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct SliceWords {
+    address: u64,
+    len: u64,
 }
 
 pub(super) mod sealed {
@@ -47,20 +56,15 @@ pub trait Arguments<P: Parameters, B: Backend>: sealed::Sealed {
 pub trait Within<'env>: sealed::Sealed {}
 
 impl<'a, B: Backend> Collected<'a, B> {
+    #[inline(always)]
     pub(super) fn new(host: HostArrays<'a, B>, constants: Option<&'a Constants<B>>) -> Self {
         let constants = Packed::new(constants);
-        Self { arguments: SmallVec::new(), accesses: SmallVec::new(), host, constants }
+        Self { arguments: KernelArguments::new(), accesses: SmallVec::new(), host, constants }
     }
 
     #[inline]
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        match KernelArgument::from_bytes(bytes) {
-            Some(argument) => {
-                self.arguments.push(argument);
-                Ok(())
-            }
-            None => Err(too_long::<B>()),
-        }
+        self.arguments.push_bytes(bytes).map_err(|_| too_long::<B>())
     }
 
     fn access(&mut self, memory: &'a Counted<Allocation<B>>, layout: &Layout, write: bool) {
@@ -69,7 +73,7 @@ impl<'a, B: Backend> Collected<'a, B> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub(super) fn slice<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a ArrayBase<S, D>,
@@ -81,12 +85,13 @@ impl<'a, B: Backend> Collected<'a, B> {
             let extent = start..start + len * array.layout.item();
             self.accesses.push(Access { memory: &array.memory, extent, write });
         }
-        self.slice_bytes(array.address(), len)
+        self.slice_words(array.address(), len);
+        Ok(())
     }
 
     #[inline]
-    pub(super) fn slice_bytes(&mut self, address: u64, len: usize) -> Result<()> {
-        self.bytes(bytemuck::bytes_of(&[address, len as u64]))
+    pub(super) fn slice_words(&mut self, address: u64, len: usize) {
+        self.arguments.push(SliceWords { address, len: len as u64 });
     }
 
     pub(super) fn view<S: Storage<Backend = B>, D: Dimension>(
@@ -131,12 +136,14 @@ impl<S: Storage, D: Dimension> Within<'_> for &ArrayBase<S, D> {}
 impl<S: Storage, D: Dimension> Within<'_> for &mut ArrayBase<S, D> {}
 
 impl<S: Storage, D: Dimension> Argument<Slice<S::Elem>, S::Backend> for &ArrayBase<S, D> {
+    #[inline]
     fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
         to.slice(self, false)
     }
 }
 
 impl<S: StorageMut, D: Dimension> Argument<SliceMut<S::Elem>, S::Backend> for &mut ArrayBase<S, D> {
+    #[inline]
     fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
         to.slice(self, true)
     }
@@ -180,7 +187,8 @@ macro_rules! numbers {
         impl<B: Backend> Argument<$type, B> for $type {
             #[inline]
             fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
-                to.bytes(bytemuck::bytes_of(self))
+                to.arguments.push(*self);
+                Ok(())
             }
         }
     )*};
@@ -195,6 +203,7 @@ macro_rules! tuples {
             Arguments<($($parameter,)*), BE> for ($($argument,)*)
         {
             #[allow(non_snake_case, unused_variables)]
+            #[inline]
             fn collect<'a>(&'a mut self, to: &mut Collected<'a, BE>) -> Result<()> {
                 let ($($argument,)*) = self;
                 $($argument.collect(to)?;)*

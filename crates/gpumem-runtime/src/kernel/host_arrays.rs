@@ -318,7 +318,10 @@ impl<B: Backend> Collected<'_, B> {
         let Some(Used { memory, layout, .. }) = used else { return Ok(()) };
         let address = memory.address().wrapping_add(layout.offset() as u64);
         match form {
-            Form::Slice => self.slice_bytes(address, layout.len()),
+            Form::Slice => {
+                self.slice_words(address, layout.len());
+                Ok(())
+            }
             Form::View(_) => {
                 let layout = layout.clone();
                 self.view_bytes(address, &layout)

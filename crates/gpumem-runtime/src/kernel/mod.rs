@@ -13,7 +13,7 @@ mod untyped;
 
 pub use arguments::{Argument, Arguments, Collected, Within};
 pub use declare::KernelDeclaration;
-pub use gpumem_core::{HostFunction, HostLaunch, KernelArgument};
+pub use gpumem_core::{HostFunction, HostLaunch, KernelArguments};
 pub use gpumem_simt::{
     Atomic, Constant, ConstantArray, Entry, Ids, Indices, Local, Number, ParameterInfo, Parameters, Shared,
     Slice, SliceMut, Value, View, ViewMut, WorkItem,

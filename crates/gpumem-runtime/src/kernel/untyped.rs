@@ -179,7 +179,7 @@ impl<B: Backend> UntypedKernel<B> {
         dims: &LaunchDims,
         mut arguments: UntypedArguments<'a, B>,
     ) -> Result<()> {
-        let given = arguments.collected.arguments.iter().map(|argument| argument.bytes().len());
+        let given = arguments.collected.arguments.iter().map(<[u8]>::len);
         if !given.eq(self.sizes.iter().copied()) {
             let why = "the arguments are not those of the kernel's declaration";
             return Err(Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why }));

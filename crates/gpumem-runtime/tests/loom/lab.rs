@@ -6,7 +6,7 @@
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, CopyRegion, DeviceBuffer,
-    DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArgument, KernelSource,
+    DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
     LaunchDims, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
     StreamOptions,
 };
@@ -419,7 +419,7 @@ impl Backend for Mock {
         lacks("kernels")
     }
 
-    unsafe fn launch(_: &Stream, _: &Nothing, _: &LaunchDims, _: &[KernelArgument]) -> Result<()> {
+    unsafe fn launch(_: &Stream, _: &Nothing, _: &LaunchDims, _: &KernelArguments) -> Result<()> {
         lacks("kernels")
     }
 }

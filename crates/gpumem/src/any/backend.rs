@@ -7,7 +7,7 @@ use super::{
 use crate::select;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArgument, KernelSource,
+    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments, KernelSource,
     LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
     Residence, Result, StreamOptions, StridedCopy,
 };
@@ -287,7 +287,7 @@ impl Backend for Any {
         stream: &AnyStream,
         kernel: &AnyKernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: the caller's promise is passed on as it is.
         unsafe { StreamOps::launch(stream, kernel, dims, arguments) }

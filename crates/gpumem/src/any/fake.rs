@@ -3,7 +3,7 @@
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, Compiler, CopyRegion,
-    DeviceBuffer, DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArgument,
+    DeviceBuffer, DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArguments,
     KernelSource, LaunchDims, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream,
     RegisterOptions, Result, StreamOptions, StridedCopy,
 };
@@ -303,7 +303,7 @@ impl<const N: usize> Backend for Fake<N> {
         _: &Stream<N>,
         kernel: &Named<N>,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         note(N, "launch", (&kernel.0, dims.groups, arguments.len()));
         Ok(())

@@ -4,7 +4,7 @@ use super::typed::{Named, OnStream, Typed, same};
 use super::{AnyEvent, AnyKernel};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{
-    Backend, CopyRegion, Fill, KernelArgument, LaunchDims, Location, RawStream, Result, Stream, StridedCopy,
+    Backend, CopyRegion, Fill, KernelArguments, LaunchDims, Location, RawStream, Result, Stream, StridedCopy,
 };
 
 /// The functions of [`Backend`] that a stream decides. Addresses carry no backend: that those of a copy or a fill
@@ -33,12 +33,8 @@ pub(crate) trait StreamOps {
     fn wait(&self, event: &AnyEvent) -> Result<()>;
     /// # Safety
     /// As for [`Backend::launch`].
-    unsafe fn launch(
-        &self,
-        kernel: &AnyKernel,
-        dims: &LaunchDims,
-        arguments: &[KernelArgument],
-    ) -> Result<()>;
+    unsafe fn launch(&self, kernel: &AnyKernel, dims: &LaunchDims, arguments: &KernelArguments)
+    -> Result<()>;
 }
 
 backends! { any!
@@ -111,7 +107,7 @@ where
         &self,
         kernel: &AnyKernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         let kernel = same::<B, _>("launch", kernel)?;
         // SAFETY: the caller promises what the backend asks for.

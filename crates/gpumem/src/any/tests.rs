@@ -4,7 +4,7 @@ use super::fake::{Fake, INFO, STUBBORN, log};
 use super::*;
 use gpumem_core::{
     Advice, AllocationRequest, Barrier, BarrierPoint, CompileOptions, CopyRegion, DeviceBuffer, Error,
-    ErrorKind, Event, EventOptions, Fill, KernelArgument, KernelSource, LaunchDims, Location, Lowering,
+    ErrorKind, Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchDims, Location, Lowering,
     MemoryInfo, MemoryKind, Pattern, RawStream, RegisterOptions, Space, Stream, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
@@ -110,8 +110,10 @@ fn a_stream_runs_on_its_own_backend() {
         assert_eq!(Any::compiler(&device).unwrap().target, NAMES[n]);
         assert_eq!(Any::compile_image(&device, "words", &CompileOptions::default()).unwrap(), [n as u8]);
         // SAFETY: the fake runs nothing.
-        unsafe { Any::launch(&stream, &kernel, &LaunchDims::linear(3, 4), &[KernelArgument::address(0)]) }
-            .unwrap();
+        unsafe {
+            Any::launch(&stream, &kernel, &LaunchDims::linear(3, 4), &KernelArguments::new().with(0u64))
+        }
+        .unwrap();
         Any::destroy_stream(&device, stream).unwrap();
         expect(
             n,
@@ -182,7 +184,8 @@ fn two_backends_in_one_call_are_an_error_and_nothing_is_enqueued() {
         assert_eq!(Any::wait(&stream, &foreign), Err(mismatch("wait", n, 1 - n)));
         assert_eq!(Any::elapsed(&start, &foreign), Err(mismatch("elapsed", n, 1 - n)));
         // SAFETY: the fake runs nothing.
-        let launched = unsafe { Any::launch(&stream, &kernel, &LaunchDims::linear(1, 1), &[]) };
+        let launched =
+            unsafe { Any::launch(&stream, &kernel, &LaunchDims::linear(1, 1), &KernelArguments::new()) };
         assert_eq!(launched, Err(mismatch("launch", n, 1 - n)));
         expect(n, &[]);
     }

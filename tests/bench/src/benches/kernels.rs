@@ -2,7 +2,7 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Result, anyhow};
-use gpumem_core::{BarrierScope::Local, HostFunction, HostLaunch, KernelArgument, LaunchDims};
+use gpumem_core::{BarrierScope::Local, HostFunction, HostLaunch, KernelArguments, LaunchDims};
 use gpumem_simt::{Executor, Ids, Slice, SliceMut, WorkItem};
 use rayon::prelude::*;
 use std::{
@@ -32,18 +32,13 @@ const SHARED: usize = 64 << 10;
 
 type Arguments = (Slice<f32>, SliceMut<f32>, f32);
 
-fn call(function: &HostFunction, dims: LaunchDims, arguments: &[KernelArgument]) -> Result<()> {
+fn call(function: &HostFunction, dims: LaunchDims, arguments: &KernelArguments) -> Result<()> {
     function.call(HostLaunch { dims, arguments }).map_err(|fault| anyhow!(fault))
 }
 
-fn argument(bytes: &[u8]) -> Result<KernelArgument> {
-    KernelArgument::from_bytes(bytes).ok_or_else(|| anyhow!("an argument of {} bytes", bytes.len()))
-}
-
 /// An array by address and length.
-fn slice(array: &mut [f32]) -> Result<KernelArgument> {
-    let words = [array.as_mut_ptr().expose_provenance() as u64, array.len() as u64];
-    argument(&words.map(u64::to_ne_bytes).concat())
+fn slice(array: &mut [f32]) -> [u64; 2] {
+    [array.as_mut_ptr().expose_provenance() as u64, array.len() as u64]
 }
 
 /// A body without barriers over two arrays and a number.
@@ -85,7 +80,7 @@ fn flat(
     Bench::new(format!("kernels/host/{name}"), "a rayon loop", Measure::Latency, move || {
         let (mut x, mut y) = (vec![1f32; len], vec![2f32; len]);
         let (from, mut to) = (x.clone(), y.clone());
-        let arguments = [slice(&mut x)?, slice(&mut y)?, argument(&1e-9f32.to_ne_bytes())?];
+        let arguments = KernelArguments::new().with(slice(&mut x)).with(slice(&mut y)).with(1e-9f32);
         let dims = LaunchDims::linear(u32::try_from(len)?.div_ceil(GROUP), GROUP);
         Ok(Pair {
             ours: Routine::call(move || {
@@ -114,7 +109,7 @@ const TREE_STEPS: usize = 9;
 fn step(kind: &str, wave: u32, steps: usize, function: HostFunction) -> Bench {
     Bench::new(format!("kernels/host/{kind}/wave {wave}"), "what is allowed", Measure::Latency, move || {
         let mut out = vec![0f32; GROUP as usize];
-        let arguments = [slice(&mut out)?];
+        let arguments = KernelArguments::new().with(slice(&mut out));
         let ours = Routine::clocked(move |calls| {
             let of_one = u64::from(GROUP) * steps as u64;
             let launches = calls.div_ceil(of_one).max(1);

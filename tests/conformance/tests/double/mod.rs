@@ -4,7 +4,7 @@
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions, CopyRegion,
-    DeviceInfo, DeviceSelector, Error, EventOptions, Fill, HostFunction, KernelArgument, KernelSource,
+    DeviceInfo, DeviceSelector, Error, EventOptions, Fill, HostFunction, KernelArguments, KernelSource,
     LaunchDims, LoadError, Location, Lowering, MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
     StridedCopy,
 };
@@ -192,7 +192,7 @@ impl<const ORDERED: bool> Backend for Double<ORDERED> {
         stream: &Stream,
         kernel: &Kernel,
         dims: &LaunchDims,
-        arguments: &[KernelArgument],
+        arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: the caller's promise.
         unsafe { Host::launch(stream, kernel, dims, arguments) }

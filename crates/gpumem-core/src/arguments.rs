@@ -1,0 +1,313 @@
+//! The arguments of a launch, side by side.
+
+use bytemuck::Pod;
+use std::{ffi::c_void, fmt, mem::MaybeUninit};
+use thiserror::Error;
+
+/// Most bytes of one argument: what every version of CUDA has room for in a launch.
+pub const MAX_ARGUMENT_BYTES: usize = 4096;
+
+/// Compilers place a parameter at its own alignment, and so do we: no parameter of CUDA or HIP is aligned to more.
+const ALIGN: usize = 16;
+/// Arguments that need no heap, if their bytes have room too.
+const FEW: usize = 8;
+/// Bytes of those, each rounded up to `ALIGN`.
+const FEW_BYTES: usize = 256;
+/// A place behind all of them, where nothing has room.
+const FULL: u16 = FEW_BYTES as u16 + 1;
+
+/// The arguments of a kernel in order, by value: the bytes of each in the ABI of the device's C++, at an address that is a
+/// multiple of 16.
+///
+/// Up to eight arguments of together 256 bytes are held without a heap allocation.
+///
+/// ```
+/// # use gpumem_core::KernelArguments;
+/// let mut arguments = KernelArguments::new().with(0x7f00_0000_1000_u64).with(2.5f32);
+/// arguments.push_bytes(b"any bytes")?;
+/// assert_eq!(arguments.len(), 3);
+/// assert_eq!(arguments.read::<f32>(1), Some(2.5));
+/// # Ok::<(), gpumem_core::ArgumentTooLong>(())
+/// ```
+#[derive(Clone)]
+#[repr(C)]
+pub struct KernelArguments {
+    /// How many lie in `bytes`.
+    count: u16,
+    /// Where the next one begins, or `FULL` once there are `more`.
+    next: u16,
+    /// Where in `bytes` each lies; the first `count` are written.
+    places: [MaybeUninit<Place>; FEW],
+    /// What has found no place, and all that came later. `None` while there is none: most launches have few arguments.
+    more: Option<Box<More>>,
+    /// Each argument at the first multiple of `ALIGN` behind the one before. Nothing is written but arguments.
+    bytes: Few,
+}
+
+#[derive(Clone, Copy)]
+struct Place {
+    start: u16,
+    length: u16,
+}
+
+/// Bytes for few arguments.
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Few([MaybeUninit<u8>; FEW_BYTES]);
+
+/// Arguments on the heap, each with its length.
+#[derive(Clone, Default)]
+struct More(Vec<(u16, Box<[Chunk]>)>);
+
+#[derive(Clone, Copy)]
+#[repr(C, align(16))]
+struct Chunk([u8; ALIGN]);
+
+/// An argument of more bytes than [`MAX_ARGUMENT_BYTES`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[error("an argument is longer than {MAX_ARGUMENT_BYTES} bytes")]
+pub struct ArgumentTooLong;
+
+impl KernelArguments {
+    /// No arguments.
+    // Built where it stays: a copy would be as long as the arguments that there could be.
+    #[inline(always)]
+    pub const fn new() -> Self {
+        let places = [MaybeUninit::uninit(); FEW];
+        Self { count: 0, next: 0, places, more: None, bytes: Few([MaybeUninit::uninit(); FEW_BYTES]) }
+    }
+
+    /// These arguments and one more: see [`push`](Self::push).
+    #[must_use]
+    pub fn with<T: Pod>(mut self, value: T) -> Self {
+        self.push(value);
+        self
+    }
+
+    /// Adds an argument, a plain value: a number, an address, a struct. A type of more bytes than [`MAX_ARGUMENT_BYTES`] is
+    /// an error of the compiler.
+    #[inline(always)]
+    pub fn push<T: Pod>(&mut self, value: T) {
+        const { assert!(size_of::<T>() <= MAX_ARGUMENT_BYTES, "an argument is longer than 4096 bytes") };
+        match self.reserve(size_of::<T>() as u16) {
+            // SAFETY: the place has room for so many bytes. The value goes there as a whole, not by way of its bytes.
+            Some(place) => unsafe { place.cast::<T>().write_unaligned(value) },
+            None => self.push_value_more(value),
+        }
+    }
+
+    /// Adds an argument by its bytes.
+    ///
+    /// # Errors
+    /// More bytes than [`MAX_ARGUMENT_BYTES`]. Nothing has been added then.
+    #[inline]
+    pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), ArgumentTooLong> {
+        let length = match u16::try_from(bytes.len()) {
+            Ok(length) if bytes.len() <= MAX_ARGUMENT_BYTES => length,
+            _ => return Err(ArgumentTooLong),
+        };
+        match self.reserve(length) {
+            // SAFETY: the place has room for so many bytes, and nobody else has it.
+            Some(place) => unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) },
+            None => self.push_more(bytes, length),
+        }
+        Ok(())
+    }
+
+    /// Adds an argument of that length to the few, if it has room there. The caller writes it to the place, which has so
+    /// many bytes and begins at a multiple of `ALIGN`, before anything else is done.
+    #[inline(always)]
+    fn reserve(&mut self, length: u16) -> Option<*mut u8> {
+        let start = self.next;
+        if usize::from(start) + usize::from(length) > FEW_BYTES {
+            return None;
+        }
+        self.places.get_mut(usize::from(self.count))?.write(Place { start, length });
+        self.count += 1;
+        self.next += length.next_multiple_of(ALIGN as u16);
+        Some(self.bytes.0.as_mut_ptr().wrapping_add(usize::from(start)).cast())
+    }
+
+    /// Takes the value as it is, so that nobody else has to make bytes of it.
+    #[cold]
+    fn push_value_more<T: Pod>(&mut self, value: T) {
+        self.push_more(bytemuck::bytes_of(&value), size_of::<T>() as u16);
+    }
+
+    #[cold]
+    fn push_more(&mut self, bytes: &[u8], length: u16) {
+        let chunks = bytes.chunks(ALIGN).map(|part| {
+            let mut chunk = [0; ALIGN];
+            chunk.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+            Chunk(chunk)
+        });
+        self.more.get_or_insert_default().0.push((length, chunks.collect()));
+        // What comes later stays behind, even if it had room.
+        self.next = FULL;
+    }
+
+    /// How many arguments there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        usize::from(self.count) + self.more.as_ref().map_or(0, |more| more.0.len())
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The bytes of each argument in order. They start at a multiple of 16.
+    pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        self.addresses().map(|(start, length)| {
+            // SAFETY: an argument of that length has been written there, and is borrowed with `self`.
+            unsafe { std::slice::from_raw_parts(start, length.into()) }
+        })
+    }
+
+    /// The bytes of one argument, or `None` if there are fewer.
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        self.iter().nth(index)
+    }
+
+    /// Reads an argument as a value, or `None` if it has another length or there are fewer.
+    pub fn read<T: Pod>(&self, index: usize) -> Option<T> {
+        bytemuck::try_pod_read_unaligned(self.get(index)?).ok()
+    }
+
+    /// Runs `call` with the addresses of all arguments in order, as drivers take them (`void**`). Nothing may be written
+    /// through them.
+    #[inline(always)]
+    pub fn with_pointers<R>(&self, call: impl FnOnce(*mut *mut c_void) -> R) -> R {
+        if self.more.is_some() {
+            return self.with_many_pointers(call);
+        }
+        let mut pointers = [MaybeUninit::<*mut c_void>::uninit(); FEW];
+        for (pointer, (start, _)) in pointers.iter_mut().zip(self.few()) {
+            pointer.write(start.cast_mut().cast());
+        }
+        call(pointers.as_mut_ptr().cast())
+    }
+
+    #[cold]
+    fn with_many_pointers<R>(&self, call: impl FnOnce(*mut *mut c_void) -> R) -> R {
+        let mut pointers: Vec<_> = self.addresses().map(|(start, _)| start.cast_mut().cast()).collect();
+        call(pointers.as_mut_ptr())
+    }
+
+    /// Where each of the few begins, and its length.
+    #[inline(always)]
+    fn few(&self) -> impl Iterator<Item = (*const u8, u16)> {
+        let bytes: *const u8 = self.bytes.0.as_ptr().cast();
+        self.places.iter().take(self.count.into()).map(move |place| {
+            // SAFETY: the first `count` have been written.
+            let Place { start, length } = unsafe { place.assume_init() };
+            (bytes.wrapping_add(start.into()), length)
+        })
+    }
+
+    /// Where each argument begins, and its length.
+    fn addresses(&self) -> impl Iterator<Item = (*const u8, u16)> {
+        let more = self.more.iter().flat_map(|more| &more.0);
+        self.few().chain(more.map(|(length, chunks)| (chunks.as_ptr().cast(), *length)))
+    }
+}
+
+impl Default for KernelArguments {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for KernelArguments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.iter()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(length: usize) -> Vec<u8> {
+        (0..length).map(|i| (i + length) as u8 ^ 0x5a).collect()
+    }
+
+    /// Holds what it has been given, at aligned places, and gives a driver the same places.
+    fn check(arguments: &KernelArguments, lengths: &[usize]) {
+        assert_eq!((arguments.len(), arguments.is_empty()), (lengths.len(), lengths.is_empty()));
+        assert_eq!(arguments.iter().count(), lengths.len());
+        for (index, (argument, length)) in arguments.iter().zip(lengths).enumerate() {
+            assert_eq!(argument, source(*length), "{index} of {lengths:?}");
+            assert_eq!(argument.as_ptr().addr() % ALIGN, 0);
+            assert_eq!(arguments.get(index), Some(argument));
+        }
+        assert_eq!(arguments.get(lengths.len()), None);
+        arguments.with_pointers(|pointers| {
+            for (index, length) in lengths.iter().enumerate() {
+                // SAFETY: there are so many pointers, each to an argument of that length.
+                let argument =
+                    unsafe { std::slice::from_raw_parts((*pointers.add(index)).cast::<u8>(), *length) };
+                assert_eq!(argument, source(*length));
+            }
+        });
+    }
+
+    fn of(lengths: &[usize]) -> KernelArguments {
+        let mut arguments = KernelArguments::new();
+        for (index, length) in lengths.iter().enumerate() {
+            check(&arguments, &lengths[..index]);
+            arguments.push_bytes(&source(*length)).unwrap();
+        }
+        check(&arguments, lengths);
+        check(&arguments.clone(), lengths);
+        arguments
+    }
+
+    #[test]
+    fn arguments_of_every_length_keep_their_bytes() {
+        // Interpreted, more of them take minutes.
+        let long: &[usize] = if cfg!(miri) { &[] } else { &[63, 64, 65, 79, 80, 4095, MAX_ARGUMENT_BYTES] };
+        for &length in [0, 1, 8, 15, 16, 17, 81, 255, 256, 257, 300].iter().chain(long) {
+            of(&[length]);
+            of(&[4, length, 8]);
+            of(&[length, length]);
+        }
+    }
+
+    #[test]
+    fn few_arguments_need_no_heap_and_more_go_there() {
+        assert!(of(&[]).more.is_none());
+        assert!(of(&[16; FEW]).more.is_none());
+        assert!(of(&[32; FEW]).more.is_none());
+        assert!(of(&[240, 1]).more.is_none());
+        assert!(of(&[1; FEW + 1]).more.is_some());
+        assert!(of(&[240, 17]).more.is_some());
+        // In order, even if the last two had room.
+        assert_eq!(of(&[4, 300, 4, 0]).more.map(|more| more.0.len()), Some(3));
+        of(&[12; 40]);
+    }
+
+    #[test]
+    fn what_is_too_long_is_refused_and_leaves_no_trace() {
+        let mut arguments = of(&[4]);
+        for length in [MAX_ARGUMENT_BYTES + 1, 65535, 65536, 65540] {
+            assert_eq!(arguments.push_bytes(&vec![0; length]), Err(ArgumentTooLong));
+            check(&arguments, &[4]);
+        }
+        assert_eq!(ArgumentTooLong.to_string(), "an argument is longer than 4096 bytes");
+    }
+
+    #[test]
+    fn values_are_read_back_as_what_they_are() {
+        let arguments = KernelArguments::new().with([1.5f32, 2.5]).with(0x1234u64).with([7u64; 64]);
+        assert_eq!(arguments.read::<[f32; 2]>(0), Some([1.5, 2.5]));
+        assert_eq!(arguments.read::<f32>(0), None);
+        assert_eq!(arguments.read::<[f32; 3]>(0), None);
+        assert_eq!(arguments.read::<u64>(1), Some(0x1234));
+        assert_eq!(arguments.read::<[u64; 64]>(2), Some([7; 64]));
+        assert_eq!(arguments.read::<u8>(3), None);
+        assert_eq!(format!("{:?}", KernelArguments::new().with(7u8).with([1u8, 2])), "[[7], [1, 2]]");
+    }
+}
