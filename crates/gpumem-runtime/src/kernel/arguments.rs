@@ -62,6 +62,12 @@ impl<'a, B: Backend> Collected<'a, B> {
         Self { arguments: KernelArguments::new(), accesses: SmallVec::new(), host, constants }
     }
 
+    /// Whether all is on the device already.
+    #[inline]
+    pub(super) fn is_of_device(&self) -> bool {
+        self.host.is_empty() && self.constants.is_empty()
+    }
+
     #[inline]
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.arguments.push_bytes(bytes).map_err(|_| too_long::<B>())

@@ -50,12 +50,14 @@ impl<B: Backend> Constants<B> {
 /// The constant arrays of one launch, side by side.
 pub(super) struct Packed<'a, B: Backend> {
     constants: Option<&'a Constants<B>>,
-    bytes: Vec<u8>,
+    /// `None` while there are none, as in most launches.
+    bytes: Option<Vec<u8>>,
 }
 
 impl<'a, B: Backend> Packed<'a, B> {
+    #[inline]
     pub(super) fn new(constants: Option<&'a Constants<B>>) -> Self {
-        Self { constants, bytes: Vec::new() }
+        Self { constants, bytes: None }
     }
 
     /// Takes up an array. Its address, and its place in the memory.
@@ -64,21 +66,28 @@ impl<'a, B: Backend> Packed<'a, B> {
             let what = "constant arrays of a kernel that was declared without any";
             return Err(Error::new(B::NAME, OPERATION, ErrorKind::Unsupported { what }));
         };
-        let (place, total) = (self.bytes.len().next_multiple_of(ALIGN), constants.memory.len());
+        let bytes = self.bytes.get_or_insert_default();
+        let (place, total) = (bytes.len().next_multiple_of(ALIGN), constants.memory.len());
         if place.checked_add(elements.len()).is_none_or(|end| end > total) {
             let (free, requested) = (total.saturating_sub(place), elements.len());
             let kind = ErrorKind::OutOfMemory { requested, kind: "constant", free, total, pressure: None };
             return Err(Error::new(B::NAME, OPERATION, kind));
         }
-        self.bytes.resize(place, 0);
-        self.bytes.extend_from_slice(elements);
+        bytes.resize(place, 0);
+        bytes.extend_from_slice(elements);
         Ok((constants.memory.address() + place as u64, place as u64))
+    }
+
+    /// Whether there are none.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_none()
     }
 
     /// What is to be written, if there is anything.
     pub(super) fn fill(&mut self) -> Option<Fill<'a, B>> {
-        let constants = self.constants.filter(|_| !self.bytes.is_empty())?;
-        Some(Fill { constants, bytes: std::mem::take(&mut self.bytes) })
+        let bytes = self.bytes.take_if(|bytes| !bytes.is_empty())?;
+        Some(Fill { constants: self.constants?, bytes })
     }
 }
 
@@ -140,6 +149,8 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
 
 impl<B: Backend> fmt::Debug for Packed<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Packed").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+        f.debug_struct("Packed")
+            .field("bytes", &self.bytes.as_ref().map_or(0, Vec::len))
+            .finish_non_exhaustive()
     }
 }

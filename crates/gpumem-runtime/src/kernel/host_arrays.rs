@@ -246,8 +246,13 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         all.len() - 1
     }
 
-    /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
+    /// Whether there are none.
     #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.moved.is_none()
+    }
+
+    /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
     pub(super) fn launch(
         &mut self,
         accesses: &[Access<'_, B>],
@@ -259,7 +264,6 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         }
     }
 
-    #[cold]
     fn launch_with(
         &mut self,
         moved: Moved<'a, B>,

@@ -6,15 +6,23 @@ use super::{
     host_arrays::HostArrays,
     program::Program,
 };
-use crate::{Device, Scope, Stream, device::DeviceCore, memory::Allocation};
-use gpumem_core::{Backend, Capabilities, Error, ErrorKind, LaunchDims, Result};
+use crate::{Device, Scope, Stream, device::DeviceCore, memory::Allocation, order::Timeline};
+use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchDims, Result};
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
+
+const OPERATION: &str = "launch";
 
 /// A kernel of a device, with the parameters `P`. Cloning it is cheap and gives the same kernel.
 ///
 /// Dropping it never waits: its program is unloaded when its last launch is done.
 pub struct Kernel<P, B: Backend> {
+    loaded: Loaded<B>,
+    parameters: PhantomData<fn(P)>,
+}
+
+/// A kernel, whatever its parameters are: one code launches all that are.
+struct Loaded<B: Backend> {
     raw: B::Kernel,
     program: Arc<Program<B>>,
     /// Of which device, and between which of its resets: as the program's memory says, nearer to where launches look.
@@ -23,7 +31,6 @@ pub struct Kernel<P, B: Backend> {
     limits: Limits,
     constants: Option<Arc<Constants<B>>>,
     name: Arc<str>,
-    parameters: PhantomData<fn(P)>,
 }
 
 /// What the sizes of a launch may be: of the device's capabilities what every launch reads.
@@ -75,12 +82,13 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         let (core, generation) = (memory.core().clone(), memory.generation());
         let program = Arc::new(Program::new(memory));
         let (limits, name) = (Limits::of(B::capabilities(&core.raw), shared_bytes), name.into());
-        Self { raw, program, core, generation, limits, constants, name, parameters: PhantomData }
+        let loaded = Loaded { raw, program, core, generation, limits, constants, name };
+        Self { loaded, parameters: PhantomData }
     }
 
     /// The kernel's name.
     pub fn name(&self) -> &str {
-        &self.name
+        &self.loaded.name
     }
 
     /// Enqueues the kernel: behind everything that conflicts with its arrays on any stream, as copies are. What it does
@@ -110,10 +118,10 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         dims: &LaunchDims,
         mut arguments: A,
     ) -> Result<()> {
-        let mut collected = Collected::new(HostArrays::waiting(stream), self.constants.as_deref());
-        self.check(stream, dims)?;
+        let mut collected = Collected::new(HostArrays::waiting(stream), self.loaded.constants.as_deref());
+        self.loaded.check(stream, dims)?;
         arguments.collect(&mut collected)?;
-        self.submit(stream, dims, &mut collected)
+        self.loaded.submit(stream, dims, &mut collected)
     }
 
     /// As [`launch`](Self::launch), and without waiting for arrays of the host: what goes out has landed when the scope's
@@ -140,15 +148,28 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         dims: &LaunchDims,
         mut arguments: A,
     ) -> Result<()> {
-        let mut collected = Collected::new(HostArrays::in_scope(scope), self.constants.as_deref());
-        self.check(scope.stream(), dims)?;
+        let mut collected = Collected::new(HostArrays::in_scope(scope), self.loaded.constants.as_deref());
+        self.loaded.check(scope.stream(), dims)?;
         arguments.collect(&mut collected)?;
-        self.submit(scope.stream(), dims, &mut collected)
+        self.loaded.submit(scope.stream(), dims, &mut collected)
     }
 
+    /// As [`launch`](Self::launch), with arguments that somebody else has collected and checked.
+    pub(super) fn launch_collected<'a>(
+        &'a self,
+        stream: &Stream<B>,
+        dims: &LaunchDims,
+        collected: &mut Collected<'a, B>,
+    ) -> Result<()> {
+        self.loaded.check(stream, dims)?;
+        self.loaded.submit(stream, dims, collected)
+    }
+}
+
+impl<B: Backend> Loaded<B> {
     /// Whether the kernel can be launched there in this size, before any array moves.
     #[inline]
-    pub(super) fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
+    fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
         let timeline = stream.timeline();
         let core = &timeline.core;
         // Whether the stream is stale is asked when the launch is submitted.
@@ -163,22 +184,42 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         let program = self.program.memory();
         if !program.core().is_same(core) {
             let (has, wants) = (program.core().name(), core.name());
-            return Err(Error::new(B::NAME, "launch", ErrorKind::WrongDevice { what: "kernel", has, wants }));
+            return Err(Error::new(
+                B::NAME,
+                OPERATION,
+                ErrorKind::WrongDevice { what: "kernel", has, wants },
+            ));
         }
-        program.check_beside(core, "launch")
+        program.check_beside(core, OPERATION)
     }
 
-    #[inline]
-    pub(super) fn submit<'a>(
+    #[inline(never)] // one for kernels of all parameters
+    fn submit<'a>(
         &'a self,
         stream: &Stream<B>,
         dims: &LaunchDims,
         collected: &mut Collected<'a, B>,
     ) -> Result<()> {
         let timeline = stream.timeline();
+        let Collected { arguments, accesses, .. } = &*collected;
+        if timeline.is_ready_for(accesses) && collected.is_of_device() {
+            let enqueue = |raw: &B::Stream, ticket| self.enqueue(timeline, raw, ticket, dims, arguments);
+            return timeline.submit_checked(OPERATION, accesses, enqueue).map(drop);
+        }
+        self.submit_rest(timeline, dims, collected)
+    }
+
+    /// As [`submit`](Self::submit), where something is wrong, or is to be moved to the device before.
+    #[inline(never)]
+    fn submit_rest<'a>(
+        &'a self,
+        timeline: &Arc<Timeline<B>>,
+        dims: &LaunchDims,
+        collected: &mut Collected<'a, B>,
+    ) -> Result<()> {
         let Collected { arguments, accesses, host, constants } = collected;
         for access in &*accesses {
-            timeline.check_owns("launch", access.memory)?;
+            timeline.check_owns(OPERATION, access.memory)?;
         }
         // Until the launch stands in the stream nobody else may write other constants.
         let _written = match constants.fill() {
@@ -186,14 +227,25 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
             None => None,
         };
         host.launch(accesses, |accesses| {
-            let submitted = timeline.submit_as("launch", accesses, |raw, ticket| {
-                self.program.launched(timeline, ticket);
-                // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the
-                // use logs; what the kernel does within them was promised when it was declared.
-                unsafe { B::launch(raw, &self.raw, dims, arguments) }
-            })?;
-            Ok(submitted.ticket)
+            let enqueue = |raw: &B::Stream, ticket| self.enqueue(timeline, raw, ticket, dims, arguments);
+            Ok(timeline.submit_as(OPERATION, accesses, enqueue)?.ticket)
         })
+    }
+
+    /// Enqueues the launch, whose ticket has just been given out.
+    #[inline]
+    fn enqueue(
+        &self,
+        timeline: &Arc<Timeline<B>>,
+        raw: &B::Stream,
+        ticket: u64,
+        dims: &LaunchDims,
+        arguments: &KernelArguments,
+    ) -> Result<()> {
+        self.program.launched(timeline, ticket);
+        // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the use
+        // logs; what the kernel does within them was promised when it was declared.
+        unsafe { B::launch(raw, &self.raw, dims, arguments) }
     }
 }
 
@@ -212,26 +264,27 @@ fn misfit<B: Backend>(has: &Capabilities, dims: &LaunchDims) -> Error {
     } else {
         "the group needs more shared memory than the device has"
     };
-    Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why })
+    Error::new(B::NAME, OPERATION, ErrorKind::InvalidArgument { why })
 }
 
 impl<P, B: Backend> Clone for Kernel<P, B> {
     fn clone(&self) -> Self {
-        Self {
-            raw: self.raw.clone(),
-            program: self.program.clone(),
-            core: self.core.clone(),
-            generation: self.generation,
-            name: self.name.clone(),
-            limits: self.limits,
-            constants: self.constants.clone(),
-            parameters: PhantomData,
-        }
+        let Loaded { raw, program, core, generation, limits, constants, name } = &self.loaded;
+        let loaded = Loaded {
+            raw: raw.clone(),
+            program: program.clone(),
+            core: core.clone(),
+            generation: *generation,
+            limits: *limits,
+            constants: constants.clone(),
+            name: name.clone(),
+        };
+        Self { loaded, parameters: PhantomData }
     }
 }
 
 impl<P, B: Backend> fmt::Debug for Kernel<P, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Kernel").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Kernel").field("name", &self.loaded.name).finish_non_exhaustive()
     }
 }

@@ -185,8 +185,7 @@ impl<B: Backend> UntypedKernel<B> {
             return Err(Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why }));
         }
         let stream = arguments.stream;
-        self.kernel.check(stream, dims)?;
-        self.kernel.submit(stream, dims, &mut arguments.collected)
+        self.kernel.launch_collected(stream, dims, &mut arguments.collected)
     }
 }
 

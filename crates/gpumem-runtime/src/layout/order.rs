@@ -47,18 +47,27 @@ fn is_packed(axes: impl Iterator<Item = (usize, isize)>, item: usize) -> bool {
     true
 }
 
+/// The number of elements, if those of these axes lie side by side in row-major order.
+#[inline(never)]
+fn packed_len_of(shape: &[usize], strides: &[isize], item: usize) -> Option<usize> {
+    let (mut len, mut packed) = (1, true);
+    for (&length, &stride) in shape.iter().zip(strides).rev() {
+        packed &= length == 1 || stride == item.wrapping_mul(len) as isize;
+        len *= length;
+    }
+    (packed || len == 0).then_some(len)
+}
+
 impl Layout {
     /// The number of elements, if they lie side by side in row-major order: [`is_c_contiguous`](Self::is_c_contiguous)
     /// and [`len`](Self::len) in one pass.
     #[inline]
     pub(crate) fn packed_len(&self) -> Option<usize> {
-        let (mut len, mut packed) = (1, true);
-        let (shape, strides): (&[usize], &[isize]) = (&self.shape, &self.strides);
-        for (&length, &stride) in shape.iter().zip(strides).rev() {
-            packed &= length == 1 || stride == self.item.wrapping_mul(len) as isize;
-            len *= length;
+        match (&*self.shape, &*self.strides) {
+            // Most arrays have one axis, and every launch asks.
+            (&[length], &[stride]) => (stride == self.item as isize || length <= 1).then_some(length),
+            (shape, strides) => packed_len_of(shape, strides, self.item),
         }
-        (packed || len == 0).then_some(len)
     }
 
     /// Whether the elements lie side by side in row-major order, by NumPy's relaxed rules: strides of axes of length

@@ -37,26 +37,17 @@ pub(super) fn with_logs<'a, B: Backend, R>(
     accesses: &'a [Access<'a, B>],
     act: impl FnOnce(Logs<'_, 'a, B>) -> R,
 ) -> R {
-    let (mut one, mut two, mut many);
-    // `act` is called in one place, so that it is compiled into its caller.
-    let held: &mut [Held<'a, B>] = match accesses {
-        [] => &mut [],
-        [only] => {
-            one = [Held::locked(only)];
-            &mut one
-        }
+    // A call of `act` for each number of logs: which of them are locked is not to be found out when they are given back.
+    match accesses {
+        [] => act(Logs(&mut [])),
+        [only] => act(Logs(&mut [Held::locked(only)])),
         [first, second] if first.memory.id() != second.memory.id() => {
             let is_sorted = first.memory.id() < second.memory.id();
             let (first, second) = if is_sorted { (first, second) } else { (second, first) };
-            two = [Held::locked(first), Held::locked(second)];
-            &mut two
+            act(Logs(&mut [Held::locked(first), Held::locked(second)]))
         }
-        all => {
-            many = locked_in_order(all);
-            &mut many
-        }
-    };
-    act(Logs(held))
+        all => act(Logs(&mut locked_in_order(all))),
+    }
 }
 
 #[inline(never)]

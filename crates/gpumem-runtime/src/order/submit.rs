@@ -44,14 +44,17 @@ impl<B: Backend> Timeline<B> {
         Err(Error::new(B::NAME, operation, ErrorKind::WrongDevice { what: "array", has, wants }))
     }
 
+    /// Whether the stream may be used, and the memory, and all is of one device. The checks that follow say what is not.
+    #[inline]
+    pub(crate) fn is_ready_for(&self, accesses: &[Access<'_, B>]) -> bool {
+        let is_own = |memory: &Allocation<B>| Arc::ptr_eq(memory.core(), &self.core) && memory.is_fresh();
+        self.is_ready() && accesses.iter().all(|access| is_own(access.memory))
+    }
+
     /// Whether the stream and the memory may be used.
     #[inline]
     fn check_all(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
-        let is_own = |memory: &Allocation<B>| Arc::ptr_eq(memory.core(), &self.core) && memory.is_fresh();
-        match self.is_ready() && accesses.iter().all(|access| is_own(access.memory)) {
-            true => Ok(()),
-            false => self.check_each(operation, accesses),
-        }
+        if self.is_ready_for(accesses) { Ok(()) } else { self.check_each(operation, accesses) }
     }
 
     /// What is wrong with the stream or the memory; nothing, where it is only another device's.
@@ -76,6 +79,7 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// As [`submit`](Self::submit), with the ticket that the work gets. It is given out under the stream's lock.
+    #[inline]
     pub(crate) fn submit_as<R>(
         self: &Arc<Self>,
         operation: &'static str,
@@ -83,19 +87,32 @@ impl<B: Backend> Timeline<B> {
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Result<Submitted<R>> {
         self.check_all(operation, accesses)?;
+        self.submit_checked(operation, accesses, enqueue)
+    }
+
+    /// As [`submit_as`](Self::submit_as), for a stream and memory that [may be used](Self::is_ready_for).
+    #[inline(always)]
+    pub(crate) fn submit_checked<R>(
+        self: &Arc<Self>,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+        enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
+    ) -> Result<Submitted<R>> {
         let admitted = with_logs(accesses, |logs| self.admit(operation, logs))?;
         let ticket = admitted.ticket;
         // Who borrows the memory from here on finds the ticket in its log.
         let is_lent = accesses.iter().any(|access| access.memory.is_lent());
         let result = self.enqueue(admitted, operation, enqueue);
-        let told = match is_lent {
-            true => accesses.iter().try_for_each(|access| access.memory.hold_borrowers(self, ticket)),
-            false => Ok(()),
-        };
-        match told.and(result) {
+        let result = if is_lent { self.hold_borrowers(accesses, ticket).and(result) } else { result };
+        match result {
             Ok(value) => Ok(Submitted { ticket, value }),
             Err(error) => Err(self.wait_first(ticket, error.in_operation(operation))),
         }
+    }
+
+    #[cold]
+    fn hold_borrowers(&self, accesses: &[Access<'_, B>], ticket: u64) -> Result<()> {
+        accesses.iter().try_for_each(|access| access.memory.hold_borrowers(self, ticket))
     }
 
     /// Makes the stream wait for everything that the uses conflict with, for work that is enqueued and

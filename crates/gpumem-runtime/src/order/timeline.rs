@@ -168,7 +168,7 @@ impl<B: Backend> Timeline<B> {
     ///
     /// # Errors
     /// The stream cannot be used, or not made to wait. Nothing has been noted.
-    #[inline]
+    #[inline(never)] // one for whatever is enqueued
     pub(super) fn admit(
         self: &Arc<Self>,
         operation: &'static str,
