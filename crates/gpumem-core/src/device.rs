@@ -223,10 +223,6 @@ pub struct Capabilities {
     /// Copies read and write the caller's ordinary memory directly and at full speed, so that staging through
     /// page-locked memory gains nothing. True on the host backend.
     pub pageable_direct: bool,
-    /// Up to so many bytes of the caller's ordinary memory are best given to [`Backend::copy`](crate::Backend::copy) as
-    /// they are: the driver has copied them into memory of its own when it returns, and leaves the caller's alone. 0
-    /// where it may go on reading.
-    pub pageable_upload_bytes: usize,
     /// Has [`Backend::copy_strided`](crate::Backend::copy_strided).
     pub strided_copy: bool,
     /// Lowest and highest priority of a stream: `[least, greatest]`, where greatest is the smaller number.
@@ -257,7 +253,6 @@ impl Capabilities {
             concurrent_managed_access: false,
             register: false,
             pageable_direct: false,
-            pageable_upload_bytes: 0,
             strided_copy: false,
             stream_priorities: [0, 0],
             wave_size: 32,

@@ -81,10 +81,6 @@ pub(crate) struct Limits {
     pub(crate) read_only_registration: bool,
 }
 
-/// Longer uploads are faster through blocks that several threads fill (measured on an H100). For pageable memory the driver
-/// "will return once the pageable buffer has been copied to the staging memory" (API synchronization behavior).
-const PAGEABLE_UPLOAD: usize = 2 << 20;
-
 /// What the device can do. The priorities are those of the current context.
 pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabilities, Limits), Status> {
     let read = |which| attribute(api, device, which);
@@ -102,7 +98,6 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     capabilities.managed = flag(Attribute::CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY)?;
     capabilities.concurrent_managed_access = flag(Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?;
     capabilities.register = flag(Attribute::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)?;
-    capabilities.pageable_upload_bytes = PAGEABLE_UPLOAD;
     capabilities.strided_copy = true;
     capabilities.stream_priorities = [least, greatest];
     capabilities.wave_size = number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?;

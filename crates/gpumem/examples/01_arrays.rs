@@ -11,7 +11,7 @@ fn main() -> gpumem::Result<()> {
 pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let host = Array2::from_shape_fn((3, 4), |(row, column)| (10 * row + column) as f32);
 
-    // Blocking: done on return. Any ndarray array or view will do as a source.
+    // Blocking: on return `host` is yours again. Any ndarray array or view will do as a source.
     let mut array: DeviceArray<f32, Ix2> = device.to_device(&host)?;
     println!("{array:?} holds {} bytes", array.byte_len());
     assert_eq!(array.copy_to_host()?, host);

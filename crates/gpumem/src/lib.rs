@@ -12,7 +12,7 @@
 //! let device = Device::open("host")?; // or "cuda:0", or Device::default()
 //! let host = Array2::from_shape_fn((480, 640), |(y, x)| (x + y) as f32);
 //!
-//! // Blocking: done on return. Views are borrows, in ndarray's notation, and copy nothing.
+//! // Blocking: on return the host's array is yours again. Views are borrows, in ndarray's notation, and copy nothing.
 //! let image: DeviceArray<f32, Ix2> = device.to_device(&host)?;
 //! let mirrored = image.slice(s![.., ..;-1])?;
 //!

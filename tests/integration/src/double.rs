@@ -30,8 +30,6 @@ pub struct DoubleOptions {
     pub is_direct: bool,
     /// Whether it walks any layout in its own memory, as a GPU with a kernel for that.
     pub is_packing: bool,
-    /// Bytes of ordinary memory that an upload may read before the call returns, as a GPU's driver that stages them.
-    pub pageable_uploads: usize,
     /// The name of its backend. Doubles of two names behave as devices of two backends do: neither reaches the other's
     /// memory or waits for its events.
     pub name: &'static str,
@@ -39,13 +37,7 @@ pub struct DoubleOptions {
 
 impl Default for DoubleOptions {
     fn default() -> Self {
-        Self {
-            host: HostOptions::new(),
-            is_direct: false,
-            is_packing: false,
-            pageable_uploads: 0,
-            name: NAME,
-        }
+        Self { host: HostOptions::new(), is_direct: false, is_packing: false, name: NAME }
     }
 }
 
@@ -61,8 +53,6 @@ struct Inner {
     script: Script,
     /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
     locked: Mutex<Vec<Range<u64>>>,
-    /// What was read of ordinary memory before an upload returned.
-    staged: Mutex<Vec<Box<[u8]>>>,
 }
 
 /// A stream of the double.
@@ -90,11 +80,10 @@ impl Double {
         let mut capabilities = Host::capabilities(&host).clone();
         if !options.is_direct {
             capabilities.pageable_direct = false;
-            capabilities.pageable_upload_bytes = options.pageable_uploads;
             capabilities.strided_copy = options.is_packing;
         }
-        let (script, locked, staged) = (Script::default(), Mutex::default(), Mutex::default());
-        Ok(DoubleDevice(Arc::new(Inner { host, info, capabilities, script, locked, staged })))
+        let (script, locked) = (Script::default(), Mutex::default());
+        Ok(DoubleDevice(Arc::new(Inner { host, info, capabilities, script, locked })))
     }
 }
 
@@ -111,13 +100,6 @@ impl DoubleDevice {
 
     fn call(&self, operation: &'static str) -> Result<()> {
         self.0.script.call(&self.0.host, operation)
-    }
-
-    /// Keeps bytes for as long as the device may read them.
-    fn note_staged(&self, bytes: Box<[u8]>) {
-        let start = bytes.as_ptr() as u64;
-        self.0.locked.lock().push(start..start + bytes.len() as u64);
-        self.0.staged.lock().push(bytes);
     }
 
     fn note_locked(&self, buffer: &Buffer) {
@@ -308,25 +290,14 @@ impl Backend for Double {
 
     unsafe fn copy(stream: &DoubleStream, region: &CopyRegion) -> Result<()> {
         stream.device.call("copy")?;
-        let mut region = *region;
-        let is_short = region.rows * region.slices == 1
-            && region.bytes <= stream.device.0.capabilities.pageable_upload_bytes
-            && region.destination.space != Space::Host;
-        if is_short && !stream.device.reaches(region.source.space, &span(&region, &region.source)) {
-            let theirs = std::ptr::with_exposed_provenance::<u8>(region.source.address as usize);
-            // SAFETY: the caller's memory is valid until this returns, for so many bytes.
-            let staged: Box<[u8]> = unsafe { std::slice::from_raw_parts(theirs, region.bytes) }.into();
-            region.source.address = staged.as_ptr().expose_provenance() as u64;
-            stream.device.note_staged(staged);
-        }
         for side in [&region.source, &region.destination] {
-            if !stream.device.reaches(side.space, &span(&region, side)) {
+            if !stream.device.reaches(side.space, &span(region, side)) {
                 let why = "ordinary memory of the caller is handed to the driver";
                 return Err(Error::new(NAME, "copy", ErrorKind::InvalidArgument { why }));
             }
         }
         // SAFETY: as above.
-        unsafe { Host::copy(&stream.host, &region) }
+        unsafe { Host::copy(&stream.host, region) }
     }
 
     unsafe fn copy_strided(stream: &DoubleStream, copy: &StridedCopy) -> Result<()> {

@@ -304,8 +304,7 @@ fn two_backends_meet_in_the_blocks() {
     for seed in [None, Some(1), Some(5)] {
         let host = || seed.map_or_else(HostOptions::new, |seed| HostOptions::new().adversarial(seed));
         let open = |is_direct, name| {
-            let made =
-                DoubleOptions { host: host(), is_direct, is_packing: is_direct, pageable_uploads: 0, name };
+            let made = DoubleOptions { host: host(), is_direct, is_packing: is_direct, name };
             let raw = Double::open_with(&made).unwrap();
             let device = Device::<Double>::from_raw(raw.clone());
             device.set_transfer_options(options());

@@ -38,7 +38,8 @@ impl<B: Backend> Device<B> {
     }
 
     /// A new array with the elements of `source`, packed, its axes in the same order. The source may have any layout
-    /// and may be on another device. `device_array_like` is the same without the copy.
+    /// and may be on another device. `device_array_like` is the same without the copy. When it returns is said at
+    /// [`copy_to_device`](crate::ArrayBase::copy_to_device).
     ///
     /// # Errors
     /// As [`device_array`](Self::device_array); of the driver.

@@ -127,6 +127,10 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Copies a source of equal shape and any layout here, from the host or from any device, and returns the array.
     ///
+    /// The source is free again on return, and what comes through the library is ordered behind the copy. Of a short one from
+    /// the host (up to [`TransferOptions::short_bytes`](crate::TransferOptions::short_bytes)) the elements may still be on
+    /// their way from memory of the library, as with `cuMemcpyHtoD`: what goes wrong there is told by the next wait.
+    ///
     /// # Errors
     /// Different shapes ([`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch)), before anything moves;
     /// [`Overlap`](gpumem_core::ErrorKind::Overlap) of the two sides; of the driver.

@@ -5,19 +5,23 @@ use crate::{
     Device,
     transfer::{Crew, TransferOptions},
 };
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, HostAccess, Result};
 use parking_lot::Mutex;
+use std::{collections::VecDeque, ops::RangeInclusive};
 
 /// Most bytes that are kept for later, or what one transfer uses at most, if that is more. Page-locking is slow
 /// (milliseconds a MiB), so blocks are kept.
 const KEEP: usize = 64 << 20;
 /// The smallest block.
 const SMALLEST: usize = 64 << 10;
+/// So many of the blocks that were given back first are asked for, which takes a call of the driver each.
+const ASKED: usize = 4;
 
 /// Blocks that are not being filled or drained. Some may still be read or written by a copy: their use log knows.
 #[derive(Debug)]
 pub(crate) struct StagingPool<B: Backend> {
-    free: Mutex<Vec<Counted<Allocation<B>>>>,
+    /// The one that was given back last is the last one.
+    free: Mutex<VecDeque<Counted<Allocation<B>>>>,
     options: Mutex<TransferOptions>,
     crew: Crew,
 }
@@ -25,7 +29,7 @@ pub(crate) struct StagingPool<B: Backend> {
 impl<B: Backend> Default for StagingPool<B> {
     fn default() -> Self {
         let options = Mutex::new(TransferOptions::from_environment());
-        Self { free: Mutex::new(Vec::new()), options, crew: Crew::default() }
+        Self { free: Mutex::default(), options, crew: Crew::default() }
     }
 }
 
@@ -39,29 +43,30 @@ pub(crate) struct Staging<B: Backend> {
 impl<B: Backend> Staging<B> {
     /// A block of at least `bytes` bytes that no copy uses any more.
     pub(crate) fn take(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Self> {
+        Self::take_of(device, operation, bytes, usize::MAX)
+    }
+
+    /// As [`take`](Self::take). Where copies use as many blocks of that size as `most`, one of them is waited for.
+    ///
+    /// # Errors
+    /// Of the driver, and what the work did wrong that was waited for.
+    pub(crate) fn take_of(
+        device: &Device<B>,
+        operation: &'static str,
+        bytes: usize,
+        most: usize,
+    ) -> Result<Self> {
         let wanted = bytes.max(SMALLEST).checked_next_power_of_two().unwrap_or(bytes);
-        let fits =
-            |block: &Counted<Allocation<B>>| block.len() >= bytes && block.len() <= wanted.saturating_mul(4);
-        // One at a time: whoever looks meanwhile finds the others.
-        let mut busy: Vec<_> = Vec::new();
-        let mut found = None;
-        while found.is_none() {
-            let candidate = {
-                let mut free = device.0.staging.free.lock();
-                free.iter().rposition(fits).map(|at| free.swap_remove(at))
-            };
-            let Some(block) = candidate else { break };
-            match block.check(operation).is_ok() && block.is_idle() {
-                true => found = Some(block),
-                false => busy.push(block),
+        let pool = &device.0.staging;
+        let memory = match pool.idle(operation, bytes..=wanted.saturating_mul(4), most) {
+            Found::Idle(memory) => memory,
+            Found::Busy(memory) => {
+                let whole = 0..memory.len();
+                let block = Self { device: device.clone(), memory };
+                block.memory.wait_for_host(operation, &whole, HostAccess::Write)?;
+                return Ok(block);
             }
-        }
-        if !busy.is_empty() {
-            device.0.staging.free.lock().append(&mut busy);
-        }
-        let memory = match found {
-            Some(memory) => memory,
-            None => Allocation::internal(device, operation, wanted)?,
+            Found::Nothing => Allocation::internal(device, operation, wanted)?,
         };
         Ok(Self { device: device.clone(), memory })
     }
@@ -82,12 +87,58 @@ impl<B: Backend> Drop for Staging<B> {
         let mut free = pool.free.lock();
         let kept: usize = free.iter().map(|block| block.len()).sum();
         if kept.saturating_add(self.memory.len()) <= keep && self.memory.check("staging").is_ok() {
-            free.push(self.memory.clone());
+            free.push_back(self.memory.clone());
         }
     }
 }
 
+/// What the pool has.
+enum Found<B: Backend> {
+    Idle(Counted<Allocation<B>>),
+    /// A copy may be using it.
+    Busy(Counted<Allocation<B>>),
+    Nothing,
+}
+
 impl<B: Backend> StagingPool<B> {
+    /// A block of such a length, and a busy one only where there are as many of those as `most`.
+    fn idle(&self, operation: &'static str, bytes: RangeInclusive<usize>, most: usize) -> Found<B> {
+        let fits = |block: &Counted<Allocation<B>>| bytes.contains(&block.len());
+        {
+            // The last one lies in a cache still.
+            let mut free = self.free.lock();
+            let newest = free.iter().rposition(fits);
+            if let Some(at) =
+                newest.filter(|at| free[*at].is_known_idle() && free[*at].check(operation).is_ok())
+                && let Some(block) = free.remove(at)
+            {
+                return Found::Idle(block);
+            }
+        }
+        // One at a time: whoever looks meanwhile finds the others.
+        for _ in 0..ASKED {
+            let oldest = {
+                let mut free = self.free.lock();
+                free.iter().position(fits).and_then(|at| free.remove(at))
+            };
+            let Some(block) = oldest else { return Found::Nothing };
+            if block.check(operation).is_err() {
+                // Of before a reset: it is of no use any more.
+                continue;
+            }
+            if block.is_idle() {
+                return Found::Idle(block);
+            }
+            self.free.lock().push_back(block);
+        }
+        let mut free = self.free.lock();
+        if free.iter().filter(|block| fits(block)).count() < most {
+            return Found::Nothing;
+        }
+        let oldest = free.iter().position(fits).and_then(|at| free.remove(at));
+        oldest.map_or(Found::Nothing, Found::Busy)
+    }
+
     /// Lets go of every block; they go the way of all memory.
     pub(crate) fn trim(&self) {
         let blocks = std::mem::take(&mut *self.free.lock());

@@ -25,12 +25,12 @@ use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, Result, Space}
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::{ops::ControlFlow, sync::Arc};
 
-/// When an upload returns.
+/// When an upload returns, the elements have left the source in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Upload {
-    /// When the elements are in the destination.
+    /// They are in the destination, but for [short](super::short) ones, which are on their way, and few of those.
     Blocking,
-    /// When the elements have left the source: they are in the destination in stream order.
+    /// They are on their way: in the destination in stream order.
     Staged,
 }
 
@@ -43,9 +43,8 @@ pub(crate) fn upload<T: Element, B: Backend>(
     upload: Upload,
     watch: Option<Watch<'_>>,
 ) -> Result<u64> {
-    if upload == Upload::Blocking
-        && watch.is_none()
-        && let Some(done) = short::upload(timeline, operation, &source, destination)
+    if watch.is_none()
+        && let Some(done) = short::upload(timeline, operation, &source, destination, upload)
     {
         return done;
     }

@@ -3,6 +3,7 @@
 //! The caller works too, and does not wait for anybody who has not begun: a helper that is busy elsewhere is simply
 //! missing. When [`Crew::run`] returns, or unwinds, no helper is inside the work, so the work may borrow.
 
+use super::bell::look;
 use gpumem_core::process::Origin;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -14,10 +15,8 @@ use std::{
 /// A helper without work ends after this time. The next work starts a new one.
 const IDLE: Duration = Duration::from_secs(10);
 
-/// How often to look whether the helpers are gone before sleeping until they are, and pauses between two looks: some ten
-/// microseconds in all. They leave within a few, and waking up takes ten times as long.
-const LOOKS: u32 = if cfg!(miri) { 1 } else { 32 };
-const PAUSES: u32 = 32;
+/// Who waits for the helpers takes the lock, which they need to leave, at one look of so many.
+const LOOKED_EVERY: u32 = 32;
 
 /// The helpers of one device, started when there is something to do for them.
 #[derive(Debug)]
@@ -37,7 +36,7 @@ struct Shared {
     state: Mutex<State>,
     /// There is a job, or the crew is closed.
     work: Condvar,
-    /// A helper has left a job.
+    /// The last helper has left a job.
     left: Condvar,
 }
 
@@ -90,8 +89,10 @@ impl Shared {
                 state = self.lock();
                 if let Some(job) = state.jobs.iter_mut().find(|job| job.id == id) {
                     job.inside -= 1;
+                    if job.inside == 0 {
+                        self.left.notify_all();
+                    }
                 }
-                self.left.notify_all();
                 continue;
             }
             if state.closed {
@@ -128,13 +129,18 @@ impl Crew {
         state.next += 1;
         state.jobs.push(Job { id, body: Body(body), wanted: helpers, inside: 0 });
         // No more than one transfer may have, however many there are: who is busy comes later.
-        let missing = helpers.saturating_sub(state.idle);
+        let idle = state.idle;
+        let missing = helpers.saturating_sub(idle);
         let started = missing.min(helpers.saturating_sub(state.alive));
         state.alive += started;
         drop(state);
         // From here on the job ends with this guard.
         let _listed = Listed { shared: &self.shared, id };
-        self.shared.work.notify_all();
+        // Each takes a microsecond or two to wake, of which those who are not wanted would take theirs too.
+        match helpers < idle {
+            true => (0..helpers).for_each(|_| self.shared.work.notify_one()),
+            false => self.shared.work.notify_all(),
+        }
         for _ in 0..started {
             let shared = self.shared.clone();
             let builder = thread::Builder::new().name("gpumem:ring".to_owned());
@@ -169,25 +175,28 @@ struct Listed<'a> {
     id: u64,
 }
 
+impl Listed<'_> {
+    /// Takes the job off the list if nobody is inside, and lets nobody else in if somebody is. `true`: it is off.
+    fn is_over(&self, state: &mut State) -> bool {
+        let Some(at) = state.jobs.iter().position(|job| job.id == self.id) else { return true };
+        state.jobs[at].wanted = 0;
+        let is_over = state.jobs[at].inside == 0;
+        if is_over {
+            state.jobs.swap_remove(at);
+        }
+        is_over
+    }
+}
+
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        let mut looks = 0..LOOKS;
-        loop {
-            let Some(at) = state.jobs.iter().position(|job| job.id == self.id) else { return };
-            state.jobs[at].wanted = 0;
-            if state.jobs[at].inside == 0 {
-                state.jobs.swap_remove(at);
-                return;
-            }
-            state = match looks.next() {
-                Some(_) => {
-                    drop(state);
-                    (0..PAUSES).for_each(|_| std::hint::spin_loop());
-                    self.shared.lock()
-                }
-                None => self.shared.left.wait(state).unwrap_or_else(PoisonError::into_inner),
-            };
+        let shared = self.shared;
+        if look(|looks| looks.is_multiple_of(LOOKED_EVERY) && self.is_over(&mut shared.lock())) {
+            return;
+        }
+        let mut state = shared.lock();
+        while !self.is_over(&mut state) {
+            state = shared.left.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
 //! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`]) that fill and drain them.
+//! * [`bell`]: waiting for what another thread does any moment.
 //! * [`elements`]: short runs, as those threads move them.
 //! * [`scoped`]: downloads that land when their stream is waited for.
 //! * [`fresh`]: pages that nobody has touched.
@@ -14,6 +15,7 @@
 //! * [`fill`]: one value everywhere.
 
 mod across;
+mod bell;
 mod borrowed;
 mod brief;
 mod caller;

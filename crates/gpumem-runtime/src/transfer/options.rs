@@ -24,22 +24,22 @@ const BYTES_OF_A_THREAD: usize = 4 << 20;
 const BLOCKS: usize = 8;
 /// Blocks of a transfer by the calling thread alone: one is filled or drained while the other one is copied.
 const BLOCKS_OF_ONE: usize = 2;
-/// The first block and the last one: so short that its filling or draining is hardly noticed.
-const FIRST_BLOCK: usize = 256 << 10;
-/// Shorter copies take the engine longer to begin than to do.
+/// The shortest block: its filling or draining is hardly noticed at either end of a transfer, and copies of less take the
+/// engine longer to begin than to do.
 const SMALLEST_BLOCK: usize = 256 << 10;
 /// What one thread moves at a time, at least and at most: less is not worth taking, more would have threads wait for each other
 /// at the end of a block.
 const SMALLEST_PART: usize = 64 << 10;
 const LARGEST_PART: usize = 128 << 10;
+
 /// How one transfer is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Share {
     /// Threads, the calling one among them, at least one.
     pub(crate) threads: usize,
-    /// Most bytes of a block, and of the first one and the last one.
+    /// Most bytes of a block, and least, as long as more are left.
     pub(crate) block: usize,
-    pub(crate) first: usize,
+    pub(crate) shortest: usize,
     /// Most blocks.
     pub(crate) blocks: usize,
 }
@@ -86,11 +86,9 @@ pub struct TransferOptions {
     /// Transfers of at least so many bytes get more than the calling thread. By default `GPUMEM_TRANSFER_PARALLEL_KIB`,
     /// or else 512 KiB: waking threads takes as long as moving some hundred KiB.
     pub parallel_bytes: usize,
-    /// Packed transfers of at most so many bytes take the shortest path instead of the ring: up, they are given to the
-    /// driver as they are, where it takes them at once
-    /// ([`Capabilities::pageable_upload_bytes`](gpumem_core::Capabilities::pageable_upload_bytes) is the most) and several
-    /// threads would not be faster (`parallel_bytes`); down, they go through one block. By default `GPUMEM_TRANSFER_SHORT_KIB`,
-    /// or else 2 MiB.
+    /// Packed transfers of at most so many bytes take the shortest path instead of the ring: the calling thread moves them
+    /// through one block, up only where several threads do not help (`parallel_bytes`). By default
+    /// `GPUMEM_TRANSFER_SHORT_KIB`, or else 2 MiB.
     pub short_bytes: usize,
     /// Whether threads write around the caches. By default `GPUMEM_TRANSFER_STORES` (`auto`, `always`, `never`), or else
     /// [`Auto`](StreamingStores::Auto).
@@ -192,16 +190,16 @@ impl TransferOptions {
     pub(crate) fn share(&self, bytes: usize, is_alone: bool) -> Share {
         // Blocks of which the engine has some to do while others are filled; large ones for long transfers only.
         let block = page(bytes / 8).max(SMALLEST_BLOCK).min(self.block_bytes);
-        let first = FIRST_BLOCK.min(block);
+        let shortest = SMALLEST_BLOCK.min(block);
         let worth =
             (FEWEST_THREADS + bytes / BYTES_OF_A_THREAD).min(bytes.div_ceil(SMALLEST_PART.min(block)));
         let several = !is_alone && bytes >= self.parallel_bytes;
         let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
-        Share { threads, block, first, blocks: if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE } }
+        Share { threads, block, shortest, blocks: if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE } }
     }
 
-    /// Whether the driver gets an upload of so many bytes as it is, where it can.
-    pub(crate) fn leaves_to_driver(&self, bytes: usize, is_alone: bool) -> bool {
+    /// Whether a packed upload of so many bytes needs no ring: the calling thread moves it alone.
+    pub(crate) fn is_short_upload(&self, bytes: usize, is_alone: bool) -> bool {
         bytes <= self.short_bytes && (is_alone || self.threads == 1 || bytes < self.parallel_bytes)
     }
 }
@@ -227,12 +225,12 @@ mod tests {
         for bytes in [1, 4096, 3 << 20, 100 << 20] {
             let share = options.block_bytes(64 << 10).share(bytes, false);
             assert!(share.threads >= 1 && share.block <= 64 << 10 && share.blocks >= 2);
-            assert!(share.first <= share.block && share.part(share.block) > 0);
+            assert!(share.shortest <= share.block && share.part(share.block) > 0);
         }
-        for (bytes, alone, driver) in
+        for (bytes, alone, short) in
             [(1, false, true), (512 << 10, false, false), (512 << 10, true, true), (3 << 20, true, false)]
         {
-            assert_eq!(options.leaves_to_driver(bytes, alone), driver, "{bytes}");
+            assert_eq!(options.is_short_upload(bytes, alone), short, "{bytes}");
         }
         let odd = TransferOptions::new().threads(0).block_bytes(0).bounded();
         assert_eq!((odd.threads, odd.block_bytes), (1, 4 << 10));

@@ -27,15 +27,27 @@ pub(super) enum Way {
 /// A piece whose elements lie side by side in a block, in the order of the piece.
 pub(super) struct Staged<'a, B: Backend> {
     pub(super) staging: &'a Staging<B>,
+    /// The bytes of the block.
     layout: Layout,
     /// The axes of the piece with the strides that they have in the block.
     axes: SmallVec<[Axis; 6]>,
 }
 
 impl<'a, B: Backend> Staged<'a, B> {
-    /// The block is at least as long as the piece.
+    /// The block is at least as long as the piece, which begins with it.
     pub(super) fn new(staging: &'a Staging<B>, operation: &'static str, piece: &Pair) -> Result<Self> {
+        Self::at(staging, operation, piece, 0)
+    }
+
+    /// As [`new`](Self::new), for a piece that begins so many bytes into the block.
+    pub(super) fn at(
+        staging: &'a Staging<B>,
+        operation: &'static str,
+        piece: &Pair,
+        start: usize,
+    ) -> Result<Self> {
         let layout = Layout::packed(&[piece.len * piece.item], 1, Order::C)
+            .and_then(|layout| layout.with_offset(start))
             .map_err(|error| Error::new(B::NAME, operation, error))?;
         let mut stride = piece.run as isize;
         let mut axes = piece.axes.clone();
@@ -48,7 +60,7 @@ impl<'a, B: Backend> Staged<'a, B> {
 
     /// The piece as it lies in the caller's memory (source) and in the block (destination), to be cut into parts.
     pub(super) fn inside(&self, piece: &Pair) -> Pair {
-        let mut pair = Pair { dst: 0, ..piece.clone() };
+        let mut pair = Pair { dst: self.layout.offset(), ..piece.clone() };
         pair.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
         pair
     }
@@ -120,7 +132,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         place: Place<'_, B>,
         way: Way,
     ) -> Result<u64> {
-        let block = Pair { axes: self.axes.clone(), src: 0, ..piece.clone() };
+        let block = Pair { axes: self.axes.clone(), src: self.layout.offset(), ..piece.clone() };
         let pair = if way == Way::Up { block } else { turned(&block) };
         let memory = self.staging.memory();
         let (host, device) = (memory.endpoint(), place.memory.endpoint());

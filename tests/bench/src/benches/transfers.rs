@@ -1,7 +1,8 @@
 //! Memory of the caller and odd layouts, on any device, beside what the driver does with page-locked or packed memory.
 //!
 //! References: `pinned` is the driver's own copy of as many bytes from or to page-locked memory, `the driver` its copy
-//! of the caller's ordinary memory, `packed` its copy of as many bytes within the device. All of them wait.
+//! of the caller's ordinary memory, `packed` its copy of as many bytes within the device. All of them wait, and so does
+//! ours, whose short uploads return before.
 
 use crate::{Bench, Measure, Pair, Routine, Unavailable};
 use anyhow::Result;
@@ -148,7 +149,12 @@ fn upload<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) ->
         let other = if pinned { Other::Pinned } else { Other::Caller(theirs) };
         let raw = Raw::<B>::new(&device, bytes, other, true)?.routine();
         let mut array: DeviceArray<u8, Ix1, B> = device.device_array(bytes)?;
-        Ok(Pair { ours: Routine::call(move || Ok(array.copy_to_device(&source).map(drop)?)), reference: raw })
+        let stream = device.default_stream()?;
+        let ours = Routine::call(move || {
+            array.copy_to_device(&source)?;
+            Ok(stream.synchronize()?)
+        });
+        Ok(Pair { ours, reference: raw })
     })
 }
 

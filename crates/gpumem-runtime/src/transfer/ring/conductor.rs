@@ -1,7 +1,11 @@
 //! What the calling thread of a ring does.
 
-use super::{Ring, bell::look, turn::Turn};
-use crate::{layout::Pair, memory::Staging, transfer::pieces::Pieces, transfer::staged::Way};
+use super::{Ring, turn::Turn};
+use crate::{
+    layout::Pair,
+    memory::Staging,
+    transfer::{bell::look, pieces::Pieces, staged::Way},
+};
 use gpumem_core::{Backend, Result};
 use std::{
     collections::VecDeque,
@@ -32,8 +36,17 @@ pub(super) struct Conductor<'r, 'a, B: Backend> {
     /// On the way down: what the engine is copying, with the tickets.
     coming: VecDeque<(Arc<Turn<B>>, u64)>,
     /// What lies open to all threads, or has just been moved.
-    open: VecDeque<Arc<Turn<B>>>,
+    open: VecDeque<Open<B>>,
     last: Option<Arc<Turn<B>>>,
+    /// On the way up: the tickets of the last two copies, the older one first, and the bytes of all.
+    sent: [u64; 2],
+    sent_bytes: usize,
+}
+
+/// A block that lies open, and how many bytes of it have been sent.
+struct Open<B: Backend> {
+    turn: Arc<Turn<B>>,
+    sent: usize,
 }
 
 impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
@@ -47,19 +60,21 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
             coming: VecDeque::new(),
             open: VecDeque::new(),
             last: None,
+            sent: [0; 2],
+            sent_bytes: 0,
         }
     }
 
     /// Until everything has been moved, or something failed. Calls `after_each` whenever more is done.
     pub(super) fn run(&mut self, after_each: &mut dyn FnMut()) -> Result<()> {
         while !self.ring.has_ended() {
-            let untaken: usize = self.open.iter().map(|turn| turn.untaken()).sum();
+            let untaken: usize = self.open.iter().map(|open| open.turn.untaken()).sum();
             // Threads without work come first: they are what the engine will wait for. On the way down it is the engine itself.
             let is_short_of_work = untaken == 0 || self.ring.way == Way::Down;
             if is_short_of_work && self.start()? || self.receive()? {
                 continue;
             }
-            if self.finish()? {
+            if self.finish()? || self.send_early()? {
                 after_each();
                 continue;
             }
@@ -94,7 +109,7 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         match ring.way {
             Way::Up => self.publish(turn),
             Way::Down => {
-                let ticket = ring.enqueue(&turn)?;
+                let ticket = ring.enqueue(&turn, None)?;
                 self.coming.push_back((turn, ticket));
             }
         }
@@ -133,7 +148,7 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
             None => *self.ring.entry.lock() = Some(turn.clone()),
         }
         self.last = Some(turn.clone());
-        self.open.push_back(turn);
+        self.open.push_back(Open { turn, sent: 0 });
         if self.pieces.is_empty() && self.coming.is_empty() {
             self.ring.closed.store(true, Ordering::Release);
         }
@@ -162,23 +177,52 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
 
     /// Sends a block that has been filled, or takes back one that has been drained. `false`: there is none.
     fn finish(&mut self) -> Result<bool> {
-        let Some(at) = self.open.iter().position(|turn| turn.is_done()) else { return Ok(false) };
-        let Some(turn) = self.open.remove(at) else { return Ok(false) };
+        let Some(at) = self.open.iter().position(|open| open.turn.is_done()) else { return Ok(false) };
+        let Some(Open { turn, sent }) = self.open.remove(at) else { return Ok(false) };
         let ticket = match self.ring.way {
-            Way::Up => self.ring.enqueue(&turn)?,
+            Way::Up => self.send(&turn, sent, turn.bytes())?,
             Way::Down => 0,
         };
-        if self.ring.way == Way::Up {
-            self.ring.done.fetch_add(turn.bytes() as u64, Ordering::Relaxed);
-        }
         self.idle.push_back((turn.staging.clone(), ticket));
         if at == 0
-            && let Some(first) = self.open.front().or(self.last.as_ref())
+            && let Some(first) = self.open.front().map(|open| &open.turn).or(self.last.as_ref())
         {
             // Whoever comes now need not go along what is done.
             *self.ring.entry.lock() = Some(first.clone());
         }
         Ok(true)
+    }
+
+    /// Sends these bytes of a block that has been filled so far.
+    fn send(&mut self, turn: &Turn<B>, start: usize, end: usize) -> Result<u64> {
+        let is_whole = start == 0 && end == turn.bytes();
+        let ticket = self.ring.enqueue(turn, (!is_whole).then_some(start..end))?;
+        self.sent = [self.sent[1], ticket];
+        self.sent_bytes += end - start;
+        self.ring.done.fetch_add((end - start) as u64, Ordering::Relaxed);
+        Ok(ticket)
+    }
+
+    /// Of a brief upload, sends what has been filled of the first block, if the engine has hardly anything to do. `false`: there
+    /// is nothing to send.
+    fn send_early(&mut self) -> Result<bool> {
+        let Some(end) = self.ready(true) else { return Ok(false) };
+        let Some(Open { turn, sent }) = self.open.front_mut() else { return Ok(false) };
+        let (turn, start) = (turn.clone(), std::mem::replace(sent, end));
+        self.send(&turn, start, end)?;
+        Ok(true)
+    }
+
+    /// Where what is to be sent of the first block ends, if anything is.
+    fn ready(&self, ask: bool) -> Option<usize> {
+        let ring = self.ring;
+        let Open { turn, sent } = self.open.front().filter(|_| ring.is_brief)?;
+        let end = turn.moved_from(*sent);
+        // Each as long as all before it, until the last blocks are open.
+        let least = if self.pieces.is_empty() { 0 } else { self.sent_bytes };
+        // The rest of a block is sent when it is done. One copy is under way and no other behind it, or none.
+        let is_worth_it = end < turn.bytes() && end - sent >= least.max(ring.share.shortest);
+        (is_worth_it && ring.has_passed(self.sent[0], ask)).then_some(end)
     }
 
     /// Whether the calling thread moves parts too.
@@ -188,7 +232,8 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
 
     /// Moves a part, if there is one that nobody has taken.
     fn work(&self) -> Result<bool> {
-        let Some((turn, part)) = self.open.iter().find_map(|turn| Some((turn, turn.take()?))) else {
+        let Some((turn, part)) = self.open.iter().find_map(|Open { turn, .. }| Some((turn, turn.take()?)))
+        else {
             return Ok(false);
         };
         self.ring.move_part(turn, part)?;
@@ -199,22 +244,23 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
     fn wait(&mut self) -> Result<()> {
         let ring = self.ring;
         let (open, idle, coming) = (&self.open, &self.idle, &self.coming);
-        let is_done = || ring.has_ended() || open.iter().any(|turn| turn.is_done());
+        let is_done = || ring.has_ended() || open.iter().any(|open| open.turn.is_done());
         let copy = match ring.way {
             Way::Up if self.pieces.is_empty() => None,
             Way::Up => idle.front().map(|(_, ticket)| *ticket),
             Way::Down => coming.front().map(|(_, ticket)| *ticket),
         };
         let something = |looks: u32| {
+            let ask = looks.is_multiple_of(ASKED_EVERY);
             is_done()
-                || looks.is_multiple_of(ASKED_EVERY)
-                    && copy.is_some_and(|ticket| ring.has_passed(ticket, true))
+                || ask && copy.is_some_and(|ticket| ring.has_passed(ticket, true))
+                || self.ready(ask).is_some()
         };
         // Nobody to wait for but the engine: then the driver waits best.
         if !open.is_empty() && look(something) {
             return Ok(());
         }
-        if open.iter().any(|turn| turn.untaken() > 0) {
+        if open.iter().any(|open| open.turn.untaken() > 0) {
             // The others are held up.
             return self.work().map(drop);
         }

@@ -7,16 +7,23 @@ use std::{
     iter,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
+
+/// What one thread moves at a time.
+pub(super) struct Part {
+    pub(super) pair: Pair,
+    is_moved: AtomicBool,
+}
 
 /// A piece in a block, and the one behind it once there is one. Threads go along that chain without a lock: on one they would
 /// meet whenever a block has no more parts, and sleep.
 pub(super) struct Turn<B: Backend> {
     pub(super) staging: Arc<Staging<B>>,
     pub(super) piece: Pair,
-    parts: Vec<Pair>,
+    /// In the order in which they lie in the block.
+    parts: Vec<Part>,
     taken: AtomicUsize,
     /// Bytes that have not been filled or drained.
     left: AtomicUsize,
@@ -32,7 +39,8 @@ impl<B: Backend> Turn<B> {
         part_bytes: usize,
     ) -> Result<Arc<Self>> {
         let mut rest = Pieces::new(&Staged::new(&staging, operation, &piece)?.inside(&piece));
-        let parts = iter::from_fn(|| rest.next(part_bytes)).collect();
+        let part = |pair| Part { pair, is_moved: AtomicBool::new(false) };
+        let parts = iter::from_fn(|| rest.next(part_bytes).map(part)).collect();
         let (taken, left) = (AtomicUsize::new(0), AtomicUsize::new(piece.len * piece.item));
         Ok(Arc::new(Self { staging, piece, parts, taken, left, next: OnceLock::new() }))
     }
@@ -43,7 +51,7 @@ impl<B: Backend> Turn<B> {
     }
 
     /// A part that nobody has taken.
-    pub(super) fn take(&self) -> Option<&Pair> {
+    pub(super) fn take(&self) -> Option<&Part> {
         self.parts.get(self.taken.fetch_add(1, Ordering::Relaxed))
     }
 
@@ -53,8 +61,9 @@ impl<B: Backend> Turn<B> {
     }
 
     /// A part has been moved. `true` if it was the last one.
-    pub(super) fn done(&self, part: &Pair) -> bool {
-        let bytes = part.len * part.item;
+    pub(super) fn done(&self, part: &Part) -> bool {
+        let bytes = part.pair.len * part.pair.item;
+        part.is_moved.store(true, Ordering::Release);
         // Release for whoever looks whether all is done, acquire for the one that is last.
         self.left.fetch_sub(bytes, Ordering::AcqRel) == bytes
     }
@@ -62,6 +71,13 @@ impl<B: Backend> Turn<B> {
     /// All parts have been moved.
     pub(super) fn is_done(&self) -> bool {
         self.left.load(Ordering::Acquire) == 0
+    }
+
+    /// Of a piece that is one run, what has been moved of it from `start` on without a gap: where that ends.
+    pub(super) fn moved_from(&self, start: usize) -> usize {
+        let behind = self.parts.iter().skip_while(|part| part.pair.dst < start);
+        let moved = behind.take_while(|part| part.is_moved.load(Ordering::Acquire));
+        moved.last().map_or(start, |part| part.pair.dst + part.pair.run)
     }
 
     pub(super) fn next(&self) -> Option<&Arc<Self>> {

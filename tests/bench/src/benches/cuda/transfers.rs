@@ -14,12 +14,32 @@ use gpumem_runtime::{Device, DeviceArray, PinnedArray, Stream};
 use ndarray::{Array1, Ix1};
 use std::{cell::RefCell, rc::Rc};
 
+/// Copies of ordinary memory, beside the driver's calls for those who wait for nothing else.
+const PAGEABLE: [usize; 16] = [
+    1,
+    256,
+    4 * KIB,
+    16 * KIB,
+    32 * KIB,
+    64 * KIB,
+    128 * KIB,
+    256 * KIB,
+    512 * KIB,
+    MIB,
+    2 * MIB,
+    4 * MIB,
+    8 * MIB,
+    16 * MIB,
+    64 * MIB,
+    256 * MIB,
+];
+
 pub(super) fn all() -> Vec<Bench> {
     let mut benches = Vec::new();
     for bytes in [4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB, 512 * MIB] {
         benches.extend([pinned_up(bytes), pinned_down(bytes)]);
     }
-    for bytes in [4 * KIB, 64 * KIB, MIB, 16 * MIB, 64 * MIB, 256 * MIB] {
+    for bytes in PAGEABLE {
         benches.extend([pageable_up(bytes), pageable_down(bytes)]);
     }
     for bytes in [4 * KIB, MIB, 64 * MIB, 512 * MIB] {
@@ -130,6 +150,8 @@ fn pinned_down(bytes: usize) -> Bench {
     })
 }
 
+/// Both return when the elements have left the caller's memory, and are on their way if they are few: of `cuMemcpyHtoD` the
+/// driver's manual says so in "API synchronization behavior".
 fn pageable_up(bytes: usize) -> Bench {
     let name = format!("cuda/pageable/h2d/{}", size(bytes));
     Bench::new(name, "cuMemcpyHtoD", throughput(bytes), move || {
