@@ -1,71 +1,100 @@
 //! The use logs of what a piece of work uses, locked together.
 
-use super::{Access, Timeline, UseLog, timeline::Need};
+use super::{Access, Timeline, UseLog};
 use crate::{sync::ShortMutexGuard, trace::Recorder};
 use gpumem_core::Backend;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// A use, with the log of its memory. The uses of one allocation stand side by side, and the first of them has the log.
-struct Held<'a, B: Backend> {
+pub(super) struct Held<'a, B: Backend> {
     access: &'a Access<'a, B>,
     log: Option<ShortMutexGuard<'a, UseLog<Arc<Timeline<B>>>>>,
 }
 
 impl<'a, B: Backend> Held<'a, B> {
     /// The use with the log of its memory locked.
-    #[inline]
-    fn locked(access: &'a Access<'a, B>) -> Self {
-        let mut log = access.memory.log();
-        log.tidy();
-        Self { access, log: Some(log) }
+    #[inline(always)]
+    pub(super) fn one(access: &'a Access<'a, B>) -> Self {
+        Self { access, log: Some(access.memory.log()) }
+    }
+
+    /// Two uses with the logs of their memory locked, unless that is the same.
+    #[inline(always)]
+    pub(super) fn two(first: &'a Access<'a, B>, second: &'a Access<'a, B>) -> Option<[Self; 2]> {
+        let (first_id, second_id) = (first.memory.id(), second.memory.id());
+        if first_id == second_id {
+            return None;
+        }
+        let (first, second) = if first_id < second_id { (first, second) } else { (second, first) };
+        Some([Self::one(first), Self::one(second)])
+    }
+
+    /// Any number of uses, with the logs of all memory locked. They are locked in one order everywhere, by the numbers of the
+    /// allocations, and each only once.
+    #[inline(never)]
+    pub(super) fn all(accesses: &'a [Access<'a, B>]) -> SmallVec<[Self; 4]> {
+        let mut all: SmallVec<[Self; 4]> = accesses.iter().map(|access| Self { access, log: None }).collect();
+        all.sort_by_key(Self::id);
+        let mut last = None;
+        for held in &mut all {
+            if last != Some(held.id()) {
+                last = Some(held.id());
+                *held = Self::one(held.access);
+            }
+        }
+        all
     }
 
     #[inline]
     fn id(&self) -> u64 {
         self.access.memory.id()
     }
+
+    /// The ticket of the use in its log, if it is the [same again](UseLog::again).
+    #[inline(always)]
+    fn again(&mut self, timeline: &Arc<Timeline<B>>, ticket: u64) -> Option<&mut u64> {
+        let Self { access, log } = self;
+        log.as_mut()?.again(&access.extent, access.write, timeline, ticket)
+    }
 }
 
 /// Locked logs.
-pub(super) struct Logs<'s, 'a, B: Backend>(&'s mut [Held<'a, B>]);
-
-/// Runs `act` with the logs of all memory that is used locked. They are locked in one order everywhere, by the numbers of
-/// the allocations, and each only once.
-#[inline]
-pub(super) fn with_logs<'a, B: Backend, R>(
-    accesses: &'a [Access<'a, B>],
-    act: impl FnOnce(Logs<'_, 'a, B>) -> R,
-) -> R {
-    // A call of `act` for each number of logs: which of them are locked is not to be found out when they are given back.
-    match accesses {
-        [] => act(Logs(&mut [])),
-        [only] => act(Logs(&mut [Held::locked(only)])),
-        [first, second] if first.memory.id() != second.memory.id() => {
-            let is_sorted = first.memory.id() < second.memory.id();
-            let (first, second) = if is_sorted { (first, second) } else { (second, first) };
-            act(Logs(&mut [Held::locked(first), Held::locked(second)]))
-        }
-        all => act(Logs(&mut locked_in_order(all))),
-    }
-}
-
-#[inline(never)]
-fn locked_in_order<'a, B: Backend>(accesses: &'a [Access<'a, B>]) -> SmallVec<[Held<'a, B>; 4]> {
-    let mut all: SmallVec<[Held<'a, B>; 4]> =
-        accesses.iter().map(|access| Held { access, log: None }).collect();
-    all.sort_by_key(Held::id);
-    let mut last = None;
-    for held in &mut all {
-        if last != Some(held.id()) {
-            last = Some(held.id());
-            *held = Held::locked(held.access);
-        }
-    }
-    all
-}
+pub(super) struct Logs<'s, 'a, B: Backend>(pub(super) &'s mut [Held<'a, B>]);
 
 impl<B: Backend> Logs<'_, '_, B> {
+    /// Notes the uses by work that gets the ticket, if there is one or two of them, and each is the [same
+    /// again](UseLog::again), as in most loops. There is nothing to wait for then. Whether any of the memory is lent; `None`
+    /// where nothing has been noted.
+    #[inline(always)]
+    pub(super) fn note_again(
+        &mut self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        ticket: u64,
+    ) -> Option<bool> {
+        match self.0 {
+            [only] => {
+                *only.again(timeline, ticket)? = ticket;
+                Some(noted(only.access, timeline, operation, ticket))
+            }
+            [first, second] => {
+                // Both are known before either is written.
+                let (of_first, of_second) = (first.again(timeline, ticket)?, second.again(timeline, ticket)?);
+                (*of_first, *of_second) = (ticket, ticket);
+                let is_lent = noted(first.access, timeline, operation, ticket);
+                Some(noted(second.access, timeline, operation, ticket) | is_lent)
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes room in the logs, before anything else is asked of them.
+    #[inline]
+    pub(super) fn tidy(&mut self) {
+        self.0.iter_mut().filter_map(|held| held.log.as_mut()).for_each(|log| log.tidy());
+    }
+
     /// Whether `timeline` has `waited` for all that others have done with the memory, whether it conflicts or not, as it has
     /// nearly always: its own order is enough then.
     #[inline]
@@ -75,29 +104,51 @@ impl<B: Backend> Logs<'_, '_, B> {
         self.0.iter().all(|held| held.log.as_ref().is_none_or(|log| log.is_settled(is_settled)))
     }
 
-    /// What must be reached before work of `timeline` may use the memory: tickets of other timelines.
+    /// The uses, each with the log of its memory.
     #[inline]
-    pub(super) fn needs(&self, timeline: &Timeline<B>) -> impl Iterator<Item = Need<'_, B>> {
+    pub(super) fn each(&self) -> impl Iterator<Item = (&Access<'_, B>, &UseLog<Arc<Timeline<B>>>)> {
         let mut current = None;
-        let logs = self.0.iter().filter_map(move |Held { access, log }| {
-            current = log.as_ref().or(current);
+        self.0.iter().filter_map(move |Held { access, log }| {
+            current = log.as_deref().or(current);
             current.map(|log| (*access, log))
-        });
-        let own = timeline.id();
-        logs.flat_map(|(access, log)| log.conflicts(&access.extent, access.write))
-            .filter(move |entry| entry.by.id() != own)
-            .map(|entry| (&*entry.by, entry.ticket))
+        })
     }
 
-    /// Notes the uses by work that has the ticket.
-    #[inline]
-    pub(super) fn note(self, timeline: &Arc<Timeline<B>>, operation: &'static str, ticket: u64) {
-        let mut current = None;
-        for Held { access, log } in self.0 {
+    /// Notes the uses by work that has the ticket. Whether any of the memory is lent.
+    #[inline(always)]
+    pub(super) fn note(&mut self, timeline: &Arc<Timeline<B>>, operation: &'static str, ticket: u64) -> bool {
+        let (mut current, mut is_lent) = (None, false);
+        for Held { access, log } in &mut *self.0 {
             current = log.as_mut().or(current);
             let Some(log) = &mut current else { continue };
             log.note(access.extent.clone(), access.write, timeline, ticket);
-            Recorder::used(access.memory, &access.extent, access.write, operation, (timeline.id(), ticket));
+            is_lent |= noted(access, timeline, operation, ticket);
         }
+        is_lent
     }
+}
+
+/// Records a use that has been noted, if somebody wants to know. Whether the memory is lent: who borrows it from here on
+/// finds the ticket in its log.
+#[inline(always)]
+fn noted<B: Backend>(
+    access: &Access<'_, B>,
+    timeline: &Timeline<B>,
+    operation: &'static str,
+    ticket: u64,
+) -> bool {
+    if access.memory.core().recorder.keeps_uses() {
+        record(access, timeline, operation, ticket);
+    }
+    access.memory.is_lent()
+}
+
+#[cold]
+fn record<B: Backend>(
+    Access { memory, extent, write }: &Access<'_, B>,
+    timeline: &Timeline<B>,
+    operation: &'static str,
+    ticket: u64,
+) {
+    Recorder::used(memory, extent, *write, operation, (timeline.id(), ticket));
 }

@@ -1,6 +1,9 @@
 //! Enqueuing work in the right order.
 
-use super::{Timeline, logs::with_logs};
+use super::{
+    Timeline,
+    logs::{Held, Logs},
+};
 use crate::memory::{Allocation, Counted};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use std::{ops::Range, sync::Arc};
@@ -98,10 +101,8 @@ impl<B: Backend> Timeline<B> {
         accesses: &[Access<'_, B>],
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Result<Submitted<R>> {
-        let admitted = with_logs(accesses, |logs| self.admit(operation, logs))?;
-        let ticket = admitted.ticket;
-        // Who borrows the memory from here on finds the ticket in its log.
-        let is_lent = accesses.iter().any(|access| access.memory.is_lent());
+        let admitted = self.admit(operation, accesses)?;
+        let (ticket, is_lent) = (admitted.ticket, admitted.is_lent);
         let result = self.enqueue(admitted, operation, enqueue);
         let result = if is_lent { self.hold_borrowers(accesses, ticket).and(result) } else { result };
         match result {
@@ -127,7 +128,10 @@ impl<B: Backend> Timeline<B> {
         look: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
         self.check_all(operation, accesses)?;
-        with_logs(accesses, |logs| self.wait_and_see(operation, &logs, look))
+        match accesses {
+            [only] => self.wait_and_see(operation, Logs(&mut [Held::one(only)]), look),
+            all => self.wait_and_see(operation, Logs(&mut Held::all(all)), look),
+        }
     }
 
     /// Law 8: part of a failed operation may be under way, so its memory is waited for before anybody hears of it.

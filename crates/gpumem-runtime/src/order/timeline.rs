@@ -1,10 +1,11 @@
 //! A stream as the ordering code sees it: tickets, marks, and what it has waited for.
 
 use super::{
-    Mark, Position,
-    logs::Logs,
+    Access, Mark, Position,
+    logs::{Held, Logs},
     queue::{Point, Queue, stale, wait_on_stream},
     settle::is_unsupported,
+    uses::Use,
 };
 use crate::{
     completion::Callbacks,
@@ -44,13 +45,12 @@ pub(crate) struct Timeline<B: Backend> {
     pub(crate) landings: Landings,
 }
 
-/// A ticket of another timeline that must be reached first.
-pub(super) type Need<'a, B> = (&'a Timeline<B>, u64);
-
 /// A ticket of a queue, which is locked until the work stands in it.
 pub(super) struct Admitted<'a, B: Backend> {
     queue: ShortMutexGuard<'a, Queue<B>>,
     pub(super) ticket: u64,
+    /// Whether somebody borrows any of the memory.
+    pub(super) is_lent: bool,
 }
 
 impl<B: Backend> Timeline<B> {
@@ -161,8 +161,8 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Takes the next ticket, behind everything that the logs name, and notes the uses under it. Whoever asks for the ticket
-    /// meets the lock of the queue, which the result holds until the work stands in the stream; the logs need not be
+    /// Takes the next ticket, behind everything that the uses conflict with, and notes them under it. Whoever asks for the
+    /// ticket meets the lock of the queue, which the result holds until the work stands in the stream; the logs need not be
     /// locked for so long. All that is read and written of ours is so before the driver is called, which leaves little of
     /// it in the caches.
     ///
@@ -172,16 +172,55 @@ impl<B: Backend> Timeline<B> {
     pub(super) fn admit(
         self: &Arc<Self>,
         operation: &'static str,
-        logs: Logs<'_, '_, B>,
+        accesses: &[Access<'_, B>],
     ) -> Result<Admitted<'_, B>> {
-        let mut queue = self.queue_behind(operation, &logs)?;
+        match accesses {
+            [only] => return self.admit_to(operation, [Held::one(only)]),
+            [first, second] => {
+                if let Some(both) = Held::two(first, second) {
+                    return self.admit_to(operation, both);
+                }
+            }
+            _ => {}
+        }
+        self.admit_behind(operation, Logs(&mut Held::all(accesses)), self.queue.lock())
+    }
+
+    /// [`admit`](Self::admit) for so many uses.
+    #[inline(always)]
+    fn admit_to<'a, const USES: usize>(
+        self: &'a Arc<Self>,
+        operation: &'static str,
+        mut all: [Held<'_, B>; USES],
+    ) -> Result<Admitted<'a, B>> {
+        let mut queue = self.queue.lock();
+        let ticket = queue.ticket + 1;
+        if queue.raw.is_some()
+            && let Some(is_lent) = Logs(&mut all).note_again(self, operation, ticket)
+        {
+            queue.ticket = ticket;
+            return Ok(Admitted { queue, ticket, is_lent });
+        }
+        // Moved to a place in memory, which the usual case does not need.
+        self.admit_behind(operation, Logs(&mut { all }), queue)
+    }
+
+    /// [`admit`](Self::admit), where there may be something to wait for.
+    #[inline(always)]
+    fn admit_behind<'a>(
+        self: &'a Arc<Self>,
+        operation: &'static str,
+        mut logs: Logs<'_, '_, B>,
+        queue: ShortMutexGuard<'a, Queue<B>>,
+    ) -> Result<Admitted<'a, B>> {
+        let mut queue = self.put_behind(operation, queue, &mut logs)?;
         if queue.raw.is_none() {
             return Err(stale::<B>(operation));
         }
         queue.ticket += 1;
         let ticket = queue.ticket;
-        logs.note(self, operation, ticket);
-        Ok(Admitted { queue, ticket })
+        let is_lent = logs.note(self, operation, ticket);
+        Ok(Admitted { queue, ticket, is_lent })
     }
 
     /// Runs `enqueue`, which is told its ticket, on the driver's stream, under the lock that gives out tickets. If it fails
@@ -189,7 +228,7 @@ impl<B: Backend> Timeline<B> {
     #[inline]
     pub(super) fn enqueue<R>(
         &self,
-        Admitted { mut queue, ticket }: Admitted<'_, B>,
+        Admitted { mut queue, ticket, .. }: Admitted<'_, B>,
         operation: &'static str,
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Result<R> {
@@ -203,14 +242,14 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Makes the stream wait for everything that the logs name, and shows it to `look`.
-    #[inline]
+    #[inline(always)]
     pub(super) fn wait_and_see<R>(
         &self,
         operation: &'static str,
-        logs: &Logs<'_, '_, B>,
+        mut logs: Logs<'_, '_, B>,
         look: impl FnOnce(&B::Stream) -> Result<R>,
     ) -> Result<R> {
-        let queue = self.queue_behind(operation, logs)?;
+        let queue = self.put_behind(operation, self.queue.lock(), &mut logs)?;
         match queue.raw.as_deref() {
             Some(raw) => look(raw),
             None => Err(stale::<B>(operation)),
@@ -218,13 +257,14 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// The queue, locked, when the stream waits for everything that conflicts with the uses.
-    #[inline]
-    fn queue_behind(
-        &self,
+    #[inline(always)]
+    fn put_behind<'a>(
+        &'a self,
         operation: &'static str,
-        logs: &Logs<'_, '_, B>,
-    ) -> Result<ShortMutexGuard<'_, Queue<B>>> {
-        let queue = self.queue.lock();
+        queue: ShortMutexGuard<'a, Queue<B>>,
+        logs: &mut Logs<'_, '_, B>,
+    ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
+        logs.tidy();
         if logs.are_settled(self, |id, ticket| queue.has_waited_for(id, ticket)) {
             return Ok(queue);
         }
@@ -238,18 +278,23 @@ impl<B: Backend> Timeline<B> {
         mut queue: ShortMutexGuard<'a, Queue<B>>,
         logs: &Logs<'_, '_, B>,
     ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
-        for (of, ticket) in logs.needs(self) {
-            // A wait for one use is often one for the next: a mark stands for all that came before it.
-            if queue.has_waited_for(of.id, ticket) || self.wait_beside(&mut queue, of, ticket)? {
-                continue;
-            }
-            // Somebody is busy there. To wait for that, nothing of ours may be locked that they could be waiting for.
-            drop(queue);
-            let point = of.point(ticket)?;
-            queue = self.queue.lock();
-            if let Point::Mark { ticket, mark } = point {
-                queue.wait_for(&self.core, of.id, ticket, &mark)?;
-                self.core.recorder.waited(self.id, of.id, ticket);
+        for (access, log) in logs.each() {
+            for Use { by: of, ticket, .. } in log.conflicts(&access.extent, access.write) {
+                // A wait for one use is often one for the next: a mark stands for all that came before it.
+                if of.id == self.id
+                    || queue.has_waited_for(of.id, *ticket)
+                    || self.wait_beside(&mut queue, of, *ticket)?
+                {
+                    continue;
+                }
+                // Somebody is busy there. To wait for that, nothing of ours may be locked that they could be waiting for.
+                drop(queue);
+                let point = of.point(*ticket)?;
+                queue = self.queue.lock();
+                if let Point::Mark { ticket, mark } = point {
+                    queue.wait_for(&self.core, of.id, ticket, &mark)?;
+                    self.core.recorder.waited(self.id, of.id, ticket);
+                }
             }
         }
         Ok(queue)

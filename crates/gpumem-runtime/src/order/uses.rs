@@ -57,13 +57,19 @@ const LIMIT: usize = 16;
 /// How many uses are remembered without a heap allocation; as long as there are no more, spent ones stay.
 const INLINE: usize = 2;
 /// One in so many uses of a queue looks whether the other queue that is remembered is done with the memory.
-const ASKED_EVERY: u64 = 16;
+const ASKED_EVERY: u64 = 64;
 
 /// The uses of one allocation that later work may have to wait for.
 #[derive(Debug)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct UseLog<P> {
     uses: SmallVec<[Use<P>; INLINE]>,
+    /// Which of them has been [noted](Self::note) last; none of them where something else has been changed since.
+    last: usize,
 }
+
+/// The place of a use that is not there.
+const NONE: usize = usize::MAX;
 
 fn meet(a: &Range<usize>, b: &Range<usize>) -> bool {
     a.start < b.end && b.start < a.end
@@ -79,7 +85,7 @@ fn union(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
 
 impl<P: Position> UseLog<P> {
     pub(crate) fn new() -> Self {
-        Self { uses: SmallVec::new() }
+        Self { uses: SmallVec::new(), last: NONE }
     }
 
     /// Everything that a use of `extent` must wait for: writers, and readers too if it is a write.
@@ -122,6 +128,7 @@ impl<P: Position> UseLog<P> {
 
     #[inline(never)]
     fn make_room(&mut self) {
+        self.last = NONE;
         self.uses.retain(|entry| !entry.is_over());
         if self.uses.len() < LIMIT {
             return;
@@ -139,8 +146,23 @@ impl<P: Position> UseLog<P> {
         self.uses = merged;
     }
 
+    /// The ticket of the use that was noted last, if `by` is about to use the same bytes in the same way. It has waited for
+    /// whatever conflicts with that, so the new ticket is all that there is to be noted.
+    #[inline(always)]
+    pub(crate) fn again(
+        &mut self,
+        extent: &Range<usize>,
+        write: bool,
+        by: &P,
+        ticket: u64,
+    ) -> Option<&mut u64> {
+        let last = self.uses.get_mut(self.last)?;
+        let is_same = last.by.is(by) && last.extent == *extent && last.write == write;
+        (is_same && !ticket.is_multiple_of(ASKED_EVERY)).then_some(&mut last.ticket)
+    }
+
     /// Remembers a use that has been enqueued behind everything that [`conflicts`](Self::conflicts) named.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn note(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
         if extent.is_empty() {
             return;
@@ -152,11 +174,13 @@ impl<P: Position> UseLog<P> {
         {
             // The usual loop on one stream.
             only.renew(extent, write, ticket);
+            self.last = 0;
             return;
         }
         if let [first, second] = self.uses.as_mut_slice() {
             // Two streams that take turns, or one that reads what another has written.
-            let (own, other) = if second.by.is(by) { (second, first) } else { (first, second) };
+            let is_second = second.by.is(by);
+            let (own, other) = if is_second { (second, first) } else { (first, second) };
             if own.by.is(by) && (own.is_spent() || covers(&extent, &own.extent) && (write || !own.write)) {
                 // Whether another queue has passed something is seldom news, and asking it costs a look at cold memory.
                 let ask = ticket.is_multiple_of(ASKED_EVERY);
@@ -164,15 +188,16 @@ impl<P: Position> UseLog<P> {
                     other.spend();
                 }
                 own.renew(extent, write, ticket);
+                self.last = usize::from(is_second);
                 return;
             }
         }
-        self.note_among(extent, write, by, ticket);
+        self.last = self.note_among(extent, write, by, ticket);
     }
 
-    /// [`note`](Self::note) in a log with other uses.
+    /// [`note`](Self::note) in a log with other uses. Where it is noted.
     #[inline(never)]
-    fn note_among(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
+    fn note_among(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) -> usize {
         if self.uses.len() >= LIMIT {
             return self.fold(extent, write, by, ticket);
         }
@@ -194,19 +219,25 @@ impl<P: Position> UseLog<P> {
         if left_over {
             place = self.clear_out(place, stands_for, by);
         }
-        if let Some(entry) = place.and_then(|place| self.uses.get_mut(place)) {
+        if let Some((place, entry)) = place.and_then(|place| Some((place, self.uses.get_mut(place)?))) {
             entry.renew(extent, write, ticket);
-            return;
+            return place;
         }
         let fresh = Use { extent, write, by: by.clone(), ticket };
         let spare = if self.uses.len() == INLINE {
-            self.uses.iter_mut().find(|entry| entry.is_spent())
+            self.uses.iter_mut().enumerate().find(|(_, entry)| entry.is_spent())
         } else {
             None
         };
         match spare {
-            Some(entry) => *entry = fresh,
-            None => self.uses.push(fresh),
+            Some((place, entry)) => {
+                *entry = fresh;
+                place
+            }
+            None => {
+                self.uses.push(fresh);
+                self.uses.len() - 1
+            }
         }
     }
 
@@ -227,14 +258,15 @@ impl<P: Position> UseLog<P> {
         place.map(|_| before)
     }
 
-    /// Makes one use of all. `by` has waited for them, so its ticket stands for them.
+    /// Makes one use of all. `by` has waited for them, so its ticket stands for them. Where it is noted.
     #[cold]
-    fn fold(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) {
+    fn fold(&mut self, extent: Range<usize>, write: bool, by: &P, ticket: u64) -> usize {
         let live = self.uses.iter().filter(|entry| !entry.is_spent());
         let (whole, any_write) = live
             .fold((extent, write), |(whole, any), entry| (union(&whole, &entry.extent), any || entry.write));
         self.uses.clear();
         self.uses.push(Use { extent: whole, write: any_write, by: by.clone(), ticket });
+        0
     }
 
     /// Remembers a use that somebody else may have enqueued without waiting for what is in the log: everything stays.
@@ -242,6 +274,7 @@ impl<P: Position> UseLog<P> {
         if extent.is_empty() {
             return;
         }
+        self.last = NONE;
         let same = |entry: &&mut Use<P>| entry.by.is(by) && entry.write == write && entry.extent == *extent;
         match self.uses.iter_mut().find(same) {
             Some(entry) => entry.ticket = ticket,
@@ -253,6 +286,7 @@ impl<P: Position> UseLog<P> {
     /// For a log of nothing else.
     pub(crate) fn inherit(&mut self, extent: Range<usize>, by: P, ticket: u64) {
         debug_assert!(self.uses.len() < LIMIT);
+        self.last = NONE;
         self.uses.push(Use { extent, write: true, by, ticket });
     }
 
@@ -286,167 +320,4 @@ impl<P: Position> UseLog<P> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    /// A queue that never passes anything.
-    #[derive(Debug, Clone, Copy)]
-    struct Queue(u64);
-    impl Position for Queue {
-        fn queue(&self) -> u64 {
-            self.0
-        }
-        fn is(&self, other: &Self) -> bool {
-            self.0 == other.0
-        }
-        fn has_passed(&self, _: u64) -> bool {
-            false
-        }
-    }
-
-    #[derive(Debug, Clone)]
-    struct Step {
-        queue: u64,
-        extent: Range<usize>,
-        write: bool,
-    }
-
-    fn steps() -> impl Strategy<Value = Vec<Step>> {
-        let step = (0u64..5, 0usize..24, 1usize..12, any::<bool>())
-            .prop_map(|(queue, start, length, write)| Step { queue, extent: start..start + length, write });
-        // Enough to fill a log and merge it, even where every step takes milliseconds.
-        prop::collection::vec(step, 1..if cfg!(miri) { 32 } else { 80 })
-    }
-
-    #[test]
-    fn what_is_pending_is_handed_out_once() {
-        let mut log = UseLog::new();
-        log.note(0..4, true, &Queue(1), 5);
-        // Stands for the first, which stays as a spent one.
-        log.note(0..4, true, &Queue(2), 7);
-        log.note(4..8, false, &Queue(3), 9);
-        let mut out = Vec::new();
-        log.hand_out(|by, ticket| out.push((by.0, ticket)));
-        out.sort_unstable();
-        assert_eq!(out, [(2, 7), (3, 9)]);
-        log.hand_out(|by, ticket| out.push((by.0, ticket)));
-        assert_eq!((out.len(), log.all().count()), (2, 0));
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig { failure_persistence: None, cases: if cfg!(miri) { 3 } else { 2000 }, ..ProptestConfig::default() })]
-
-        /// Every conflicting earlier step is ordered before a later one, through waits and queue order, whatever was merged.
-        #[test]
-        fn never_under_waits(steps in steps()) {
-            let mut log: UseLog<Queue> = UseLog::new();
-            let mut tickets = [0u64; 5];
-            // before[i]: the steps that are ordered before step i.
-            let mut before: Vec<Vec<bool>> = Vec::new();
-            let mut last_of: [Option<usize>; 5] = [None; 5];
-            let mut index_of = std::collections::HashMap::new();
-            for (now, step) in steps.iter().enumerate() {
-                let mut ordered = vec![false; steps.len()];
-                let follow = |earlier: usize, ordered: &mut Vec<bool>| {
-                    ordered[earlier] = true;
-                    let inherited: &Vec<bool> = &before[earlier];
-                    for (slot, value) in ordered.iter_mut().zip(inherited) { *slot |= *value; }
-                };
-                if let Some(previous) = last_of[step.queue as usize] { follow(previous, &mut ordered); }
-                log.tidy();
-                for entry in log.conflicts(&step.extent, step.write) {
-                    follow(index_of[&(entry.by.0, entry.ticket)], &mut ordered);
-                }
-                for (earlier, old) in steps[..now].iter().enumerate() {
-                    if meet(&old.extent, &step.extent) && (old.write || step.write) {
-                        prop_assert!(ordered[earlier], "step {now} does not wait for step {earlier}");
-                    }
-                }
-                let ticket = &mut tickets[step.queue as usize];
-                *ticket += 1;
-                index_of.insert((step.queue, *ticket), now);
-                log.note(step.extent.clone(), step.write, &Queue(step.queue), *ticket);
-                prop_assert!(log.uses.len() <= LIMIT);
-                last_of[step.queue as usize] = Some(now);
-                before.push(ordered);
-            }
-        }
-    }
-
-    #[test]
-    fn disjoint_parts_do_not_wait_for_each_other() {
-        let mut log = UseLog::new();
-        log.note(0..64, true, &Queue(1), 1);
-        assert_eq!(log.conflicts(&(64..128), true).count(), 0);
-        log.note(64..128, true, &Queue(2), 1);
-        assert_eq!(log.conflicts(&(0..64), true).count(), 1);
-        assert_eq!(log.conflicts(&(63..65), false).count(), 2);
-    }
-
-    #[test]
-    fn readers_do_not_wait_for_readers() {
-        let mut log = UseLog::new();
-        log.note(0..8, true, &Queue(1), 1);
-        log.note(0..8, false, &Queue(2), 1);
-        assert_eq!(log.conflicts(&(0..8), false).map(|entry| entry.by.0).collect::<Vec<_>>(), [1]);
-        assert_eq!(log.conflicts(&(0..8), true).count(), 2);
-    }
-
-    /// Counts the references that are made to a queue.
-    #[derive(Debug)]
-    struct Counted(u64, std::rc::Rc<std::cell::Cell<u32>>);
-    impl Clone for Counted {
-        fn clone(&self) -> Self {
-            self.1.set(self.1.get() + 1);
-            Self(self.0, self.1.clone())
-        }
-    }
-    impl Position for Counted {
-        fn queue(&self) -> u64 {
-            self.0
-        }
-        fn is(&self, other: &Self) -> bool {
-            self.0 == other.0
-        }
-        fn has_passed(&self, _: u64) -> bool {
-            false
-        }
-    }
-
-    #[test]
-    fn queues_that_take_turns_are_referred_to_once() {
-        let clones: std::rc::Rc<std::cell::Cell<u32>> = std::rc::Rc::default();
-        let queues = [Counted(1, clones.clone()), Counted(2, clones.clone())];
-        let mut log: UseLog<Counted> = UseLog::new();
-        for ticket in 1..100 {
-            let by = &queues[ticket as usize % 2];
-            let waits: Vec<_> =
-                log.conflicts(&(0..8), true).map(|entry| (entry.by.0, entry.ticket)).collect();
-            let before = (ticket > 1).then(|| (queues[(ticket as usize + 1) % 2].0, ticket - 1));
-            assert_eq!(waits, before.into_iter().collect::<Vec<_>>());
-            assert_eq!(log.is_only_of(by.0), ticket == 1);
-            log.note(0..8, true, by, ticket);
-            assert!(log.is_only_of(by.0), "what was spent is nobody's");
-            assert_eq!(log.all().count(), 1);
-        }
-        assert_eq!(clones.get(), 2);
-        // A writer and a reader that take turns keep both.
-        for ticket in 100..200 {
-            log.note(0..8, ticket % 2 == 0, &queues[ticket as usize % 2], ticket);
-        }
-        assert_eq!(clones.get(), 2);
-    }
-
-    #[test]
-    fn the_entry_of_the_same_queue_is_found_again_among_those_that_go() {
-        let mut log = UseLog::new();
-        for queue in 1..=5 {
-            log.note(0..8, false, &Queue(queue), queue);
-        }
-        log.note(16..24, false, &Queue(9), 1);
-        log.note(0..8, true, &Queue(4), 7);
-        let left: Vec<_> = log.all().map(|entry| (entry.by.0, entry.ticket, entry.write)).collect();
-        assert_eq!(left, [(4, 7, true), (9, 1, false)]);
-    }
-}
+mod tests;

@@ -111,6 +111,12 @@ impl Recorder {
         }
     }
 
+    /// Whether uses and waits are recorded: [`used`](Self::used) does nothing otherwise.
+    #[inline]
+    pub(crate) fn keeps_uses(&self) -> bool {
+        self.session_of_uses().is_some()
+    }
+
     /// Work that was enqueued uses memory: at `ticket` of `stream`, or at once and by the host (stream 0).
     #[inline]
     pub(crate) fn used<B: Backend>(
