@@ -139,6 +139,7 @@ impl CudaModule {
             max_group_size,
             shared_bytes,
             max_dynamic_bytes: all.saturating_sub(shared_bytes),
+            plain_dynamic_bytes: all.min(SHARED_WITHOUT_OPTING_IN).saturating_sub(shared_bytes),
             opted_in: false.into(),
         };
         Ok(CudaKernel(Arc::new(found)))
@@ -185,6 +186,8 @@ struct Function {
     shared_bytes: u32,
     /// Most bytes of shared memory that a launch may ask for beside.
     max_dynamic_bytes: u32,
+    /// Most of those without opting in.
+    plain_dynamic_bytes: u32,
     /// Whether the kernel may have all the shared memory that the device has.
     opted_in: AtomicBool,
 }
@@ -214,8 +217,8 @@ impl CudaKernel {
         }
         if !self.is_likely_to_fit(dims) {
             self.check(device, dims)?;
+            self.opt_in(device, dims.shared_bytes)?;
         }
-        self.opt_in(device, dims.shared_bytes)?;
         // SAFETY: the arguments are what the kernel's signature says, says the caller; the driver copies them before
         // it returns and writes none.
         let launch = move |pointers: *mut *mut c_void| unsafe {
@@ -249,12 +252,13 @@ impl CudaKernel {
         }
     }
 
-    /// Looks at what the runtime does not know of the kernel, and at nothing that the driver refuses by itself.
+    /// Looks at what the runtime does not know of the kernel, and at nothing that the driver refuses by itself. Launches with
+    /// more shared memory than one gets without opting in are looked at closely too.
     #[inline]
     fn is_likely_to_fit(&self, dims: &LaunchDims) -> bool {
         let [x, y, z] = dims.group_size.map(u64::from);
         x.saturating_mul(y).saturating_mul(z) <= u64::from(self.0.max_group_size)
-            && dims.shared_bytes <= self.0.max_dynamic_bytes
+            && dims.shared_bytes <= self.0.plain_dynamic_bytes
     }
 
     #[cold]

@@ -65,7 +65,7 @@ impl Layout {
     pub(crate) fn packed_len(&self) -> Option<usize> {
         match (&*self.shape, &*self.strides) {
             // Most arrays have one axis, and every launch asks.
-            (&[length], &[stride]) => (stride == self.item as isize || length <= 1).then_some(length),
+            (&[length], &[stride]) if stride == self.item as isize => Some(length),
             (shape, strides) => packed_len_of(shape, strides, self.item),
         }
     }
