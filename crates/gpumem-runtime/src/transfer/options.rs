@@ -88,7 +88,7 @@ pub struct TransferOptions {
     pub parallel_bytes: usize,
     /// Packed transfers of at most so many bytes take the shortest path instead of the ring: the calling thread moves them
     /// through one block, up only where several threads do not help (`parallel_bytes`). By default
-    /// `GPUMEM_TRANSFER_SHORT_KIB`, or else 2 MiB.
+    /// `GPUMEM_TRANSFER_SHORT_KIB`, or else 1 MiB.
     pub short_bytes: usize,
     /// Whether threads write around the caches. By default `GPUMEM_TRANSFER_STORES` (`auto`, `always`, `never`), or else
     /// [`Auto`](StreamingStores::Auto).
@@ -126,7 +126,7 @@ impl TransferOptions {
             threads: (processors * 15).div_ceil(16).clamp(1, MOST_THREADS),
             block_bytes: 4 << 20,
             parallel_bytes: 512 << 10,
-            short_bytes: 2 << 20,
+            short_bytes: 1 << 20,
             streaming_stores: StreamingStores::Auto,
         }
     }
