@@ -80,7 +80,9 @@ impl<'a, B: Backend> Staged<'a, B> {
     ) -> Result<()> {
         let memory = self.staging.memory();
         let access = if way == Way::Up { HostAccess::Write } else { HostAccess::Read };
-        memory.wait_for_host(operation, &self.layout.extent(), access)?;
+        // For these bytes alone: other parts of the block may be on their way already.
+        let bytes = part.dst..part.dst + part.len * part.item;
+        memory.wait_for_host(operation, &bytes, access)?;
         let Some(block) = memory.host() else {
             let what = "pinned memory that the host sees";
             return Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }));

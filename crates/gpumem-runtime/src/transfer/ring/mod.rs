@@ -271,8 +271,8 @@ impl<'a, B: Backend> Ring<'a, B> {
             unsafe { fresh.up_to(pair.src + pair.run + self.share.threads * Fresh::STEP) };
         }
         let staged = Staged::new(&turn.staging, self.operation, &turn.piece)?;
-        // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used the block before is waited for,
-        // and nothing else does before its last part has been moved.
+        // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used these bytes of the block before is
+        // waited for, and nothing else does before they have been moved.
         unsafe { staged.exchange(self.operation, pair, self.caller, self.way, self.stores)? };
         if self.way == Way::Down {
             self.done.fetch_add((pair.len * pair.item) as u64, Ordering::Relaxed);
