@@ -5,9 +5,9 @@ use crate::{
     Device,
     transfer::{Crew, TransferOptions},
 };
-use gpumem_core::{Backend, HostAccess, Result};
+use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
 use parking_lot::Mutex;
-use std::{collections::VecDeque, ops::RangeInclusive};
+use std::{collections::VecDeque, ops::RangeInclusive, ptr::NonNull};
 
 /// Most bytes that are kept for later, or what one transfer uses at most, if that is more. Page-locking is slow
 /// (milliseconds a MiB), so blocks are kept.
@@ -58,7 +58,7 @@ impl<B: Backend> Staging<B> {
     ) -> Result<Self> {
         let wanted = bytes.max(SMALLEST).checked_next_power_of_two().unwrap_or(bytes);
         let pool = &device.0.staging;
-        let memory = match pool.idle(operation, bytes..=wanted.saturating_mul(4), most) {
+        let memory = match pool.find(operation, bytes..=wanted.saturating_mul(4), most) {
             Found::Idle(memory) => memory,
             Found::Busy(memory) => {
                 let whole = 0..memory.len();
@@ -73,6 +73,15 @@ impl<B: Backend> Staging<B> {
 
     pub(crate) fn memory(&self) -> &Counted<Allocation<B>> {
         &self.memory
+    }
+
+    /// Where the host sees it.
+    ///
+    /// # Errors
+    /// The backend's page-locked memory is not for the host.
+    pub(crate) fn host(&self, operation: &'static str) -> Result<NonNull<u8>> {
+        let what = "pinned memory that the host sees";
+        self.memory.host().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))
     }
 }
 
@@ -102,26 +111,21 @@ enum Found<B: Backend> {
 
 impl<B: Backend> StagingPool<B> {
     /// A block of such a length, and a busy one only where there are as many of those as `most`.
-    fn idle(&self, operation: &'static str, bytes: RangeInclusive<usize>, most: usize) -> Found<B> {
+    fn find(&self, operation: &'static str, bytes: RangeInclusive<usize>, most: usize) -> Found<B> {
         let fits = |block: &Counted<Allocation<B>>| bytes.contains(&block.len());
-        {
-            // The last one lies in a cache still.
+        let oldest = |free: &mut VecDeque<_>| free.iter().position(fits).and_then(|at| free.remove(at));
+        // The last one lies in a cache still.
+        let newest = {
             let mut free = self.free.lock();
-            let newest = free.iter().rposition(fits);
-            if let Some(at) =
-                newest.filter(|at| free[*at].is_known_idle() && free[*at].check(operation).is_ok())
-                && let Some(block) = free.remove(at)
-            {
-                return Found::Idle(block);
-            }
+            let at = free.iter().rposition(fits).filter(|at| free[*at].is_known_idle());
+            at.and_then(|at| free.remove(at))
+        };
+        if let Some(block) = newest.filter(|block| block.check(operation).is_ok()) {
+            return Found::Idle(block);
         }
         // One at a time: whoever looks meanwhile finds the others.
         for _ in 0..ASKED {
-            let oldest = {
-                let mut free = self.free.lock();
-                free.iter().position(fits).and_then(|at| free.remove(at))
-            };
-            let Some(block) = oldest else { return Found::Nothing };
+            let Some(block) = oldest(&mut self.free.lock()) else { return Found::Nothing };
             if block.check(operation).is_err() {
                 // Of before a reset: it is of no use any more.
                 continue;
@@ -135,8 +139,7 @@ impl<B: Backend> StagingPool<B> {
         if free.iter().filter(|block| fits(block)).count() < most {
             return Found::Nothing;
         }
-        let oldest = free.iter().position(fits).and_then(|at| free.remove(at));
-        oldest.map_or(Found::Nothing, Found::Busy)
+        oldest(&mut free).map_or(Found::Nothing, Found::Busy)
     }
 
     /// Lets go of every block; they go the way of all memory.

@@ -56,8 +56,8 @@ pub(crate) fn upload<T: Element, B: Backend>(
     if upload == Upload::Blocking && B::capabilities(&timeline.core.raw).pageable_direct {
         return direct_watched(timeline, operation, (&caller, &pair, destination), Way::Up, watch);
     }
-    let device = device_of(timeline, operation, destination)?;
-    if let Some((memory, layout)) = packed_twin(timeline, operation, &device, (destination, &caller, &pair)) {
+    let device = device_of(operation, destination)?;
+    if let Some((memory, layout)) = packed_twin(timeline, operation, device, (destination, &caller, &pair)) {
         // Packed over the link, and unpacked on the device.
         let twin = Place::new(&memory, &layout);
         self::upload::<T, B>(timeline, operation, source, twin, Upload::Staged, watch)?;
@@ -67,7 +67,7 @@ pub(crate) fn upload<T: Element, B: Backend>(
         }
         return Ok(ticket);
     }
-    let ring = Ring::new(&device, timeline, operation, (destination, &caller, &pair), Way::Up);
+    let ring = Ring::new(device, timeline, operation, (destination, &caller, &pair), Way::Up);
     // SAFETY: the caller's view is valid for reads during this call.
     let ticket = unsafe { ring.run(&pair, watch)? };
     if upload == Upload::Blocking {
@@ -146,15 +146,15 @@ unsafe fn land<T: Element, B: Backend>(
     }
     // Nothing may land of what failed, and no copy can begin before.
     judge()?;
-    let device = device_of(timeline, operation, source)?;
-    if let Some((memory, layout)) = packed_twin(timeline, operation, &device, (source, caller, &pair)) {
+    let device = device_of(operation, source)?;
+    if let Some((memory, layout)) = packed_twin(timeline, operation, device, (source, caller, &pair)) {
         // Packed on the device, so that it goes over the link as one run.
         let twin = Place::new(&memory, &layout);
         memory::copy::<T, B>(timeline, operation, source, twin)?;
         // SAFETY: the caller's promise.
         return unsafe { land::<T, B>(timeline, operation, twin, caller, watch, is_new) };
     }
-    let mut ring = Ring::new(&device, timeline, operation, (source, caller, &pair), Way::Down);
+    let mut ring = Ring::new(device, timeline, operation, (source, caller, &pair), Way::Down);
     if is_new {
         ring.is_new();
     }
@@ -188,22 +188,12 @@ pub(super) fn pair_of<B: Backend>(
     Pair::new(&caller.layout, place.layout).map_err(|error| Error::new(B::NAME, operation, error))
 }
 
-pub(super) fn device_of<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
+pub(super) fn device_of<'a, B: Backend>(
     operation: &'static str,
-    place: Place<'_, B>,
-) -> Result<Device<B>> {
-    match place.memory.device() {
-        Some(device) => Ok(device.clone()),
-        None => {
-            let _ = timeline;
-            Err(Error::new(
-                B::NAME,
-                operation,
-                ErrorKind::InvalidArgument { why: "the memory has no device" },
-            ))
-        }
-    }
+    place: Place<'a, B>,
+) -> Result<&'a Device<B>> {
+    let why = "the memory has no device";
+    place.memory.device().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }))
 }
 
 /// Pieces in which a copy is done that somebody watches.

@@ -112,7 +112,7 @@ impl CopyPlan {
                 described.way = CopyWay::Strided;
             }
         } else {
-            let share = options.share(pair.len * pair.item, false);
+            let share = options.upload_share(pair.len * pair.item, pair.axes.is_empty(), false);
             described.way = CopyWay::Ring { threads: share.threads, piece_bytes: share.block };
         }
         Ok(described)

@@ -31,7 +31,7 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
     if pair.len == 0 || pair.item == 0 {
         return Ok(());
     }
-    let device = device_of(timeline, operation, source)?;
+    let device = device_of(operation, source)?.clone();
     let limit = device.transfer_options().block_bytes;
     let (mut pieces, mut blocks, mut last) = (Pieces::new(&pair), Vec::new(), 0);
     while let Some(piece) = pieces.next(limit) {

@@ -7,19 +7,21 @@
 
 use super::{
     Place, Upload,
+    borrowed::device_of,
     brief::{run_of, run_to},
     caller::Caller,
+    staged::Way,
     stores::{Stores, copy_run},
 };
 use crate::{
-    Device, completion,
+    completion,
     memory::{Allocation, Counted, Staging},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, StreamKind};
+use gpumem_core::{Backend, CopyRegion, Element, Result, StreamKind};
 use ndarray::{ArrayView, Dimension};
 use smallvec::SmallVec;
-use std::{ops::Range, ptr::NonNull, sync::Arc};
+use std::{ops::Range, sync::Arc};
 
 /// Longer runs come down in pieces, so that one is taken out of the block while the next one comes: a thread takes about
 /// three times as long for a byte as the copy engine.
@@ -56,7 +58,7 @@ pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
         return None;
     }
     let most = match upload {
-        Upload::Blocking if !is_to_wait::<B>(timeline) => return None,
+        Upload::Blocking if !may_wait_for_block::<B>(timeline) => return None,
         Upload::Blocking => (ON_THE_WAY / extent.len()).clamp(FEWEST, MOST),
         Upload::Staged => usize::MAX,
     };
@@ -74,37 +76,17 @@ fn send<B: Backend>(
 ) -> Result<u64> {
     let staging = Staging::take_of(device_of(operation, destination)?, operation, elements.len(), most)?;
     let block = staging.memory();
-    let into = host_side(operation, block)?;
+    let into = staging.host(operation)?;
     let stores = if elements.len() > CACHED { Stores::Streaming } else { Stores::Ordinary };
-    let ((begin, pinned), (address, space)) = (block.endpoint(), destination.memory.endpoint());
     let mut last = 0;
     for (index, piece) in elements.chunks(PIECE).enumerate() {
         let here = index * PIECE..index * PIECE + piece.len();
         // SAFETY: the block is at least as long as the elements, and nothing uses these bytes of it: what used them before is
         // over, and the copies of this transfer read others.
         unsafe { copy_run(piece.as_ptr(), into.as_ptr().add(here.start), piece.len(), stores) };
-        let there = extent.start + here.start..extent.start + here.end;
-        let from = (begin + here.start as u64, pinned);
-        let region = CopyRegion::linear(from, (address + there.start as u64, space), piece.len());
-        let accesses = [Access::read(block, here), Access::write(destination.memory, there)];
-        let submitted = timeline.submit(operation, &accesses, |raw| {
-            timeline.tally.count_copy();
-            // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their use logs.
-            unsafe { B::copy(raw, &region) }
-        })?;
-        last = submitted.ticket;
+        last = enqueue(timeline, operation, (destination, extent.start), block, &here, Way::Up)?;
     }
     Ok(last)
-}
-
-fn device_of<'a, B: Backend>(operation: &'static str, place: Place<'a, B>) -> Result<&'a Device<B>> {
-    place.memory.device().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::NotReady))
-}
-
-/// Where the host sees a block.
-fn host_side<B: Backend>(operation: &'static str, block: &Allocation<B>) -> Result<NonNull<u8>> {
-    let what = "pinned memory that the host sees";
-    block.host().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))
 }
 
 /// Copies down. `None`: nothing was done, and the ring says why or does it.
@@ -119,7 +101,7 @@ pub(super) unsafe fn download<B: Backend>(
 ) -> Option<Result<()>> {
     let (first, extent) = run_to(source, caller)?;
     let options = source.memory.device()?.0.staging.options();
-    let is_short = extent.len() <= options.short_bytes && is_to_wait::<B>(timeline);
+    let is_short = extent.len() <= options.short_bytes && may_wait_for_block::<B>(timeline);
     if !is_short || !is_simple(timeline, source, &extent) {
         return None;
     }
@@ -145,14 +127,15 @@ unsafe fn through_block<B: Backend>(
     }
     let staging = Staging::take(device_of(operation, source)?, operation, bytes)?;
     let block = staging.memory();
-    let from = host_side(operation, block)?;
+    let from = staging.host(operation)?;
     let mut pieces: SmallVec<[(Range<usize>, u64); 4]> = SmallVec::new();
     let mut enqueued = Ok(());
     let mut at = 0;
     while at < bytes && enqueued.is_ok() {
         let piece = at..if bytes <= WHOLE { bytes } else { bytes.min((at * GROWTH).max(FIRST)) };
         at = piece.end;
-        enqueued = fetch(timeline, operation, (source, extent.start), block, &piece).map(|ticket| {
+        let ticket = enqueue(timeline, operation, (source, extent.start), block, &piece, Way::Down);
+        enqueued = ticket.map(|ticket| {
             if at < bytes {
                 // Without a mark of its own the piece is waited for together with those behind it: slow, not wrong.
                 let _ = timeline.point(ticket);
@@ -185,20 +168,23 @@ unsafe fn through_block<B: Backend>(
     enqueued
 }
 
-/// Enqueues the copy of a piece of a run, which begins so many bytes into the source's memory, into a block.
-fn fetch<B: Backend>(
+/// Enqueues the copy of a piece of a run, which begins so many bytes into the device's memory, from or to a block.
+fn enqueue<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    (source, start): (Place<'_, B>, usize),
+    (place, start): (Place<'_, B>, usize),
     block: &Counted<Allocation<B>>,
     piece: &Range<usize>,
+    way: Way,
 ) -> Result<u64> {
-    let there = start + piece.start..start + piece.end;
-    let (address, space) = source.memory.endpoint();
-    let (begin, pinned) = block.endpoint();
-    let from = (address + there.start as u64, space);
-    let region = CopyRegion::linear(from, (begin + piece.start as u64, pinned), piece.len());
-    let accesses = [Access::read(source.memory, there), Access::write(block, piece.clone())];
+    let run = start + piece.start..start + piece.end;
+    let ((device, space), (host, pinned)) = (place.memory.endpoint(), block.endpoint());
+    let (device, host) = ((device + run.start as u64, space), (host + piece.start as u64, pinned));
+    let (from, to, accesses) = match way {
+        Way::Up => (host, device, [Access::read(block, piece.clone()), Access::write(place.memory, run)]),
+        Way::Down => (device, host, [Access::read(place.memory, run), Access::write(block, piece.clone())]),
+    };
+    let region = CopyRegion::linear(from, to, piece.len());
     let submitted = timeline.submit(operation, &accesses, |raw| {
         timeline.tally.count_copy();
         // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their use logs.
@@ -207,8 +193,8 @@ fn fetch<B: Backend>(
     Ok(submitted.ticket)
 }
 
-/// Whether the calling thread may wait, and gains by a block: memory that the host reaches itself is copied without.
-fn is_to_wait<B: Backend>(timeline: &Timeline<B>) -> bool {
+/// Whether a blocking copy may wait, and is to go through a block: the host copies what it reaches itself.
+fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
     !B::capabilities(&timeline.core.raw).pageable_direct && completion::may_block::<B>("copy").is_ok()
 }
 

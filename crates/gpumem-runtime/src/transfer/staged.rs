@@ -13,7 +13,7 @@ use crate::{
     memory::Staging,
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
+use gpumem_core::{Backend, Error, HostAccess, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -78,15 +78,11 @@ impl<'a, B: Backend> Staged<'a, B> {
         way: Way,
         stores: Stores,
     ) -> Result<()> {
-        let memory = self.staging.memory();
         let access = if way == Way::Up { HostAccess::Write } else { HostAccess::Read };
         // For these bytes alone: other parts of the block may be on their way already.
         let bytes = part.dst..part.dst + part.len * part.item;
-        memory.wait_for_host(operation, &bytes, access)?;
-        let Some(block) = memory.host() else {
-            let what = "pinned memory that the host sees";
-            return Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }));
-        };
+        self.staging.memory().wait_for_host(operation, &bytes, access)?;
+        let block = self.staging.host(operation)?;
         let (theirs, ours) = (caller.lowest.wrapping_add(part.src), block.as_ptr().wrapping_add(part.dst));
         // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
         // is aligned for every element; both are valid by this function's contract and share no bytes.

@@ -9,6 +9,7 @@ use crate::{
 use gpumem_core::{Backend, Result};
 use std::{
     collections::VecDeque,
+    ops::Range,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -109,7 +110,7 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         match ring.way {
             Way::Up => self.publish(turn),
             Way::Down => {
-                let ticket = ring.enqueue(&turn, None)?;
+                let ticket = ring.enqueue(&turn, 0..turn.bytes())?;
                 self.coming.push_back((turn, ticket));
             }
         }
@@ -180,7 +181,7 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         let Some(at) = self.open.iter().position(|open| open.turn.is_done()) else { return Ok(false) };
         let Some(Open { turn, sent }) = self.open.remove(at) else { return Ok(false) };
         let ticket = match self.ring.way {
-            Way::Up => self.send(&turn, sent, turn.bytes())?,
+            Way::Up => self.send(&turn, sent..turn.bytes())?,
             Way::Down => 0,
         };
         self.idle.push_back((turn.staging.clone(), ticket));
@@ -194,12 +195,12 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
     }
 
     /// Sends these bytes of a block that has been filled so far.
-    fn send(&mut self, turn: &Turn<B>, start: usize, end: usize) -> Result<u64> {
-        let is_whole = start == 0 && end == turn.bytes();
-        let ticket = self.ring.enqueue(turn, (!is_whole).then_some(start..end))?;
+    fn send(&mut self, turn: &Turn<B>, bytes: Range<usize>) -> Result<u64> {
+        let len = bytes.len();
+        let ticket = self.ring.enqueue(turn, bytes)?;
         self.sent = [self.sent[1], ticket];
-        self.sent_bytes += end - start;
-        self.ring.done.fetch_add((end - start) as u64, Ordering::Relaxed);
+        self.sent_bytes += len;
+        self.ring.done.fetch_add(len as u64, Ordering::Relaxed);
         Ok(ticket)
     }
 
@@ -209,14 +210,14 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         let Some(end) = self.ready(true) else { return Ok(false) };
         let Some(Open { turn, sent }) = self.open.front_mut() else { return Ok(false) };
         let (turn, start) = (turn.clone(), std::mem::replace(sent, end));
-        self.send(&turn, start, end)?;
+        self.send(&turn, start..end)?;
         Ok(true)
     }
 
     /// Where what is to be sent of the first block ends, if anything is.
     fn ready(&self, ask: bool) -> Option<usize> {
         let ring = self.ring;
-        let Open { turn, sent } = self.open.front().filter(|_| ring.is_brief)?;
+        let Open { turn, sent } = self.open.front().filter(|_| ring.share.is_brief)?;
         let end = turn.moved_from(*sent);
         // Each as long as all before it, until the last blocks are open.
         let least = if self.pieces.is_empty() { 0 } else { self.sent_bytes };

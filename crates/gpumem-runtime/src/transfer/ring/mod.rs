@@ -41,11 +41,7 @@ use turn::{Part, Turn};
 /// New arrays of at least so many bytes have huge pages (`host::Unwritten`), which one thread each makes ready.
 const FRESH: usize = 4 << 20;
 
-/// Bytes of a block of an upload that would have shorter ones, in which threads run out of parts while the calling one is busy:
-/// on an H100, 1 MiB in blocks of 256 KiB took 55 or 110 us by turns, and 60 in one.
-const BRIEF: usize = 1 << 20;
-
-/// A block of another upload is at most a fourth of what comes before it.
+/// A block of an upload, but for brief ones, is at most a fourth of what comes before it.
 const RAMP: usize = 4;
 
 /// One transfer.
@@ -56,8 +52,6 @@ pub(super) struct Ring<'a, B: Backend> {
     place: Place<'a, B>,
     caller: &'a Caller,
     way: Way,
-    /// An upload in one run that is so short that parts of a block are sent.
-    is_brief: bool,
     share: Share,
     stores: Stores,
     /// The destination, where its pages are to be made ready.
@@ -105,7 +99,10 @@ impl<'a, B: Backend> Ring<'a, B> {
         // A stream of one thread can be used by no other; and who may not block must not have others block for him.
         let is_alone =
             timeline.kind() == StreamKind::PerThread || completion::may_block::<B>(operation).is_err();
-        let share = options.share(bytes, is_alone);
+        let share = match way {
+            Way::Up => options.upload_share(bytes, pair.axes.is_empty(), is_alone),
+            Way::Down => options.share(bytes, is_alone),
+        };
         // Several threads use blocks of one size, whatever the transfer, so that the next one finds them again.
         let largest = bytes.min(share.block.max(pair.item));
         let memory_bytes = if share.threads > 1 { largest.max(options.block_bytes) } else { largest };
@@ -123,7 +120,6 @@ impl<'a, B: Backend> Ring<'a, B> {
             place,
             caller,
             way,
-            is_brief: way == Way::Up && pair.axes.is_empty() && share.block < BRIEF,
             share,
             stores,
             fresh: None,
@@ -288,30 +284,20 @@ impl<'a, B: Backend> Ring<'a, B> {
     /// are filled hardly faster than they are copied, and the engine would wait for one that is much longer than the one before.
     /// A brief upload sends parts of a block instead.
     fn block_bytes(&self, left: usize) -> usize {
-        let Share { block, shortest, .. } = self.share;
+        let Share { block, shortest, is_brief, .. } = self.share;
         let most = match self.way {
-            Way::Up if self.is_brief => return BRIEF.min(self.memory_bytes),
+            Way::Up if is_brief => return block,
             Way::Up => ((self.total as usize - left) / RAMP).max(2 * shortest),
             Way::Down => block,
         };
         most.min(left / 2).next_multiple_of(4 << 10).clamp(shortest, block)
     }
 
-    /// Enqueues the copy between a block and the device: of the whole piece, or of so many bytes of one that is a run.
-    fn enqueue(&self, turn: &Turn<B>, bytes: Option<Range<usize>>) -> Result<u64> {
-        let piece = &turn.piece;
-        let copy = |piece: &Pair, start| {
-            let staged = Staged::at(&turn.staging, self.operation, piece, start)?;
-            staged.copy(self.timeline, self.operation, piece, self.place, self.way)
-        };
-        let ticket = match bytes {
-            None => copy(piece, 0)?,
-            Some(Range { start, end }) => {
-                let (run, len) = (end - start, (end - start) / piece.item);
-                let (src, dst) = (piece.src + start, piece.dst + start);
-                copy(&Pair { src, dst, run, len, ..piece.clone() }, start)?
-            }
-        };
+    /// Enqueues the copy between a block and the device: of all its bytes, or of some if they are one run.
+    fn enqueue(&self, turn: &Turn<B>, bytes: Range<usize>) -> Result<u64> {
+        let (piece, start) = (turn.cut(&bytes), bytes.start);
+        let staged = Staged::at(&turn.staging, self.operation, &piece, start)?;
+        let ticket = staged.copy(self.timeline, self.operation, &piece, self.place, self.way)?;
         self.ticket.fetch_max(ticket, Ordering::Relaxed);
         if self.marks {
             // Without a mark of its own the copy is waited for together with everything behind it: slow, not wrong.

@@ -5,6 +5,7 @@ use crate::{layout::Pair, memory::Staging, transfer::pieces::Pieces};
 use gpumem_core::{Backend, Result};
 use std::{
     iter,
+    ops::Range,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -48,6 +49,21 @@ impl<B: Backend> Turn<B> {
     /// Bytes of the piece.
     pub(super) fn bytes(&self) -> usize {
         self.piece.len * self.piece.item
+    }
+
+    /// These bytes of the piece, which are all of them or those of one run.
+    pub(super) fn cut(&self, bytes: &Range<usize>) -> Pair {
+        let piece = self.piece.clone();
+        match bytes.len() == self.bytes() {
+            true => piece,
+            false => Pair {
+                src: piece.src + bytes.start,
+                dst: piece.dst + bytes.start,
+                run: bytes.len(),
+                len: bytes.len() / piece.item,
+                ..piece
+            },
+        }
     }
 
     /// A part that nobody has taken.
