@@ -8,14 +8,15 @@
 //!
 //! ```text
 //!  submit on S                       lock use logs (by allocation id)
-//!    └ conflicts in the logs         (timeline, ticket) of others
-//!        └ lock S                    for each: try to lock the other timeline, reuse or record an event, wait for it
-//!            └ enqueue, ticket += 1  unlock
-//!                └ note in the logs  unlock
+//!    └ lock S                        the same use again: nothing conflicts
+//!        └ conflicts in the logs     for each: try to lock the other timeline, reuse or record an event, wait for it
+//!            └ ticket += 1           note it in the logs, unlock them
+//!                └ enqueue           unlock S
 //! ```
 //! With a timeline locked, another one is only ever *tried*. If somebody has it, the first is unlocked, and the other one's
 //! lock is waited for alone. So there is no order among timelines to get wrong.
 
+mod admit;
 mod ended;
 mod logs;
 mod mark;
