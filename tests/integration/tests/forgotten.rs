@@ -271,7 +271,7 @@ fn the_last_handle_may_be_an_array() {
         drop(pinned);
         // A thread of the library gives the rest back.
         let is_empty = || raw.counters().live_allocations == 0;
-        for _ in 0..200 {
+        for _ in 0..4000 {
             if is_empty() {
                 break;
             }

@@ -184,7 +184,9 @@ fn a_fault_handler_of_the_program_is_called() {
 
 /// The statistics that a child has left, which must have ended in that way.
 fn statistics_of(test: &str, role: &str, aborts: bool, machine: Machine) -> serde_json::Value {
-    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}-{role}.json"));
+    // Of this process alone: the same tests may be running in another one.
+    let name = format!("{test}-{role}-{}.json", std::process::id());
+    let file = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     let _ = std::fs::remove_file(&file);
     let statistics = [("ROCSIM_STATS", file.to_str().unwrap()), ("HSA_DISABLE_FRAGMENT_ALLOCATOR", "1")];
     let variables = [&statistics[..], &machine.variables()].concat();
@@ -193,7 +195,9 @@ fn statistics_of(test: &str, role: &str, aborts: bool, machine: Machine) -> serd
     } else {
         common::child_succeeds(test, role, &variables);
     }
-    serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap()
+    let text = std::fs::read_to_string(&file).unwrap();
+    let _ = std::fs::remove_file(file);
+    serde_json::from_str(&text).unwrap()
 }
 
 #[test]
