@@ -245,7 +245,7 @@ fn events_remember_the_time_when_asked() {
     Host::record(&stream, &end).unwrap();
     end.synchronize().unwrap();
     let milliseconds = Host::elapsed(&start, &end).unwrap();
-    assert!((20.0..5_000.0).contains(&milliseconds), "{milliseconds}");
+    assert!((20.0..60_000.0).contains(&milliseconds), "{milliseconds}");
     assert_eq!(Host::elapsed(&end, &start).unwrap(), -milliseconds);
     let untimed = event(&device);
     assert!(matches!(Host::elapsed(&start, &untimed).unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));

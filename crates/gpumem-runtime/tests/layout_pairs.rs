@@ -218,5 +218,6 @@ fn deciding_an_overlap_is_bounded_and_errs_on_the_safe_side() {
         let right = left.clone().with_offset(left.offset() + distance as usize).unwrap();
         assert!(left.overlaps(&right) && right.overlaps(&left));
     }
-    assert!(cfg!(miri) || start.elapsed().as_millis() < 500);
+    // Looking at every sum would take years.
+    assert!(cfg!(miri) || start.elapsed().as_secs() < 60);
 }

@@ -122,7 +122,8 @@ fn d18_cost_does_not_depend_on_the_number_of_elements() {
         assert_eq!(parts.len(), 953_675);
         assert_eq!(parts.next().unwrap().len(), 1 << 20);
     }
-    assert!(cfg!(miri) || start.elapsed().as_secs() < 5);
+    // Looking at every element would take hours.
+    assert!(cfg!(miri) || start.elapsed().as_secs() < 60);
 }
 
 #[test]

@@ -8,7 +8,11 @@ use gpumem_runtime::{
     memory::{MemoryResource as _, Pool, PoolOptions, Trim},
 };
 use ndarray::Ix1;
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 
 #[test]
 fn everything_goes_back_and_pieces_are_joined() {
@@ -107,47 +111,64 @@ fn nothing_is_exchanged_inside_defer_cleanup() {
 
 #[test]
 fn what_has_been_unused_for_long_goes_back() {
-    let time = std::time::Duration::from_millis(300);
-    let options = PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
     for by_itself in [true, false] {
-        let (device, mut arrays) = pieces(if by_itself { options.keep_time(time) } else { options });
-        // A fifth piece, of which something is in use all the time.
-        let _small = device.uninit_array::<u8, _>(256).unwrap();
-        // The time of a block counts from the next request on that it does not serve.
-        let touch = || drop(device.uninit_array::<u8, _>(256).unwrap());
-        let mut larger = 4 * MIB;
-        let mut trim = || {
-            let pieces = match by_itself {
-                true => {
-                    larger += MIB;
-                    look(&device, larger)
-                }
-                false => {
-                    device.trim(Trim { unused_for: time, ..Trim::UNUSED }).unwrap();
-                    statistics(&device, MemoryKind::Device).reserved
-                }
-            };
-            touch();
-            pieces / MIB - 1
-        };
-        arrays.truncate(2);
-        touch();
-        assert_eq!(trim(), 4, "nothing has been unused for long");
-        std::thread::sleep(time / 2);
-        // In use again, and unused anew: the time starts again.
-        let again: DeviceArray<u8, Ix1, Host> = device.uninit_array(MIB).unwrap().fill(2).unwrap();
-        device.synchronize().unwrap();
-        drop(again);
-        touch();
-        std::thread::sleep(time * 2 / 3);
-        assert_eq!(trim(), 3, "one piece of two has been unused for long");
-        // Nobody looks meanwhile: what counts is when it was given back.
-        arrays.truncate(1);
-        touch();
-        std::thread::sleep(time + time / 10);
-        assert_eq!(trim(), 1);
-        assert_eq!(arrays[0].get(0).unwrap(), 1);
+        // A busy machine may take a thread away for as long as a piece is kept: then they are kept for longer.
+        let times = [300, 1500, 7500].map(Duration::from_millis);
+        assert!(times.into_iter().any(|time| keeps_for(time, by_itself)), "threads stand still for seconds");
     }
+}
+
+/// Holds a pool to what it keeps for that time. `false` if this thread was too slow to say.
+fn keeps_for(time: Duration, by_itself: bool) -> bool {
+    let options = PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
+    let (device, mut arrays) = pieces(if by_itself { options.keep_time(time) } else { options });
+    // A fifth piece, of which something is in use all the time.
+    let _small = device.uninit_array::<u8, _>(256).unwrap();
+    // The time of a block counts from the next request on that it does not serve.
+    let touch = || drop(device.uninit_array::<u8, _>(256).unwrap());
+    let mut larger = 4 * MIB;
+    let mut trim = || {
+        let pieces = match by_itself {
+            true => {
+                larger += MIB;
+                look(&device, larger)
+            }
+            false => {
+                device.trim(Trim { unused_for: time, ..Trim::UNUSED }).unwrap();
+                statistics(&device, MemoryKind::Device).reserved
+            }
+        };
+        touch();
+        pieces / MIB - 1
+    };
+    let unused = Instant::now();
+    arrays.truncate(2);
+    touch();
+    let kept = trim();
+    if unused.elapsed() >= time {
+        return false;
+    }
+    assert_eq!(kept, 4, "nothing has been unused for long");
+    thread::sleep(time / 2);
+    // In use again, and unused anew: the time starts again.
+    let again: DeviceArray<u8, Ix1, Host> = device.uninit_array(MIB).unwrap().fill(2).unwrap();
+    device.synchronize().unwrap();
+    let unused = Instant::now();
+    drop(again);
+    touch();
+    thread::sleep(time * 2 / 3);
+    let kept = trim();
+    if unused.elapsed() >= time {
+        return false;
+    }
+    assert_eq!(kept, 3, "one piece of two has been unused for long");
+    // Nobody looks meanwhile: what counts is when it was given back.
+    arrays.truncate(1);
+    touch();
+    thread::sleep(time + time / 10);
+    assert_eq!(trim(), 1);
+    assert_eq!(arrays[0].get(0).unwrap(), 1);
+    true
 }
 
 #[test]
