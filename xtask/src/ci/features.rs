@@ -4,36 +4,56 @@ use super::{Outcome, tools};
 use crate::{shell::Shell, workspace::Workspace};
 use anyhow::Result;
 
-/// The arguments of a set, and whether its tests run: it holds the host backend, so that they run on any machine, and
-/// they do not run for the same set under another name, or for one with little more.
-const SETS: [(&[&str], bool); 9] = [
-    (&[], true),
-    (&["--no-default-features", "--features", "host"], false),
-    (&["--no-default-features", "--features", "cuda"], false),
-    (&["--no-default-features", "--features", "roc"], false),
-    (&["--no-default-features", "--features", "cuda,roc"], false),
-    (&["--features", "cuda"], true),
-    (&["--features", "roc"], true),
-    (&["--features", "cuda,roc"], false),
-    (&["--all-features"], true),
+/// What is done with a set of features.
+#[derive(Clone, Copy)]
+enum Check {
+    Builds,
+    /// The tests that end otherwise with other sets, in seconds.
+    Chooses,
+    /// All tests: the examples, and the conformance suite on whatever was chosen.
+    Works,
+}
+
+/// The arguments of the sets. Tests run where the host is, so that they do on any machine.
+const SETS: [(&[&str], Check); 9] = [
+    (&[], Check::Works),
+    (&["--no-default-features", "--features", "host"], Check::Builds),
+    (&["--no-default-features", "--features", "cuda"], Check::Builds),
+    (&["--no-default-features", "--features", "roc"], Check::Builds),
+    (&["--no-default-features", "--features", "cuda,roc"], Check::Builds),
+    (&["--features", "cuda"], Check::Chooses),
+    (&["--features", "roc"], Check::Chooses),
+    (&["--features", "cuda,roc"], Check::Builds),
+    (&["--all-features"], Check::Works),
 ];
+
+/// The tests of [`Check::Chooses`].
+const CHOICE: [&str; 4] = ["choice", "host", "smoke", "vanishing"];
+
+impl Check {
+    /// The command of cargo. What is tested builds as well.
+    fn command(self) -> Vec<&'static str> {
+        match self {
+            Check::Builds => vec!["check"],
+            Check::Chooses => {
+                ["test", "--lib"].into_iter().chain(CHOICE.iter().flat_map(|test| ["--test", test])).collect()
+            }
+            Check::Works => vec!["test", "--lib", "--tests"],
+        }
+    }
+}
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     if let Some(reason) = tools::missing_package(workspace, &["gpumem"]) {
         return Ok(Outcome::Skipped(reason));
     }
     let shell = Shell::new(workspace.root()).env(super::NO_BROWSER.0, super::NO_BROWSER.1);
-    for (set, tested) in SETS {
-        let mut commands: Vec<&[&str]> = vec![&["check", "--package", "gpumem"]];
-        if tested {
-            commands.push(&["test", "--package", "gpumem", "--lib", "--tests"]);
-        }
-        for command in commands {
-            let done = shell.run("cargo", &[command, set].concat())?;
-            if !done.success {
-                let what = format!("cargo {} {}", command[0], set.join(" "));
-                return Ok(Outcome::of(&done, &what));
-            }
+    for (set, check) in SETS {
+        let command = check.command();
+        let done = shell.run("cargo", &[command.as_slice(), &["--package", "gpumem"], set].concat())?;
+        if !done.success {
+            let what = format!("cargo {} {}", command[0], set.join(" "));
+            return Ok(Outcome::of(&done, &what));
         }
     }
     without_a_backend(&shell)

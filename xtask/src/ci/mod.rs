@@ -41,7 +41,7 @@ enum Step {
     Fmt,
     /// Clippy without warnings, for several sets of features
     Clippy,
-    /// Every set of features builds; those with the host are tested
+    /// Every set of features builds; with the host, what depends on the set is tested
     Features,
     /// The documentation of the API, without warnings
     Docs,
