@@ -126,20 +126,22 @@ fn uploads_call_the_driver_from_one_thread() {
 fn a_block_is_filled_while_parts_of_it_are_copied() {
     let (device, raw) = double(HostOptions::new().adversarial(3));
     device.set_transfer_options(TransferOptions::new().threads(4));
-    let source = Array1::from_iter(0..(3 << 20) / 4_u32);
-    let mut array = device.device_array::<u32, _>(source.len()).unwrap();
-    let mut copies = 0;
-    for round in 0..20 {
-        let source = &source + round;
-        raw.script().begin(None);
-        let before = raw.host().counters().copies;
-        array.copy_to_device(&source).unwrap();
-        copies += raw.host().counters().copies - before;
-        assert_eq!(raw.script().callers(), HashSet::from([thread::current().id()]), "round {round}");
-        assert_eq!(array.copy_to_host().unwrap(), source);
+    // In blocks of 1 MiB, and in more blocks of 4 MiB than there are at a time.
+    for (bytes, blocks, rounds) in [(3 << 20, 3, 20), (34 << 20, 9, 2)] {
+        let source = Array1::from_iter(0..bytes / 4_u32);
+        let mut array = device.device_array::<u32, _>(source.len()).unwrap();
+        let mut copies = 0;
+        for round in 0..rounds {
+            let source = &source + round;
+            raw.script().begin(None);
+            let before = raw.host().counters().copies;
+            array.copy_to_device(&source).unwrap();
+            copies += raw.host().counters().copies - before;
+            assert_eq!(raw.script().callers(), HashSet::from([thread::current().id()]), "round {round}");
+            assert_eq!(array.copy_to_host().unwrap(), source);
+        }
+        assert!(copies > u64::from(rounds) * blocks, "more copies than blocks: {copies}");
     }
-    assert!(copies > 20 * 3, "more copies than blocks: {copies}");
-    drop(array);
     is_clean(&device, raw.host());
 }
 

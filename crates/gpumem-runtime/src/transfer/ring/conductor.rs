@@ -1,6 +1,6 @@
 //! What the calling thread of a ring does.
 
-use super::{Ring, turn::Turn};
+use super::{RAMP, Ring, turn::Turn};
 use crate::{
     layout::Pair,
     memory::Staging,
@@ -204,8 +204,7 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         Ok(ticket)
     }
 
-    /// Of a brief upload, sends what has been filled of the first block, if the engine has hardly anything to do. `false`: there
-    /// is nothing to send.
+    /// Sends what has been filled of the first block, if the engine has hardly anything to do. `false`: there is nothing to send.
     fn send_early(&mut self) -> Result<bool> {
         let Some(end) = self.ready(true) else { return Ok(false) };
         let Some(Open { turn, sent }) = self.open.front_mut() else { return Ok(false) };
@@ -217,10 +216,10 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
     /// Where what is to be sent of the first block ends, if anything is.
     fn ready(&self, ask: bool) -> Option<usize> {
         let ring = self.ring;
-        let Open { turn, sent } = self.open.front().filter(|_| ring.share.is_brief)?;
+        let Open { turn, sent } = self.open.front().filter(|_| ring.share.sends_parts)?;
         let end = turn.moved_from(*sent);
-        // Each as long as all before it, until the last blocks are open.
-        let least = if self.pieces.is_empty() { 0 } else { self.sent_bytes };
+        // Until the last blocks are open.
+        let least = if self.pieces.is_empty() { 0 } else { self.sent_bytes / RAMP };
         // The rest of a block is sent when it is done. One copy is under way and no other behind it, or none.
         let is_worth_it = end < turn.bytes() && end - sent >= least.max(ring.share.shortest);
         (is_worth_it && ring.has_passed(self.sent[0], ask)).then_some(end)

@@ -2,8 +2,9 @@
 //! moves other blocks.
 //!
 //! All threads work on the same block, each on parts of it, so that a block is filled or drained at the speed of all of
-//! them together: the first copy begins soon, the last one is drained quickly, and a few blocks are enough. Blocks are
-//! small at both ends of a transfer for the same reason, and large between, because the engine pauses between copies.
+//! them together: the first copy begins soon, the last one is drained quickly, and a few blocks are enough. Copies are
+//! short at both ends of a transfer for the same reason, and long between, because the engine pauses between them: an upload in one
+//! run sends parts of blocks, whatever has been filled when the engine is nearly done, and others have small blocks there.
 //!
 //! The calling thread is the [`conductor`]: it alone calls the driver. Threads that do so at the same time meet on its locks
 //! and sleep there, up to some hundred microseconds, and what it knows of a stream goes from core to core with them. The
@@ -41,7 +42,9 @@ use turn::{Part, Turn};
 /// New arrays of at least so many bytes have huge pages (`host::Unwritten`), which one thread each makes ready.
 const FRESH: usize = 4 << 20;
 
-/// A block of an upload, but for brief ones, is at most a fourth of what comes before it.
+/// What is sent of an upload at once, unless it is short, is about a fourth of what comes before it: at most where a block is sent
+/// when it is full, at least where parts of it are. Threads fill blocks hardly faster than the engine takes them, which pauses
+/// between copies: of what is longer it would wait for the end, and what is shorter would have it pause more often.
 const RAMP: usize = 4;
 
 /// One transfer.
@@ -280,13 +283,12 @@ impl<'a, B: Backend> Ring<'a, B> {
     }
 
     /// Bytes of the next block, of so many that are left. The last blocks are small, so that little is left to do when the
-    /// threads are done on the way up, and the engine on the way down. On the way up the first ones are too, and grow slowly: they
-    /// are filled hardly faster than they are copied, and the engine would wait for one that is much longer than the one before.
-    /// A brief upload sends parts of a block instead.
+    /// threads are done on the way up, and the engine on the way down. On the way up the first ones are too, and grow slowly.
+    /// Where parts of a block are sent all are large.
     fn block_bytes(&self, left: usize) -> usize {
-        let Share { block, shortest, is_brief, .. } = self.share;
+        let Share { block, shortest, sends_parts, .. } = self.share;
         let most = match self.way {
-            Way::Up if is_brief => return block,
+            Way::Up if sends_parts => return block,
             Way::Up => ((self.total as usize - left) / RAMP).max(2 * shortest),
             Way::Down => block,
         };
