@@ -1,5 +1,6 @@
 //! The workshop: `cargo xtask <command>`, run anywhere in the workspace.
 
+mod artifacts;
 mod bench;
 mod bindings;
 mod ci;

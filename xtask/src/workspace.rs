@@ -31,6 +31,11 @@ impl Workspace {
         self.metadata.packages.iter()
     }
 
+    /// The members that a registry is to have.
+    pub(crate) fn published(&self) -> impl Iterator<Item = &Package> {
+        self.packages().filter(|package| package.publish.as_deref() != Some(&[]))
+    }
+
     pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         self.packages().find(|package| package.name == name)
     }

@@ -27,7 +27,7 @@ pub(super) fn loom(workspace: &Workspace) -> Result<Outcome> {
     let done = Shell::new(workspace.root())
         .env("RUSTFLAGS", "--cfg loom")
         .env("CARGO_TARGET_DIR", workspace.target("loom"))
-        .run("cargo", &["test", "--package", "gpumem-runtime", "--release", "--test", "loom"])?;
+        .run("cargo", &["test", "--package", "gpumem-runtime", "--profile", "loom", "--test", "loom"])?;
     Ok(Outcome::of(&done, "loom"))
 }
 

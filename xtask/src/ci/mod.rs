@@ -29,6 +29,9 @@ const NO_BROWSER: (&str, &str) = ("GPUMEM_BROWSER", "off");
 pub(crate) struct Options {
     /// Which checks to run; all if none is named
     steps: Vec<Step>,
+    /// All but these
+    #[arg(long, value_delimiter = ',', value_name = "STEPS", conflicts_with = "steps")]
+    except: Vec<Step>,
     /// Fail where a check is skipped because a tool is missing
     #[arg(long)]
     no_skip: bool,
@@ -55,7 +58,7 @@ enum Step {
     Readme,
     /// The declarations of HIP and HSA are what their headers give (libclang)
     Bindings,
-    /// The oldest Rust that is supported builds everything
+    /// The oldest Rust that is supported builds what is published
     Msrv,
     /// Links and pages of the book (and mdBook, where it is installed)
     Book,
@@ -123,7 +126,10 @@ impl Done {
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let workspace = Workspace::load()?;
-    let steps = if options.steps.is_empty() { Step::value_variants() } else { &options.steps };
+    let steps: Vec<_> = match options.steps.as_slice() {
+        [] => Step::value_variants().iter().copied().filter(|step| !options.except.contains(step)).collect(),
+        steps => steps.to_vec(),
+    };
     let mut counts = Counts::default();
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header(["check", "result", "seconds", "reason"]);
@@ -132,7 +138,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         // Miri interprets on one core for minutes, in a target directory of its own: it runs beside the others.
         let mut interpreter = (steps.len() > 1 && steps.contains(&Step::Miri))
             .then(|| scope.spawn(|| Done::of(|| hunters::miri(&workspace, Some(&log)))));
-        for &step in steps {
+        for &step in &steps {
             let name = step.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
             println!("\n==> {name}");
             let done = match interpreter.take_if(|_| step == Step::Miri) {

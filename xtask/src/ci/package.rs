@@ -8,8 +8,7 @@ use std::{env, fs, io, path::PathBuf};
 /// All in one command: since 1.90 cargo builds each package against the others of the same command, so that crates
 /// that are not on the registry yet can depend on each other.
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
-    let published: Vec<_> =
-        workspace.packages().filter(|package| package.publish.as_deref() != Some(&[])).collect();
+    let published: Vec<_> = workspace.published().collect();
     // What `cargo publish` would refuse, and `cargo package` only warns about.
     for package in &published {
         let lacks = [

@@ -1,14 +1,12 @@
 //! Building what is packed, in one call of cargo, so that all programs share one set of features.
 
 use super::manifest::{Kind, Program};
-use crate::{test_all::CONFORMANCE, workspace::Workspace};
-use anyhow::{Context, Result, bail};
-use cargo_metadata::{Artifact, Message, TargetKind};
+use crate::{artifacts, test_all::CONFORMANCE, workspace::Workspace};
+use anyhow::Result;
+use cargo_metadata::{Artifact, TargetKind};
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::BufReader,
     path::PathBuf,
-    process::{Command, Stdio},
 };
 
 /// Tests that need a checkout or cargo (`outside`, `headers`, `launcher`), that look at one set of features
@@ -26,36 +24,16 @@ pub(super) fn programs(workspace: &Workspace, features: &[String]) -> Result<BTr
     if features.iter().any(|name| name == "roc") {
         packages.push("hip-on-cuda".to_owned());
     }
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(workspace.root());
+    let featured =
+        FEATURED.iter().flat_map(|package| features.iter().map(move |name| format!("{package}/{name}")));
+    let featured: Vec<_> = featured.collect();
     // `packed` is the release profile without symbols, in the workspace's manifest.
-    command.args(["build", "--profile", "packed", "--message-format", "json-render-diagnostics"]);
-    command.args(["--bins", "--examples"]);
-    for package in &packages {
-        command.args(["--package", package]);
-    }
-    for test in tests(workspace, &packages) {
-        command.args(["--test", test]);
-    }
-    for (package, feature) in
-        FEATURED.iter().flat_map(|package| features.iter().map(move |name| (package, name)))
-    {
-        command.args(["--features", &format!("{package}/{feature}")]);
-    }
-    let mut child = command.stdout(Stdio::piped()).spawn().context("cargo cannot be started")?;
-    let messages = child.stdout.take().context("cargo has no output")?;
-    let mut programs = BTreeMap::new();
-    for message in Message::parse_stream(BufReader::new(messages)) {
-        if let Message::CompilerArtifact(artifact) = message.context("what cargo says")?
-            && let Some((program, file)) = program(workspace, &artifact)
-        {
-            programs.insert(program, file);
-        }
-    }
-    if !child.wait()?.success() {
-        bail!("the programs do not build");
-    }
-    Ok(programs)
+    let mut arguments = vec!["build", "--profile", "packed", "--bins", "--examples"];
+    arguments.extend(packages.iter().flat_map(|package| ["--package", package]));
+    arguments.extend(tests(workspace, &packages).into_iter().flat_map(|test| ["--test", test]));
+    arguments.extend(featured.iter().flat_map(|feature| ["--features", feature]));
+    let built = artifacts::build(workspace, &arguments, "the programs")?;
+    Ok(built.iter().filter_map(|artifact| program(workspace, artifact)).collect())
 }
 
 /// The names of what is packed of the tests. Of the host backend only its suite: what it does is the same on any machine.

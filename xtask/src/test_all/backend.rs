@@ -10,12 +10,13 @@ use super::{
     report::BackendResult,
 };
 use crate::{
+    artifacts,
     shell::{Finished, Shell},
     workspace::Workspace,
 };
 use anyhow::{Context, Result};
 use serde::Deserialize;
-use std::ffi::OsString;
+use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 
 /// The backends of this repository, in the order of the table.
 pub(crate) const BACKENDS: [&str; 3] = ["host", "cuda", "roc"];
@@ -34,16 +35,32 @@ struct Written {
     failures: Vec<serde_json::Value>,
 }
 
+/// The conformance programs, by package. All of them in one build, and of all members, as the other tests: a build of one package has
+/// other features, with which cargo compiles everything again.
+pub(super) fn programs(workspace: &Workspace) -> Result<BTreeMap<String, PathBuf>> {
+    let arguments =
+        [&["test", "--no-run", "--test", CONFORMANCE], workspace.all_members().as_slice()].concat();
+    let built = artifacts::build(workspace, &arguments, "the conformance programs")?;
+    let programs = built.into_iter().filter(|artifact| artifact.target.name == CONFORMANCE);
+    Ok(programs
+        .filter_map(|artifact| {
+            let package = workspace.packages().find(|package| package.id == artifact.package_id)?;
+            Some((package.name.to_string(), artifact.executable?.into_std_path_buf()))
+        })
+        .collect())
+}
+
 /// The rows of one backend: on the machine as it is, and on those that it can be made to look like.
 pub(super) fn run(
     workspace: &Workspace,
     name: &'static str,
+    programs: &BTreeMap<String, PathBuf>,
     options: &Options,
 ) -> Result<Vec<BackendResult>> {
-    let package = format!("gpumem-{name}");
-    if !workspace.has_test(&package, CONFORMANCE) {
+    let Some(program) = programs.get(&format!("gpumem-{name}")) else {
         return Ok(vec![BackendResult::absent(name, "no conformance program")]);
-    }
+    };
+    let program = program.to_str().context("the path of the target directory is not UTF-8")?;
     let mut library = None;
     rows(name, options, |machine, arguments| {
         let mut shell = Shell::new(workspace.root());
@@ -57,9 +74,7 @@ pub(super) fn run(
             };
             shell = shell.env("LD_LIBRARY_PATH", library_path(folder)?);
         }
-        let mut cargo = vec!["test", "--package", &package, "--test", CONFORMANCE, "--"];
-        cargo.extend(arguments);
-        shell.run("cargo", &cargo)
+        shell.run(program, arguments)
     })
 }
 

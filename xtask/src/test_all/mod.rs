@@ -89,8 +89,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let workspace = Workspace::load()?;
     let others = if options.conformance_only { Counts::default() } else { tests(&workspace, options)? };
     let mut report = Report { backends: Vec::new(), workspace: others };
+    let programs = backend::programs(&workspace);
     for name in BACKENDS {
-        report.backends.extend(backend::run(&workspace, name, options)?);
+        report.backends.extend(match &programs {
+            Ok(programs) => backend::run(&workspace, name, programs, options)?,
+            Err(error) => vec![BackendResult::failed(name, format!("{error:#}"))],
+        });
     }
     conclude(&report, options)
 }
