@@ -14,9 +14,10 @@ enum Check {
     Works,
 }
 
-/// The arguments of the sets. Tests run where the host is, so that they do on any machine.
+/// The arguments of the sets. Tests run where the host is, so that they do on any machine. Those of the first set are among
+/// the tests of the workspace (`cargo xtask test-all-backends`).
 const SETS: [(&[&str], Check); 9] = [
-    (&[], Check::Works),
+    (&[], Check::Chooses),
     (&["--no-default-features", "--features", "host"], Check::Builds),
     (&["--no-default-features", "--features", "cuda"], Check::Builds),
     (&["--no-default-features", "--features", "roc"], Check::Builds),
