@@ -5,7 +5,6 @@ use duct::Expression;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::sync::Mutex;
 
 /// How a command ended, and what it printed to both streams.
 pub(crate) struct Finished {
@@ -17,38 +16,15 @@ pub(crate) struct Finished {
     pub(crate) output: String,
 }
 
-/// Where the output of a command goes that runs beside others: shown when its turn comes.
-#[derive(Default)]
-pub(crate) struct Log(Mutex<Vec<u8>>);
-
-impl Log {
-    fn add(&self, bytes: &[u8]) {
-        // A thread that panicked while it added a line leaves the lines before it.
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).extend_from_slice(bytes);
-    }
-
-    /// Shows all that was kept.
-    pub(crate) fn show(&self) -> std::io::Result<()> {
-        std::io::stdout().write_all(&self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))
-    }
-}
-
 /// A command line to be run in a directory.
 pub(crate) struct Shell<'a> {
     directory: &'a Path,
     environment: Vec<(String, OsString)>,
-    log: Option<&'a Log>,
 }
 
 impl<'a> Shell<'a> {
     pub(crate) fn new(directory: &'a Path) -> Self {
-        Self { directory, environment: Vec::new(), log: None }
-    }
-
-    /// Keeps in `log`, if there is one, what `run` would show.
-    pub(crate) fn kept_in(mut self, log: Option<&'a Log>) -> Self {
-        self.log = log;
-        self
+        Self { directory, environment: Vec::new() }
     }
 
     pub(crate) fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
@@ -58,7 +34,7 @@ impl<'a> Shell<'a> {
 
     /// Runs the command and shows what it prints.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Result<Finished> {
-        self.show(format!("$ {program} {}\n", arguments.join(" ")).as_bytes())?;
+        println!("$ {program} {}", arguments.join(" "));
         self.collect(program, arguments, true)
     }
 
@@ -78,7 +54,7 @@ impl<'a> Shell<'a> {
         // Bytes, not `lines()`: a test may print what is not UTF-8, and the rest must still be counted.
         while lines.read_until(b'\n', &mut line)? > 0 {
             if show {
-                self.show(&line)?;
+                std::io::stdout().write_all(&line)?;
             }
             output.push_str(&String::from_utf8_lossy(&line));
             line.clear();
@@ -89,16 +65,6 @@ impl<'a> Shell<'a> {
             status: status.map_or_else(|| "still running".to_owned(), |status| status.to_string()),
             output,
         })
-    }
-
-    fn show(&self, bytes: &[u8]) -> std::io::Result<()> {
-        match self.log {
-            Some(log) => {
-                log.add(bytes);
-                Ok(())
-            }
-            None => std::io::stdout().write_all(bytes),
-        }
     }
 
     fn expression(&self, program: &str, arguments: &[&str]) -> Expression {
@@ -121,14 +87,6 @@ mod tests {
         assert!(!done.success);
         assert!(done.status.contains('3'), "{}", done.status);
         assert!(done.output.starts_with("one\ntwo\n"), "{}", done.output);
-    }
-
-    #[test]
-    fn what_runs_beside_others_is_kept() {
-        let log = Log::default();
-        let done = Shell::new(Path::new(".")).kept_in(Some(&log)).run("echo", &["one"]).unwrap();
-        assert!(done.success);
-        assert_eq!(*log.0.lock().unwrap(), b"$ echo one\none\n");
     }
 
     #[test]

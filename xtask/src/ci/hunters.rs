@@ -1,10 +1,7 @@
 //! Tools that find what tests alone do not: races, undefined behaviour, invalid accesses.
 
 use super::{Outcome, tools};
-use crate::{
-    shell::{Log, Shell},
-    workspace::Workspace,
-};
+use crate::{shell::Shell, workspace::Workspace};
 use anyhow::Result;
 
 /// What Miri runs: a package and targets of it. What calls a driver or starts many threads is not for it.
@@ -31,13 +28,11 @@ pub(super) fn loom(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::of(&done, "loom"))
 }
 
-/// With a log it keeps to itself what it prints, so that it can run beside other checks.
-pub(super) fn miri(workspace: &Workspace, log: Option<&Log>) -> Result<Outcome> {
+pub(super) fn miri(workspace: &Workspace) -> Result<Outcome> {
     if let Some(reason) = tools::missing(workspace, "Miri (nightly)", &["+nightly", "miri", "--version"]) {
         return Ok(Outcome::Skipped(reason));
     }
     let shell = Shell::new(workspace.root())
-        .kept_in(log)
         .env("CARGO_TARGET_DIR", workspace.target("miri"))
         // Commands of the host backend carry addresses, as a driver's do; without this every one is warned about.
         .env("MIRIFLAGS", "-Zmiri-permissive-provenance");

@@ -9,16 +9,11 @@ mod package;
 mod python;
 mod tools;
 
-use crate::{
-    counts::Counts,
-    readme,
-    shell::{Finished, Log},
-    workspace::Workspace,
-};
-use anyhow::{Result, anyhow};
+use crate::{counts::Counts, readme, shell::Finished, workspace::Workspace};
+use anyhow::Result;
 use clap::{Args, ValueEnum};
 use comfy_table::{Table, presets::ASCII_MARKDOWN};
-use std::{thread, time::Instant};
+use std::time::Instant;
 
 /// What keeps a test from opening a page in a browser, for half a minute. `cargo xtask test-all-backends` runs it; neither
 /// features nor sanitizers change what the browser sees.
@@ -104,23 +99,8 @@ impl Step {
             Step::Book => book::run(workspace),
             Step::Loom => hunters::loom(workspace),
             Step::Asan => hunters::asan(workspace),
-            Step::Miri => hunters::miri(workspace, None),
+            Step::Miri => hunters::miri(workspace),
         }
-    }
-}
-
-/// A check that was carried out.
-struct Done {
-    outcome: Outcome,
-    seconds: f64,
-}
-
-impl Done {
-    /// A check that cannot be carried out has failed; the others still run.
-    fn of(check: impl FnOnce() -> Result<Outcome>) -> Self {
-        let start = Instant::now();
-        let outcome = check().unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
-        Self { outcome, seconds: start.elapsed().as_secs_f64() }
     }
 }
 
@@ -133,37 +113,25 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     let mut counts = Counts::default();
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header(["check", "result", "seconds", "reason"]);
-    let log = Log::default();
-    thread::scope(|scope| -> Result<()> {
-        // Miri interprets on one core for minutes, in a target directory of its own: it runs beside the others.
-        let mut interpreter = (steps.len() > 1 && steps.contains(&Step::Miri))
-            .then(|| scope.spawn(|| Done::of(|| hunters::miri(&workspace, Some(&log)))));
-        for &step in &steps {
-            let name = step.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-            println!("\n==> {name}");
-            let done = match interpreter.take_if(|_| step == Step::Miri) {
-                Some(thread) => {
-                    let done = thread.join().map_err(|_| anyhow!("the thread of Miri panicked"))?;
-                    log.show()?;
-                    done
-                }
-                None => Done::of(|| step.run(&workspace)),
-            };
-            let (word, reason) = match done.outcome {
-                Outcome::Passed => ("passed", String::new()),
-                Outcome::Skipped(reason) if options.no_skip => ("FAILED", format!("skipped: {reason}")),
-                Outcome::Skipped(reason) => ("skipped", reason),
-                Outcome::Failed(reason) => ("FAILED", reason),
-            };
-            match word {
-                "passed" => counts.passed += 1,
-                "skipped" => counts.skipped += 1,
-                _ => counts.failed += 1,
-            }
-            table.add_row([name, word.to_owned(), format!("{:.1}", done.seconds), reason]);
+    for step in steps {
+        let name = step.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        println!("\n==> {name}");
+        let start = Instant::now();
+        // A check that cannot be carried out has failed; the others still run.
+        let outcome = step.run(&workspace).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
+        let (word, reason) = match outcome {
+            Outcome::Passed => ("passed", String::new()),
+            Outcome::Skipped(reason) if options.no_skip => ("FAILED", format!("skipped: {reason}")),
+            Outcome::Skipped(reason) => ("skipped", reason),
+            Outcome::Failed(reason) => ("FAILED", reason),
+        };
+        match word {
+            "passed" => counts.passed += 1,
+            "skipped" => counts.skipped += 1,
+            _ => counts.failed += 1,
         }
-        Ok(())
-    })?;
+        table.add_row([name, word.to_owned(), format!("{:.1}", start.elapsed().as_secs_f64()), reason]);
+    }
     println!("\n{table}\n\nci: {counts}");
     Ok(counts.failed == 0)
 }

@@ -32,7 +32,7 @@ const BLOCKS_OF_ONE: usize = 2;
 const SMALLEST_BLOCK: usize = 256 << 10;
 /// The shortest block of which parts are sent: in shorter ones threads run out of parts while the calling one is busy. On an H100,
 /// 1 MiB in blocks of 256 KiB took 55 or 110 us by turns, and 60 in one.
-const SMALLEST_PARTED: usize = 1 << 20;
+const SMALLEST_BLOCK_IN_PARTS: usize = 1 << 20;
 /// What one thread moves at a time, at least and at most: less is not worth taking, more would have threads wait for each other
 /// at the end of a block. It is the least where parts of a block are sent, for each waits for all before it.
 const SMALLEST_PART: usize = 64 << 10;
@@ -213,7 +213,7 @@ impl TransferOptions {
         let share = self.share(bytes, is_alone);
         match is_run && share.threads > 1 {
             true => Share {
-                block: share.block.max(SMALLEST_PARTED).min(self.block_bytes),
+                block: share.block.max(SMALLEST_BLOCK_IN_PARTS).min(self.block_bytes),
                 blocks: BLOCKS_IN_PARTS,
                 sends_parts: true,
                 ..share

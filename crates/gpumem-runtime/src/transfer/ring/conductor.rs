@@ -218,7 +218,7 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         let ring = self.ring;
         let Open { turn, sent } = self.open.front().filter(|_| ring.share.sends_parts)?;
         let end = turn.moved_from(*sent);
-        // Until the last blocks are open.
+        // Nothing is too short once the last blocks are open.
         let least = if self.pieces.is_empty() { 0 } else { self.sent_bytes / RAMP };
         // The rest of a block is sent when it is done. One copy is under way and no other behind it, or none.
         let is_worth_it = end < turn.bytes() && end - sent >= least.max(ring.share.shortest);
