@@ -33,11 +33,19 @@ pub struct DoubleOptions {
     /// The name of its backend. Doubles of two names behave as devices of two backends do: neither reaches the other's
     /// memory or waits for its events.
     pub name: &'static str,
+    /// Bytes of page-locked memory that there are.
+    pub page_locked: u64,
 }
 
 impl Default for DoubleOptions {
     fn default() -> Self {
-        Self { host: HostOptions::new(), is_direct: false, is_packing: false, name: NAME }
+        Self {
+            host: HostOptions::new(),
+            is_direct: false,
+            is_packing: false,
+            name: NAME,
+            page_locked: u64::MAX,
+        }
     }
 }
 
@@ -51,6 +59,8 @@ struct Inner {
     info: DeviceInfo,
     capabilities: Capabilities,
     script: Script,
+    /// Bytes of page-locked memory that there may be.
+    page_locked: u64,
     /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
     locked: Mutex<Vec<Range<u64>>>,
 }
@@ -83,7 +93,14 @@ impl Double {
             capabilities.strided_copy = options.is_packing;
         }
         let (script, locked) = (Script::default(), Mutex::default());
-        Ok(DoubleDevice(Arc::new(Inner { host, info, capabilities, script, locked })))
+        Ok(DoubleDevice(Arc::new(Inner {
+            host,
+            info,
+            capabilities,
+            script,
+            page_locked: options.page_locked,
+            locked,
+        })))
     }
 }
 
@@ -100,6 +117,19 @@ impl DoubleDevice {
 
     fn call(&self, operation: &'static str) -> Result<()> {
         self.0.script.call(&self.0.host, operation)
+    }
+
+    /// Whether there is so much page-locked memory left.
+    fn check_page_locked(&self, request: &AllocationRequest) -> Result<()> {
+        let taken: u64 = self.0.locked.lock().iter().map(|bytes| bytes.end - bytes.start).sum();
+        let free = self.0.page_locked.saturating_sub(taken);
+        if request.bytes as u64 <= free {
+            return Ok(());
+        }
+        let (requested, kind) = (request.bytes, request.kind.name());
+        let (free, total) = (free as usize, self.0.page_locked as usize);
+        let error = ErrorKind::OutOfMemory { requested, kind, free, total, pressure: None };
+        Err(Error::new(self.0.info.backend, "allocate", error))
     }
 
     fn note_locked(&self, buffer: &Buffer) {
@@ -234,6 +264,9 @@ impl Backend for Double {
 
     unsafe fn allocate(device: &DoubleDevice, request: &AllocationRequest) -> Result<Buffer> {
         device.call("allocate")?;
+        if request.kind.is_host_accessible() {
+            device.check_page_locked(request)?;
+        }
         // SAFETY: as above.
         let buffer = unsafe { Host::allocate(device.host(), request)? };
         if request.kind.is_host_accessible() {

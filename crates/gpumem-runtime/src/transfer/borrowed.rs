@@ -2,11 +2,12 @@
 //!
 //! The caller's memory is touched only by us, on threads that are inside the caller's call or scope. Where a backend
 //! copies ordinary memory directly and at full speed, the copy reads or writes it and the call waits; everywhere else
-//! the elements go through page-locked blocks ([`ring`](super::ring)), and it is only those that the device ever sees.
+//! the elements go through page-locked blocks ([`ring`](super::ring), [`circular`](super::circular)), and it is only those that the device ever sees.
 
 use super::{
     brief,
     caller::Caller,
+    circular::Circular,
     memory::{self, Place, can_copy_strided, enqueue},
     pieces::in_pieces,
     plan::Plan,
@@ -67,9 +68,14 @@ pub(crate) fn upload<T: Element, B: Backend>(
         }
         return Ok(ticket);
     }
-    let ring = Ring::new(device, timeline, operation, (destination, &caller, &pair), Way::Up);
+    let sides = (destination, &caller, &pair);
     // SAFETY: the caller's view is valid for reads during this call.
-    let ticket = unsafe { ring.run(&pair, watch)? };
+    let ticket = unsafe {
+        match Circular::new(device, timeline, operation, sides)? {
+            Some(circular) => circular.run(watch)?,
+            None => Ring::new(device, timeline, operation, sides, Way::Up).run(&pair, watch)?,
+        }
+    };
     if upload == Upload::Blocking {
         timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
     }

@@ -4,7 +4,8 @@
 //! * [`pieces`]: a pair cut into parts.
 //! * [`memory`]: between memory of the library, in stream order.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
-//! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`]) that fill and drain them.
+//! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`], [`work`]) that fill and drain them.
+//! * [`circular`]: the one block instead that an upload of one run goes through.
 //! * [`bell`]: waiting for what another thread does any moment.
 //! * [`elements`]: short runs, as those threads move them.
 //! * [`scoped`]: downloads that land when their stream is waited for.
@@ -19,6 +20,7 @@ mod bell;
 mod borrowed;
 mod brief;
 mod caller;
+mod circular;
 mod copy_plan;
 mod crew;
 mod cuts;
@@ -36,6 +38,7 @@ mod scoped;
 mod short;
 mod staged;
 mod stores;
+mod work;
 
 pub(crate) use borrowed::{Upload, abort, download, download_new, upload};
 pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};

@@ -22,19 +22,20 @@ const BYTES_OF_A_THREAD: usize = 4 << 20;
 
 /// Blocks of a transfer by several threads: some are filled or drained, the others wait for the copy engine.
 const BLOCKS: usize = 8;
-/// The same where parts of blocks are sent: the engine is two copies behind, no matter how many blocks are filled, and fewer of them stay
-/// in the caches. On an H100, 64 MiB reached 0.897 of pinned with four, 0.887 with six and 0.874 with eight (means of seven runs in turns).
-const BLOCKS_IN_PARTS: usize = 4;
+/// The circular buffer is so many blocks long: the engine is two copies behind, no matter how many parts are filled, and fewer of them
+/// stay in the caches. On an H100, 64 MiB reached 0.897 of pinned with four, 0.887 with six and 0.874 with eight (means of seven runs in
+/// turns).
+const CIRCULAR_BLOCKS: usize = 4;
 /// Blocks of a transfer by the calling thread alone: one is filled or drained while the other one is copied.
 const BLOCKS_OF_ONE: usize = 2;
 /// The shortest block: its filling or draining is hardly noticed at either end of a transfer, and copies of less take the
 /// engine longer to begin than to do.
 const SMALLEST_BLOCK: usize = 256 << 10;
-/// The shortest block of which parts are sent: in shorter ones threads run out of parts while the calling one is busy. On an H100,
+/// The shortest one of a circular buffer: in a shorter one threads run out of parts while the calling one is busy. On an H100,
 /// 1 MiB in blocks of 256 KiB took 55 or 110 us by turns, and 60 in one.
-const SMALLEST_BLOCK_IN_PARTS: usize = 1 << 20;
+const SMALLEST_CIRCULAR_BLOCK: usize = 1 << 20;
 /// What one thread moves at a time, at least and at most: less is not worth taking, more would have threads wait for each other
-/// at the end of a block. It is the least where parts of a block are sent, for each waits for all before it.
+/// at the end of a block. It is the least in a circular buffer, where each waits for all before it.
 const SMALLEST_PART: usize = 64 << 10;
 const LARGEST_PART: usize = 128 << 10;
 
@@ -48,15 +49,15 @@ pub(crate) struct Share {
     pub(crate) shortest: usize,
     /// Most blocks.
     pub(crate) blocks: usize,
-    /// Parts of a block are sent while others are filled.
-    pub(crate) sends_parts: bool,
+    /// They are one behind the other, and parts of them are sent while others are filled.
+    pub(crate) is_circular: bool,
 }
 
 impl Share {
     /// Bytes that a thread moves at a time, of a block of so many: all threads are to have some.
     pub(crate) fn part(&self, block: usize) -> usize {
-        let largest = if self.sends_parts { SMALLEST_PART } else { LARGEST_PART };
-        page(block.div_ceil(self.threads)).clamp(SMALLEST_PART, largest)
+        let share = page(block.div_ceil(self.threads));
+        if self.is_circular { share.min(SMALLEST_PART) } else { share.clamp(SMALLEST_PART, LARGEST_PART) }
     }
 }
 
@@ -89,7 +90,7 @@ pub struct TransferOptions {
     /// else fifteen of sixteen processors, at most 15. Shorter transfers use fewer. Of many, the calling one moves nothing but
     /// keeps the copy engine busy.
     pub threads: usize,
-    /// Bytes of a block, at least 4 KiB; a transfer has up to eight. By default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB:
+    /// Bytes of a block, at least 4 KiB; a transfer has up to eight, and an upload of one run four behind each other. By default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB:
     /// less does not fill the link of a current GPU.
     pub block_bytes: usize,
     /// Transfers of at least so many bytes get more than the calling thread. By default `GPUMEM_TRANSFER_PARALLEL_KIB`,
@@ -205,7 +206,7 @@ impl TransferOptions {
         let several = !is_alone && bytes >= self.parallel_bytes;
         let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
         let blocks = if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE };
-        Share { threads, block, shortest, blocks, sends_parts: false }
+        Share { threads, block, shortest, blocks, is_circular: false }
     }
 
     /// As [`share`](Self::share), for an upload: in one run, or in several.
@@ -213,9 +214,9 @@ impl TransferOptions {
         let share = self.share(bytes, is_alone);
         match is_run && share.threads > 1 {
             true => Share {
-                block: share.block.max(SMALLEST_BLOCK_IN_PARTS).min(self.block_bytes),
-                blocks: BLOCKS_IN_PARTS,
-                sends_parts: true,
+                block: share.block.max(SMALLEST_CIRCULAR_BLOCK).min(self.block_bytes),
+                blocks: CIRCULAR_BLOCKS,
+                is_circular: true,
                 ..share
             },
             false => share,
@@ -258,7 +259,7 @@ mod tests {
         }
         let upload = |options: TransferOptions, bytes, is_run| {
             let share = options.upload_share(bytes, is_run, false);
-            (share.sends_parts, share.block)
+            (share.is_circular, share.block)
         };
         let block = |bytes| options.share(bytes, false).block;
         assert_eq!(upload(options, 2 << 20, true), (true, 1 << 20));

@@ -36,18 +36,7 @@ pub(super) struct Staged<'a, B: Backend> {
 impl<'a, B: Backend> Staged<'a, B> {
     /// The block is at least as long as the piece, which begins with it.
     pub(super) fn new(staging: &'a Staging<B>, operation: &'static str, piece: &Pair) -> Result<Self> {
-        Self::at(staging, operation, piece, 0)
-    }
-
-    /// As [`new`](Self::new), for a piece that begins so many bytes into the block.
-    pub(super) fn at(
-        staging: &'a Staging<B>,
-        operation: &'static str,
-        piece: &Pair,
-        start: usize,
-    ) -> Result<Self> {
         let layout = Layout::packed(&[piece.len * piece.item], 1, Order::C)
-            .and_then(|layout| layout.with_offset(start))
             .map_err(|error| Error::new(B::NAME, operation, error))?;
         let mut stride = piece.run as isize;
         let mut axes = piece.axes.clone();
@@ -60,7 +49,7 @@ impl<'a, B: Backend> Staged<'a, B> {
 
     /// The piece as it lies in the caller's memory (source) and in the block (destination), to be cut into parts.
     pub(super) fn inside(&self, piece: &Pair) -> Pair {
-        let mut pair = Pair { dst: self.layout.offset(), ..piece.clone() };
+        let mut pair = Pair { dst: 0, ..piece.clone() };
         pair.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
         pair
     }
@@ -79,9 +68,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         stores: Stores,
     ) -> Result<()> {
         let access = if way == Way::Up { HostAccess::Write } else { HostAccess::Read };
-        // For these bytes alone: other parts of the block may be on their way already.
-        let bytes = part.dst..part.dst + part.len * part.item;
-        self.staging.memory().wait_for_host(operation, &bytes, access)?;
+        self.staging.memory().wait_for_host(operation, &self.layout.extent(), access)?;
         let block = self.staging.host(operation)?;
         let (theirs, ours) = (caller.lowest.wrapping_add(part.src), block.as_ptr().wrapping_add(part.dst));
         // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
@@ -130,7 +117,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         place: Place<'_, B>,
         way: Way,
     ) -> Result<u64> {
-        let block = Pair { axes: self.axes.clone(), src: self.layout.offset(), ..piece.clone() };
+        let block = Pair { axes: self.axes.clone(), src: 0, ..piece.clone() };
         let pair = if way == Way::Up { block } else { turned(&block) };
         let memory = self.staging.memory();
         let (host, device) = (memory.endpoint(), place.memory.endpoint());

@@ -1,6 +1,6 @@
 //! What the calling thread of a ring does.
 
-use super::{RAMP, Ring, turn::Turn};
+use super::{Ring, turn::Turn};
 use crate::{
     layout::Pair,
     memory::Staging,
@@ -9,7 +9,6 @@ use crate::{
 use gpumem_core::{Backend, Result};
 use std::{
     collections::VecDeque,
-    ops::Range,
     sync::{Arc, atomic::Ordering},
 };
 
@@ -17,10 +16,6 @@ use std::{
 const AHEAD: usize = 4;
 /// The same where the calling thread moves parts too, which it is to begin with soon.
 const FEW_AHEAD: usize = 2;
-/// Of more threads than this the calling one moves nothing, once some others have come, but looks after blocks: a copy that is
-/// enqueued late is enqueued behind a pause of the engine, which costs more than one thread more brings.
-const MANY: usize = 8;
-const ENOUGH: usize = 4;
 /// The driver is asked at one look of so many whether a copy is over.
 const ASKED_EVERY: u32 = 16;
 
@@ -37,17 +32,8 @@ pub(super) struct Conductor<'r, 'a, B: Backend> {
     /// On the way down: what the engine is copying, with the tickets.
     coming: VecDeque<(Arc<Turn<B>>, u64)>,
     /// What lies open to all threads, or has just been moved.
-    open: VecDeque<Open<B>>,
+    open: VecDeque<Arc<Turn<B>>>,
     last: Option<Arc<Turn<B>>>,
-    /// On the way up: the tickets of the last two copies, the older one first, and the bytes of all.
-    sent: [u64; 2],
-    sent_bytes: usize,
-}
-
-/// A block that lies open, and how many bytes of it have been sent.
-struct Open<B: Backend> {
-    turn: Arc<Turn<B>>,
-    sent: usize,
 }
 
 impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
@@ -61,25 +47,23 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
             coming: VecDeque::new(),
             open: VecDeque::new(),
             last: None,
-            sent: [0; 2],
-            sent_bytes: 0,
         }
     }
 
     /// Until everything has been moved, or something failed. Calls `after_each` whenever more is done.
     pub(super) fn run(&mut self, after_each: &mut dyn FnMut()) -> Result<()> {
-        while !self.ring.has_ended() {
-            let untaken: usize = self.open.iter().map(|open| open.turn.untaken()).sum();
+        while !self.ring.work.has_ended() {
+            let untaken: usize = self.open.iter().map(|turn| turn.untaken()).sum();
             // Threads without work come first: they are what the engine will wait for. On the way down it is the engine itself.
             let is_short_of_work = untaken == 0 || self.ring.way == Way::Down;
             if is_short_of_work && self.start()? || self.receive()? {
                 continue;
             }
-            if self.finish()? || self.send_early()? {
+            if self.finish()? {
                 after_each();
                 continue;
             }
-            let is_to_work = self.is_to_work();
+            let is_to_work = self.ring.work.is_for_all();
             let ahead = if is_to_work { FEW_AHEAD } else { AHEAD };
             if untaken < ahead * self.ring.share.threads && self.start()? {
                 continue;
@@ -106,11 +90,11 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         let Some(staging) = self.block()? else { return Ok(false) };
         let Some(piece) = self.pieces.next(ring.block_bytes(self.pieces.left())) else { return Ok(false) };
         let part_bytes = ring.share.part(piece.len * piece.item);
-        let turn = Turn::new(ring.operation, staging, piece, part_bytes)?;
+        let turn = Turn::new(ring.work.operation, staging, piece, part_bytes)?;
         match ring.way {
             Way::Up => self.publish(turn),
             Way::Down => {
-                let ticket = ring.enqueue(&turn, 0..turn.bytes())?;
+                let ticket = ring.enqueue(&turn)?;
                 self.coming.push_back((turn, ticket));
             }
         }
@@ -122,13 +106,13 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         let ring = self.ring;
         // While there may be more blocks it is not worth asking.
         let ask = self.made == self.most;
-        if self.idle.front().is_some_and(|(_, ticket)| ring.has_passed(*ticket, ask)) {
+        if self.idle.front().is_some_and(|(_, ticket)| ring.work.has_passed(*ticket, ask)) {
             return Ok(self.idle.pop_front().map(|(staging, _)| staging));
         }
         if self.made == self.most {
             return Ok(None);
         }
-        match Staging::take(ring.device, ring.operation, ring.memory_bytes) {
+        match Staging::take(ring.work.device, ring.work.operation, ring.memory_bytes) {
             Ok(staging) => {
                 self.made += 1;
                 Ok(Some(Arc::new(staging)))
@@ -149,17 +133,17 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
             None => *self.ring.entry.lock() = Some(turn.clone()),
         }
         self.last = Some(turn.clone());
-        self.open.push_back(Open { turn, sent: 0 });
+        self.open.push_back(turn);
         if self.pieces.is_empty() && self.coming.is_empty() {
             self.ring.closed.store(true, Ordering::Release);
         }
-        self.ring.bell.ring();
+        self.ring.work.bell.ring();
     }
 
     /// Opens a block whose copy has come down. `false`: there is none.
     fn receive(&mut self) -> Result<bool> {
         let Some((_, ticket)) = self.coming.front() else { return Ok(false) };
-        if !self.ring.has_passed(*ticket, true) {
+        if !self.ring.work.has_passed(*ticket, true) {
             return Ok(false);
         }
         self.receive_first()
@@ -168,72 +152,39 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
     /// Waits for the first copy on its way, and opens its block.
     fn receive_first(&mut self) -> Result<bool> {
         let Some((turn, ticket)) = self.coming.pop_front() else { return Ok(false) };
-        self.ring.settle(&turn.staging, ticket)?;
+        self.ring.work.settle(&turn.staging, ticket)?;
         // Nothing lands of a copy that failed, whoever was told of it.
-        let failed = self.ring.timeline.fault_since(ticket.saturating_sub(1));
-        failed.map_err(|error| error.in_operation(self.ring.operation))?;
+        let failed = self.ring.work.timeline.fault_since(ticket.saturating_sub(1));
+        failed.map_err(|error| error.in_operation(self.ring.work.operation))?;
         self.publish(turn);
         Ok(true)
     }
 
     /// Sends a block that has been filled, or takes back one that has been drained. `false`: there is none.
     fn finish(&mut self) -> Result<bool> {
-        let Some(at) = self.open.iter().position(|open| open.turn.is_done()) else { return Ok(false) };
-        let Some(Open { turn, sent }) = self.open.remove(at) else { return Ok(false) };
-        let ticket = match self.ring.way {
-            Way::Up => self.send(&turn, sent..turn.bytes())?,
+        let ring = self.ring;
+        let Some(at) = self.open.iter().position(|turn| turn.is_done()) else { return Ok(false) };
+        let Some(turn) = self.open.remove(at) else { return Ok(false) };
+        let ticket = match ring.way {
+            Way::Up => ring.enqueue(&turn)?,
             Way::Down => 0,
         };
+        if ring.way == Way::Up {
+            ring.work.has_done(turn.bytes());
+        }
         self.idle.push_back((turn.staging.clone(), ticket));
         if at == 0
-            && let Some(first) = self.open.front().map(|open| &open.turn).or(self.last.as_ref())
+            && let Some(first) = self.open.front().or(self.last.as_ref())
         {
             // Whoever comes now need not go along what is done.
-            *self.ring.entry.lock() = Some(first.clone());
+            *ring.entry.lock() = Some(first.clone());
         }
         Ok(true)
     }
 
-    /// Sends these bytes of a block that has been filled so far.
-    fn send(&mut self, turn: &Turn<B>, bytes: Range<usize>) -> Result<u64> {
-        let len = bytes.len();
-        let ticket = self.ring.enqueue(turn, bytes)?;
-        self.sent = [self.sent[1], ticket];
-        self.sent_bytes += len;
-        self.ring.done.fetch_add(len as u64, Ordering::Relaxed);
-        Ok(ticket)
-    }
-
-    /// Sends what has been filled of the first block, if the engine has hardly anything to do. `false`: there is nothing to send.
-    fn send_early(&mut self) -> Result<bool> {
-        let Some(end) = self.ready(true) else { return Ok(false) };
-        let Some(Open { turn, sent }) = self.open.front_mut() else { return Ok(false) };
-        let (turn, start) = (turn.clone(), std::mem::replace(sent, end));
-        self.send(&turn, start..end)?;
-        Ok(true)
-    }
-
-    /// Where what is to be sent of the first block ends, if anything is.
-    fn ready(&self, ask: bool) -> Option<usize> {
-        let ring = self.ring;
-        let Open { turn, sent } = self.open.front().filter(|_| ring.share.sends_parts)?;
-        let end = turn.moved_from(*sent);
-        // Nothing is too short once the last blocks are open.
-        let least = if self.pieces.is_empty() { 0 } else { self.sent_bytes / RAMP };
-        // The rest of a block is sent when it is done. One copy is under way and no other behind it, or none.
-        let is_worth_it = end < turn.bytes() && end - sent >= least.max(ring.share.shortest);
-        (is_worth_it && ring.has_passed(self.sent[0], ask)).then_some(end)
-    }
-
-    /// Whether the calling thread moves parts too.
-    fn is_to_work(&self) -> bool {
-        self.ring.share.threads <= MANY || self.ring.helpers.load(Ordering::Relaxed) < ENOUGH
-    }
-
     /// Moves a part, if there is one that nobody has taken.
     fn work(&self) -> Result<bool> {
-        let Some((turn, part)) = self.open.iter().find_map(|Open { turn, .. }| Some((turn, turn.take()?)))
-        else {
+        let Some((turn, part)) = self.open.iter().find_map(|turn| Some((turn, turn.take()?))) else {
             return Ok(false);
         };
         self.ring.move_part(turn, part)?;
@@ -244,7 +195,7 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
     fn wait(&mut self) -> Result<()> {
         let ring = self.ring;
         let (open, idle, coming) = (&self.open, &self.idle, &self.coming);
-        let is_done = || ring.has_ended() || open.iter().any(|open| open.turn.is_done());
+        let is_done = || ring.work.has_ended() || open.iter().any(|turn| turn.is_done());
         let copy = match ring.way {
             Way::Up if self.pieces.is_empty() => None,
             Way::Up => idle.front().map(|(_, ticket)| *ticket),
@@ -252,26 +203,24 @@ impl<'r, 'a, B: Backend> Conductor<'r, 'a, B> {
         };
         let something = |looks: u32| {
             let ask = looks.is_multiple_of(ASKED_EVERY);
-            is_done()
-                || ask && copy.is_some_and(|ticket| ring.has_passed(ticket, true))
-                || self.ready(ask).is_some()
+            is_done() || ask && copy.is_some_and(|ticket| ring.work.has_passed(ticket, true))
         };
         // Nobody to wait for but the engine: then the driver waits best.
         if !open.is_empty() && look(something) {
             return Ok(());
         }
-        if open.iter().any(|open| open.turn.untaken() > 0) {
+        if open.iter().any(|turn| turn.untaken() > 0) {
             // The others are held up.
             return self.work().map(drop);
         }
         match (ring.way, copy) {
             (Way::Down, Some(_)) => self.receive_first().map(drop),
             (Way::Up, Some(ticket)) if open.is_empty() => match self.idle.front() {
-                Some((staging, _)) => ring.settle(staging, ticket),
+                Some((staging, _)) => ring.work.settle(staging, ticket),
                 None => Ok(()),
             },
             _ => {
-                ring.bell.sleep(is_done);
+                ring.work.bell.sleep(is_done);
                 Ok(())
             }
         }
