@@ -30,7 +30,7 @@ pub enum CopyWay {
     Ring {
         /// Threads, the calling one among them.
         threads: usize,
-        /// Bytes of a piece.
+        /// Bytes of a piece. What is sent at once of an upload of one run may be a third more.
         piece_bytes: usize,
     },
 }

@@ -8,6 +8,8 @@ use std::{collections::VecDeque, sync::atomic::Ordering};
 /// What is sent at once is at least about a fourth of what comes before it: threads fill hardly faster than the engine takes, which
 /// pauses between copies. Of what is longer it would wait for the end, and what is shorter would have it pause more often.
 const RAMP: usize = 4;
+/// What is sent at once at most, of a block that is filled again: two copies are under way while the next one is filled.
+const THIRD: usize = 3;
 /// The driver is asked at one look of so many whether a copy is over.
 const ASKED_EVERY: u32 = 16;
 
@@ -69,8 +71,7 @@ impl<'c, 'a, B: Backend> Conductor<'c, 'a, B> {
         let circular = self.circular;
         let slots = circular.moved.len();
         let all = circular.parts;
-        // Two copies are under way while threads fill what the next one takes, and what they are to have meanwhile.
-        let most = if all > slots { slots.div_ceil(circular.share.blocks) } else { all };
+        let most = if all > slots { slots.div_ceil(THIRD) } else { all };
         // At most up to the end of the block.
         let end = self.filled.min(self.sent + most).min(self.sent / slots * slots + slots);
         let parts = end - self.sent;
