@@ -97,9 +97,9 @@ impl Event for CudaEvent {
     fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "cuEventSynchronize";
         let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "event")?;
         // SAFETY: the handle is alive.
-        device.check(unsafe { device.api().cuEventSynchronize(self.raw) }, OPERATION)
+        let call = || unsafe { device.api().cuEventSynchronize(self.raw) };
+        device.check(self.owner.by_handle(OPERATION, "event", call)?, OPERATION)
     }
 }
 

@@ -8,6 +8,7 @@ use crate::{
 use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags, CUstream_st};
 use gpumem_core::{Error, RawStream, Result, Stream, StreamKind, StreamOptions};
 use std::{
+    cell::Cell,
     ptr::{null_mut, with_exposed_provenance_mut},
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -99,7 +100,8 @@ impl CudaStream {
     /// By the CUDA C++ Programming Guide ("Stream and event behavior") a copy and a wait succeed whatever device is
     /// current, a record where event and stream are of one device, and a launch fails to a stream of another device than the
     /// current one. Drivers of version 580 launch there too, and on threads without a context; what they refuse are
-    /// copies of memory that was mapped piece by piece while another device's context is current, as an invalid value.
+    /// copies of memory that was mapped piece by piece while another device's context is current, as an invalid value. Of waits
+    /// of the host for a stream, and of asking whether it is done, the guide says nothing.
     #[inline]
     pub(crate) fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<()> {
         self.call_or(operation, call, |status| self.owner.device.failure(status, operation))
@@ -143,22 +145,24 @@ impl CudaStream {
 
 impl Stream for CudaStream {
     fn synchronize(&self) -> Result<()> {
-        const OPERATION: &str = "cuStreamSynchronize";
-        let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "stream")?;
+        let api = self.owner.device.api();
         // SAFETY: the handle is alive.
-        device.check(unsafe { device.api().cuStreamSynchronize(self.raw) }, OPERATION)
+        self.call("cuStreamSynchronize", || unsafe { api.cuStreamSynchronize(self.raw) })
     }
 
     fn query(&self) -> Result<bool> {
-        const OPERATION: &str = "cuStreamQuery";
-        let device = &self.owner.device;
-        let _current = self.owner.enter(OPERATION, "stream")?;
-        // SAFETY: the handle is alive.
-        match unsafe { device.api().cuStreamQuery(self.raw) } {
-            Status::NOT_READY => Ok(false),
-            status => device.check(status, OPERATION).map(|()| true),
-        }
+        let (api, is_ready) = (self.owner.device.api(), Cell::new(true));
+        self.call("cuStreamQuery", || {
+            // SAFETY: the handle is alive.
+            match unsafe { api.cuStreamQuery(self.raw) } {
+                Status::NOT_READY => {
+                    is_ready.set(false);
+                    Status::SUCCESS
+                }
+                status => status,
+            }
+        })?;
+        Ok(is_ready.get())
     }
 
     fn raw(&self) -> RawStream {
