@@ -24,8 +24,8 @@ const UNVERSIONED: &CStr = c"dltensor";
 
 // ---- the CUDA Array Interface ---------------------------------------------------------------------------------------
 
-/// The attribute of an array. The loan behind it lasts as long as the array object: the borrower works on the stream
-/// that is named, or orders its own with it.
+/// The attribute of an array, after waiting for what is pending. The loan behind it lasts as long as the array object: the borrower
+/// works on the stream that is named, or orders its own with it.
 pub(crate) fn describe<'py>(py: Python<'py>, array: &DeviceNDArray) -> PyResult<Bound<'py, PyDict>> {
     let loan = py.detach(|| {
         each!(&array.elements, elements => {
@@ -56,6 +56,8 @@ fn lend_by_stream<S: StorageMut<Backend = Any>>(
         return lend_to_host(view, read_only);
     }
     let stream = view.device()?.default_stream()?;
+    // Some borrowers do not look at the stream that is named (PyTorch). What is pending now is over for them too.
+    view.synchronize()?;
     if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
 }
 

@@ -292,8 +292,8 @@ impl DeviceNDArray {
         }
     }
 
-    /// The CUDA Array Interface, version 3. Its stream waits for what is pending, and the memory is lent while the array
-    /// lives.
+    /// The CUDA Array Interface, version 3, after waiting for what is pending: not every reader looks at its stream. The memory is
+    /// lent while the array lives.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         crate::interchange::describe(py, self)

@@ -15,11 +15,11 @@ pub use storage::{Exclusive, Imported, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
 
 use crate::{
-    Device, Layout,
+    Device, Layout, completion,
     memory::{Allocation, Counted},
     transfer::Place,
 };
-use gpumem_core::{Backend, Error, LayoutError, MemoryKind, Result};
+use gpumem_core::{Backend, Error, HostAccess, LayoutError, MemoryKind, Result};
 use ndarray::{Dimension, Ix0};
 use std::{fmt, marker::PhantomData};
 
@@ -29,8 +29,9 @@ use std::{fmt, marker::PhantomData};
 /// * Shape and strides are read without a driver call; strides count **bytes**, as in NumPy and Numba.
 /// * Views share memory and are borrows: any number of shared ones, or one mutable one, or several mutable ones of
 ///   disjoint parts ([`split_mut`](Self::split_mut)). Making one costs O(number of axes).
-/// * Methods without a stream have finished on return. The same methods of [`Stream`](crate::Stream) return at once and
-///   work in stream order.
+/// * Methods without a stream have finished on return, but for uploads of less than 512 KiB: their elements have left the caller's
+///   memory then, and arrive before anything else of the library's that uses the array. The same methods of
+///   [`Stream`](crate::Stream) return at once and work in stream order.
 /// * Dropping an array never waits and never reaches the driver.
 pub struct ArrayBase<S: Storage, D: Dimension> {
     pub(crate) memory: Counted<Allocation<S::Backend>>,
@@ -134,8 +135,19 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.memory.driver_block()
     }
 
+    /// Waits until everything that has been enqueued so far and uses the elements is done, on whichever streams. Nothing of the
+    /// library's needs that. It is for those who hand the [address](Self::address) to code that knows no streams.
+    ///
+    /// # Errors
+    /// What that work did wrong, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) inside a callback.
+    pub fn synchronize(&self) -> Result<()> {
+        const OPERATION: &str = "synchronize";
+        completion::may_block::<S::Backend>(OPERATION)?;
+        self.memory.wait_for_host(OPERATION, &self.layout.extent(), HostAccess::Write)
+    }
+
     /// The device's address of element `[0, 0, ..]`, for looking at. To hand it to another library, use
-    /// [`Stream::raw_scope`](crate::Stream::raw_scope), which keeps the ordering.
+    /// [`Stream::raw_scope`](crate::Stream::raw_scope), which keeps the ordering, or [`synchronize`](Self::synchronize) first.
     pub fn address(&self) -> u64 {
         self.memory.address().wrapping_add(self.layout.offset() as u64)
     }

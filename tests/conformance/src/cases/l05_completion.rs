@@ -19,6 +19,7 @@ cases! { Level::Stream;
     a_panic_in_a_callback_is_kept: "C4 D30",
     blocking_in_a_callback_is_refused: "C4 D30",
     enqueuing_in_a_callback_is_fine: "C4 D30",
+    an_array_can_be_waited_for: "C4",
     futures_complete: "C4",
     a_scope_has_synchronised_when_it_ends: "C2 A4",
     a_scope_left_early_has_synchronised: "C2 D20",
@@ -74,6 +75,7 @@ fn blocking_in_a_callback_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
             other.synchronize().err(),
             event.synchronize().err(),
             other.scope(|_| ()).err(),
+            array.synchronize().err(),
             array.copy_to_host().err(),
             array.get(0).err(),
             device.to_device(&[1u8]).err(),
@@ -88,6 +90,21 @@ fn blocking_in_a_callback_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
         let kind = error.as_ref().map(Error::kind);
         assert_eq!(kind, Some(&ErrorKind::BlockingInCallback), "blocking call {number}");
     }
+    Ok(())
+}
+
+/// For code that is handed an address and knows no streams.
+fn an_array_can_be_waited_for<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (stream, other) = (lab.device().stream()?, lab.device().stream()?);
+    let mut array = lab.device().device_array::<u32, _>(LEN)?;
+    let mut copy = lab.device().device_array::<u32, _>(LEN)?;
+    lab.delay(&stream)?;
+    stream.fill(&mut array, 4)?;
+    other.copy_to_device(&mut copy, &array)?;
+    array.synchronize()?;
+    assert!(stream.query()? && other.query()?, "who writes and who reads it");
+    array.synchronize()?;
+    assert_eq!(copy.copy_to_host()?, Array1::from_elem(LEN, 4));
     Ok(())
 }
 
