@@ -29,6 +29,7 @@ pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()
         Error::new(NAME, "copy", ErrorKind::InvalidArgument { why })
     })?;
     let route = Route::new(device, region);
+    let plan = route.in_its_order(plan, device.inner().limits.max_pitch);
     let operation = route.operation(&plan.call);
     let current = stream.owner.enter(operation, "stream")?;
     let bases = [region.source.address, region.destination.address];
@@ -65,6 +66,9 @@ unsafe fn copy_run(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
     // SAFETY: both sides are valid for the region, says the caller.
     stream.call(operation, || unsafe { route.run(stream, region.bytes, at) })
 }
+
+/// Rows of a cache line from which on one copy is better done as two.
+const ROWS_WORTH_TURNS: usize = 512 << 10;
 
 /// What lies between the two sides.
 #[derive(Clone, Copy)]
@@ -112,6 +116,27 @@ impl Route {
                 _ => other,
             },
             _ => other,
+        }
+    }
+
+    /// The plan, with rows in the order in which the link carries them fastest.
+    ///
+    /// Single cache lines of the host that are an even number of lines apart lie on one half of its memory's channels. Asked for in
+    /// steps of twice that, they come up to a twentieth faster: on an H100 beside a Xeon, 128 MiB of 64 in every 128 bytes
+    /// reached 0.75 to 0.77 of a packed copy instead of 0.72 to 0.76, each time beside the other. Another call does not pay for
+    /// less than some ten thousand rows.
+    fn in_its_order(self, plan: Plan, max_pitch: usize) -> Plan {
+        const LINE: usize = 64;
+        match plan.call {
+            Call::Plane { bytes: LINE, rows, pitch: [theirs, _] }
+                if matches!(self, Self::Upload)
+                    && plan.is_one_call()
+                    && theirs.is_multiple_of(2 * LINE)
+                    && rows >= ROWS_WORTH_TURNS =>
+            {
+                plan.in_turns(max_pitch).unwrap_or(plan)
+            }
+            _ => plan,
         }
     }
 

@@ -10,6 +10,7 @@ use gpumem_cuda::Cuda;
 pub(crate) const CASES: &[Case] = &[
     ("copies_of_every_direction_and_shape_match_loops_of_the_host", shapes),
     ("large_copies_match", large),
+    ("single_lines_of_page_locked_memory_arrive_in_their_places", lines),
     ("copies_on_the_host_run_in_the_streams_order", host_to_host),
     ("a_copy_of_pinned_memory_does_not_wait", asynchronous),
 ];
@@ -114,6 +115,38 @@ fn large(lab: &Lab) -> Result<(), Skip> {
         lab.copy(&stream, &CopyRegion { source: down, destination: up, bytes, rows: 1, slices: 1 });
         stream.synchronize().unwrap();
         assert!(from.get(lab) == data, "{source}");
+    }
+    Ok(())
+}
+
+/// Cache lines out of every two or three: many enough for the copy to be done in turns, and not.
+fn lines(lab: &Lab) -> Result<(), Skip> {
+    const LINE: usize = 64;
+    let stream = lab.stream();
+    for (rows, pitch, target_pitch) in [
+        (1 << 19, 128, 64),
+        (1 << 19, 128, 80),
+        ((1 << 19) + 1, 128, 64),
+        (1 << 19, 192, 64),
+        (1 << 10, 128, 64),
+    ] {
+        let data = Numbers(3).bytes(rows * pitch);
+        let (mut from, to) = (
+            lab.allocate(MemoryKind::Pinned, data.len()),
+            lab.allocate(MemoryKind::Device, rows * target_pitch),
+        );
+        from.bytes_mut().copy_from_slice(&data);
+        lab.write(to.address(), &vec![0xEE; rows * target_pitch]);
+        let end = |address, space, pitch| Endpoint { address, space, pitch: [pitch, rows * pitch] };
+        let (source, destination) =
+            (end(from.address(), Space::Host, pitch), end(to.address(), lab.here(), target_pitch));
+        lab.copy(&stream, &CopyRegion { source, destination, bytes: LINE, rows, slices: 1 });
+        stream.synchronize().unwrap();
+        let found = lab.read(to.address(), rows * target_pitch);
+        for (line, (row, expected)) in found.chunks(target_pitch).zip(data.chunks(pitch)).enumerate() {
+            assert!(row[..LINE] == expected[..LINE], "line {line} of {rows}, {pitch} to {target_pitch}");
+            assert!(row[LINE..].iter().all(|byte| *byte == 0xEE), "behind line {line} of {rows}");
+        }
     }
     Ok(())
 }
