@@ -197,13 +197,23 @@ def cases(library, largest):
         yield f"d2h one column of {step}", size, lambda part=part, step=step: library.download(
             library.empty((SIDE, SIDE // step)), part
         )
+    yield "h2d pinned runs of 4 B in 8", SIDE * SIDE // 2 * 4, lambda: library.upload(
+        library.pinned(matrix)[:, ::2], library.empty((SIDE, SIDE // 2))
+    )
+    yield "h2d pinned F to C order", SIDE * SIDE * 4, lambda: library.upload(
+        library.pinned(matrix).T, library.empty((SIDE, SIDE))
+    )
     yield "d2d C to F order", SIDE * SIDE * 4, lambda: library.transpose(
         library.empty((SIDE, SIDE)), library.empty((SIDE, SIDE))
     )
 
 
 def ours(path):
-    """The rows of a report of the benches: what gpumem takes, and what the driver does beside it."""
+    """The rows of a report of the benches: what gpumem takes, and what the driver does beside it.
+
+    A size that is measured beside `pinned` and beside `the driver` has two rows of ours; the first counts, which is that beside
+    `pinned`.
+    """
     pattern = re.compile(r"transfer/[^/]*/(h2d|d2h|d2d)/(?:(pageable|untouched|pinned)/)?(.*), beside (.*)")
     rows = []
     with open(path, encoding="utf-8") as file:
@@ -221,7 +231,7 @@ def ours(path):
         elif what.startswith("C to F"):
             name = f"{way} C to F order"
         else:
-            name = f"{way} {memory} {what}"
+            name = f"{way} {memory} {what.removesuffix(f' of {SIDE}x{SIDE}')}"
         driver = "driver" if beside == "the driver" else f"driver, {beside}"
         rows.append({"library": "gpumem", "name": name, "gb_per_s": row["ours"]})
         rows.append({"library": driver, "name": name, "gb_per_s": row["reference"]})
@@ -238,7 +248,7 @@ def table(rows):
     columns = libraries_of(rows)
     cells = {}
     for row in rows:
-        cells.setdefault(row["name"], {})[row["library"]] = row["gb_per_s"]
+        cells.setdefault(row["name"], {}).setdefault(row["library"], row["gb_per_s"])
     print("| GB/s | " + " | ".join(columns) + " |")
     print("|---|" + "---|" * len(columns))
     for name, found in cells.items():
@@ -263,7 +273,7 @@ def plot(rows, path, title):
             for row in rows:
                 found = re.fullmatch(rf"{way} pageable (\d+ [KMG]?i?B)", row["name"])
                 if found and row["library"] == library:
-                    points[bytes_of(found[1])] = row["gb_per_s"]
+                    points.setdefault(bytes_of(found[1]), row["gb_per_s"])
             if points:
                 sizes = sorted(points)
                 style = "--" if library.startswith("driver") else "-"

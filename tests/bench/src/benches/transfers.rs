@@ -69,7 +69,11 @@ pub(super) fn of<B: Backend>(selector: &str, sizes: Sizes) -> Vec<Bench> {
             columns_down::<B>(selector, sizes.side, step),
         ]);
     }
-    benches.extend([runs::<B>(selector, sizes.side), transpose::<B>(selector, sizes.side)]);
+    // Elements in each run and from one to the next.
+    let steps = [[1, 2], [8, 16], [16, 32], [16, 48], [32, 64], [64, 128]];
+    benches.extend(steps.map(|step| runs::<B>(selector, sizes.side, step)));
+    benches.push(turned::<B>(selector, sizes.side));
+    benches.push(transpose::<B>(selector, sizes.side));
     benches
 }
 
@@ -222,28 +226,47 @@ fn columns_down<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
     })
 }
 
-/// Runs of 64 bytes with as many between, from page-locked memory.
-fn runs<B: Backend>(selector: &str, side: usize) -> Bench {
+/// Runs of `run` elements in steps of `pitch`, from page-locked memory.
+fn runs<B: Backend>(selector: &str, side: usize, [run, pitch]: [usize; 2]) -> Bench {
+    let rows = side * side / (2 * run);
+    let what = format!("runs of {} B in {} of {side}x{side}", run * 4, pitch * 4);
+    page_locked::<B>(selector, &what, (rows, run), [pitch as isize, 1])
+}
+
+/// Column-major in page-locked memory to row-major on the device.
+fn turned<B: Backend>(selector: &str, side: usize) -> Bench {
+    page_locked::<B>(selector, &format!("F to C order of {side}x{side}"), (side, side), [1, side as isize])
+}
+
+/// An array of page-locked memory with these steps of its axes, in elements, to a packed one on the device.
+fn page_locked<B: Backend>(
+    selector: &str,
+    what: &str,
+    (rows, columns): (usize, usize),
+    steps: [isize; 2],
+) -> Bench {
     let selector = selector.to_owned();
-    let bytes = side * side / 2 * 4;
-    let name = format!("transfer/{selector}/h2d/pinned/runs of 64 B of {side}x{side}, beside pinned");
-    Bench::new(name, "pinned", throughput(bytes), move || {
-        let device = open::<B>(&selector)?;
-        let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
-        // Rows of 16 of 32 elements: a pinned array with a pitch.
-        let rows = side * side / 32;
-        let spec = gpumem_runtime::ArraySpec::new((rows, 16)).strides(&[128, 4]);
-        let mut pinned: PinnedArray<f32, Ix2, B> = device.pinned_array(spec)?;
-        // Written before, as what anybody sends is.
-        pinned.view_mut()?.fill(1.0);
-        let mut array: DeviceArray<f32, Ix2, B> = device.device_array((rows, 16))?;
-        let stream = device.stream()?;
-        let ours = Routine::call(move || {
-            stream.copy_to_device(&mut array, &pinned)?;
-            Ok(stream.synchronize()?)
-        });
-        Ok(Pair { ours, reference: raw })
-    })
+    let bytes = rows * columns * 4;
+    Bench::new(
+        format!("transfer/{selector}/h2d/pinned/{what}, beside pinned"),
+        "pinned",
+        throughput(bytes),
+        move || {
+            let device = open::<B>(&selector)?;
+            let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
+            let spec = gpumem_runtime::ArraySpec::new((rows, columns)).strides(&steps.map(|step| step * 4));
+            let mut pinned: PinnedArray<f32, Ix2, B> = device.pinned_array(spec)?;
+            // Written before, as what anybody sends is.
+            pinned.view_mut()?.fill(1.0);
+            let mut array: DeviceArray<f32, Ix2, B> = device.device_array((rows, columns))?;
+            let stream = device.stream()?;
+            let ours = Routine::call(move || {
+                stream.copy_to_device(&mut array, &pinned)?;
+                Ok(stream.synchronize()?)
+            });
+            Ok(Pair { ours, reference: raw })
+        },
+    )
 }
 
 /// Row-major to column-major within the device.
