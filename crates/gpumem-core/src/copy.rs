@@ -69,9 +69,10 @@ impl CopyRegion {
 /// other, and source and destination do not overlap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StridedCopy {
-    /// Address of the source's element `[0, 0, ..]`, and the memory that it belongs to: the stream's device, or the
-    /// host where the device copies ordinary memory directly
-    /// ([`Capabilities::pageable_direct`](crate::Capabilities::pageable_direct)).
+    /// Address of the source's element `[0, 0, ..]`, and the memory that it belongs to: the stream's device, or the host.
+    ///
+    /// Memory of the host is page-locked, at the address that it has for the device; or it is ordinary memory, where the
+    /// device copies that directly ([`Capabilities::pageable_direct`](crate::Capabilities::pageable_direct)).
     pub source: (u64, Space),
     /// Address of the destination's element `[0, 0, ..]`, and its memory, as for the source.
     pub destination: (u64, Space),
@@ -79,4 +80,11 @@ pub struct StridedCopy {
     pub item: usize,
     /// For each axis: its length, the source's stride and the destination's stride in bytes.
     pub axes: Vec<(usize, isize, isize)>,
+}
+
+impl StridedCopy {
+    /// Whether the host's memory is on either side: to a GPU it lies behind a link that is slower than either memory.
+    pub fn crosses_link(&self) -> bool {
+        [self.source.1, self.destination.1].contains(&Space::Host)
+    }
 }

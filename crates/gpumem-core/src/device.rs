@@ -225,6 +225,9 @@ pub struct Capabilities {
     pub pageable_direct: bool,
     /// Has [`Backend::copy_strided`](crate::Backend::copy_strided).
     pub strided_copy: bool,
+    /// Kernels of the device read and write [`Pinned`](crate::MemoryKind::Pinned) memory of its own, as they do mapped memory, at
+    /// [`DeviceBuffer::address`](crate::DeviceBuffer::address).
+    pub pinned_by_kernels: bool,
     /// Lowest and highest priority of a stream: `[least, greatest]`, where greatest is the smaller number.
     pub stream_priorities: [i32; 2],
     /// Work-items in a wavefront (warp).
@@ -254,6 +257,7 @@ impl Capabilities {
             register: false,
             pageable_direct: false,
             strided_copy: false,
+            pinned_by_kernels: false,
             stream_priorities: [0, 0],
             wave_size: 32,
             max_group_size: 256,

@@ -99,6 +99,8 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     capabilities.concurrent_managed_access = flag(Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?;
     capabilities.register = flag(Attribute::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)?;
     capabilities.strided_copy = true;
+    // What cuMemHostAlloc gives has one address for the host and all devices, with or without flags ("Unified Addressing").
+    capabilities.pinned_by_kernels = mapped && flag(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)?;
     capabilities.stream_priorities = [least, greatest];
     capabilities.wave_size = number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?;
     capabilities.max_group_size = number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;

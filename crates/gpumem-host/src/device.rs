@@ -237,6 +237,7 @@ fn capabilities(wave_size: u32) -> Capabilities {
     capabilities.register = true;
     capabilities.pageable_direct = true;
     capabilities.strided_copy = true;
+    capabilities.pinned_by_kernels = true;
     capabilities.wave_size = wave_size;
     capabilities.max_group_size = 1024;
     capabilities.max_group_dims = [1024, 1024, 64];

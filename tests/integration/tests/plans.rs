@@ -5,7 +5,7 @@ mod common;
 
 use common::{direct_double, double, packing_double};
 use gpumem_host::HostOptions;
-use gpumem_runtime::{CopyWay, TransferOptions};
+use gpumem_runtime::{ArraySpec, CopyWay, TransferOptions};
 use ndarray::{Array2, Array3, s};
 
 #[test]
@@ -79,4 +79,39 @@ fn each_device_has_its_way() {
     let array = direct.to_device(&matrix).unwrap();
     assert_eq!(array.copy_plan(&matrix).unwrap().way(), CopyWay::Copies(1));
     assert_eq!(array.copy_plan(&matrix.t()).unwrap().way(), CopyWay::Strided);
+}
+
+/// Kernels read page-locked memory where the link would carry single elements otherwise, or where that takes many calls.
+#[test]
+fn page_locked_memory_is_walked_where_that_is_faster() {
+    let (device, raw) = packing_double(HostOptions::new());
+    let (other, _other) = double(HostOptions::new());
+    let stream = device.stream().unwrap();
+    let way = |rows: usize, columns: usize, strides: [isize; 2]| {
+        let spec = || ArraySpec::new((rows, columns)).strides(&strides);
+        let mut pinned = device.pinned_array::<f32, _>(spec()).unwrap();
+        let mut array = device.device_array::<f32, _>((rows, columns)).unwrap();
+        let plan = array.copy_plan(&pinned).unwrap();
+        let before = raw.host().counters();
+        stream.copy_to_device(&mut array, &pinned).unwrap();
+        let after = raw.host().counters();
+        let walked = after.strided_copies - before.strided_copies;
+        assert_eq!(walked == 1, plan.way() == CopyWay::Strided, "{plan}");
+        // Down, and where nobody walks it.
+        stream.copy_to_host_into(&array, &mut pinned).unwrap();
+        let down = raw.host().counters().strided_copies - after.strided_copies;
+        let there = other.device_array::<f32, _>((rows, columns)).unwrap();
+        let pinned = other.pinned_array::<f32, _>(spec()).unwrap();
+        assert_ne!(there.copy_plan(&pinned).unwrap().way(), CopyWay::Strided);
+        (plan.way(), down)
+    };
+    // Single elements: up only. Runs of a line: by the driver.
+    assert_eq!(way(256, 256, [2048, 8]), (CopyWay::Strided, 0));
+    assert_eq!(way(4096, 16, [128, 4]), (CopyWay::Copies(1), 0));
+    assert_eq!(way(16, 16, [128, 8]), (CopyWay::Copies(1), 0), "a few");
+    // Many calls either way, or calls that are long.
+    assert_eq!(way(300, 200, [4, 1200]), (CopyWay::Strided, 1));
+    assert_eq!(way(32, 1024, [-4096, 4]), (CopyWay::Strided, 1));
+    assert_eq!(way(4, 64 << 10, [-(256 << 10), 4]), (CopyWay::Copies(4), 0));
+    stream.synchronize().unwrap();
 }

@@ -19,6 +19,7 @@ struct Axis {
 #[derive(Debug)]
 pub struct Lowered {
     unit: usize,
+    crosses_link: bool,
     work: Work,
     around: SmallVec<[Axis; 2]>,
 }
@@ -62,12 +63,17 @@ impl Lowered {
             Some(turn) if around.is_empty() => (Work::Turn(turn), around),
             _ => (Work::Walk(walk(from, to, &axes)), around),
         };
-        Some(Self { unit, work, around })
+        Some(Self { unit, crosses_link: copy.crosses_link(), work, around })
     }
 
     /// Bytes of a unit: 1, 2, 4, 8 or 16. Every address and stride is a multiple of it.
     pub fn unit(&self) -> usize {
         self.unit
+    }
+
+    /// Groups to launch along x for a work of this copy; there is one along y and z.
+    pub fn groups(&self, work: &Work) -> u32 {
+        work.groups(self.crosses_link)
     }
 
     #[cfg(test)]

@@ -14,6 +14,9 @@ const UNITS_OF_A_THREAD: u64 = 4;
 const ROWS: u32 = 8;
 /// Most groups of a launch: enough for every device, and threads count their units in 32 bits up to 2 GiU.
 const MOST_GROUPS: u64 = 1 << 20;
+/// Most groups of a launch that waits for the link: enough to fill it, and the rest of the device is left to other streams. On an
+/// H100, 64 groups fill it whatever the units, and 32 do not.
+const MOST_GROUPS_AT_LINK: u64 = 128;
 /// Fewer units than this are counted in 32 bits: the index of the last thread's next unit does not overflow.
 const FAR: u64 = 1 << 31;
 
@@ -155,12 +158,12 @@ impl Work {
     }
 
     /// Groups to launch along x; there is one along y and z.
-    pub fn groups(&self) -> u32 {
+    pub(super) fn groups(&self, crosses_link: bool) -> u32 {
         let groups = match self {
             Self::Walk(walk) => walk.total.div_ceil(u64::from(THREADS) * UNITS_OF_A_THREAD),
             Self::Turn(turn) => turn.tiles,
         };
-        groups.clamp(1, MOST_GROUPS) as u32
+        groups.clamp(1, if crosses_link { MOST_GROUPS_AT_LINK } else { MOST_GROUPS }) as u32
     }
 
     /// Work-items of a group along x and y, for units of so many bytes; there is one along z.

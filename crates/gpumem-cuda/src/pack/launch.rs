@@ -76,7 +76,7 @@ pub(crate) unsafe fn copy_strided(stream: &CudaStream, copy: &StridedCopy) -> Re
     let outcome = lowered.each(|work| {
         // SAFETY: both sides are valid for the copy, says the caller, and the kernels stay within it; the function takes
         // this structure.
-        let status = unsafe { launch(device.api(), stream, &functions, lowered.unit(), work) };
+        let status = unsafe { launch(device.api(), stream, &functions, &lowered, work) };
         launched += 1;
         device.check(status, OPERATION)
     });
@@ -89,14 +89,15 @@ pub(crate) unsafe fn copy_strided(stream: &CudaStream, copy: &StridedCopy) -> Re
 }
 
 /// # Safety
-/// The work is in units of `unit` bytes, and in bounds.
+/// The work is one of the copy, and in bounds.
 unsafe fn launch(
     api: &DriverApi,
     stream: &CudaStream,
     functions: &Functions,
-    unit: usize,
+    lowered: &Lowered,
     work: &Work,
 ) -> Status {
+    let unit = lowered.unit();
     let function = functions.of[work.family() as usize][unit.trailing_zeros() as usize];
     let [x, y] = work.group_size(unit);
     let mut arguments = [work.argument().cast_mut()];
@@ -104,7 +105,7 @@ unsafe fn launch(
     unsafe {
         api.cuLaunchKernel(
             function,
-            work.groups(),
+            lowered.groups(work),
             1,
             1,
             x,

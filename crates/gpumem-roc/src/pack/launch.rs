@@ -57,7 +57,7 @@ pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Res
     let mut launched = 0;
     let outcome = lowered.each(|work| {
         // SAFETY: both sides are valid for the copy, says the caller, and the kernels stay within it.
-        let status = unsafe { launch(stream, &kernels, lowered.unit(), work) };
+        let status = unsafe { launch(stream, &kernels, &lowered, work) };
         launched += 1;
         device.check(status, OPERATION)
     });
@@ -70,8 +70,9 @@ pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Res
 }
 
 /// # Safety
-/// The work is in units of `unit` bytes, and in bounds. The stream's device is current.
-unsafe fn launch(stream: &RocStream, kernels: &Kernels, unit: usize, work: &Work) -> Status {
+/// The work is one of the copy, and in bounds. The stream's device is current.
+unsafe fn launch(stream: &RocStream, kernels: &Kernels, lowered: &Lowered, work: &Work) -> Status {
+    let unit = lowered.unit();
     let function = kernels.of[work.family() as usize].function();
     let [x, y] = work.group_size(unit);
     let mut arguments = [work.argument().cast_mut()];
@@ -79,7 +80,7 @@ unsafe fn launch(stream: &RocStream, kernels: &Kernels, unit: usize, work: &Work
     let answer = unsafe {
         stream.owner.device.hip().hipModuleLaunchKernel(
             function,
-            work.groups(),
+            lowered.groups(work),
             1,
             1,
             x,

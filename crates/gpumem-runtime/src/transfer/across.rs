@@ -5,9 +5,10 @@
 //! Their use logs order the two streams, as for any other memory.
 
 use super::{
-    memory::{MOST_CALLS, Place},
+    memory::Place,
     pieces::in_pieces,
     plan::Plan,
+    side::MOST_CALLS,
     staged::{Staged, Way},
 };
 use crate::{Device, layout::Pair, memory::Staging, order::Timeline};

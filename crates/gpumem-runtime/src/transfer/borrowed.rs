@@ -8,12 +8,13 @@ use super::{
     brief,
     caller::Caller,
     circular::Circular,
-    memory::{self, Place, can_copy_strided, enqueue},
+    memory::{self, Place, enqueue},
     pieces::in_pieces,
     plan::Plan,
     progress::{Progress, Watch},
     ring::Ring,
     short,
+    side::{Side, packs},
     staged::Way,
 };
 use crate::{
@@ -22,7 +23,7 @@ use crate::{
     memory::{Allocation, Counted},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, Result, Space};
+use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, Result};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -240,9 +241,8 @@ fn packed_twin<B: Backend>(
     device: &Device<B>,
     (place, caller, pair): (Place<'_, B>, &Caller, &Pair),
 ) -> Option<(Counted<Allocation<B>>, Layout)> {
-    let (_, space) = place.memory.endpoint();
     let bytes = pair.len * pair.item;
-    if pair.run >= SHORT_RUN || bytes < WORTH_PACKING || !can_copy_strided(timeline, space, space) {
+    if pair.run >= SHORT_RUN || bytes < WORTH_PACKING || !packs(timeline, place.memory) {
         return None;
     }
     let layout = caller.layout.like();
@@ -266,8 +266,8 @@ fn direct<B: Backend>(
     place: Place<'_, B>,
     way: Way,
 ) -> Result<u64> {
-    let host = (caller.lowest as u64, Space::Host);
-    let device = place.memory.endpoint();
+    let host = Side::of_caller(timeline, caller.lowest as u64);
+    let device = Side::of(timeline, place.memory);
     let extent = place.layout.extent();
     let access = match way {
         Way::Up => Access::write(place.memory, extent),

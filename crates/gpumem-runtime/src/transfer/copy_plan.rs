@@ -1,16 +1,17 @@
 //! How a copy between two arrays will be done, for looking at.
 
 use super::{
-    memory::{MOST_CALLS, can_copy_strided, is_better_strided, is_one_backend},
+    memory::is_one_backend,
     options::TransferOptions,
     plan::Plan,
+    side::{MOST_CALLS, Side, is_walk_better},
 };
 use crate::{
     layout::{Axis, Layout, Pair},
     memory::Allocation,
     order::Timeline,
 };
-use gpumem_core::{Backend, Error, Result, Space};
+use gpumem_core::{Backend, Error, Result};
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -82,10 +83,10 @@ impl CopyPlan {
             return Ok(Self::nothing(&pair));
         }
         let (mut described, plan) = Self::new(&pair);
-        let (from, to) = (source.endpoint().1, destination.endpoint().1);
+        let (from, to) = (Side::of(timeline, source), Side::of(timeline, destination));
         if !is_one_backend(timeline, source) || !is_one_backend(timeline, destination) {
             described.way = CopyWay::ThroughHost;
-        } else if is_better_strided(timeline, &plan, &pair, from, to) {
+        } else if is_walk_better(timeline, (&pair, &plan), from, to) {
             described.way = CopyWay::Strided;
         } else if plan.calls() > MOST_CALLS {
             described.way = CopyWay::ThroughHost;
@@ -108,7 +109,8 @@ impl CopyPlan {
         }
         let (mut described, plan) = Self::new(&pair);
         if B::capabilities(&timeline.core.raw).pageable_direct {
-            if plan.calls() > 1 && can_copy_strided(timeline, Space::Host, memory.endpoint().1) {
+            let sides = (Side::of_caller(timeline, 0), Side::of(timeline, memory));
+            if is_walk_better(timeline, (&pair, &plan), sides.0, sides.1) {
                 described.way = CopyWay::Strided;
             }
         } else {

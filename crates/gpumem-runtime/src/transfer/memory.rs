@@ -1,13 +1,18 @@
 //! Copies between memory of the library, in stream order.
 
-use super::{across, borrowed, cuts::at_cuts, plan::Plan};
+use super::{
+    across, borrowed,
+    cuts::at_cuts,
+    plan::Plan,
+    side::{MOST_CALLS, Side, is_walk_better, walk},
+};
 use crate::{
     host::zeros,
     layout::{Layout, Pair, common_run},
     memory::{Allocation, Counted},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result, Space, StridedCopy};
+use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -31,9 +36,6 @@ impl<'a, B: Backend> Place<'a, B> {
         Self { memory, layout }
     }
 }
-
-/// More driver calls than this for one copy are slower than the way through the host.
-pub(super) const MOST_CALLS: usize = 4096;
 
 /// Enqueues a copy of elements of `T` and returns its ticket. Where the driver has no means for the two layouts or
 /// the two devices, the way leads through the host, and the call waits for the source.
@@ -63,7 +65,6 @@ pub(crate) fn copy<T: Element, B: Backend>(
     }
     let (read, write) = (source.layout.extent(), destination.layout.extent());
     refuse_overlap(operation, (source, &read), (destination, &write))?;
-    let (from, to) = (source.memory.endpoint(), destination.memory.endpoint());
     if !is_one_backend(timeline, source.memory) || !is_one_backend(timeline, destination.memory) {
         if let Some(device) = across::through(&pair, source, destination) {
             let from = timeline_of(timeline, source)?;
@@ -73,8 +74,8 @@ pub(crate) fn copy<T: Element, B: Backend>(
     }
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
     let plan = Plan::new(&pair);
-    let strided = is_better_strided(timeline, &plan, &pair, from.1, to.1);
-    if !strided && plan.calls() > MOST_CALLS {
+    let (from, to) = (Side::of(timeline, source.memory), Side::of(timeline, destination.memory));
+    if !is_walk_better(timeline, (&pair, &plan), from, to) && plan.calls() > MOST_CALLS {
         return through_host::<T, B>(timeline, operation, source, destination);
     }
     let cuts: Cuts = source.memory.cuts().iter().chain(destination.memory.cuts()).copied().collect();
@@ -129,16 +130,18 @@ pub(super) unsafe fn enqueue<B: Backend>(
     timeline: &Timeline<B>,
     raw: &B::Stream,
     (pair, plan): (&Pair, &Plan),
-    from: (u64, Space),
-    to: (u64, Space),
+    from: Side,
+    to: Side,
     cuts: &[u64],
 ) -> Result<()> {
-    if is_better_strided(timeline, plan, pair, from.1, to.1) {
+    if is_walk_better(timeline, (pair, plan), from, to)
+        && let Some(copy) = walk(pair, from, to)
+    {
         timeline.tally.count_copy();
         // SAFETY: the caller's promise.
-        return unsafe { B::copy_strided(raw, &strided_copy(pair, from, to)) };
+        return unsafe { B::copy_strided(raw, &copy) };
     }
-    plan.run(from, to, |region| {
+    plan.run(from.at, to.at, |region| {
         at_cuts(region, cuts, &mut |part| {
             timeline.tally.count_copy();
             // SAFETY: the caller's promise, for a part of the pair.
@@ -147,59 +150,11 @@ pub(super) unsafe fn enqueue<B: Backend>(
     })
 }
 
-/// The pair as one copy that the device does element by element.
-fn strided_copy(
-    pair: &Pair,
-    (source, source_space): (u64, Space),
-    (destination, destination_space): (u64, Space),
-) -> StridedCopy {
-    let mut axes: Vec<_> = pair.axes.iter().map(|axis| (axis.len, axis.src, axis.dst)).collect();
-    let items = pair.run / pair.item.max(1);
-    if items > 1 {
-        axes.push((items, pair.item as isize, pair.item as isize));
-    }
-    StridedCopy {
-        source: (source.wrapping_add(pair.src as u64), source_space),
-        destination: (destination.wrapping_add(pair.dst as u64), destination_space),
-        item: pair.item,
-        axes,
-    }
-}
-
 /// Whether the memory belongs to the backend that the stream belongs to. Other backends only meet under `Any`.
 #[inline]
 pub(super) fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
     Arc::ptr_eq(&timeline.core, memory.core())
         || B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
-}
-
-/// Runs shorter than this are slow as the rows of a driver's copy within a device, which fetches whole cache lines for
-/// each; threads that take one element each share the lines.
-const SHORT_RUN: usize = 256;
-
-/// Whether the device should walk both sides itself: where that takes one call instead of several, or one that is faster.
-pub(super) fn is_better_strided<B: Backend>(
-    timeline: &Timeline<B>,
-    plan: &Plan,
-    pair: &Pair,
-    source: Space,
-    destination: Space,
-) -> bool {
-    let is_gpu = !B::capabilities(&timeline.core.raw).pageable_direct;
-    let is_short = is_gpu && pair.run < SHORT_RUN && !pair.axes.is_empty();
-    (plan.calls() > 1 || is_short) && can_copy_strided(timeline, source, destination)
-}
-
-/// Whether the stream's device can walk both sides itself.
-pub(super) fn can_copy_strided<B: Backend>(
-    timeline: &Timeline<B>,
-    source: Space,
-    destination: Space,
-) -> bool {
-    let capabilities = B::capabilities(&timeline.core.raw);
-    let own = Space::Device(B::info(&timeline.core.raw).ordinal);
-    let reaches = |space| space == own || (space == Space::Host && capabilities.pageable_direct);
-    capabilities.strided_copy && reaches(source) && reaches(destination)
 }
 
 fn refuse_overlap<B: Backend>(

@@ -3,6 +3,7 @@
 //! * [`plan`]: any pair of layouts as the fewest driver calls.
 //! * [`pieces`]: a pair cut into parts.
 //! * [`memory`]: between memory of the library, in stream order.
+//! * [`side`]: whether the driver or a kernel does that.
 //! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
 //! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`], [`work`]) that fill and drain them.
 //! * [`circular`]: the one block instead that an upload of one run goes through.
@@ -36,6 +37,7 @@ mod progress;
 mod ring;
 mod scoped;
 mod short;
+mod side;
 mod staged;
 mod stores;
 mod work;

@@ -6,6 +6,7 @@ use super::{
     elements,
     memory::{Place, enqueue},
     plan::Plan,
+    side::Side,
     stores::{Stores, copy_run},
 };
 use crate::{
@@ -95,7 +96,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         // In the block the piece lies where the other half of the way reads it.
         let pair = self.inside(piece);
         let memory = self.staging.memory();
-        let (from, to) = (source.memory.endpoint(), memory.endpoint());
+        let (from, to) = (Side::of(timeline, source.memory), Side::of(timeline, memory));
         let accesses = [
             Access::read(source.memory, source.layout.extent()),
             Access::write(memory, self.layout.extent()),
@@ -120,7 +121,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         let block = Pair { axes: self.axes.clone(), src: 0, ..piece.clone() };
         let pair = if way == Way::Up { block } else { turned(&block) };
         let memory = self.staging.memory();
-        let (host, device) = (memory.endpoint(), place.memory.endpoint());
+        let (host, device) = (Side::of(timeline, memory), Side::of(timeline, place.memory));
         let (whole, extent) = (self.layout.extent(), place.layout.extent());
         let (from, to, accesses) = match way {
             Way::Up => (host, device, [Access::read(memory, whole), Access::write(place.memory, extent)]),

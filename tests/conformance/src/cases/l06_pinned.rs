@@ -1,10 +1,10 @@
 //! Pinned and mapped memory: reading waits, writing waits.
 
-use super::tools::{cube, same};
+use super::tools::{cube, elements, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout, skip};
-use gpumem_core::{Backend, ErrorKind, LayoutError, MappedOptions, MemoryKind};
-use gpumem_runtime::{ArraySpec, Order};
-use ndarray::{Array1, Array2, s};
+use gpumem_core::{Backend, Element, ErrorKind, LayoutError, MappedOptions, MemoryKind};
+use gpumem_runtime::{ArraySpec, HostArray, HostKind, Order};
+use ndarray::{Array1, Array2, Ix2, s};
 
 cases! { Level::Pinned;
     pinned_arrays_are_made_as_device_arrays: "B1",
@@ -13,6 +13,7 @@ cases! { Level::Pinned;
     writing_pinned_memory_waits_for_its_readers: "B1",
     pinned_memory_goes_back: "B1 D14",
     pinned_copies_of_any_layout: "B1 A4 A5",
+    long_copies_of_page_locked_memory_of_any_layout: "B1 B2 A4 A5 D1",
     mapped_arrays_and_their_views: "B2 D12 D13",
     reading_mapped_memory_waits_for_the_device: "B2",
     mapped_memory_needs_the_capability: "B2 D12",
@@ -111,6 +112,79 @@ fn pinned_copies_of_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
     let mismatch = |error: &LayoutError| matches!(error, LayoutError::ShapeMismatch { .. });
     refused_layout(strided.copy_from(&ndarray::Array3::zeros((2, 3, 5))), mismatch)?;
     same(strided.view()?, (cube() + 1).view());
+    Ok(())
+}
+
+/// Enough elements for a device to walk page-locked memory itself.
+const ROWS: usize = 151;
+const COLUMNS: usize = 470;
+
+/// There and back in order of a stream, whatever the array's layout.
+fn there_and_back<K: HostKind, T: Element, B: Backend>(
+    lab: &Lab<B>,
+    mut array: HostArray<K, T, Ix2, B>,
+) -> Verdict {
+    let device = lab.device();
+    let stream = device.stream()?;
+    let numbers = Array2::from_shape_fn((ROWS, COLUMNS), {
+        let numbers = elements::<T>(ROWS * COLUMNS);
+        move |(row, column)| numbers[row * COLUMNS + column]
+    });
+    array.view_mut()?.assign(&numbers);
+    let mut packed = device.device_array::<T, _>((ROWS, COLUMNS))?;
+    let mut apart = device.device_array::<T, _>((COLUMNS, 2, ROWS))?;
+    lab.delay(&stream)?;
+    stream.copy_to_device(&mut packed, &array)?;
+    stream.copy_to_device(&mut apart.slice_mut(s![.., 1, ..])?.permuted_axes(&[1, 0])?, &array)?;
+    array.view_mut()?.fill(elements::<T>(9)[8]);
+    same(packed.copy_to_host()?.view(), numbers.view());
+    let found = apart.copy_to_host()?;
+    same(found.slice(s![.., 1, ..]), numbers.t());
+    same(found.slice(s![.., 0, ..]), Array2::from_elem((COLUMNS, ROWS), T::zeroed()).view());
+    lab.delay(&stream)?;
+    stream.copy_to_host_into(&apart.slice(s![..;-1, 1, ..])?.permuted_axes(&[1, 0])?, &mut array)?;
+    same(array.view()?, numbers.slice(s![.., ..;-1]));
+    Ok(())
+}
+
+fn every_layout<T: Element, B: Backend>(lab: &Lab<B>) -> Verdict {
+    let (item, rows, columns) = (size_of::<T>() as isize, ROWS as isize, COLUMNS as isize);
+    let steps = [
+        // Every second column; columns side by side; backwards along either axis and along both; rows with a gap.
+        [2 * columns, 2],
+        [1, rows],
+        [-columns, 1],
+        [columns, -1],
+        [-3, -3 * (rows + 1)],
+        [columns + 3, 1],
+    ];
+    for steps in steps {
+        let spec = || ArraySpec::new((ROWS, COLUMNS)).strides(&steps.map(|step| step * item));
+        there_and_back(lab, lab.device().pinned_array::<T, _>(spec())?)?;
+        if lab.device().capabilities().mapped {
+            there_and_back(lab, lab.device().mapped_array::<T, _>(spec(), MappedOptions::default())?)?;
+        }
+    }
+    Ok(())
+}
+
+fn long_copies_of_page_locked_memory_of_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
+    every_layout::<u8, B>(lab)?;
+    every_layout::<u32, B>(lab)?;
+    every_layout::<[u16; 3], B>(lab)?;
+    every_layout::<u128, B>(lab)?;
+    if !lab.device().capabilities().mapped {
+        return Ok(());
+    }
+    // Downwards gaps are kept, whoever walks.
+    let mut array = lab.device().mapped_array::<u16, _>((ROWS, COLUMNS), MappedOptions::default())?;
+    let numbers = Array2::from_shape_fn((76, 157), |(row, column)| (row * 157 + column + 1) as u16);
+    let part = s![..;-2, 1..;3];
+    let there = lab.device().to_device(&numbers)?;
+    array.device_view_mut().slice_mut(part)?.copy_to_device(&there)?;
+    let mut expected = Array2::zeros((ROWS, COLUMNS));
+    expected.slice_mut(part).assign(&numbers);
+    same(array.view()?, expected.view());
     Ok(())
 }
 

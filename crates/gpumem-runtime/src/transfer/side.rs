@@ -1,0 +1,109 @@
+//! The two sides of a copy, as the driver and as the kernels of a device see them, and which of the two should do it.
+
+use super::plan::Plan;
+use crate::{layout::Pair, memory::Allocation, order::Timeline};
+use gpumem_core::{Backend, MemoryKind, Space, StridedCopy};
+use std::sync::Arc;
+
+/// More driver calls than this for one copy are slower than the way through the host.
+pub(super) const MOST_CALLS: usize = 4096;
+/// Runs shorter than this are slow as the rows of a driver's copy within a device, which fetches whole cache lines for
+/// each; threads that take one element each share the lines.
+const SHORT_RUN: usize = 256;
+/// Runs shorter than this are slow as the rows of a driver's upload, for the same reason: on an H100, 4 bytes of every 8 go up at 1.7
+/// GB/s, and at 25 by threads that share the lines; 32 of 64 at 23 and 27; 64 of 128 at 41 both ways. Down it is the other way round:
+/// the link takes each run that is written by itself, at 3.2 and 2.0 GB/s for those of 4 bytes.
+const SHORT_RUN_UP: usize = 64;
+/// A copy of less is not worth a kernel: the driver has it done when that begins.
+const WORTH_A_KERNEL: usize = 64 << 10;
+/// Calls of fewer bytes, and of fewer rows, take longer to begin than a kernel takes for all that one of them does.
+const SHORT_CALL: usize = 128 << 10;
+const FEW_ROWS: usize = 2048;
+
+/// One side of a copy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Side {
+    /// For the driver's copies. Page-locked memory goes by its host address.
+    pub(super) at: (u64, Space),
+    /// For kernels of the stream's device, where they reach it. Page-locked memory goes by the device's address.
+    walked: Option<(u64, Space)>,
+}
+
+impl Side {
+    /// Memory of the library.
+    pub(super) fn of<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> Self {
+        let at = memory.endpoint();
+        let walked = match at.1 {
+            Space::Host if B::capabilities(&timeline.core.raw).pageable_direct => Some(at),
+            Space::Host if is_reached(timeline, memory) => Some((memory.address(), Space::Host)),
+            Space::Host => None,
+            own => (own == Space::Device(B::info(&timeline.core.raw).ordinal)).then_some(at),
+        };
+        Self { at, walked }
+    }
+
+    /// Memory of the caller, at an address.
+    pub(super) fn of_caller<B: Backend>(timeline: &Timeline<B>, address: u64) -> Self {
+        let at = (address, Space::Host);
+        Self { at, walked: B::capabilities(&timeline.core.raw).pageable_direct.then_some(at) }
+    }
+}
+
+/// Whether kernels of the stream's device reach page-locked memory.
+fn is_reached<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    let capabilities = B::capabilities(&timeline.core.raw);
+    let is_own = Arc::ptr_eq(&timeline.core, memory.core());
+    match memory.kind() {
+        // Somebody else may have said of any memory that it is page-locked.
+        MemoryKind::Pinned => is_own && capabilities.pinned_by_kernels && memory.is_owned(),
+        kind => is_own && kind.is_device_accessible(),
+    }
+}
+
+/// Whether the stream's device packs and unpacks the memory, which is its own.
+pub(super) fn packs<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    let own = Space::Device(B::info(&timeline.core.raw).ordinal);
+    B::capabilities(&timeline.core.raw).strided_copy && memory.endpoint().1 == own
+}
+
+/// Whether kernels of the stream's device should walk both sides instead of the driver doing the plan's calls: where those would
+/// be several, or would be slower.
+pub(super) fn is_walk_better<B: Backend>(
+    timeline: &Timeline<B>,
+    (pair, plan): (&Pair, &Plan),
+    from: Side,
+    to: Side,
+) -> bool {
+    let capabilities = B::capabilities(&timeline.core.raw);
+    let (Some((_, source)), Some((_, destination))) = (from.walked, to.walked) else { return false };
+    if !capabilities.strided_copy || pair.axes.is_empty() {
+        return false;
+    }
+    let calls = plan.calls();
+    if capabilities.pageable_direct {
+        return calls > 1;
+    }
+    if source != Space::Host && destination != Space::Host {
+        return calls > 1 || pair.run < SHORT_RUN;
+    }
+    let bytes = pair.len * pair.item;
+    let is_short_up = destination != Space::Host && pair.run < SHORT_RUN_UP && bytes >= WORTH_A_KERNEL;
+    let are_calls_short = bytes / calls < SHORT_CALL && bytes / pair.run / calls < FEW_ROWS;
+    is_short_up || calls > MOST_CALLS || calls > 1 && are_calls_short
+}
+
+/// The pair as one copy that the device does element by element, where its kernels reach both sides.
+pub(super) fn walk(pair: &Pair, from: Side, to: Side) -> Option<StridedCopy> {
+    let ((source, source_space), (destination, destination_space)) = (from.walked?, to.walked?);
+    let mut axes: Vec<_> = pair.axes.iter().map(|axis| (axis.len, axis.src, axis.dst)).collect();
+    let items = pair.run / pair.item.max(1);
+    if items > 1 {
+        axes.push((items, pair.item as isize, pair.item as isize));
+    }
+    Some(StridedCopy {
+        source: (source.wrapping_add(pair.src as u64), source_space),
+        destination: (destination.wrapping_add(pair.dst as u64), destination_space),
+        item: pair.item,
+        axes,
+    })
+}
