@@ -86,7 +86,7 @@ class Cupy:
         # `set` takes nothing but contiguous arrays; a user of others calls `asarray`.
         if host.flags.c_contiguous:
             return lambda: device.set(host)
-        return lambda: self.cupy.asarray(host)
+        return lambda: self.cupy.asarray(host, order="C")
 
     def download(self, device, host):
         if host.flags.c_contiguous:
