@@ -49,10 +49,11 @@ impl Side {
     }
 }
 
-/// Whether kernels of the stream's device reach page-locked memory.
+/// Whether kernels of the stream's device reach page-locked memory, all of it from one address on.
 fn is_reached<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
     let capabilities = B::capabilities(&timeline.core.raw);
-    let is_own = Arc::ptr_eq(&timeline.core, memory.core());
+    // Of what was page-locked in several pieces, each may have an address of its own.
+    let is_own = Arc::ptr_eq(&timeline.core, memory.core()) && memory.cuts().is_empty();
     match memory.kind() {
         // Somebody else may have said of any memory that it is page-locked.
         MemoryKind::Pinned => is_own && capabilities.pinned_by_kernels && memory.is_owned(),
