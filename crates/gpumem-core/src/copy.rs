@@ -1,5 +1,7 @@
 //! Regions of memory to copy.
 
+use std::ops::Range;
+
 /// Which memory an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Space {
@@ -86,5 +88,23 @@ impl StridedCopy {
     /// Whether the host's memory is on either side: to a GPU it lies behind a link that is slower than either memory.
     pub fn crosses_link(&self) -> bool {
         [self.source.1, self.destination.1].contains(&Space::Host)
+    }
+
+    /// The bytes from the first to the last that it reaches, of the source and of the destination. `None` for a copy without
+    /// elements, and for one that reaches over the end of the address space.
+    pub fn spans(&self) -> Option<[Range<u64>; 2]> {
+        let of = |address: u64, stride: fn(&(usize, isize, isize)) -> isize| {
+            let (mut low, mut high) = (i128::from(address), i128::from(address) + self.item as i128);
+            for axis in &self.axes {
+                let reach = (axis.0 as i128 - 1).checked_mul(stride(axis) as i128)?;
+                if reach < 0 { low = low.checked_add(reach)? } else { high = high.checked_add(reach)? }
+            }
+            isize::try_from(high).ok()?;
+            Some(u64::try_from(low).ok()?..u64::try_from(high).ok()?)
+        };
+        if self.item == 0 || self.axes.iter().any(|(length, ..)| *length == 0) {
+            return None;
+        }
+        Some([of(self.source.0, |axis| axis.1)?, of(self.destination.0, |axis| axis.2)?])
     }
 }

@@ -42,7 +42,6 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     let isa = gpumem_hip_sys::architecture(&driver.hip, handle).map_err(|failure| failed(failure.into()))?;
     let _current = Current::enter(&driver.hip, handle).map_err(failed)?;
     let (mut capabilities, limits) = info::capabilities(driver, handle).map_err(failed)?;
-    // Pinned memory is of the kind that caches hold until a copy, so kernels leave it to HIP, whose own copies of rows are kernels.
     capabilities.strided_copy = hiprtc::serves(&isa);
     let device = RocDevice::new(Parts { driver, handle, info, isa, capabilities, limits });
     open.insert(ordinal, device.clone());

@@ -172,22 +172,6 @@ fn span(region: &CopyRegion, side: &Endpoint) -> Range<u64> {
     side.address..side.address + last + region.bytes as u64
 }
 
-/// The bytes that a copy spans on both sides.
-fn spans(copy: &StridedCopy) -> (Range<u64>, Range<u64>) {
-    let of = |address: u64, strides: &mut dyn Iterator<Item = (usize, isize)>| {
-        let (mut start, mut end) = (address, address + copy.item as u64);
-        for (len, stride) in strides {
-            let reach = (len.saturating_sub(1) * stride.unsigned_abs()) as u64;
-            if stride < 0 { start -= reach } else { end += reach }
-        }
-        start..end
-    };
-    (
-        of(copy.source.0, &mut copy.axes.iter().map(|(len, source, _)| (*len, *source))),
-        of(copy.destination.0, &mut copy.axes.iter().map(|(len, _, destination)| (*len, *destination))),
-    )
-}
-
 impl Stream for DoubleStream {
     fn synchronize(&self) -> Result<()> {
         self.device.call("synchronize a stream")?;
@@ -355,8 +339,9 @@ impl Backend for Double {
             let kind = ErrorKind::Unsupported { what: "copies of any layout" };
             return Err(Error::new(NAME, "copy_strided", kind));
         }
-        let (source, destination) = spans(copy);
-        for ((_, space), bytes) in [(copy.source, source), (copy.destination, destination)] {
+        for ((_, space), bytes) in
+            [copy.source, copy.destination].into_iter().zip(copy.spans().into_iter().flatten())
+        {
             if !stream.device.reaches(space, &bytes) {
                 let why = "ordinary memory of the caller is handed to a kernel";
                 return Err(Error::new(NAME, "copy_strided", ErrorKind::InvalidArgument { why }));

@@ -49,16 +49,20 @@ impl StridedPlan {
         if copy.item == 0 || copy.axes.iter().any(|(length, ..)| *length == 0) {
             return Ok(None);
         }
-        let far = "the copy reaches over the end of the address space";
-        let source_span = span(copy.source, copy.item, copy.axes.iter().map(|(n, s, _)| (*n, *s)));
-        let destination_span = span(copy.destination, copy.item, copy.axes.iter().map(|(n, _, d)| (*n, *d)));
+        let [source, destination] =
+            copy.spans().ok_or("the copy reaches over the end of the address space")?;
+        let span = |bytes: Range<u64>, space| Span {
+            start: bytes.start,
+            bytes: (bytes.end - bytes.start) as usize,
+            space,
+        };
         let mut plan = Self {
             source: copy.source.0,
             destination: copy.destination.0,
             item: copy.item,
             axes: SmallVec::new(),
-            source_span: source_span.ok_or(far)?,
-            destination_span: destination_span.ok_or(far)?,
+            source_span: span(source, copy.source.1),
+            destination_span: span(destination, copy.destination.1),
         };
         for &(length, source, destination) in &copy.axes {
             if length == 1 {
@@ -171,21 +175,6 @@ fn continues(outer: &Axis, inner: &Axis) -> bool {
     let length = inner.length as isize;
     inner.source.checked_mul(length) == Some(outer.source)
         && inner.destination.checked_mul(length) == Some(outer.destination)
-}
-
-/// The bytes that a layout reaches, or `None` if that lies outside the address space.
-fn span(
-    (address, space): (u64, Space),
-    item: usize,
-    axes: impl Iterator<Item = (usize, isize)>,
-) -> Option<Span> {
-    let (mut low, mut high) = (i128::from(address), i128::from(address) + item as i128);
-    for (length, stride) in axes {
-        let reach = (length as i128 - 1).checked_mul(stride as i128)?;
-        if reach < 0 { low = low.checked_add(reach)? } else { high = high.checked_add(reach)? }
-    }
-    isize::try_from(high).ok()?;
-    Some(Span { start: u64::try_from(low).ok()?, bytes: usize::try_from(high - low).ok()?, space })
 }
 
 /// # Safety

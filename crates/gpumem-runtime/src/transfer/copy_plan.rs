@@ -4,7 +4,7 @@ use super::{
     memory::is_one_backend,
     options::TransferOptions,
     plan::Plan,
-    side::{MOST_CALLS, Side, is_walk_better},
+    side::{MOST_CALLS, Side, walked},
 };
 use crate::{
     layout::{Axis, Layout, Pair},
@@ -86,7 +86,7 @@ impl CopyPlan {
         let (from, to) = (Side::of(timeline, source), Side::of(timeline, destination));
         if !is_one_backend(timeline, source) || !is_one_backend(timeline, destination) {
             described.way = CopyWay::ThroughHost;
-        } else if is_walk_better(timeline, (&pair, &plan), from, to) {
+        } else if walked(timeline, (&pair, &plan), from, to).is_some() {
             described.way = CopyWay::Strided;
         } else if plan.calls() > MOST_CALLS {
             described.way = CopyWay::ThroughHost;
@@ -109,8 +109,8 @@ impl CopyPlan {
         }
         let (mut described, plan) = Self::new(&pair);
         if B::capabilities(&timeline.core.raw).pageable_direct {
-            let sides = (Side::of_caller(timeline, 0), Side::of(timeline, memory));
-            if is_walk_better(timeline, (&pair, &plan), sides.0, sides.1) {
+            let (from, to) = (Side::of_caller(timeline, 0), Side::of(timeline, memory));
+            if walked(timeline, (&pair, &plan), from, to).is_some() {
                 described.way = CopyWay::Strided;
             }
         } else {

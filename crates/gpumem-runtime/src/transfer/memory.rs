@@ -4,7 +4,7 @@ use super::{
     across, borrowed,
     cuts::at_cuts,
     plan::Plan,
-    side::{MOST_CALLS, Side, is_walk_better, walk},
+    side::{MOST_CALLS, Side, strided_copy, walked},
 };
 use crate::{
     host::zeros,
@@ -75,7 +75,7 @@ pub(crate) fn copy<T: Element, B: Backend>(
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
     let plan = Plan::new(&pair);
     let (from, to) = (Side::of(timeline, source.memory), Side::of(timeline, destination.memory));
-    if !is_walk_better(timeline, (&pair, &plan), from, to) && plan.calls() > MOST_CALLS {
+    if plan.calls() > MOST_CALLS && walked(timeline, (&pair, &plan), from, to).is_none() {
         return through_host::<T, B>(timeline, operation, source, destination);
     }
     let cuts: Cuts = source.memory.cuts().iter().chain(destination.memory.cuts()).copied().collect();
@@ -134,12 +134,10 @@ pub(super) unsafe fn enqueue<B: Backend>(
     to: Side,
     cuts: &[u64],
 ) -> Result<()> {
-    if is_walk_better(timeline, (pair, plan), from, to)
-        && let Some(copy) = walk(pair, from, to)
-    {
+    if let Some(sides) = walked(timeline, (pair, plan), from, to) {
         timeline.tally.count_copy();
         // SAFETY: the caller's promise.
-        return unsafe { B::copy_strided(raw, &copy) };
+        return unsafe { B::copy_strided(raw, &strided_copy(pair, sides)) };
     }
     plan.run(from.at, to.at, |region| {
         at_cuts(region, cuts, &mut |part| {

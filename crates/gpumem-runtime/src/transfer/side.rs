@@ -67,44 +67,45 @@ pub(super) fn packs<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) 
     B::capabilities(&timeline.core.raw).strided_copy && memory.endpoint().1 == own
 }
 
-/// Whether kernels of the stream's device should walk both sides instead of the driver doing the plan's calls: where those would
-/// be several, or would be slower.
-pub(super) fn is_walk_better<B: Backend>(
+/// The source and the destination as kernels of the stream's device reach them, if these should walk both instead of the driver
+/// doing the plan's calls: where those would be several, or would be slower.
+pub(super) fn walked<B: Backend>(
     timeline: &Timeline<B>,
     (pair, plan): (&Pair, &Plan),
     from: Side,
     to: Side,
-) -> bool {
+) -> Option<[(u64, Space); 2]> {
     let capabilities = B::capabilities(&timeline.core.raw);
-    let (Some((_, source)), Some((_, destination))) = (from.walked, to.walked) else { return false };
+    let sides = [from.walked?, to.walked?];
     if !capabilities.strided_copy || pair.axes.is_empty() {
-        return false;
+        return None;
     }
     let calls = plan.calls();
-    if capabilities.pageable_direct {
-        return calls > 1;
-    }
-    if source != Space::Host && destination != Space::Host {
-        return calls > 1 || pair.run < SHORT_RUN;
-    }
-    let bytes = pair.len * pair.item;
-    let is_short_up = destination != Space::Host && pair.run < SHORT_RUN_UP && bytes >= WORTH_A_KERNEL;
-    let are_calls_short = bytes / calls < SHORT_CALL && bytes / pair.run / calls < FEW_ROWS;
-    is_short_up || calls > MOST_CALLS || calls > 1 && are_calls_short
+    let [is_up, is_down] = [sides[0].1 == Space::Host, sides[1].1 == Space::Host];
+    let is_better = if capabilities.pageable_direct {
+        calls > 1
+    } else if !is_up && !is_down {
+        calls > 1 || pair.run < SHORT_RUN
+    } else {
+        let bytes = pair.len * pair.item;
+        let is_short_up = !is_down && pair.run < SHORT_RUN_UP && bytes >= WORTH_A_KERNEL;
+        let are_calls_short = bytes / calls < SHORT_CALL && bytes / pair.run / calls < FEW_ROWS;
+        is_short_up || calls > MOST_CALLS || calls > 1 && are_calls_short
+    };
+    is_better.then_some(sides)
 }
 
-/// The pair as one copy that the device does element by element, where its kernels reach both sides.
-pub(super) fn walk(pair: &Pair, from: Side, to: Side) -> Option<StridedCopy> {
-    let ((source, source_space), (destination, destination_space)) = (from.walked?, to.walked?);
+/// The pair as one copy that the device does element by element.
+pub(super) fn strided_copy(pair: &Pair, [source, destination]: [(u64, Space); 2]) -> StridedCopy {
     let mut axes: Vec<_> = pair.axes.iter().map(|axis| (axis.len, axis.src, axis.dst)).collect();
     let items = pair.run / pair.item.max(1);
     if items > 1 {
         axes.push((items, pair.item as isize, pair.item as isize));
     }
-    Some(StridedCopy {
-        source: (source.wrapping_add(pair.src as u64), source_space),
-        destination: (destination.wrapping_add(pair.dst as u64), destination_space),
+    StridedCopy {
+        source: (source.0.wrapping_add(pair.src as u64), source.1),
+        destination: (destination.0.wrapping_add(pair.dst as u64), destination.1),
         item: pair.item,
         axes,
-    })
+    }
 }

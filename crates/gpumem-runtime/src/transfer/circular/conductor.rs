@@ -8,8 +8,8 @@ use std::{collections::VecDeque, sync::atomic::Ordering};
 /// What is sent at once is at least about a fourth of what comes before it: threads fill hardly faster than the engine takes, which
 /// pauses between copies. Of what is longer it would wait for the end, and what is shorter would have it pause more often.
 const RAMP: usize = 4;
-/// What is sent at once at most, of a block that is filled again: two copies are under way while the next one is filled.
-const THIRD: usize = 3;
+/// A block that is filled again is sent in at least so many copies: two are under way while what the next one takes is filled.
+const COPIES_OF_A_BLOCK: usize = 3;
 /// The driver is asked at one look of so many whether a copy is over.
 const ASKED_EVERY: u32 = 16;
 
@@ -71,7 +71,7 @@ impl<'c, 'a, B: Backend> Conductor<'c, 'a, B> {
         let circular = self.circular;
         let slots = circular.moved.len();
         let all = circular.parts;
-        let most = if all > slots { slots.div_ceil(THIRD) } else { all };
+        let most = if all > slots { slots.div_ceil(COPIES_OF_A_BLOCK) } else { all };
         // At most up to the end of the block.
         let end = self.filled.min(self.sent + most).min(self.sent / slots * slots + slots);
         let parts = end - self.sent;
