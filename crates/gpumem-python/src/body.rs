@@ -1,7 +1,7 @@
 //! Functions of Python as kernels of the host device.
 
 use crate::{
-    dtype,
+    dtype::{self, Elements},
     signature::{Form, Parameter},
 };
 use gpumem::kernel::{HostFunction, KernelArguments};
@@ -9,14 +9,25 @@ use pyo3::{
     prelude::*,
     types::{PyBytes, PyDict, PyTuple},
 };
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The function as what a host device runs in the order of its stream. What it raises is a fault of the stream.
-pub(crate) fn host_function(function: Py<PyAny>, parameters: Arc<[Parameter]>) -> HostFunction {
-    let function = Arc::new(function);
+///
+/// It serves one launch, with `memory` for each parameter that is an array: the function may keep its arrays for longer
+/// than the launch lasts, and the arrays keep the memory.
+pub(crate) fn host_function(
+    function: Py<PyAny>,
+    parameters: Arc<[Parameter]>,
+    memory: Vec<Option<Elements>>,
+) -> HostFunction {
+    // Taken by the launch: a driver may keep the function for longer than that.
+    let once = Mutex::new(Some((function, memory)));
     HostFunction::new(move |launch| {
+        let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (function, memory) = taken.ok_or("the launch has run already")?;
         let done = Python::try_attach(|py| {
-            run(py, function.bind(py), &parameters, launch.arguments).map_err(|error| error.to_string())
+            let arguments = launch.arguments;
+            run(py, function.bind(py), &parameters, &memory, arguments).map_err(|error| error.to_string())
         });
         done.unwrap_or_else(|| Err("Python has ended".to_owned()))
     })
@@ -26,30 +37,40 @@ fn run(
     py: Python<'_>,
     function: &Bound<'_, PyAny>,
     parameters: &[Parameter],
+    memory: &[Option<Elements>],
     arguments: &KernelArguments,
 ) -> PyResult<()> {
     let values: Vec<_> = parameters
         .iter()
+        .zip(memory)
         .zip(arguments.iter())
-        .map(|(parameter, argument)| value(py, parameter, argument))
+        .map(|((parameter, memory), argument)| value(py, parameter, memory.as_ref(), argument))
         .collect::<PyResult<_>>()?;
     function.call1(PyTuple::new(py, values)?).map(drop)
 }
 
-/// Memory that NumPy looks at, during the launch.
+/// Memory that NumPy looks at: the base of the arrays that a function gets. It keeps the memory for as long as they live.
 #[pyclass(frozen, module = "gpumem")]
-struct Seen(Py<PyDict>);
+struct Seen {
+    says: Py<PyDict>,
+    _memory: Elements,
+}
 
 #[pymethods]
 impl Seen {
     #[getter]
     fn __array_interface__(&self, py: Python<'_>) -> Py<PyDict> {
-        self.0.clone_ref(py)
+        self.says.clone_ref(py)
     }
 }
 
 /// An argument for Python: an array of NumPy over the memory, or a number.
-fn value<'py>(py: Python<'py>, parameter: &Parameter, bytes: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+fn value<'py>(
+    py: Python<'py>,
+    parameter: &Parameter,
+    memory: Option<&Elements>,
+    bytes: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
     let numpy = py.import("numpy")?;
     let words: Vec<u64> =
         bytes.chunks_exact(8).filter_map(|chunk| Some(u64::from_ne_bytes(chunk.try_into().ok()?))).collect();
@@ -68,14 +89,15 @@ fn value<'py>(py: Python<'py>, parameter: &Parameter, bytes: &[u8]) -> PyResult<
             (write, shape, strides.iter().map(|stride| *stride as i64).collect())
         }
     };
-    if shape.contains(&0) {
+    let Some(memory) = memory.filter(|_| !shape.contains(&0)) else {
         return numpy.call_method1("empty", (shape, dtype::numpy(py, parameter.element)?));
-    }
+    };
     let says = PyDict::new(py);
     says.set_item("shape", PyTuple::new(py, shape)?)?;
     says.set_item("strides", PyTuple::new(py, strides)?)?;
     says.set_item("typestr", parameter.element.to_string())?;
     says.set_item("data", (words.first().copied().unwrap_or_default(), !write))?;
     says.set_item("version", 3)?;
-    numpy.call_method1("asarray", (Bound::new(py, Seen(says.unbind()))?,))
+    let seen = Seen { says: says.unbind(), _memory: dtype::again(memory) };
+    numpy.call_method1("asarray", (Bound::new(py, seen)?,))
 }

@@ -169,6 +169,11 @@ where
     unsafe { array.detach() }.into()
 }
 
+/// The same elements once more.
+pub(crate) fn again(elements: &Elements) -> Elements {
+    each!(elements, array => hold(&array.view()))
+}
+
 /// The array as one of `T`, if it is one.
 pub(crate) fn elements_of<T: gpumem::Element>(
     elements: &Elements,

@@ -6,7 +6,12 @@ use gpumem::{
     generic::{view_at, view_mut_at},
     ndarray::{ArrayViewD, ArrayViewMutD},
 };
-use pyo3::{exceptions::PyValueError, prelude::*, types::PyDict};
+use pyo3::{
+    exceptions::{PyTypeError, PyValueError},
+    prelude::*,
+    sync::PyOnceLock,
+    types::{PyDict, PyWeakrefReference},
+};
 
 /// A NumPy array with what it says about itself. The array is alive as long as this.
 pub(crate) struct Host<'py> {
@@ -16,6 +21,31 @@ pub(crate) struct Host<'py> {
     read_only: bool,
     shape: Vec<usize>,
     strides: Vec<isize>,
+    /// While they live, NumPy refuses to move or to shorten the memory, even where it is told not to count references.
+    _fixed: Vec<Bound<'py, PyWeakrefReference>>,
+}
+
+/// Weak references to an array and to those that it is a view of: [`resize`] refuses arrays that have any.
+///
+/// [`resize`]: https://numpy.org/doc/stable/reference/generated/numpy.ndarray.resize.html
+pub(crate) fn fix<'py>(array: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyWeakrefReference>>> {
+    let ndarray = ndarray(array.py())?;
+    // The property of NumPy's own class: a subclass may have another.
+    let base = ndarray.getattr("base")?;
+    let (mut fixed, mut array) = (Vec::new(), array.clone());
+    while array.get_type().is_subclass(&ndarray)? {
+        fixed.push(PyWeakrefReference::new(&array)?);
+        array = base.call_method1("__get__", (array,))?;
+    }
+    Ok(fixed)
+}
+
+/// NumPy's class of arrays.
+fn ndarray(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let class =
+        CLASS.get_or_try_init(py, || Ok::<_, PyErr>(py.import("numpy")?.getattr("ndarray")?.unbind()))?;
+    Ok(class.bind(py).clone())
 }
 
 impl<'py> Host<'py> {
@@ -38,11 +68,11 @@ impl<'py> Host<'py> {
         if object.is_instance_of::<crate::pinned::HostNDArray>() {
             return Self::read(object.py().import("numpy")?.getattr("asarray")?.call1((object,))?);
         }
-        let numpy = object.py().import("numpy")?;
-        if !object.is_instance(&numpy.getattr("ndarray")?)? {
-            return Err(pyo3::exceptions::PyTypeError::new_err("the destination must be a NumPy array"));
+        if !object.get_type().is_subclass(&ndarray(object.py())?)? {
+            return Err(PyTypeError::new_err("the destination must be a NumPy array"));
         }
-        let host = Self::read(object.clone())?;
+        // A subclass may say anything of itself. This is the array of NumPy's own class over the same memory.
+        let host = Self::read(object.py().import("numpy")?.getattr("asarray")?.call1((object,))?)?;
         if host.read_only {
             return Err(PyValueError::new_err("the destination array is read-only"));
         }
@@ -51,12 +81,16 @@ impl<'py> Host<'py> {
 
     fn read(array: Bound<'py, PyAny>) -> PyResult<Self> {
         let py = array.py();
+        if !array.get_type().is(&ndarray(py)?) {
+            return Err(PyTypeError::new_err("NumPy has made no array of it"));
+        }
         let element = dtype::parse(py, Some(&array.getattr("dtype")?))?;
         let says = array.getattr("__array_interface__")?;
         let (address, read_only): (usize, bool) =
             says.cast::<PyDict>()?.as_any().get_item("data")?.extract()?;
         let (shape, strides) = (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
-        Ok(Self { array, element, address, read_only, shape, strides })
+        let _fixed = fix(&array)?;
+        Ok(Self { array, element, address, read_only, shape, strides, _fixed })
     }
 
     /// The first element, if this is an array of `T` that ndarray can count through.

@@ -4,7 +4,7 @@ use crate::dtype::each;
 use crate::{
     array::DeviceNDArray,
     body, device,
-    dtype::{Elements, check_writable},
+    dtype::{self, Elements, check_writable},
     error::raise,
     host::Host,
     interchange, number,
@@ -13,7 +13,7 @@ use crate::{
 };
 use gpumem::{
     Any, LaunchDims,
-    kernel::{UntypedArguments, UntypedDeclaration, UntypedKernel},
+    kernel::{HostFunction, UntypedArguments, UntypedDeclaration, UntypedKernel},
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -28,6 +28,8 @@ pub(crate) struct Kernel {
     name: String,
     parameters: Arc<[Parameter]>,
     declaration: UntypedDeclaration,
+    /// What a host device runs.
+    host: Option<Py<PyAny>>,
     /// What has been compiled, for each device.
     loaded: Mutex<Vec<(gpumem::Device, UntypedKernel<Any>)>>,
 }
@@ -74,10 +76,7 @@ fn compile(
     for flag in flags.unwrap_or_default() {
         declaration = declaration.flag(&flag);
     }
-    if let Some(host) = host {
-        declaration = declaration.host(body::host_function(host, parameters.clone()));
-    }
-    Ok(Kernel { name: name.clone(), parameters, declaration, loaded: Mutex::default() })
+    Ok(Kernel { name: name.clone(), parameters, declaration, host, loaded: Mutex::default() })
 }
 
 fn size(object: &Bound<'_, PyAny>) -> PyResult<[u32; 3]> {
@@ -139,6 +138,32 @@ impl Kernel {
 }
 
 impl Kernel {
+    /// The kernel for one launch. On a host device with a function of Python it is one of its own, because the function's
+    /// arrays keep the memory of this launch.
+    fn for_launch(
+        &self,
+        py: Python<'_>,
+        device: &gpumem::Device,
+        given: &[Given],
+    ) -> PyResult<UntypedKernel<Any>> {
+        let Some(function) = self.host.as_ref().filter(|_| is_host(device)) else {
+            return self.of(py, device);
+        };
+        let memory = given.iter().map(|given| match given {
+            Given::Value(_) => None,
+            Given::Array { elements, .. } => Some(dtype::again(elements)),
+        });
+        let function = body::host_function(function.clone_ref(py), self.parameters.clone(), memory.collect());
+        self.on_host(function).load(device).map_err(raise)
+    }
+
+    /// The declaration with a function for host devices.
+    fn on_host(&self, function: HostFunction) -> UntypedDeclaration {
+        let infos = self.parameters.iter().map(Parameter::info).collect();
+        // SAFETY: as in `compile`.
+        unsafe { UntypedDeclaration::new(&self.name, infos) }.host(function)
+    }
+
     fn of(&self, py: Python<'_>, device: &gpumem::Device) -> PyResult<UntypedKernel<Any>> {
         let find = || {
             let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -147,7 +172,12 @@ impl Kernel {
         if let Some(kernel) = find() {
             return Ok(kernel);
         }
-        let kernel = py.detach(|| self.declaration.load(device)).map_err(raise)?;
+        let kernel = match is_host(device) && self.host.is_some() {
+            // Launches have functions of their own; this one only says that there is one.
+            true => self.on_host(HostFunction::new(|_| Ok(()))).load(device),
+            false => py.detach(|| self.declaration.load(device)),
+        };
+        let kernel = kernel.map_err(raise)?;
         self.loaded.lock().unwrap_or_else(PoisonError::into_inner).push((device.clone(), kernel.clone()));
         Ok(kernel)
     }
@@ -171,7 +201,6 @@ impl Launch {
             Some(stream) => stream.clone(),
             None => default_stream(arguments)?,
         };
-        let loaded = kernel.of(py, stream.device())?;
         let (mut all, mut back) = (Vec::new(), Vec::new());
         for (parameter, argument) in kernel.parameters.iter().zip(arguments.iter()) {
             all.push(match parameter.form {
@@ -183,6 +212,7 @@ impl Launch {
                 }
             });
         }
+        let loaded = kernel.for_launch(py, stream.device(), &all)?;
         let dims = self.dims;
         py.detach(|| {
             let mut arguments = UntypedArguments::new(&stream);
@@ -207,6 +237,10 @@ impl Launch {
         }
         back.into_iter().try_for_each(|(device, host)| device.copy_to_host(py, Some(&host), None).map(drop))
     }
+}
+
+fn is_host(device: &gpumem::Device) -> bool {
+    device.info().backend == "host"
 }
 
 /// The stream of a launch that names none: that of the first array's device.

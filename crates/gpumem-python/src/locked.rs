@@ -4,7 +4,7 @@ use crate::dtype::with_type;
 use crate::{
     device,
     error::raise,
-    host::Host,
+    host::{Host, fix},
     pinned::{Held, HostNDArray},
 };
 use gpumem::{
@@ -26,7 +26,8 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
     let py = array.py();
     let host = Host::to_write(array)?;
     let (lowest, layout) = host.memory()?;
-    let owner = array.clone().unbind();
+    // What is locked must not move: the weak references stay until it is unlocked.
+    let owner = (array.clone(), fix(array)?).into_pyobject(py)?.into_any().unbind();
     let lowest = std::ptr::with_exposed_provenance_mut::<u8>(lowest);
     let lowest = SendPointer(lowest);
     with_type!(host.element, {

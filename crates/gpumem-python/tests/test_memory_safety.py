@@ -1,0 +1,158 @@
+"""Memory that Python programs can reach: never what is lent to others, never what NumPy has moved."""
+
+import gc
+import weakref
+
+import gpumem
+import numpy as np
+import pytest
+
+MANY = 1 << 20
+
+
+@pytest.fixture(autouse=True)
+def host():
+    gpumem.select_device("host")
+
+
+def kept_by_a_body(parameter="slice<float> x", of=lambda array: array):
+    """The array that a host function has kept, and the device array that it was launched with."""
+    kept = []
+    kernel = gpumem.compile(f"GPUMEM_KERNEL keeps({parameter}) {{ }}", host=kept.append)
+    array = gpumem.to_device(np.full(MANY, 7, "f4"))
+    kernel[1, 1](of(array))
+    gpumem.synchronize()
+    return kept[0], array
+
+
+def test_arrays_that_a_body_keeps_keep_their_memory():
+    kept, array = kept_by_a_body()
+    part = kept[5:]
+    del array, kept
+    gc.collect()
+    gpumem.get_current_device().flush()
+    others = [gpumem.to_device(np.full(MANY, 666, "f4")) for _ in range(4)]
+    assert (part == 7).all(), "the memory was lent to another array"
+    part[:] = 1
+    for other in others:
+        assert (other.copy_to_host() == 666).all(), "another array was written"
+
+
+def test_memory_that_a_body_keeps_goes_back_with_its_last_array():
+    def lent():
+        kinds = gpumem.memory_report().as_dict()["kinds"]
+        return sum(resource["statistics"]["lent"] for kind in kinds for resource in kind["resources"])
+
+    gc.collect()
+    gpumem.synchronize()
+    before = lent()
+    kept, array = kept_by_a_body()
+    del array
+    gc.collect()
+    assert lent() >= before + kept.nbytes
+    del kept
+    gc.collect()
+    gpumem.synchronize()
+    assert lent() <= before
+
+
+def test_bodies_see_the_same_memory_as_the_device():
+    kept, array = kept_by_a_body("view<float, 1> x", lambda array: array[::-2])
+    kept[0] = 3
+    assert array[-1] == 3 and kept.strides == (-8,)
+    kept, array = kept_by_a_body("slice<const float> x")
+    assert not kept.flags.writeable
+    kept, _ = kept_by_a_body("slice<float> x", lambda array: array[:0])
+    assert kept.shape == (0,)
+
+
+def test_each_launch_has_its_own_arrays():
+    kept, array = [], gpumem.to_device(np.arange(6.0))
+    kernel = gpumem.compile("GPUMEM_KERNEL keeps(slice<double> x, double y) { }", host=lambda x, y: kept.append((x, y)))
+    for at in range(3):
+        kernel[1, 1](array[2 * at : 2 * at + 2], at)
+    del array, kernel
+    gpumem.synchronize()
+    assert [(x.tolist(), y) for x, y in kept] == [([0, 1], 0), ([2, 3], 1), ([4, 5], 2)]
+
+
+class LiesByInterface(np.ndarray):
+    __array_interface__ = property(lambda self: {"data": (4096, False), "shape": (9,), "typestr": "<f4", "version": 3})
+
+
+class LiesByShape(np.ndarray):
+    shape = property(lambda self: (10**8,))
+    strides = property(lambda self: (4,))
+
+
+class LiesByType(np.ndarray):
+    dtype = property(lambda self: np.dtype("f8"))
+
+
+class LiesByBase(np.ndarray):
+    base = property(lambda self: None)
+
+
+@pytest.mark.parametrize("kind", [LiesByInterface, LiesByShape, LiesByType, LiesByBase])
+def test_subclasses_are_what_they_are_and_not_what_they_say(kind):
+    host = np.zeros(9, "f4")
+    lying = host.view(kind)
+    array = gpumem.to_device(np.arange(9, dtype="f4"))
+    assert array.copy_to_host(lying) is lying
+    assert host.tolist() == list(range(9))
+    assert gpumem.to_device(lying).shape == (9,) and gpumem.to_device(lying).dtype == np.float32
+    with gpumem.pinned(lying) as (locked,):
+        assert locked.shape == (9,) and locked.dtype == np.float32
+    with pytest.raises(ValueError, match="shape"):
+        gpumem.device_array(10**8, "f4").copy_to_host(lying)
+
+
+def test_what_only_calls_itself_an_array_is_none():
+    class Lies:
+        __class__ = np.ndarray
+
+        def __array__(self, dtype=None, copy=None):
+            return np.zeros(3)
+
+    with pytest.raises(TypeError, match="NumPy array"):
+        gpumem.to_device(np.zeros(3)).copy_to_host(Lies())
+
+
+@pytest.mark.parametrize("lock", [gpumem.pinned, gpumem.mapped, gpumem.register])
+@pytest.mark.parametrize("size", [4, 1 << 21])
+def test_page_locked_arrays_cannot_be_resized(lock, size):
+    array = np.arange(1 << 20, dtype="f4")
+    with lock(array):
+        with pytest.raises(ValueError, match="resize"):
+            array.resize(size, refcheck=False)
+        gpumem.to_device(array)
+    assert array.size == 1 << 20
+    array.resize(size, refcheck=False)
+    assert array.size == size
+
+
+def test_nor_can_what_they_are_views_of():
+    owner = np.arange(1 << 20, dtype="f4")
+    part = owner.view(LiesByBase)[1000:2000]
+    with gpumem.mapped(part):
+        with pytest.raises(ValueError, match="resize"):
+            owner.resize(4, refcheck=False)
+    gc.collect()
+    owner.resize(4, refcheck=False)
+    assert owner.size == 4
+
+
+def test_what_is_mapped_stays_while_its_views_live():
+    array = np.full(1000, 7.0)
+    with gpumem.mapped(array) as view:
+        pass
+    with pytest.raises(ValueError, match="resize"):
+        array.resize(4, refcheck=False)
+    assert view.copy_to_host()[0] == 7
+    del view
+    gc.collect()
+    gpumem.synchronize()
+    alive = weakref.ref(array)
+    del array
+    gc.collect()
+    assert alive() is None
