@@ -46,6 +46,30 @@ fn every_case_holds_under_every_schedule() {
     }
 }
 
+/// A device that stages what the caller has, and whose copies read their source as late as is legal.
+#[test]
+fn every_case_holds_where_memory_is_staged() {
+    let is_late = |seed: &u64| {
+        let raw = DoubleDevice::staging(*seed).expect("a device");
+        let device = Device::<Double<true>>::from_raw(raw.clone());
+        let stream = device.stream().expect("a stream");
+        for _ in 0..4 {
+            stream.to_device(&[1_u32; 1000]).expect("an upload");
+        }
+        raw.is_late()
+    };
+    let late: Vec<u64> = (0..100).filter(is_late).collect();
+    let levels = ["02_allocate", "03_copy", "05_stream", "06_pinned"].map(str::to_owned).to_vec();
+    for seed in seeds(2).map(|at| late[at as usize % late.len()]).chain(seeds(1)) {
+        let report = Suite::<Double<true>>::new("double", RanOn::Host)
+            .open_with(move |_| DoubleDevice::staging(seed).map(Device::from_raw))
+            .delay(Duration::ZERO)
+            .run(&Selection { filters: levels.clone(), ..Selection::default() }, |_, _| {});
+        assert_eq!(report.failures, [""; 0], "seed {seed}");
+        assert!(report.passed > 50, "seed {seed}: {} cases", report.passed);
+    }
+}
+
 /// Cases that stand or fall by the order of streams, and that use no thread: their schedule is the seed's alone.
 const ORDER: [&str; 7] = [
     "reading_waits_for_a_late_writer",

@@ -6,7 +6,7 @@ use crate::{
     memory::Allocation,
     transfer::{self, Upload},
 };
-use gpumem_core::{Backend, Element, Error, MemoryKind, Result};
+use gpumem_core::{Backend, Element, Error, Result};
 use ndarray::Dimension;
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
         match spec.packed_bytes(size_of::<T>()) {
             Some(Ok(bytes)) => {
                 let align = align::<T, B>(device);
-                let memory = Allocation::new(device, operation, bytes, align, MemoryKind::Device)?;
+                let memory = Allocation::new(device, operation, bytes, align)?;
                 // Last, and where it stays: a layout is larger than all else that is handed on here.
                 Ok(Self(ArrayBase::over(memory, spec.counted_layout(size_of::<T>()))))
             }
@@ -38,7 +38,7 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
     pub(crate) fn with_layout(device: &Device<B>, operation: &'static str, layout: Layout) -> Result<Self> {
         layout.check_alignment(align_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))?;
         let (bytes, align) = (layout.extent().end, align::<T, B>(device));
-        let memory = Allocation::new(device, operation, bytes, align, MemoryKind::Device)?;
+        let memory = Allocation::new(device, operation, bytes, align)?;
         Ok(Self(ArrayBase::over(memory, layout)))
     }
 

@@ -2,9 +2,7 @@
 
 use super::{HostArray, HostKind, ManagedArray, MappedArray, PinnedArray};
 use crate::{Device, IntoArraySpec, Layout, memory::Allocation};
-use gpumem_core::{
-    Attach, Backend, Element, Error, ErrorKind, HostAccess, MappedOptions, MemoryKind, Result,
-};
+use gpumem_core::{Attach, Backend, Element, Error, ErrorKind, MappedOptions, MemoryKind, Result};
 use ndarray::Dimension;
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
@@ -16,15 +14,10 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         kind: MemoryKind,
     ) -> Result<Self> {
         let align = B::capabilities(device.raw()).allocation_alignment.max(align_of::<T>());
-        let memory = Allocation::new(device, operation, layout.extent().end, align, kind)?;
-        if let Some(host) = memory.host()
-            && memory.len() > 0
-        {
-            memory.wait_for_host(operation, &(0..memory.len()), HostAccess::Write)?;
-            // SAFETY: fresh memory of that length, which nobody else knows. Zeros make every later read defined.
-            unsafe { host.as_ptr().write_bytes(0, memory.len()) };
-        }
-        Self::over(operation, memory, layout)
+        let memory = Allocation::for_host(device, operation, layout.extent().end, align, kind)?;
+        // Zeros make every later read defined.
+        memory.zero(operation)?;
+        Self::over(operation, memory.into_memory(), layout)
     }
 }
 

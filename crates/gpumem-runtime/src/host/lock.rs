@@ -58,8 +58,8 @@ impl<B: Backend> LockSet<B> {
         let pages = RegisterOptions { mapped: mapped || device.capabilities().mapped, ..options };
         let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).wrapping_add(extent.start);
         let (Some(host), false) = (NonNull::new(lowest), extent.is_empty()) else {
-            let memory =
-                Allocation::new(device, operation, 0, align_of::<T>(), MemoryKind::Registered(options))?;
+            let kind = MemoryKind::Registered(options);
+            let memory = Allocation::empty(device, operation, align_of::<T>(), kind)?;
             return HostArray::over(operation, memory, layout);
         };
         // SAFETY: the caller keeps the borrow until the set is dropped, which unlocks.

@@ -17,8 +17,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
         kind: MemoryKind,
     ) -> Result<Self> {
         let align = B::capabilities(device.raw()).allocation_alignment.max(align_of::<T>());
-        let memory = Allocation::new(device, operation, layout.extent().end, align, kind)?;
-        Ok(Self(HostArray::over(operation, memory, layout)?))
+        let memory = Allocation::for_host(device, operation, layout.extent().end, align, kind)?;
+        Ok(Self(HostArray::over(operation, memory.into_memory(), layout)?))
     }
 
     /// Lengths of the axes.

@@ -25,7 +25,7 @@ impl<B: Backend> Device<B> {
         let len = layout.extent().end;
         if len == 0 {
             return Ok(ArrayBase::over(
-                Allocation::new(self, OPERATION, 0, align_of::<T>(), MemoryKind::Device)?,
+                Allocation::empty(self, OPERATION, align_of::<T>(), MemoryKind::Device)?,
                 layout,
             ));
         }

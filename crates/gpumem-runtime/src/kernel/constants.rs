@@ -10,7 +10,7 @@ use crate::{
     order::{Access, Timeline},
     transfer::{self, Place, Upload},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, MemoryKind, Result};
+use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, Result};
 use ndarray::ArrayView1;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -39,7 +39,7 @@ impl<B: Backend> Constants<B> {
 
     /// Ordinary memory, where kernels are functions of the host.
     pub(super) fn on_host(device: &Device<B>, bytes: usize) -> Result<Self> {
-        Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN, MemoryKind::Device)?))
+        Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN)?))
     }
 
     fn over(memory: Counted<Allocation<B>>) -> Self {

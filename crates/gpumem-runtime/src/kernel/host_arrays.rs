@@ -13,7 +13,7 @@ use crate::{
     source::InPlace,
     transfer::{self, Place, Upload},
 };
-use gpumem_core::{Backend, Element, Error, LayoutError, MemoryKind, Result};
+use gpumem_core::{Backend, Element, Error, LayoutError, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
@@ -189,7 +189,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         let layout = form.of(layout).map_err(|error| Error::new(B::NAME, OPERATION, error))?;
         let align = self.device().capabilities().allocation_alignment.max(align_of::<T>());
         let bytes = layout.packed_bytes();
-        let memory = Allocation::new(self.device(), OPERATION, bytes, align, MemoryKind::Device)?;
+        let memory = Allocation::new(self.device(), OPERATION, bytes, align)?;
         Ok((memory, layout))
     }
 

@@ -11,6 +11,7 @@ pub(crate) use foreign::{ForeignMemory, Release};
 use self::uncounted::Uncounted;
 use super::{
     counted::{Counted, Slot},
+    host_ready::HostReady,
     lent::Lent,
     names::current_name,
     pressure,
@@ -76,25 +77,50 @@ struct Extra {
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Allocates. When the device is out of memory, what has been dropped is given back first and the request repeated.
+    /// Memory of the device. When it is out of memory, what has been dropped is given back first and the request repeated.
+    ///
+    /// Work may still use the memory: it stands in the log, so that whatever is enqueued next runs after it. That is
+    /// nothing for the host, which gets its memory from [`for_host`](Self::for_host).
     pub(crate) fn new(
         device: &Device<B>,
         operation: &'static str,
         bytes: usize,
         align: usize,
-        kind: MemoryKind,
     ) -> Result<Counted<Self>> {
-        Self::make(device, true, operation, bytes, align, kind)
+        Self::make(device, true, operation, bytes, align, MemoryKind::Device)
     }
 
-    /// Page-locked memory that belongs to the device itself and does not keep it open.
+    /// Memory of the host, of any kind, which the host may write at once.
+    pub(crate) fn for_host(
+        device: &Device<B>,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+        kind: MemoryKind,
+    ) -> Result<HostReady<B>> {
+        HostReady::wait(Self::make(device, true, operation, bytes, align, kind)?, operation)
+    }
+
+    /// As [`for_host`](Self::for_host), page-locked, for the device itself, which it does not keep open.
     pub(crate) fn internal(
         device: &Device<B>,
         operation: &'static str,
         bytes: usize,
-    ) -> Result<Counted<Self>> {
+    ) -> Result<HostReady<B>> {
         let align = B::capabilities(device.raw()).allocation_alignment;
-        Self::make(device, false, operation, bytes, align, MemoryKind::Pinned)
+        let memory = Self::make(device, false, operation, bytes, align, MemoryKind::Pinned)?;
+        HostReady::wait(memory, operation)
+    }
+
+    /// No memory: for arrays without elements.
+    pub(crate) fn empty(
+        device: &Device<B>,
+        operation: &'static str,
+        align: usize,
+        kind: MemoryKind,
+    ) -> Result<Counted<Self>> {
+        device.core().check(operation)?;
+        Ok(Counted::new(Self::over(Keep::Device(device.share()), (align as u64, 0, 0), kind)))
     }
 
     fn make(
@@ -115,8 +141,9 @@ impl<B: Backend> Allocation<B> {
             return Ok(Counted::new(Self::over(keep(), (align as u64, 0, 0), kind)));
         }
         core.reclaim.sweep(core);
-        let stream = device.stream_hint();
-        let host_first = keeps_open && is_seen_by_host(kind);
+        // No order of streams helps the host, which writes without being enqueued anywhere.
+        let host_first = is_seen_by_host(kind);
+        let stream = if host_first { None } else { device.stream_hint() };
         let request =
             MemoryRequest { bytes, align, kind, operation, host_first, stream, reclaim: &core.reclaim };
         let lender = core.memory.serving(core, operation, kind)?;

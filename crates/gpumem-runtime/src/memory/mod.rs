@@ -11,6 +11,7 @@ mod counted;
 mod defer;
 mod driver;
 mod growing;
+mod host_ready;
 mod lent;
 mod names;
 mod pages;
@@ -38,6 +39,7 @@ pub use stack::POOL_VARIABLE;
 
 pub(crate) use allocation::{Allocation, ForeignMemory, Release, free};
 pub(crate) use counted::Counted;
+pub(crate) use host_ready::HostReady;
 pub(crate) use names::Names;
 pub(crate) use pages::{Lock, PageLocks};
 pub(crate) use reclaim::{Item, Reclaim};

@@ -18,7 +18,8 @@ pub struct MemoryRequest<'a, B: Backend> {
     pub kind: MemoryKind,
     /// The operation that needs it, in the user's words.
     pub operation: &'static str,
-    /// Whether the host is going to touch the memory first: what a device still uses would have to be waited for.
+    /// Whether the host is going to write the memory first. A block is to be lent that nothing uses any more, whatever
+    /// [`stream`](Self::stream) says; the uses of one that is lent with some are waited for at once, by the host.
     pub host_first: bool,
     pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
     /// The queue of the device, which knows whether memory may be given back now.
@@ -36,6 +37,12 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in a callback.
     pub fn may_free(&self) -> bool {
         !self.reclaim.is_deferred() && crate::completion::may_block::<B>(self.operation).is_ok()
+    }
+
+    /// The stream that does not mind its own pending uses: whatever it enqueues runs after them.
+    #[inline]
+    pub(crate) fn ordered_by(&self) -> Option<&'a Arc<Timeline<B>>> {
+        if self.host_first { None } else { self.stream }
     }
 
     /// The stream that is going to use the memory first, where that is known: a number that no other stream of the

@@ -1,11 +1,11 @@
 //! Page-locked blocks through which borrowed host memory is moved, and what belongs to moving it.
 
-use super::{Allocation, Counted};
+use super::{Allocation, Counted, HostReady};
 use crate::{
-    Device,
+    Device, completion,
     transfer::{Crew, TransferOptions},
 };
-use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, ops::RangeInclusive, ptr::NonNull};
 
@@ -33,7 +33,8 @@ impl<B: Backend> Default for StagingPool<B> {
     }
 }
 
-/// A block in use. Goes back to its pool when dropped; forgetting it leaks it, and nothing else.
+/// A block in use. No work used it when it was taken, so that the host may fill it at once. Goes back to its pool when
+/// dropped; forgetting it leaks it, and nothing else.
 #[derive(Debug)]
 pub(crate) struct Staging<B: Backend> {
     device: Device<B>,
@@ -57,18 +58,35 @@ impl<B: Backend> Staging<B> {
         most: usize,
     ) -> Result<Self> {
         let wanted = bytes.max(SMALLEST).checked_next_power_of_two().unwrap_or(bytes);
-        let pool = &device.0.staging;
-        let memory = match pool.find(operation, bytes..=wanted.saturating_mul(4), most) {
-            Found::Idle(memory) => memory,
-            Found::Busy(memory) => {
-                let whole = 0..memory.len();
-                let block = Self { device: device.clone(), memory };
-                block.memory.wait_for_host(operation, &whole, HostAccess::Write)?;
-                return Ok(block);
-            }
-            Found::Nothing => Allocation::internal(device, operation, wanted)?,
+        let (pool, lengths) = (&device.0.staging, bytes..=wanted.saturating_mul(4));
+        if let Some(block) = pool.find(operation, &lengths, most) {
+            return Self::wait(device, operation, block);
+        }
+        let error = match Allocation::internal(device, operation, wanted) {
+            Ok(ready) => return Ok(Self::of(device, ready)),
+            Err(error) => error,
         };
-        Ok(Self { device: device.clone(), memory })
+        // No more memory is to be had, but perhaps a block that a copy uses.
+        let may_wait = error.is_out_of_memory() && completion::may_block::<B>(operation).is_ok();
+        match may_wait.then(|| pool.find(operation, &lengths, 0)).flatten() {
+            Some(block) => Self::wait(device, operation, block),
+            None => Err(error),
+        }
+    }
+
+    /// A block of the pool, once no copy uses it.
+    fn wait(device: &Device<B>, operation: &'static str, block: Counted<Allocation<B>>) -> Result<Self> {
+        match HostReady::wait_and_tell(block, operation) {
+            Ok(ready) => Ok(Self::of(device, ready)),
+            Err((block, error)) => {
+                device.0.staging.put(block);
+                Err(error)
+            }
+        }
+    }
+
+    fn of(device: &Device<B>, ready: HostReady<B>) -> Self {
+        Self { device: device.clone(), memory: ready.into_memory() }
     }
 
     pub(crate) fn memory(&self) -> &Counted<Allocation<B>> {
@@ -90,28 +108,28 @@ impl<B: Backend> Drop for Staging<B> {
         if !self.memory.core().origin.is_usable() {
             return;
         }
-        let pool = &self.device.0.staging;
-        let options = pool.options();
-        let keep = KEEP.max(options.block_bytes.saturating_mul(8));
-        let mut free = pool.free.lock();
-        let kept: usize = free.iter().map(|block| block.len()).sum();
-        if kept.saturating_add(self.memory.len()) <= keep && self.memory.check("staging").is_ok() {
-            free.push_back(self.memory.clone());
-        }
+        self.device.0.staging.put(self.memory.clone());
     }
 }
 
-/// What the pool has.
-enum Found<B: Backend> {
-    Idle(Counted<Allocation<B>>),
-    /// A copy may be using it.
-    Busy(Counted<Allocation<B>>),
-    Nothing,
-}
-
 impl<B: Backend> StagingPool<B> {
-    /// A block of such a length, and a busy one only where there are as many of those as `most`.
-    fn find(&self, operation: &'static str, bytes: RangeInclusive<usize>, most: usize) -> Found<B> {
+    /// Keeps a block for later, unless there are many.
+    fn put(&self, block: Counted<Allocation<B>>) {
+        let keep = KEEP.max(self.options().block_bytes.saturating_mul(8));
+        let mut free = self.free.lock();
+        let kept: usize = free.iter().map(|block| block.len()).sum();
+        if kept.saturating_add(block.len()) <= keep && block.check("staging").is_ok() {
+            free.push_back(block);
+        }
+    }
+
+    /// A block of such a length, and one that a copy may be using only where there are as many of those as `most`.
+    fn find(
+        &self,
+        operation: &'static str,
+        bytes: &RangeInclusive<usize>,
+        most: usize,
+    ) -> Option<Counted<Allocation<B>>> {
         let fits = |block: &Counted<Allocation<B>>| bytes.contains(&block.len());
         let oldest = |free: &mut VecDeque<_>| free.iter().position(fits).and_then(|at| free.remove(at));
         // The last one lies in a cache still.
@@ -121,25 +139,25 @@ impl<B: Backend> StagingPool<B> {
             at.and_then(|at| free.remove(at))
         };
         if let Some(block) = newest.filter(|block| block.check(operation).is_ok()) {
-            return Found::Idle(block);
+            return Some(block);
         }
         // One at a time: whoever looks meanwhile finds the others.
         for _ in 0..ASKED {
-            let Some(block) = oldest(&mut self.free.lock()) else { return Found::Nothing };
+            let block = oldest(&mut self.free.lock())?;
             if block.check(operation).is_err() {
                 // Of before a reset: it is of no use any more.
                 continue;
             }
             if block.is_idle() {
-                return Found::Idle(block);
+                return Some(block);
             }
             self.free.lock().push_back(block);
         }
         let mut free = self.free.lock();
         if free.iter().filter(|block| fits(block)).count() < most {
-            return Found::Nothing;
+            return None;
         }
-        oldest(&mut free).map_or(Found::Nothing, Found::Busy)
+        oldest(&mut free)
     }
 
     /// Lets go of every block; they go the way of all memory.

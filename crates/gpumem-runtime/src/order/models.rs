@@ -9,7 +9,7 @@ use crate::{
     Device, Stream,
     memory::{Allocation, Counted},
 };
-use gpumem_core::{Backend, HostAccess, MemoryKind, Result};
+use gpumem_core::{Backend, HostAccess, Result};
 use std::ops::Range;
 
 /// A block of memory with its use log.
@@ -28,7 +28,7 @@ impl<B: Backend> Memory<B> {
     /// # Errors
     /// Of the driver.
     pub fn new(device: &Device<B>, bytes: usize) -> Result<Self> {
-        Ok(Self(Allocation::new(device, "model", bytes, 1, MemoryKind::Device)?))
+        Ok(Self(Allocation::new(device, "model", bytes, 1)?))
     }
 
     /// Address of the first byte.

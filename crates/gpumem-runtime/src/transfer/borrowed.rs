@@ -23,7 +23,7 @@ use crate::{
     memory::{Allocation, Counted},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, Result};
+use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -253,7 +253,7 @@ fn packed_twin<B: Backend>(
         return None;
     }
     let align = B::capabilities(device.raw()).allocation_alignment;
-    let memory = Allocation::new(device, operation, bytes, align, MemoryKind::Device).ok()?;
+    let memory = Allocation::new(device, operation, bytes, align).ok()?;
     Some((memory, layout))
 }
 

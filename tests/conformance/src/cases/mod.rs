@@ -13,6 +13,7 @@ mod l05_order;
 mod l05_recordings;
 mod l05_stream;
 mod l06_pinned;
+mod l06_reuse;
 mod l07_managed;
 mod l08_register;
 mod l09_fault;
@@ -45,6 +46,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l05_completion::cases(),
         l05_recordings::cases(),
         l06_pinned::cases(),
+        l06_reuse::cases(),
         l07_managed::cases(),
         l08_register::cases(),
         l09_fault::cases(),

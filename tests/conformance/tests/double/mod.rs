@@ -20,6 +20,7 @@ pub(crate) struct Double<const ORDERED: bool>;
 pub(crate) struct Device {
     raw: gpumem_host::Device,
     info: Arc<DeviceInfo>,
+    capabilities: Arc<Capabilities>,
     programs: Option<Arc<Programs>>,
 }
 
@@ -29,7 +30,8 @@ pub(crate) type Programs = HashMap<String, HostFunction>;
 impl Device {
     fn over(raw: gpumem_host::Device) -> Self {
         let info = Arc::new(DeviceInfo { backend: "double", ..Host::info(&raw).clone() });
-        Self { raw, info, programs: None }
+        let capabilities = Arc::new(Host::capabilities(&raw).clone());
+        Self { raw, info, capabilities, programs: None }
     }
 
     /// A device that plays a GPU: it takes the sources of kernels, not their bodies for the host, and runs these
@@ -42,6 +44,19 @@ impl Device {
     /// A device that nobody else has, with the adversarial schedule of a seed.
     pub(crate) fn adversarial(seed: u64) -> Result<Self> {
         Host::open_with(&HostOptions::new().adversarial(seed)).map(Self::over)
+    }
+
+    /// As [`adversarial`](Self::adversarial), and memory of the caller goes through page-locked blocks, as on a GPU.
+    pub(crate) fn staging(seed: u64) -> Result<Self> {
+        let device = Self::adversarial(seed)?;
+        let mut capabilities = (*device.capabilities).clone();
+        capabilities.pageable_direct = false;
+        Ok(Self { capabilities: Arc::new(capabilities), ..device })
+    }
+
+    /// Whether nothing has run yet of what was enqueued.
+    pub(crate) fn is_late(&self) -> bool {
+        self.raw.schedule_trace().is_empty()
     }
 }
 
@@ -93,7 +108,7 @@ impl<const ORDERED: bool> Backend for Double<ORDERED> {
         &device.info
     }
     fn capabilities(device: &Device) -> &Capabilities {
-        Host::capabilities(&device.raw)
+        &device.capabilities
     }
     fn barrier(device: &Device) -> DoubleBarrier {
         DoubleBarrier { host: Host::barrier(&device.raw), is_gpu: device.programs.is_some() }

@@ -53,7 +53,7 @@ impl<B: Backend> Pool<B> {
                 break;
             }
             let (bytes, align) = (request.bytes as u64, request.align as u64);
-            if let Some(found) = central.take(bytes, align, request.stream) {
+            if let Some(found) = central.take(bytes, align, request.ordered_by()) {
                 return Ok(Some(self.lend(Some(&central), lane, found)));
             }
         }

@@ -25,6 +25,7 @@ mod options;
 pub use options::PoolOptions;
 
 use super::{
+    pending::PendingUses,
     resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
     tlsf::BlockId,
 };
@@ -178,7 +179,9 @@ impl<B: Backend> Pool<B> {
         }
         let take = || {
             let mut central = self.central.lock();
-            central.take(bytes, align, request.stream).map(|found| self.lend(Some(&central), lane, found))
+            central
+                .take(bytes, align, request.ordered_by())
+                .map(|found| self.lend(Some(&central), lane, found))
         };
         let take_in_flight = || {
             let mut central = self.whole();
@@ -221,11 +224,26 @@ impl<B: Backend> Pool<B> {
             Ok(None) => None,
             Err(error) => Some(error),
         };
-        if let Some(block) = take_in_flight() {
+        let last = if request.host_first { self.take_and_wait(request, lane) } else { take_in_flight() };
+        if let Some(block) = last {
             return Ok(block);
         }
         self.central.lock().failures += 1;
         Err(grown.unwrap_or_else(|| self.exhausted(request)))
+    }
+
+    /// A block that was in flight, after waiting for what used it.
+    fn take_and_wait(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Option<MemoryBlock<B>> {
+        if !request.may_free() {
+            return None;
+        }
+        let (bytes, align) = (request.bytes as u64, request.align as u64);
+        let Found { place, uses } = self.whole().take_in_flight(bytes, align)?;
+        if !uses.wait() {
+            self.central.lock().free(place, uses);
+            return None;
+        }
+        Some(self.lend(None, lane, Found { place, uses: PendingUses::none() }))
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {
@@ -250,18 +268,20 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
 
     #[inline]
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
-        let number = self.lane(request.stream());
+        let stream = request.ordered_by();
+        let number = self.lane(stream.map(|timeline| timeline.id()));
         let lane = &self.lanes[usize::from(number)];
         let (bytes, align) = (request.bytes as u64, request.align as u64);
         if !lane.is_empty()
             && let Some(len) = bytes.checked_next_multiple_of(self.options.granule as u64)
-            && let Some(found) = lane.take(len, align, request.stream(), request.host_first)
+            && let Some(found) =
+                lane.take(len, align, stream.map(|timeline| timeline.id()), request.host_first)
         {
             central::tell::<B>(found.place.start, found.place.len, true);
             return Ok(self.lend(None, number, found));
         }
         let mut central = self.try_books(lane).unwrap_or_else(|| self.central.lock());
-        if let Some(found) = central.take(bytes, align, request.stream) {
+        if let Some(found) = central.take(bytes, align, stream) {
             return Ok(self.lend(Some(&central), number, found));
         }
         drop(central);

@@ -3,11 +3,11 @@
 use super::{ReplayOptions, ReplayReport, Trace};
 use crate::{
     Device, Stream,
-    memory::{Allocation, Counted, named},
+    memory::{Allocation, Counted, HostReady, named},
     order::Access,
     trace::{TraceAllocation, clock::clock, format::Happening},
 };
-use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, Pattern, Result};
+use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
 use parking_lot::Mutex;
 use std::{
     hint,
@@ -201,7 +201,11 @@ impl<B: Backend> Stage<'_, B> {
         let make = || {
             let begin = clock().now();
             let made = match usize::try_from(allocation.bytes) {
-                Ok(bytes) => Allocation::new(device, OPERATION, bytes, align(allocation), kind.memory_kind()),
+                Ok(bytes) => match kind.memory_kind() {
+                    MemoryKind::Device => Allocation::new(device, OPERATION, bytes, align(allocation)),
+                    kind => Allocation::for_host(device, OPERATION, bytes, align(allocation), kind)
+                        .map(HostReady::into_memory),
+                },
                 Err(_) => Err(too_large::<B>()),
             };
             (made, clock().now().saturating_sub(begin))

@@ -1,0 +1,72 @@
+//! Memory that the host may write at once.
+
+use super::{Allocation, Counted};
+use crate::order::Settled;
+use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
+
+/// Memory of the host that no work of a device used when this was made. Whoever is to write to it before a device does gets
+/// it as this type, which can only be made by waiting for what uses the memory.
+#[derive(Debug)]
+pub(crate) struct HostReady<B: Backend>(Counted<Allocation<B>>);
+
+impl<B: Backend> HostReady<B> {
+    /// Waits until nothing uses the memory. A pool lends the host what is idle, so there is hardly ever anything to wait
+    /// for; a resource of the user's may lend what is in use.
+    ///
+    /// What earlier work did wrong is not told here: its memory belonged to somebody else.
+    ///
+    /// # Errors
+    /// Returns the error of the wait if it is not proven that the uses are over. The memory goes back with them.
+    pub(crate) fn wait(memory: Counted<Allocation<B>>, operation: &'static str) -> Result<Self> {
+        let settled = memory.wait_until_unused();
+        match settled.done {
+            true => Ok(Self(memory)),
+            false => Err(told::<B>(settled, operation)),
+        }
+    }
+
+    /// As [`wait`](Self::wait), and tells what earlier work did wrong.
+    ///
+    /// # Errors
+    /// Returns the memory with the error of that work, or of the wait.
+    #[allow(clippy::result_large_err, reason = "the memory itself comes back")]
+    pub(crate) fn wait_and_tell(
+        memory: Counted<Allocation<B>>,
+        operation: &'static str,
+    ) -> Result<Self, (Counted<Allocation<B>>, Error)> {
+        let settled = memory.wait_until_unused();
+        match settled.done && settled.result.is_ok() {
+            true => Ok(Self(memory)),
+            false => Err((memory, told::<B>(settled, operation))),
+        }
+    }
+
+    /// Writes zeros over all of it.
+    ///
+    /// # Errors
+    /// Of the driver, where managed memory needs a device at rest.
+    pub(crate) fn zero(&self, operation: &'static str) -> Result<()> {
+        let memory = &self.0;
+        if let Some(host) = memory.host()
+            && memory.len() > 0
+        {
+            memory.wait_for_host(operation, &(0..memory.len()), HostAccess::Write)?;
+            // SAFETY: fresh memory of that length, which no work uses and nobody else knows.
+            unsafe { host.as_ptr().write_bytes(0, memory.len()) };
+        }
+        Ok(())
+    }
+
+    /// The memory, for whatever comes next.
+    pub(crate) fn into_memory(self) -> Counted<Allocation<B>> {
+        self.0
+    }
+}
+
+fn told<B: Backend>(settled: Settled, operation: &'static str) -> Error {
+    let why = "it is not known whether earlier work still uses the memory";
+    match settled.result {
+        Err(error) => error.in_operation(operation),
+        Ok(()) => Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }),
+    }
+}
