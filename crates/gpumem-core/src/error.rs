@@ -236,6 +236,14 @@ pub enum ErrorKind {
         /// What it said.
         message: String,
     },
+    /// Code of the caller that the library runs has panicked: a memory resource, or the drop of something that was handed over.
+    #[error("{what} panicked: {message}")]
+    UserCodePanicked {
+        /// Which code.
+        what: &'static str,
+        /// What it said.
+        message: String,
+    },
     /// The driver belongs to the parent process.
     #[error("this process was forked after the device was opened; open it in the child instead")]
     ForkedChild,

@@ -5,14 +5,13 @@
 //! with the first callback and ends when there are none. A blocking wait inside a callback is a typed error: it would
 //! wait for the thread that it runs on.
 
-use crate::order::Timeline;
+use crate::{order::Timeline, user_code};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use parking_lot::{Condvar, Mutex};
 use std::{
     cell::Cell,
     collections::VecDeque,
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, Waker},
@@ -93,8 +92,11 @@ impl<B: Backend> Timeline<B> {
                 .name("gpumem callbacks".to_owned())
                 .spawn(move || run_callbacks(&timeline));
             if spawned.is_err() {
-                state.waiting.pop_back();
+                let refused = state.waiting.pop_back();
                 state.added -= 1;
+                drop(state);
+                // What the closure holds is the user's, and is dropped without the lock.
+                drop(refused);
                 return Err(Error::new(
                     B::NAME,
                     operation,
@@ -122,24 +124,13 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
         };
         let result = timeline.settle(ticket).result;
         IN_CALLBACK.set(true);
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(move || task(result))) {
-            let kind = ErrorKind::CallbackPanicked { message: panic_message(&*panic) };
+        if let Err(message) = user_code::run(move || task(result)) {
+            let kind = ErrorKind::CallbackPanicked { message };
             timeline.core.errors.push(Error::new(B::NAME, "callback", kind));
-            // Dropping what was thrown may run the user's code again.
-            let _ = catch_unwind(AssertUnwindSafe(move || drop(panic)));
         }
         IN_CALLBACK.set(false);
         callbacks.state.lock().ran += 1;
         callbacks.changed.notify_all();
-    }
-}
-
-/// The text of a panic, where it is one.
-pub(crate) fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {
-    match (panic.downcast_ref::<&str>(), panic.downcast_ref::<String>()) {
-        (Some(text), _) => (*text).to_owned(),
-        (_, Some(text)) => text.clone(),
-        _ => "a value that is no text".to_owned(),
     }
 }
 

@@ -32,6 +32,7 @@ mod stream;
 mod sync;
 pub mod trace;
 mod transfer;
+mod user_code;
 
 #[cfg(loom)]
 #[doc(hidden)]

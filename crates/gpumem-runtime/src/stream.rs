@@ -11,7 +11,7 @@ use crate::{
 };
 use gpumem_core::{Backend, Element, EventOptions, RawStream, Result, Stream as _, StreamKind};
 use ndarray::Dimension;
-use std::{any::Any, fmt, sync::Arc};
+use std::{any::Any, fmt, mem::ManuallyDrop, sync::Arc};
 
 /// A queue of work on one device. Cloning it is cheap and gives the same queue.
 ///
@@ -291,8 +291,12 @@ impl<B: Backend> Drop for Inner<B> {
             core.reclaim.add(Item::Stream(raw), self.timeline.generation);
         }
         if let Some(owner) = self.owner.take() {
-            // Dropped with the closure, once: after the last use, or at once if that cannot be waited for.
-            let _ = self.timeline.when_done("drop of a stream", move |_| drop(owner));
+            // Dropped once, after the last use, and leaked where that cannot be waited for.
+            let owner = ManuallyDrop::new(owner);
+            let last = move |_| drop(ManuallyDrop::into_inner(owner));
+            if let Err(error) = self.timeline.when_done("drop of a stream", last) {
+                tracing::error!(%error, "the owner of a foreign stream is leaked");
+            }
         }
     }
 }

@@ -247,5 +247,6 @@ fn share(in_place: bool) {
     observed.is_joined();
     assert_eq!(observed.statistics().blocks, 0);
     device.flush().unwrap();
+    assert_eq!(device.take_errors(), [], "what `observed` asserts");
     assert_eq!((observed.chunks().bytes(), raw.counters().live_allocations), (0, 0));
 }

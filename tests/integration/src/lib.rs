@@ -4,7 +4,9 @@
 //! compile stands in `gpumem-runtime`, beside what does.
 
 mod double;
+mod kernels;
 mod script;
 
 pub use double::{Double, DoubleDevice, DoubleEvent, DoubleOptions, DoubleStream};
+pub use kernels::{fill, holding, reset, slow_copy, slow_fill};
 pub use script::{Script, Trouble};

@@ -63,7 +63,7 @@ impl<B: Backend> DeviceCore<B> {
             host_memory: AtomicUsize::new(0),
             timelines: Mutex::new(Vec::new()),
             others: Mutex::new(Weak::new()),
-            generation: AtomicU64::new(0),
+            generation: AtomicU64::new(first_generation()),
             lost: OnceLock::new(),
         }
     }
@@ -97,10 +97,11 @@ impl<B: Backend> DeviceCore<B> {
                 self.errors.push(error);
             }
         };
-        self.memory.all().map(|resource| resource.trim(how, &mut failed)).sum()
+        self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(resource.trim(how, &mut failed)))
     }
 
-    /// How often the device has been reset. Handles of an older generation are stale.
+    /// A number that no other device has, and that a reset changes. Handles of another generation are stale, or of another
+    /// device.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -156,6 +157,20 @@ impl<B: Backend> DeviceCore<B> {
         let (a, b) = (B::info(&self.raw), B::info(&other.raw));
         a.ordinal == b.ordinal && a.backend == b.backend
     }
+}
+
+/// Where the generations of a device begin: no two devices of the process share any.
+fn first_generation() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed) << RESETS_BITS
+}
+
+/// The lower bits of a generation count resets; those above name the device.
+const RESETS_BITS: u32 = 32;
+
+/// Whether two generations are of the same device.
+pub(crate) fn is_same_device(one: u64, other: u64) -> bool {
+    one >> RESETS_BITS == other >> RESETS_BITS
 }
 
 #[cold]

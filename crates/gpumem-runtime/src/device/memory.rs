@@ -58,7 +58,7 @@ impl<B: Backend> Device<B> {
             operation: "memory_request",
             host_first: false,
             stream: self.stream_hint(),
-            reclaim: &self.core().reclaim,
+            core: self.core(),
         }
     }
 

@@ -8,9 +8,10 @@ mod memory;
 mod registry;
 mod reset;
 
-pub(crate) use self::core::DeviceCore;
+pub(crate) use self::core::{DeviceCore, is_same_device};
 pub use counters::DeviceCounters;
 pub(crate) use counters::Tally;
+pub(crate) use errors::ErrorQueue;
 pub(crate) use handle::Handle;
 
 use crate::{

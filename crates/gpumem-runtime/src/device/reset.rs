@@ -1,7 +1,6 @@
 //! Starting a device anew.
 
 use super::Device;
-use crate::memory::MemoryResource;
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use std::sync::atomic::Ordering;
 
@@ -31,7 +30,7 @@ impl<B: Backend> Device<B> {
         // From here on everything older is stale, also if the driver fails half-way.
         core.next_generation();
         core.events.take().into_iter().for_each(std::mem::forget);
-        core.memory.all().for_each(MemoryResource::forget);
+        core.memory.all().for_each(|resource| resource.forget(&core.errors));
         // SAFETY: everything older is stale and never reaches the driver again (its generation is checked), and no
         // other thread is at work (the caller's promise); no host-accessible memory is alive.
         let result = unsafe { B::reset(&core.raw) };

@@ -16,7 +16,8 @@ use super::{
     names::current_name,
     pressure,
     reclaim::Item,
-    resource::{MemoryBlock, MemoryRequest, MemoryResource},
+    resource::{MemoryBlock, MemoryRequest},
+    serving::Serving,
 };
 use crate::{
     Device,
@@ -144,8 +145,7 @@ impl<B: Backend> Allocation<B> {
         // No order of streams helps the host, which writes without being enqueued anywhere.
         let host_first = is_seen_by_host(kind);
         let stream = if host_first { None } else { device.stream_hint() };
-        let request =
-            MemoryRequest { bytes, align, kind, operation, host_first, stream, reclaim: &core.reclaim };
+        let request = MemoryRequest { bytes, align, kind, operation, host_first, stream, core };
         let lender = core.memory.serving(core, operation, kind)?;
         let (number, _) = lender;
         let block = Self::obtain(device, lender, &request)?;
@@ -209,10 +209,10 @@ impl<B: Backend> Allocation<B> {
         core.reclaim.sweep(core);
         let (kind, stream) = (MemoryKind::Device, device.stream_hint());
         let whole = bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes);
-        let (host_first, reclaim) = (false, &core.reclaim);
-        let request = MemoryRequest { bytes: whole, align, kind, operation, host_first, stream, reclaim };
+        let request = MemoryRequest { bytes: whole, align, kind, operation, host_first: false, stream, core };
         let (number, driver) = core.memory.adopter(core, operation)?;
-        let block = Self::obtain(device, (number, driver as &dyn MemoryResource<B>), &request)?;
+        let block =
+            Self::obtain(device, (number, Serving { resource: driver, is_foreign: false }), &request)?;
         let mut memory = Self::over(keep, (block.address(), 0, bytes), kind);
         (memory.block, memory.resource, memory.extra) = (Some(block), number, Self::named(core, bytes));
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
@@ -225,7 +225,7 @@ impl<B: Backend> Allocation<B> {
     #[inline]
     fn obtain(
         device: &Device<B>,
-        (number, resource): (u8, &dyn MemoryResource<B>),
+        (number, resource): (u8, Serving<'_, B>),
         request: &MemoryRequest<'_, B>,
     ) -> Result<MemoryBlock<B>> {
         let core = device.core();
@@ -236,7 +236,7 @@ impl<B: Backend> Allocation<B> {
         };
         match pressure::is_fit(&block, request) {
             true => Ok(block),
-            false => Err(Self::unfit(core, request.operation, block, number)),
+            false => Err(Self::unfit(request, block, number)),
         }
     }
 
@@ -249,10 +249,10 @@ impl<B: Backend> Allocation<B> {
     }
 
     #[cold]
-    fn unfit(core: &DeviceCore<B>, operation: &'static str, block: MemoryBlock<B>, resource: u8) -> Error {
-        core.reclaim.add(Item::Memory { block, resource }, core.generation());
-        let why = "the memory resource has lent memory that is not what was asked for";
-        Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why })
+    fn unfit(request: &MemoryRequest<'_, B>, block: MemoryBlock<B>, resource: u8) -> Error {
+        let error = pressure::misfit(&block, request);
+        request.core.reclaim.add(Item::Memory { block, resource }, request.core.generation());
+        error
     }
 
     fn over(keep: Keep<B>, (address, host, len): (u64, usize, usize), kind: MemoryKind) -> Self {

@@ -2,7 +2,9 @@
 
 use super::{
     growing::{DriverGrowing, GrowingMemory},
-    resource::{IN_PLACE, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics},
+    resource::{
+        IN_PLACE, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, wrong_generation,
+    },
 };
 use crate::device::DeviceCore;
 use gpumem_core::{AllocationRequest, Backend, DeviceBuffer as _, Error, ErrorKind, MemoryKind, Result};
@@ -16,6 +18,7 @@ use std::{
 /// stands at the bottom of every other resource.
 pub struct DriverMemory<B: Backend> {
     core: Weak<DeviceCore<B>>,
+    id: ResourceId,
     tally: Arc<Tally>,
 }
 
@@ -56,14 +59,13 @@ impl Tally {
 
 impl<B: Backend> DriverMemory<B> {
     pub(crate) fn new(core: &Arc<DeviceCore<B>>) -> Self {
-        Self { core: Arc::downgrade(core), tally: Arc::default() }
+        Self { core: Arc::downgrade(core), id: ResourceId::new(), tally: Arc::default() }
     }
 
     /// Counts a buffer of the backend as lent.
     pub(crate) fn adopt(&self, core: &DeviceCore<B>, buffer: B::Buffer) -> MemoryBlock<B> {
-        let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, core.generation());
-        let kind = block.buffer.as_ref().map_or(MemoryKind::Device, |buffer| buffer.kind());
-        self.tally.lend(core, kind, block.bytes());
+        let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, self.id, core.generation());
+        self.tally.lend(core, block.kind(), block.bytes());
         block
     }
 
@@ -87,6 +89,11 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             let why = "a request has at least one byte, an alignment that is a power of two, and a kind to allocate";
             return Err(Error::new(B::NAME, request.operation, ErrorKind::InvalidArgument { why }));
         }
+        let generation = request.core.generation();
+        if generation != core.generation() {
+            let kind = wrong_generation(&core, generation);
+            return Err(Error::new(B::NAME, request.operation, kind));
+        }
         let wanted = AllocationRequest { bytes: request.bytes, align: request.align, kind: request.kind };
         // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
         let outcome = unsafe { B::allocate(&core.raw, &wanted) };
@@ -95,13 +102,17 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
     }
 
     fn deallocate(&self, mut block: MemoryBlock<B>) -> Result<()> {
+        if block.lender() != self.id {
+            let why = "the block was lent by another memory resource";
+            return Err(Error::new(B::NAME, "release", ErrorKind::InvalidArgument { why }));
+        }
         let Some(buffer) = block.buffer.take() else { return Ok(()) };
         let Ok(core) = self.core("release") else {
             // Nobody can say any more whether the driver would still know it.
             mem::forget(buffer);
             return Ok(());
         };
-        if block.generation != core.generation() {
+        if block.origin().generation != core.generation() {
             // The reset has taken it already.
             mem::forget(buffer);
             return Ok(());

@@ -26,6 +26,12 @@ pub unsafe trait GrowingMemory: fmt::Debug + Send + 'static {
     /// Most bytes that there may be.
     fn capacity(&self) -> usize;
 
+    /// The device whose memory it is, and until which reset, as a number that a resource hands on unchanged. `None` for memory
+    /// of a user's own, which is believed to be the device's that asks.
+    fn generation(&self) -> Option<u64> {
+        None
+    }
+
     /// It grows by multiples of so many bytes, a power of two.
     fn page(&self) -> usize;
 
@@ -88,6 +94,10 @@ unsafe impl<B: Backend> GrowingMemory for DriverGrowing<B> {
 
     fn capacity(&self) -> usize {
         self.reservation.bytes
+    }
+
+    fn generation(&self) -> Option<u64> {
+        Some(self.generation)
     }
 
     fn page(&self) -> usize {

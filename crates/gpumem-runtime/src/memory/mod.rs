@@ -21,6 +21,7 @@ mod pressure;
 mod reclaim;
 mod report;
 mod resource;
+mod serving;
 mod stack;
 mod staging;
 pub mod tlsf;
@@ -34,7 +35,7 @@ pub use pending::PendingUses;
 pub use pool::{Pool, PoolOptions};
 pub use reclaim::{DeferredLimits, ITEMS_VARIABLE, RATIO_VARIABLE};
 pub use report::{KindReport, MemoryReport, ResourceReport};
-pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim};
+pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim};
 pub use stack::POOL_VARIABLE;
 
 pub(crate) use allocation::{Allocation, ForeignMemory, Release, free};

@@ -1,11 +1,13 @@
 //! Out of memory: what is tried before anybody hears of it, and what the error says.
 
 use super::{
-    resource::{MemoryBlock, MemoryRequest, MemoryResource, Trim},
+    report::ResourceReport,
+    resource::{Lender, MemoryBlock, MemoryRequest, Trim, wrong_generation},
+    serving::Serving,
     staging::StagingPool,
 };
 use crate::device::DeviceCore;
-use gpumem_core::{Backend, DeviceBuffer as _, Error, ErrorKind, MemoryPressure, PoolPressure, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryPressure, PoolPressure, Result};
 use std::{sync::Arc, time::Duration};
 
 /// Most names in an error.
@@ -29,7 +31,7 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 pub(super) fn retry<B: Backend>(
     core: &Arc<DeviceCore<B>>,
     staging: &StagingPool<B>,
-    resource: &dyn MemoryResource<B>,
+    resource: Serving<'_, B>,
     request: &MemoryRequest<'_, B>,
     error: Error,
 ) -> Result<MemoryBlock<B>> {
@@ -43,7 +45,7 @@ pub(super) fn retry<B: Backend>(
 fn climb<B: Backend>(
     core: &Arc<DeviceCore<B>>,
     staging: &StagingPool<B>,
-    resource: &dyn MemoryResource<B>,
+    resource: Serving<'_, B>,
     request: &MemoryRequest<'_, B>,
     mut error: Error,
 ) -> Result<MemoryBlock<B>> {
@@ -83,10 +85,10 @@ fn explain<B: Backend>(
         .memory
         .in_use()
         .map(|(kind, resource)| {
-            let statistics = resource.statistics();
+            let ResourceReport { resource, statistics } = resource.report();
             PoolPressure {
                 kind: kind.name(),
-                resource: resource.name(),
+                resource,
                 reserved: statistics.reserved,
                 lent: statistics.lent,
                 in_flight: statistics.in_flight,
@@ -104,15 +106,29 @@ fn explain<B: Backend>(
     Error::new(B::NAME, request.operation, kind)
 }
 
-/// Whether a resource has lent what was asked for. A resource of the user's may be wrong.
+/// Whether a resource has lent what was asked for, of this device as it is now. A resource of the user's may be wrong.
 #[inline]
 pub(super) fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> bool {
     let is_seen = request.kind.is_host_accessible();
     let aligned = |address: u64| address & (request.align as u64 - 1) == 0;
     let host = block.host().map(|host| host.as_ptr() as u64);
+    let Lender { generation, kind, .. } = block.origin();
     block.bytes() >= request.bytes
+        && generation == request.core.generation()
+        && kind == request.kind
         && host.is_some() == is_seen
         && host.is_none_or(aligned)
         && (is_seen || aligned(block.address()))
-        && block.buffer.as_ref().is_none_or(|buffer| buffer.kind() == request.kind)
+}
+
+/// What is wrong with a block that is not fit.
+#[cold]
+pub(super) fn misfit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> Error {
+    let found = block.origin().generation;
+    let why = "the memory resource has lent memory that is not what was asked for";
+    let kind = match found == request.core.generation() {
+        true => ErrorKind::InvalidArgument { why },
+        false => wrong_generation(request.core, found),
+    };
+    Error::new(B::NAME, request.operation, kind)
 }

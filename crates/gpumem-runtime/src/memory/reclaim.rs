@@ -17,13 +17,14 @@ use super::{
     pending::PendingUses,
     resource::{MemoryBlock, Trim},
 };
-use crate::{device::DeviceCore, sync::Mutex};
+use crate::{device::DeviceCore, sync::Mutex, user_code};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::{
     any::Any,
     collections::VecDeque,
-    fmt, mem,
+    fmt,
+    mem::{self, ManuallyDrop},
     sync::{
         Arc,
         atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -113,8 +114,10 @@ impl<B: Backend> Item<B> {
     }
 }
 
+/// An item of the queue. Dropping it leaks what it holds, because a device may still be using that: it is let go by
+/// [`give_back`] alone.
 struct Pending<B: Backend> {
-    item: Item<B>,
+    item: ManuallyDrop<Item<B>>,
     generation: u64,
 }
 
@@ -175,7 +178,7 @@ impl<B: Backend> Reclaim<B> {
         let mut queue = self.queue.lock();
         let (items, bytes) = self.pending();
         self.note_pending(items + 1, bytes.saturating_add(item.bytes()));
-        queue.push_back(Pending { item, generation });
+        queue.push_back(Pending { item: ManuallyDrop::new(item), generation });
     }
 
     /// Whoever calls this holds the lock of the queue: no other instruction than a store is needed.
@@ -217,7 +220,7 @@ impl<B: Backend> Reclaim<B> {
             let mut queue = self.queue.lock();
             for _ in 0..FEW.min(queue.len()) {
                 let Some(pending) = queue.pop_front() else { break };
-                if matches!(pending.item, Item::Foreign { .. }) {
+                if matches!(*pending.item, Item::Foreign { .. }) {
                     let (items, bytes) = self.pending();
                     self.note_pending(items.saturating_sub(1), bytes.saturating_sub(pending.item.bytes()));
                     taken.push(pending);
@@ -227,8 +230,9 @@ impl<B: Backend> Reclaim<B> {
                 }
             }
         }
-        for Pending { item, generation } in taken {
-            match give_back(core, item, generation, false) {
+        for pending in taken {
+            let generation = pending.generation;
+            match give_back(core, pending, false) {
                 Outcome::Done(result) => result.unwrap_or_else(|error| note(core, error)),
                 Outcome::InUse(item) => self.add(item, generation),
             }
@@ -270,9 +274,9 @@ impl<B: Backend> Reclaim<B> {
         };
         // The lock is not held while the driver works: others may go on dropping.
         let mut owners = false;
-        for Pending { item, generation } in taken {
-            let is_owned = matches!(item, Item::Foreign { .. });
-            match give_back(core, item, generation, wait) {
+        for pending in taken {
+            let (is_owned, generation) = (matches!(*pending.item, Item::Foreign { .. }), pending.generation);
+            match give_back(core, pending, wait) {
                 Outcome::Done(result) => {
                     owners |= is_owned;
                     result.unwrap_or_else(|error| note(core, error));
@@ -297,7 +301,7 @@ impl<B: Backend> Reclaim<B> {
             self.add(item, generation);
             return Ok(());
         }
-        match give_back(core, item, generation, true) {
+        match give_back(core, Pending { item: ManuallyDrop::new(item), generation }, true) {
             Outcome::Done(result) => core.note_loss(result),
             Outcome::InUse(item) => {
                 self.add(item, generation);
@@ -311,7 +315,7 @@ impl<B: Backend> Reclaim<B> {
     pub(crate) fn abandon(&self, core: &Arc<DeviceCore<B>>) {
         // They refer to the device, which is to end.
         core.ended.forget();
-        let holds_memory = core.memory.all().any(|resource| resource.statistics().reserved > 0);
+        let holds_memory = core.memory.all().any(|resource| resource.report().statistics.reserved > 0);
         if self.queue.lock().is_empty() && !holds_memory {
             return;
         }
@@ -336,37 +340,37 @@ enum Outcome<B: Backend> {
     InUse(Item<B>),
 }
 
-/// Gives one item back, or returns it if it is still in use and `wait` is not allowed.
-fn give_back<B: Backend>(
-    core: &Arc<DeviceCore<B>>,
-    item: Item<B>,
-    generation: u64,
-    wait: bool,
-) -> Outcome<B> {
-    if generation != core.generation() {
-        // The reset has taken it already; foreign memory goes back to its owner.
-        match item {
-            Item::Foreign { owner, .. } => drop(owner),
-            item => mem::forget(item),
-        }
+/// Gives one item back, or returns it if it is still in use and `wait` is not allowed. That runs code of the user: the drop
+/// of what was handed over, and memory resources. A panic in it is the error of that item alone.
+fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> Outcome<B> {
+    user_code::run(|| try_give_back(core, pending, wait)).unwrap_or_else(|message| {
+        let kind = ErrorKind::UserCodePanicked { what: "the drop of what a device has used", message };
+        Outcome::Done(Err(Error::new(B::NAME, "flush", kind)))
+    })
+}
+
+fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> Outcome<B> {
+    let Pending { item, generation } = pending;
+    if generation != core.generation() && !matches!(*item, Item::Foreign { .. }) {
+        // The reset has taken it already. Foreign memory goes back to its owner, whom another device may still keep from it.
         return Outcome::Done(Ok(()));
     }
     if let Some(uses) = item.uses()
         && !uses.is_over()
     {
         if !wait && !uses.poll() {
-            return Outcome::InUse(item);
+            return Outcome::InUse(ManuallyDrop::into_inner(item));
         }
         if wait && !uses.wait() {
             tracing::error!(
                 bytes = item.bytes(),
                 "memory is leaked: its last use cannot be proven to be over"
             );
-            mem::forget(item);
             return Outcome::Done(Ok(()));
         }
     }
-    match item {
+    // From here on nothing uses it any more.
+    match ManuallyDrop::into_inner(item) {
         Item::Memory { mut block, resource } => {
             drop(block.take_uses());
             Outcome::Done(match core.memory.get(resource) {

@@ -1,6 +1,6 @@
 //! Who holds the memory of a device, as text and as JSON.
 
-use super::{Holder, MemoryResource, MemoryStatistics};
+use super::{Holder, MemoryStatistics, serving::Serving};
 use crate::device::DeviceCore;
 use gpumem_core::Backend;
 use serde::Serialize;
@@ -59,20 +59,14 @@ impl MemoryReport {
     pub(crate) fn of<B: Backend>(core: &DeviceCore<B>) -> Self {
         let info = B::info(&core.raw);
         let (pending_items, pending_bytes) = core.reclaim.pending();
-        let kinds = core.memory.in_use().map(|(kind, resource)| {
-            let mut resources = Vec::new();
-            let mut next: Option<&dyn MemoryResource<B>> = Some(resource);
-            while let Some(resource) = next {
-                resources
-                    .push(ResourceReport { resource: resource.name(), statistics: resource.statistics() });
-                next = resource.upstream();
-            }
-            KindReport { kind: kind.name(), resources }
+        let kinds = core.memory.in_use().map(|(kind, resource)| KindReport {
+            kind: kind.name(),
+            resources: resource.chain().map(Serving::report).collect(),
         });
         let kinds: Vec<KindReport> = kinds.collect();
         let holders = core.names.holders();
         let outermost = kinds.iter().filter_map(|kind| kind.resources.first());
-        let lent: usize = outermost.map(|resource| resource.statistics.lent).sum();
+        let lent = outermost.fold(0usize, |lent, resource| lent.saturating_add(resource.statistics.lent));
         let named: usize = holders.iter().map(|holder| holder.bytes).sum();
         let limits = core.reclaim.limits();
         Self {

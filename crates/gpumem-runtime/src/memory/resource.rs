@@ -1,7 +1,10 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
-use super::{growing::GrowingMemory, pending::PendingUses, reclaim::Reclaim};
-use crate::order::Timeline;
+use super::{growing::GrowingMemory, pending::PendingUses};
+use crate::{
+    device::{DeviceCore, is_same_device},
+    order::Timeline,
+};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use serde::Serialize;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
@@ -22,8 +25,8 @@ pub struct MemoryRequest<'a, B: Backend> {
     /// [`stream`](Self::stream) says; the uses of one that is lent with some are waited for at once, by the host.
     pub host_first: bool,
     pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
-    /// The queue of the device, which knows whether memory may be given back now.
-    pub(crate) reclaim: &'a Reclaim<B>,
+    /// The device that the memory is for.
+    pub(crate) core: &'a Arc<DeviceCore<B>>,
 }
 
 impl<'a, B: Backend> MemoryRequest<'a, B> {
@@ -36,7 +39,7 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     /// Whether the resource may give memory back to the driver on the way to serving the request: not inside
     /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in a callback.
     pub fn may_free(&self) -> bool {
-        !self.reclaim.is_deferred() && crate::completion::may_block::<B>(self.operation).is_ok()
+        !self.core.reclaim.is_deferred() && crate::completion::may_block::<B>(self.operation).is_ok()
     }
 
     /// The stream that does not mind its own pending uses: whatever it enqueues runs after them.
@@ -52,6 +55,18 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     }
 }
 
+/// What is wrong with memory of one generation for another: it is of another device, or of before a reset.
+#[cold]
+pub(super) fn wrong_generation<B: Backend>(core: &DeviceCore<B>, found: u64) -> ErrorKind {
+    match is_same_device(found, core.generation()) {
+        true => ErrorKind::Stale { what: "memory block" },
+        false => {
+            let (what, has) = ("memory block", "another device".to_owned());
+            ErrorKind::WrongDevice { what, has, wants: core.name() }
+        }
+    }
+}
+
 impl<B: Backend> fmt::Debug for MemoryRequest<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryRequest")
@@ -62,6 +77,35 @@ impl<B: Backend> fmt::Debug for MemoryRequest<'_, B> {
             .field("stream", &self.stream())
             .finish_non_exhaustive()
     }
+}
+
+/// Who lends blocks: a number of its own for each resource that makes blocks itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ResourceId(u64);
+
+impl ResourceId {
+    /// A number that no other resource of the process has.
+    #[allow(clippy::new_without_default, reason = "no two are alike")]
+    pub fn new() -> Self {
+        Self(crate::unique_id())
+    }
+
+    pub(super) fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// Where a block comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lender {
+    pub(crate) resource: ResourceId,
+    /// The generation of the device, which names the device as well.
+    pub(crate) generation: u64,
+    pub(crate) kind: MemoryKind,
 }
 
 /// Memory that a [`MemoryResource`] has lent. Goes back to the resource that lent it, through
@@ -75,30 +119,39 @@ pub struct MemoryBlock<B: Backend> {
     /// The driver's description, where the block is one of the driver's.
     /// In a box: few blocks have one, and all of them are moved about.
     pub(crate) buffer: Option<Box<B::Buffer>>,
-    /// Resets of the device before the driver made it.
-    pub(crate) generation: u64,
+    lender: Lender,
     uses: PendingUses<B>,
 }
 
 impl<B: Backend> MemoryBlock<B> {
-    /// A block of a resource's own making.
+    /// A block of a resource's own making, lent by `lender` for `request`. It belongs to the device of the request, until that
+    /// is reset.
     ///
     /// # Safety
     /// * The device, and for `host` the host, may read and write `bytes` bytes from these addresses until the block is
     ///   given back to the resource, and the memory is of the kind that was asked for and aligned as asked.
     /// * Nobody else uses the memory meanwhile, except for what [`with_uses`](Self::with_uses) names.
+    /// * The resource trusts the token of a block that comes back only where [`lender`](Self::lender) says that it is its own:
+    ///   safe code can give it blocks of others.
     /// * Memory that the host can see holds initialised bytes.
-    pub unsafe fn new(address: u64, host: Option<NonNull<u8>>, bytes: usize, token: u64) -> Self {
+    pub unsafe fn new(
+        lender: ResourceId,
+        request: &MemoryRequest<'_, B>,
+        (address, host, bytes): (u64, Option<NonNull<u8>>, usize),
+        token: u64,
+    ) -> Self {
         let host = host.map_or(0, |host| host.as_ptr() as usize);
-        Self { address, host, bytes, token, buffer: None, generation: 0, uses: PendingUses::none() }
+        let lender = Lender { resource: lender, generation: request.core.generation(), kind: request.kind };
+        Self { address, host, bytes, token, buffer: None, lender, uses: PendingUses::none() }
     }
 
-    pub(crate) fn of_buffer(buffer: B::Buffer, generation: u64) -> Self {
+    pub(crate) fn of_buffer(buffer: B::Buffer, resource: ResourceId, generation: u64) -> Self {
         use gpumem_core::DeviceBuffer;
+        let lender = Lender { resource, generation, kind: buffer.kind() };
         let host = buffer.host_address().map_or(0, |host| host.as_ptr() as usize);
         let (address, bytes) = (buffer.address(), buffer.len());
         let buffer = Some(Box::new(buffer));
-        Self { address, host, bytes, token: 0, buffer, generation, uses: PendingUses::none() }
+        Self { address, host, bytes, token: 0, buffer, lender, uses: PendingUses::none() }
     }
 
     /// A part of a pool's piece.
@@ -109,10 +162,16 @@ impl<B: Backend> MemoryBlock<B> {
     pub(super) unsafe fn of_pool(
         (address, host, bytes): (u64, usize, usize),
         token: u64,
-        generation: u64,
+        lender: Lender,
         uses: PendingUses<B>,
     ) -> Self {
-        Self { address, host, bytes, token, buffer: None, generation, uses }
+        Self { address, host, bytes, token, buffer: None, lender, uses }
+    }
+
+    /// The addresses and the token of a block, to be shown and not to be given away.
+    pub(super) fn likeness(&self) -> Self {
+        let Self { address, host, bytes, token, lender, .. } = *self;
+        Self { address, host, bytes, token, buffer: None, lender, uses: PendingUses::none() }
     }
 
     /// The same block, longer or shorter: one that grows where it ends.
@@ -155,6 +214,33 @@ impl<B: Backend> MemoryBlock<B> {
     #[inline]
     pub fn token(&self) -> u64 {
         self.token
+    }
+
+    /// The resource that has lent the block.
+    #[inline]
+    pub fn lender(&self) -> ResourceId {
+        self.lender.resource
+    }
+
+    /// Kind of the memory.
+    #[inline]
+    pub fn kind(&self) -> MemoryKind {
+        self.lender.kind
+    }
+
+    #[inline]
+    pub(crate) fn origin(&self) -> Lender {
+        self.lender
+    }
+
+    /// The block without a word about who may still be using it, for a resource that has waited for them.
+    ///
+    /// # Safety
+    /// What [`uses`](Self::uses) names is over.
+    #[must_use]
+    pub unsafe fn without_uses(mut self) -> Self {
+        drop(self.take_uses());
+        self
     }
 
     /// Work that may still be using the memory.
@@ -232,10 +318,12 @@ pub struct MemoryStatistics {
 /// [`Device::set_memory_resource`](crate::Device::set_memory_resource) puts in place.
 ///
 /// # For implementers
-/// * Methods are called from any thread at any time, [`recycle`](Self::recycle) from `Drop`. None may panic.
+/// * Methods are called from any thread at any time, [`recycle`](Self::recycle) from `Drop`. A panic in one ends as
+///   [`UserCodePanicked`](ErrorKind::UserCodePanicked), in the result or in [`take_errors`](crate::Device::take_errors); the block that it was about is leaked.
 /// * Memory that work may still be using may be lent again, with these uses in the block
 ///   ([`MemoryBlock::with_uses`]); whoever uses it then waits as far as that is necessary, on the device.
-/// * A block goes back to the resource that lent it, once.
+/// * A block goes back to the resource that lent it, once. A block of another one is refused, as is one of another device
+///   or of before a reset: [`recycle`](Self::recycle) hands it back, [`deallocate`](Self::deallocate) is an error.
 pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// The word for it in reports.
     fn name(&self) -> &'static str;

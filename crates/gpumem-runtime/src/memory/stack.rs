@@ -1,6 +1,6 @@
 //! Which resource serves which kind of memory, on one device.
 
-use super::{DriverMemory, MemoryResource, Pool, PoolOptions};
+use super::{DriverMemory, MemoryResource, Pool, PoolOptions, serving::Serving};
 use crate::{device::DeviceCore, sync::Mutex};
 use gpumem_core::{Attach, Backend, Error, ErrorKind, MappedOptions, MemoryKind, Result, process::page_size};
 use std::{
@@ -49,12 +49,25 @@ pub(crate) const ALL_KINDS: [MemoryKind; KINDS] = [
 
 /// The resources of a device. They are never taken out before the device is gone: blocks refer to them by number.
 pub(crate) struct Memories<B: Backend> {
-    resources: [OnceLock<Arc<dyn MemoryResource<B>>>; MOST],
+    resources: [OnceLock<Entry<B>>; MOST],
     count: Mutex<usize>,
     /// For each kind the number of its resource, plus 1; 0 before its first use.
     current: [AtomicUsize; KINDS],
     /// What gives back memory that came in otherwise than by an allocation, with its number.
     adopter: OnceLock<(u8, Arc<DriverMemory<B>>)>,
+}
+
+/// A resource, and whether the user has set it: then code of the user may run in it.
+struct Entry<B: Backend> {
+    resource: Arc<dyn MemoryResource<B>>,
+    is_foreign: bool,
+}
+
+impl<B: Backend> Entry<B> {
+    #[inline]
+    fn serving(&self) -> Serving<'_, B> {
+        Serving { resource: &*self.resource, is_foreign: self.is_foreign }
+    }
 }
 
 impl<B: Backend> Memories<B> {
@@ -69,8 +82,8 @@ impl<B: Backend> Memories<B> {
 
     /// The resource of that number.
     #[inline]
-    pub(crate) fn get(&self, number: u8) -> Option<&dyn MemoryResource<B>> {
-        self.resources.get(usize::from(number))?.get().map(|resource| &**resource)
+    pub(crate) fn get(&self, number: u8) -> Option<Serving<'_, B>> {
+        self.resources.get(usize::from(number))?.get().map(Entry::serving)
     }
 
     /// The resource that serves a kind now, with its number.
@@ -80,7 +93,7 @@ impl<B: Backend> Memories<B> {
         core: &Arc<DeviceCore<B>>,
         operation: &'static str,
         kind: MemoryKind,
-    ) -> Result<(u8, &dyn MemoryResource<B>)> {
+    ) -> Result<(u8, Serving<'_, B>)> {
         let unfit = |what| Error::new(B::NAME, operation, ErrorKind::Unsupported { what });
         let Some(slot) = slot(kind) else { return Err(unfit("allocating memory of that kind")) };
         let mut current = self.current[slot].load(Ordering::Acquire);
@@ -101,37 +114,30 @@ impl<B: Backend> Memories<B> {
     ) -> Result<usize> {
         let mut count = self.count.lock();
         match self.current[slot].load(Ordering::Acquire) {
-            0 => self.put(&mut count, operation, slot, default_resource(core, kind)),
+            0 => {
+                let entry = Entry { resource: default_resource(core, kind), is_foreign: false };
+                self.put(&mut count, operation, slot, entry)
+            }
             current => Ok(current),
         }
     }
 
-    fn put(
-        &self,
-        count: &mut usize,
-        operation: &'static str,
-        slot: usize,
-        resource: Arc<dyn MemoryResource<B>>,
-    ) -> Result<usize> {
-        let number = self.enter(count, operation, resource)?;
+    fn put(&self, count: &mut usize, operation: &'static str, slot: usize, entry: Entry<B>) -> Result<usize> {
+        let number = self.enter(count, operation, entry)?;
         self.current[slot].store(number + 1, Ordering::Release);
         Ok(number + 1)
     }
 
     /// Gives a resource its number.
-    fn enter(
-        &self,
-        count: &mut usize,
-        operation: &'static str,
-        resource: Arc<dyn MemoryResource<B>>,
-    ) -> Result<usize> {
+    fn enter(&self, count: &mut usize, operation: &'static str, entry: Entry<B>) -> Result<usize> {
         // One that is there already serves again: switching to and fro costs no number.
-        let known = (0..*count)
-            .find(|number| self.resources[*number].get().is_some_and(|have| Arc::ptr_eq(have, &resource)));
+        let known = (0..*count).find(|number| {
+            self.resources[*number].get().is_some_and(|have| Arc::ptr_eq(&have.resource, &entry.resource))
+        });
         match known {
             Some(number) => Ok(number),
             None if *count < MOST => {
-                let _ = self.resources[*count].set(resource);
+                let _ = self.resources[*count].set(entry);
                 *count += 1;
                 Ok(*count - 1)
             }
@@ -152,7 +158,8 @@ impl<B: Backend> Memories<B> {
             let mut count = self.count.lock();
             if self.adopter.get().is_none() {
                 let driver = Arc::new(DriverMemory::new(core));
-                let number = self.enter(&mut count, operation, driver.clone())?;
+                let entry = Entry { resource: driver.clone(), is_foreign: false };
+                let number = self.enter(&mut count, operation, entry)?;
                 let _ = self.adopter.set((number as u8, driver));
             }
         }
@@ -174,8 +181,8 @@ impl<B: Backend> Memories<B> {
         };
         let mut count = self.count.lock();
         let before = self.current[slot].load(Ordering::Acquire).checked_sub(1);
-        let before = before.and_then(|number| self.resources.get(number)?.get().cloned());
-        self.put(&mut count, operation, slot, resource)?;
+        let before = before.and_then(|number| Some(self.resources.get(number)?.get()?.resource.clone()));
+        self.put(&mut count, operation, slot, Entry { resource, is_foreign: true })?;
         Ok(before)
     }
 
@@ -188,7 +195,7 @@ impl<B: Backend> Memories<B> {
     ) -> Result<Arc<dyn MemoryResource<B>>> {
         let (number, _) = self.serving(core, operation, kind)?;
         match self.resources.get(usize::from(number)).and_then(OnceLock::get) {
-            Some(resource) => Ok(resource.clone()),
+            Some(entry) => Ok(entry.resource.clone()),
             None => {
                 Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what: "that kind of memory" }))
             }
@@ -196,12 +203,12 @@ impl<B: Backend> Memories<B> {
     }
 
     /// Every resource that serves a kind, or has served one.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &dyn MemoryResource<B>> {
-        self.resources.iter().map_while(|resource| resource.get().map(|resource| &**resource))
+    pub(crate) fn all(&self) -> impl Iterator<Item = Serving<'_, B>> {
+        self.resources.iter().map_while(|resource| resource.get().map(Entry::serving))
     }
 
     /// Kinds that have been used, with the resource that serves each now.
-    pub(crate) fn in_use(&self) -> impl Iterator<Item = (MemoryKind, &dyn MemoryResource<B>)> {
+    pub(crate) fn in_use(&self) -> impl Iterator<Item = (MemoryKind, Serving<'_, B>)> {
         ALL_KINDS.into_iter().zip(&self.current).filter_map(|(kind, current)| {
             let number = current.load(Ordering::Acquire).checked_sub(1)?;
             Some((kind, self.get(number as u8)?))
@@ -244,6 +251,6 @@ pub(crate) fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind
 
 impl<B: Backend> fmt::Debug for Memories<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_list().entries(self.all().map(|resource| resource.name())).finish()
+        f.debug_list().entries(self.all().map(|resource| resource.report().resource)).finish()
     }
 }

@@ -80,7 +80,7 @@ impl<B: Backend> Device<B> {
 pub(super) fn start<B: Backend>(core: &Arc<DeviceCore<B>>, options: RecorderOptions) -> Option<Arc<Tape>> {
     core.recorder.start(|| {
         let kinds = core.memory.in_use().filter_map(|(kind, resource)| {
-            let statistics = resource.statistics();
+            let statistics = resource.report().statistics;
             let granule = default_options(core, kind).granule;
             Some((kind_slot(kind)? as u8, statistics.reserved, statistics.lent, granule))
         });

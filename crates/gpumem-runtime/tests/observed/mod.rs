@@ -239,7 +239,7 @@ impl MemoryResource<Host> for Observed {
         self.pool.recycle(match self.forgets.load(Ordering::Relaxed) {
             false => block,
             // SAFETY: deliberately not: work may still be using it.
-            true => unsafe { MemoryBlock::new(block.address(), block.host(), block.bytes(), block.token()) },
+            true => unsafe { block.without_uses() },
         })
     }
 

@@ -5,13 +5,10 @@ use gpumem_core::{MemoryKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device, DeviceArray, Stream,
-    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions},
+    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions, ResourceId},
 };
 use ndarray::{Array1, Ix1};
-use std::{
-    ptr::NonNull,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 #[test]
 fn a_single_stream_makes_no_driver_call_in_steady_state() {
@@ -142,7 +139,9 @@ fn no_schedule_finds_memory_that_is_still_written() {
 #[derive(Debug)]
 struct Careless {
     upstream: Arc<dyn MemoryResource<Host>>,
-    free: Mutex<Vec<(MemoryBlock<Host>, usize)>>,
+    id: ResourceId,
+    /// Addresses and lengths.
+    free: Mutex<Vec<(u64, usize)>>,
 }
 
 impl MemoryResource<Host> for Careless {
@@ -152,24 +151,19 @@ impl MemoryResource<Host> for Careless {
 
     fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
         let mut free = self.free.lock().unwrap();
-        let block = match free.pop() {
-            Some((block, _)) => block,
-            None => self.upstream.allocate(&request.for_bytes(1 << 16, 256))?,
+        let (address, bytes) = match free.pop() {
+            Some(place) => place,
+            None => {
+                let block = Box::leak(Box::new(self.upstream.allocate(&request.for_bytes(1 << 16, 256))?));
+                (block.address(), block.bytes())
+            }
         };
-        let (address, bytes) = (block.address(), block.bytes());
-        free.insert(0, (block, 0));
-        let last = free.len() - 1;
-        free.swap(0, last);
-        let (held, _) = free.pop().unwrap();
-        Box::leak(Box::new(held));
         // SAFETY: deliberately not: work may still be using it.
-        Ok(unsafe { MemoryBlock::new(address, None::<NonNull<u8>>, bytes, 0) })
+        Ok(unsafe { MemoryBlock::new(self.id, request, (address, None, bytes), 0) })
     }
 
     fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
-        // SAFETY: as above.
-        let stripped = unsafe { MemoryBlock::new(block.address(), None, block.bytes(), 0) };
-        self.free.lock().unwrap().push((stripped, 0));
+        self.free.lock().unwrap().push((block.address(), block.bytes()));
         Ok(())
     }
 
@@ -188,7 +182,8 @@ impl MemoryResource<Host> for Careless {
 fn reuse_without_waiting_is_found() {
     let found = (0..20).any(|seed| {
         let (device, _) = device(HostOptions::new().adversarial(seed));
-        let careless = Careless { upstream: device.driver_memory(), free: Mutex::default() };
+        let careless =
+            Careless { upstream: device.driver_memory(), id: ResourceId::new(), free: Mutex::default() };
         device.set_memory_resource(MemoryKind::Device, Arc::new(careless)).unwrap();
         !churn(&device, seed).unwrap()
     });

@@ -1,8 +1,11 @@
 //! How an allocation ends: what it hands out to whom, and what becomes of the rest.
 
 use super::{Allocation, Keep, Release, is_seen_by_host};
-use crate::memory::{Counted, pending::PendingUses, reclaim::Item};
-use gpumem_core::{Backend, Result};
+use crate::{
+    memory::{Counted, pending::PendingUses, reclaim::Item},
+    user_code,
+};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
 use std::{mem, sync::atomic::Ordering};
 
 impl<B: Backend> Allocation<B> {
@@ -57,7 +60,7 @@ impl<B: Backend> Allocation<B> {
             log.hand_out(|timeline, ticket| block.uses_mut().add_owned(timeline, ticket));
         }
         let resource = core.memory.get(self.resource)?;
-        let block = resource.recycle(self.block.take()?).err()?;
+        let block = resource.recycle(&core.errors, self.block.take()?).err()?;
         Some((Item::Memory { block, resource: self.resource }, self.generation))
     }
 
@@ -86,7 +89,13 @@ impl<B: Backend> Allocation<B> {
         let item = match release {
             Release::Program => Item::Module { module: owner, uses },
             // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.
-            Release::AtOnce if uses.is_empty() => return None,
+            Release::AtOnce if uses.is_empty() => {
+                if let Err(message) = user_code::run(|| drop(owner)) {
+                    let kind = ErrorKind::UserCodePanicked { what: "the owner of imported memory", message };
+                    core.errors.push(Error::new(B::NAME, "drop", kind));
+                }
+                return None;
+            }
             _ => Item::Foreign { owner, uses, bytes: self.len },
         };
         Some((item, self.generation))

@@ -23,6 +23,14 @@ impl<B: Backend> Limit<B> {
     }
 }
 
+impl<B: Backend> Limit<B> {
+    /// Counts bytes as given back. More than are lent come back only by mistake: from another resource.
+    fn gone(&self, bytes: usize) {
+        let less = |lent: usize| Some(lent.saturating_sub(bytes));
+        let _ = self.lent.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
+    }
+}
+
 impl<B: Backend> MemoryResource<B> for Limit<B> {
     fn name(&self) -> &'static str {
         "limit"
@@ -56,14 +64,14 @@ impl<B: Backend> MemoryResource<B> for Limit<B> {
     fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
         let bytes = block.bytes();
         self.upstream.recycle(block)?;
-        self.lent.fetch_sub(bytes, Ordering::AcqRel);
+        self.gone(bytes);
         Ok(())
     }
 
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
         let bytes = block.bytes();
         let result = self.upstream.deallocate(block);
-        self.lent.fetch_sub(bytes, Ordering::AcqRel);
+        self.gone(bytes);
         result
     }
 

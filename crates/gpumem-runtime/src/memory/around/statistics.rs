@@ -38,8 +38,13 @@ impl<B: Backend> Counting<B> {
     }
 
     fn gone(&self, bytes: usize) {
-        self.lent.fetch_sub(bytes, Ordering::AcqRel);
-        self.blocks.fetch_sub(1, Ordering::AcqRel);
+        // More than are lent come back only by mistake: from another resource.
+        let less = |count: &AtomicUsize, by: usize| {
+            let _ = count
+                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));
+        };
+        less(&self.lent, bytes);
+        less(&self.blocks, 1);
     }
 }
 

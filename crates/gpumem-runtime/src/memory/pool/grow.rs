@@ -1,8 +1,8 @@
 //! How a pool gets larger and smaller: pieces from upstream, and back.
 
 use super::{Pool, PoolOptions, central::Central};
-use crate::memory::resource::{MemoryBlock, MemoryRequest};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use crate::memory::resource::{Lender, MemoryBlock, MemoryRequest, wrong_generation};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use std::{sync::atomic::Ordering, time::Instant};
 
 impl<B: Backend> Pool<B> {
@@ -37,6 +37,12 @@ impl<B: Backend> Pool<B> {
         lane: u16,
     ) -> Result<Option<MemoryBlock<B>>> {
         let mut central = self.central.lock();
+        let Lender { generation, kind, .. } = block.origin();
+        if let Err(error) = self.admit(&central, (generation, kind), request) {
+            drop(central);
+            self.upstream.deallocate(block)?;
+            return Err(error);
+        }
         let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
         self.note_shift(&central, shift, block.host().is_some());
         match central.add_chunk(block, request.bytes as u64, request.align as u64) {
@@ -48,6 +54,27 @@ impl<B: Backend> Pool<B> {
                 Err(Error::new(B::NAME, "allocate", ErrorKind::InvalidArgument { why }))
             }
         }
+    }
+
+    /// Whether memory may come into the pool: all of it is of one device as it is now, and of one kind.
+    pub(super) fn admit(
+        &self,
+        central: &Central<B>,
+        (generation, kind): (u64, MemoryKind),
+        request: &MemoryRequest<'_, B>,
+    ) -> Result<()> {
+        let fail = |kind| Err(Error::new(B::NAME, request.operation, kind));
+        if central.chunks() == 0 {
+            self.generation.store(generation, Ordering::Relaxed);
+        }
+        if generation != request.core.generation() || generation != self.generation.load(Ordering::Relaxed) {
+            return fail(wrong_generation(request.core, generation));
+        }
+        if kind != request.kind || kind != *self.kind.get_or_init(|| kind) {
+            let why = "a pool serves one kind of memory, and has been given or asked for another";
+            return fail(ErrorKind::InvalidArgument { why });
+        }
+        Ok(())
     }
 
     /// Remembers what the device adds to the pool's addresses in a piece that is about to come in.

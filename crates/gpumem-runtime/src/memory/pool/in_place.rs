@@ -7,8 +7,8 @@ use crate::memory::{
     growing::GrowingMemory,
     resource::{MemoryBlock, MemoryRequest},
 };
-use gpumem_core::{Backend, Error, Result};
-use std::{mem, time::Instant};
+use gpumem_core::{Backend, Error, MemoryKind, Result};
+use std::{mem, sync::atomic::Ordering, time::Instant};
 
 /// How often memory may be taken away by other threads before a request gets a piece of its own.
 const TRIES: usize = 4;
@@ -44,8 +44,10 @@ impl<B: Backend> Pool<B> {
                 break;
             }
             let mut central = self.central.lock();
+            let generation = memory.generation().unwrap_or_else(|| request.core.generation());
+            self.admit(&central, (generation, MemoryKind::Device), request)?;
             self.note_shift(&central, 0, false);
-            if !central.grow_to(memory.address(), memory.bytes()) {
+            if !central.grow_to(memory.address(), memory.bytes(), generation) {
                 // The books are full. What they do not know of goes back.
                 let known = central.grown_bytes();
                 drop(central);
@@ -130,7 +132,7 @@ impl<B: Backend> Pool<B> {
         };
         if let Err(error) = memory.cut(length) {
             failed(error);
-            if memory.bytes() > length && !self.central.lock().grow_to(memory.address(), memory.bytes()) {
+            if memory.bytes() > length && !self.grow_back(memory.address(), memory.bytes()) {
                 tracing::error!(
                     bytes = memory.bytes() - length,
                     "memory that could not be given back is leaked"
@@ -145,6 +147,11 @@ impl<B: Backend> Pool<B> {
             failed(error);
         }
         before - after
+    }
+
+    /// Takes memory into the books again that has not gone.
+    fn grow_back(&self, address: u64, bytes: usize) -> bool {
+        self.central.lock().grow_to(address, bytes, self.generation.load(Ordering::Relaxed))
     }
 
     /// Forgets the memory without a driver call: the driver has it again.

@@ -26,18 +26,18 @@ pub use options::PoolOptions;
 
 use super::{
     pending::PendingUses,
-    resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
+    resource::{Lender, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim},
     tlsf::BlockId,
 };
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
 use central::{Central, Found, Place};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use in_place::Grown;
 use lane::{Lane, thread_number};
 use std::{
     fmt, mem,
-    sync::Arc,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{Arc, OnceLock},
     time::Instant,
 };
 
@@ -52,8 +52,13 @@ pub struct Pool<B: Backend> {
     central: ShortMutex<Central<B>>,
     /// Held while memory is asked of upstream, so that two do not ask for the same need. The books are not locked then.
     growing: Mutex<Grown>,
-    /// How often the driver has taken everything: blocks of an earlier epoch are not ours any more.
-    epoch: AtomicU64,
+    /// The number that blocks are lent by. Another one from each time on that the driver has taken everything.
+    id: AtomicU64,
+    /// Those before: their blocks are not ours any more.
+    former: Mutex<Vec<u64>>,
+    /// The device of the pieces, and what kind of memory they are.
+    generation: AtomicU64,
+    kind: OnceLock<MemoryKind>,
     is_seen_by_host: AtomicBool,
     /// What the device adds to the pool's addresses, if that is the same in every chunk.
     shift: AtomicU64,
@@ -70,7 +75,10 @@ impl<B: Backend> Pool<B> {
             lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
             central: ShortMutex::new(Central::new(granule)),
             growing: Mutex::new(Grown::default()),
-            epoch: AtomicU64::new(0),
+            id: AtomicU64::new(ResourceId::new().number()),
+            former: Mutex::new(Vec::new()),
+            generation: AtomicU64::new(0),
+            kind: OnceLock::new(),
             is_seen_by_host: AtomicBool::new(false),
             shift: AtomicU64::new(0),
             uniform: AtomicBool::new(true),
@@ -117,11 +125,24 @@ impl<B: Backend> Pool<B> {
         };
         let host = if self.is_seen_by_host.load(Ordering::Relaxed) { start as usize } else { 0 };
         let token = u64::from(block.number()) | u64::from(lane) << 32;
-        let epoch = self.epoch.load(Ordering::Relaxed);
+        let lender = Lender {
+            resource: ResourceId::from_number(self.id.load(Ordering::Relaxed)),
+            generation: self.generation.load(Ordering::Relaxed),
+            kind: self.kind.get().copied().unwrap_or(MemoryKind::Device),
+        };
         // SAFETY: the books have lent these bytes of a chunk to nobody else, and the chunk stays until they come back.
-        // It is of the kind that was asked for, because a pool serves one kind. Where the host sees it, its bytes are
+        // All chunks are of one kind and of one device, which the block says. Where the host sees it, its bytes are
         // initialised, because the backend has zeroed them.
-        unsafe { MemoryBlock::of_pool((address, host, len as usize), token, epoch, found.uses) }
+        unsafe { MemoryBlock::of_pool((address, host, len as usize), token, lender, found.uses) }
+    }
+
+    /// Hands a block back that is not ours, unless it was before the driver took everything.
+    #[cold]
+    fn refuse(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        match self.former.lock().contains(&block.lender().number()) {
+            true => Ok(()),
+            false => Err(block),
+        }
     }
 
     fn place(&self, block: &MemoryBlock<B>) -> Place {
@@ -290,8 +311,8 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
 
     #[inline]
     fn recycle(&self, mut block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        if block.generation != self.epoch.load(Ordering::Relaxed) {
-            return Ok(());
+        if block.lender().number() != self.id.load(Ordering::Relaxed) {
+            return self.refuse(block);
         }
         let place = self.place(&block);
         let mut uses = block.take_uses();
@@ -315,9 +336,11 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
-        // It always takes blocks at once.
-        let _ = self.recycle(block);
-        Ok(())
+        // It always takes blocks of its own at once.
+        self.recycle(block).map_err(|_| {
+            let why = "the block was lent by another memory resource";
+            Error::new(B::NAME, "deallocate", ErrorKind::InvalidArgument { why })
+        })
     }
 
     fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
@@ -344,11 +367,14 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
                 failed(error);
             }
         }
-        bytes + self.trim_in_place(how.keep, before, failed) + self.upstream.trim(how, failed)
+        let bytes = bytes + self.trim_in_place(how.keep, before, failed);
+        // Upstream may be the user's, and say anything.
+        bytes.saturating_add(self.upstream.trim(how, failed))
     }
 
     fn forget(&self) {
-        self.epoch.fetch_add(1, Ordering::AcqRel);
+        let new = ResourceId::new().number();
+        self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
         self.lanes.iter().for_each(|lane| drop(lane.drain()));
         self.forget_in_place();
         mem::forget(self.central.lock().forget());
@@ -379,11 +405,13 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
+        if block.lender().number() != self.id.load(Ordering::Relaxed) {
+            return (block.address(), block.bytes());
+        }
         let place = self.place(block);
-        let central = self.central.lock();
-        central
-            .chunk_of(place.start)
-            .map_or((block.address(), block.bytes()), |chunk| self.upstream.driver_block(chunk))
+        // Upstream is asked without the lock.
+        let chunk = self.central.lock().chunk_of(place.start).map(MemoryBlock::likeness);
+        chunk.map_or((block.address(), block.bytes()), |chunk| self.upstream.driver_block(&chunk))
     }
 }
 

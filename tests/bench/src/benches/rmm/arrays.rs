@@ -9,7 +9,8 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device, UninitArray,
     memory::{
-        GrowingMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions, Trim,
+        GrowingMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions,
+        ResourceId, Trim,
     },
 };
 use ndarray::Ix1;
@@ -23,7 +24,10 @@ use std::{
 
 /// Lends addresses. There is no memory behind them.
 #[derive(Debug)]
-struct Addresses(AtomicU64);
+struct Addresses {
+    id: ResourceId,
+    next: AtomicU64,
+}
 
 impl MemoryResource<Host> for Addresses {
     fn name(&self) -> &'static str {
@@ -32,9 +36,9 @@ impl MemoryResource<Host> for Addresses {
 
     fn allocate(&self, request: &MemoryRequest<'_, Host>) -> gpumem_core::Result<MemoryBlock<Host>> {
         let bytes = request.bytes.next_multiple_of(2 << 20);
-        let address = self.0.fetch_add(bytes as u64, Ordering::Relaxed);
+        let address = self.next.fetch_add(bytes as u64, Ordering::Relaxed);
         // SAFETY: the arrays of this bench are made and dropped, and never used; no two blocks share an address.
-        Ok(unsafe { MemoryBlock::new(address, None, bytes, 0) })
+        Ok(unsafe { MemoryBlock::new(self.id, request, (address, None, bytes), 0) })
     }
 
     fn deallocate(&self, _: MemoryBlock<Host>) -> gpumem_core::Result<()> {
@@ -42,7 +46,7 @@ impl MemoryResource<Host> for Addresses {
     }
 
     fn growing(&self, _: &MemoryRequest<'_, Host>) -> gpumem_core::Result<Box<dyn GrowingMemory>> {
-        let address = self.0.fetch_add(1 << 40, Ordering::Relaxed);
+        let address = self.next.fetch_add(1 << 40, Ordering::Relaxed);
         Ok(Box::new(Range { address, ends: Vec::new() }))
     }
 
@@ -102,7 +106,10 @@ type Alive = Vec<UninitArray<u8, Ix1, Host>>;
 /// A device of addresses only, and its pool. The chunks are those of a GPU.
 fn device(options: PoolOptions) -> Result<(Device<Host>, Arc<Pool<Host>>)> {
     let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new())?);
-    let pool = Arc::new(Pool::new(Arc::new(Addresses(AtomicU64::new(1 << 40))), options));
+    let pool = Arc::new(Pool::new(
+        Arc::new(Addresses { id: ResourceId::new(), next: AtomicU64::new(1 << 40) }),
+        options,
+    ));
     device.set_memory_resource(MemoryKind::Device, pool.clone())?;
     Ok((device, pool))
 }

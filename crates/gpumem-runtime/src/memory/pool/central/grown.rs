@@ -1,8 +1,11 @@
 //! The piece that grows in place.
 
 use super::{Central, Chunk, base, tell};
-use crate::memory::resource::MemoryBlock;
-use gpumem_core::Backend;
+use crate::memory::{
+    pending::PendingUses,
+    resource::{Lender, MemoryBlock, ResourceId},
+};
+use gpumem_core::{Backend, MemoryKind};
 use std::time::Instant;
 
 impl<B: Backend> Central<B> {
@@ -18,7 +21,7 @@ impl<B: Backend> Central<B> {
     }
 
     /// Takes the piece that grows over, all of it idle; or notes that it has become longer. Whether the books could take it.
-    pub(in crate::memory::pool) fn grow_to(&mut self, address: u64, bytes: usize) -> bool {
+    pub(in crate::memory::pool) fn grow_to(&mut self, address: u64, bytes: usize, generation: u64) -> bool {
         self.complete();
         let old = self.grown().map_or(0, |chunk| chunk.block.bytes());
         let more = bytes.saturating_sub(old);
@@ -31,8 +34,9 @@ impl<B: Backend> Central<B> {
             }
         } else {
             let Some(region) = self.books.add_growing(address, bytes as u64) else { return false };
+            let lender = Lender { resource: ResourceId::new(), generation, kind: MemoryKind::Device };
             // SAFETY: memory of the device that is the pool's alone, as its owner promises; it is never lent as a whole.
-            let block = unsafe { MemoryBlock::new(address, None, bytes, 0) };
+            let block = unsafe { MemoryBlock::of_pool((address, 0, bytes), 0, lender, PendingUses::none()) };
             let chunk = Chunk { region, block, skip: 0, grows: true, unused_since: Some(Instant::now()) };
             self.chunks.insert(address, chunk);
         }

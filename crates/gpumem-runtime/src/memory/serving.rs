@@ -1,0 +1,112 @@
+//! A resource as the device calls it: what a resource of the user does wrong ends here.
+
+use super::{
+    report::ResourceReport,
+    resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
+};
+use crate::{device::ErrorQueue, user_code};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+
+/// Most resources of one chain that a report looks at: one that says that it takes its memory from itself has no end.
+const DEEPEST: usize = 64;
+
+/// A resource that serves a device. Those that the library has made itself are called as they are.
+pub(crate) struct Serving<'a, B: Backend> {
+    pub(super) resource: &'a dyn MemoryResource<B>,
+    /// Whether code of the user may run in it.
+    pub(super) is_foreign: bool,
+}
+
+impl<B: Backend> Clone for Serving<'_, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<B: Backend> Copy for Serving<'_, B> {}
+
+/// A panic of a resource as an error.
+fn panicked<B: Backend>(operation: &'static str, message: String) -> Error {
+    Error::new(B::NAME, operation, ErrorKind::UserCodePanicked { what: "a memory resource", message })
+}
+
+impl<'a, B: Backend> Serving<'a, B> {
+    /// Calls the resource. What it returns is in doubt only where it panics.
+    #[inline]
+    fn call<R>(
+        self,
+        operation: &'static str,
+        call: impl FnOnce(&'a dyn MemoryResource<B>) -> R,
+    ) -> Result<R> {
+        match self.is_foreign {
+            false => Ok(call(self.resource)),
+            true => {
+                user_code::run(|| call(self.resource)).map_err(|message| panicked::<B>(operation, message))
+            }
+        }
+    }
+
+    /// As [`MemoryResource::allocate`].
+    #[inline]
+    pub(crate) fn allocate(self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        self.call(request.operation, |resource| resource.allocate(request))?
+    }
+
+    /// As [`MemoryResource::recycle`]. A block whose resource panics is leaked.
+    #[inline]
+    pub(crate) fn recycle(self, errors: &ErrorQueue, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        match self.call("recycle", |resource| resource.recycle(block)) {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                errors.push(error);
+                Ok(())
+            }
+        }
+    }
+
+    /// As [`MemoryResource::deallocate`].
+    pub(crate) fn deallocate(self, block: MemoryBlock<B>) -> Result<()> {
+        self.call("deallocate", |resource| resource.deallocate(block))?
+    }
+
+    /// As [`MemoryResource::trim`].
+    pub(crate) fn trim(self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
+        let outcome = self.call("trim", |resource| resource.trim(how, failed));
+        outcome.unwrap_or_else(|error| {
+            failed(error);
+            0
+        })
+    }
+
+    /// As [`MemoryResource::forget`].
+    pub(crate) fn forget(self, errors: &ErrorQueue) {
+        if let Err(error) = self.call("forget", |resource| resource.forget()) {
+            errors.push(error);
+        }
+    }
+
+    /// The word for it, and what it has in hand; nothing where it panics.
+    pub(crate) fn report(self) -> ResourceReport {
+        let report = |resource: &dyn MemoryResource<B>| (resource.name(), resource.statistics());
+        let (resource, statistics) = self.call("statistics", report).unwrap_or_else(|error| {
+            tracing::error!(%error, "a memory resource cannot be asked");
+            ("unknown", MemoryStatistics::default())
+        });
+        ResourceReport { resource, statistics }
+    }
+
+    /// The resource itself, what it takes its memory from, and so on to the driver.
+    pub(crate) fn chain(self) -> impl Iterator<Item = Self> {
+        let next = |serving: &Self| {
+            let upstream = serving.call("upstream", |resource| resource.upstream()).ok().flatten();
+            upstream.map(|resource| Self { resource, ..*serving })
+        };
+        std::iter::successors(Some(self), next).take(DEEPEST)
+    }
+
+    /// As [`MemoryResource::driver_block`].
+    pub(crate) fn driver_block(self, block: &MemoryBlock<B>) -> (u64, usize) {
+        let found = self.call("driver_block", |resource| resource.driver_block(block));
+        found.unwrap_or_else(|_| (block.address(), block.bytes()))
+    }
+}

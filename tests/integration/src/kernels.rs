@@ -1,0 +1,68 @@
+//! The little that is `unsafe` in tests which are not: honest kernels, and the start of a device anew.
+
+use gpumem_core::{Backend, Result};
+use gpumem_runtime::{
+    Device,
+    kernel::{KernelDeclaration, Slice, SliceMut},
+};
+use std::{thread::sleep, time::Duration};
+
+/// Writes a value into every element.
+pub fn fill() -> KernelDeclaration<(SliceMut<u32>, u32)> {
+    // SAFETY: each work-item writes its own element.
+    let declaration = unsafe { KernelDeclaration::<(SliceMut<u32>, u32)>::new("fill") };
+    declaration.host_flat(|ids, (out, value)| {
+        let i = ids.global_id(0);
+        if i < out.len() {
+            out.set(i, *value);
+        }
+    })
+}
+
+/// Writes 1 into every element, in one work-item that takes its time.
+pub fn slow_fill() -> KernelDeclaration<(SliceMut<u32>,)> {
+    // SAFETY: one work-item.
+    let declaration = unsafe { KernelDeclaration::<(SliceMut<u32>,)>::new("slow_fill") };
+    declaration.host_flat(|_, (out,)| {
+        for i in 0..out.len() {
+            out.set(i, 1);
+            if i.is_multiple_of(1024) {
+                sleep(Duration::from_millis(1));
+            }
+        }
+    })
+}
+
+/// Copies element by element, and takes its time.
+pub fn slow_copy() -> KernelDeclaration<(Slice<u32>, SliceMut<u32>)> {
+    // SAFETY: each work-item writes its own element.
+    let declaration = unsafe { KernelDeclaration::<(Slice<u32>, SliceMut<u32>)>::new("slow_copy") };
+    declaration.host_flat(|ids, (from, to)| {
+        let i = ids.global_id(0);
+        if i.is_multiple_of(256) {
+            sleep(Duration::from_micros(100));
+        }
+        if i < to.len() {
+            to.set(i, from.get(i));
+        }
+    })
+}
+
+/// Takes some 20 ms, and holds a value for as long as the kernel is loaded.
+pub fn holding<V: Send + Sync + 'static>(value: V) -> KernelDeclaration<(u32,)> {
+    // SAFETY: nothing is used.
+    let declaration = unsafe { KernelDeclaration::<(u32,)>::new("holding") };
+    declaration.host_flat(move |_, _| {
+        let _ = &value;
+        sleep(Duration::from_millis(20));
+    })
+}
+
+/// Starts a device anew.
+///
+/// # Errors
+/// As [`Device::reset`].
+pub fn reset<B: Backend>(device: &Device<B>) -> Result<()> {
+    // SAFETY: the tests that call this use the device from one thread.
+    unsafe { device.reset() }
+}

@@ -1,0 +1,14 @@
+//! What safe code could once break: each of these programs reached memory that was not its own, hung, or panicked.
+#![forbid(unsafe_code)]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod blocks;
+mod panics;
+
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::Device;
+
+/// A device of one test's own.
+fn device() -> Device<Host> {
+    Device::from_raw(Host::open_with(&HostOptions::new()).unwrap())
+}

@@ -1,0 +1,213 @@
+//! Code of the user that panics where the library runs it.
+
+use super::device;
+use gpumem_core::{Error, ErrorKind, MemoryKind, Result};
+use gpumem_host::Host;
+use gpumem_integration::{holding, slow_fill};
+use gpumem_runtime::{
+    Device,
+    kernel::cover,
+    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
+};
+use ndarray::Array1;
+use std::{
+    panic::panic_any,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    time::Duration,
+};
+
+/// Panics when it is dropped, with a value that does so as often again.
+struct Bomb(u32);
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if self.0 > 0 && !std::thread::panicking() {
+            panic_any(Bomb(self.0 - 1));
+        }
+    }
+}
+
+fn panics(errors: &[Error]) -> usize {
+    errors.iter().filter(|error| matches!(error.kind(), ErrorKind::UserCodePanicked { .. })).count()
+}
+
+/// A kernel whose captured value panics is dropped while in use, and memory of an owner behind it.
+fn leave_behind(device: &Device<Host>, depth: u32) {
+    let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
+    let one = cover([1, 1, 1], [1, 1, 1]);
+    let quiet = holding(Bomb(depth)).load(device).unwrap();
+    let slow = slow_fill().load(device).unwrap();
+    quiet.launch(&other, &one, (1,)).unwrap();
+    drop(quiet);
+    let mut array = device.adopt_array(Array1::<u32>::zeros(1 << 16)).unwrap();
+    slow.launch(&stream, &one, (&mut array,)).unwrap();
+    drop(array);
+}
+
+#[test]
+fn what_waits_behind_a_drop_that_panics_is_kept_until_its_last_use() {
+    for depth in 1..4 {
+        let device = device();
+        leave_behind(&device, depth);
+        device.flush().unwrap();
+        assert_eq!(panics(&device.take_errors()), 1);
+        assert_eq!(device.pending().0, 0);
+        device.synchronize().unwrap();
+    }
+}
+
+#[test]
+fn an_allocation_that_sweeps_the_queue_does_not_hear_of_the_panic() {
+    let device = device();
+    (0..12).for_each(|_| leave_behind(&device, 2));
+    // Some of it is over by now, and the rest is in use.
+    std::thread::sleep(Duration::from_millis(100));
+    let array = device.to_device(&[1u32, 2, 3]).unwrap();
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
+    device.flush().unwrap();
+    assert_eq!(panics(&device.take_errors()), 12);
+    device.synchronize().unwrap();
+}
+
+#[test]
+fn a_callback_may_throw_what_panics_again_and_again() {
+    for depth in 0..4 {
+        let device = device();
+        let stream = device.stream().unwrap();
+        stream.add_callback(move |_| panic_any(Bomb(depth))).unwrap();
+        let (sender, receiver) = mpsc::channel();
+        let waiting = stream.clone();
+        std::thread::spawn(move || sender.send(waiting.synchronize()).unwrap());
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
+        assert_eq!(device.take_errors().len(), 1);
+        // And the thread still serves others.
+        let (sender, receiver) = mpsc::channel();
+        stream.add_callback(move |result| sender.send(result).unwrap()).unwrap();
+        receiver.recv_timeout(Duration::from_secs(20)).unwrap().unwrap();
+    }
+}
+
+/// A resource that panics in the methods that are chosen, once it is armed, or says absurd things.
+#[derive(Debug)]
+struct Wild {
+    upstream: Arc<dyn MemoryResource<Host>>,
+    armed: Arc<AtomicBool>,
+    panics: &'static str,
+    absurd: bool,
+}
+
+impl Wild {
+    fn strike(&self, method: &str) {
+        if self.armed.load(Ordering::Relaxed) && self.panics == method {
+            panic_any(Bomb(2));
+        }
+    }
+}
+
+impl MemoryResource<Host> for Wild {
+    fn name(&self) -> &'static str {
+        self.strike("name");
+        "wild"
+    }
+    fn allocate(&self, request: &MemoryRequest<'_, Host>) -> Result<MemoryBlock<Host>> {
+        self.strike("allocate");
+        self.upstream.allocate(request)
+    }
+    fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
+        self.strike("recycle");
+        self.upstream.recycle(block)
+    }
+    fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
+        self.strike("deallocate");
+        self.upstream.deallocate(block)
+    }
+    fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
+        self.strike("trim");
+        let bytes = self.upstream.trim(how, failed);
+        if self.absurd { usize::MAX } else { bytes }
+    }
+    fn forget(&self) {
+        self.upstream.forget();
+    }
+    fn statistics(&self) -> MemoryStatistics {
+        self.strike("statistics");
+        let mut statistics = self.upstream.statistics();
+        if self.absurd {
+            (statistics.reserved, statistics.lent, statistics.in_flight) =
+                (usize::MAX, usize::MAX, usize::MAX);
+        }
+        statistics
+    }
+    fn upstream(&self) -> Option<&dyn MemoryResource<Host>> {
+        self.strike("upstream");
+        // Its own upstream, for ever, where it is absurd.
+        if self.absurd { Some(self) } else { Some(&*self.upstream) }
+    }
+}
+
+/// Everything that calls a resource.
+fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<Host>, usize) {
+    let device = device();
+    let armed = Arc::new(AtomicBool::new(false));
+    let upstream = device.driver_memory();
+    let mut resource: Arc<dyn MemoryResource<Host>> =
+        Arc::new(Wild { upstream, armed: armed.clone(), panics, absurd });
+    if under_a_pool {
+        let options = device.pool_options(MemoryKind::Device);
+        resource = Arc::new(gpumem_runtime::memory::Pool::new(resource, options));
+    }
+    for kind in [MemoryKind::Device, MemoryKind::Pinned] {
+        if !(under_a_pool && kind == MemoryKind::Pinned) {
+            device.set_memory_resource(kind, resource.clone()).unwrap();
+        }
+    }
+    let early = device.to_device(&[1u32; 100]).unwrap();
+    armed.store(true, Ordering::Relaxed);
+    let mut refused = 0;
+    for _ in 0..3 {
+        let outcome = device.to_device(&[2u32; 1 << 20]);
+        refused += usize::from(outcome.is_err());
+        drop(outcome);
+        let _ = device.pinned_array::<u32, _>(100);
+        let _ = device.uninit_array::<u8, _>(usize::MAX / 4);
+        let _ = device.memory_report().to_string();
+        let _ = format!("{device:?}");
+        device.trim(Trim::ALL).unwrap();
+        device.flush().unwrap();
+    }
+    assert_eq!(early.copy_to_host().unwrap()[7], 1);
+    drop(early);
+    device.flush().unwrap();
+    (device, refused)
+}
+
+#[test]
+fn a_resource_that_panics_is_an_error_wherever_it_is_called() {
+    for under_a_pool in [false, true] {
+        for method in ["name", "allocate", "recycle", "deallocate", "trim", "statistics", "upstream"] {
+            let (device, refused) = exercise(method, false, under_a_pool);
+            let errors = panics(&device.take_errors());
+            match method {
+                "allocate" => assert_eq!(refused, 3, "under a pool: {under_a_pool}"),
+                "recycle" if under_a_pool => assert_eq!(errors + refused, 0),
+                "recycle" | "deallocate" | "trim" => assert!(errors > 0, "{method}"),
+                _ => assert_eq!(refused, 0, "{method}"),
+            }
+            // The drop of the last handle asks the resource as well.
+            drop(device);
+        }
+    }
+}
+
+#[test]
+fn a_resource_that_says_absurd_numbers_does_no_harm() {
+    for under_a_pool in [false, true] {
+        let (device, refused) = exercise("", true, under_a_pool);
+        assert_eq!(refused, 0);
+        assert!(device.take_errors().is_empty());
+    }
+}
