@@ -228,6 +228,10 @@ pub struct Capabilities {
     /// Kernels of the device read and write [`Pinned`](crate::MemoryKind::Pinned) memory of its own, as they do mapped memory, at
     /// [`DeviceBuffer::address`](crate::DeviceBuffer::address).
     pub pinned_by_kernels: bool,
+    /// The device goes on after work has failed (a fault of a kernel, say) instead of being lost, and the backend keeps
+    /// failed work from being built upon: it notes what such work was to write in [`POISONED`](crate::POISONED), and does
+    /// not run work that reads it.
+    pub survives_faults: bool,
     /// Lowest and highest priority of a stream: `[least, greatest]`, where greatest is the smaller number.
     pub stream_priorities: [i32; 2],
     /// Work-items in a wavefront (warp).
@@ -258,6 +262,7 @@ impl Capabilities {
             pageable_direct: false,
             strided_copy: false,
             pinned_by_kernels: false,
+            survives_faults: false,
             stream_priorities: [0, 0],
             wave_size: 32,
             max_group_size: 256,

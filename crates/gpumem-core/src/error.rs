@@ -53,6 +53,12 @@ impl Error {
         matches!(self.kind(), ErrorKind::OutOfMemory { .. })
     }
 
+    /// Whether the data were to be written by work that failed: every later use of them says so, until they are written
+    /// anew.
+    pub fn is_poisoned(&self) -> bool {
+        matches!(self.kind(), ErrorKind::Poisoned { .. })
+    }
+
     /// Whether the device is gone for this process: every later call on it fails with the first cause.
     pub fn is_device_lost(&self) -> bool {
         matches!(self.kind(), ErrorKind::DeviceLost { .. })
@@ -211,6 +217,17 @@ pub enum ErrorKind {
     AsynchronousFault {
         /// What the driver or the kernel says.
         what: String,
+    },
+    /// The bytes were to be written by work that failed, and have not been written since.
+    #[error(
+        "bytes {}..{} were to be written by {}, which failed on {}: {}",
+        bytes.start, bytes.end, failure.work, failure.place, failure.cause
+    )]
+    Poisoned {
+        /// Bytes of the allocation: the first that are asked for and are not there.
+        bytes: std::ops::Range<usize>,
+        /// The work that failed.
+        failure: std::sync::Arc<crate::Failure>,
     },
     /// The device is lost; the first cause is told again by every later call.
     #[error("the device is lost since an earlier failure: {cause}")]

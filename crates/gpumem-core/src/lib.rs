@@ -30,6 +30,7 @@ mod loss;
 mod memory;
 pub mod pack;
 pub mod plan;
+mod poison;
 mod pressure;
 pub mod process;
 mod reservation;
@@ -53,6 +54,7 @@ pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
     RegisterOptions,
 };
+pub use poison::{Failure, MemoryUse, POISONED, PoisonTable, current_uses, with_uses};
 pub use pressure::{MemoryPressure, PoolPressure};
 pub use reservation::Reservation;
 pub use stream::{RawStream, Stream, StreamKind, StreamOptions};

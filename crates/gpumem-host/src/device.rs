@@ -238,6 +238,7 @@ fn capabilities(wave_size: u32) -> Capabilities {
     capabilities.pageable_direct = true;
     capabilities.strided_copy = true;
     capabilities.pinned_by_kernels = true;
+    capabilities.survives_faults = true;
     capabilities.wave_size = wave_size;
     capabilities.max_group_size = 1024;
     capabilities.max_group_dims = [1024, 1024, 64];

@@ -1,9 +1,9 @@
 //! Modules and kernels: functions of the host, by name.
 
 use crate::Device;
-use crate::engine::{Command, Engine, Launch};
+use crate::engine::{Command, Engine, Function, Launch};
 use crate::error::{error, invalid, unsupported};
-use gpumem_core::{Capabilities, ErrorKind, HostFunction, KernelArguments, KernelSource, LaunchDims, Result};
+use gpumem_core::{Capabilities, ErrorKind, KernelArguments, KernelSource, LaunchDims, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub struct Module(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    functions: BTreeMap<String, HostFunction>,
+    functions: BTreeMap<String, Arc<Function>>,
     ordinal: usize,
     generation: u64,
 }
@@ -22,7 +22,7 @@ struct Inner {
 #[derive(Debug, Clone)]
 pub struct Kernel {
     module: Module,
-    function: HostFunction,
+    function: Arc<Function>,
 }
 
 impl Module {
@@ -32,7 +32,8 @@ impl Module {
         };
         let mut functions = BTreeMap::new();
         for (name, function) in list {
-            if functions.insert(name.clone(), function.clone()).is_some() {
+            let function = Arc::new(Function { name: name.clone(), body: function.clone() });
+            if functions.insert(name.clone(), function).is_some() {
                 let log = format!("two functions are called {name:?}");
                 return Err(error("compile", ErrorKind::Build { log }));
             }

@@ -63,10 +63,10 @@ impl Stream {
         let engine = &self.queue.engine;
         let failing = engine.enter_work(name, operation)?;
         self.queue.admit(name)?;
-        let command = match failing {
-            Some(failing) => failing,
-            None => command(engine)?,
-        };
+        let mut command = command(engine)?;
+        if let Some(what) = failing {
+            command = Command::Fail { work: command.work(), what };
+        }
         self.queue.enqueue(name, command)?;
         engine.point();
         Ok(())

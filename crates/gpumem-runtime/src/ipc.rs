@@ -113,7 +113,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             return Err(Error::new(S::Backend::NAME, OPERATION, ErrorKind::InvalidArgument { why }));
         }
         crate::completion::may_block::<S::Backend>(OPERATION)?;
-        self.memory.wait_for_host(OPERATION, &extent, HostAccess::Read)?;
+        self.memory.show_to_host(OPERATION, &extent, HostAccess::Read)?;
         let core = self.memory.core();
         let start = self.memory.address().wrapping_add(extent.start as u64);
         // SAFETY: the range is that of this array, which is alive; for later the caller vouches.

@@ -4,9 +4,9 @@ use crate::{
     ArrayBase, Storage, StorageMut, Stream,
     memory::{Allocation, Counted},
     order::Access,
-    order::Timeline,
+    order::{Timeline, uses_of},
 };
-use gpumem_core::{Backend, RawStream, Result, Stream as _};
+use gpumem_core::{Backend, RawStream, Result, Stream as _, with_uses};
 use ndarray::Dimension;
 use smallvec::SmallVec;
 use std::{marker::PhantomData, ops::Range, sync::Arc};
@@ -76,7 +76,8 @@ impl<B: Backend> Stream<B> {
     /// * `body` neither destroys nor captures the stream.
     ///
     /// # Errors
-    /// A stale stream or array; of the driver. `body` has not run then.
+    /// A stale stream or array; [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write;
+    /// of the driver. `body` has not run then.
     pub unsafe fn raw_scope<R>(
         &self,
         arrays: &[RawAccess<'_, B>],
@@ -89,10 +90,16 @@ impl<B: Backend> Stream<B> {
             addresses.push(*address);
         }
         let timeline = self.timeline();
+        timeline.refuse_poisoned("raw_scope", &accesses)?;
         // The arrays are borrowed, so nothing that conflicts can come between the waits and the note.
         let stream = timeline.prepare("raw_scope", &accesses, |raw| Ok(raw.raw()))?;
         let noting = Noting { timeline, accesses: &accesses };
-        let value = body(RawParts { stream, addresses: &addresses });
+        let parts = RawParts { stream, addresses: &addresses };
+        let value = match timeline.survives_faults() {
+            // What is enqueued by way of the backend is judged as work of ours is.
+            true => with_uses(&uses_of(&accesses), || body(parts)),
+            false => body(parts),
+        };
         drop(noting);
         Ok(value)
     }

@@ -32,6 +32,8 @@ pub enum Level {
     Interchange = 11,
     /// Kernels.
     Kernel = 12,
+    /// What failed work was to write.
+    Failures = 13,
 }
 
 impl Level {
@@ -55,6 +57,7 @@ impl Level {
             Level::Devices => "10_devices",
             Level::Interchange => "11_interchange",
             Level::Kernel => "12_kernel",
+            Level::Failures => "13_failures",
         }
     }
 }

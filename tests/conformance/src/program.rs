@@ -16,7 +16,7 @@ struct Options {
     /// Run on this device (cuda:1, a PCI address or a UUID after the colon)
     #[arg(long, value_name = "SELECTOR")]
     device: Option<DeviceSelector>,
-    /// Run the cases up to this level (1 to 12), for bringing up a new backend
+    /// Run the cases up to this level (1 to 13), for bringing up a new backend
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=12))]
     level: Option<u8>,
     /// List the cases instead of running them

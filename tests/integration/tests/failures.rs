@@ -146,7 +146,12 @@ fn every_command_may_fault() {
                 let result = run(&device, &mut arrived);
                 raw.host().clear_injections();
                 if let Err(error) = &result {
-                    let is_fault = matches!(error.kind(), ErrorKind::AsynchronousFault { what } if what.contains("bit rot"));
+                    // Of the stream, or of the data.
+                    let is_fault = match error.kind() {
+                        ErrorKind::AsynchronousFault { what } => what.contains("bit rot"),
+                        ErrorKind::Poisoned { failure, .. } => failure.cause == "bit rot",
+                        _ => false,
+                    };
                     assert!(is_fault, "{operation:?} {number}: {error}");
                 } else if raw.host().counters().faults > 0 {
                     panic!("{operation:?} {number}: a fault was told to nobody");

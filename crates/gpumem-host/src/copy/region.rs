@@ -55,6 +55,21 @@ pub(crate) unsafe fn run_region(region: &CopyRegion, part: Range<usize>) {
     }
 }
 
+/// Calls `each` with the addresses of every run of bytes that a region writes.
+pub(crate) fn runs_of_region(region: &CopyRegion, mut each: impl FnMut(Range<u64>)) {
+    let [row_pitch, slice_pitch] = region.destination.pitch;
+    let rows_touch = region.rows == 1 || row_pitch == region.bytes;
+    let bytes = if rows_touch { region.bytes * region.rows } else { region.bytes };
+    let slices_touch = region.slices == 1 || (rows_touch && slice_pitch == bytes);
+    let (slices, rows) =
+        (if slices_touch { 1 } else { region.slices }, if rows_touch { 1 } else { region.rows });
+    let bytes = if slices_touch { bytes * region.slices } else { bytes };
+    for (slice, row) in (0..slices).flat_map(|slice| (0..rows).map(move |row| (slice, row))) {
+        let start = region.destination.address + (slice * slice_pitch + row * row_pitch) as u64;
+        each(start..start + bytes as u64);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -131,6 +131,32 @@ impl StridedPlan {
         }
     }
 
+    /// Calls `each` with the addresses of every run of bytes that the copy writes.
+    pub(crate) fn runs(&self, mut each: impl FnMut(Range<u64>)) {
+        // Axes that are contiguous in the destination alone make one run too.
+        let (mut run, mut axes) = (self.item, &self.axes[..]);
+        while let [outer @ .., axis] = axes
+            && axis.destination == run as isize
+        {
+            run *= axis.length;
+            axes = outer;
+        }
+        let mut index: SmallVec<[usize; 6]> = SmallVec::from_elem(0, axes.len());
+        loop {
+            let offset: isize =
+                index.iter().zip(axes).map(|(index, axis)| *index as isize * axis.destination).sum();
+            let start = self.destination.wrapping_add_signed(offset as i64);
+            each(start..start + run as u64);
+            let next = index.iter_mut().zip(axes).rev().find_map(|(index, axis)| {
+                *index = (*index + 1) % axis.length;
+                (*index > 0).then_some(())
+            });
+            if next.is_none() {
+                return;
+            }
+        }
+    }
+
     /// Copies the units of `part`.
     ///
     /// # Safety
@@ -320,6 +346,33 @@ mod tests {
     fn transposes_keep_two_axes() {
         let transposed = plan(4, &[(3, 4, 20), (5, 12, 4)]);
         assert_eq!((transposed.item, transposed.axes.len(), transposed.total_bytes()), (4, 2, 60));
+    }
+
+    #[test]
+    fn runs_are_the_bytes_that_are_written() {
+        for (item, axes) in [
+            (4, &[(2, 48, 48), (3, 16, 16), (4, 4, 4)][..]),
+            (4, &[(3, 4, 20), (5, 12, 4)]),
+            (2, &[(3, 4, -40), (5, 12, 4), (2, 100, 2)]),
+            (8, &[]),
+            (1, &[(7, 3, 2)]),
+        ] {
+            let mut expected = vec![1_i64 << 21];
+            for (length, _, stride) in axes {
+                let steps = 0..*length as i64;
+                expected = expected
+                    .iter()
+                    .flat_map(|at| steps.clone().map(move |step| at + step * *stride as i64))
+                    .collect();
+            }
+            let mut expected: Vec<u64> =
+                expected.iter().flat_map(|at| *at as u64..*at as u64 + item as u64).collect();
+            expected.sort_unstable();
+            let mut found = Vec::new();
+            plan(item, axes).runs(|run| found.extend(run));
+            found.sort_unstable();
+            assert_eq!(found, expected);
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! The lock is held while a choice is made, never while a command runs, so that a kernel may call the device.
 
-use super::{Command, Engine, Mark, Progress, Queue, Random, lost_producer};
+use super::{Command, Engine, Fault, Item, Mark, Progress, Queue, Random, Refused};
 use crate::sync::lock;
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,11 +64,12 @@ pub(crate) struct Adversary {
 /// A piece of a command that is about to run.
 struct Piece {
     queue: Arc<Queue>,
-    command: Command,
+    item: Item,
     part: Range<usize>,
     last: bool,
-    skip: bool,
-    fault: Option<String>,
+    /// What the stream failed of before.
+    before: Option<Fault>,
+    fault: Option<Fault>,
 }
 
 impl Adversary {
@@ -161,38 +162,47 @@ impl Adversary {
             return None;
         }
         let mut fault = None;
-        if let Command::Wait(mark) = state.pending.front()? {
+        if let Command::Wait(mark) = &state.pending.front()?.command {
             match mark.progress() {
                 Progress::Pending => return None,
                 Progress::Reached => {}
-                Progress::Dropped => fault = Some(lost_producer()),
+                Progress::Dropped => fault = Some(queue.lost_producer()),
             }
         }
-        let command = state.pending.pop_front()?;
+        let item = state.pending.pop_front()?;
         state.busy = true;
-        let (start, units) = (state.done_units, command.units());
+        let (start, units) = (state.done_units, item.command.units());
         let left = units - start;
         let whole = left <= 1 || state.chunks >= MOST_CHUNKS || self.random.one_in(self.whole);
         let end = if whole { units } else { start + 1 + self.random.below(left) };
         let ticket = queue.completed() + 1;
-        let skip = command.is_work() && state.faults.at(ticket).is_some();
+        let before = state.failed_before(&item.command, ticket);
         if self.trace.len() < TRACE {
             self.trace.push(Step { stream: queue.number, command: ticket - 1, chunk: state.chunks });
         }
         drop(state);
-        Some(Piece { queue, command, part: start..end, last: end == units, skip, fault })
+        Some(Piece { queue, item, part: start..end, last: end == units, before, fault })
     }
 }
 
 impl Piece {
     fn run(mut self) {
-        let queue = self.queue;
-        if !self.skip {
-            let result = self.command.run(&queue.engine, queue.id, self.part.clone());
-            self.fault = self.fault.or(result.err());
+        let (queue, Item { command, uses }) = (self.queue, self.item);
+        // Nothing that it uses changes between its pieces.
+        let refused = queue.refuse(&command, &uses, self.before);
+        let mut is_over = self.last;
+        match refused {
+            Refused::No => {
+                let result = command.run(&queue.engine, queue.id, self.part.clone());
+                if self.last || result.is_err() {
+                    self.fault = self.fault.or(queue.conclude(&command, &uses, result));
+                }
+            }
+            Refused::LeftOut => is_over = true,
+            Refused::Failed(fault) => self.fault = Some(fault),
         }
-        if self.last || self.skip || self.fault.is_some() {
-            self.command.retire();
+        if is_over || self.fault.is_some() {
+            command.retire();
             let mut state = lock(&queue.state);
             state.busy = false;
             let aftermath = queue.complete(&mut state, self.fault);
@@ -201,7 +211,7 @@ impl Piece {
         } else {
             let mut state = lock(&queue.state);
             state.busy = false;
-            state.pending.push_front(self.command);
+            state.pending.push_front(Item { command, uses });
             state.done_units = self.part.end;
             state.chunks += 1;
             drop(state);
@@ -218,7 +228,7 @@ impl Queue {
         !state.busy
             && match state.pending.front() {
                 None => false,
-                Some(Command::Wait(mark)) => mark.progress() != Progress::Pending,
+                Some(Item { command: Command::Wait(mark), .. }) => mark.progress() != Progress::Pending,
                 Some(_) => true,
             }
     }
@@ -226,7 +236,9 @@ impl Queue {
     /// The mark that the first command waits for.
     fn waits_for(&self) -> Option<Mark> {
         match lock(&self.state).pending.front() {
-            Some(Command::Wait(mark)) if mark.progress() == Progress::Pending => Some(mark.clone()),
+            Some(Item { command: Command::Wait(mark), .. }) if mark.progress() == Progress::Pending => {
+                Some(mark.clone())
+            }
             _ => None,
         }
     }

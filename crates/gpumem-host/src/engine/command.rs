@@ -32,14 +32,24 @@ pub(crate) enum Command {
     },
     Wait(Mark),
     Launch(Box<Launch>),
-    /// Only fails: what an injection left.
-    Fail(Box<str>),
+    /// Only fails, in place of that work: what an injection left.
+    Fail {
+        work: String,
+        what: String,
+    },
+}
+
+/// A function of a module.
+#[derive(Debug)]
+pub(crate) struct Function {
+    pub(crate) name: String,
+    pub(crate) body: HostFunction,
 }
 
 /// A kernel with its arguments.
 #[derive(Debug)]
 pub(crate) struct Launch {
-    pub(crate) function: HostFunction,
+    pub(crate) function: Arc<Function>,
     pub(crate) dims: LaunchDims,
     pub(crate) arguments: KernelArguments,
 }
@@ -102,7 +112,7 @@ impl Command {
             Command::Fill(fill) => fill_bytes(fill).is_some_and(|bytes| bytes <= limit),
             // Item by item they run at a fraction of the speed.
             Command::Strided(plan) => plan.total_bytes() <= limit / 8,
-            Command::Touch { .. } | Command::Record { .. } | Command::Fail(_) => limit > 0,
+            Command::Touch { .. } | Command::Record { .. } | Command::Fail { .. } => limit > 0,
             Command::Wait(_) | Command::Launch(_) => false,
         }
     }
@@ -112,7 +122,22 @@ impl Command {
         !matches!(self, Command::Record { .. } | Command::Wait(_))
     }
 
-    /// Runs the units of `part` (all of a command that cannot be torn). The words say what failed.
+    /// What the command is, for those who hear that it failed.
+    pub(crate) fn work(&self) -> String {
+        let work = match self {
+            Command::Copy(_) => "copy",
+            Command::Strided(_) => "copy_strided",
+            Command::Fill(_) => "fill",
+            Command::Touch { .. } => "prefetch",
+            Command::Record { .. } => "record",
+            Command::Wait(_) => "wait",
+            Command::Launch(launch) => return format!("kernel {:?}", launch.function.name),
+            Command::Fail { work, .. } => return work.clone(),
+        };
+        work.to_owned()
+    }
+
+    /// Runs the units of `part` (all of a command that cannot be torn). The words say why it failed.
     pub(crate) fn run(&self, engine: &Engine, stream: u64, part: Range<usize>) -> Result<(), String> {
         match self {
             Command::Copy(region) => {
@@ -121,7 +146,7 @@ impl Command {
                     engine.process().table.pin(&reach_of(region, &region.destination)?),
                 ];
                 if let Some(what) = pins.iter().find_map(|pin| pin.as_ref().err()) {
-                    return Err(format!("copy: {what}"));
+                    return Err(what.clone());
                 }
                 let total = region.total_bytes().unwrap_or(0);
                 let bytes = part.start * GRAIN..(part.end * GRAIN).min(total);
@@ -135,31 +160,31 @@ impl Command {
                         Space::Device(_) => Place::ReachedBy(engine.ordinal()),
                     };
                     let reach = Reach { start: span.start, bytes: span.bytes, place };
-                    engine.process().table.pin(&reach).map_err(|what| format!("copy_strided: {what}"))
+                    engine.process().table.pin(&reach)
                 };
                 let _pins = (pin(plan.source_span())?, pin(plan.destination_span())?);
                 // SAFETY: both sides were checked and are pinned; the caller of `copy_strided` vouches for the layout.
                 unsafe { plan.run(part) };
             }
             Command::Fill(fill) => {
-                let bytes = extent_of_fill(fill).ok_or("fill: it is too long")?;
-                let _pin = engine
-                    .process()
-                    .table
-                    .pin(&Reach { start: fill.address, bytes, place: Place::ReachedBy(engine.ordinal()) })
-                    .map_err(|what| format!("fill: {what}"))?;
+                let bytes = extent_of_fill(fill).ok_or("it is too long")?;
+                let _pin = engine.process().table.pin(&Reach {
+                    start: fill.address,
+                    bytes,
+                    place: Place::ReachedBy(engine.ordinal()),
+                })?;
                 // SAFETY: the range was checked and is pinned; the caller of `Backend::fill` vouches for the alignment.
                 unsafe { run_fill(fill, part) };
             }
             Command::Touch { address, bytes } => {
                 let reach =
                     Reach { start: *address, bytes: *bytes, place: Place::ReachedBy(engine.ordinal()) };
-                engine.process().table.pin(&reach).map_err(|what| format!("prefetch: {what}"))?;
+                engine.process().table.pin(&reach)?;
             }
             Command::Record { event, recording } => event.reached(*recording),
             Command::Wait(_) => {}
             Command::Launch(launch) => return launch.run(stream),
-            Command::Fail(what) => return Err(what.to_string()),
+            Command::Fail { what, .. } => return Err(what.clone()),
         }
         Ok(())
     }
@@ -179,12 +204,12 @@ impl Launch {
     fn run(&self, stream: u64) -> Result<(), String> {
         let outer = RUNNING.try_with(|running| running.replace(stream)).unwrap_or(0);
         let launch = HostLaunch { dims: self.dims, arguments: &self.arguments };
-        let result = catch_unwind(AssertUnwindSafe(|| self.function.call(launch)));
+        let result = catch_unwind(AssertUnwindSafe(|| self.function.body.call(launch)));
         let _ = RUNNING.try_with(|running| running.set(outer));
         match result {
-            Ok(result) => result.map_err(|what| format!("kernel: {what}")),
+            Ok(result) => result,
             Err(panic) => {
-                let what = format!("kernel: it panicked: {}", message(&*panic));
+                let what = format!("it panicked: {}", message(&*panic));
                 discard(panic);
                 Err(what)
             }
@@ -205,7 +230,7 @@ fn message(panic: &(dyn Any + Send)) -> &str {
 }
 
 fn reach_of(region: &CopyRegion, side: &Endpoint) -> Result<Reach, String> {
-    let bytes = extent(region, side).ok_or("copy: it is too long")?;
+    let bytes = extent(region, side).ok_or("it is too long")?;
     let place = match side.space {
         Space::Host => Place::Host,
         Space::Device(ordinal) => Place::Device(ordinal),

@@ -3,6 +3,7 @@
 //! A fault stands from the command that failed until somebody has waited for the stream (or the device) and been told.
 //! What was enqueued in between does not run. Marks in that span are failed for good; what is enqueued later runs.
 
+use super::Fault;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ struct Span {
     from: u64,
     /// The last ticket that does not run, or `u64::MAX` as long as nobody has been told.
     to: u64,
-    what: Arc<str>,
+    fault: Fault,
 }
 
 impl Span {
@@ -33,27 +34,24 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// Notes that the command with this ticket failed.
-    pub(crate) fn raise(&mut self, ticket: u64, what: String) {
+    pub(crate) fn raise(&mut self, ticket: u64, fault: Fault) {
         if self.open().is_some() {
             return;
         }
         if self.spans.len() == HISTORY {
             self.spans.pop_front();
         }
-        self.spans.push_back(Span { from: ticket, to: u64::MAX, what: what.into() });
+        self.spans.push_back(Span { from: ticket, to: u64::MAX, fault });
     }
 
     /// What failed before or at the mark with this ticket and makes it a failed one.
-    pub(crate) fn at(&self, ticket: u64) -> Option<Arc<str>> {
-        self.spans
-            .iter()
-            .find(|span| span.from <= ticket && ticket <= span.to)
-            .map(|span| Arc::clone(&span.what))
+    pub(crate) fn at(&self, ticket: u64) -> Option<Fault> {
+        self.spans.iter().find(|span| span.from <= ticket && ticket <= span.to).map(|span| span.fault.clone())
     }
 
     /// The fault that nobody has been told.
     pub(crate) fn open(&self) -> Option<Arc<str>> {
-        self.spans.back().filter(|span| span.is_open()).map(|span| Arc::clone(&span.what))
+        self.spans.back().filter(|span| span.is_open()).map(|span| Arc::clone(&span.fault.what))
     }
 
     /// How many faults have been told, for [`tell`](Self::tell).
@@ -65,25 +63,30 @@ impl Faults {
     /// wait for the same work are both told.
     pub(crate) fn tell(&mut self, told: u64, enqueued: u64) -> Option<Arc<str>> {
         if self.told > told {
-            return self.spans.back().map(|span| Arc::clone(&span.what));
+            return self.spans.back().map(|span| Arc::clone(&span.fault.what));
         }
         let span = self.spans.back_mut().filter(|span| span.is_open())?;
         span.to = enqueued;
         self.told += 1;
-        Some(Arc::clone(&span.what))
+        Some(Arc::clone(&span.fault.what))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use gpumem_core::Failure;
+
+    fn fault(what: &str) -> Fault {
+        Fault { what: what.into(), failure: Arc::new(Failure::new("test", "nowhere", what)) }
+    }
 
     #[test]
     fn a_fault_stands_until_it_is_told() {
         let mut faults = Faults::default();
         assert_eq!(faults.tell(0, 5), None);
-        faults.raise(3, "first".into());
-        faults.raise(4, "second".into());
+        faults.raise(3, fault("first"));
+        faults.raise(4, fault("second"));
         assert!(faults.at(2).is_none() && faults.at(3).is_some() && faults.at(99).is_some());
         let told = faults.told();
         assert_eq!(faults.tell(told, 6).as_deref(), Some("first"));

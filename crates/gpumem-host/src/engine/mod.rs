@@ -4,18 +4,19 @@ mod adversary;
 mod command;
 mod fault;
 mod haste;
+mod poison;
 mod pool;
 mod queue;
 mod random;
 mod run;
 
 pub use adversary::Step;
-pub(crate) use command::{Command, Launch, Sides, is_inside};
+pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub(crate) use fault::Faults;
 pub(crate) use haste::Haste;
+pub(crate) use poison::{Fault, Item, Refused};
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;
-use run::lost_producer;
 
 use crate::NAME;
 use crate::counters::{CounterCells, Counters};
@@ -173,12 +174,12 @@ impl Engine {
         self.has_workers() && self.origin().is_usable() && !self.is_lost() && !self.injections.has_any()
     }
 
-    /// As [`enter`](Self::enter), for commands that can also be made to fail when their turn comes.
-    pub(crate) fn enter_work(&self, name: &'static str, operation: Operation) -> Result<Option<Command>> {
+    /// As [`enter`](Self::enter), for commands that can also be made to fail when their turn comes: then, why.
+    pub(crate) fn enter_work(&self, name: &'static str, operation: Operation) -> Result<Option<String>> {
         match self.enter(name, operation) {
             Ok(()) => Ok(None),
             Err(error) => match error.kind() {
-                ErrorKind::AsynchronousFault { what } => Ok(Some(Command::Fail(what.as_str().into()))),
+                ErrorKind::AsynchronousFault { what } => Ok(Some(what.clone())),
                 _ => Err(error),
             },
         }
@@ -262,6 +263,11 @@ impl Engine {
         for queue in self.queues() {
             queue.abandon();
         }
+    }
+
+    /// Why the device was lost.
+    pub(crate) fn cause(&self) -> String {
+        lock(&self.cause).clone()
     }
 
     pub(crate) fn find(&self) {

@@ -4,7 +4,7 @@
 //! one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either in the list of
 //! the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Faults, Haste, Sides};
+use super::{Command, Engine, Fault, Faults, Haste, Item, Sides, poison};
 use crate::sync::lock;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -64,7 +64,7 @@ pub(crate) struct Queue {
 
 #[derive(Debug)]
 pub(crate) struct State {
-    pub(crate) pending: VecDeque<Command>,
+    pub(crate) pending: VecDeque<Item>,
     pub(crate) enqueued: u64,
     /// Units of the first command that are done; only engines without threads tear commands.
     pub(crate) done_units: usize,
@@ -95,7 +95,7 @@ pub(crate) struct AtOnce {
 #[must_use]
 pub(crate) struct Aftermath {
     woken: SmallVec<[Arc<Queue>; 2]>,
-    dropped: VecDeque<Command>,
+    dropped: VecDeque<Item>,
 }
 
 impl Aftermath {
@@ -104,7 +104,7 @@ impl Aftermath {
     }
 
     pub(crate) fn settle(self) {
-        self.dropped.into_iter().for_each(Command::retire);
+        self.dropped.into_iter().map(|item| item.command).for_each(Command::retire);
         for queue in self.woken {
             queue.unpark();
         }
@@ -148,11 +148,11 @@ impl Queue {
     }
 
     /// Counts the first command as done. It is no longer in `pending`.
-    pub(crate) fn complete(&self, state: &mut State, fault: Option<String>) -> Aftermath {
+    pub(crate) fn complete(&self, state: &mut State, fault: Option<Fault>) -> Aftermath {
         let ticket = self.completed.load(Ordering::Relaxed) + 1;
-        if let Some(what) = fault {
+        if let Some(fault) = fault {
             self.engine.counters().faults.up();
-            state.faults.raise(ticket, what);
+            state.faults.raise(ticket, fault);
         }
         state.done_units = 0;
         state.chunks = 0;
@@ -175,6 +175,7 @@ impl Queue {
         if self.engine.is_lost() && completed < state.enqueued {
             self.dropped_from.fetch_min(completed + 1, Ordering::Relaxed);
             aftermath.dropped = std::mem::take(&mut state.pending);
+            self.poison_dropped(&aftermath.dropped);
             state.done_units = 0;
             state.parked = false;
             completed = state.enqueued;
@@ -195,6 +196,16 @@ impl Queue {
             });
         }
         aftermath
+    }
+
+    /// Notes that what dropped commands were to write, on another device perhaps, is not there.
+    #[cold]
+    fn poison_dropped(&self, dropped: &VecDeque<Item>) {
+        for Item { command, uses } in dropped.iter().filter(|item| item.command.is_work()) {
+            let cause = format!("the device was lost: {}", self.engine.cause());
+            let fault = Fault::new(&self.engine, self.number, command.work(), cause);
+            poison::poison(uses, &fault.failure);
+        }
     }
 
     /// Has `waiter` unparked once the ticket is done. `false` if it is already.
@@ -225,11 +236,17 @@ impl Queue {
 
     /// What an event with a mark at this ticket, or a query, has to say.
     pub(crate) fn fault_at(&self, ticket: u64) -> Option<Arc<str>> {
-        lock(&self.state).faults.at(ticket)
+        lock(&self.state).faults.at(ticket).map(|fault| fault.what)
     }
 }
 
 impl State {
+    /// What the stream failed of before a command, which is left out then.
+    #[inline]
+    pub(crate) fn failed_before(&self, command: &Command, ticket: u64) -> Option<Fault> {
+        if command.is_work() { self.faults.at(ticket) } else { None }
+    }
+
     /// Whether the queue is to be put on the workers' list. Says so to one caller only.
     pub(crate) fn take_listing(&mut self) -> bool {
         let list = !self.busy && !self.listed && !self.parked && !self.pending.is_empty();

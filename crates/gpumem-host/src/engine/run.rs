@@ -1,9 +1,9 @@
 //! Running a stream on an engine with threads: by a worker, or by the thread that waits for it.
 
-use super::{Command, Engine, Mark, Progress, Queue};
+use super::{Command, Engine, Fault, Item, Mark, Progress, Queue};
 use crate::error::error;
 use crate::sync::{lock, sleep};
-use gpumem_core::{CopyRegion, ErrorKind, Result};
+use gpumem_core::{CopyRegion, ErrorKind, POISONED, Result, current_uses};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Queue {
         state.enqueued += 1;
         let ticket = state.enqueued;
         if !self.engine.has_workers() {
-            state.pending.push_back(command);
+            state.pending.push_back(Item::now(command));
             return Ok(ticket);
         }
         let brief = self.engine.brief_bytes();
@@ -44,9 +44,9 @@ impl Queue {
         let limit = if long { state.haste.limit(brief) } else { brief };
         if state.pending.is_empty() && !state.busy && command.is_brief(limit) {
             state.busy = true;
-            let skip = command.is_work() && state.faults.at(ticket).is_some();
+            let before = state.failed_before(&command, ticket);
             drop(state);
-            let fault = if skip { None } else { self.run_whole(&command) };
+            let fault = current_uses(|uses| self.run_whole(&command, uses, before));
             command.retire();
             let mut state = lock(&self.state);
             state.busy = false;
@@ -65,7 +65,7 @@ impl Queue {
             }
             return Ok(ticket);
         }
-        state.pending.push_back(command);
+        state.pending.push_back(Item::now(command));
         let list = state.take_listing();
         drop(state);
         if list {
@@ -86,7 +86,12 @@ impl Queue {
         let engine = &*self.engine;
         let mut state = lock(&self.state);
         let idle = self.completed() == state.enqueued && !state.busy;
-        if !idle || state.faults.open().is_some() || self.generation != engine.generation() {
+        // Which allocations the two sides belong to is not told here.
+        if !idle
+            || state.faults.open().is_some()
+            || POISONED.is_any()
+            || self.generation != engine.generation()
+        {
             return false;
         }
         // SAFETY: the caller's promise.
@@ -109,10 +114,6 @@ impl Queue {
             return Err(error(operation, ErrorKind::Stale { what: "stream" }));
         }
         Ok(())
-    }
-
-    fn run_whole(&self, command: &Command) -> Option<String> {
-        command.run(&self.engine, self.id, 0..command.units()).err()
     }
 
     /// Runs commands up to the ticket `until`, at most `budget` of them.
@@ -138,10 +139,10 @@ impl Queue {
             }
             budget -= 1;
             let (mut fault, mut wait) = (None, None);
-            if let Some(Command::Wait(mark)) = state.pending.front() {
+            if let Some(Item { command: Command::Wait(mark), .. }) = state.pending.front() {
                 match mark.progress() {
                     Progress::Reached => {}
-                    Progress::Dropped => fault = Some(lost_producer()),
+                    Progress::Dropped => fault = Some(self.lost_producer()),
                     Progress::Pending => wait = Some(mark.clone()),
                 }
             }
@@ -162,13 +163,13 @@ impl Queue {
                 state.parked = false;
                 continue;
             }
-            let Some(command) = state.pending.pop_front() else { break Ran::Done };
+            let Some(Item { command, uses }) = state.pending.pop_front() else { break Ran::Done };
             if !matches!(command, Command::Wait(_)) {
                 state.busy = true;
                 let ticket = self.completed() + 1;
-                let skip = command.is_work() && state.faults.at(ticket).is_some();
+                let before = state.failed_before(&command, ticket);
                 drop(state);
-                fault = if skip { None } else { self.run_whole(&command) };
+                fault = self.run_whole(&command, &uses, before);
                 command.retire();
                 state = lock(&self.state);
                 state.busy = false;
@@ -255,7 +256,9 @@ impl Queue {
                 break;
             }
             let next = match lock(&link.queue.state).pending.front() {
-                Some(Command::Wait(mark)) if mark.progress() == Progress::Pending => mark.clone(),
+                Some(Item { command: Command::Wait(mark), .. }) if mark.progress() == Progress::Pending => {
+                    mark.clone()
+                }
                 _ => break,
             };
             link = next;
@@ -263,13 +266,14 @@ impl Queue {
         self.completed() >= ticket
     }
 
+    /// The fault of a stream that waited for a lost device.
+    pub(super) fn lost_producer(&self) -> Fault {
+        let cause = "the device of the event was lost before the event was reached".to_owned();
+        Fault::new(&self.engine, self.number, "wait".to_owned(), cause)
+    }
+
     /// Ends the life of the owning handle.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
     }
-}
-
-/// What the fault of a stream says that waited for a lost device.
-pub(crate) fn lost_producer() -> String {
-    "wait: the device of the event was lost before the event was reached".to_owned()
 }

@@ -143,7 +143,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     pub fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "synchronize";
         completion::may_block::<S::Backend>(OPERATION)?;
-        self.memory.wait_for_host(OPERATION, &self.layout.extent(), HostAccess::Write)
+        self.memory.show_to_host(OPERATION, &self.layout.extent(), HostAccess::Write)
     }
 
     /// The device's address of element `[0, 0, ..]`, for looking at. To hand it to another library, use

@@ -106,7 +106,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// What the work that wrote them did wrong; a lost or reset device;
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
     pub fn view(&self) -> Result<ArrayView<'_, T, D>> {
-        self.memory.wait_for_host("view", &self.layout.extent(), HostAccess::Read)?;
+        self.memory.show_to_host("view", &self.layout.extent(), HostAccess::Read)?;
         // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (checked in `over`); what
         // writes it is done, and nothing can be enqueued that does while `self` is borrowed.
         let view = unsafe { view_at(self.first(), self.layout.shape(), self.layout.strides()) };
@@ -118,7 +118,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// # Errors
     /// As [`view`](Self::view).
     pub fn view_mut(&mut self) -> Result<ArrayViewMut<'_, T, D>> {
-        self.memory.wait_for_host("view_mut", &self.layout.extent(), HostAccess::Write)?;
+        self.memory.show_to_host("view_mut", &self.layout.extent(), HostAccess::Write)?;
         // SAFETY: as in `view`; all uses are done, none can be enqueued while `self` is borrowed, and the elements do
         // not overlap (checked when the layout was made).
         let view = unsafe { view_mut_at(self.first(), self.layout.shape(), self.layout.strides()) };

@@ -150,6 +150,7 @@ impl<B: Backend> Loan<B> {
                     let why = "it means another stream on every thread; lend on a stream that has a handle";
                     return Err(fail(DescriptorError::Stream { found: 2, why }.into()));
                 }
+                memory.hand_out(OPERATION, &extent)?;
                 let access = [Access { memory, extent: extent.clone(), write }];
                 let raw = timeline.submit(OPERATION, &access, |raw| Ok(raw.raw()))?.value;
                 entries.push(memory.lend(timeline.clone(), extent, write));
@@ -158,6 +159,7 @@ impl<B: Backend> Loan<B> {
             Borrower::Handle(device, handle) => {
                 // SAFETY: alive now, by the promise of the caller; it is not used after this.
                 let stream = unsafe { handle.stream(device, OPERATION)? };
+                memory.hand_out(OPERATION, &extent)?;
                 memory.hold_back(OPERATION, &extent, write, &stream)?;
                 // What the borrower goes on to enqueue there is part of what others enqueue anywhere.
                 entries.push(memory.lend(memory.core().others(), extent, write));
@@ -170,7 +172,7 @@ impl<B: Backend> Loan<B> {
                     }));
                 }
                 let access = if write { HostAccess::Write } else { HostAccess::Read };
-                memory.wait_for_host(OPERATION, &extent, access)?;
+                memory.show_to_host(OPERATION, &extent, access)?;
                 (None, None)
             }
         };

@@ -107,7 +107,10 @@ impl<'a, B: Backend> Fill<'a, B> {
     ) -> Result<MutexGuard<'a, Option<Vec<u8>>>> {
         let Self { constants, bytes } = self;
         let mut written = constants.written.lock();
-        if !written.as_ref().is_some_and(|written| written.starts_with(&bytes)) {
+        let is_there = written.as_ref().is_some_and(|written| written.starts_with(&bytes))
+            && !constants.memory.is_poisoned(&(0..bytes.len()));
+        let used = 0..bytes.len();
+        if !is_there {
             // If it fails half-way, nobody knows what is there.
             *written = None;
             let layout = Layout::packed(&[bytes.len()], 1, Order::C)
@@ -117,7 +120,7 @@ impl<'a, B: Backend> Fill<'a, B> {
             transfer::upload(timeline, OPERATION, view, place, Upload::Staged, None)?;
             *written = Some(bytes);
         }
-        accesses.push(Access::read(&constants.memory, 0..constants.memory.len()));
+        accesses.push(Access::read(&constants.memory, used));
         Ok(written)
     }
 }

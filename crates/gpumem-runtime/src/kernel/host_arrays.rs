@@ -276,7 +276,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
             all.push(Access { memory, extent: layout.extent(), write: *write });
         }
-        let launched = submit(&all);
+        let launched = timeline.refuse_poisoned(OPERATION, &all).and_then(|()| submit(&all));
         let landing = scope.map_or(Landing::Now, |(id, _)| Landing::InScope(id));
         let arrive = || -> Result<u64> {
             let mut last = launched?;

@@ -202,6 +202,7 @@ impl<B: Backend> Loaded<B> {
     ) -> Result<()> {
         let timeline = stream.timeline();
         let Collected { arguments, accesses, .. } = &*collected;
+        timeline.refuse_poisoned(OPERATION, accesses)?;
         if timeline.is_ready_for(accesses) && collected.is_of_device() {
             let enqueue = |raw: &B::Stream, ticket| self.enqueue(timeline, raw, ticket, dims, arguments);
             return timeline.submit_checked(OPERATION, accesses, enqueue).map(drop);

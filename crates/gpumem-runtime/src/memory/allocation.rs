@@ -2,6 +2,7 @@
 
 mod detach;
 mod foreign;
+mod poison;
 mod uncounted;
 mod uses;
 

@@ -7,7 +7,9 @@ use super::{
     },
 };
 use crate::device::DeviceCore;
-use gpumem_core::{AllocationRequest, Backend, DeviceBuffer as _, Error, ErrorKind, MemoryKind, Result};
+use gpumem_core::{
+    AllocationRequest, Backend, DeviceBuffer as _, Error, ErrorKind, MemoryKind, POISONED, Result,
+};
 use std::{
     fmt, mem,
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
@@ -127,6 +129,11 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             return Ok(());
         }
         core.recorder.reserved(buffer.kind(), -(block.bytes() as i64));
+        if POISONED.is_any() {
+            // The driver may give the addresses to others.
+            let start = block.address();
+            POISONED.clear(&(start..start.saturating_add(block.bytes() as u64)));
+        }
         // SAFETY: the buffer was made by this device in this generation, and its uses are over.
         match unsafe { B::release(&core.raw, *buffer) } {
             Ok(()) => {

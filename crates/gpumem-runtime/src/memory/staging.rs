@@ -86,7 +86,9 @@ impl<B: Backend> Staging<B> {
     }
 
     fn of(device: &Device<B>, ready: HostReady<B>) -> Self {
-        Self { device: device.clone(), memory: ready.into_memory() }
+        let memory = ready.into_memory();
+        memory.forget_poison();
+        Self { device: device.clone(), memory }
     }
 
     pub(crate) fn memory(&self) -> &Counted<Allocation<B>> {

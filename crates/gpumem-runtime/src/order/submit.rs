@@ -2,10 +2,12 @@
 
 use super::{
     Timeline,
+    admit::Admitted,
     logs::{Held, Logs},
 };
 use crate::memory::{Allocation, Counted};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, POISONED, Result, with_uses};
+use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
 /// A use of memory by work that is about to be enqueued.
@@ -25,6 +27,11 @@ impl<'a, B: Backend> Access<'a, B> {
     pub(crate) fn write(memory: &'a Counted<Allocation<B>>, extent: Range<usize>) -> Self {
         Self { memory, extent, write: true }
     }
+}
+
+/// What work uses, as backends hear of it.
+pub(crate) fn uses_of<B: Backend>(accesses: &[Access<'_, B>]) -> SmallVec<[MemoryUse; 8]> {
+    accesses.iter().map(|access| access.memory.used(&access.extent, access.write)).collect()
 }
 
 /// Work that has been enqueued.
@@ -101,14 +108,51 @@ impl<B: Backend> Timeline<B> {
         accesses: &[Access<'_, B>],
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Result<Submitted<R>> {
+        if POISONED.is_any() {
+            self.refuse_poisoned_sources(operation, accesses)?;
+        }
         let admitted = self.admit(operation, accesses)?;
         let (ticket, is_lent) = (admitted.ticket, admitted.is_lent);
-        let result = self.enqueue(admitted, operation, enqueue);
+        let result = match self.survives_faults() {
+            false => self.enqueue(admitted, operation, enqueue),
+            true => self.enqueue_told(admitted, operation, accesses, enqueue),
+        };
         let result = if is_lent { self.hold_borrowers(accesses, ticket).and(result) } else { result };
         match result {
             Ok(value) => Ok(Submitted { ticket, value }),
             Err(error) => Err(self.wait_first(ticket, error.in_operation(operation))),
         }
+    }
+
+    /// As [`enqueue`](Self::enqueue), with the backend told what the work uses.
+    #[inline(never)]
+    fn enqueue_told<R>(
+        &self,
+        admitted: Admitted<'_, B>,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+        enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
+    ) -> Result<R> {
+        let uses = uses_of(accesses);
+        self.enqueue(admitted, operation, |raw, ticket| with_uses(&uses, || enqueue(raw, ticket)))
+    }
+
+    /// Refuses work that reads what failed work was to write. Whoever knows that nothing is poisoned need not ask.
+    #[cold]
+    fn refuse_poisoned_sources(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+        let mut reads = accesses.iter().filter(|access| !access.write);
+        reads.try_for_each(|access| access.memory.refuse_poisoned(operation, &access.extent))
+    }
+
+    /// Refuses work that uses what failed work was to write, and may read what it writes: a kernel, or another library.
+    #[inline]
+    pub(crate) fn refuse_poisoned(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+        if POISONED.is_any() { self.refuse_all_poisoned(operation, accesses) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn refuse_all_poisoned(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+        accesses.iter().try_for_each(|access| access.memory.refuse_poisoned(operation, &access.extent))
     }
 
     #[cold]

@@ -27,6 +27,8 @@ pub(crate) struct Timeline<B: Backend> {
     pub(super) everything: bool,
     /// Made by [`ended`](Self::ended): its tickets stand for streams of others, one after the other.
     of_producer: bool,
+    /// [`Capabilities::survives_faults`](gpumem_core::Capabilities::survives_faults) of the device.
+    survives_faults: bool,
     /// The only thread that may use the driver's per-thread stream.
     thread: Option<ThreadId>,
     /// Tickets up to here are known to be done.
@@ -88,6 +90,7 @@ impl<B: Backend> Timeline<B> {
             kind,
             everything,
             of_producer,
+            survives_faults: B::capabilities(&core.raw).survives_faults,
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             passed: AtomicU64::new(0),
             fault: Mutex::new(None),
@@ -112,6 +115,12 @@ impl<B: Backend> Timeline<B> {
 
     pub(crate) fn kind(&self) -> StreamKind {
         self.kind
+    }
+
+    /// Whether the backend hears what work uses, and keeps failed work from being built upon.
+    #[inline]
+    pub(crate) fn survives_faults(&self) -> bool {
+        self.survives_faults
     }
 
     /// The last ticket given out.

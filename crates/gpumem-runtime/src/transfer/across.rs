@@ -10,6 +10,7 @@ use super::{
     plan::Plan,
     side::MOST_CALLS,
     staged::{Staged, Way},
+    torn::{note_torn, note_written},
 };
 use crate::{Device, layout::Pair, memory::Staging, order::Timeline};
 use gpumem_core::{Backend, Result};
@@ -68,7 +69,7 @@ pub(super) fn copy<B: Backend>(
         }
     });
     let outcome = outcome.and_then(|()| down.take().map_or(Ok(()), |ready| up(&blocks, ready)));
-    outcome.inspect_err(|_| {
+    outcome.inspect_err(|error| {
         // Law 8: wait first, report after.
         for (timeline, ticket) in [(from, from.last_ticket()), (to, last)] {
             let settled = timeline.settle(ticket);
@@ -78,6 +79,10 @@ pub(super) fn copy<B: Backend>(
                 timeline.core.errors.push(second);
             }
         }
+        if last > 0 {
+            note_torn(operation, destination, error);
+        }
     })?;
+    note_written(to, destination);
     Ok(last)
 }

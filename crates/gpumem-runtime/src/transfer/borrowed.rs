@@ -16,6 +16,7 @@ use super::{
     short,
     side::{Side, packs},
     staged::Way,
+    torn::{note_torn, note_written},
 };
 use crate::{
     Device, completion,
@@ -77,6 +78,7 @@ pub(crate) fn upload<T: Element, B: Backend>(
             None => Ring::new(device, timeline, operation, sides, Way::Up).run(&pair, watch)?,
         }
     };
+    note_written(timeline, destination);
     if upload == Upload::Blocking {
         timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
     }
@@ -224,6 +226,11 @@ fn direct_watched<B: Backend>(
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(Error::new(B::NAME, operation, ErrorKind::Cancelled)),
         }
+    })
+    .inspect_err(|error| {
+        if way == Way::Up && done > 0 {
+            note_torn(operation, place, error);
+        }
     })?;
     Ok(ticket)
 }
@@ -276,10 +283,18 @@ fn direct<B: Backend>(
     // In the pair the caller is the source; for the way down the two sides change places.
     let pair = if way == Way::Up { pair.clone() } else { turned(pair) };
     let (from, to) = if way == Way::Up { (host, device) } else { (device, host) };
+    let mut calls = 0;
     let outcome = timeline.submit(operation, &[access], |raw| {
         // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
         // ordered by its use log; the two do not overlap, and destination elements do not (checked before).
-        unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts()) }
+        unsafe {
+            enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts(), &mut calls)
+        }
+    });
+    let outcome = outcome.inspect_err(|error| {
+        if way == Way::Up && calls > 0 {
+            note_torn(operation, place, error);
+        }
     });
     let ticket = outcome.as_ref().map_or_else(|_| timeline.last_ticket(), |submitted| submitted.ticket);
     let settled = timeline.settle(ticket);
@@ -287,7 +302,12 @@ fn direct<B: Backend>(
         abort(operation, settled.result);
     }
     outcome?;
-    settled.result.map_err(|error| error.in_operation(operation))?;
+    // Somebody else may have been told of a failure.
+    let result = settled.result.and_then(|()| timeline.fault_since(ticket.saturating_sub(1)));
+    result.map_err(|error| error.in_operation(operation))?;
+    if way == Way::Up {
+        note_written(timeline, place);
+    }
     Ok(ticket)
 }
 

@@ -5,6 +5,7 @@ use super::{
     cuts::at_cuts,
     memory::{Cuts, Place, copy},
     plan::Plan,
+    torn::{note_torn, note_written},
 };
 use crate::{
     layout::{Layout, Order, Pair},
@@ -74,6 +75,7 @@ fn set_run<B: Backend>(
         // the pattern.
         unsafe { B::fill(raw, &fill) }
     })?;
+    note_written(timeline, destination);
     Ok(submitted.ticket)
 }
 
@@ -106,6 +108,7 @@ fn set<B: Backend>(
     let access = Access::write(destination.memory, destination.layout.extent());
     let cuts: Cuts = destination.memory.device_cuts().collect();
     let plan = Plan::new(pair);
+    let mut calls = 0;
     let submitted = timeline.submit(operation, &[access], |raw| {
         plan.run((base, Space::Host), (base, Space::Host), |region| {
             at_cuts(region, &cuts, &mut |region| {
@@ -117,11 +120,18 @@ fn set<B: Backend>(
                     // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start
                     // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
                     unsafe { B::fill(raw, &fill)? };
+                    calls += 1;
                 }
                 Ok(())
             })
         })
+    });
+    let submitted = submitted.inspect_err(|error| {
+        if calls > 0 {
+            note_torn(operation, destination, error);
+        }
     })?;
+    note_written(timeline, destination);
     Ok(submitted.ticket)
 }
 
@@ -163,7 +173,9 @@ fn double<T: Element, B: Backend>(
         let count = ready.min(len - ready);
         let (from, to) = (part(0, count)?, part(ready, count)?);
         let (from, to) = (Place::new(destination.memory, &from), Place::new(destination.memory, &to));
-        ticket = copy::<T, B>(timeline, operation, from, to)?;
+        // What is there already is part of what was to be written.
+        ticket = copy::<T, B>(timeline, operation, from, to)
+            .inspect_err(|error| note_torn(operation, destination, error))?;
         ready += count;
     }
     Ok(ticket)

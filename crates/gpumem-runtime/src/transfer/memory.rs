@@ -5,6 +5,7 @@ use super::{
     cuts::at_cuts,
     plan::Plan,
     side::{MOST_CALLS, Side, strided_copy, walked},
+    torn::{note_torn, note_written},
 };
 use crate::{
     host::zeros,
@@ -79,11 +80,18 @@ pub(crate) fn copy<T: Element, B: Backend>(
         return through_host::<T, B>(timeline, operation, source, destination);
     }
     let cuts: Cuts = source.memory.cuts().iter().chain(destination.memory.cuts()).copied().collect();
+    let mut calls = 0;
     let submitted = timeline.submit(operation, &accesses, |raw| {
         // SAFETY: both layouts lie in live allocations (checked when the arrays were made), which the use log keeps
         // alive and ordered; destination elements do not overlap, nor do the two sides (checked above).
-        unsafe { enqueue(timeline, raw, (&pair, &plan), from, to, &cuts) }
+        unsafe { enqueue(timeline, raw, (&pair, &plan), from, to, &cuts, &mut calls) }
+    });
+    let submitted = submitted.inspect_err(|error| {
+        if calls > 0 {
+            note_torn(operation, destination, error);
+        }
     })?;
+    note_written(timeline, destination);
     Ok(submitted.ticket)
 }
 
@@ -115,13 +123,15 @@ fn copy_run<B: Backend>(
         // and which the use logs keep alive and ordered.
         unsafe { B::copy(raw, &region) }
     })?;
+    note_written(timeline, destination);
     Ok(submitted.ticket)
 }
 
 /// Addresses at which a copy must be cut in two.
 pub(super) type Cuts = SmallVec<[u64; 4]>;
 
-/// Enqueues a pair: as one strided copy where the device walks both sides itself, else as the plan's driver calls.
+/// Enqueues a pair: as one strided copy where the device walks both sides itself, else as the plan's driver calls. Counts in
+/// `calls` those that have succeeded.
 ///
 /// # Safety
 /// Both sides are valid for the pair until it is copied, what else uses them is ordered, destination elements do not
@@ -133,6 +143,7 @@ pub(super) unsafe fn enqueue<B: Backend>(
     from: Side,
     to: Side,
     cuts: &[u64],
+    calls: &mut usize,
 ) -> Result<()> {
     if let Some(sides) = walked(timeline, (pair, plan), from, to) {
         timeline.tally.count_copy();
@@ -143,7 +154,9 @@ pub(super) unsafe fn enqueue<B: Backend>(
         at_cuts(region, cuts, &mut |part| {
             timeline.tally.count_copy();
             // SAFETY: the caller's promise, for a part of the pair.
-            unsafe { B::copy(raw, part) }
+            unsafe { B::copy(raw, part)? };
+            *calls += 1;
+            Ok(())
         })
     })
 }

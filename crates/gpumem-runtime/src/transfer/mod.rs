@@ -15,6 +15,7 @@
 //! * [`brief`]: short blocking copies that the calling thread does itself.
 //! * [`short`]: short blocking copies that need no ring.
 //! * [`fill`]: one value everywhere.
+//! * [`torn`]: what is left behind of a transfer that failed half-way.
 
 mod across;
 mod bell;
@@ -40,6 +41,7 @@ mod short;
 mod side;
 mod staged;
 mod stores;
+mod torn;
 mod work;
 
 pub(crate) use borrowed::{Upload, abort, download, download_new, upload};

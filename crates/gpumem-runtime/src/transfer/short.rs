@@ -12,6 +12,7 @@ use super::{
     caller::Caller,
     staged::Way,
     stores::{Stores, copy_run},
+    torn::{note_torn, note_written},
 };
 use crate::{
     completion,
@@ -84,8 +85,14 @@ fn send<B: Backend>(
         // SAFETY: the block is at least as long as the elements, and nothing uses these bytes of it: what used them before is
         // over, and the copies of this transfer read others.
         unsafe { copy_run(piece.as_ptr(), into.as_ptr().add(here.start), piece.len(), stores) };
-        last = enqueue(timeline, operation, (destination, extent.start), block, &here, Way::Up)?;
+        let enqueued = enqueue(timeline, operation, (destination, extent.start), block, &here, Way::Up);
+        last = enqueued.inspect_err(|error| {
+            if last > 0 {
+                note_torn(operation, destination, error);
+            }
+        })?;
     }
+    note_written(timeline, destination);
     Ok(last)
 }
 

@@ -8,6 +8,7 @@ use super::{
     plan::Plan,
     side::Side,
     stores::{Stores, copy_run},
+    torn::note_torn,
 };
 use crate::{
     layout::{Axis, Layout, Order, Pair},
@@ -68,8 +69,11 @@ impl<'a, B: Backend> Staged<'a, B> {
         way: Way,
         stores: Stores,
     ) -> Result<()> {
-        let access = if way == Way::Up { HostAccess::Write } else { HostAccess::Read };
-        self.staging.memory().wait_for_host(operation, &self.layout.extent(), access)?;
+        let (memory, whole) = (self.staging.memory(), self.layout.extent());
+        match way {
+            Way::Up => memory.wait_for_host(operation, &whole, HostAccess::Write)?,
+            Way::Down => memory.show_to_host(operation, &whole, HostAccess::Read)?,
+        }
         let block = self.staging.host(operation)?;
         let (theirs, ours) = (caller.lowest.wrapping_add(part.src), block.as_ptr().wrapping_add(part.dst));
         // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
@@ -104,7 +108,9 @@ impl<'a, B: Backend> Staged<'a, B> {
         timeline.submit(operation, &accesses, |raw| {
             // SAFETY: the block and the source's memory are alive and ordered by their use logs; they share no bytes,
             // and elements in the block do not overlap.
-            unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, source.memory.cuts()) }
+            unsafe {
+                enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, source.memory.cuts(), &mut 0)
+            }
         })?;
         Ok(())
     }
@@ -127,10 +133,18 @@ impl<'a, B: Backend> Staged<'a, B> {
             Way::Up => (host, device, [Access::read(memory, whole), Access::write(place.memory, extent)]),
             Way::Down => (device, host, [Access::read(place.memory, extent), Access::write(memory, whole)]),
         };
+        let mut calls = 0;
         let submitted = timeline.submit(operation, &accesses, |raw| {
             // SAFETY: the block and the device's memory are alive and ordered by their use logs; they share no bytes,
             // and destination elements do not overlap.
-            unsafe { enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts()) }
+            unsafe {
+                enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts(), &mut calls)
+            }
+        });
+        let submitted = submitted.inspect_err(|error| {
+            if way == Way::Up && calls > 0 {
+                note_torn(operation, place, error);
+            }
         })?;
         Ok(submitted.ticket)
     }

@@ -165,6 +165,11 @@ impl<'a, B: Backend> Work<'a, B> {
         self.ended.load(Ordering::Acquire)
     }
 
+    /// Whether a copy has been enqueued.
+    pub(super) fn has_begun(&self) -> bool {
+        self.ticket.load(Ordering::Relaxed) > 0
+    }
+
     /// Whether the calling thread moves parts too.
     pub(super) fn is_for_all(&self) -> bool {
         self.threads <= MANY || self.helpers.load(Ordering::Relaxed) < ENOUGH

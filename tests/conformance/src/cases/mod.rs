@@ -25,6 +25,7 @@ mod l12_constants;
 mod l12_kernel;
 mod l12_programs;
 mod l12_sizes;
+mod l13_failures;
 mod tools;
 
 use crate::Case;
@@ -58,6 +59,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l12_constants::cases(),
         l12_programs::cases(),
         l12_sizes::cases(),
+        l13_failures::cases(),
     ];
     lists.into_iter().flatten().collect()
 }

@@ -27,6 +27,7 @@ impl<B: Backend> Allocation<B> {
             mem::forget((self.block.take(), self.extra.take()));
             return None;
         }
+        self.forget_poison();
         match self.block {
             Some(_) => self.detach_block(),
             None => self.detach_owner(),

@@ -39,6 +39,26 @@ impl<B: Backend> Allocation<B> {
         Ok(())
     }
 
+    /// As [`wait_for_host`](Self::wait_for_host), where the elements are shown to somebody.
+    pub(crate) fn show_to_host(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        access: HostAccess,
+    ) -> Result<()> {
+        self.wait_for_host(operation, extent, access)?;
+        self.check_written(operation, extent)
+    }
+
+    /// As [`show_to_host`](Self::show_to_host), where somebody is about to use the elements on a device: only one that goes on
+    /// after a failure is waited for, because it alone may fail without being lost.
+    pub(crate) fn hand_out(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        match B::capabilities(&self.core().raw).survives_faults {
+            true => self.show_to_host(operation, extent, HostAccess::Read),
+            false => self.check_written(operation, extent),
+        }
+    }
+
     /// Makes a stream of others wait for whatever conflicts with a use of these bytes.
     pub(crate) fn hold_back(
         &self,

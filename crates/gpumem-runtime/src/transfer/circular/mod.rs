@@ -23,6 +23,7 @@ use super::{
     progress::Watch,
     staged::Way,
     stores::{Stores, copy_run},
+    torn::note_torn,
     work::{Work, is_alone},
 };
 use crate::{
@@ -120,7 +121,12 @@ impl<'a, B: Backend> Circular<'a, B> {
     /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
     pub(super) unsafe fn run(&self, watch: Option<Watch<'_>>) -> Result<u64> {
         let conduct = |after_each: &mut dyn FnMut()| Conductor::new(self).run(after_each);
-        self.work.run(&|| self.help(), conduct, watch)
+        let ran = self.work.run(&|| self.help(), conduct, watch);
+        ran.inspect_err(|error| {
+            if self.work.has_begun() {
+                note_torn(self.work.operation, self.place, error);
+            }
+        })
     }
 
     /// What a helper does: until there are no parts left, or something failed.

@@ -26,6 +26,7 @@ use super::{
     progress::Watch,
     staged::{Staged, Way},
     stores::Stores,
+    torn::note_torn,
     work::{Work, is_alone},
 };
 use crate::{Device, layout::Pair, order::Timeline};
@@ -117,7 +118,12 @@ impl<'a, B: Backend> Ring<'a, B> {
     /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
     pub(super) unsafe fn run(&self, pair: &Pair, watch: Option<Watch<'_>>) -> Result<u64> {
         let conduct = |after_each: &mut dyn FnMut()| Conductor::new(self, pair).run(after_each);
-        self.work.run(&|| self.help(), conduct, watch)
+        let ran = self.work.run(&|| self.help(), conduct, watch);
+        ran.inspect_err(|error| {
+            if self.way == Way::Up && self.work.has_begun() {
+                note_torn(self.work.operation, self.place, error);
+            }
+        })
     }
 
     /// What a helper does: until there are no parts left, or something failed.

@@ -1,0 +1,327 @@
+//! Failures that travel with the data: the bytes that failed work was to write, and why they are not there.
+//!
+//! A backend whose device goes on after a failure ([`Capabilities::survives_faults`](crate::Capabilities::survives_faults))
+//! must not run work that reads such bytes. The runtime says what work uses ([`with_uses`]), the backend asks and fills the
+//! one table of the process ([`POISONED`]): while it is empty, asking is one relaxed load.
+
+use std::{
+    cell::Cell,
+    collections::BTreeMap,
+    fmt,
+    ops::Range,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+/// Work that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Failure {
+    /// What failed: `kernel "scale"`, `copy`, `fill`.
+    pub work: String,
+    /// Where: the device and its stream.
+    pub place: String,
+    /// Why.
+    pub cause: String,
+}
+
+impl Failure {
+    /// Describes a failure.
+    pub fn new(work: impl Into<String>, place: impl Into<String>, cause: impl Into<String>) -> Self {
+        Self { work: work.into(), place: place.into(), cause: cause.into() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { work, place, cause } = self;
+        write!(f, "{work} on {place} failed: {cause}")
+    }
+}
+
+/// A use of memory by work that is about to be enqueued.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// A number of the allocation that no other of the process ever has. Addresses are lent again, numbers are not.
+    pub owner: u64,
+    /// Address of the first byte.
+    pub start: u64,
+    /// Number of bytes.
+    pub bytes: usize,
+    /// Whether the bytes are written.
+    pub write: bool,
+    /// Whether other allocations may have the same bytes: memory of another library or of another process.
+    pub is_foreign: bool,
+}
+
+impl MemoryUse {
+    /// The addresses.
+    pub fn range(&self) -> Range<u64> {
+        self.start..self.start.saturating_add(self.bytes as u64)
+    }
+}
+
+/// The bytes of this process that failed work was to write, on all devices of all backends.
+pub static POISONED: PoisonTable = PoisonTable::new();
+
+/// Bytes that failed work was to write.
+///
+/// An entry replaces what was known of the same addresses: memory that is lent again is used after what used it before, so
+/// the last entry is that of the youngest allocation. The table is therefore never larger than the memory.
+pub struct PoisonTable {
+    /// Whether there is any entry. The only thing that is read while nothing has failed.
+    is_any: AtomicBool,
+    /// By the address of the first byte. No two entries overlap.
+    entries: Mutex<BTreeMap<u64, Entry>>,
+}
+
+#[derive(Clone)]
+struct Entry {
+    end: u64,
+    owner: u64,
+    is_foreign: bool,
+    failure: Arc<Failure>,
+}
+
+impl PoisonTable {
+    /// Makes an empty table.
+    pub const fn new() -> Self {
+        Self { is_any: AtomicBool::new(false), entries: Mutex::new(BTreeMap::new()) }
+    }
+
+    /// Whether any bytes are poisoned. One relaxed load: who has waited for work, or comes after it in a stream, sees its
+    /// failure.
+    #[inline(always)]
+    pub fn is_any(&self) -> bool {
+        self.is_any.load(Ordering::Relaxed)
+    }
+
+    /// Notes that the bytes of a use were to be written by work that failed.
+    #[cold]
+    pub fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
+        let (range, mut entries) = (used.range(), self.lock());
+        if range.is_empty() {
+            return;
+        }
+        cut(&mut entries, &range, |_| true);
+        let (owner, is_foreign, failure) = (used.owner, used.is_foreign, failure.clone());
+        entries.insert(range.start, Entry { end: range.end, owner, is_foreign, failure });
+        self.is_any.store(true, Ordering::Relaxed);
+    }
+
+    /// Notes that the bytes were written anew.
+    #[cold]
+    pub fn clear(&self, range: &Range<u64>) {
+        self.remove(range, |_| true);
+    }
+
+    /// Forgets what is known of an allocation that ends.
+    #[cold]
+    pub fn forget(&self, owner: u64, range: &Range<u64>) {
+        self.remove(range, |entry| entry.owner == owner);
+    }
+
+    /// Finds the first bytes of a use that failed work was to write, and that work.
+    #[cold]
+    pub fn find(&self, used: &MemoryUse) -> Option<(Range<u64>, Arc<Failure>)> {
+        let (range, entries) = (used.range(), self.lock());
+        let before = entries.range(..range.start).next_back();
+        let inside = entries.range(range.start..range.end.max(range.start));
+        before
+            .into_iter()
+            .chain(inside)
+            .filter(|(_, entry)| entry.owner == used.owner || entry.is_foreign || used.is_foreign)
+            .map(|(start, entry)| ((*start).max(range.start)..entry.end.min(range.end), &entry.failure))
+            .find(|(bytes, _)| !bytes.is_empty())
+            .map(|(bytes, failure)| (bytes, failure.clone()))
+    }
+
+    /// Number of entries, for tests.
+    pub fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Whether there are no entries.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn remove(&self, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
+        let mut entries = self.lock();
+        cut(&mut entries, range, concerns);
+        if entries.is_empty() {
+            self.is_any.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for PoisonTable {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for PoisonTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoisonTable").field("is_any", &self.is_any()).finish_non_exhaustive()
+    }
+}
+
+/// Takes the range out of the entries that it concerns; what sticks out of it on either side stays.
+fn cut(entries: &mut BTreeMap<u64, Entry>, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
+    if range.is_empty() {
+        return;
+    }
+    let first = entries.range(..range.start).next_back().map_or(range.start, |(start, _)| *start);
+    let overlapping = entries.range(first..range.end);
+    let found: Vec<(u64, Entry)> = overlapping
+        .filter(|(_, entry)| entry.end > range.start && concerns(entry))
+        .map(|(start, entry)| (*start, entry.clone()))
+        .collect();
+    for (start, entry) in found {
+        entries.remove(&start);
+        if entry.end > range.end {
+            entries.insert(range.end, entry.clone());
+        }
+        if start < range.start {
+            entries.insert(start, Entry { end: range.start, ..entry });
+        }
+    }
+}
+
+thread_local! {
+    /// What the work uses that this thread is enqueuing.
+    static USES: Cell<&'static [MemoryUse]> = const { Cell::new(&[]) };
+}
+
+/// Calls `enqueue`, which enqueues work on this thread that uses this memory: a backend finds it there ([`current_uses`]).
+pub fn with_uses<R>(uses: &[MemoryUse], enqueue: impl FnOnce() -> R) -> R {
+    struct Reset(&'static [MemoryUse]);
+    impl Drop for Reset {
+        fn drop(&mut self) {
+            let _ = USES.try_with(|cell| cell.set(self.0));
+        }
+    }
+    // SAFETY: the slice is in the cell only until `Reset` is dropped, before this function returns or unwinds, and is lent by
+    // `current_uses` to calls on this thread only, which have returned by then.
+    let uses: &'static [MemoryUse] =
+        unsafe { std::mem::transmute::<&[MemoryUse], &'static [MemoryUse]>(uses) };
+    let _reset = Reset(USES.try_with(|cell| cell.replace(uses)).unwrap_or_default());
+    enqueue()
+}
+
+/// Shows what the work uses that this thread is enqueuing; nothing where nobody has said so.
+pub fn current_uses<R>(look: impl FnOnce(&[MemoryUse]) -> R) -> R {
+    look(USES.try_with(Cell::get).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failure(work: &str) -> Arc<Failure> {
+        Arc::new(Failure::new(work, "test:0", "it did"))
+    }
+
+    fn used(owner: u64, range: Range<u64>) -> MemoryUse {
+        let bytes = (range.end - range.start) as usize;
+        MemoryUse { owner, start: range.start, bytes, write: false, is_foreign: false }
+    }
+
+    fn found(table: &PoisonTable, used: &MemoryUse) -> Option<(Range<u64>, String)> {
+        table.find(used).map(|(range, failure)| (range, failure.work.clone()))
+    }
+
+    #[test]
+    fn bytes_are_poisoned_until_they_are_written() {
+        let table = PoisonTable::new();
+        assert!(!table.is_any() && table.find(&used(1, 0..u64::MAX)).is_none());
+        table.poison(&used(1, 100..200), &failure("a"));
+        assert!(table.is_any());
+        assert_eq!(found(&table, &used(1, 0..100)), None);
+        assert_eq!(found(&table, &used(1, 200..300)), None);
+        assert_eq!(found(&table, &used(1, 150..151)), Some((150..151, "a".into())));
+        assert_eq!(found(&table, &used(2, 150..151)), None, "the memory was lent again");
+        table.clear(&(120..130));
+        table.clear(&(0..110));
+        assert_eq!(found(&table, &used(1, 100..110)), None);
+        assert_eq!(found(&table, &used(1, 100..125)), Some((110..120, "a".into())));
+        assert_eq!(found(&table, &used(1, 120..300)), Some((130..200, "a".into())));
+        table.clear(&(110..200));
+        assert!(!table.is_any() && table.is_empty());
+    }
+
+    #[test]
+    fn the_last_entry_replaces_what_was_there() {
+        let table = PoisonTable::new();
+        table.poison(&used(1, 100..200), &failure("a"));
+        table.poison(&used(2, 150..250), &failure("b"));
+        assert_eq!(found(&table, &used(1, 0..300)), Some((100..150, "a".into())));
+        assert_eq!(found(&table, &used(2, 0..300)), Some((150..250, "b".into())));
+        table.forget(1, &(0..300));
+        assert_eq!(table.len(), 1);
+        let foreign = MemoryUse { is_foreign: true, ..used(9, 240..260) };
+        assert_eq!(found(&table, &foreign), Some((240..250, "b".into())), "it may be the same memory");
+        table.poison(&foreign, &failure("c"));
+        assert_eq!(found(&table, &used(2, 245..246)), Some((245..246, "c".into())));
+        table.forget(2, &(0..300));
+        table.forget(9, &(0..300));
+        assert!(!table.is_any());
+    }
+
+    #[test]
+    fn entries_agree_with_a_map_of_bytes() {
+        let (table, mut model) = (PoisonTable::new(), BTreeMap::new());
+        let mut seed = 1_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for step in 0..if cfg!(miri) { 100 } else { 5000 } {
+            let start = random(60);
+            let (range, owner) = (start..start + random(12), 1 + random(3));
+            match random(3) {
+                0 => {
+                    table.poison(&used(owner, range.clone()), &failure(&step.to_string()));
+                    model.extend(range.map(|byte| (byte, (owner, step.to_string()))));
+                }
+                1 => {
+                    table.clear(&range);
+                    range.for_each(|byte| drop(model.remove(&byte)));
+                }
+                _ => {
+                    table.forget(owner, &range);
+                    model.retain(|byte, entry| !range.contains(byte) || entry.0 != owner);
+                }
+            }
+            assert_eq!(table.is_any(), !model.is_empty());
+            for byte in 0..80 {
+                for owner in 1..4 {
+                    let expected = model.get(&byte).filter(|entry| entry.0 == owner);
+                    let found = found(&table, &used(owner, byte..byte + 1));
+                    assert_eq!(found.map(|(_, work)| work), expected.map(|entry| entry.1.clone()));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn uses_are_seen_while_work_is_enqueued() {
+        let uses = [used(1, 0..8)];
+        assert_eq!(current_uses(<[_]>::len), 0);
+        with_uses(&uses, || {
+            assert_eq!(current_uses(<[_]>::to_vec), uses);
+            with_uses(&[], || assert_eq!(current_uses(<[_]>::len), 0));
+            assert_eq!(current_uses(<[_]>::len), 1);
+            std::thread::spawn(|| assert_eq!(current_uses(<[_]>::len), 0)).join().unwrap();
+        });
+        let unwound = std::panic::catch_unwind(|| with_uses(&[used(1, 0..8)], || panic!("the test's")));
+        assert!(unwound.is_err() && current_uses(<[_]>::len) == 0);
+    }
+}

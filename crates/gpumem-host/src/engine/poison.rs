@@ -1,0 +1,143 @@
+//! What failed work leaves behind: bytes that nobody reads, until they are written anew.
+
+use super::{Command, Engine, Queue};
+use crate::copy::{runs_of_fill, runs_of_region};
+use gpumem_core::{Failure, MemoryUse, POISONED, current_uses};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// What a command uses, as far as its enqueuer has said.
+pub(crate) type Uses = SmallVec<[MemoryUse; 3]>;
+
+/// A command in a queue, and what it uses.
+#[derive(Debug)]
+pub(crate) struct Item {
+    pub(crate) command: Command,
+    pub(crate) uses: Uses,
+}
+
+impl Item {
+    /// A command that uses what this thread has been told that it uses.
+    pub(crate) fn now(command: Command) -> Self {
+        let uses = if command.is_work() { current_uses(Uses::from_slice) } else { Uses::new() };
+        Self { command, uses }
+    }
+}
+
+/// Why a command failed.
+#[derive(Debug, Clone)]
+pub(crate) struct Fault {
+    /// For whoever waits for the stream.
+    pub(crate) what: Arc<str>,
+    /// For whoever uses what the command was to write: the first failure of all that led here.
+    pub(crate) failure: Arc<Failure>,
+}
+
+impl Fault {
+    /// The failure of a command itself.
+    #[cold]
+    pub(crate) fn new(engine: &Engine, stream: u32, work: String, cause: String) -> Self {
+        let what = format!("{work}: {cause}").into();
+        let place = format!("host:{}, stream {stream}", engine.ordinal());
+        Self { what, failure: Arc::new(Failure::new(work, place, cause)) }
+    }
+
+    /// A command that cannot run, because it uses what another one was to write.
+    #[cold]
+    fn inherited(work: &str, failure: Arc<Failure>) -> Self {
+        let what = format!("{work}: what it uses was to be written by {failure}").into();
+        Self { what, failure }
+    }
+}
+
+impl Queue {
+    /// Runs a command as a whole, unless it must not run. `before` is what its stream failed of.
+    pub(crate) fn run_whole(
+        &self,
+        command: &Command,
+        uses: &[MemoryUse],
+        before: Option<Fault>,
+    ) -> Option<Fault> {
+        match self.refuse(command, uses, before) {
+            Refused::No => {
+                let result = command.run(&self.engine, self.id, 0..command.units());
+                self.conclude(command, uses, result)
+            }
+            Refused::LeftOut => None,
+            Refused::Failed(fault) => Some(fault),
+        }
+    }
+
+    /// Whether a command must not run. What it was to write is poisoned then.
+    #[inline]
+    pub(crate) fn refuse(&self, command: &Command, uses: &[MemoryUse], before: Option<Fault>) -> Refused {
+        if let Some(before) = before {
+            poison(uses, &before.failure);
+            return Refused::LeftOut;
+        }
+        if !POISONED.is_any() { Refused::No } else { refuse_poisoned(command, uses) }
+    }
+
+    /// Notes what became of a command that has run.
+    #[inline]
+    pub(crate) fn conclude(
+        &self,
+        command: &Command,
+        uses: &[MemoryUse],
+        result: Result<(), String>,
+    ) -> Option<Fault> {
+        match result {
+            Ok(()) => {
+                if POISONED.is_any() {
+                    clear_written(command);
+                }
+                None
+            }
+            Err(cause) => {
+                let fault = Fault::new(&self.engine, self.number, command.work(), cause);
+                poison(uses, &fault.failure);
+                Some(fault)
+            }
+        }
+    }
+}
+
+/// Whether a command must not run.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    No,
+    /// Its stream has failed, and nobody has been told.
+    LeftOut,
+    /// It uses what failed work was to write.
+    Failed(Fault),
+}
+
+#[cold]
+fn refuse_poisoned(command: &Command, uses: &[MemoryUse]) -> Refused {
+    // A kernel may read what it writes.
+    let reads = |used: &&MemoryUse| !used.write || matches!(command, Command::Launch(_));
+    match uses.iter().filter(reads).find_map(|used| POISONED.find(used)) {
+        None => Refused::No,
+        Some((_, failure)) => {
+            poison(uses, &failure);
+            Refused::Failed(Fault::inherited(&command.work(), failure))
+        }
+    }
+}
+
+/// Notes that what a command was to write is not there.
+#[cold]
+pub(super) fn poison(uses: &[MemoryUse], failure: &Arc<Failure>) {
+    uses.iter().filter(|used| used.write).for_each(|used| POISONED.poison(used, failure));
+}
+
+/// Notes that what a command has written is there: these bytes, and none between them.
+#[cold]
+fn clear_written(command: &Command) {
+    match command {
+        Command::Copy(region) => runs_of_region(region, |run| POISONED.clear(&run)),
+        Command::Strided(plan) => plan.runs(|run| POISONED.clear(&run)),
+        Command::Fill(fill) => runs_of_fill(fill, |run| POISONED.clear(&run)),
+        _ => {}
+    }
+}

@@ -1,0 +1,70 @@
+//! Bytes that failed work was to write: who may use them, and until when.
+
+use super::Allocation;
+use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, POISONED, Result};
+use std::ops::Range;
+
+impl<B: Backend> Allocation<B> {
+    /// A use of these bytes, as backends hear of it.
+    #[inline]
+    pub(crate) fn used(&self, extent: &Range<usize>, write: bool) -> MemoryUse {
+        MemoryUse {
+            owner: self.id,
+            start: self.address.wrapping_add(extent.start as u64),
+            bytes: extent.len(),
+            write,
+            is_foreign: !self.is_owned(),
+        }
+    }
+
+    /// Refuses bytes that failed work was to write. Whoever asks has waited for what writes them.
+    #[inline]
+    pub(crate) fn check_written(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        if POISONED.is_any() { self.find_poison(operation, extent) } else { Ok(()) }
+    }
+
+    /// As [`check_written`](Self::check_written), for work that is about to be enqueued. Where something that is under way
+    /// may write the bytes anew, a device that goes on after a failure judges for itself when the turn of the work comes.
+    #[cold]
+    pub(crate) fn refuse_poisoned(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        self.find_poison(operation, extent).or_else(|error| {
+            let judges = B::capabilities(&self.core().raw).survives_faults;
+            if judges && self.is_being_written(extent) {
+                return Ok(());
+            }
+            // It may have been written between the two questions.
+            if judges { self.find_poison(operation, extent) } else { Err(error) }
+        })
+    }
+
+    /// Whether work that writes the bytes may be under way, asking the driver. Never blocks.
+    fn is_being_written(&self, extent: &Range<usize>) -> bool {
+        let writers: Vec<_> = {
+            let log = self.log();
+            log.conflicts(extent, false).map(|entry| (entry.by.clone(), entry.ticket)).collect()
+        };
+        writers.iter().any(|(timeline, ticket)| matches!(timeline.poll(*ticket), Ok(false)))
+    }
+
+    #[cold]
+    fn find_poison(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        let Some((bytes, failure)) = POISONED.find(&self.used(extent, false)) else { return Ok(()) };
+        let within = |address: u64| address.wrapping_sub(self.address) as usize;
+        let bytes = within(bytes.start)..within(bytes.end);
+        Err(Error::new(B::NAME, operation, ErrorKind::Poisoned { bytes, failure }))
+    }
+
+    /// Whether failed work was to write any of the bytes.
+    pub(crate) fn is_poisoned(&self, extent: &Range<usize>) -> bool {
+        POISONED.is_any() && POISONED.find(&self.used(extent, false)).is_some()
+    }
+
+    /// Forgets what failed work was to write: the host writes all of the memory next, or nobody uses it again.
+    #[inline]
+    pub(crate) fn forget_poison(&self) {
+        if POISONED.is_any() {
+            let all = self.used(&(0..self.len), false);
+            POISONED.forget(all.owner, &all.range());
+        }
+    }
+}
