@@ -21,6 +21,8 @@ const IMAGES: &str = "images apart from loaded programs";
 /// * Enqueuing functions (`copy`, `copy_strided`, `fill`, `launch`, `record`, `wait`, `prefetch`) *must not* wait for
 ///   the device where the driver can avoid it, and *must* run in the order in which they were called on one stream.
 /// * Nothing is tracked: the runtime above keeps memory alive and orders the streams.
+/// * A backend whose device goes on after a failure says so ([`Capabilities::survives_faults`]), and *must* then keep failed
+///   work from being built upon: enqueuing functions find in [`current_uses`](crate::current_uses) what the work uses.
 /// * A device that is lost *must* be reported as [`ErrorKind::DeviceLost`], so that it is not used again.
 pub trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The name by which users select this backend (`host`, `cuda`, `roc`).

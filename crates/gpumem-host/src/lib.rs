@@ -17,6 +17,11 @@
 //! it as often as they are asked. A wait for such an event orders and does not carry the failure over: other streams
 //! go on.
 //!
+//! The data carry it over. What a command was to write that failed, or that was left out, is noted in
+//! [`POISONED`](gpumem_core::POISONED), with the first failure of all; a command that uses such bytes does not run and fails
+//! of the same. What a command uses it knows from [`with_uses`](gpumem_core::with_uses), which the runtime calls around whatever
+//! it enqueues. A copy or a fill that succeeds clears the bytes that it has written.
+//!
 //! # Environment
 //! `GPUMEM_HOST_DEVICES`, `GPUMEM_HOST_MEMORY` and `GPUMEM_HOST_SEED` set up the devices that
 //! [`open`](gpumem_core::Backend::open) gives out; see [`HostOptions`].

@@ -26,7 +26,7 @@ use crate::{
     order::{Timeline, UseLog},
     sync::{ShortMutex, ShortMutexGuard},
 };
-use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, Result, Space};
+use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, POISONED, Result, Space};
 use std::{any::Any, fmt, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 
 /// A block of memory. Dropping it gives it back to a pool, or leaves it to [`Reclaim`](super::Reclaim): no wait, no
@@ -189,6 +189,9 @@ impl<B: Backend> Allocation<B> {
         {
             let (log, len) = (self.log.get_mut(), self.len);
             block.take_uses().for_each(|timeline, ticket| log.inherit(0..len, timeline, ticket));
+        } else if POISONED.is_any() {
+            // Nothing that has used the memory before is under way.
+            POISONED.clear(&self.used(&(0..self.len), false).range());
         }
     }
 

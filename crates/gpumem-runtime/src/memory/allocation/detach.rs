@@ -27,7 +27,6 @@ impl<B: Backend> Allocation<B> {
             mem::forget((self.block.take(), self.extra.take()));
             return None;
         }
-        self.forget_poison();
         match self.block {
             Some(_) => self.detach_block(),
             None => self.detach_owner(),
@@ -52,6 +51,7 @@ impl<B: Backend> Allocation<B> {
         }
         if self.generation != core.generation() {
             // The reset has taken it.
+            self.forget_poison();
             mem::forget(self.block.take());
             return None;
         }
@@ -59,6 +59,10 @@ impl<B: Backend> Allocation<B> {
         self.lent.note(log);
         if let Some(block) = &mut self.block {
             log.hand_out(|timeline, ticket| block.uses_mut().add_owned(timeline, ticket));
+        }
+        if self.block.as_ref().is_some_and(|block| block.uses().is_empty()) {
+            // Work that reads it would still have to know.
+            self.forget_poison();
         }
         let resource = core.memory.get(self.resource)?;
         let block = resource.recycle(&core.errors, self.block.take()?).err()?;
@@ -87,6 +91,9 @@ impl<B: Backend> Allocation<B> {
                 uses.add_owned(timeline, ticket);
             }
         });
+        if uses.is_empty() {
+            self.forget_poison();
+        }
         let item = match release {
             Release::Program => Item::Module { module: owner, uses },
             // Nothing of ours is in the way: whoever owns the memory hears at once that it is free.

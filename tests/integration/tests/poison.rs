@@ -1,0 +1,292 @@
+//! Random programs with failing kernels, against a model that runs one operation after the other; and transfers that fail
+//! half-way.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::{direct_double, double, host, packing_double};
+use gpumem_core::{Backend, Error, ErrorKind};
+use gpumem_host::HostOptions;
+use gpumem_integration::Trouble;
+use gpumem_runtime::{
+    Device, DeviceArray, Stream,
+    kernel::{Ids, Kernel, KernelDeclaration, Slice, SliceMut, cover},
+};
+use ndarray::{Array1, Ix1, s};
+use std::ops::Range;
+
+const ARRAYS: usize = 4;
+const LEN: usize = 16;
+const STREAMS: usize = 3;
+const STEPS: usize = 60;
+
+type One = (SliceMut<u32>,);
+type Two = (Slice<u32>, SliceMut<u32>);
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    fn range(&mut self) -> Range<usize> {
+        let start = self.below(LEN);
+        start..start + 1 + self.below(LEN - start)
+    }
+}
+
+/// A program and what it must come to.
+struct Program<B: Backend> {
+    random: Random,
+    device: Device<B>,
+    bad: Kernel<One, B>,
+    add: Kernel<Two, B>,
+    arrays: Vec<DeviceArray<u32, Ix1, B>>,
+    /// Streams, and whether each has failed since it was last waited for.
+    streams: Vec<(Stream<B>, bool)>,
+    /// The elements; `None` for those that failed work was to write.
+    model: Vec<Vec<Option<u32>>>,
+    next: u32,
+}
+
+impl<B: Backend> Program<B> {
+    fn new(device: Device<B>, seed: u64) -> Self {
+        // SAFETY: there is no source.
+        let (bad, add) = unsafe {
+            (
+                KernelDeclaration::<One>::new("bad").host_flat(|ids: &Ids<'_>, (y,): &One| {
+                    y.set(ids.global_id(0), 0xbad);
+                    if ids.global_id(0) + 1 == y.len() {
+                        y.get(1 << 30);
+                    }
+                }),
+                KernelDeclaration::<Two>::new("add").host_flat(|ids: &Ids<'_>, (x, y): &Two| {
+                    let at = ids.global_id(0);
+                    y.set(at, y.get(at).wrapping_mul(3).wrapping_add(x.get(at)));
+                }),
+            )
+        };
+        let (bad, add) = (bad.load(&device).unwrap(), add.load(&device).unwrap());
+        let arrays = (0..ARRAYS).map(|_| device.to_device(&[1u32; LEN]).unwrap()).collect();
+        let streams = (0..STREAMS).map(|_| (device.stream().unwrap(), false)).collect();
+        let model = vec![vec![Some(1); LEN]; ARRAYS];
+        Self { random: Random(seed), device, bad, add, arrays, streams, model, next: 100 }
+    }
+
+    /// A stream that is in order. What has failed is left alone until it is waited for, so that it is known what it leaves
+    /// out: nothing.
+    fn stream(&mut self) -> usize {
+        let at = self.random.below(STREAMS);
+        let (stream, failed) = &mut self.streams[at];
+        if std::mem::take(failed) {
+            let _ = stream.synchronize();
+        }
+        at
+    }
+
+    /// The elements are there, or the error is that of the kernel.
+    #[track_caller]
+    fn check_error(error: &Error) {
+        let text = error.to_string();
+        assert!(text.contains("kernel \"bad\""), "{text}");
+    }
+
+    /// What became of an operation that uses `reads` and writes to some elements what `new` says.
+    fn done(
+        &mut self,
+        (stream, result): (usize, gpumem_core::Result<()>),
+        is_whole: bool,
+        (to, range): (usize, Range<usize>),
+        new: impl Fn(usize, &[Vec<Option<u32>>]) -> Option<u32>,
+    ) {
+        match result {
+            // It was known already, and nothing has been enqueued.
+            Err(error) if !is_whole => Self::check_error(&error),
+            Err(error) => panic!("{error}"),
+            Ok(()) if is_whole => {
+                let values: Vec<_> = range.clone().map(|at| new(at, &self.model)).collect();
+                range.zip(values).for_each(|(at, value)| self.model[to][at] = value);
+            }
+            Ok(()) => {
+                range.for_each(|at| self.model[to][at] = None);
+                self.streams[stream].1 = true;
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        let (from, to) = (self.random.below(ARRAYS), self.random.below(ARRAYS));
+        let range = self.random.range();
+        match self.random.below(10) {
+            0 | 1 => {
+                let at = self.stream();
+                self.next += 1;
+                let value = self.next;
+                let mut part = self.arrays[to].slice_mut(s![range.clone()]).unwrap();
+                let result = self.streams[at].0.fill(&mut part, value);
+                self.done((at, result), true, (to, range), |_, _| Some(value));
+            }
+            2 | 3 if from != to => {
+                let at = self.stream();
+                let start = self.random.below(LEN - range.len() + 1);
+                let target = start..start + range.len();
+                let is_whole = self.model[from][range.clone()].iter().all(Option::is_some);
+                let [source, target_array] = self.arrays.get_disjoint_mut([from, to]).unwrap();
+                let source = source.slice(s![range.clone()]).unwrap();
+                let mut part = target_array.slice_mut(s![target.clone()]).unwrap();
+                let result = self.streams[at].0.copy_to_device(&mut part, &source);
+                let first = range.start;
+                self.done((at, result), is_whole, (to, target), |at, model| model[from][at - start + first]);
+            }
+            4 | 5 if from != to => {
+                let at = self.stream();
+                let whole = |array: &[Option<u32>]| array[range.clone()].iter().all(Option::is_some);
+                let is_whole = whole(&self.model[from]) && whole(&self.model[to]);
+                let [source, target] = self.arrays.get_disjoint_mut([from, to]).unwrap();
+                let source = source.slice(s![range.clone()]).unwrap();
+                let mut part = target.slice_mut(s![range.clone()]).unwrap();
+                let dims = cover([range.len(), 1, 1], [range.len() as u32, 1, 1]);
+                let result = self.add.launch(&self.streams[at].0, &dims, (&source, &mut part));
+                self.done((at, result), is_whole, (to, range), |at, model| {
+                    Some(model[to][at]?.wrapping_mul(3).wrapping_add(model[from][at]?))
+                });
+            }
+            6 => {
+                let at = self.stream();
+                let mut part = self.arrays[to].slice_mut(s![range.clone()]).unwrap();
+                let dims = cover([range.len(), 1, 1], [range.len() as u32, 1, 1]);
+                let result = self.bad.launch(&self.streams[at].0, &dims, (&mut part,));
+                // It fails in any case.
+                self.done((at, result), false, (to, range), |_, _| None);
+            }
+            7 => {
+                // The old one may be in use.
+                self.next += 1;
+                self.arrays[to] = self.device.to_device(&[self.next; LEN]).unwrap();
+                self.model[to] = vec![Some(self.next); LEN];
+            }
+            8 => {
+                let at = self.random.below(STREAMS);
+                let (stream, failed) = &mut self.streams[at];
+                let result = stream.synchronize();
+                if !std::mem::take(failed) {
+                    result.unwrap();
+                }
+            }
+            _ => self.read(to, range),
+        }
+    }
+
+    fn read(&mut self, from: usize, range: Range<usize>) {
+        let expected: Option<Vec<u32>> = self.model[from][range.clone()].iter().copied().collect();
+        let mut found = self.try_to_read(from, range.clone());
+        for _ in 0..STREAMS {
+            if found.is_err() && expected.is_some() && self.streams.iter().any(|(_, failed)| *failed) {
+                // Who waits for a stream is told that it failed, though it be of other elements; once.
+                found = self.try_to_read(from, range.clone());
+            }
+        }
+        match (found, expected) {
+            (Ok(found), Some(expected)) => assert_eq!(found, expected),
+            (Err(error), None) => Self::check_error(&error),
+            (found, expected) => panic!("{found:?} where {expected:?} is expected"),
+        }
+    }
+
+    fn try_to_read(&mut self, from: usize, range: Range<usize>) -> gpumem_core::Result<Vec<u32>> {
+        let part = self.arrays[from].slice(s![range]).unwrap();
+        // A stream of its own, which may fail.
+        let reader = self.device.stream().unwrap();
+        match self.random.below(3) {
+            0 => reader.copy_to_host(&part).and_then(|pinned| pinned.view().map(|view| view.to_vec())),
+            1 => {
+                let mut elements = Array1::from_elem(part.len(), 0xdead);
+                let landed = reader.scope(|scope| scope.copy_to_host(&part, &mut elements));
+                let landed = landed.and_then(|inner| inner);
+                if landed.is_err() {
+                    assert!(elements.iter().all(|element| *element == 0xdead), "{elements}");
+                }
+                landed.map(|()| elements.to_vec())
+            }
+            _ => {
+                let found = part.copy_to_host();
+                if found.is_err() {
+                    // The default stream is everybody's.
+                    let _ = self.device.default_stream().unwrap().synchronize();
+                }
+                found.map(|elements| elements.to_vec())
+            }
+        }
+    }
+
+    fn run(mut self) {
+        for _ in 0..STEPS {
+            self.step();
+        }
+        for (stream, _) in &self.streams {
+            let _ = stream.synchronize();
+        }
+        for from in 0..ARRAYS {
+            for at in 0..LEN {
+                self.read(from, at..at + 1);
+            }
+        }
+        let _ = self.device.synchronize();
+    }
+}
+
+fn seeds(few: u64) -> Range<u64> {
+    0..std::env::var("GPUMEM_SEEDS").map_or(few, |text| text.parse().unwrap())
+}
+
+#[test]
+fn programs_with_failures_come_to_what_the_model_says() {
+    for seed in seeds(40) {
+        let options = || HostOptions::new().memory(64 << 20);
+        println!("seed {seed}");
+        Program::new(host(options().adversarial(seed)).0, seed).run();
+        Program::new(host(options()).0, seed).run();
+        Program::new(double(options().adversarial(seed)).0, seed).run();
+        Program::new(direct_double(options().adversarial(seed)).0, seed).run();
+        Program::new(packing_double(options().adversarial(seed)).0, seed).run();
+    }
+}
+
+#[test]
+fn a_transfer_that_fails_half_way_leaves_nothing_that_can_be_read() {
+    // No pattern of the driver's: a first part goes up, and is doubled on the device.
+    const VALUE: u64 = 0x0123_4567_89ab_cdef;
+    const MANY: usize = 100_000;
+    for make in [double, direct_double] {
+        let (mut before, mut torn) = (0, 0);
+        for number in 0..40 {
+            let (device, raw) = make(HostOptions::new().adversarial(3).memory(64 << 20));
+            let mut array = device.to_device(&Array1::from_elem(MANY, 1u64)).unwrap();
+            device.synchronize().unwrap();
+            raw.script().begin(Some((number, Trouble::Refuse)));
+            let result = array.fill(VALUE);
+            raw.script().begin(None);
+            let read = array.copy_to_host();
+            match (result, read) {
+                (Ok(()), read) => assert!(read.unwrap().iter().all(|element| *element == VALUE)),
+                // Nothing had been enqueued, or all of it, and it was the wait that was refused.
+                (Err(_), Ok(read)) => {
+                    let whole = |value| read.iter().all(|element| *element == value);
+                    assert!(whole(1) || whole(VALUE), "call {number}");
+                    before += 1;
+                }
+                (Err(_), Err(error)) => {
+                    let ErrorKind::Poisoned { failure, .. } = error.kind() else { panic!("{error}") };
+                    assert_eq!(failure.work, "fill", "{error}");
+                    assert!(array.get(MANY - 1).unwrap_err().is_poisoned());
+                    torn += 1;
+                }
+            }
+            array.fill(3).unwrap();
+            assert!(array.copy_to_host().unwrap().iter().all(|element| *element == 3));
+        }
+        assert!(before > 0 && torn > 0, "{before} before, {torn} torn");
+    }
+}
