@@ -1,8 +1,8 @@
 """gpumem: Numba's GPU memory model over CUDA, ROCm and the host."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Protocol, SupportsIndex, final
+from typing import Any, Literal, NoReturn, Protocol, SupportsIndex, final
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ __version__: str
 
 _Shape = SupportsIndex | Sequence[int]
 _Key = Any
+_StreamOrNone = Stream | Literal[0] | None
 
 class _HasInterface(Protocol):
     @property
@@ -76,7 +77,8 @@ class Stream:
 
 @final
 class DeviceNDArray:
-    """An n-d array in memory of a device, or a view of one."""
+    """An n-d array in memory of a device, or a view of one. Its elements are numbers, dates, records or texts; one record
+    is an array without axes. It has no operators: ``copy_to_host()`` gives an array that has."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -103,23 +105,33 @@ class DeviceNDArray:
     def is_c_contiguous(self) -> bool: ...
     def is_f_contiguous(self) -> bool: ...
     def copy_to_host(
-        self, ary: npt.NDArray[Any] | HostNDArray | None = None, stream: Stream | None = None
+        self, ary: npt.NDArray[Any] | HostNDArray | None = None, stream: _StreamOrNone = None
     ) -> npt.NDArray[Any]:
         """The elements in a new array, or in ``ary``. They are there on return, except with a stream and a page-locked
         ``ary``: that copy is only enqueued."""
-    def copy_to_device(self, ary: _Source, stream: Stream | None = None) -> None: ...
-    def reshape(self, *shape: int | Sequence[int], order: str = "C") -> DeviceNDArray: ...
-    def ravel(self, order: str = "C") -> DeviceNDArray: ...
+    def copy_to_device(self, ary: _Source, stream: _StreamOrNone = None) -> None: ...
+    def reshape(self, *shape: int | Sequence[int], order: Literal["C", "F", "A"] = "C") -> DeviceNDArray: ...
+    def ravel(self, order: Literal["C", "F", "A", "K"] = "C") -> DeviceNDArray: ...
+    def view(self, dtype: npt.DTypeLike | None = None) -> DeviceNDArray:
+        """The same bytes as elements of another type. Where the sizes differ, the last axis is cut or joined."""
     def broadcast_to(self, shape: _Shape) -> DeviceNDArray:
         """The elements repeated along new and short axes, to be read."""
-    def split(self, section: int) -> list[DeviceNDArray]:
+    def split(self, section: int, stream: _StreamOrNone = None) -> list[DeviceNDArray]:
         """Parts of ``section`` elements along the first axis; the last may be smaller."""
-    def squeeze(self, axis: int | tuple[int, ...] | None = None) -> DeviceNDArray:
+    def squeeze(self, axis: int | tuple[int, ...] | None = None, stream: _StreamOrNone = None) -> DeviceNDArray:
         """The elements without axes of length one, or without those that ``axis`` names."""
-    def transpose(self, *axes: int | Sequence[int]) -> DeviceNDArray: ...
+    def transpose(self, *axes: int | Sequence[int] | None) -> DeviceNDArray: ...
+    def bind(self, stream: _StreamOrNone = None) -> DeviceNDArray:
+        """The array itself: arrays have no stream of their own."""
+    def getitem(self, item: _Key, stream: _StreamOrNone = None) -> Any: ...
+    def setitem(self, key: _Key, value: _Source, stream: _StreamOrNone = None) -> None: ...
     def __getitem__(self, key: _Key, /) -> Any: ...
-    def __setitem__(self, key: _Key, value: _Source, /) -> None: ...
+    def __setitem__(self, key: _Key, value: _Source, /) -> None:
+        """Assigns to a part, broadcast and converted: what lies on a device is converted there."""
     def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Any]: ...
+    def __bool__(self) -> bool: ...
+    def __array_ufunc__(self, ufunc: Any, method: str, *_inputs: Any, **_options: Any) -> NoReturn: ...
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __dlpack_device__(self) -> tuple[int, int]: ...
     def __dlpack__(
@@ -133,7 +145,7 @@ class DeviceNDArray:
 
 @final
 class HostNDArray:
-    """A page-locked array. ``numpy.asarray`` of it is a NumPy array over the same memory."""
+    """A page-locked, mapped or managed array. ``numpy.asarray`` of it is a NumPy array over the same memory."""
 
     @property
     def shape(self) -> tuple[int, ...]: ...
@@ -151,6 +163,7 @@ class HostNDArray:
     def device_view(self) -> DeviceNDArray: ...
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]: ...
     def __getitem__(self, key: _Key, /) -> Any: ...
     def __setitem__(self, key: _Key, value: npt.ArrayLike, /) -> None: ...
     def __len__(self) -> int: ...
@@ -186,15 +199,15 @@ def device_array(
     dtype: npt.DTypeLike | None = None,
     strides: Sequence[int] | None = None,
     order: str = "C",
-    stream: Stream | None = None,
+    stream: _StreamOrNone = None,
     device: Device | None = None,
 ) -> DeviceNDArray:
     """A new array; without a ``dtype`` of float64, as in Numba. Nobody has written its elements."""
 
-def device_array_like(ary: _Source, stream: Stream | None = None, device: Device | None = None) -> DeviceNDArray: ...
+def device_array_like(ary: _Source, stream: _StreamOrNone = None, device: Device | None = None) -> DeviceNDArray: ...
 def to_device(
     obj: _Source,
-    stream: Stream | None = None,
+    stream: _StreamOrNone = None,
     copy: bool = True,
     to: DeviceNDArray | None = None,
     device: Device | None = None,
@@ -211,9 +224,32 @@ def mapped_array(
     dtype: npt.DTypeLike | None = None,
     strides: Sequence[int] | None = None,
     order: str = "C",
+    stream: _StreamOrNone = None,
     portable: bool = False,
     wc: bool = False,
     device: Device | None = None,
+) -> HostNDArray: ...
+def pinned_array_like(ary: _Source, device: Device | None = None) -> HostNDArray: ...
+def mapped_array_like(
+    ary: _Source,
+    stream: _StreamOrNone = None,
+    portable: bool = False,
+    wc: bool = False,
+    device: Device | None = None,
+) -> HostNDArray: ...
+def managed_array(
+    shape: _Shape,
+    dtype: npt.DTypeLike | None = None,
+    strides: Sequence[int] | None = None,
+    order: str = "C",
+    stream: _StreamOrNone = None,
+    attach_global: bool = True,
+    device: Device | None = None,
+) -> HostNDArray:
+    """A new array of zeros that migrates between host and device. Looking at it waits for the device."""
+
+def managed_array_like(
+    ary: _Source, stream: _StreamOrNone = None, attach_global: bool = True, device: Device | None = None
 ) -> HostNDArray: ...
 def is_cuda_array(obj: object) -> bool: ...
 def as_cuda_array(obj: _HasInterface, device: Device | None = None) -> DeviceNDArray: ...

@@ -2,8 +2,7 @@
 
 use crate::error::{raise, raise_descriptor};
 use gpumem::{
-    Any, DescriptorError, DeviceViewMut, ElementKind, ElementType, ErrorKind, ImportedArray, Storage,
-    ndarray::IxDyn,
+    Any, DescriptorError, DeviceViewMut, ElementType, ErrorKind, ImportedArray, Storage, ndarray::IxDyn,
 };
 use pyo3::{
     prelude::*,
@@ -111,34 +110,25 @@ fn known(py: Python<'_>) -> PyResult<&Known> {
     })
 }
 
-/// What NumPy calls a type, from whatever it takes as one; `None` is float64, as in Numba.
-pub(crate) fn parse(py: Python<'_>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<ElementType> {
-    let Some(dtype) = dtype.filter(|dtype| !dtype.is_none()) else {
-        return Ok(ElementType::new(ElementKind::Float, 8));
-    };
+/// The element that an object names, if it is one of those above: without a look at what else NumPy would make of it.
+pub(crate) fn known_element(py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Option<ElementType>> {
     let known = known(py)?;
     let mut objects = known.objects.iter();
     if let Some((.., element)) = objects.find(|(scalar, own, _)| dtype.is(scalar) || dtype.is(own)) {
-        return Ok(*element);
+        return Ok(Some(*element));
     }
+    let Ok(text) = dtype.cast::<PyString>() else { return Ok(None) };
     let texts = known.texts.bind(py);
-    let text = dtype.cast::<PyString>().ok();
-    if let Some(text) = text
-        && let Some(at) = texts.get_item(text)?
-    {
-        return Ok(known.objects.get(at.extract::<usize>()?).map_or(NO_ELEMENT, |(.., element)| *element));
+    if let Some(at) = texts.get_item(text)? {
+        return Ok(known.objects.get(at.extract::<usize>()?).map(|(.., element)| *element));
     }
-    let found = py.import("numpy")?.getattr("dtype")?.call1((dtype,))?.getattr("str")?;
-    let element = found.cast::<PyString>()?.to_str()?.parse().map_err(raise_descriptor)?;
+    let found = py.import("numpy")?.getattr("dtype")?.call1((text,))?.getattr("str")?;
+    let element = found.cast::<PyString>()?.to_str()?.parse().ok();
     // Only names of the elements above are kept, and there are few.
-    if let (Some(text), Some(at)) = (text, known.objects.iter().position(|(.., own)| *own == element)) {
-        texts.set_item(text, at)?;
-    }
+    let Some(at) = known.objects.iter().position(|(.., own)| Some(*own) == element) else { return Ok(None) };
+    texts.set_item(text, at)?;
     Ok(element)
 }
-
-/// What cannot be found: no array holds it.
-const NO_ELEMENT: ElementType = ElementType::new(ElementKind::Opaque, 0);
 
 /// NumPy's type of that name.
 pub(crate) fn numpy(py: Python<'_>, element: ElementType) -> PyResult<Bound<'_, PyAny>> {

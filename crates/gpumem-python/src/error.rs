@@ -25,6 +25,11 @@ pub(crate) fn raise(error: Error) -> PyErr {
     }
 }
 
+/// As [`raise`], for a layout that cannot be.
+pub(crate) fn raise_layout(error: LayoutError) -> PyErr {
+    raise(Error::new("", "layout", error))
+}
+
 fn descriptor(error: &DescriptorError, text: String) -> PyErr {
     match error {
         DescriptorError::Missing { .. }

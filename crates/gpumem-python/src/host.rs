@@ -1,6 +1,10 @@
 //! NumPy's arrays as views of ndarray.
 
-use crate::{dtype, error::raise_descriptor};
+use crate::{
+    element::{DType, with_bytes},
+    error::{raise_descriptor, raise_layout},
+    pinned::HostNDArray,
+};
 use gpumem::{
     Element, ElementType, Layout,
     generic::{view_at, view_mut_at},
@@ -10,13 +14,13 @@ use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
     sync::PyOnceLock,
-    types::{PyDict, PyWeakrefReference},
+    types::{PyDict, PyTuple, PyWeakrefReference},
 };
 
 /// A NumPy array with what it says about itself. The array is alive as long as this.
 pub(crate) struct Host<'py> {
     pub(crate) array: Bound<'py, PyAny>,
-    pub(crate) element: ElementType,
+    pub(crate) dtype: DType,
     address: usize,
     read_only: bool,
     shape: Vec<usize>,
@@ -53,9 +57,7 @@ impl<'py> Host<'py> {
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let array = object.py().import("numpy")?.getattr("asarray")?.call1((object,))?;
         let host = Self::read(array)?;
-        let size = host.element.bytes.max(1) as isize;
-        let odd = host.strides.iter().zip(&host.shape).any(|(stride, len)| *len > 1 && stride % size != 0);
-        if odd || !host.address.is_multiple_of(align(host.element)) {
+        if host.is_odd() {
             // A field of a record, say: ndarray counts in whole elements.
             let array = object.py().import("numpy")?.getattr("array")?.call1((&host.array,))?;
             return Self::read(array);
@@ -63,16 +65,50 @@ impl<'py> Host<'py> {
         Ok(host)
     }
 
+    /// Takes the elements that an assignment of `value` gives to an array of type `dtype`, as NumPy converts them.
+    pub(crate) fn to_assign(value: &Bound<'py, PyAny>, dtype: &DType) -> PyResult<Self> {
+        let (py, numpy) = (value.py(), value.py().import("numpy")?);
+        let is_array = value.get_type().is_subclass(&ndarray(py)?)? || value.is_instance_of::<HostNDArray>();
+        if is_array {
+            let host = Self::of(value)?;
+            if dtype.same(py, &host.dtype)? {
+                return Ok(host);
+            }
+            return Self::of(&host.array.call_method1("astype", (dtype.numpy(py)?,))?);
+        }
+        // Whatever is no array yet is converted element by element, with NumPy's errors for what does not fit.
+        if !dtype.numpy(py)?.getattr("fields")?.is_none() {
+            // A tuple is one record.
+            return Self::of(&numpy.getattr("array")?.call1((value, dtype.numpy(py)?))?);
+        }
+        let shape = numpy.getattr("shape")?.call1((value,))?;
+        let array = numpy.getattr("empty")?.call1((shape, dtype.numpy(py)?))?;
+        array.set_item(py.Ellipsis(), value)?;
+        Self::of(&array)
+    }
+
+    /// Takes the one element that an assignment of `value` to an element gives, as NumPy converts it.
+    pub(crate) fn to_assign_to_one(value: &Bound<'py, PyAny>, dtype: &DType) -> PyResult<Self> {
+        let (py, numpy) = (value.py(), value.py().import("numpy")?);
+        let array = numpy.getattr("empty")?.call1((1, dtype.numpy(py)?))?;
+        match value.is_instance_of::<HostNDArray>() {
+            true => array.set_item(0, numpy.call_method1("asarray", (value,))?)?,
+            false => array.set_item(0, value)?,
+        }
+        Self::of(&array.call_method1("reshape", (PyTuple::empty(py),))?)
+    }
+
     /// Takes the caller's own array, to be written.
     pub(crate) fn to_write(object: &Bound<'py, PyAny>) -> PyResult<Self> {
-        if object.is_instance_of::<crate::pinned::HostNDArray>() {
-            return Self::read(object.py().import("numpy")?.getattr("asarray")?.call1((object,))?);
+        let asarray = object.py().import("numpy")?.getattr("asarray")?;
+        if object.is_instance_of::<HostNDArray>() {
+            return Self::read(asarray.call1((object,))?);
         }
         if !object.get_type().is_subclass(&ndarray(object.py())?)? {
             return Err(PyTypeError::new_err("the destination must be a NumPy array"));
         }
         // A subclass may say anything of itself. This is the array of NumPy's own class over the same memory.
-        let host = Self::read(object.py().import("numpy")?.getattr("asarray")?.call1((object,))?)?;
+        let host = Self::read(asarray.call1((object,))?)?;
         if host.read_only {
             return Err(PyValueError::new_err("the destination array is read-only"));
         }
@@ -84,64 +120,71 @@ impl<'py> Host<'py> {
         if !array.get_type().is(&ndarray(py)?) {
             return Err(PyTypeError::new_err("NumPy has made no array of it"));
         }
-        let element = dtype::parse(py, Some(&array.getattr("dtype")?))?;
+        let dtype = DType::parse(py, Some(&array.getattr("dtype")?))?;
         let says = array.getattr("__array_interface__")?;
         let (address, read_only): (usize, bool) =
             says.cast::<PyDict>()?.as_any().get_item("data")?.extract()?;
         let (shape, strides) = (array.getattr("shape")?.extract()?, array.getattr("strides")?.extract()?);
         let _fixed = fix(&array)?;
-        Ok(Self { array, element, address, read_only, shape, strides, _fixed })
+        Ok(Self { array, dtype, address, read_only, shape, strides, _fixed })
     }
 
-    /// The first element, if this is an array of `T` that ndarray can count through.
-    fn first<T: Element>(&self) -> PyResult<*mut u8> {
-        ElementType::check::<T>(self.element).map_err(raise_descriptor)?;
+    /// Whether the elements are not aligned, or no whole number of elements apart: they can only be counted in bytes.
+    pub(crate) fn is_odd(&self) -> bool {
+        let size = self.dtype.size().max(1) as isize;
+        let apart = self.strides.iter().zip(&self.shape).any(|(stride, len)| *len > 1 && stride % size != 0);
         // Of an array without elements nothing is looked at.
-        if !self.shape.contains(&0) {
-            let size = size_of::<T>() as isize;
-            if self.shape.iter().zip(&self.strides).any(|(len, stride)| *len > 1 && stride % size != 0) {
-                return Err(PyValueError::new_err("the strides are no multiple of the element"));
-            }
-            if !self.address.is_multiple_of(align_of::<T>()) {
-                return Err(PyValueError::new_err("the array is not aligned"));
-            }
-        }
-        Ok(std::ptr::with_exposed_provenance_mut(self.address))
+        let is_empty = self.shape.contains(&0);
+        !self.dtype.is_bytes() && !is_empty && (apart || !self.address.is_multiple_of(self.dtype.alignment()))
     }
 
-    /// The lowest address and the layout, of an array that a device is to use by itself.
+    /// Shape and strides of what is held: of elements, or of their bytes.
+    fn held<T: Element>(&self) -> PyResult<(Vec<usize>, Vec<isize>)> {
+        // Where the other side is held as bytes, so is this.
+        let asked = ElementType::of::<T>() == ElementType::of::<u8>() && self.dtype.size() != 1;
+        let in_bytes = asked || self.dtype.is_bytes() || self.is_odd();
+        let held = if in_bytes { ElementType::of::<u8>() } else { self.dtype.held() };
+        ElementType::check::<T>(held).map_err(raise_descriptor)?;
+        Ok(match in_bytes {
+            true => with_bytes(&self.shape, &self.strides, self.dtype.size()),
+            false => (self.shape.clone(), self.strides.clone()),
+        })
+    }
+
+    fn first(&self) -> *mut u8 {
+        std::ptr::with_exposed_provenance_mut(self.address)
+    }
+
+    /// Where the elements lie to each other.
+    pub(crate) fn layout(&self) -> PyResult<Layout> {
+        Layout::strided(&self.shape, &self.strides, self.dtype.size()).map_err(raise_layout)
+    }
+
+    /// The lowest address and the layout of what is held, of an array that a device is to use by itself.
     pub(crate) fn memory(&self) -> PyResult<(usize, Layout)> {
-        let size = self.element.bytes.max(1);
-        let layout = Layout::strided(&self.shape, &self.strides, size);
-        let layout = layout.map_err(|error| PyValueError::new_err(error.to_string()))?;
-        let odd = self.strides.iter().any(|stride| !stride.unsigned_abs().is_multiple_of(size));
-        if layout.has_self_overlap() || (odd && !layout.is_empty()) {
+        let layout = self.layout()?;
+        if layout.has_self_overlap() || self.is_odd() {
             return Err(PyValueError::new_err("elements of the array share memory, or lie between others"));
         }
+        let layout = self.dtype.held_layout(&layout)?;
         Ok((self.address.wrapping_sub(layout.offset()), layout))
     }
 
     /// The elements, to be read during one call.
     pub(crate) fn view<T: Element>(&self) -> PyResult<ArrayViewD<'_, T>> {
-        let first = self.first::<T>()?.cast_const();
-        // SAFETY: NumPy's own array, which is alive, with elements that it has. As in every extension, whoever writes it
-        // meanwhile from another thread races.
-        Ok(unsafe { view_at(first, &self.shape, &self.strides) })
+        let (shape, strides) = self.held::<T>()?;
+        // SAFETY: NumPy's own array, which is alive, with elements that it has; aligned and whole elements apart, else
+        // they are bytes. As in every extension, whoever writes it meanwhile from another thread races.
+        Ok(unsafe { view_at(self.first().cast_const(), &shape, &strides) })
     }
 
-    /// The elements, to be written during one call.
+    /// The elements, to be written during one call. Where they [are odd](Self::is_odd), their bytes.
     pub(crate) fn view_mut<T: Element>(&mut self) -> PyResult<ArrayViewMutD<'_, T>> {
-        let layout = Layout::strided(&self.shape, &self.strides, size_of::<T>());
-        if layout.map_or(true, |layout| layout.has_self_overlap()) {
+        if self.layout()?.has_self_overlap() {
             return Err(PyValueError::new_err("elements of the destination share memory"));
         }
-        let first = self.first::<T>()?;
+        let (shape, strides) = self.held::<T>()?;
         // SAFETY: as above; NumPy has said that it may be written, and no two elements overlap.
-        Ok(unsafe { view_mut_at(first, &self.shape, &self.strides) })
+        Ok(unsafe { view_mut_at(self.first(), &shape, &strides) })
     }
-}
-
-fn align(element: ElementType) -> usize {
-    let part = if element.kind == gpumem::ElementKind::Complex { element.bytes / 2 } else { element.bytes };
-    part.clamp(1, 8)
 }

@@ -4,17 +4,18 @@ use crate::dtype::{each, with_type};
 use crate::{
     array::DeviceNDArray,
     device, dtype,
+    element::DType,
     error::{raise, raise_descriptor},
 };
 use gpumem::{
-    Any, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, Error, Loan, RawStream, StorageMut,
-    StreamHandle, generic::ArrayBase, ndarray::IxDyn,
+    Any, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind, ElementType, Error,
+    Loan, RawStream, StorageMut, StreamHandle, generic::ArrayBase, ndarray::IxDyn,
 };
 use pyo3::{
     exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError},
     ffi,
     prelude::*,
-    types::{PyCapsule, PyDict, PyTuple},
+    types::{PyCapsule, PyDict, PyString, PyTuple},
 };
 use std::{ffi::CStr, ptr::NonNull};
 
@@ -35,13 +36,21 @@ pub(crate) fn describe<'py>(py: Python<'py>, array: &DeviceNDArray) -> PyResult<
         })
     });
     let loan = loan.map_err(raise)?;
-    let says = loan.describe();
+    let mut says = loan.describe();
     array.keep(loan);
+    if array.dtype.is_bytes() {
+        // The last axis is that of the bytes of a record.
+        says.shape.pop();
+        let layout = array.layout()?;
+        let strides = layout.strides().iter().map(|stride| *stride as i64).collect();
+        says.strides = (!layout.is_c_contiguous()).then_some(strides);
+    }
+    let dtype = array.dtype.numpy(py)?;
     let dict = PyDict::new(py);
     dict.set_item("shape", PyTuple::new(py, &says.shape)?)?;
     dict.set_item("strides", says.strides.map(|strides| PyTuple::new(py, strides)).transpose()?)?;
-    dict.set_item("typestr", says.typestr.to_string())?;
-    dict.set_item("descr", vec![("", says.typestr.to_string())])?;
+    dict.set_item("typestr", dtype.getattr("str")?)?;
+    dict.set_item("descr", dtype.getattr("descr")?)?;
     dict.set_item("data", says.data)?;
     dict.set_item("stream", says.stream)?;
     dict.set_item("version", says.version)?;
@@ -92,27 +101,55 @@ where
     })
 }
 
-/// What the attribute of an object says.
-fn read(object: &Bound<'_, PyAny>) -> PyResult<CudaArrayInterface> {
+/// The type of the elements. Records have no name of their own: their fields stand in `descr`.
+fn said_type(dict: &Bound<'_, PyDict>) -> PyResult<DType> {
+    let text: String = said("typestr", field(dict, "typestr")?)?;
+    match text.parse::<ElementType>() {
+        Ok(element) if element.kind != ElementKind::Opaque => return Ok(DType::plain(element)),
+        Err(error) if !text.contains(['M', 'm', 'S', 'U']) => return Err(raise_descriptor(error)),
+        _ => {}
+    }
+    let plain = DType::parse(dict.py(), Some(PyString::new(dict.py(), &text).as_any()));
+    let plain = plain.map_err(|error| PyTypeError::new_err(format!("`typestr` of {INTERFACE}: {error}")))?;
+    let fields = optional(dict, "descr")?.filter(|_| text.contains('V'));
+    // With the padding between fields as padding, and not as fields of their own.
+    let records = fields.and_then(|fields| {
+        let found =
+            dict.py().import("numpy.lib.format").ok()?.call_method1("descr_to_dtype", (fields,)).ok()?;
+        DType::parse(dict.py(), Some(&found)).ok()
+    });
+    Ok(records.filter(|records| records.is_bytes() && records.size() == plain.size()).unwrap_or(plain))
+}
+
+/// What the attribute of an object says, of elements as they are held, and what they are.
+fn read(object: &Bound<'_, PyAny>) -> PyResult<(CudaArrayInterface, DType)> {
     let says = object.getattr_opt(INTERFACE)?;
     let missing = || raise_descriptor(DescriptorError::Missing { field: INTERFACE });
     let says = says.ok_or_else(missing)?;
     let dict = says.cast::<PyDict>().map_err(|_| PyTypeError::new_err("the interface is not a dict"))?;
-    let text: String = said("typestr", field(dict, "typestr")?)?;
+    let dtype = said_type(dict)?;
     let (address, read_only): (i128, bool) = said("data", field(dict, "data")?)?;
     let address = u64::try_from(address)
         .map_err(|_| raise_descriptor(DescriptorError::AddressSpace { address: 0, bytes: 0 }))?;
-    Ok(CudaArrayInterface {
-        shape: said("shape", field(dict, "shape")?)?,
-        typestr: text.parse().map_err(raise_descriptor)?,
+    let mut shape: Vec<i64> = said("shape", field(dict, "shape")?)?;
+    let mut strides: Option<Vec<i64>> =
+        optional(dict, "strides")?.map(|strides| said("strides", strides)).transpose()?;
+    if dtype.is_bytes() {
+        shape.push(dtype.size() as i64);
+        strides.iter_mut().for_each(|strides| strides.push(1));
+    }
+    let says = CudaArrayInterface {
+        shape: shape.into_iter().collect(),
+        typestr: dtype.held(),
         data: (address, read_only),
-        strides: optional(dict, "strides")?.map(|strides| said("strides", strides)).transpose()?,
-        // The name of a plain element says the same as `typestr`; records are not taken here anyway.
+        strides: strides.map(|strides| strides.into_iter().collect()),
+        // Of what is held, it says nothing more.
         descr: None,
         mask: optional(dict, "mask")?.is_some(),
         version: said("version", field(dict, "version")?)?,
         stream: optional(dict, "stream")?.map(|stream| said("stream", stream)).transpose()?,
-    })
+    };
+    Ok((says, dtype))
 }
 
 /// The device array that an object is or can be taken as, or `None` for objects of the host.
@@ -151,14 +188,14 @@ fn as_cuda_array(
 }
 
 fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArray> {
-    let says = read(obj)?;
+    let (says, dtype) = read(obj)?;
     let owner = obj.clone().unbind();
     let (elements, read_only) = with_type!(says.typestr, {
         // SAFETY: what the object says of itself, which Python cannot promise; it is kept alive.
         let array = unsafe { device.from_cuda_array_interface::<T, IxDyn>(&says, owner.clone_ref(obj.py())) };
         dtype::adopt::<T>(array.map_err(|error| raise(error.in_operation("as_cuda_array")))?)
     })?;
-    Ok(DeviceNDArray::adopted(elements, read_only, owner))
+    Ok(DeviceNDArray::adopted(elements, dtype, read_only, owner))
 }
 
 // ---- DLPack ---------------------------------------------------------------------------------------------------------
@@ -195,6 +232,12 @@ pub(crate) fn dlpack<'py>(
     dl_device: Option<(i32, i32)>,
     copy: Option<bool>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if array.dtype.number().is_none() {
+        return Err(PyBufferError::new_err(format!(
+            "DLPack has no name for elements of {}",
+            array.dtype.name(py)?
+        )));
+    }
     let own = dlpack_device(array)?;
     if dl_device.is_some_and(|wanted| wanted != own) {
         return Err(PyBufferError::new_err("the array cannot be had on another device; copy it first"));
@@ -334,7 +377,7 @@ fn from_dlpack(
     let (elements, read_only) = with_type!(element, {
         dtype::adopt::<T>(device.from_dlpack::<T, IxDyn>(tensor, stream.as_ref()).map_err(raise)?)
     })?;
-    Ok(DeviceNDArray::adopted(elements, read_only, py.None()))
+    Ok(DeviceNDArray::adopted(elements, DType::plain(element), read_only, py.None()))
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

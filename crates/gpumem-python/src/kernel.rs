@@ -9,7 +9,7 @@ use crate::{
     host::Host,
     interchange, number,
     signature::{self, Form, Parameter},
-    stream::Stream,
+    stream,
 };
 use gpumem::{
     Any, LaunchDims,
@@ -43,7 +43,7 @@ pub(crate) struct Launch {
 }
 
 /// What is given for one parameter.
-enum Given {
+pub(crate) enum Given {
     Value(Vec<u8>),
     Array { elements: Elements, form: Form },
 }
@@ -53,7 +53,7 @@ enum Given {
 /// instead, with arrays of NumPy.
 #[pyfunction]
 #[pyo3(signature = (source, name=None, *, host=None, flags=None, bounds=false))]
-fn compile(
+pub(crate) fn compile(
     source: &str,
     name: Option<&str>,
     host: Option<Py<PyAny>>,
@@ -117,10 +117,8 @@ impl Kernel {
             return Err(PyValueError::new_err("a launch is kernel[grid, block, stream, shared_bytes]"));
         }
         let stream = match key.get_item(2) {
-            Ok(stream) if !stream.is_none() && !stream.extract::<i64>().is_ok_and(|zero| zero == 0) => {
-                Some(stream.cast::<Stream>()?.get().0.clone())
-            }
-            _ => None,
+            Ok(stream) => stream::given(Some(stream.extract()?)).map(|stream| stream.0),
+            Err(_) => None,
         };
         let shared_bytes = if key.len() == 4 { key.get_item(3)?.extract()? } else { 0 };
         let dims = LaunchDims {
@@ -155,6 +153,35 @@ impl Kernel {
         });
         let function = body::host_function(function.clone_ref(py), self.parameters.clone(), memory.collect());
         self.on_host(function).load(device).map_err(raise)
+    }
+
+    /// Enqueues a launch with arguments that are those of the parameters, in their order.
+    pub(crate) fn enqueue(
+        &self,
+        py: Python<'_>,
+        stream: &gpumem::Stream,
+        dims: LaunchDims,
+        all: &mut [Given],
+    ) -> PyResult<()> {
+        let loaded = self.for_launch(py, stream.device(), all)?;
+        py.detach(|| {
+            let mut arguments = UntypedArguments::new(stream);
+            for given in all {
+                match given {
+                    Given::Value(bytes) => arguments.value(bytes)?,
+                    Given::Array { elements, form } => each!(elements, array => match *form {
+                        Form::Slice { write: true } => arguments.slice_mut(array)?,
+                        Form::Slice { .. } => arguments.slice(&*array)?,
+                        Form::View { write: true, rank } => arguments.view_mut(array, rank)?,
+                        Form::View { rank, .. } => arguments.view(&*array, rank)?,
+                        Form::Value => {}
+                    }),
+                }
+            }
+            // SAFETY: kinds and element types have been compared with the parameters, one by one.
+            unsafe { loaded.launch(&dims, arguments) }
+        })
+        .map_err(raise)
     }
 
     /// The declaration with a function for host devices.
@@ -212,26 +239,7 @@ impl Launch {
                 }
             });
         }
-        let loaded = kernel.for_launch(py, stream.device(), &all)?;
-        let dims = self.dims;
-        py.detach(|| {
-            let mut arguments = UntypedArguments::new(&stream);
-            for given in &mut all {
-                match given {
-                    Given::Value(bytes) => arguments.value(bytes)?,
-                    Given::Array { elements, form } => each!(elements, array => match *form {
-                        Form::Slice { write: true } => arguments.slice_mut(array)?,
-                        Form::Slice { .. } => arguments.slice(&*array)?,
-                        Form::View { write: true, rank } => arguments.view_mut(array, rank)?,
-                        Form::View { rank, .. } => arguments.view(&*array, rank)?,
-                        Form::Value => {}
-                    }),
-                }
-            }
-            // SAFETY: kinds and element types have been compared with the parameters, one by one.
-            unsafe { loaded.launch(&dims, arguments) }
-        })
-        .map_err(raise)?;
+        kernel.enqueue(py, &stream, self.dims, &mut all)?;
         if !back.is_empty() {
             py.detach(|| stream.synchronize()).map_err(raise)?;
         }
@@ -265,14 +273,14 @@ fn array<'py>(
     stream: &gpumem::Stream,
 ) -> PyResult<(Elements, Back<'py>)> {
     let write = matches!(parameter.form, Form::Slice { write: true } | Form::View { write: true, .. });
-    let wrong = |found| {
+    let wrong = |found: String| {
         let (name, wanted) = (&parameter.name, parameter.element);
         PyTypeError::new_err(format!("`{name}` is an array of {wanted}, and the elements are {found}"))
     };
     if let Some(array) = interchange::device_source(argument, Some(stream.device()))? {
         let array = array.get();
-        if array.element() != parameter.element {
-            return Err(wrong(array.element()));
+        if array.dtype.number() != Some(parameter.element) {
+            return Err(wrong(array.dtype.name(py)?));
         }
         if write {
             check_writable(array.read_only)?;
@@ -280,8 +288,8 @@ fn array<'py>(
         return Ok((array.again(), None));
     }
     let host = Host::of(argument)?;
-    if host.element != parameter.element {
-        return Err(wrong(host.element));
+    if host.dtype.number() != Some(parameter.element) {
+        return Err(wrong(host.dtype.name(py)?));
     }
     let copy = crate::make::upload(py, &host, stream)?;
     let elements = copy.again();

@@ -5,12 +5,14 @@ mod body;
 mod cleanup;
 mod device;
 mod dtype;
+mod element;
 mod error;
 mod host;
 mod interchange;
 mod kernel;
 mod locked;
 mod make;
+mod make_host;
 mod number;
 mod pinned;
 mod signature;
@@ -24,14 +26,13 @@ fn gpumem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("GpuMemError", module.py().get_type::<error::GpuMemError>())?;
     module.add_class::<device::Device>()?;
     module.add_class::<stream::Stream>()?;
-    module.add_class::<array::DeviceNDArray>()?;
-    module.add_class::<pinned::HostNDArray>()?;
+    array::add(module)?;
     cleanup::add(module)?;
     device::add(module)?;
     kernel::add(module)?;
     locked::add(module)?;
     make::add(module)?;
     interchange::add(module)?;
-    pinned::add(module)?;
+    make_host::add(module)?;
     stream::add(module)
 }

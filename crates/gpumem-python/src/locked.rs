@@ -5,7 +5,7 @@ use crate::{
     device,
     error::raise,
     host::{Host, fix},
-    pinned::{Held, HostNDArray},
+    pinned::{Held, HostNDArray, Memory},
 };
 use gpumem::{
     Error,
@@ -30,17 +30,18 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
     let owner = (array.clone(), fix(array)?).into_pyobject(py)?.into_any().unbind();
     let lowest = std::ptr::with_exposed_provenance_mut::<u8>(lowest);
     let lowest = SendPointer(lowest);
-    with_type!(host.element, {
-        let locked = py.detach(move || -> Result<HostNDArray, Refused<Py<PyAny>>> {
+    let dtype = host.dtype.clone_ref(py);
+    with_type!(host.dtype.held(), {
+        let locked = py.detach(move || -> Result<Memory, Refused<Py<PyAny>>> {
             let lowest = { lowest }.0;
             Ok(match mapped {
                 // SAFETY: NumPy's own memory, which its array keeps; Python promises nothing about who else uses it.
-                false => HostNDArray::new(
+                false => Memory::of(
                     Held::new(unsafe { device.register_foreign::<T, IxDyn, _>(lowest, &layout, owner)? })
                         .ending(give_back),
                 ),
                 // SAFETY: as above.
-                true => HostNDArray::new(
+                true => Memory::of(
                     Held::new(unsafe {
                         device.register_foreign_mapped::<T, IxDyn, _>(lowest, &layout, owner)?
                     })
@@ -49,7 +50,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
                 ),
             })
         });
-        locked.map_err(|refused| raise(refused.error))?
+        HostNDArray::new(locked.map_err(|refused| raise(refused.error))?, dtype)?
     })
 }
 

@@ -2,15 +2,16 @@
 
 use crate::dtype::{each, with_type};
 use crate::{
-    array::DeviceNDArray,
-    device, dtype,
+    array::{DeviceNDArray, assign::Way},
+    device,
     dtype::hold,
+    element::DType,
     error::{raise, raise_descriptor},
     host::Host,
     pinned::HostNDArray,
-    stream::Stream,
+    stream::{self, Stream},
 };
-use gpumem::{ArraySpec, DescriptorError, Order, ndarray::IxDyn};
+use gpumem::{ArraySpec, DescriptorError, Layout, Order, ndarray::IxDyn};
 use pyo3::{exceptions::PyValueError, prelude::*, types::PyTuple};
 
 /// A shape: a length, or a tuple of lengths.
@@ -44,12 +45,9 @@ pub(crate) fn spec(
 }
 
 /// The device of a call: its stream's, else the one that is named, else the current one.
-fn place(
-    stream: Option<&Bound<'_, Stream>>,
-    device: Option<&Bound<'_, device::Device>>,
-) -> PyResult<gpumem::Device> {
+fn place(stream: Option<&Stream>, device: Option<&Bound<'_, device::Device>>) -> PyResult<gpumem::Device> {
     match stream {
-        Some(stream) => Ok(stream.get().0.device().clone()),
+        Some(stream) => Ok(stream.0.device().clone()),
         None => device::given(device),
     }
 }
@@ -63,18 +61,35 @@ fn device_array(
     dtype: Option<&Bound<'_, PyAny>>,
     strides: Option<Vec<isize>>,
     order: &str,
-    stream: Option<&Bound<'_, Stream>>,
+    stream: Option<stream::Given>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
-    let (element, spec) = (dtype::parse(py, dtype)?, spec(self::shape(shape)?, strides, order)?);
-    let device = place(stream, device)?;
-    let elements = with_type!(element, {
+    let dtype = DType::parse(py, dtype)?;
+    let spec = dtype.held_spec(spec(self::shape(shape)?, strides, order)?)?;
+    let device = place(stream::given(stream).as_ref(), device)?;
+    let elements = with_type!(dtype.held(), {
         let array = py.detach(|| device.uninit_array::<T, _>(spec)).map_err(raise)?;
         // SAFETY: all bits are elements. Memory of a GPU is only read by its driver; memory of the host was zeroed when it
         // came from the system, and written since by whoever had it.
         hold(&unsafe { array.assume_init() })
     })?;
-    Ok(DeviceNDArray::new(elements))
+    Ok(DeviceNDArray::new(elements, dtype))
+}
+
+/// The layout and the type of an array of the host or of a device.
+pub(crate) fn described(ary: &Bound<'_, PyAny>) -> PyResult<(Layout, DType)> {
+    if let Some(source) = crate::interchange::device_source(ary, None)? {
+        let source = source.get();
+        return Ok((source.layout()?, source.dtype.clone_ref(ary.py()).with_alignment(true)));
+    }
+    let host = Host::of(ary)?;
+    Ok((host.layout()?, host.dtype))
+}
+
+/// How a new array with the shape and the order of axes of another is held.
+pub(crate) fn spec_like(layout: &Layout, dtype: &DType) -> PyResult<ArraySpec<IxDyn>> {
+    let held = dtype.held_layout(&layout.like())?;
+    Ok(ArraySpec::new(IxDyn(held.shape())).strides(held.strides()))
 }
 
 /// A new array of zeros with the shape, the type and the order of axes of another, on the host or on a device.
@@ -83,23 +98,29 @@ fn device_array(
 fn device_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
-    stream: Option<&Bound<'_, Stream>>,
+    stream: Option<stream::Given>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<DeviceNDArray> {
+    zeros_like(py, ary, stream::given(stream).as_ref(), device)
+}
+
+fn zeros_like(
+    py: Python<'_>,
+    ary: &Bound<'_, PyAny>,
+    stream: Option<&Stream>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
     let at = place(stream, device)?;
-    let elements = match crate::interchange::device_source(ary, None)? {
-        Some(source) => each!(&source.get().elements, like => {
-            hold(&py.detach(|| at.device_array_like(like)).map_err(raise)?)
-        }),
-        None => {
-            let host = Host::of(ary)?;
-            with_type!(host.element, {
-                let view = host.view::<T>()?;
-                hold(&py.detach(|| at.device_array_like(&view)).map_err(raise)?)
-            })?
-        }
-    };
-    Ok(DeviceNDArray::new(elements))
+    let (layout, dtype) = described(ary)?;
+    let spec = spec_like(&layout, &dtype)?;
+    let elements = with_type!(dtype.held(), {
+        let array = py.detach(|| match stream {
+            Some(stream) => stream.0.device_array::<T, _>(spec),
+            None => at.device_array::<T, _>(spec),
+        });
+        hold(&array.map_err(raise)?)
+    })?;
+    Ok(DeviceNDArray::new(elements, dtype))
 }
 
 /// Copies to a device, into a new array or into `to`, which is returned. Without `copy` the new array holds zeros.
@@ -108,54 +129,61 @@ fn device_array_like(
 fn to_device<'py>(
     py: Python<'py>,
     obj: &Bound<'py, PyAny>,
-    stream: Option<&Bound<'py, Stream>>,
+    stream: Option<stream::Given>,
     copy: bool,
     to: Option<&Bound<'py, DeviceNDArray>>,
     device: Option<&Bound<'py, device::Device>>,
 ) -> PyResult<Bound<'py, DeviceNDArray>> {
-    let handle = stream.map(|stream| stream.get().clone());
+    let handle = stream::given(stream);
     if let Some(to) = to {
         if copy {
-            to.get().fill_from(py, obj, handle.as_ref(), false)?;
+            to.get().fill_from(py, obj, handle.as_ref(), Way::Copy)?;
         }
         return Ok(to.clone());
     }
     if !copy {
-        return Bound::new(py, device_array_like(py, obj, stream, device)?);
+        return Bound::new(py, zeros_like(py, obj, handle.as_ref(), device)?);
     }
-    let at = place(stream, device)?;
+    let at = place(handle.as_ref(), device)?;
     if let (Ok(host), Some(stream)) = (obj.cast::<HostNDArray>(), &handle) {
-        return Bound::new(py, DeviceNDArray::new(host.get().to_device(py, &stream.0)?));
+        let host = host.get();
+        let elements = host.to_device(py, &stream.0)?;
+        return Bound::new(py, DeviceNDArray::new(elements, host.dtype().clone_ref(py)));
     }
-    let elements = match crate::interchange::device_source(obj, None)? {
-        Some(source) => each!(&source.get().elements, from => {
-            let array = py.detach(|| match &handle {
-                Some(stream) => stream.0.to_device(from),
-                None => at.to_device(from),
+    let (elements, dtype) = match crate::interchange::device_source(obj, None)? {
+        Some(source) => {
+            let source = source.get();
+            let elements = each!(&source.elements, from => {
+                let array = py.detach(|| match &handle {
+                    Some(stream) => stream.0.to_device(from),
+                    None => at.to_device(from),
+                });
+                hold(&array.map_err(raise)?)
             });
-            hold(&array.map_err(raise)?)
-        }),
+            return Bound::new(py, DeviceNDArray::copied(py, elements, source.dtype.clone_ref(py))?);
+        }
         None => {
             let host = Host::of(obj)?;
             if let Some(stream) = &handle {
                 return Bound::new(py, upload(py, &host, &stream.0)?);
             }
-            with_type!(host.element, {
+            let elements = with_type!(host.dtype.held(), {
                 let view = host.view::<T>()?;
                 hold(&py.detach(|| at.to_device(&view)).map_err(raise)?)
-            })?
+            })?;
+            (elements, host.dtype)
         }
     };
-    Bound::new(py, DeviceNDArray::new(elements))
+    Bound::new(py, DeviceNDArray::new(elements, dtype))
 }
 
 /// A copy of an array of the host, in the order of a stream.
 pub(crate) fn upload(py: Python<'_>, host: &Host<'_>, stream: &gpumem::Stream) -> PyResult<DeviceNDArray> {
-    let elements = with_type!(host.element, {
+    let elements = with_type!(host.dtype.held(), {
         let view = host.view::<T>()?;
         hold(&py.detach(|| stream.to_device(&view)).map_err(raise)?)
     })?;
-    Ok(DeviceNDArray::new(elements))
+    Ok(DeviceNDArray::new(elements, host.dtype.clone_ref(py)))
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

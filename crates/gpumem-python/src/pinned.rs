@@ -1,20 +1,19 @@
 //! Page-locked arrays.
 
-use crate::dtype::with_type;
 use crate::{
     array::DeviceNDArray,
-    device, dtype,
+    dtype,
     dtype::{Elements, hold},
+    element::DType,
     error::raise,
-    make,
 };
 use gpumem::{
-    Any, Element, ElementType, Error, MappedOptions,
+    Any, Element, Error, Layout,
     generic::{DeviceVisible, HostArray, HostKind},
     ndarray::IxDyn,
 };
 use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
+    exceptions::{PyAttributeError, PyTypeError, PyValueError},
     prelude::*,
     types::{PyDict, PyTuple},
 };
@@ -102,24 +101,40 @@ where
     }
 }
 
-/// A page-locked array. `numpy.asarray` of it is a NumPy array over the same memory.
+/// A page-locked, mapped or managed array. `numpy.asarray` of it is a NumPy array over the same memory.
 #[pyclass(frozen, module = "gpumem", name = "HostNDArray")]
 pub(crate) struct HostNDArray {
     /// `None` when it has been given back.
     memory: Mutex<Option<Box<dyn HostMemory>>>,
-    element: ElementType,
+    dtype: DType,
     shape: Vec<usize>,
     strides: Vec<isize>,
 }
 
-impl HostNDArray {
-    pub(crate) fn new<K: HostKind + 'static, T: Element>(array: Held<K, T>) -> Self
+/// Page-locked memory, and where its elements lie as they are held.
+pub(crate) struct Memory {
+    memory: Box<dyn HostMemory>,
+    held: Layout,
+}
+
+impl Memory {
+    pub(crate) fn of<K: HostKind + 'static, T: Element>(array: Held<K, T>) -> Self
     where
         Elements: From<gpumem::DeviceViewMut<'static, T, IxDyn>>,
     {
-        let (shape, strides) = (array.array.shape().to_vec(), array.array.layout().strides().to_vec());
-        let memory: Box<dyn HostMemory> = Box::new(array);
-        Self { memory: Mutex::new(Some(memory)), element: ElementType::of::<T>(), shape, strides }
+        Self { held: array.array.layout().clone(), memory: Box::new(array) }
+    }
+}
+
+impl HostNDArray {
+    pub(crate) fn new(memory: Memory, dtype: DType) -> PyResult<Self> {
+        let layout = dtype.layout(&memory.held)?;
+        let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
+        Ok(Self { memory: Mutex::new(Some(memory.memory)), dtype, shape, strides })
+    }
+
+    pub(crate) fn dtype(&self) -> &DType {
+        &self.dtype
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Box<dyn HostMemory>>> {
@@ -143,19 +158,24 @@ impl HostNDArray {
 
     pub(crate) fn write_to(&self, py: Python<'_>, to: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
         let done = self.with(py, |memory| memory.write_to(to, stream).transpose())?;
-        done.ok_or_else(|| self.other_elements())
+        done.ok_or_else(other_elements)
     }
 
     pub(crate) fn read_from(&self, py: Python<'_>, from: &Elements, stream: &gpumem::Stream) -> PyResult<()> {
         let done = self.with(py, |memory| memory.read_from(from, stream).transpose())?;
-        done.ok_or_else(|| self.other_elements())
+        done.ok_or_else(other_elements)
     }
 
-    fn other_elements(&self) -> PyErr {
-        PyTypeError::new_err(format!(
-            "the elements are {}, and those of the other array are not",
-            self.element
-        ))
+    /// Where the elements are, after waiting for the device.
+    fn interface<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let address = self.with(py, |memory| memory.settle())?;
+        let dict = PyDict::new(py);
+        dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
+        dict.set_item("strides", PyTuple::new(py, &self.strides)?)?;
+        dict.set_item("typestr", self.dtype.numpy(py)?.getattr("str")?)?;
+        dict.set_item("data", (address, false))?;
+        dict.set_item("version", 3)?;
+        Ok(dict)
     }
 
     /// Waits for whatever uses the memory and gives it back.
@@ -164,35 +184,69 @@ impl HostNDArray {
     }
 }
 
+/// What NumPy's arrays of records have as their base.
+#[pyclass(frozen, module = "gpumem")]
+struct Seen {
+    says: Py<PyDict>,
+    _owner: Py<HostNDArray>,
+}
+
+#[pymethods]
+impl Seen {
+    #[getter]
+    fn __array_interface__(&self, py: Python<'_>) -> Py<PyDict> {
+        self.says.clone_ref(py)
+    }
+}
+
+fn other_elements() -> PyErr {
+    PyTypeError::new_err("the elements are of another type")
+}
+
 #[pymethods]
 impl HostNDArray {
     /// Waits for the device, and says where the elements are. What is enqueued on the memory after that must be waited
-    /// for before the elements are looked at again.
+    /// for before the elements are looked at again. Records have `__array__` instead: this has no words for their padding.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let address = self.with(py, |memory| memory.settle())?;
-        let dict = PyDict::new(py);
-        dict.set_item("shape", PyTuple::new(py, &self.shape)?)?;
-        dict.set_item("strides", PyTuple::new(py, &self.strides)?)?;
-        dict.set_item("typestr", self.element.to_string())?;
-        dict.set_item("data", (address, false))?;
-        dict.set_item("version", 3)?;
-        Ok(dict)
+        if self.dtype.is_bytes() {
+            return Err(PyAttributeError::new_err("records are described by __array__"));
+        }
+        self.interface(py)
+    }
+
+    /// A NumPy array over the same memory, after waiting for the device.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        slf: &Bound<'py, Self>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, own) = (slf.py(), slf.get());
+        let seen = Seen { says: own.interface(py)?.unbind(), _owner: slf.clone().unbind() };
+        let array = py.import("numpy")?.call_method1("asarray", (Bound::new(py, seen)?,))?;
+        let array = array.call_method1("view", (own.dtype.numpy(py)?,))?;
+        let wanted = match dtype.filter(|dtype| !dtype.is_none()) {
+            Some(dtype) => array.call_method1("astype", (dtype,))?,
+            None => array,
+        };
+        if copy == Some(true) { wanted.call_method0("copy") } else { Ok(wanted) }
     }
 
     /// The array as the device sees it, for mapped arrays.
     #[getter]
     pub(crate) fn device_view(&self, py: Python<'_>) -> PyResult<DeviceNDArray> {
         match self.with(py, |memory| Ok(memory.device_view()))? {
-            Some(elements) => Ok(DeviceNDArray::new(elements)),
+            Some(elements) => Ok(DeviceNDArray::new(elements, self.dtype.clone_ref(py))),
             None => Err(PyValueError::new_err("a pinned array has no device address; make a mapped one")),
         }
     }
 
     /// Type of the elements, as NumPy's.
     #[getter]
-    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        dtype::numpy(py, self.element)
+    #[pyo3(name = "dtype")]
+    fn numpy_dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.dtype.numpy(py)
     }
 
     /// Lengths of the axes.
@@ -222,7 +276,7 @@ impl HostNDArray {
     /// Bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
-        self.size() * self.element.bytes
+        self.size() * self.dtype.size()
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -241,54 +295,7 @@ impl HostNDArray {
 
     /// What it is, without its elements: the device may be writing them.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let (shape, dtype) = (self.shape(py)?.repr()?.to_string(), self.dtype(py)?.str()?.to_string());
+        let (shape, dtype) = (self.shape(py)?.repr()?.to_string(), self.dtype.name(py)?);
         Ok(format!("<gpumem.HostNDArray shape={shape} dtype={dtype}>"))
     }
-}
-
-/// A new page-locked array of zeros.
-#[pyfunction]
-#[pyo3(signature = (shape, dtype=None, strides=None, order="C", device=None))]
-fn pinned_array(
-    py: Python<'_>,
-    shape: &Bound<'_, PyAny>,
-    dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
-    order: &str,
-    device: Option<&Bound<'_, device::Device>>,
-) -> PyResult<HostNDArray> {
-    let element = dtype::parse(py, dtype)?;
-    let (device, spec) = (device::given(device)?, make::spec(make::shape(shape)?, strides, order)?);
-    with_type!(element, {
-        let array = py.detach(|| device.pinned_array::<T, _>(spec)).map_err(raise)?;
-        HostNDArray::new(Held::new(array))
-    })
-}
-
-/// A new page-locked array of zeros that the device can use.
-#[pyfunction]
-#[pyo3(signature = (shape, dtype=None, strides=None, order="C", portable=false, wc=false, device=None))]
-#[allow(clippy::too_many_arguments)] // Numba's own
-fn mapped_array(
-    py: Python<'_>,
-    shape: &Bound<'_, PyAny>,
-    dtype: Option<&Bound<'_, PyAny>>,
-    strides: Option<Vec<isize>>,
-    order: &str,
-    portable: bool,
-    wc: bool,
-    device: Option<&Bound<'_, device::Device>>,
-) -> PyResult<HostNDArray> {
-    let element = dtype::parse(py, dtype)?;
-    let (device, spec) = (device::given(device)?, make::spec(make::shape(shape)?, strides, order)?);
-    let options = MappedOptions { portable, write_combined: wc };
-    with_type!(element, {
-        let array = py.detach(|| device.mapped_array::<T, _>(spec, options)).map_err(raise)?;
-        HostNDArray::new(Held::new(array).visible())
-    })
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(pinned_array, module)?)?;
-    module.add_function(wrap_pyfunction!(mapped_array, module)?)
 }

@@ -2,7 +2,29 @@
 
 use crate::{device, error::raise};
 use gpumem::generic::StreamHandle;
-use pyo3::prelude::*;
+use pyo3::{Borrowed, exceptions::PyTypeError, prelude::*};
+
+/// A stream as an argument: `None` and Numba's `0` mean that there is none.
+pub(crate) struct Given(Option<Stream>);
+
+/// The stream of a call, if it names one.
+pub(crate) fn given(stream: Option<Given>) -> Option<Stream> {
+    stream.and_then(|stream| stream.0)
+}
+
+impl<'py> FromPyObject<'_, 'py> for Given {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        if let Ok(stream) = object.cast::<Stream>() {
+            return Ok(Self(Some(stream.get().clone())));
+        }
+        match object.is_none() || object.extract::<i64>().is_ok_and(|number| number == 0) {
+            true => Ok(Self(None)),
+            false => Err(PyTypeError::new_err("a stream is a gpumem.Stream, or 0 for none")),
+        }
+    }
+}
 
 /// A queue of work. Using an array on another stream needs nothing from you: what conflicts waits.
 #[pyclass(frozen, module = "gpumem", skip_from_py_object)]
@@ -12,7 +34,7 @@ pub(crate) struct Stream(pub(crate) gpumem::Stream);
 #[pymethods]
 impl Stream {
     /// Waits until everything enqueued so far is done.
-    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+    pub(crate) fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.0.synchronize()).map_err(raise)
     }
 

@@ -139,7 +139,7 @@ def test_errors_are_pythons():
     with pytest.raises(ValueError):
         array.split(0)
     with pytest.raises(TypeError):
-        gpumem.device_array(3, "U4")
+        gpumem.device_array(3, "O")
     with pytest.raises(ValueError):
         gpumem.device_array(-3)
     with pytest.raises(ValueError):

@@ -1,8 +1,7 @@
 //! Writing into arrays: copies from whatever can be a source, and numbers.
 
-use super::DeviceNDArray;
+use super::{DeviceNDArray, convert::convert};
 use crate::{
-    dtype,
     dtype::{check_writable, each},
     error::raise,
     host::Host,
@@ -11,7 +10,19 @@ use crate::{
     pinned::HostNDArray,
     stream::Stream,
 };
+use gpumem::ElementType;
 use pyo3::{exceptions::PyTypeError, prelude::*};
+
+/// How elements are taken from a source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Of equal shape and type.
+    Copy,
+    /// Broadcast and converted, as NumPy's assignment to a part does.
+    Assign,
+    /// Converted, as NumPy's assignment to an element does.
+    AssignOne,
+}
 
 impl DeviceNDArray {
     /// Copies from whatever can be a source.
@@ -20,17 +31,28 @@ impl DeviceNDArray {
         py: Python<'_>,
         source: &Bound<'_, PyAny>,
         stream: Option<&Stream>,
-        wide: bool,
+        way: Way,
     ) -> PyResult<()> {
         check_writable(self.read_only)?;
+        let wide = way != Way::Copy;
         if let Ok(host) = source.cast::<HostNDArray>()
             && !wide
+            && !self.dtype.is_unaligned()
             && let Some(stream) = stream
         {
+            self.dtype.expect(py, host.get().dtype())?;
             return host.get().write_to(py, &self.elements, &stream.0);
         }
         if let Some(source) = device_source(source, None)? {
             let source = source.get();
+            if wide && !self.dtype.same(py, &source.dtype)? {
+                return convert(py, source, self, stream);
+            }
+            self.dtype.expect(py, &source.dtype)?;
+            if self.dtype.is_unaligned() != source.dtype.is_unaligned() {
+                let source = Bound::new(py, source.in_bytes()?)?;
+                return self.in_bytes()?.fill_from(py, source.as_any(), stream, way);
+            }
             return each!(&self.elements, array => {
                 // SAFETY: Python's arrays promise nothing about their elements.
                 let mut to = unsafe { array.detach() };
@@ -46,17 +68,12 @@ impl DeviceNDArray {
                 .map_err(raise)
             });
         }
-        let mut host = Host::of(source)?;
-        if host.element != self.element() {
-            if !wide {
-                let (found, wanted) = (host.element, self.element());
-                return Err(PyTypeError::new_err(format!(
-                    "the elements are {found}, and {wanted} is needed"
-                )));
-            }
-            // Assignment converts, as NumPy's does.
-            host = Host::of(&host.array.call_method1("astype", (dtype::numpy(py, self.element())?,))?)?;
-        }
+        let host = match way {
+            Way::AssignOne => Host::to_assign_to_one(source, &self.dtype)?,
+            Way::Assign => Host::to_assign(source, &self.dtype)?,
+            Way::Copy => Host::of(source)?,
+        };
+        self.dtype.expect(py, &host.dtype)?;
         each!(&self.elements, array => {
             // SAFETY: as above.
             let mut to = unsafe { array.detach() };
@@ -72,15 +89,24 @@ impl DeviceNDArray {
     }
 
     /// Sets every element to a number of Python's: without an array of NumPy on the way.
-    pub(super) fn fill(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    pub(super) fn fill(
+        &self,
+        py: Python<'_>,
+        element: ElementType,
+        value: &Bound<'_, PyAny>,
+        stream: Option<&Stream>,
+    ) -> PyResult<()> {
         check_writable(self.read_only)?;
-        let bytes = number::bytes(self.element(), value)?;
+        let bytes = number::bytes(element, value)?;
         each!(&self.elements, array => {
             let wrong = |_| PyTypeError::new_err("the number is not of the elements' type");
             let value: T = bytemuck::try_pod_read_unaligned(&bytes).map_err(wrong)?;
             // SAFETY: Python's arrays promise nothing about their elements.
             let mut to = unsafe { array.detach() };
             py.detach(move || {
+                if let Some(stream) = stream {
+                    return stream.0.fill(&mut to, value);
+                }
                 let device = to.device()?.clone();
                 // Code of the host that has borrowed the memory knows no streams.
                 match device.capabilities().pageable_direct {

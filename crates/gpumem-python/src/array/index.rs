@@ -1,18 +1,12 @@
 //! Parts of arrays, by keys as NumPy understands them.
 
-use super::DeviceNDArray;
-use crate::{
-    dtype::{Elements, each, hold},
-    error::raise,
-};
-use gpumem::{
-    ElementKind,
-    ndarray::{IxDyn, SliceInfo, SliceInfoElem},
-};
+use super::{DeviceNDArray, assign::Way};
+use crate::{error::raise_layout, stream::Stream};
+use gpumem::{ElementKind, Layout, ndarray::SliceInfoElem};
 use pyo3::{
     exceptions::{PyIndexError, PyValueError},
     prelude::*,
-    types::{PyBool, PyEllipsis, PyFloat, PyInt, PySlice, PyTuple},
+    types::{PyBool, PyEllipsis, PyFloat, PyInt, PySlice, PyString, PyTuple},
 };
 
 /// A whole axis.
@@ -20,8 +14,12 @@ const WHOLE: SliceInfoElem = SliceInfoElem::Slice { start: 0, end: None, step: 1
 
 impl DeviceNDArray {
     /// A part by any key that NumPy calls basic.
-    fn slice(&self, key: &Bound<'_, PyAny>) -> PyResult<Elements> {
-        let lengths = each!(&self.elements, array => array.shape().to_vec());
+    fn slice(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if key.is_instance_of::<PyString>() && self.dtype.is_bytes() {
+            return self.field(py, key);
+        }
+        let layout = self.layout()?;
+        let lengths = layout.shape();
         let key = match key.cast::<PyTuple>() {
             Ok(tuple) => tuple.clone(),
             Err(_) => PyTuple::new(key.py(), [key])?,
@@ -50,28 +48,44 @@ impl DeviceNDArray {
             }
         }
         info.resize(info.len() + lengths.len() - axis, WHOLE);
-        self.sliced(info)
+        self.sliced(py, &layout, &info)
     }
 
-    fn sliced(&self, info: Vec<SliceInfoElem>) -> PyResult<Elements> {
-        let info = SliceInfo::<_, IxDyn, IxDyn>::try_from(info)
-            .map_err(|error| PyIndexError::new_err(error.to_string()))?;
-        each!(&self.elements, array => array.slice(&info).map(|view| hold(&view))).map_err(raise)
+    fn sliced(&self, py: Python<'_>, layout: &Layout, key: &[SliceInfoElem]) -> PyResult<Self> {
+        self.relayout(py, &layout.slice(key).map_err(raise_layout)?)
     }
 
-    /// A part, as a view; a single element as a NumPy scalar.
+    /// One field of every record.
+    fn field(&self, py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let field = self.dtype.field(py, name)?;
+        self.at(&field.layout(&self.layout()?)?, field.dtype)
+    }
+
+    /// A part, as a view. A single number is a NumPy scalar, a single record a view without axes.
     pub(super) fn item<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let part = self.view(self.slice(key)?);
-        let parts = key.cast::<PyTuple>().map_or(1, |tuple| tuple.len());
-        let is_index = |part: &Bound<'_, PyAny>| index(part).is_ok();
-        let all = key
-            .cast::<PyTuple>()
-            .map_or_else(|_| is_index(key), |tuple| tuple.iter().all(|part| is_index(&part)));
-        if all && parts == self.ndim() {
-            let host = part.copy_to_host(py, None, None)?;
-            return host.get_item(PyTuple::empty(py));
+        let part = self.slice(py, key)?;
+        let is_one = self.is_of_one(key)? || (key.is_instance_of::<PyString>() && part.ndim()? == 0);
+
+        if is_one && part.dtype.numpy(py)?.getattr("fields")?.is_none() {
+            return part.scalar(py);
         }
         Ok(Bound::new(py, part)?.into_any())
+    }
+
+    /// Whether a key names one element by all of its indices.
+    fn is_of_one(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let is_index = |part: &Bound<'_, PyAny>| index(part).is_ok();
+        let (parts, all) = match key.cast::<PyTuple>() {
+            Ok(tuple) => (tuple.len(), tuple.iter().all(|part| is_index(&part))),
+            Err(_) => (1, is_index(key)),
+        };
+        Ok(all && parts == self.ndim()?)
+    }
+
+    /// The only element, as a NumPy scalar.
+    pub(super) fn scalar<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let host = self.copy_to_host(py, None, None)?;
+        host.call_method1("reshape", (PyTuple::empty(py),))?.get_item(PyTuple::empty(py))
     }
 
     /// Assigns to a part, broadcast and converted as NumPy does.
@@ -80,58 +94,33 @@ impl DeviceNDArray {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
+        stream: Option<&Stream>,
     ) -> PyResult<()> {
-        let part = self.view(self.slice(key)?);
-        let whole = !matches!(self.element().kind, ElementKind::Float | ElementKind::Complex);
-        if value.is_instance_of::<PyInt>() || (value.is_instance_of::<PyFloat>() && !whole) {
-            return part.fill(py, value);
+        let part = self.slice(py, key)?;
+        if let Some(element) = self.dtype.number() {
+            let whole = !matches!(element.kind, ElementKind::Float | ElementKind::Complex);
+            if value.is_instance_of::<PyInt>() || (value.is_instance_of::<PyFloat>() && !whole) {
+                return part.fill(py, element, value, stream);
+            }
         }
-        part.fill_from(py, value, None, true)
+        let way = if self.is_of_one(key)? { Way::AssignOne } else { Way::Assign };
+        part.fill_from(py, value, stream, way)
     }
 
     /// Parts of `section` elements along the first axis; the last may be smaller.
-    pub(super) fn parts(&self, section: isize) -> PyResult<Vec<Self>> {
-        let length = each!(&self.elements, array => array.shape().first().copied());
+    pub(super) fn parts(&self, py: Python<'_>, section: isize) -> PyResult<Vec<Self>> {
+        let layout = self.layout()?;
         let section = usize::try_from(section).ok().filter(|section| *section > 0);
-        let (Some(length), Some(section)) = (length, section) else {
+        let (Some(&length), Some(section)) = (layout.shape().first(), section) else {
             return Err(PyValueError::new_err("split needs an axis, and parts of at least one element"));
         };
         let part = |start: usize| {
             let end = Some(start.saturating_add(section).min(length) as isize);
-            let mut info = vec![SliceInfoElem::Slice { start: start as isize, end, step: 1 }];
-            info.resize(self.ndim(), WHOLE);
-            Ok(self.view(self.sliced(info)?))
+            let mut key = vec![SliceInfoElem::Slice { start: start as isize, end, step: 1 }];
+            key.resize(layout.ndim(), WHOLE);
+            self.sliced(py, &layout, &key)
         };
         (0..length).step_by(section).map(part).collect()
-    }
-
-    /// The elements without axes of length one.
-    pub(super) fn without_axes(&self, axis: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let Some(axis) = axis else {
-            return Ok(self.view(each!(&self.elements, array => hold(&array.squeeze()))));
-        };
-        let named: Vec<isize> = match axis.cast::<PyTuple>() {
-            Ok(axes) => axes.extract()?,
-            Err(_) => vec![axis.extract()?],
-        };
-        let lengths = each!(&self.elements, array => array.shape().to_vec());
-        let mut info = vec![WHOLE; lengths.len()];
-        for axis in named {
-            let from_start = if axis < 0 { axis + lengths.len() as isize } else { axis };
-            let place = usize::try_from(from_start).ok().filter(|place| *place < lengths.len());
-            match place.map(|place| (place, lengths[place])) {
-                Some((place, 1)) => info[place] = SliceInfoElem::Index(0),
-                Some((_, length)) => {
-                    let text = format!("axis {axis} has {length} elements and cannot be squeezed");
-                    return Err(PyValueError::new_err(text));
-                }
-                None => {
-                    let text = format!("axis {axis} is none of an array with {} axes", lengths.len());
-                    return Err(PyValueError::new_err(text));
-                }
-            }
-        }
-        Ok(self.view(self.sliced(info)?))
     }
 }
 

@@ -2,12 +2,12 @@
 
 use super::{CudaArrayInterface, StreamHandle, foreign::ForeignElements};
 use crate::{
-    ArrayBase, Device, DeviceArray, DeviceViewMut, Storage,
+    ArrayBase, Device, DeviceArray, DeviceViewMut, Layout, Storage,
     array::Imported,
     memory::{Allocation, ForeignMemory},
 };
 use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, MemoryKind, Result};
-use ndarray::Dimension;
+use ndarray::{Dimension, IxDyn};
 use std::{any::Any, rc::Rc, sync::Arc};
 
 /// An array over memory of somebody else, which it keeps alive until the last use is over. It can be read, viewed and
@@ -184,5 +184,37 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// * Where the array may only be read, nothing is written at all.
     pub unsafe fn detach(&self) -> DeviceViewMut<'static, S::Elem, D, S::Backend> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
+    }
+
+    /// As [`detach`](Self::detach), of elements of any type at places within this array: a field of records, or the same
+    /// bytes as other numbers. The layout counts from where [`layout`](Self::layout) counts.
+    ///
+    /// # Safety
+    /// * As for [`detach`](Self::detach), of all bytes that the layout names.
+    /// * These bytes are initialised.
+    ///
+    /// # Errors
+    /// Returns [`ErrorKind::Layout`] if the layout has elements of another size, is not aligned, or reaches outside the array.
+    pub unsafe fn detach_as<U: Element>(
+        &self,
+        layout: Layout,
+    ) -> Result<DeviceViewMut<'static, U, IxDyn, S::Backend>> {
+        let fail = |error| Error::new(S::Backend::NAME, "detach_as", error);
+        let (own, needs, align) = (self.layout.extent(), layout.extent(), align_of::<U>());
+        if layout.item() != size_of::<U>() {
+            return Err(fail(LayoutError::ItemMismatch { found: layout.item(), expected: size_of::<U>() }));
+        }
+        if layout.is_empty() {
+            return Ok(ArrayBase::over(self.memory.clone(), layout));
+        }
+        if needs.start < own.start || needs.end > own.end {
+            return Err(fail(LayoutError::OutOfBuffer { needs, length: own.end }));
+        }
+        layout.check_alignment(align).map_err(fail)?;
+        let address = self.memory.address();
+        if !address.is_multiple_of(align as u64) {
+            return Err(fail(LayoutError::Misaligned { bytes: address as isize, align }));
+        }
+        Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 }

@@ -1,0 +1,174 @@
+//! Making arrays in memory that the host sees: page-locked, mapped and managed ones.
+
+use crate::dtype::with_type;
+use crate::{
+    device,
+    element::DType,
+    error::raise,
+    make,
+    pinned::{Held, HostNDArray, Memory},
+    stream,
+};
+use gpumem::{ArraySpec, Attach, MappedOptions, ndarray::IxDyn};
+use pyo3::prelude::*;
+
+/// What an array is made for.
+#[derive(Clone, Copy)]
+enum Kind {
+    Pinned,
+    Mapped(MappedOptions),
+    Managed(Attach),
+}
+
+fn array(
+    py: Python<'_>,
+    kind: Kind,
+    spec: ArraySpec<IxDyn>,
+    dtype: DType,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<HostNDArray> {
+    let device = device::given(device)?;
+    let memory = with_type!(dtype.held(), {
+        let memory = py.detach(|| {
+            Ok(match kind {
+                Kind::Pinned => Memory::of(Held::new(device.pinned_array::<T, _>(spec)?)),
+                Kind::Mapped(options) => {
+                    Memory::of(Held::new(device.mapped_array::<T, _>(spec, options)?).visible())
+                }
+                Kind::Managed(attach) => {
+                    Memory::of(Held::new(device.managed_array::<T, _>(spec, attach)?).visible())
+                }
+            })
+        });
+        memory.map_err(raise)?
+    })?;
+    HostNDArray::new(memory, dtype)
+}
+
+/// The type and the shape of a new array, as it is held.
+fn described(
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    strides: Option<Vec<isize>>,
+    order: &str,
+) -> PyResult<(ArraySpec<IxDyn>, DType)> {
+    let dtype = DType::parse(shape.py(), dtype)?;
+    Ok((dtype.held_spec(make::spec(make::shape(shape)?, strides, order)?)?, dtype))
+}
+
+/// The type and the shape of a new array with the shape and the order of axes of another.
+fn like(ary: &Bound<'_, PyAny>) -> PyResult<(ArraySpec<IxDyn>, DType)> {
+    let (layout, dtype) = make::described(ary)?;
+    Ok((make::spec_like(&layout, &dtype)?, dtype))
+}
+
+fn attach(global: bool) -> Attach {
+    if global { Attach::Global } else { Attach::Host }
+}
+
+/// A new page-locked array of zeros.
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, strides=None, order="C", device=None))]
+fn pinned_array(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    strides: Option<Vec<isize>>,
+    order: &str,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<HostNDArray> {
+    let (spec, dtype) = described(shape, dtype, strides, order)?;
+    array(py, Kind::Pinned, spec, dtype, device)
+}
+
+/// A new page-locked array of zeros with the shape, the type and the order of axes of another.
+#[pyfunction]
+#[pyo3(signature = (ary, device=None))]
+fn pinned_array_like(
+    py: Python<'_>,
+    ary: &Bound<'_, PyAny>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<HostNDArray> {
+    let (spec, dtype) = like(ary)?;
+    array(py, Kind::Pinned, spec, dtype, device)
+}
+
+/// A new page-locked array of zeros that the device can use. `stream` changes nothing: arrays have none.
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, portable=false, wc=false, device=None))]
+#[allow(clippy::too_many_arguments)] // Numba's own
+fn mapped_array(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    strides: Option<Vec<isize>>,
+    order: &str,
+    stream: Option<stream::Given>,
+    portable: bool,
+    wc: bool,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<HostNDArray> {
+    drop(stream);
+    let (spec, dtype) = described(shape, dtype, strides, order)?;
+    array(py, Kind::Mapped(MappedOptions { portable, write_combined: wc }), spec, dtype, device)
+}
+
+/// As `mapped_array`, with the shape, the type and the order of axes of another array.
+#[pyfunction]
+#[pyo3(signature = (ary, stream=None, portable=false, wc=false, device=None))]
+fn mapped_array_like(
+    py: Python<'_>,
+    ary: &Bound<'_, PyAny>,
+    stream: Option<stream::Given>,
+    portable: bool,
+    wc: bool,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<HostNDArray> {
+    drop(stream);
+    let (spec, dtype) = like(ary)?;
+    array(py, Kind::Mapped(MappedOptions { portable, write_combined: wc }), spec, dtype, device)
+}
+
+/// A new array of zeros that migrates between host and device: both use the same addresses. `stream` changes nothing.
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, attach_global=true, device=None))]
+#[allow(clippy::too_many_arguments)] // Numba's own
+fn managed_array(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    strides: Option<Vec<isize>>,
+    order: &str,
+    stream: Option<stream::Given>,
+    attach_global: bool,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<HostNDArray> {
+    drop(stream);
+    let (spec, dtype) = described(shape, dtype, strides, order)?;
+    array(py, Kind::Managed(attach(attach_global)), spec, dtype, device)
+}
+
+/// As `managed_array`, with the shape, the type and the order of axes of another array.
+#[pyfunction]
+#[pyo3(signature = (ary, stream=None, attach_global=true, device=None))]
+fn managed_array_like(
+    py: Python<'_>,
+    ary: &Bound<'_, PyAny>,
+    stream: Option<stream::Given>,
+    attach_global: bool,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<HostNDArray> {
+    drop(stream);
+    let (spec, dtype) = like(ary)?;
+    array(py, Kind::Managed(attach(attach_global)), spec, dtype, device)
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<HostNDArray>()?;
+    module.add_function(wrap_pyfunction!(pinned_array, module)?)?;
+    module.add_function(wrap_pyfunction!(pinned_array_like, module)?)?;
+    module.add_function(wrap_pyfunction!(mapped_array, module)?)?;
+    module.add_function(wrap_pyfunction!(mapped_array_like, module)?)?;
+    module.add_function(wrap_pyfunction!(managed_array, module)?)?;
+    module.add_function(wrap_pyfunction!(managed_array_like, module)?)
+}
