@@ -22,6 +22,7 @@ mod order;
 mod peers;
 mod processes;
 mod streams;
+mod uploads;
 
 use lab::Lab;
 use std::{

@@ -4,6 +4,7 @@
 use crate::{
     Case, Part, Skip,
     lab::{Lab, Numbers},
+    uploads,
 };
 use cudarc::driver::sys;
 use gpumem_core::{
@@ -26,6 +27,7 @@ pub(crate) const CASES: &[Case] = &[
     ("a_forked_child_is_told_so", |_| start("fork")),
     ("drops_at_the_end_of_the_process_do_nothing", |_| start(EXIT)),
     ("a_reset_makes_the_device_usable_again", |_| start("reset")),
+    ("uploads_of_several_processes_arrive", uploads_of_several_processes),
 ];
 
 pub(crate) const PARTS: &[Part] = &[
@@ -34,6 +36,7 @@ pub(crate) const PARTS: &[Part] = &[
     #[cfg(unix)]
     ("fork", fork),
     ("reset", reset),
+    ("uploads", uploads::part),
 ];
 
 /// The variable that names the part of a process that was started by [`again`].
@@ -58,6 +61,16 @@ pub(crate) fn again(part: &str, variables: &[(&str, String)]) {
         std::thread::sleep(Duration::from_millis(5));
     };
     assert!(status.success(), "the part {part} ended with {status}");
+}
+
+/// Processes that share the device are what makes copies late.
+fn uploads_of_several_processes(_: &Lab) -> Result<(), Skip> {
+    std::thread::scope(|threads| {
+        for _ in 0..uploads::PROCESSES {
+            threads.spawn(|| again("uploads", &[]));
+        }
+    });
+    Ok(())
 }
 
 pub(crate) fn start(part: &str) -> Result<(), Skip> {
