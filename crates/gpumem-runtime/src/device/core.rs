@@ -1,7 +1,7 @@
 //! What everything on a device shares, and what does not keep the device's memory alive.
 
 use crate::{
-    memory::{DeferredLimits, Memories, Names, PageLocks, Reclaim, Trim},
+    memory::{DeferredLimits, Memories, Names, PageLocks, Reclaim, Serving, Trim},
     order::{Ended, EventPool, Timeline},
     trace::Recorder,
 };
@@ -92,12 +92,17 @@ impl<B: Backend> DeviceCore<B> {
 
     /// Gives back what the resources hold and nobody has lent. Failures go to the queue of errors. Bytes that went back.
     pub(crate) fn trim_all(&self, how: Trim) -> usize {
+        self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(self.trim_one(resource, how)))
+    }
+
+    /// As [`trim_all`](Self::trim_all), of one resource.
+    pub(crate) fn trim_one(&self, resource: Serving<'_, B>, how: Trim) -> usize {
         let mut failed = |error| {
             if let Err(error) = self.note_loss::<()>(Err(error)) {
                 self.errors.push(error);
             }
         };
-        self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(resource.trim(how, &mut failed)))
+        resource.trim(how, &mut failed)
     }
 
     /// A number that no other device has, and that a reset changes. Handles of another generation are stale, or of another

@@ -10,14 +10,16 @@
 //!   make the next allocation give back everything that is pending. Reaching a limit does not, exceeding it does.
 //! * An allocation that fails does the same, and waits for what is still in use.
 //! * Inside [`Device::defer_cleanup`](crate::Device::defer_cleanup) nothing is given back and nothing is waited for.
+//! * Pools keep no more memory of the host that nobody has lent than the ratio says: beyond it, the next allocation gives
+//!   unused pieces back.
 //! * What fails goes to [`Device::take_errors`](crate::Device::take_errors), and the others are given back all the same.
 
 use super::{
     defer::is_deferred_everywhere,
     pending::PendingUses,
-    resource::{MemoryBlock, Trim},
+    resource::{MemoryBlock, MemoryStatistics, Trim},
 };
-use crate::{device::DeviceCore, sync::Mutex, user_code};
+use crate::{completion, device::DeviceCore, sync::Mutex, user_code};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::{
@@ -41,7 +43,8 @@ pub const RATIO_VARIABLE: &str = "GPUMEM_MAX_PENDING_DEALLOCS_RATIO";
 pub struct DeferredLimits {
     /// Items: blocks of memory, streams, events, modules. 10 by default.
     pub items: usize,
-    /// Bytes, of every kind of memory, as a part of the device's memory. 0.2 by default.
+    /// Bytes, of every kind of memory, as a part of the device's memory. 0.2 by default. Also how much memory of the host
+    /// (pinned, mapped, managed) pools may keep that nobody has lent.
     pub ratio: f64,
 }
 
@@ -132,6 +135,8 @@ pub(crate) struct Reclaim<B: Backend> {
     limit_ratio: AtomicU64,
     /// The limit in bytes, that every allocation looks at.
     limit_bytes: AtomicUsize,
+    /// Bytes of memory of the host that pools hold and nobody has lent, or more.
+    idle_host: AtomicUsize,
     /// How many `defer_cleanup` are in force.
     pub(super) deferred: AtomicUsize,
 }
@@ -145,6 +150,7 @@ impl<B: Backend> Reclaim<B> {
             limit_items: AtomicUsize::new(0),
             limit_ratio: AtomicU64::new(0),
             limit_bytes: AtomicUsize::new(0),
+            idle_host: AtomicUsize::new(0),
             deferred: AtomicUsize::new(0),
         };
         reclaim.set_limits(limits, total_memory);
@@ -194,6 +200,41 @@ impl<B: Backend> Reclaim<B> {
         if self.is_exceeded() {
             self.work(core, false);
         }
+        if self.idle_host.load(Ordering::Relaxed) > self.limit_bytes.load(Ordering::Relaxed) {
+            self.bound_idle_host(core);
+        }
+    }
+
+    /// Notes that so many bytes of memory of the host may lie idle in a pool from now on.
+    #[inline]
+    pub(super) fn note_idle_host(&self, bytes: usize) {
+        self.idle_host.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back pieces of memory of the host that nobody has lent, beyond the limit. Never waits for the device's work.
+    #[cold]
+    fn bound_idle_host(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_deferred() || completion::may_block::<B>("trim").is_err() {
+            return;
+        }
+        // Whatever is dropped meanwhile is counted twice, and looked at once more.
+        self.idle_host.store(0, Ordering::Relaxed);
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        let (mut idle, mut in_flight) = (0_usize, 0);
+        for (_, resource) in core.memory.in_use().filter(|(kind, _)| kind.is_host_accessible()) {
+            let free = |has: &MemoryStatistics| has.reserved.saturating_sub(has.lent);
+            let mut has = resource.report().statistics;
+            let surplus = free(&has).saturating_sub(limit.saturating_sub(idle));
+            if surplus > 0 {
+                let keep = has.reserved.saturating_sub(surplus);
+                core.trim_one(resource, Trim { keep, ..Trim::UNUSED });
+                has = resource.report().statistics;
+            }
+            idle = idle.saturating_add(free(&has));
+            in_flight += has.in_flight;
+        }
+        // What a piece of which something is lent has to spare stays: looking again would not help.
+        self.note_idle_host(if in_flight > 0 { idle } else { idle.min(limit) });
     }
 
     /// As [`sweep`](Self::sweep), for imports: what they leave behind may be all that there is, with nobody to allocate.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
 mod in_place;
+mod page_locked;
 mod pieces;
 mod refused;
 mod shortage;

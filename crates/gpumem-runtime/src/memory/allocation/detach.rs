@@ -39,8 +39,11 @@ impl<B: Backend> Allocation<B> {
     fn detach_block(&mut self) -> Option<(Item<B>, u64)> {
         let is_owned = self.is_owned();
         let core = &*self.core;
-        if is_seen_by_host(self.kind) && matches!(self.keep, Keep::Device(_)) {
-            core.host_memory.fetch_sub(1, Ordering::AcqRel);
+        if is_seen_by_host(self.kind) {
+            core.reclaim.note_idle_host(self.len);
+            if matches!(self.keep, Keep::Device(_)) {
+                core.host_memory.fetch_sub(1, Ordering::AcqRel);
+            }
         }
         if is_owned {
             core.recorder.freed(self.id, self.kind, self.len);

@@ -21,7 +21,12 @@ impl<B: Backend> Pool<B> {
         let mut wanted = self.options.next_chunk(least, gone, reserved).next_multiple_of(granule);
         loop {
             match self.upstream.allocate(&request.for_bytes(wanted, align)) {
-                Ok(block) => return self.add_chunk(block, request, lane),
+                Ok(block) => {
+                    if request.kind.is_host_accessible() {
+                        request.core.reclaim.note_idle_host(block.bytes().saturating_sub(request.bytes));
+                    }
+                    return self.add_chunk(block, request, lane);
+                }
                 Err(error) if error.is_out_of_memory() && wanted > least => {
                     wanted = (wanted / 2).max(least).next_multiple_of(granule);
                 }

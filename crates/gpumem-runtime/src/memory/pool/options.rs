@@ -54,7 +54,8 @@ impl PoolOptions {
         }
     }
 
-    /// Pieces of 1 to 64 MiB, which stay: page-locking takes a millisecond for every few MiB.
+    /// Pieces of 1 to 64 MiB, which stay: page-locking takes a millisecond for every few MiB. A request of more than half
+    /// of the largest piece gets one of its own size.
     pub fn page_locked(granule: usize) -> Self {
         Self { smallest_chunk: MIB, largest_chunk: 64 * MIB, exchange: false, ..Self::device(granule) }
     }
@@ -131,8 +132,13 @@ impl PoolOptions {
     /// Bytes of the next piece, for a request that nothing free serves.
     pub(super) fn chunk(&self, bytes: usize, reserved: usize) -> usize {
         let with_the_pool = (reserved / 32).min(self.largest_chunk).max(self.smallest_chunk);
-        // A piece that holds two such requests loses less at its end.
-        let several = bytes.saturating_mul(2).min(self.largest_chunk);
+        // A piece that holds two such requests loses less at its end. Where pieces stay, nothing would ever be done about
+        // what one has to spare that holds only one.
+        let several = match bytes.saturating_mul(2) {
+            two if two <= self.largest_chunk => two,
+            _ if self.exchange => self.largest_chunk,
+            _ => bytes,
+        };
         let first = if reserved == 0 { self.first_chunk } else { 0 };
         let wanted = with_the_pool.max(several).max(bytes).max(first);
         // Drivers count in pages of up to 2 MiB; no more than a part in 32 is lost by rounding up.

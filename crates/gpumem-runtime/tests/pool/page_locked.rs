@@ -1,0 +1,135 @@
+//! How much memory of the host pools keep that nobody has lent: no more than the limits of the deferred queue say.
+
+use super::{MIB, device, statistics};
+use gpumem_core::{Attach, MappedOptions, MemoryKind};
+use gpumem_host::{Host, HostOptions};
+use gpumem_runtime::{Device, Pinned, UninitHostArray, memory::DeferredLimits};
+use ndarray::Ix1;
+
+/// A device of 1 GiB.
+const TOTAL: usize = 1024 * MIB;
+/// A fifth of it.
+const LIMIT: usize = TOTAL / 5;
+
+fn open() -> Device<Host> {
+    device(HostOptions::new().memory(TOTAL)).0
+}
+
+/// Bytes of a kind that nobody has lent.
+fn idle(device: &Device<Host>, kind: MemoryKind) -> usize {
+    let has = statistics(device, kind);
+    has.reserved - has.lent
+}
+
+/// Nobody writes to it, so that the test takes no memory of the machine.
+fn pinned(device: &Device<Host>, bytes: usize) -> UninitHostArray<Pinned, u8, Ix1, Host> {
+    device.uninit_pinned_array(bytes).unwrap()
+}
+
+#[test]
+fn arrays_made_and_dropped_by_turns_use_one_piece() {
+    let device = open();
+    for round in 0..50 {
+        let array = pinned(&device, 40 * MIB);
+        assert_eq!(statistics(&device, MemoryKind::Pinned).reserved, 40 * MIB, "round {round}");
+        drop(array);
+    }
+    // Every size: a piece is the request's, or holds two.
+    for mib in [1, 2, 5, 12, 31, 32, 33, 40, 63, 64, 65] {
+        let device = open();
+        let array = pinned(&device, mib * MIB);
+        let reserved = statistics(&device, MemoryKind::Pinned).reserved;
+        let fits = if mib <= 32 { 2 * mib } else { mib };
+        assert!(reserved >= mib * MIB && reserved <= fits * MIB * 33 / 32, "{mib} MiB: {reserved}");
+        drop(array);
+    }
+}
+
+#[test]
+fn many_dropped_at_once_are_given_back_by_the_next_allocation() {
+    let device = open();
+    let arrays: Vec<_> = (0..11).map(|_| pinned(&device, 40 * MIB)).collect();
+    assert_eq!(statistics(&device, MemoryKind::Pinned).reserved, 440 * MIB);
+    drop(arrays);
+    // Of any kind.
+    let small = device.uninit_array::<u8, _>(1).unwrap();
+    let left = idle(&device, MemoryKind::Pinned);
+    assert!((LIMIT - 40 * MIB..=LIMIT).contains(&left), "{left}: as much as is allowed stays");
+    drop(small);
+    let sizes: Vec<usize> = (0..35).map(|at| 33 + (at * 7) % 31).collect();
+    for some in sizes.chunks(7) {
+        let arrays: Vec<_> = some.iter().map(|mib| pinned(&device, mib * MIB)).collect();
+        assert!(idle(&device, MemoryKind::Pinned) <= LIMIT, "{some:?}");
+        drop(arrays);
+    }
+}
+
+#[test]
+fn kinds_share_the_limit() {
+    let device = open();
+    let mapped = MappedOptions::default();
+    for _ in 0..4 {
+        let all = (
+            [(); 3].map(|()| pinned(&device, 40 * MIB)),
+            [(); 3].map(|()| device.uninit_mapped_array::<u8, _>(40 * MIB, mapped).unwrap()),
+            [(); 3].map(|()| device.uninit_managed_array::<u8, _>(40 * MIB, Attach::Global).unwrap()),
+        );
+        drop(all);
+        drop(device.uninit_array::<u8, _>(1).unwrap());
+        let kinds = [MemoryKind::Pinned, MemoryKind::Mapped(mapped), MemoryKind::Managed(Attach::Global)];
+        let all: usize = kinds.iter().map(|kind| idle(&device, *kind)).sum();
+        assert!(all <= LIMIT, "{all}");
+    }
+}
+
+#[test]
+fn the_limit_is_the_one_that_is_set() {
+    let device = open();
+    let drop_some = || drop([(); 5].map(|()| pinned(&device, 40 * MIB)));
+    for (ratio, at_most) in [(0.1, TOTAL / 10), (0.0, 0), (1.0, TOTAL)] {
+        device.set_deferred_limits(DeferredLimits { items: 10, ratio });
+        drop_some();
+        drop(device.uninit_array::<u8, _>(1).unwrap());
+        let left = idle(&device, MemoryKind::Pinned);
+        assert!(left <= at_most && (ratio < 1.0 || left == 200 * MIB), "{ratio}: {left}");
+    }
+    // Nothing is given back inside `defer_cleanup`, and what is too much goes back behind it.
+    device.set_deferred_limits(DeferredLimits { items: 10, ratio: 0.1 });
+    let deferred = device.defer_cleanup();
+    drop(device.uninit_array::<u8, _>(1).unwrap());
+    assert_eq!(idle(&device, MemoryKind::Pinned), 200 * MIB);
+    drop(deferred);
+    drop(device.uninit_array::<u8, _>(1).unwrap());
+    assert!(idle(&device, MemoryKind::Pinned) <= TOTAL / 10);
+}
+
+/// A piece goes back when nothing of it is lent.
+#[test]
+fn what_shares_a_piece_with_lent_memory_stays() {
+    let device = open();
+    device.set_deferred_limits(DeferredLimits { items: 10, ratio: 0.01 });
+    let mut arrays: Vec<_> = (0..24).map(|_| Some(pinned(&device, MIB))).collect();
+    arrays.iter_mut().step_by(2).for_each(|array| drop(array.take()));
+    drop(device.uninit_array::<u8, _>(1).unwrap());
+    assert_eq!(idle(&device, MemoryKind::Pinned), 12 * MIB);
+    drop(arrays);
+    drop(device.uninit_array::<u8, _>(1).unwrap());
+    assert!(idle(&device, MemoryKind::Pinned) <= TOTAL / 100);
+}
+
+/// Copies may still read what has been dropped: it goes back by the first allocation that finds them done.
+#[test]
+fn what_is_in_flight_goes_back_once_it_is_idle() {
+    let (device, _) = device(HostOptions::new().memory(TOTAL).adversarial(3));
+    device.set_deferred_limits(DeferredLimits { items: 10, ratio: 0.01 });
+    let stream = device.stream().unwrap();
+    let mut array = stream.device_array::<u8, _>(MIB).unwrap();
+    for _ in 0..24 {
+        let source = device.pinned_array::<u8, _>(MIB).unwrap();
+        stream.copy_to_device(&mut array, &source).unwrap();
+    }
+    stream.synchronize().unwrap();
+    drop(device.uninit_array::<u8, _>(1).unwrap());
+    let left = idle(&device, MemoryKind::Pinned);
+    assert!(left <= TOTAL / 100, "{left}");
+}
