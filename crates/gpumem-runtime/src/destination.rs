@@ -1,7 +1,7 @@
 //! Arrays of the host that elements can come back to.
 
 use crate::{
-    ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, StorageMut, ToDevice,
+    ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, Source, StorageMut, ToDevice,
     interchange::described_array,
     layout::Layout,
     memory::{Allocation, Counted},
@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// arrays and vectors of Rust, a [`Scalar`], device arrays and mutable views, the host arrays of the library, and objects
 /// with a CUDA array interface (through [`cuda_array_mut`](crate::cuda_array_mut)).
 pub trait FromDevice<B: Backend>: ToDevice<B> {
-    /// The elements, borrowed for writing.
+    /// The elements, borrowed for writing. Asked once for each use; what is read of them before is read here as well, and not
+    /// from [`source`](ToDevice::source).
     fn destination(&mut self) -> Destination<'_, Self::Elem, Self::Dim, B>;
 }
 
@@ -55,6 +56,15 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
         Self(To::Described(descriptor))
     }
 
+    /// The same elements, to be read: what is asked about them is asked of what is written.
+    pub(crate) fn as_source(&self) -> Source<'_, T, D, B> {
+        match &self.0 {
+            To::Host(view) => Source::host(view.view()),
+            To::Memory { memory, layout } => Source::memory(memory, layout),
+            To::Described(descriptor) => Source::described(descriptor.clone()),
+        }
+    }
+
     /// Whether elements may be written here, before anything is.
     pub(crate) fn check(&self, device: &Device<B>, operation: &'static str) -> Result<()> {
         match &self.0 {
@@ -68,7 +78,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
                 // SAFETY: the object is borrowed, and nothing is enqueued that uses its memory.
                 let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
-                check_writable::<B>(operation, &array.layout, array.memory.is_read_only())
+                check_writable::<B>(operation, &array.layout, Allocation::is_import_read_only(&array.memory))
             }
         }
     }
@@ -108,6 +118,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
             (To::Described(descriptor), _) => {
                 // SAFETY: the object is borrowed, and the caller waits for its memory before that ends.
                 let array = unsafe { described_array::<T, B>(device, &descriptor?, operation)? };
+                let read_only = Allocation::is_import_read_only(&array.memory);
+                check_writable::<B>(operation, &array.layout, read_only)?;
                 let to = Place::new(&array.memory, &array.layout);
                 let ticket = transfer::copy::<T, B>(timeline, operation, source, to)?;
                 Ok((ticket, Some(array.memory.clone())))

@@ -48,7 +48,7 @@ pub use device::{Device, DeviceCounters};
 pub use event::Event;
 pub use host::{
     DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
-    MappedRegisteredArray, Pinned, PinnedArray, PinnedHost, Refused, Registered, RegisteredArray,
+    MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, Refused, Registered, RegisteredArray,
     UninitHostArray, view_at, view_mut_at,
 };
 pub use interchange::{

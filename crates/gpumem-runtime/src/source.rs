@@ -48,6 +48,8 @@ pub(crate) struct InPlace<B: Backend> {
     pub(crate) layout: Layout,
     /// The memory belongs to an object that is only borrowed: what uses it is waited for before the borrow ends.
     pub(crate) borrowed: bool,
+    /// It may not be written.
+    pub(crate) read_only: bool,
 }
 
 /// One value as a source of rank 0: `device.to_device(&Scalar(3.0f32))`.
@@ -58,6 +60,11 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     /// A source in ordinary memory, for implementations of [`ToDevice`] outside this crate.
     pub fn host(view: ArrayView<'a, T, D>) -> Self {
         Self(From::Host(view))
+    }
+
+    /// A source in memory of the library.
+    pub(crate) fn memory(memory: &'a Counted<Allocation<B>>, layout: &'a Layout) -> Self {
+        Self(From::Memory { memory, layout })
     }
 
     /// A source that an object with a CUDA array interface has described.
@@ -85,19 +92,23 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         device: &Device<B>,
         operation: &'static str,
     ) -> Result<Option<InPlace<B>>> {
-        let (memory, layout, borrowed) = match &self.0 {
+        let (memory, layout, borrowed, read_only) = match &self.0 {
             From::Host(_) => return Ok(None),
-            From::Memory { memory, layout } => ((*memory).clone(), (*layout).clone(), false),
+            From::Memory { memory, layout } => {
+                ((*memory).clone(), (*layout).clone(), false, memory.is_read_only())
+            }
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
                 // SAFETY: the object is borrowed by the source; whoever uses the memory waits before that ends, because
                 // it is said to be borrowed.
                 let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
-                (array.memory.clone(), array.layout.clone(), true)
+                // Memory of ours is kept by the use log, whatever becomes of the object.
+                let read_only = Allocation::is_import_read_only(&array.memory);
+                (array.memory.clone(), array.layout.clone(), !array.memory.is_shared(), read_only)
             }
         };
         let usable = memory.core().is_same(&timeline.core) && memory.kind().is_device_accessible();
-        Ok(usable.then_some(InPlace { memory, layout, borrowed }))
+        Ok(usable.then_some(InPlace { memory, layout, borrowed, read_only }))
     }
 
     /// The elements in ordinary memory, packed as `layout`, which is [`like`](Layout::like) their own.

@@ -151,3 +151,60 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # What a type of the user's describes is borrowed for the scope
+//! ```
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use ndarray::Ix1;
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! struct Named(Vec<f32>);
+//! impl ToDevice<Host> for Named {
+//!     type Elem = f32;
+//!     type Dim = Ix1;
+//!     fn source(&self) -> Source<'_, f32, Ix1, Host> {
+//!         self.0.source()
+//!     }
+//! }
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let mut out = vec![0.0f32; 3];
+//! let named = Named(vec![1.0, 2.0, 3.0]);
+//! stream.scope(|scope| copy.launch_in(scope, &dims, (In(&named), Out(&mut out))))??;
+//! # Ok(())
+//! # }
+//! ```
+//! By value it would be dropped, with all that it may own, before the kernel has read it.
+//! ```compile_fail,E0277
+//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use ndarray::Ix1;
+//! # type Copy = (Slice<f32>, SliceMut<f32>);
+//! struct Named(Vec<f32>);
+//! impl ToDevice<Host> for Named {
+//!     type Elem = f32;
+//!     type Dim = Ix1;
+//!     fn source(&self) -> Source<'_, f32, Ix1, Host> {
+//!         self.0.source()
+//!     }
+//! }
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! # // SAFETY: each work-item uses its own elements.
+//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
+//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! let mut out = vec![0.0f32; 3];
+//! let named = Named(vec![1.0, 2.0, 3.0]);
+//! stream.scope(|scope| copy.launch_in(scope, &dims, (In(named), Out(&mut out))))??;
+//! # Ok(())
+//! # }
+//! ```

@@ -119,3 +119,33 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Only memory that the library keeps alive can be lent
+//! ```
+//! # use gpumem_core::Result;
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, DeviceArray, DeviceView, PinnedArray, RawAccess};
+//! # use ndarray::{Array1, Ix1, array, s};
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! let registered = device.register(array![1.0f32, 2.0, 3.0])?;
+//! let loan = registered.lend_to_host()?;
+//! assert!(loan.is_read_only());
+//! # Ok(())
+//! # }
+//! ```
+//! A loan has no lifetime, and the caller's array has one.
+//! ```compile_fail,E0521
+//! # use gpumem_core::Result;
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, DeviceArray, DeviceView, PinnedArray, RawAccess};
+//! # use ndarray::{Array1, Ix1, array, s};
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! let mut data = array![1.0f32, 2.0, 3.0];
+//! let loan = device.pinned([data.view_mut()], |arrays| arrays[0].lend_to_host())??;
+//! # Ok(())
+//! # }
+//! ```

@@ -35,6 +35,9 @@ pub trait HostKind: sealed::Sealed + Send + Sync {
     const NAME: &'static str;
 }
 
+/// Kinds of host memory that the library keeps alive by itself: all but the caller's that is locked for a scope.
+pub trait OwnedKind: HostKind {}
+
 /// Kinds of host memory that a kernel can use by a device address.
 pub trait DeviceVisible: HostKind {}
 
@@ -71,6 +74,11 @@ impl HostKind for Managed {
 impl<K: HostKind> HostKind for Registered<'_, K> {
     const NAME: &'static str = K::NAME;
 }
+
+impl OwnedKind for Pinned {}
+impl OwnedKind for Mapped {}
+impl OwnedKind for Managed {}
+impl<K: HostKind> OwnedKind for Registered<'static, K> {}
 
 impl DeviceVisible for Mapped {}
 impl DeviceVisible for Managed {}

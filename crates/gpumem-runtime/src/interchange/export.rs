@@ -1,8 +1,8 @@
 //! Lending memory to others.
 
-use super::{CudaArrayInterface, ElementType, HasCudaArrayInterface, StreamHandle, cuda_array::VERSION};
+use super::{CudaArrayInterface, ElementType, HasCudaArrayInterface, StreamHandle, cuda_array::VERSION, own};
 use crate::{
-    ArrayBase, Device, HostArray, HostKind, Layout, Storage, StorageMut, Stream,
+    ArrayBase, Device, HostArray, Layout, OwnedKind, Storage, StorageMut, Stream,
     memory::{Allocation, Counted},
     order::Access,
     transfer::Place,
@@ -22,7 +22,9 @@ use std::fmt;
 ///   them. So the borrower enqueues its work there, or orders its own streams with it, before and after.
 /// * When it ends, what has been enqueued stays remembered: the memory is not reused or given back before it is done.
 ///
-/// Forgetting a loan costs waits, and no safety.
+/// Forgetting a loan costs waits, and no safety. Memory of the caller that is page-locked for a scope cannot be lent,
+/// because a loan has no lifetime. Imported again, a loan gives another handle of the array's own memory: it is ordered with
+/// the array, and can only be read while that is there.
 pub struct Loan<B: Backend> {
     memory: Counted<Allocation<B>>,
     layout: Layout,
@@ -110,7 +112,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     }
 }
 
-impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
+impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// Lends the array for reading to code of the host, after waiting for what writes it.
     ///
     /// # Errors
@@ -140,6 +142,10 @@ impl<B: Backend> Loan<B> {
     ) -> Result<Self> {
         const OPERATION: &str = "lend";
         let fail = |kind| Error::new(B::NAME, OPERATION, kind);
+        if memory.is_of_scope() {
+            // The loan could outlive the scope, and with it the caller's memory.
+            return Err(fail(ErrorKind::Unsupported { what: "a loan of memory that is locked for a scope" }));
+        }
         let extent = layout.extent();
         let mut entries = SmallVec::new();
         let (handle, kept) = match to {
@@ -177,6 +183,7 @@ impl<B: Backend> Loan<B> {
             }
         };
         let (memory, layout) = (memory.clone(), layout.clone());
+        own::note_loan(&memory);
         Ok(Self { memory, layout, element, write, stream: handle, entries, _stream: kept })
     }
 
@@ -238,7 +245,7 @@ impl<B: Backend> Loan<B> {
 }
 
 // SAFETY: the loan keeps the memory and the stream alive; elements of arrays are initialised; the stream has waited for
-// what was pending, and later work of ours lets it wait.
+// what was pending, and later work of ours lets it wait. Whoever imports it here finds the allocation itself.
 unsafe impl<B: Backend> HasCudaArrayInterface for Loan<B> {
     fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
         self.memory.check("cuda_array_interface")?;
@@ -250,6 +257,7 @@ impl<B: Backend> Drop for Loan<B> {
     fn drop(&mut self) {
         if self.memory.core().origin.is_usable() {
             self.entries.iter().for_each(|entry| self.memory.end_loan(*entry));
+            own::note_end(&self.memory);
         }
     }
 }

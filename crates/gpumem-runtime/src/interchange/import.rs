@@ -1,6 +1,6 @@
 //! Taking in memory of others.
 
-use super::{CudaArrayInterface, StreamHandle, foreign::ForeignElements};
+use super::{CudaArrayInterface, StreamHandle, foreign::ForeignElements, own};
 use crate::{
     ArrayBase, Device, DeviceArray, DeviceViewMut, Layout, Storage,
     array::Imported,
@@ -20,6 +20,9 @@ pub type ImportedArray<T, D, B> = ArrayBase<Imported<T, B>, D>;
 /// What a descriptor says is true from the moment on that it is given out, for as long as `self` lives:
 /// * the elements that it describes are memory that the device can read, and write unless it says `read_only`;
 /// * they are initialised, and behind the work on the stream that it names nobody writes them without order;
+/// * where it does not say `read_only`, nothing else that safe code has reads or writes them either: an object that can be
+///   cloned, or that lets its elements be seen, says `read_only` or orders their uses. Through `&`, `Rc` and `Arc` every object
+///   can only be read;
 /// * the stream is alive until the caller has made an event wait for it, which it does at once.
 ///
 /// What can be checked is checked nevertheless: a descriptor with something wrong is an error.
@@ -38,20 +41,32 @@ pub unsafe trait HasCudaArrayInterface {
 }
 
 macro_rules! through_pointer {
-    ($($pointer:ty),*) => {$(
-        // SAFETY: the object behind the pointer promises it, and the pointer keeps it alive.
+    ($($pointer:ty, $describe:expr;)*) => {$(
+        // SAFETY: the object behind the pointer promises it, and the pointer keeps it alive. Through a pointer that others may
+        // have as well it can only be read.
         unsafe impl<O: HasCudaArrayInterface + ?Sized> HasCudaArrayInterface for $pointer {
             fn has_cuda_array_interface(&self) -> bool {
                 (**self).has_cuda_array_interface()
             }
 
             fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
-                (**self).cuda_array_interface()
+                (**self).cuda_array_interface().map($describe)
             }
         }
     )*};
 }
-through_pointer!(&O, Box<O>, Rc<O>, Arc<O>);
+through_pointer! {
+    Box<O>, |descriptor| descriptor;
+    &O, to_read;
+    Rc<O>, to_read;
+    Arc<O>, to_read;
+}
+
+/// The same memory, which may only be read.
+fn to_read(mut descriptor: CudaArrayInterface) -> CudaArrayInterface {
+    descriptor.data.1 = true;
+    descriptor
+}
 
 /// Whether an object has a CUDA array interface. Tests for its presence only, as Numba's `is_cuda_array` does;
 /// [`Device::as_cuda_array`] looks at what it says.
@@ -66,10 +81,14 @@ impl<B: Backend> Device<B> {
     /// Work that the object's stream has pending is waited for by an event, on the streams that use the array. It is no
     /// use of the array: what becomes of it is the object's to look after, which may be dropped before it is done.
     ///
+    /// Memory of the library's own that comes back, by a [`Loan`](crate::Loan) or through another library that has borrowed it,
+    /// becomes another handle of the array's memory: ordered with the array, and only to be read while that is there.
+    ///
     /// # Errors
     /// [`ErrorKind::Descriptor`] and [`ErrorKind::Layout`] for a descriptor that cannot be taken, with the reason: another
     /// element type or rank, a mask, a version, strides or an address that cannot be, memory of another device. The
-    /// object is dropped then.
+    /// object is dropped then. [`ErrorKind::InvalidArgument`] for memory of the library's own that the host sees, or of another
+    /// device or backend.
     pub fn as_cuda_array<T, D, O>(&self, object: O) -> Result<ImportedArray<T, D, B>>
     where
         T: Element,
@@ -79,8 +98,37 @@ impl<B: Backend> Device<B> {
         const OPERATION: &str = "as_cuda_array";
         self.core().check(OPERATION)?;
         let descriptor = object.cuda_array_interface()?;
+        // SAFETY: what the object promises; it is there until this returns.
+        if let Some(own) = unsafe { self.find_own(OPERATION, &descriptor)? } {
+            // The allocation keeps itself: a loan that has brought it is not needed any more.
+            drop(object);
+            return Ok(own);
+        }
         // SAFETY: what the object promises; it is kept as the owner.
         unsafe { self.import_cuda_array(OPERATION, &descriptor, Box::new(object)) }
+    }
+
+    /// Memory of the library's own, as it is described by whoever has borrowed it: another handle of the allocation, behind
+    /// the work on the borrower's stream.
+    ///
+    /// # Safety
+    /// The stream that the descriptor names is alive.
+    pub(super) unsafe fn find_own<T: Element, D: Dimension>(
+        &self,
+        operation: &'static str,
+        descriptor: &CudaArrayInterface,
+    ) -> Result<Option<ImportedArray<T, D, B>>> {
+        let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
+        let elements = descriptor.elements::<T>().map_err(fail)?;
+        let stream = descriptor.stream_handle().map_err(|error| fail(error.into()))?;
+        let Some((memory, layout)) = own::find(self, operation, &elements)? else { return Ok(None) };
+        check_rank::<D, B>(operation, &layout)?;
+        if let Some(stream) = stream {
+            // SAFETY: the caller's promise; it is not used after this.
+            let stream = unsafe { stream.stream(self, operation)? };
+            memory.note_borrowers_work(operation, &layout.extent(), &stream)?;
+        }
+        Ok(Some(ArrayBase::over(memory, layout)))
     }
 
     /// As [`as_cuda_array`](Self::as_cuda_array), from a descriptor alone and whatever keeps its memory alive.
@@ -127,12 +175,7 @@ impl<B: Backend> Device<B> {
         kind: MemoryKind,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<ImportedArray<T, D, B>> {
-        if let Some(expected) = D::NDIM
-            && expected != elements.layout.ndim()
-        {
-            let error = LayoutError::RankMismatch { found: elements.layout.ndim(), expected };
-            return Err(Error::new(B::NAME, operation, error));
-        }
+        check_rank::<D, B>(operation, &elements.layout)?;
         elements.check_place(self, operation)?;
         let ForeignElements { layout, address, bytes: len, read_only } = elements;
         self.core().reclaim.sweep_imports(self.core());
@@ -148,16 +191,27 @@ impl<B: Backend> Device<B> {
     }
 }
 
+/// Whether a layout has the rank of a type.
+pub(super) fn check_rank<D: Dimension, B: Backend>(operation: &'static str, layout: &Layout) -> Result<()> {
+    match D::NDIM {
+        Some(expected) if expected != layout.ndim() => {
+            let error = LayoutError::RankMismatch { found: layout.ndim(), expected };
+            Err(Error::new(B::NAME, operation, error))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl<T: Element, D: Dimension, B: Backend> ArrayBase<Imported<T, B>, D> {
-    /// Whether the owner forbids writing.
+    /// Whether the owner forbids writing, or the memory is that of an array of the library's which is still there.
     pub fn is_read_only(&self) -> bool {
-        self.memory.is_read_only()
+        Allocation::is_import_read_only(&self.memory)
     }
 
     /// The array as one that can be written.
     ///
     /// # Errors
-    /// [`DescriptorError::ReadOnly`] where the owner forbids writing, [`LayoutError::SelfOverlap`] where elements share
+    /// [`DescriptorError::ReadOnly`] where it [may only be read](Self::is_read_only), [`LayoutError::SelfOverlap`] where elements share
     /// memory (a broadcast array); the array comes back.
     #[allow(clippy::result_large_err)] // the array itself comes back
     pub fn try_into_array(self) -> Result<DeviceArray<T, D, B>, (Self, Error)> {

@@ -19,6 +19,7 @@ mod export;
 mod foreign;
 mod handle;
 mod import;
+mod own;
 mod owned;
 mod source;
 

@@ -107,5 +107,9 @@ pub(crate) unsafe fn described_array<T: Element, B: Backend>(
         Err(error) => return Err(error.in_operation(operation)),
     };
     // SAFETY: the caller's promise.
+    if let Some(own) = unsafe { device.find_own(operation, descriptor)? } {
+        return Ok(own);
+    }
+    // SAFETY: the caller's promise.
     unsafe { device.import_cuda_array(operation, descriptor, Box::new(())) }
 }

@@ -5,7 +5,8 @@ use super::{
     arguments::{Argument, Collected, Within, sealed::Sealed},
 };
 use crate::{
-    CudaArrayDestination, Device, FromDevice, Layout, Order, Scope, Source, Stream, ToDevice, completion,
+    ArrayBase, CudaArrayDestination, CudaArraySource, Device, FromDevice, HostArray, HostKind, Layout, Order,
+    Scalar, Scope, Source, Storage, Stream, ToDevice, completion,
     destination::{Landing, check_writable},
     host::LockSet,
     memory::{Allocation, Counted},
@@ -214,21 +215,24 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     fn written<S: FromDevice<B>>(&mut self, target: &'a mut S, form: Form, brings: bool) -> Result<usize> {
         self.begin()?;
-        if let Some(InPlace { memory, layout, .. }) = self.in_place(&target.source(), form)? {
-            check_writable::<B>(OPERATION, &layout, memory.is_read_only())?;
+        // Asked once: what is checked is what is written.
+        let destination = target.destination();
+        let source = destination.as_source();
+        if let Some(InPlace { memory, layout, read_only, .. }) = self.in_place(&source, form)? {
+            check_writable::<B>(OPERATION, &layout, read_only)?;
             return Ok(self.use_it(Used { memory, layout, write: true }));
         }
-        target.destination().check(self.device(), OPERATION)?;
+        destination.check(self.device(), OPERATION)?;
         let (memory, layout) = if brings {
-            self.brought(&target.source(), form)?
+            self.brought(&source, form)?
         } else {
-            let (memory, layout) = self.stand_in::<S::Elem>(&target.source().layout(OPERATION)?, form)?;
+            let (memory, layout) = self.stand_in::<S::Elem>(&source.layout(OPERATION)?, form)?;
             // What the kernel leaves out must not be what somebody else has left in the memory.
             let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
             transfer::fill(self.timeline(), OPERATION, Place::new(&memory, &layout), zero)?;
             (memory, layout)
         };
-        let destination = target.destination();
+        drop(source);
         let (from, from_layout) = (memory.clone(), layout.clone());
         self.moved().arrivals.push(Box::new(move |arrivals| {
             let Arrivals { device, timeline, landing } = arrivals;
@@ -276,7 +280,9 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
             all.push(Access { memory, extent: layout.extent(), write: *write });
         }
-        let launched = timeline.refuse_poisoned(OPERATION, &all).and_then(|()| submit(&all));
+        let may_launch = super::launch::check_shared(&all);
+        let may_launch = may_launch.and_then(|()| timeline.refuse_poisoned(OPERATION, &all));
+        let launched = may_launch.and_then(|()| submit(&all));
         let landing = scope.map_or(Landing::Now, |(id, _)| Landing::InScope(id));
         let arrive = || -> Result<u64> {
             let mut last = launched?;
@@ -338,8 +344,18 @@ impl<S> Sealed for In<S> {}
 impl<S> Sealed for Out<S> {}
 impl<S> Sealed for InOut<S> {}
 
-// Ordinary memory has been read when the launch returns, and objects that are borrowed are borrowed for `'env`.
-impl<'env, S: 'env> Within<'env> for In<S> {}
+// Described memory is used until the launch is over, so what describes it must be borrowed for `'env`: by value, it would be
+// dropped when the call returns.
+impl<'env, S: ?Sized> Within<'env> for In<&'env S> {}
+impl<'env, S: ?Sized> Within<'env> for In<&'env mut S> {}
+impl<'env, T, D> Within<'env> for In<CudaArraySource<'env, T, D>> {}
+// Ordinary memory has been read when the launch returns, and memory of the library is kept by its use log.
+impl<S: ndarray::RawData, D> Within<'_> for In<ndarray::ArrayBase<S, D>> {}
+impl<T> Within<'_> for In<Vec<T>> {}
+impl<T, const N: usize> Within<'_> for In<[T; N]> {}
+impl<T> Within<'_> for In<Scalar<T>> {}
+impl<S: Storage, D: Dimension> Within<'_> for In<ArrayBase<S, D>> {}
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> Within<'_> for In<HostArray<K, T, D, B>> {}
 // What is written later must be borrowed: by value, it would be gone.
 impl<'env, S: ?Sized> Within<'env> for Out<&'env mut S> {}
 impl<'env, S: ?Sized> Within<'env> for InOut<&'env mut S> {}

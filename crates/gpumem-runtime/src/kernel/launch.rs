@@ -6,7 +6,12 @@ use super::{
     host_arrays::HostArrays,
     program::Program,
 };
-use crate::{Device, Scope, Stream, device::DeviceCore, memory::Allocation, order::Timeline};
+use crate::{
+    Device, Scope, Stream,
+    device::DeviceCore,
+    memory::Allocation,
+    order::{Access, Timeline},
+};
 use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchDims, Result};
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -203,7 +208,8 @@ impl<B: Backend> Loaded<B> {
         let timeline = stream.timeline();
         let Collected { arguments, accesses, .. } = &*collected;
         timeline.refuse_poisoned(OPERATION, accesses)?;
-        if timeline.is_ready_for(accesses) && collected.is_of_device() {
+        let is_shared = accesses.iter().any(|access| access.memory.is_shared());
+        if timeline.is_ready_for(accesses) && collected.is_of_device() && !is_shared {
             let enqueue = |raw: &B::Stream, ticket| self.enqueue(timeline, raw, ticket, dims, arguments);
             return timeline.submit_checked(OPERATION, accesses, enqueue).map(drop);
         }
@@ -222,6 +228,7 @@ impl<B: Backend> Loaded<B> {
         for access in &*accesses {
             timeline.check_owns(OPERATION, access.memory)?;
         }
+        check_shared(accesses)?;
         // Until the launch stands in the stream nobody else may write other constants.
         let _written = match constants.fill() {
             Some(fill) => Some(fill.write(timeline, accesses)?),
@@ -247,6 +254,28 @@ impl<B: Backend> Loaded<B> {
         // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the use
         // logs; what the kernel does within them was promised when it was declared.
         unsafe { B::launch(raw, &self.raw, dims, arguments) }
+    }
+}
+
+/// Whether no argument is written whose elements another argument names as well. Borrows see to that, except where an import
+/// has made another handle of the memory.
+#[cold]
+pub(super) fn check_shared<B: Backend>(accesses: &[Access<'_, B>]) -> Result<()> {
+    let clash = |(at, one): (usize, &Access<'_, B>)| {
+        one.memory.is_shared()
+            && accesses.iter().skip(at + 1).any(|other| {
+                one.memory.id() == other.memory.id()
+                    && (one.write || other.write)
+                    && one.extent.start < other.extent.end
+                    && other.extent.start < one.extent.end
+            })
+    };
+    match accesses.iter().enumerate().any(clash) {
+        true => {
+            let why = "two arguments of the launch name the same memory, and one of them is written";
+            Err(Error::new(B::NAME, OPERATION, ErrorKind::InvalidArgument { why }))
+        }
+        false => Ok(()),
     }
 }
 

@@ -346,6 +346,17 @@ impl<B: Backend> Allocation<B> {
         self.extra.as_ref().is_some_and(|extra| extra.read_only)
     }
 
+    /// Whether it is memory of the caller that is page-locked for a scope, and gone after that.
+    pub(crate) fn is_of_scope(&self) -> bool {
+        let is_kept = self.extra.as_ref().is_some_and(|extra| extra.owner.is_some());
+        matches!(self.kind, MemoryKind::Registered(_)) && !is_kept && self.len > 0
+    }
+
+    /// Whether a handle of the memory that an import has given may only be read: its owner says so, or others have it too.
+    pub(crate) fn is_import_read_only(memory: &Counted<Self>) -> bool {
+        memory.is_read_only() || (memory.is_shared() && !memory.is_only_handle())
+    }
+
     /// The device's address of the first byte.
     #[inline]
     pub(crate) fn address(&self) -> u64 {

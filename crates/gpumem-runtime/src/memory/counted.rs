@@ -52,6 +52,11 @@ impl<T> Counted<T> {
         self.inner().handles.load(Ordering::Acquire) == 1
     }
 
+    /// Whether this is the only handle.
+    pub(crate) fn is_only_handle(&self) -> bool {
+        self.is_alone()
+    }
+
     /// The value, if there is no other handle.
     pub(crate) fn get_mut(&mut self) -> Option<&mut T> {
         // SAFETY: only this handle leads to the value, and it is borrowed as long as the result.

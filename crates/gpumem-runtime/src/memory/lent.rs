@@ -28,11 +28,14 @@ struct Entry<B: Backend> {
     write: bool,
 }
 
+/// Set where an import has made another handle of the memory.
+const SHARED: usize = 1 << (usize::BITS - 1);
+
 /// The loans of one allocation. The count comes first, as the only thing that every use reads.
 #[derive(Debug)]
 #[repr(C)]
 pub(super) struct Lent<B: Backend> {
-    /// How many there are, so that memory that is not lent pays for one load.
+    /// How many there are, so that memory that is not lent pays for one load, and [`SHARED`].
     count: AtomicUsize,
     entries: ShortMutex<Vec<Entry<B>>>,
 }
@@ -46,7 +49,13 @@ impl<B: Backend> Default for Lent<B> {
 impl<B: Backend> Lent<B> {
     #[inline]
     fn is_empty(&self) -> bool {
-        self.count.load(Ordering::Acquire) == 0
+        self.count.load(Ordering::Acquire) & !SHARED == 0
+    }
+
+    /// Notes how many there are. The entries are locked meanwhile.
+    fn count_entries(&self, entries: &[Entry<B>]) {
+        let shared = self.count.load(Ordering::Relaxed) & SHARED;
+        self.count.store(entries.len() | shared, Ordering::Release);
     }
 
     /// Notes what borrowers may have enqueued.
@@ -76,6 +85,19 @@ impl<B: Backend> Allocation<B> {
         !self.lent.is_empty()
     }
 
+    /// Notes that there is another handle of the memory, which an import has made.
+    pub(crate) fn share(&self) {
+        let _entries = self.lent.entries.lock();
+        self.lent.count.fetch_or(SHARED, Ordering::AcqRel);
+    }
+
+    /// Whether an import may have made another handle of the memory: then two handles may name the same elements, although
+    /// one of them can be written.
+    #[inline]
+    pub(crate) fn is_shared(&self) -> bool {
+        self.lent.count.load(Ordering::Relaxed) & SHARED != 0
+    }
+
     /// Lends bytes to whoever enqueues on `by`. Returns a number that ends the loan; loans of the same kind have the same.
     pub(crate) fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
         let mut entries = self.lent.entries.lock();
@@ -88,7 +110,7 @@ impl<B: Backend> Allocation<B> {
         }
         let id = entries.last().map_or(0, |last| last.id + 1);
         entries.push(Entry { id, loans: 1, by, extent, write });
-        self.lent.count.store(entries.len(), Ordering::Release);
+        self.lent.count_entries(&entries);
         id
     }
 
@@ -102,7 +124,7 @@ impl<B: Backend> Allocation<B> {
             entry.loans -= usize::from(entry.id == id);
             entry.loans > 0
         });
-        self.lent.count.store(entries.len(), Ordering::Release);
+        self.lent.count_entries(&entries);
     }
 
     /// Lets the streams of borrowers wait for work that has just been enqueued.

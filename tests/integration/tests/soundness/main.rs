@@ -1,8 +1,10 @@
 //! What safe code could once break: each of these programs reached memory that was not its own, hung, or panicked.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)] // `s![]` of ndarray forbids to forbid it
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod blocks;
+mod objects;
+mod own;
 mod panics;
 
 use gpumem_host::{Host, HostOptions};

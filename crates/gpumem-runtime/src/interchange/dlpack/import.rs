@@ -4,12 +4,12 @@ use super::DlpackTensor;
 use crate::{
     ArrayBase, Device, ImportedArray, Stream,
     host::lock,
-    interchange::foreign::ForeignElements,
+    interchange::{foreign::ForeignElements, import::check_rank, own},
     memory::{Allocation, ForeignMemory},
 };
 use gpumem_core::{
-    Attach, Backend, DescriptorError, DlpackDevice, Element, Error, ErrorKind, LayoutError, MemoryKind,
-    RegisterOptions, Result,
+    Attach, Backend, DescriptorError, DlpackDevice, Element, Error, ErrorKind, MemoryKind, RegisterOptions,
+    Result,
 };
 use ndarray::Dimension;
 
@@ -18,6 +18,8 @@ impl<B: Backend> Device<B> {
     ///
     /// `stream` is the one that its producer was told of, and whose work behind which the elements are ready: other
     /// streams wait for it by an event. `None` where the elements are ready already.
+    ///
+    /// Memory of the library's own that comes back is shared, as [`as_cuda_array`](Self::as_cuda_array) says.
     ///
     /// The memory is this device's: of the device itself, managed, or page-locked by its driver. A host device takes any
     /// memory of the host.
@@ -34,11 +36,12 @@ impl<B: Backend> Device<B> {
         let fail = |kind: ErrorKind| Error::new(B::NAME, OPERATION, kind);
         self.core().check(OPERATION)?;
         let elements = tensor.elements::<T>().map_err(fail)?;
-        if let Some(expected) = D::NDIM
-            && expected != elements.layout.ndim()
-        {
-            let error = LayoutError::RankMismatch { found: elements.layout.ndim(), expected };
-            return Err(fail(error.into()));
+        check_rank::<D, B>(OPERATION, &elements.layout)?;
+        if let Some((memory, layout)) = own::find(self, OPERATION, &elements)? {
+            if let Some(stream) = stream {
+                memory.note_work_on(OPERATION, &layout.extent(), stream.timeline())?;
+            }
+            return Ok(ArrayBase::over(memory, layout));
         }
         let place = tensor.device().map_err(|error| fail(error.into()))?;
         let kind = self.kind_of(place, &elements).map_err(|error| fail(error.into()))?;

@@ -113,6 +113,32 @@ impl<B: Backend> Allocation<B> {
         Ok(())
     }
 
+    /// Notes what a borrower has enqueued on a stream of others up to now, as writes of these bytes.
+    pub(crate) fn note_borrowers_work(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        stream: &B::Stream,
+    ) -> Result<()> {
+        let ended = Timeline::ended(self.core(), stream);
+        let (timeline, ticket) = ended.map_err(|error| error.in_operation(operation))?;
+        self.log().note_others(extent, true, &timeline, ticket);
+        Ok(())
+    }
+
+    /// As [`note_borrowers_work`](Self::note_borrowers_work), on a stream of ours.
+    pub(crate) fn note_work_on(
+        &self,
+        operation: &'static str,
+        extent: &Range<usize>,
+        timeline: &Arc<Timeline<B>>,
+    ) -> Result<()> {
+        timeline.check_owns(operation, self)?;
+        let ticket = timeline.behind_all().map_err(|error| error.in_operation(operation))?;
+        self.log().note_others(extent, true, timeline, ticket);
+        Ok(())
+    }
+
     /// What is known to write these bytes on other streams than `timeline`.
     pub(crate) fn writers(
         &self,

@@ -1,0 +1,123 @@
+//! Memory of the library's own that comes back to it: what has been lent is known by its addresses while the loan lasts.
+//!
+//! An import of such memory must not make a second owner, whose uses nobody orders with those of the first. It becomes
+//! another handle of the same allocation, which can only be read, as long as the first one is there.
+
+use super::foreign::ForeignElements;
+use crate::{
+    Device, Layout,
+    memory::{Allocation, Counted},
+    sync::Mutex,
+};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// Allocations that are lent at this moment, by address and number.
+static LENT: Mutex<BTreeMap<(u64, u64), Entry>> = Mutex::new(BTreeMap::new());
+/// How many entries there are: a program that lends nothing pays for one load.
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+struct Entry {
+    end: u64,
+    loans: usize,
+    memory: Box<dyn Lent>,
+}
+
+/// An allocation of whichever backend.
+trait Lent: Any + Send + Sync {
+    /// Whether the device has not been reset since.
+    fn is_fresh(&self) -> bool;
+}
+
+impl<B: Backend> Lent for Counted<Allocation<B>> {
+    fn is_fresh(&self) -> bool {
+        Allocation::is_fresh(self)
+    }
+}
+
+/// Where memory can be met: by the device's address, and by the host's.
+fn places<B: Backend>(memory: &Allocation<B>) -> impl Iterator<Item = (u64, u64)> + use<B> {
+    let host = memory.host().map(|host| host.addr().get() as u64);
+    let (address, len) = (memory.address(), memory.len() as u64);
+    [Some(address), host.filter(|host| *host != address)]
+        .into_iter()
+        .flatten()
+        .filter(move |_| len > 0)
+        .map(move |start| (start, start.saturating_add(len)))
+}
+
+/// Notes that memory is lent once more.
+pub(super) fn note_loan<B: Backend>(memory: &Counted<Allocation<B>>) {
+    let mut lent = LENT.lock();
+    for (start, end) in places(memory) {
+        let new = || Entry { end, loans: 0, memory: Box::new(memory.clone()) };
+        lent.entry((start, memory.id())).or_insert_with(new).loans += 1;
+    }
+    COUNT.store(lent.len(), Ordering::Release);
+}
+
+/// Notes the end of one loan.
+pub(super) fn note_end<B: Backend>(memory: &Allocation<B>) {
+    let mut gone = Vec::new();
+    {
+        let mut lent = LENT.lock();
+        for (start, _) in places(memory) {
+            if let Some(entry) = lent.get_mut(&(start, memory.id())) {
+                entry.loans = entry.loans.saturating_sub(1);
+                if entry.loans == 0 {
+                    gone.extend(lent.remove(&(start, memory.id())));
+                }
+            }
+        }
+        COUNT.store(lent.len(), Ordering::Release);
+    }
+    // The handles are dropped without the lock.
+    drop(gone);
+}
+
+/// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArgument`] for such memory that cannot be shared: that the host sees, or of another backend or device.
+pub(super) fn find<B: Backend>(
+    device: &Device<B>,
+    operation: &'static str,
+    elements: &ForeignElements,
+) -> Result<Option<(Counted<Allocation<B>>, Layout)>> {
+    if elements.bytes == 0 || COUNT.load(Ordering::Acquire) == 0 {
+        return Ok(None);
+    }
+    let (first, end) = (elements.address, elements.address.saturating_add(elements.bytes as u64));
+    let found = {
+        let lent = LENT.lock();
+        let overlaps = |entry: &&Entry| entry.end > first && entry.memory.is_fresh();
+        let Some(entry) = lent.range(..(end, 0)).map(|(_, entry)| entry).find(overlaps) else {
+            return Ok(None);
+        };
+        (&*entry.memory as &dyn Any).downcast_ref::<Counted<Allocation<B>>>().cloned()
+    };
+    let refuse = |why| Err(Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }));
+    let Some(memory) = found.filter(|memory| memory.core().is_same(device.core())) else {
+        return refuse("the memory is the library's own, of another device or backend");
+    };
+    if memory.kind() != MemoryKind::Device {
+        return refuse(
+            "the memory is the library's own, and the host sees it: use the array that it belongs to",
+        );
+    }
+    let offset = first.checked_sub(memory.address()).and_then(|offset| usize::try_from(offset).ok());
+    let layout = offset.and_then(|offset| {
+        let layout = elements.layout.clone();
+        let all = offset.checked_add(layout.offset())?;
+        layout.with_offset(all).ok().filter(|layout| layout.fits(memory.len()).is_ok())
+    });
+    let Some(layout) = layout else {
+        return refuse("the elements are partly memory of the library's own");
+    };
+    memory.share();
+    Ok(Some((memory, layout)))
+}
