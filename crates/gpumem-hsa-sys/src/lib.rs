@@ -35,7 +35,7 @@ mod search;
 mod table;
 
 pub use bindings::*;
-pub use search::{Attempt, Environment, LoadError, Loaded, Places, Refusal, find};
+pub use search::{Attempt, Environment, LoadError, Loaded, Places, Refusal, find, installed, open};
 pub use table::MissingSymbol;
 
 #[doc(hidden)]

@@ -62,7 +62,7 @@ impl Places {
         let named = [&environment.rocm_path, &environment.hip_path];
         let mut homes: Vec<PathBuf> = named.into_iter().flatten().map(PathBuf::from).collect();
         homes.extend(environment.opt.iter().map(|opt| opt.join("rocm")));
-        homes.extend(environment.opt.iter().flat_map(|opt| installed(opt)));
+        homes.extend(environment.opt.iter().flat_map(|opt| installed(opt, "rocm-")));
         let mut after = Vec::new();
         for folder in homes.iter().flat_map(|home| ["lib", "lib64"].map(|name| home.join(name))) {
             if !after.contains(&folder) {
@@ -83,14 +83,14 @@ impl Places {
     }
 }
 
-/// The folders `rocm-<version>`, the newest first.
-fn installed(opt: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = opt.read_dir() else { return Vec::new() };
+/// Lists the folders `<prefix><version>` in a folder, the newest first.
+pub fn installed(folder: &Path, prefix: &str) -> Vec<PathBuf> {
+    let Ok(entries) = folder.read_dir() else { return Vec::new() };
     let mut found: Vec<(Vec<u32>, PathBuf)> = entries
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name();
-            let version = name.to_str()?.strip_prefix("rocm-")?;
+            let version = name.to_str()?.strip_prefix(prefix)?;
             let numbers = version.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
             Some((numbers, entry.path()))
         })
@@ -127,6 +127,14 @@ pub enum Refusal {
         /// The function.
         String,
     ),
+    /// It was loaded and is too old, or does not tell its version.
+    #[error("its version is {found}, and {oldest} is the oldest that serves")]
+    Version {
+        /// Its version, or what it said instead.
+        found: String,
+        /// The oldest version that serves.
+        oldest: String,
+    },
 }
 
 /// A candidate that was tried.
@@ -188,7 +196,11 @@ pub fn find(
     Err(LoadError { library, attempts })
 }
 
-fn open(candidate: &Path, symbol: &CStr) -> Result<&'static Library, Refusal> {
+/// Loads one candidate, if it has `symbol`. It is never unloaded.
+///
+/// # Errors
+/// Returns [`Refusal`] if there is no such library, if it cannot be loaded, or if it lacks the function.
+pub fn open(candidate: &Path, symbol: &CStr) -> Result<&'static Library, Refusal> {
     // SAFETY: running the constructors of ROCm's own libraries asks nothing of us, and by these names nothing else is
     // meant. Who puts another library under such a name on the search path is trusted as with any linked library.
     let library = unsafe { Library::new(candidate) }.map_err(|error| {
