@@ -31,7 +31,7 @@ enum Command {
     Bench(bench::Options),
     /// Run the checks of the continuous integration, or some of them
     Ci(ci::Options),
-    /// Make the declarations of HIP and HSA from their headers
+    /// Make the declarations of HIP, HSA and NCCL from their headers
     Bindings(bindings::Options),
     /// Build tests, examples and benches for a machine without cargo, with a script that runs them
     Pack(pack::Options),

@@ -37,14 +37,24 @@ pub(super) fn generate(root: &Path, headers: &Headers) -> Result<String> {
     rustfmt(root, &text)
 }
 
-fn declarations(headers: &Headers) -> Result<String> {
+/// What bindgen makes of the headers: types, constants, and functions in a block of their own.
+pub(super) fn declarations(headers: &Headers) -> Result<String> {
     let mut source = String::new();
     for include in headers.includes {
         writeln!(source, "#include <{include}>")?;
     }
+    let stubs = tempfile::tempdir()?;
+    for (name, text) in headers.stubs {
+        let path = stubs.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap_or(stubs.path()))?;
+        std::fs::write(path, text)?;
+    }
+    let found = headers.includes.first().and_then(|include| headers.place.find(include));
+    let folders = [Some(stubs.path().to_owned()), found].into_iter().flatten();
     let mut builder = bindgen::builder()
         .header_contents("headers.h", &source)
         .clang_args(headers.defines.iter().map(|define| format!("-D{define}")))
+        .clang_args(folders.map(|folder| format!("-I{}", folder.display())))
         .use_core()
         .ctypes_prefix("core::ffi")
         .default_enum_style(bindgen::EnumVariation::NewType { is_bitfield: false, is_global: false })
@@ -69,7 +79,7 @@ fn declarations(headers: &Headers) -> Result<String> {
 }
 
 /// Takes the functions out, to stand in tables.
-fn take_functions(file: &mut syn::File) -> Vec<ForeignItemFn> {
+pub(super) fn take_functions(file: &mut syn::File) -> Vec<ForeignItemFn> {
     let mut functions = Vec::new();
     file.items.retain(|item| {
         let Item::ForeignMod(block) = item else { return true };
@@ -104,7 +114,7 @@ fn write_table(text: &mut String, table: &Table, functions: &[&ForeignItemFn]) -
 }
 
 /// A type or a name as one would write it.
-fn tokens(part: &impl ToTokens) -> String {
+pub(super) fn tokens(part: &impl ToTokens) -> String {
     let mut text = part.to_token_stream().to_string();
     for (spaced, plain) in
         [(":: ", "::"), (" ::", "::"), ("* mut", "*mut"), ("* const", "*const"), (" < ", "<"), (" >", ">")]

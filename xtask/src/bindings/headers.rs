@@ -1,6 +1,6 @@
 //! Which headers, and what of them.
 
-use std::path::Path;
+use super::place::Place;
 
 /// The headers of one crate.
 pub(super) struct Headers {
@@ -10,9 +10,13 @@ pub(super) struct Headers {
     pub(super) includes: &'static [&'static str],
     /// Macros that choose among the declarations.
     pub(super) defines: &'static [&'static str],
+    /// Where the headers lie.
+    pub(super) place: Place,
+    /// Headers of other libraries that they include, and the little that is needed of each.
+    pub(super) stubs: &'static [(&'static str, &'static str)],
     /// A file whose text tells their version, and what it must contain.
     version: (&'static str, &'static [&'static str]),
-    /// The Debian package that brings them, for the messages.
+    /// The package that brings them, for the messages.
     package: &'static str,
     /// The version in words, for the head of the file.
     pub(super) title: &'static str,
@@ -35,8 +39,11 @@ impl Headers {
     /// Why the bindings cannot be made from what is installed.
     pub(super) fn missing(&self) -> Option<String> {
         let (file, words) = self.version;
-        let Ok(text) = std::fs::read_to_string(Path::new("/usr/include").join(file)) else {
-            return Some(format!("{} is not installed (no /usr/include/{file})", self.package));
+        let Some(folder) = self.place.find(file) else {
+            return Some(format!("{} is not installed (no {file} in {})", self.package, self.place));
+        };
+        let Ok(text) = std::fs::read_to_string(folder.join(file)) else {
+            return Some(format!("{} cannot be read", folder.join(file).display()));
         };
         let other = words.iter().find(|word| !text.contains(**word))?;
         Some(format!("{file} is another version than {}: it lacks {other:?}", self.title))
@@ -44,10 +51,13 @@ impl Headers {
 }
 
 pub(super) const HEADERS: &[Headers] = &[
+    NCCL,
     Headers {
         output: "crates/gpumem-hip-sys/src/bindings.rs",
         includes: &["hip/hip_runtime_api.h", "hip/hiprtc.h"],
         defines: &["__HIP_PLATFORM_AMD__"],
+        place: Place::System,
+        stubs: &[],
         version: ("hip/hip_version.h", &["HIP_VERSION_MAJOR 5", "HIP_VERSION_MINOR 2"]),
         package: "libamdhip64-dev",
         title: "HIP 5.2",
@@ -106,6 +116,8 @@ pub(super) const HEADERS: &[Headers] = &[
         output: "crates/gpumem-hsa-sys/src/bindings.rs",
         includes: &["hsa/hsa.h", "hsa/hsa_ext_amd.h"],
         defines: &[],
+        place: Place::System,
+        stubs: &[],
         version: ("hsa/hsa_ext_amd.h", &["hsa_amd_memory_lock_to_pool", "hsa_amd_svm_attributes_get"]),
         package: "libhsa-runtime-dev",
         title: "the HSA runtime of ROCm 5.2",
@@ -143,3 +155,58 @@ pub(super) const HEADERS: &[Headers] = &[
         constants: &[],
     },
 ];
+
+const NCCL: Headers = Headers {
+    output: "crates/gpumem-nccl-sys/src/bindings.rs",
+    includes: &["nccl.h"],
+    defines: &[],
+    place: Place::BesideLibrary("GPUMEM_NCCL"),
+    // Streams and events of CUDA and of HIP are pointers to something unknown.
+    stubs: &[
+        ("cuda_runtime.h", "#include <stddef.h>\ntypedef void *cudaStream_t;\ntypedef void *cudaEvent_t;\n"),
+        ("cuda_fp16.h", ""),
+    ],
+    version: ("nccl.h", &["NCCL_MAJOR 2\n", "NCCL_MINOR 32\n", "NCCL_PATCH 3\n"]),
+    package: "nvidia-nccl-cu13 (PyPI)",
+    title: "NCCL 2.32.3",
+    tables: &[Table {
+        name: "Nccl",
+        what: "NCCL (`libnccl`) and RCCL (`librccl`).",
+        prefix: "nccl",
+        functions: &[
+            "ncclGet(Version|UniqueId|ErrorString|LastError)",
+            "ncclMem(Alloc|Free)",
+            "ncclCommInit(Rank|All|RankConfig|RankScalable)",
+            "ncclComm(Finalize|Destroy|Abort|Revoke|Split|Shrink|Grow|GetUniqueId|Suspend|Resume|MemStats)",
+            "ncclComm(GetAsyncError|Count|CuDevice|UserRank)",
+            "ncclComm(Register|Deregister|WindowRegister|WindowDeregister)|ncclWinGetUserPtr",
+            "ncclRedOp(CreatePreMulSum|Destroy)",
+            "nccl(AllReduce|Broadcast|Reduce|AllGather|ReduceScatter|AlltoAll|Gather|Scatter)(Config)?",
+            "nccl(Bcast|Send|Recv|PutSignal|Signal|WaitSignal)",
+            "nccl(GroupStart|GroupEnd|GroupSimulateEnd)",
+        ],
+    }],
+    types: &["ncclRedOp_t", "ncclHostCftMode_t", "ncclNvlsHostMode_t"],
+    constants: &[
+        "NCCL_(UNIQUE_ID_BYTES|VERSION_CODE|API_MAGIC|SPLIT_NOCOLOR)",
+        "NCCL_(WIN|CTA_POLICY|SHRINK|REVOKE|SUSPEND)_.*",
+    ],
+};
+
+/// RCCL's, of which nothing is made.
+pub(super) const RCCL: Headers = Headers {
+    output: "",
+    includes: &["rccl/rccl.h"],
+    defines: &[],
+    place: Place::BesideLibrary("GPUMEM_RCCL"),
+    stubs: &[
+        ("hip/hip_runtime.h", "#include <stddef.h>\ntypedef void *hipStream_t;\n"),
+        ("hip/hip_fp16.h", ""),
+    ],
+    version: ("rccl/rccl.h", &["NCCL_MAJOR 2\n"]),
+    package: "librccl-dev",
+    title: "RCCL",
+    tables: &[Table { name: "Rccl", what: "RCCL (`librccl`).", prefix: "nccl", functions: &["nccl.*"] }],
+    types: &[],
+    constants: &[],
+};

@@ -1,15 +1,19 @@
-//! `cargo xtask bindings`: the declarations of HIP and of the HSA runtime, made from their headers and checked in.
+//! `cargo xtask bindings`: the declarations of HIP, of the HSA runtime and of NCCL, made from their headers and checked in.
 //!
-//! The headers are those of Debian 12 (`libamdhip64-dev`, `libhsa-runtime-dev`), the oldest that the backend serves:
-//! what they declare is in every later version. Where a later one differs stands in the crates, by hand.
+//! The headers of ROCm are those of Debian 12 (`libamdhip64-dev`, `libhsa-runtime-dev`), the oldest that the backend
+//! serves: what they declare is in every later version. Where a later one differs stands in the crates, by hand. Those of
+//! NCCL are the newest: functions have only been added, and each is looked up for itself. RCCL's header, where there is
+//! one, must agree with what is made of NCCL's.
 
 mod generate;
 mod headers;
+mod place;
+mod rccl;
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
 use clap::Args;
-use headers::{HEADERS, Headers};
+use headers::HEADERS;
 
 /// Options of `cargo xtask bindings`.
 #[derive(Args)]
@@ -19,32 +23,46 @@ pub(crate) struct Options {
     check: bool,
 }
 
-pub(crate) fn run(options: &Options) -> Result<bool> {
-    let workspace = Workspace::load()?;
-    if let Some(reason) = missing() {
-        println!("skipped: {reason}");
-        // Who asks for new bindings must not believe that there are some.
-        return Ok(options.check);
-    }
-    let stale = write(&workspace, options.check)?;
-    for path in &stale {
-        println!("{} {path}", if options.check { "not up to date:" } else { "written:" });
-    }
-    Ok(!options.check || stale.is_empty())
+/// What came of making or comparing the declarations.
+#[derive(Default)]
+pub(crate) struct Report {
+    /// The files that are not what the headers give.
+    pub(crate) stale: Vec<String>,
+    /// Where RCCL's header and the declarations disagree.
+    pub(crate) disagreements: Vec<String>,
+    /// What could not be compared, and why.
+    pub(crate) skipped: Vec<String>,
 }
 
-/// Why bindings cannot be made on this machine.
-pub(crate) fn missing() -> Option<String> {
-    if let Err(reason) = clang_sys::load() {
-        return Some(format!("libclang is not installed ({reason})"));
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let workspace = Workspace::load()?;
+    let report = write(&workspace, options.check)?;
+    for reason in &report.skipped {
+        println!("skipped: {reason}");
     }
-    HEADERS.iter().find_map(Headers::missing)
+    for path in &report.stale {
+        println!("{} {path}", if options.check { "not up to date:" } else { "written:" });
+    }
+    for line in &report.disagreements {
+        println!("RCCL's header: {line}");
+    }
+    // Who asks for new bindings must not believe that there are some.
+    let unsaid = if options.check { report.stale.is_empty() } else { report.skipped.is_empty() };
+    Ok(unsaid && report.disagreements.is_empty())
 }
 
 /// Writes the files that are not what the headers give, or only tells which they are.
-pub(crate) fn write(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
-    let mut stale = Vec::new();
+pub(crate) fn write(workspace: &Workspace, check: bool) -> Result<Report> {
+    let mut report = Report::default();
+    if let Err(reason) = clang_sys::load() {
+        report.skipped.push(format!("libclang is not installed ({reason})"));
+        return Ok(report);
+    }
     for headers in HEADERS {
+        if let Some(reason) = headers.missing() {
+            report.skipped.push(reason);
+            continue;
+        }
         let text = generate::generate(workspace.root(), headers)?;
         let path = workspace.root().join(headers.output);
         if std::fs::read_to_string(&path).is_ok_and(|found| found == text) {
@@ -53,7 +71,11 @@ pub(crate) fn write(workspace: &Workspace, check: bool) -> Result<Vec<String>> {
         if !check {
             std::fs::write(&path, text).with_context(|| format!("{} cannot be written", path.display()))?;
         }
-        stale.push(headers.output.to_owned());
+        report.stale.push(headers.output.to_owned());
     }
-    Ok(stale)
+    match rccl::disagreements(workspace)? {
+        Ok(found) => report.disagreements = found,
+        Err(reason) => report.skipped.push(reason),
+    }
+    Ok(report)
 }

@@ -1,17 +1,20 @@
-//! The declarations of HIP and HSA are what their headers give.
+//! The declarations of HIP, HSA and NCCL are what their headers give.
 
 use super::Outcome;
 use crate::{bindings, workspace::Workspace};
 use anyhow::Result;
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
-    if let Some(reason) = bindings::missing() {
-        return Ok(Outcome::Skipped(reason));
+    let report = bindings::write(workspace, true)?;
+    let mut wrong = report.disagreements;
+    if !report.stale.is_empty() {
+        wrong.push(format!("not up to date: {} (run `cargo xtask bindings`)", report.stale.join(", ")));
     }
-    let stale = bindings::write(workspace, true)?;
-    Ok(if stale.is_empty() {
+    Ok(if !wrong.is_empty() {
+        Outcome::Failed(wrong.join("; "))
+    } else if report.skipped.is_empty() {
         Outcome::Passed
     } else {
-        Outcome::Failed(format!("not up to date: {} (run `cargo xtask bindings`)", stale.join(", ")))
+        Outcome::Skipped(report.skipped.join("; "))
     })
 }

@@ -8,6 +8,7 @@ use anyhow::Result;
 const MIRI: &[(&str, &[&str])] = &[
     ("gpumem-core", &["--lib"]),
     ("gpumem-host", &["--lib"]),
+    ("gpumem-nccl-sys", &["--lib"]),
     ("gpumem-runtime", &["--lib", "--test", "pointers", "--test", "layout_chains"]),
 ];
 

@@ -51,7 +51,7 @@ enum Step {
     Python,
     /// The READMEs are what the crate documentation says
     Readme,
-    /// The declarations of HIP and HSA are what their headers give (libclang)
+    /// The declarations of HIP, HSA and NCCL are what their headers give (libclang)
     Bindings,
     /// The oldest Rust that is supported builds what is published
     Msrv,

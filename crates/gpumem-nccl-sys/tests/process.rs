@@ -1,0 +1,122 @@
+//! One copy of NCCL in a process: what was loaded before is what is used.
+//!
+//! What a process has loaded stays, so that each case is a process of its own: this program again, with one test of it.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod mock;
+
+use gpumem_nccl_sys::{Engine, Library, LoadError, Places, Refusal, load};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// Set in the process of a case: the file that another library of the process has loaded.
+const LOADED: &str = "GPUMEM_TEST_LOADED";
+
+/// Runs this test again in a process that finds `found` on the loader's path and, if `loaded` is given, has that loaded.
+/// Whether this is not that process.
+fn again(test: &str, found: &Path, loaded: Option<&Path>, named: Option<&Path>) -> bool {
+    if env::var_os(LOADED).is_some() {
+        return false;
+    }
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args([test, "--exact", "--nocapture"]);
+    command.env("LD_LIBRARY_PATH", found.parent().unwrap()).env(LOADED, loaded.unwrap_or(Path::new("")));
+    command.env_remove("GPUMEM_NCCL");
+    if let Some(path) = named {
+        command.env("GPUMEM_NCCL", path);
+    }
+    let done = command.output().unwrap();
+    let output = String::from_utf8_lossy(&done.stdout) + String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success() && output.contains("1 passed"), "{output}");
+    true
+}
+
+/// Loads as another library would, then as the crate does.
+fn load_after_others() -> Result<Library, LoadError> {
+    let before = env::var_os(LOADED).filter(|path| !path.is_empty());
+    if let Some(path) = before {
+        // SAFETY: the mock runs nothing when it is loaded.
+        std::mem::forget(unsafe { libloading::Library::new(path) }.unwrap());
+    }
+    load(&Places::from_environment(Engine::Nccl))
+}
+
+fn new(test: &str) -> PathBuf {
+    mock::build(&format!("process/{test}/new"), "libnccl.so.2", "2.32.3", Some("libnccl.so.2"))
+}
+
+fn other(test: &str, file: &str, version: &str, soname: Option<&str>) -> PathBuf {
+    mock::build(&format!("process/{test}/other"), file, version, soname)
+}
+
+#[test]
+fn the_loaders_copy_is_found() {
+    let name = "the_loaders_copy_is_found";
+    let found = new(name);
+    if again(name, &found, None, None) {
+        return;
+    }
+    let library = load_after_others().unwrap();
+    assert_eq!((library.path.as_path(), library.version.minor()), (found.as_path(), 32));
+    assert!(library.other_copies().is_empty());
+}
+
+#[test]
+fn a_loaded_copy_is_used() {
+    let name = "a_loaded_copy_is_used";
+    let (found, loaded) = (new(name), other(name, "libnccl.so.2", "2.18.3", Some("libnccl.so.2")));
+    if again(name, &found, Some(&loaded), None) {
+        return;
+    }
+    let library = load_after_others().unwrap();
+    assert_eq!((library.path.as_path(), library.version.minor()), (loaded.as_path(), 18));
+    assert!(library.other_copies().is_empty());
+    // The same one again, and still no second.
+    assert_eq!(load(&Places::from_environment(Engine::Nccl)).unwrap().path, loaded);
+    assert!(library.other_copies().is_empty());
+}
+
+/// The loader does not know such a file by the usual name.
+#[test]
+fn a_loaded_copy_is_used_under_any_name() {
+    let name = "a_loaded_copy_is_used_under_any_name";
+    let (found, loaded) = (new(name), other(name, "libnccl.so.2.18.3", "2.18.3", None));
+    if again(name, &found, Some(&loaded), None) {
+        return;
+    }
+    let library = load_after_others().unwrap();
+    assert_eq!((library.path.as_path(), library.version.minor()), (loaded.as_path(), 18));
+    assert!(library.other_copies().is_empty());
+}
+
+#[test]
+fn beside_a_loaded_copy_that_is_too_old_no_second_one_is_loaded() {
+    let name = "beside_a_loaded_copy_that_is_too_old_no_second_one_is_loaded";
+    let (found, loaded) = (new(name), other(name, "libnccl.so.2", "2.17.1", Some("libnccl.so.2")));
+    if again(name, &found, Some(&loaded), None) {
+        return;
+    }
+    let error = load_after_others().unwrap_err();
+    let told = &error.telling().unwrap().refusal;
+    assert_eq!(told, &Refusal::Version { found: "2.17.1".to_owned(), oldest: "2.18.1".to_owned() });
+    assert_eq!(error.attempts.len(), 1, "{error}");
+    // Not by this program's own test of names: the loader's list says what is there.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    assert!(maps.contains(loaded.to_str().unwrap()) && !maps.contains(found.to_str().unwrap()), "{maps}");
+}
+
+#[test]
+fn two_copies_are_told() {
+    let name = "two_copies_are_told";
+    let (found, loaded) = (new(name), other(name, "libnccl.so.2", "2.18.3", Some("libnccl.so.2")));
+    if again(name, &found, Some(&loaded), Some(&found)) {
+        return;
+    }
+    let library = load_after_others().unwrap();
+    assert_eq!((library.path.as_path(), library.version.minor()), (found.as_path(), 32));
+    assert_eq!(library.other_copies(), [loaded]);
+}

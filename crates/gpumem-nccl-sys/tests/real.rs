@@ -1,0 +1,210 @@
+//! The real libraries, without a device: `GPUMEM_NCCL` and `GPUMEM_RCCL`, or what is installed. A library that is not there
+//! is skipped, with the reason; one that a variable names must be.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use gpumem_nccl_sys::{Config, Engine, Failure, Field, Library, Places, Version, load, ncclResult_t};
+use std::{
+    env,
+    ffi::OsString,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+    ptr::null_mut,
+};
+
+/// Set in a process of [`again`]: the system's loader that it was started by, or nothing.
+const LOADER: &str = "GPUMEM_TEST_LOADER";
+/// Set in a process that is started by another system's loader, and so does not know its own file: that file.
+const PROGRAM: &str = "GPUMEM_TEST_PROGRAM";
+
+/// One library, and how this test is run again for it.
+struct Real {
+    library: Library,
+    test: &'static str,
+}
+
+/// Finds the library. A library of a newer system is used in a process of its own, by that system's loader, if it lies
+/// beside the library; here nothing is left to do then.
+fn real(engine: Engine, test: &'static str) -> Option<Real> {
+    match load(&Places::from_environment(engine)) {
+        Ok(library) => {
+            println!("{engine:?} {} from {}", library.version, library.path.display());
+            Some(Real { library, test })
+        }
+        Err(error) => {
+            match loader_beside(engine) {
+                Some(loader) => {
+                    let done = again(test, Some(&loader), &[]);
+                    println!("by {}:\n{}", loader.display(), text(&done));
+                    assert!(done.status.success() && text(&done).contains("1 passed"));
+                }
+                None => {
+                    assert!(env::var_os(engine.variable()).is_none(), "{error}");
+                    println!("skipped: {error}");
+                }
+            }
+            None
+        }
+    }
+}
+
+/// The loader that lies beside the library that the variable names: the library was taken out of another system's packages.
+fn loader_beside(engine: Engine) -> Option<PathBuf> {
+    let loader = Path::new(&env::var_os(engine.variable())?).parent()?.join("ld-linux-x86-64.so.2");
+    (loader.exists() && env::var_os(LOADER).is_none()).then_some(loader)
+}
+
+/// Runs a test of this program again, in a process of its own.
+fn again(test: &str, loader: Option<&Path>, variables: &[(&str, &str)]) -> Output {
+    let program = env::var_os(PROGRAM).unwrap_or_else(|| env::current_exe().unwrap().into_os_string());
+    let mut command = match loader {
+        Some(loader) => {
+            let mut command = Command::new(loader);
+            command.arg("--library-path").arg(loader.parent().unwrap()).arg(&program);
+            command
+        }
+        None => Command::new(&program),
+    };
+    command.args([test, "--exact", "--nocapture"]);
+    command.env(LOADER, loader.map_or_else(OsString::new, OsString::from)).env(PROGRAM, program);
+    command.envs(variables.iter().copied()).output().unwrap()
+}
+
+fn text(done: &Output) -> String {
+    String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr)
+}
+
+impl Real {
+    /// Runs this test again, by the same loader.
+    fn again(&self, variables: &[(&str, &str)]) -> Output {
+        let loader = env::var_os(LOADER).filter(|loader| !loader.is_empty()).map(PathBuf::from);
+        again(self.test, loader.as_deref(), variables)
+    }
+
+    /// A communicator of one rank, or the error. A machine with a device gives one, which goes at once.
+    fn join(&self, rank: i32) -> Result<(), Failure> {
+        let nccl = &self.library;
+        let mut communicator = null_mut();
+        let id = nccl.unique_id()?;
+        // SAFETY: a place for the communicator.
+        nccl.check(unsafe { nccl.ncclCommInitRank(&mut communicator, 1, id, rank) })?;
+        // SAFETY: the communicator was just made.
+        nccl.check(unsafe { nccl.ncclCommDestroy(communicator) })
+    }
+
+    /// The same with a configuration of the library's version.
+    fn join_configured(&self) -> Result<(), Failure> {
+        let nccl = &self.library;
+        let mut config = Config::new(nccl.version)?;
+        config.set(Field::Blocking, 1)?;
+        let mut communicator = null_mut();
+        let id = nccl.unique_id()?;
+        // SAFETY: a place for the communicator, and a configuration of this version.
+        let joined = unsafe { nccl.ncclCommInitRankConfig(&mut communicator, 1, id, 0, config.as_mut_ptr()) };
+        nccl.check(joined)?;
+        // SAFETY: the communicator was just made.
+        nccl.check(unsafe { nccl.ncclCommDestroy(communicator) })
+    }
+}
+
+/// What every version of both libraries must do without a device.
+fn without_a_device(real: &Real) {
+    let library = &real.library;
+    assert!(library.version >= library.engine.oldest());
+    assert!(library.path.is_absolute() && library.path.is_file(), "{}", library.path.display());
+    assert!(library.other_copies().is_empty());
+    let bytes = || library.unique_id().unwrap().internal;
+    assert_ne!(bytes(), bytes(), "two identities are the same");
+
+    for status in [0, 1, 4, 8, 99].map(ncclResult_t) {
+        match library.check(Ok(status)) {
+            Ok(()) => assert_eq!(status, ncclResult_t::ncclSuccess),
+            Err(Failure::Status { status: told, message }) => {
+                assert!(told == status && !message.is_empty(), "{status:?}: {message:?}");
+            }
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    match real.join(0) {
+        Ok(()) => println!("there is a device"),
+        Err(Failure::Status { status, message }) => {
+            println!(
+                "without a device: {} ({}): {message}",
+                gpumem_nccl_sys::name(status).unwrap(),
+                status.0
+            );
+            assert_eq!(status, ncclResult_t::ncclUnhandledCudaError);
+            assert!(message.contains("failure"), "{message}");
+        }
+        Err(other) => panic!("{other}"),
+    }
+    assert!(real.join(7).is_err(), "a rank that there is not");
+    match real.join_configured() {
+        Ok(()) => println!("there is a device"),
+        Err(Failure::Status { status, .. }) => assert_eq!(status, ncclResult_t::ncclUnhandledCudaError),
+        Err(other) => {
+            let since = Some(Version::CONFIG);
+            assert_eq!(other, Failure::Unsupported { what: "ncclConfig_t", version: library.version, since });
+            assert!(library.version < Version::CONFIG);
+        }
+    }
+}
+
+/// Processes that are told an address have the same identity without exchanging anything, where the version is one that does
+/// so.
+fn an_address_gives_the_same_identity_everywhere(real: &Real) {
+    const ADDRESS: (&str, &str) = ("NCCL_COMM_ID", "127.0.0.1:29517");
+    if env::var_os(ADDRESS.0).is_some() {
+        return println!("identity {:?}", real.library.unique_id().unwrap().internal);
+    }
+    let identity = || {
+        let done = real.again(&[ADDRESS]);
+        assert!(done.status.success(), "{}", text(&done));
+        text(&done)
+            .lines()
+            .find_map(|line| line.split_once("identity ").map(|(_, id)| id.to_owned()))
+            .unwrap()
+    };
+    let first = identity();
+    assert_eq!(first == identity(), real.library.version.has_identity_of_address());
+    assert!(!first.contains(&format!("{:?}", real.library.unique_id().unwrap().internal)));
+}
+
+#[test]
+fn nccl_without_a_device() {
+    let Some(real) = real(Engine::Nccl, "nccl_without_a_device") else { return };
+    without_a_device(&real);
+    let missing: Vec<_> = real.library.missing().collect();
+    for (function, since) in Version::functions() {
+        let there = !missing.contains(&function);
+        assert_eq!(there, real.library.version >= since, "{function} in {}", real.library.version);
+    }
+    for function in missing {
+        assert!(Version::since(function).is_some(), "no version is known for {function}");
+    }
+}
+
+#[test]
+fn rccl_without_a_device() {
+    let Some(real) = real(Engine::Rccl, "rccl_without_a_device") else { return };
+    without_a_device(&real);
+    let missing: Vec<_> = real.library.missing().collect();
+    println!("missing: {}", missing.join(", "));
+    for (function, since) in Version::functions().filter(|(_, since)| *since <= real.library.version) {
+        assert!(!missing.contains(&function), "{function} is missing, and NCCL has it since {since}");
+    }
+    assert!(real.library.rccl.missing().all(|name| name != "ncclAllToAll"));
+}
+
+#[test]
+fn nccl_identities_of_an_address() {
+    let Some(real) = real(Engine::Nccl, "nccl_identities_of_an_address") else { return };
+    an_address_gives_the_same_identity_everywhere(&real);
+}
+
+#[test]
+fn rccl_identities_of_an_address() {
+    let Some(real) = real(Engine::Rccl, "rccl_identities_of_an_address") else { return };
+    an_address_gives_the_same_identity_everywhere(&real);
+}

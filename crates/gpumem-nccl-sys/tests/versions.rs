@@ -1,0 +1,133 @@
+//! What differs between the versions of NCCL and RCCL, against libraries that have the binary interface of some.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod mock;
+
+use gpumem_nccl_sys::{
+    Config, Engine, Environment, Failure, Field, Library, LoadError, MissingSymbol, Places, Refusal, Version,
+    load, ncclResult_t,
+};
+use std::{
+    path::{Path, PathBuf},
+    ptr::null_mut,
+};
+
+/// A library of that version, in a folder of its own for each test.
+fn library(test: &str, version: &str) -> PathBuf {
+    mock::build(&format!("versions/{test}/{version}"), "libmock.so", version, None)
+}
+
+fn named(engine: Engine, path: &Path) -> Result<Library, LoadError> {
+    let environment = Environment { library: Some(path.into()), ..Environment::default() };
+    load(&Places::new(engine, &environment))
+}
+
+#[test]
+fn one_table_serves_nccl_and_rccl() {
+    for (engine, version) in [(Engine::Nccl, "2.18.3"), (Engine::Nccl, "2.32.3"), (Engine::Rccl, "2.13.4")] {
+        let path = library("table", version);
+        let library = named(engine, &path).unwrap();
+        assert_eq!((library.version.to_string().as_str(), library.engine), (version, engine));
+        assert_eq!(library.path, path);
+        // SAFETY: the mock's functions take anything.
+        let split = unsafe { library.ncclCommSplit(null_mut(), 0, 0, null_mut(), null_mut()) };
+        // SAFETY: as above.
+        let all_to_all =
+            unsafe { library.rccl.ncclAllToAll(null_mut(), null_mut(), 0, ncclInt8, null_mut(), null_mut()) };
+        if engine == Engine::Rccl {
+            assert_eq!(split, Err(MissingSymbol("ncclCommSplit")));
+            let refused = library.check(split).unwrap_err();
+            let since = Some(Version::new(2, 18, 1));
+            assert_eq!(
+                refused,
+                Failure::Unsupported { what: "ncclCommSplit", version: Version::new(2, 13, 4), since }
+            );
+            assert_eq!(refused.to_string(), "ncclCommSplit is missing in 2.13.4; NCCL has it since 2.18.1");
+            assert_eq!(all_to_all, Ok(ncclResult_t::ncclRemoteError));
+        } else {
+            assert_eq!(split, Ok(ncclResult_t::ncclInvalidUsage));
+            let refused = library.check(all_to_all).unwrap_err();
+            assert_eq!(
+                refused,
+                Failure::Unsupported { what: "ncclAllToAll", version: library.version, since: None }
+            );
+        }
+    }
+}
+
+#[allow(non_upper_case_globals, reason = "the name of the library")]
+const ncclInt8: gpumem_nccl_sys::ncclDataType_t = gpumem_nccl_sys::ncclDataType_t::ncclInt8;
+
+#[test]
+fn identities_go_by_value_and_results_are_errors_with_the_librarys_words() {
+    let nccl = named(Engine::Nccl, &library("results", "2.18.3")).unwrap();
+    let id = nccl.unique_id().unwrap();
+    let mut communicator = null_mut();
+    let mut join = |rank| {
+        // SAFETY: the mock's function takes anything.
+        nccl.check(unsafe { nccl.ncclCommInitRank(&mut communicator, 2, id, rank) })
+    };
+    assert_eq!(join(1), Ok(()));
+    let refused = join(2).unwrap_err();
+    assert_eq!(refused.to_string(), "ncclInvalidArgument (4): an argument is invalid: what was last");
+    // No version that is known has this result.
+    let Failure::Status { status, message } = join(99).unwrap_err() else { panic!() };
+    assert_eq!(
+        (status, message.as_str()),
+        (ncclResult_t(99), "a result that this mock does not know: what was last")
+    );
+    assert_eq!(communicator.addr(), 0x1234);
+}
+
+#[test]
+fn the_configuration_is_that_of_the_version() {
+    for version in ["2.18.3", "2.32.3"] {
+        let nccl = named(Engine::Nccl, &library("config", version)).unwrap();
+        let id = nccl.unique_id().unwrap();
+        let mut config = Config::new(nccl.version).unwrap();
+        config.set(Field::Blocking, 0).unwrap();
+        let mut communicator = null_mut();
+        // SAFETY: the mock's function takes a configuration of its version.
+        let outcome =
+            unsafe { nccl.ncclCommInitRankConfig(&mut communicator, 1, id, 0, config.as_mut_ptr()) };
+        assert_eq!(outcome, Ok(ncclResult_t::ncclInProgress), "{version}");
+        assert_eq!(communicator.addr(), 0x5678);
+        assert_eq!(config.set(Field::LaunchOrderImplicit, 1).is_ok(), version == "2.32.3");
+    }
+    let rccl = named(Engine::Rccl, &library("config", "2.13.4")).unwrap();
+    assert!(matches!(Config::new(rccl.version), Err(Failure::Unsupported { what: "ncclConfig_t", .. })));
+}
+
+/// The one refusal of a library that a variable names.
+fn refusal(engine: Engine, path: &Path) -> (Refusal, String) {
+    let error = named(engine, path).unwrap_err();
+    let text = error.to_string();
+    let [attempt] = error.attempts.try_into().unwrap();
+    assert_eq!(attempt.name, path);
+    assert!(text.contains(engine.variable()) && text.contains(path.to_str().unwrap()), "{text}");
+    (attempt.refusal, text)
+}
+
+#[test]
+fn a_library_that_is_named_and_does_not_serve_is_an_error_and_nothing_else_is_tried() {
+    let (refused, text) = refusal(Engine::Nccl, &library("refused", "2.17.1"));
+    assert_eq!(refused, Refusal::Version { found: "2.17.1".to_owned(), oldest: "2.18.1".to_owned() });
+    assert!(text.ends_with("its version is 2.17.1, and 2.18.1 is the oldest that serves"), "{text}");
+    // AMD's library of that version serves.
+    assert!(named(Engine::Rccl, &library("refused", "2.17.1")).is_ok());
+
+    let (refused, _) = refusal(Engine::Nccl, &library("refused", "broken"));
+    assert!(
+        matches!(&refused, Refusal::Version { found, .. } if found == "23203 (ncclInternalError)"),
+        "{refused}"
+    );
+    let (refused, _) = refusal(Engine::Nccl, &library("refused", "other"));
+    assert_eq!(refused, Refusal::Other("ncclGetVersion".to_owned()));
+    let (refused, _) = refusal(Engine::Rccl, Path::new("/nowhere/librccl.so.1"));
+    assert_eq!(refused, Refusal::Missing);
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("libnccl.so.2");
+    std::fs::write(&text, "not a library").unwrap();
+    assert!(matches!(refusal(Engine::Nccl, &text).0, Refusal::NotLoaded(_)));
+}
