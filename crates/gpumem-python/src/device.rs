@@ -1,8 +1,10 @@
 //! Devices.
 
 use crate::error::raise;
-use pyo3::prelude::*;
+use crate::gpus;
+use pyo3::{prelude::*, sync::PyOnceLock};
 use std::{
+    cell::RefCell,
     hash::{DefaultHasher, Hash, Hasher},
     sync::{Mutex, PoisonError},
 };
@@ -14,8 +16,16 @@ pub(crate) struct Device(pub(crate) gpumem::Device);
 
 static CURRENT: Mutex<Option<gpumem::Device>> = Mutex::new(None);
 
+thread_local! {
+    /// The devices whose contexts this thread is in, the innermost last.
+    static ENTERED: RefCell<Vec<gpumem::Device>> = const { RefCell::new(Vec::new()) };
+}
+
 /// The device of calls that name none.
 pub(crate) fn current() -> PyResult<gpumem::Device> {
+    if let Some(device) = ENTERED.with_borrow(|entered| entered.last().cloned()) {
+        return Ok(device);
+    }
     let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     match &*current {
         Some(device) => Ok(device.clone()),
@@ -56,10 +66,46 @@ impl Device {
         self.0.info().name.clone()
     }
 
-    /// Free and total bytes, as the driver says.
-    fn memory_info(&self) -> PyResult<(usize, usize)> {
+    /// Free and total bytes, as the driver says: a tuple with these names.
+    fn memory_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+        let named = NAMED.get_or_try_init(py, || {
+            let make = py.import("collections")?.getattr("namedtuple")?;
+            Ok::<_, PyErr>(make.call1(("MemoryInfo", ("free", "total")))?.unbind())
+        })?;
         let info = self.0.memory_info().map_err(raise)?;
-        Ok((info.free, info.total))
+        named.bind(py).call1((info.free, info.total))
+    }
+
+    /// As `memory_info`, by the name that Numba's contexts have for it.
+    fn get_memory_info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.memory_info(py)
+    }
+
+    /// The position in the driver's list.
+    #[getter]
+    fn id(&self) -> usize {
+        self.0.info().ordinal
+    }
+
+    /// The device, which is the current one of this thread while the context lasts.
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        ENTERED.with_borrow_mut(|entered| entered.push(slf.get().0.clone()));
+        slf
+    }
+
+    fn __exit__(
+        &self,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> bool {
+        ENTERED.with_borrow_mut(|entered| {
+            if let Some(at) = entered.iter().rposition(|device| *device == self.0) {
+                entered.remove(at);
+            }
+        });
+        false
     }
 
     /// Waits for everything on the device.
@@ -96,10 +142,16 @@ fn get_current_device() -> PyResult<Device> {
     current().map(Device)
 }
 
-/// Makes a device the one of calls that name none, for every thread, and returns it.
+/// Makes a device the one of calls that name none, for every thread, and returns it: by its name, or a GPU by its number.
 #[pyfunction]
-fn select_device(py: Python<'_>, name: &str) -> PyResult<Device> {
-    let device = py.detach(|| gpumem::Device::open(name)).map_err(raise)?;
+fn select_device(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Device> {
+    let device = match name.extract::<isize>() {
+        Ok(number) => gpus::number(py, number)?.0,
+        Err(_) => {
+            let name: String = name.extract()?;
+            py.detach(|| gpumem::Device::open(&name)).map_err(raise)?
+        }
+    };
     *CURRENT.lock().unwrap_or_else(PoisonError::into_inner) = Some(device.clone());
     Ok(Device(device))
 }

@@ -2,13 +2,17 @@
 
 mod array;
 mod body;
+mod callback;
 mod cleanup;
 mod device;
 mod dtype;
 mod element;
 mod error;
+mod event;
+mod gpus;
 mod host;
 mod interchange;
+mod ipc;
 mod kernel;
 mod locked;
 mod make;
@@ -25,10 +29,13 @@ fn gpumem(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add("GpuMemError", module.py().get_type::<error::GpuMemError>())?;
     module.add_class::<device::Device>()?;
-    module.add_class::<stream::Stream>()?;
+
     array::add(module)?;
     cleanup::add(module)?;
     device::add(module)?;
+    event::add(module)?;
+    gpus::add(module)?;
+    ipc::add(module)?;
     kernel::add(module)?;
     locked::add(module)?;
     make::add(module)?;

@@ -1,6 +1,6 @@
 //! Streams.
 
-use crate::{device, error::raise};
+use crate::{callback, device, error::raise};
 use gpumem::generic::StreamHandle;
 use pyo3::{Borrowed, exceptions::PyTypeError, prelude::*};
 
@@ -46,6 +46,18 @@ impl Stream {
     /// A context manager that synchronises at its end, also after an exception.
     fn auto_synchronize(&self) -> AutoSynchronize {
         AutoSynchronize(self.clone())
+    }
+
+    /// Calls `callback(stream, status, arg)` on a thread of the library's, once everything enqueued so far is done. The
+    /// status is 0, or the error of the work. A callback must not wait for a device.
+    #[pyo3(signature = (callback, arg=None))]
+    fn add_callback(&self, py: Python<'_>, callback: Py<PyAny>, arg: Option<Py<PyAny>>) -> PyResult<()> {
+        callback::add(py, self, callback, arg)
+    }
+
+    /// Something to await: it is done, with the stream as its result, once everything enqueued so far is.
+    fn async_done<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        callback::done(py, self)
     }
 
     /// The number by which other libraries know the stream.
@@ -106,6 +118,20 @@ fn default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream
     device::given(device)?.default_stream().map(Stream).map_err(raise)
 }
 
+/// CUDA's legacy default stream of a device. What it waits for by itself is not relied on.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+fn legacy_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+    device::given(device)?.legacy_stream().map(Stream).map_err(raise)
+}
+
+/// CUDA's default stream of the calling thread. On another thread it is an error.
+#[pyfunction]
+#[pyo3(signature = (device=None))]
+fn per_thread_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+    device::given(device)?.per_thread_stream().map(Stream).map_err(raise)
+}
+
 /// A stream of another library by its handle; 1 is CUDA's legacy default stream, 2 the calling thread's. It must outlive
 /// its use here; `owner` is kept until then.
 #[pyfunction]
@@ -127,6 +153,9 @@ fn external_stream(
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(stream, module)?)?;
+    module.add_class::<Stream>()?;
     module.add_function(wrap_pyfunction!(default_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(legacy_default_stream, module)?)?;
+    module.add_function(wrap_pyfunction!(per_thread_default_stream, module)?)?;
     module.add_function(wrap_pyfunction!(external_stream, module)?)
 }

@@ -319,6 +319,11 @@ impl DeviceNDArray {
         slf
     }
 
+    /// A handle by which another process on this machine opens the array. It must come from `exportable_array`.
+    fn get_ipc_handle(slf: &Bound<'_, Self>) -> PyResult<crate::ipc::IpcArrayHandle> {
+        crate::ipc::export(slf)
+    }
+
     /// As indexing, after everything that was enqueued on `stream`.
     #[pyo3(signature = (item, stream=None))]
     fn getitem<'py>(

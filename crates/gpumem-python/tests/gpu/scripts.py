@@ -4,6 +4,7 @@ import pathlib
 import subprocess
 import sys
 
+import beyond_copies
 import gpumem
 import numpy as np
 
@@ -183,6 +184,7 @@ def cases(device, say):
         ("kernel: every kind of parameter", kinds_of_parameters),
         ("kernel: what the compiler says", what_the_compiler_says(device)),
         ("script: numba.roc", port_of_roc),
+        *beyond_copies.cases(),
     ]
     if device != "host":
         found.append(("script: numba.cuda, beside numba-cuda", port_of_cuda))

@@ -1,0 +1,91 @@
+//! Events: marks in streams, with times.
+
+use crate::{device, error::raise, stream};
+use pyo3::{exceptions::PyValueError, prelude::*};
+use std::sync::{Mutex, PoisonError};
+
+/// A mark in a stream. It is recorded on one, and can be waited for by others and by the host.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct Event {
+    timing: bool,
+    device: gpumem::Device,
+    /// The last mark that was made.
+    recorded: Mutex<Option<gpumem::Event>>,
+}
+
+impl Event {
+    fn mark(&self) -> Option<gpumem::Event> {
+        self.recorded.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The stream of a call: the one that it names, or the default stream of the event's device.
+    fn on(&self, stream: Option<stream::Given>) -> PyResult<gpumem::Stream> {
+        match stream::given(stream) {
+            Some(stream) => Ok(stream.0),
+            None => self.device.default_stream().map_err(raise),
+        }
+    }
+}
+
+#[pymethods]
+impl Event {
+    /// Marks what has been enqueued on the stream so far: on the device's default stream where none is named.
+    #[pyo3(signature = (stream=None))]
+    fn record(&self, py: Python<'_>, stream: Option<stream::Given>) -> PyResult<()> {
+        let stream = self.on(stream)?;
+        let mark = py.detach(|| if self.timing { stream.record_with_timing() } else { stream.record() });
+        *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark.map_err(raise)?);
+        Ok(())
+    }
+
+    /// Lets what is enqueued on the stream from now on wait for the mark. Without a mark there is nothing to wait for.
+    #[pyo3(signature = (stream=None))]
+    fn wait(&self, py: Python<'_>, stream: Option<stream::Given>) -> PyResult<()> {
+        let stream = self.on(stream)?;
+        let Some(mark) = self.mark() else { return Ok(()) };
+        py.detach(|| stream.wait(&mark)).map_err(raise)
+    }
+
+    /// Waits until the work before the mark is done.
+    fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(mark) = self.mark() else { return Ok(()) };
+        py.detach(|| mark.synchronize()).map_err(raise)
+    }
+
+    /// Whether the work before the mark is done.
+    fn query(&self) -> PyResult<bool> {
+        self.mark().map_or(Ok(true), |mark| mark.query().map_err(raise))
+    }
+
+    /// Milliseconds from this event to another. Both have been recorded with times, and are done.
+    fn elapsed_time(&self, evtend: &Bound<'_, Self>) -> PyResult<f32> {
+        let (Some(start), Some(end)) = (self.mark(), evtend.get().mark()) else {
+            return Err(PyValueError::new_err("an event that was never recorded has no time"));
+        };
+        end.elapsed_since(&start).map_err(raise)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.mark().is_some() { "recorded" } else { "not recorded" };
+        format!("<gpumem.Event on {}, {state}>", self.device.name())
+    }
+}
+
+/// A new event, which is not recorded yet. Without `timing` it has no time.
+#[pyfunction]
+#[pyo3(signature = (timing=true, device=None))]
+fn event(timing: bool, device: Option<&Bound<'_, device::Device>>) -> PyResult<Event> {
+    Ok(Event { timing, device: device::given(device)?, recorded: Mutex::default() })
+}
+
+/// Milliseconds between two events that have been recorded with times, and are done.
+#[pyfunction]
+fn event_elapsed_time(evtstart: &Bound<'_, Event>, evtend: &Bound<'_, Event>) -> PyResult<f32> {
+    evtstart.get().elapsed_time(evtend)
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<Event>()?;
+    module.add_function(wrap_pyfunction!(event, module)?)?;
+    module.add_function(wrap_pyfunction!(event_elapsed_time, module)?)
+}

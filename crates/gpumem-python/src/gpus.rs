@@ -1,0 +1,79 @@
+//! The devices that are GPUs, as Numba counts them.
+
+use crate::{device, error::raise};
+use pyo3::{exceptions::PyIndexError, ffi, prelude::*};
+
+/// The names of the GPUs of every backend.
+fn names() -> PyResult<Vec<String>> {
+    let devices = gpumem::Device::list().map_err(raise)?;
+    let gpus = devices.iter().filter(|info| info.backend != "host");
+    Ok(gpus.map(|info| format!("{}:{}", info.backend, info.ordinal)).collect())
+}
+
+/// The GPU of a number; negative ones count from the last.
+pub(crate) fn number(py: Python<'_>, number: isize) -> PyResult<device::Device> {
+    let names = py.detach(names)?;
+    let place = if number < 0 { number.checked_add_unsigned(names.len()) } else { Some(number) };
+    let name = place.and_then(|place| names.get(usize::try_from(place).ok()?));
+    let none = || PyIndexError::new_err(format!("there is no GPU {number}: there are {}", names.len()));
+    let name = name.ok_or_else(none)?;
+    py.detach(|| gpumem::Device::open(name)).map(device::Device).map_err(raise)
+}
+
+/// The GPUs of every backend, by number. The host is none of them: `Device("host")` opens it.
+#[pyclass(frozen, module = "gpumem", name = "Gpus")]
+struct Gpus;
+
+#[pymethods]
+impl Gpus {
+    /// All of them.
+    #[getter]
+    fn lst(&self, py: Python<'_>) -> PyResult<Vec<device::Device>> {
+        (0..self.__len__(py)? as isize).map(|at| number(py, at)).collect()
+    }
+
+    /// The current device.
+    #[getter]
+    fn current(&self) -> PyResult<device::Device> {
+        device::current().map(device::Device)
+    }
+
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        Ok(py.detach(names)?.len())
+    }
+
+    fn __getitem__(&self, py: Python<'_>, index: isize) -> PyResult<device::Device> {
+        number(py, index)
+    }
+
+    fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: an object that Python can ask for its items by number; what comes back is a new reference or an error.
+        unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr())) }
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<gpumem.gpus: {}>", py.detach(names)?.join(", ")))
+    }
+}
+
+/// Whether there is a GPU that can be used.
+#[pyfunction]
+fn is_available(py: Python<'_>) -> bool {
+    py.detach(names).is_ok_and(|names| !names.is_empty())
+}
+
+/// The current device, or the GPU of a number: it stands for Numba's context, which devices have no other of here.
+#[pyfunction]
+#[pyo3(signature = (devnum=None))]
+fn current_context(py: Python<'_>, devnum: Option<isize>) -> PyResult<device::Device> {
+    match devnum {
+        Some(at) => number(py, at),
+        None => device::current().map(device::Device),
+    }
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("gpus", Bound::new(module.py(), Gpus)?)?;
+    module.add_function(wrap_pyfunction!(is_available, module)?)?;
+    module.add_function(wrap_pyfunction!(current_context, module)?)
+}

@@ -1,0 +1,165 @@
+//! Arrays that several processes share.
+
+use crate::dtype::{each, with_type};
+use crate::{
+    array::DeviceNDArray,
+    device,
+    dtype::hold,
+    element::DType,
+    error::{raise, raise_layout},
+    make,
+};
+use gpumem::{IpcArray, Layout, Order, ndarray::IxDyn};
+use pyo3::{
+    exceptions::PyValueError,
+    prelude::*,
+    types::{PyBytes, PyType},
+};
+use std::sync::{Mutex, PoisonError};
+
+/// Where another process finds an array. It can be pickled, and opened there; as a context it is closed at its end.
+#[pyclass(frozen, module = "gpumem")]
+pub(crate) struct IpcArrayHandle {
+    data: Vec<u8>,
+    dtype: DType,
+    /// What was exported, here: it stays alive as long as the handle.
+    _exported: Option<Py<DeviceNDArray>>,
+    opened: Mutex<Option<Py<DeviceNDArray>>>,
+}
+
+impl IpcArrayHandle {
+    fn new_of(data: Vec<u8>, dtype: DType, exported: Option<Py<DeviceNDArray>>) -> Self {
+        Self { data, dtype, _exported: exported, opened: Mutex::default() }
+    }
+}
+
+#[pymethods]
+impl IpcArrayHandle {
+    #[new]
+    fn new(data: &[u8], dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
+        Ok(Self::new_of(data.to_vec(), DType::parse(dtype.py(), Some(dtype))?, None))
+    }
+
+    /// Opens the array of the other process, which keeps it alive meanwhile. Both see the same elements; in which order
+    /// they use them is for them to agree on.
+    #[pyo3(signature = (device=None))]
+    fn open(
+        &self,
+        py: Python<'_>,
+        device: Option<&Bound<'_, device::Device>>,
+    ) -> PyResult<Py<DeviceNDArray>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if opened.is_some() {
+            return Err(PyValueError::new_err("the handle is open already"));
+        }
+        let device = device::given(device)?;
+        let elements = with_type!(self.dtype.held(), {
+            let array = IpcArray::<T, IxDyn>::from_bytes(&self.data).map_err(raise)?;
+            // SAFETY: the other process keeps the memory and agrees on its use, which Python has no way to promise.
+            let array = py.detach(|| unsafe { Ok(device.open_shared(&array)?.into_array()) });
+            hold(&array.map_err(raise)?)
+        })?;
+        let array = Py::new(py, DeviceNDArray::new(elements, self.dtype.clone_ref(py)))?;
+        *opened = Some(array.clone_ref(py));
+        Ok(array)
+    }
+
+    /// Closes what `open` has opened; the memory goes with the last array over it.
+    fn close(&self) -> PyResult<()> {
+        let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
+        opened.map(drop).ok_or_else(|| PyValueError::new_err("the handle is not open"))
+    }
+
+    fn __enter__(&self, py: Python<'_>) -> PyResult<Py<DeviceNDArray>> {
+        self.open(py, None)
+    }
+
+    fn __exit__(
+        &self,
+        _kind: &Bound<'_, PyAny>,
+        _value: &Bound<'_, PyAny>,
+        _traceback: &Bound<'_, PyAny>,
+    ) -> PyResult<bool> {
+        self.close()?;
+        Ok(false)
+    }
+
+    /// What pickle keeps: plain bytes and the type.
+    fn __reduce__<'py>(
+        &self,
+        py: Python<'py>,
+    ) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyBytes>, Bound<'py, PyAny>))> {
+        Ok((py.get_type::<Self>(), (PyBytes::new(py, &self.data), self.dtype.numpy(py)?)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<gpumem.IpcArrayHandle of {}>", self.dtype.name(py)?))
+    }
+}
+
+/// The handle of an array that [`exportable_array`] has made, or of a view of one.
+pub(crate) fn export(array: &Bound<'_, DeviceNDArray>) -> PyResult<IpcArrayHandle> {
+    let (py, own) = (array.py(), array.get());
+    let data = each!(&own.elements, elements => {
+        // SAFETY: the handle keeps the array; the processes agree on its use, which Python has no way to promise.
+        py.detach(|| unsafe { elements.export() }).map(|shared| shared.to_bytes())
+    });
+    Ok(IpcArrayHandle::new_of(data.map_err(raise)?, own.dtype.clone_ref(py), Some(array.clone().unbind())))
+}
+
+/// A new array of zeros that other processes may open, in memory of its own and not in a pool: an opened array shows the
+/// whole piece of memory that it lies in.
+#[pyfunction]
+#[pyo3(signature = (shape, dtype=None, strides=None, order="C", device=None))]
+fn exportable_array(
+    py: Python<'_>,
+    shape: &Bound<'_, PyAny>,
+    dtype: Option<&Bound<'_, PyAny>>,
+    strides: Option<Vec<isize>>,
+    order: &str,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<DeviceNDArray> {
+    let dtype = DType::parse(py, dtype)?;
+    let spec = dtype.held_spec(make::spec(make::shape(shape)?, strides, order)?)?;
+    let device = device::given(device)?;
+    let elements = with_type!(dtype.held(), {
+        hold(&py.detach(|| device.exportable_array::<T, _>(spec)).map_err(raise)?)
+    })?;
+    Ok(DeviceNDArray::new(elements, dtype))
+}
+
+/// The handle of an array by its parts: the driver's 64 bytes, and where the elements lie from `offset` on. A context.
+#[pyfunction]
+#[pyo3(signature = (handle, shape, dtype, strides=None, offset=0))]
+fn open_ipc_array(
+    handle: &[u8],
+    shape: &Bound<'_, PyAny>,
+    dtype: &Bound<'_, PyAny>,
+    strides: Option<Vec<isize>>,
+    offset: u64,
+) -> PyResult<IpcArrayHandle> {
+    if handle.len() != 64 {
+        return Err(PyValueError::new_err("a driver's handle of shared memory has 64 bytes"));
+    }
+    let (shape, dtype) = (make::shape(shape)?, DType::parse(dtype.py(), Some(dtype))?);
+    let layout = match strides {
+        Some(strides) => Layout::strided(&shape, &strides, dtype.size()),
+        None => Layout::packed(&shape, dtype.size(), Order::C),
+    };
+    let layout = dtype.held_layout(&layout.map_err(raise_layout)?)?;
+    // As `IpcArray::to_bytes` writes it: the memory, then the element, the first element's place, the rank and the axes.
+    let mut data = handle.to_vec();
+    data.extend(offset.to_le_bytes());
+    data.extend((layout.extent().len() as u64).to_le_bytes());
+    let head = [layout.item(), layout.offset(), layout.ndim()].map(|word| word as i64);
+    let shape = layout.shape().iter().map(|length| *length as i64);
+    let strides = layout.strides().iter().map(|stride| *stride as i64);
+    data.extend(head.into_iter().chain(shape).chain(strides).flat_map(i64::to_le_bytes));
+    Ok(IpcArrayHandle::new_of(data, dtype, None))
+}
+
+pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_class::<IpcArrayHandle>()?;
+    module.add_function(wrap_pyfunction!(exportable_array, module)?)?;
+    module.add_function(wrap_pyfunction!(open_ipc_array, module)?)
+}

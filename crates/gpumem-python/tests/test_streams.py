@@ -1,0 +1,230 @@
+"""Events, callbacks, the kinds of streams, and devices as Numba names them."""
+
+import asyncio
+import gc
+import pickle
+import sys
+import threading
+import time
+
+import gpumem
+import numpy as np
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def host():
+    gpumem.select_device("host")
+
+
+def slow(seconds=0.05):
+    """A kernel that takes a while, and an array for it."""
+    kernel = gpumem.compile("GPUMEM_KERNEL slow(slice<float> x) { }", host=lambda x: (time.sleep(seconds), np.add(x, 1, out=x)))
+    return kernel, gpumem.to_device(np.zeros(8, "f4"))
+
+
+def drain():
+    """Takes what earlier work has done wrong, so that no other test meets it."""
+    for _ in range(3):
+        try:
+            gpumem.synchronize()
+        except gpumem.GpuMemError:
+            continue
+
+
+def test_events_measure_time():
+    stream, (kernel, array) = gpumem.stream(), slow()
+    start, end = gpumem.event(), gpumem.event(timing=True)
+    assert "not recorded" in repr(start) and start.query()
+    start.synchronize()
+    start.record(stream)
+    kernel[1, 1, stream](array)
+    end.record(stream=stream)
+    assert not end.query()
+    end.synchronize()
+    assert end.query() and start.query()
+    elapsed = start.elapsed_time(end)
+    assert 45 < elapsed < 5000 and elapsed == pytest.approx(gpumem.event_elapsed_time(start, end))
+    with pytest.raises(ValueError, match="never recorded"):
+        start.elapsed_time(gpumem.event())
+    without = gpumem.event(timing=False)
+    without.record()
+    without.synchronize()
+    with pytest.raises(ValueError, match="time"):
+        start.elapsed_time(without)
+
+
+def test_events_order_streams():
+    first, second, (kernel, array) = gpumem.stream(), gpumem.stream(), slow()
+    event, seen = gpumem.event(), []
+    look = gpumem.compile("GPUMEM_KERNEL look(slice<float> y) { }", host=lambda y: seen.append(event.query()))
+    for stream in (second, 0):
+        kernel[1, 1, first](array)
+        event.record(first)
+        event.wait(stream)
+        look[1, 1, stream](gpumem.to_device(np.zeros(1, "f4")))
+        gpumem.synchronize()
+    assert seen == [True, True]
+    gpumem.event().wait(second)
+
+
+def test_callbacks_run_in_order_with_their_arguments():
+    stream, (kernel, array) = gpumem.stream(), slow()
+    calls, here = [], threading.get_ident()
+    kernel[1, 1, stream](array)
+    for at in range(5):
+        stream.add_callback(lambda *given: calls.append((*given, threading.get_ident())), at)
+    stream.add_callback(callback=lambda *given: calls.append((*given, 0)))
+    assert not calls
+    stream.synchronize()
+    assert [call[2] for call in calls] == [0, 1, 2, 3, 4, None]
+    assert all(type(call[0]) is gpumem.Stream and call[1] == 0 and call[3] != here for call in calls)
+    assert calls[0][0].handle == stream.handle
+
+
+def test_what_callbacks_raise_is_told(monkeypatch):
+    told = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(repr(unraisable.exc_value)))
+    stream = gpumem.stream()
+    stream.add_callback(lambda *_: 1 // 0)
+    stream.add_callback(lambda *_: stream.synchronize())
+    stream.synchronize()
+    assert "ZeroDivisionError" in told[0] and "callback" in told[1]
+
+
+def test_callbacks_learn_what_went_wrong():
+    (kernel, array), stream, statuses = slow(0.2), gpumem.stream(), []
+    kernel[1, 1, stream](array)
+    fails = gpumem.compile("GPUMEM_KERNEL fails(slice<float> x) { }", host=lambda x: 1 // 0)
+    fails[1, 1, stream](gpumem.to_device(np.zeros(3, "f4")))
+    stream.add_callback(lambda stream, status, arg: statuses.append(status))
+    with pytest.raises(RuntimeError, match="division"):
+        stream.synchronize()
+    for _ in range(200):
+        if statuses:
+            break
+        time.sleep(0.01)
+    drain()
+    assert isinstance(statuses[0], gpumem.GpuMemError) and "division" in str(statuses[0])
+
+
+def test_streams_can_be_awaited():
+    async def work():
+        streams, (kernel, array) = [gpumem.stream() for _ in range(3)], slow(0.01)
+        for stream in streams:
+            kernel[1, 1, stream](array)
+        done = await asyncio.gather(*[stream.async_done() for stream in streams])
+        assert [each.handle for each in done] == [stream.handle for stream in streams]
+        assert (array.copy_to_host() == 3).all()
+        given_up = streams[0].async_done()
+        given_up.cancel()
+        fails = gpumem.compile("GPUMEM_KERNEL fails(slice<float> x) { }", host=lambda x: 1 // 0)
+        slow(0.05)[0][1, 1, streams[1]](array)
+        fails[1, 1, streams[1]](gpumem.to_device(np.zeros(3, "f4")))
+        with pytest.raises(gpumem.GpuMemError, match="division"):
+            await streams[1].async_done()
+
+    asyncio.run(work())
+    drain()
+    with pytest.raises(RuntimeError, match="loop"):
+        gpumem.stream().async_done()
+
+
+@pytest.mark.parametrize("make", [gpumem.default_stream, gpumem.legacy_default_stream, gpumem.per_thread_default_stream])
+def test_the_kinds_of_streams(make):
+    stream, device = make(), gpumem.Device("host")
+    assert make(device=device).device == device
+    array = gpumem.to_device(np.arange(1000), stream=stream)
+    stream.synchronize()
+    np.testing.assert_array_equal(array.copy_to_host(stream=stream), np.arange(1000))
+
+
+def test_the_per_thread_stream_is_of_its_thread():
+    stream, told = gpumem.per_thread_default_stream(), []
+
+    def elsewhere():
+        try:
+            gpumem.to_device(np.arange(3), stream=stream)
+        except Exception as error:
+            told.append(type(error))
+
+    thread = threading.Thread(target=elsewhere)
+    thread.start()
+    thread.join()
+    assert told and issubclass(told[0], (RuntimeError, ValueError))
+
+
+def test_devices_as_contexts():
+    first, second = gpumem.Device("host:0"), None
+    for name in gpumem.list_devices():
+        if name.startswith("host") and name != "host:0":
+            second = gpumem.Device(name)
+    assert first.id == 0 and gpumem.current_context() == first and gpumem.gpus.current == first
+    info = first.get_memory_info()
+    assert info == first.memory_info() or info.total == first.memory_info().total
+    free, total = info
+    assert 0 < free <= total == info.total
+    seen = []
+    with first as entered:
+        assert entered == first
+        with second or first:
+            assert gpumem.get_current_device() == (second or first)
+            thread = threading.Thread(target=lambda: seen.append(gpumem.get_current_device()))
+            thread.start()
+            thread.join()
+        assert gpumem.get_current_device() == first
+    with pytest.raises(ZeroDivisionError), first:
+        1 // 0
+    assert seen == [first] and gpumem.get_current_device() == first
+
+
+def test_gpus():
+    names = [name for name in gpumem.list_devices() if not name.startswith("host")]
+    assert gpumem.is_available() == bool(names) and len(gpumem.gpus) == len(names)
+    assert [device.name for device in gpumem.gpus] == [device.name for device in gpumem.gpus.lst] == names
+    for number in (len(names), -len(names) - 1):
+        for wrong in (lambda: gpumem.gpus[number], lambda: gpumem.select_device(number), lambda: gpumem.current_context(number)):
+            with pytest.raises(IndexError, match="no GPU"):
+                wrong()
+    with pytest.raises(TypeError):
+        gpumem.select_device(2.5)
+
+
+def test_handles_for_other_processes():
+    array = gpumem.exportable_array((3, 4), "f4", order="F")
+    assert not array.copy_to_host().any() and array.is_f_contiguous()
+    records = gpumem.exportable_array(3, [("a", "i1"), ("b", "f8")])
+    assert records.dtype.names == ("a", "b")
+    for exported in (array, array[1:, ::2], records):
+        with pytest.raises(NotImplementedError):
+            exported.get_ipc_handle()
+    with pytest.raises(ValueError, match="exportable_array"):
+        gpumem.to_device(np.zeros(3)).get_ipc_handle()
+    handle = gpumem.open_ipc_array(bytes(64), (3, 4), "f4", offset=256)
+    again = pickle.loads(pickle.dumps(handle))
+    for each in (handle, again):
+        assert "float32" in repr(each)
+        with pytest.raises(ValueError, match="not open"):
+            each.close()
+        with pytest.raises((NotImplementedError, RuntimeError, ValueError)), each:
+            pass
+    with pytest.raises(ValueError, match="64"):
+        gpumem.open_ipc_array(bytes(63), 3, "f4")
+    with pytest.raises((ValueError, NotImplementedError)):
+        gpumem.IpcArrayHandle(bytes(10), "f4").open()
+
+
+def test_nothing_is_kept_by_what_has_run():
+    class Token:
+        pass
+
+    import weakref
+
+    token, stream = Token(), gpumem.stream()
+    alive = weakref.ref(token)
+    stream.add_callback(lambda *_: None, token)
+    stream.synchronize()
+    del token
+    gpumem.synchronize()
+    gc.collect()
+    assert alive() is None
