@@ -24,7 +24,18 @@ const IMAGES: &str = "images apart from loaded programs";
 /// * A backend whose device goes on after a failure says so ([`Capabilities::survives_faults`]), and *must* then keep failed
 ///   work from being built upon: enqueuing functions find in [`current_uses`](crate::current_uses) what the work uses.
 /// * A device that is lost *must* be reported as [`ErrorKind::DeviceLost`], so that it is not used again.
-pub trait Backend: Clone + Debug + Send + Sync + 'static {
+///
+/// # Safety
+/// What a backend says is believed, and safe code is built on it:
+/// * Buffers are memory as [`DeviceBuffer`] says, of the kind, the length and the alignment that were asked for; memory that the
+///   host can see is initialised. No two live buffers share a byte, and none goes away before it is released.
+/// * Work that is enqueued on a stream runs in order, uses no memory but what it is given, and is over when a wait, a query or an
+///   event says so. An event that another stream waits for holds back all later work of that stream.
+/// * The safe functions touch no memory of the caller's but their arguments, and the unsafe ones ask no more of their caller than
+///   they say.
+/// * What [`Capabilities`], [`DeviceInfo`], [`device_of`](Self::device_of) and [`dlpack_device`](Self::dlpack_device) say about
+///   memory is true.
+pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The name by which users select this backend (`host`, `cuda`, `roc`).
     const NAME: &'static str;
 

@@ -40,7 +40,10 @@ pub enum Lowering {
 }
 
 /// How a backend realises `barrier(scope)` and `wavebarrier()` inside a kernel. Every backend has both.
-pub trait Barrier: Debug + Clone + Send + Sync + 'static {
+///
+/// # Safety
+/// What kernels do behind a barrier is ordered after what others of the group, or of the wave, did before it.
+pub unsafe trait Barrier: Debug + Clone + Send + Sync + 'static {
     /// Work-items in a wavefront (warp) of this device: 32 or 64. A fact of the device, never a constant.
     fn wave_size(&self) -> u32;
 

@@ -8,7 +8,11 @@ use std::{fmt::Debug, ptr::NonNull};
 /// A buffer is only a description: dropping it *must not* free anything and *must not* reach the driver. Memory goes
 /// back through [`Backend::release`](crate::Backend::release), because only the runtime knows when its last use is
 /// done. A buffer that is dropped instead is leaked.
-pub trait DeviceBuffer: Debug + Send + Sync + 'static {
+///
+/// # Safety
+/// The device, and where there is a host address the host, may read and write [`len`](Self::len) bytes from these addresses until
+/// the buffer is released. All calls give the same answers.
+pub unsafe trait DeviceBuffer: Debug + Send + Sync + 'static {
     /// The address under which the device reaches the first byte.
     ///
     /// For registered and mapped memory this *may* differ from [`host_address`](Self::host_address).

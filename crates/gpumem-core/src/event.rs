@@ -14,7 +14,10 @@ pub struct EventOptions {
 ///
 /// An event that has never been recorded counts as done. Recording it again moves the mark; what already waits for
 /// the old mark is not affected.
-pub trait Event: Debug + Send + Sync + 'static {
+///
+/// # Safety
+/// When a wait or a query says that the work before the mark is done, none of it uses memory any more.
+pub unsafe trait Event: Debug + Send + Sync + 'static {
     /// Whether the work before the mark is done. Never blocks.
     ///
     /// # Errors

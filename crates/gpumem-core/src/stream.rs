@@ -38,7 +38,10 @@ impl Default for StreamOptions {
 }
 
 /// A queue of work on one device. What is enqueued on one stream runs in order.
-pub trait Stream: Debug + Send + Sync + 'static {
+///
+/// # Safety
+/// When a wait or a query says that the work is done, none of it uses memory any more.
+pub unsafe trait Stream: Debug + Send + Sync + 'static {
     /// Waits until everything that has been enqueued so far is done.
     ///
     /// # Errors

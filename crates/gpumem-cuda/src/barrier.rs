@@ -14,7 +14,8 @@ impl CudaBarrier {
     }
 }
 
-impl Barrier for CudaBarrier {
+// SAFETY: `__syncthreads` and `__syncwarp` order memory.
+unsafe impl Barrier for CudaBarrier {
     fn wave_size(&self) -> u32 {
         self.wave_size
     }

@@ -41,7 +41,8 @@ unsafe impl Send for CudaBuffer {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for CudaBuffer {}
 
-impl DeviceBuffer for CudaBuffer {
+// SAFETY: the addresses and the length are the driver's, and do not change.
+unsafe impl DeviceBuffer for CudaBuffer {
     fn address(&self) -> u64 {
         self.address
     }

@@ -83,7 +83,8 @@ impl CudaEvent {
     }
 }
 
-impl Event for CudaEvent {
+// SAFETY: the driver says what is done.
+unsafe impl Event for CudaEvent {
     fn query(&self) -> Result<bool> {
         const OPERATION: &str = "cuEventQuery";
         let device = &self.owner.device;

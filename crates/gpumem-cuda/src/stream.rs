@@ -143,7 +143,8 @@ impl CudaStream {
     }
 }
 
-impl Stream for CudaStream {
+// SAFETY: the driver says what is done.
+unsafe impl Stream for CudaStream {
     fn synchronize(&self) -> Result<()> {
         let api = self.owner.device.api();
         // SAFETY: the handle is alive.

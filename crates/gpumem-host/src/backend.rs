@@ -32,7 +32,8 @@ impl Host {
     }
 }
 
-impl Backend for Host {
+// SAFETY: buffers are allocations of the process that are freed when they are released; the engine runs the commands of a queue in order.
+unsafe impl Backend for Host {
     const NAME: &'static str = NAME;
 
     type Device = Device;

@@ -14,7 +14,8 @@ impl HostBarrier {
     }
 }
 
-impl Barrier for HostBarrier {
+// SAFETY: the executor runs a group's work-items on one thread.
+unsafe impl Barrier for HostBarrier {
     fn wave_size(&self) -> u32 {
         self.wave_size
     }

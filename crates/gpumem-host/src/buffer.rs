@@ -22,7 +22,8 @@ unsafe impl Send for Buffer {}
 // SAFETY: as above.
 unsafe impl Sync for Buffer {}
 
-impl DeviceBuffer for Buffer {
+// SAFETY: the address and the length of an allocation, which do not change.
+unsafe impl DeviceBuffer for Buffer {
     fn address(&self) -> u64 {
         self.start.as_ptr().addr() as u64
     }

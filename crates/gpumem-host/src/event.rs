@@ -198,7 +198,8 @@ impl Event {
     }
 }
 
-impl gpumem_core::Event for Event {
+// SAFETY: the queue counts what has ended.
+unsafe impl gpumem_core::Event for Event {
     fn query(&self) -> Result<bool> {
         self.core.engine.enter("event query", Operation::Query)?;
         self.admit("event query")?;

@@ -73,7 +73,8 @@ impl Stream {
     }
 }
 
-impl gpumem_core::Stream for Stream {
+// SAFETY: the queue counts what has ended.
+unsafe impl gpumem_core::Stream for Stream {
     fn synchronize(&self) -> Result<()> {
         let name = "stream synchronize";
         let engine = &self.queue.engine;

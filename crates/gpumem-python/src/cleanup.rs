@@ -1,6 +1,6 @@
 //! Who holds memory, and when it goes back.
 
-use crate::device;
+use crate::{device, error::raise};
 use gpumem::{Any, memory::DeferCleanup};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
@@ -62,7 +62,7 @@ impl MemoryReport {
 #[pyo3(signature = (device=None))]
 fn memory_report(py: Python<'_>, device: Option<&Bound<'_, device::Device>>) -> PyResult<MemoryReport> {
     let device = device::given(device)?;
-    Ok(MemoryReport(py.detach(|| device.memory_report())))
+    py.detach(|| device.memory_report()).map(MemoryReport).map_err(raise)
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

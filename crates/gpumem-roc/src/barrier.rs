@@ -25,7 +25,8 @@ const GROUP: &str = "__builtin_amdgcn_fence(__ATOMIC_RELEASE, \"workgroup\"); __
 const WAVE: &str = "__builtin_amdgcn_fence(__ATOMIC_RELEASE, \"wavefront\"); __builtin_amdgcn_wave_barrier(); \
                     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, \"wavefront\");";
 
-impl Barrier for RocBarrier {
+// SAFETY: the fences of the source order memory.
+unsafe impl Barrier for RocBarrier {
     fn wave_size(&self) -> u32 {
         self.wave_size
     }

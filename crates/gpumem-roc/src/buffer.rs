@@ -75,7 +75,8 @@ unsafe impl Send for RocBuffer {}
 // SAFETY: as above; nothing in it changes.
 unsafe impl Sync for RocBuffer {}
 
-impl DeviceBuffer for RocBuffer {
+// SAFETY: the addresses and the length are the driver's, and do not change.
+unsafe impl DeviceBuffer for RocBuffer {
     fn address(&self) -> u64 {
         self.address
     }

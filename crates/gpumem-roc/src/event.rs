@@ -75,7 +75,8 @@ impl RocEvent {
     }
 }
 
-impl Event for RocEvent {
+// SAFETY: the driver says what is done.
+unsafe impl Event for RocEvent {
     fn query(&self) -> Result<bool> {
         const OPERATION: &str = "hipEventQuery";
         let device = &self.owner.device;

@@ -89,7 +89,8 @@ impl RocStream {
     }
 }
 
-impl Stream for RocStream {
+// SAFETY: the driver says what is done.
+unsafe impl Stream for RocStream {
     fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "hipStreamSynchronize";
         let device = &self.owner.device;

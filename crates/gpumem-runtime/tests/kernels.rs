@@ -211,7 +211,7 @@ fn nothing_comes_back_of_a_kernel_that_failed() {
         assert_eq!(y, [4.0; 64]);
         device.synchronize().unwrap();
         device.flush().unwrap();
-        let report = device.memory_report();
+        let report = device.memory_report().unwrap();
         let lent =
             report.kinds.iter().find(|kind| kind.kind == "device").unwrap().resources[0].statistics.blocks;
         assert_eq!(lent, 0, "what stood in for the host's arrays has been given back: {report:?}");

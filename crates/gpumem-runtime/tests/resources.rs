@@ -153,7 +153,7 @@ fn the_report_tells_everything_as_text_and_as_json() {
     drop(device.uninit_array::<u8, _>(KIB).unwrap());
     let _deferred = device.defer_cleanup();
 
-    let report = device.memory_report();
+    let report = device.memory_report().unwrap();
     assert!(report.free.unwrap() <= report.total);
     assert_eq!((report.pending_items, report.pending_bytes), (1, KIB));
     assert_eq!((report.limit_items, report.limit_bytes), (7, report.total / 2));

@@ -17,8 +17,7 @@ pub(crate) struct Cells<T> {
     element: PhantomData<T>,
 }
 
-// SAFETY: elements are plain data; who uses which is the promise of `Parameter::bind`. A checker is there only in check
-// mode, where one thread runs everything.
+// SAFETY: elements are plain data; who uses which is the promise of `Parameter::bind`. A checker is `Sync`.
 unsafe impl<T: Element> Send for Cells<T> {}
 // SAFETY: as above.
 unsafe impl<T: Element> Sync for Cells<T> {}
@@ -32,7 +31,7 @@ impl<T: Element> Cells<T> {
     #[track_caller]
     fn note(&self, element: *mut T, kind: AccessKind) {
         if let Some(checker) = self.checker {
-            // SAFETY: it lives as long as the launch, and this is its one thread.
+            // SAFETY: it lives as long as the launch, and so does the argument, which cannot be copied out of it.
             let checker = unsafe { checker.as_ref() };
             checker.access(Memory::Global, element.addr() as u64, kind, Location::caller());
         }

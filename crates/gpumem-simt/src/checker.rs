@@ -3,10 +3,10 @@
 use crate::{FaultKind, Memory, fault::raise};
 use gpumem_core::BarrierScope;
 use std::{
-    cell::{Cell, RefCell},
     collections::HashMap,
     fmt,
     panic::Location,
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 /// How an element is touched.
@@ -138,45 +138,53 @@ struct Current {
     epochs: [u32; 2],
 }
 
-/// The memory of the check mode. Used by one thread only: a checked launch runs its groups one after the other.
+/// The memory of the check mode. A checked launch runs its groups one after the other on one thread; but a body may use its
+/// arguments on threads of its own, so what is remembered is locked.
 #[derive(Debug, Default)]
 #[doc(hidden)]
-pub struct Checker {
-    current: Cell<Current>,
+pub struct Checker(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    current: Current,
     /// Fences that each wave of the group has passed.
-    fences: RefCell<Vec<u32>>,
-    shared: RefCell<HashMap<u64, Element>>,
-    global: RefCell<HashMap<u64, Element>>,
+    fences: Vec<u32>,
+    shared: HashMap<u64, Element>,
+    global: HashMap<u64, Element>,
 }
 
 impl Checker {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Another group begins.
     pub(crate) fn begin(&self, number: u64, group: [u32; 3], waves: usize) {
         // The number 0 belongs to elements that nobody has touched.
-        self.current.set(Current { group_number: number + 1, group, ..Current::default() });
-        let mut fences = self.fences.borrow_mut();
-        fences.clear();
-        fences.resize(waves, 0);
-        self.shared.borrow_mut().clear();
+        let mut state = self.state();
+        state.current = Current { group_number: number + 1, group, ..Current::default() };
+        state.fences.clear();
+        state.fences.resize(waves, 0);
+        state.shared.clear();
     }
 
     /// This work-item runs from now on.
     pub(crate) fn run(&self, linear: u32, item: [u32; 3], wave: u32) {
-        self.current.set(Current { linear, item, wave, ..self.current.get() });
+        let mut state = self.state();
+        state.current = Current { linear, item, wave, ..state.current };
     }
 
     /// The group has passed a barrier.
     pub(crate) fn pass_group(&self, scope: BarrierScope) {
-        let mut current = self.current.get();
-        let [shared, global] = &mut current.epochs;
+        let mut state = self.state();
+        let [shared, global] = &mut state.current.epochs;
         *shared += u32::from(scope != BarrierScope::Global);
         *global += u32::from(scope != BarrierScope::Local);
-        self.current.set(current);
     }
 
     /// A wave has passed a fence.
     pub(crate) fn pass_wave(&self, wave: usize) {
-        if let Some(fence) = self.fences.borrow_mut().get_mut(wave) {
+        if let Some(fence) = self.state().fences.get_mut(wave) {
             *fence += 1;
         }
     }
@@ -189,16 +197,16 @@ impl Checker {
         kind: AccessKind,
         at: &'static Location<'static>,
     ) {
-        let current = self.current.get();
+        let mut state = self.state();
+        let State { current, fences, shared, global } = &mut *state;
         let access = Access { kind, group: current.group, item: current.item, at };
         let (elements, epoch) = match memory {
-            Memory::Shared => (&self.shared, current.epochs[0]),
-            Memory::Global => (&self.global, current.epochs[1]),
+            Memory::Shared => (shared, current.epochs[0]),
+            Memory::Global => (global, current.epochs[1]),
         };
-        let fence = self.fences.borrow().get(current.wave as usize).copied().unwrap_or(0);
+        let fence = fences.get(current.wave as usize).copied().unwrap_or(0);
         let noted = Noted { access, item: current.linear, wave: current.wave, epoch, fence };
         let fault = {
-            let mut elements = elements.borrow_mut();
             let element = elements.entry(address).or_default();
             let fresh =
                 element.group != current.group_number || element.current[1].or(element.current[2]).is_none();
@@ -209,6 +217,7 @@ impl Checker {
                 race.map(|first| FaultKind::Race { memory, first, second: access })
             }
         };
+        drop(state);
         if let Some(fault) = fault {
             raise(fault);
         }

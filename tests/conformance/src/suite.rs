@@ -222,7 +222,7 @@ fn settle<B: Backend>(device: &Device<B>) -> Result<Alive> {
     device.synchronize()?;
     device.flush()?;
     let counters = device.counters();
-    let report = device.memory_report();
+    let report = device.memory_report()?;
     let outermost = report.kinds.iter().filter_map(|kind| kind.resources.first());
     Ok(Alive {
         lent: outermost.map(|resource| resource.statistics.blocks as u64).sum(),

@@ -172,7 +172,8 @@ fn span(region: &CopyRegion, side: &Endpoint) -> Range<u64> {
     side.address..side.address + last + region.bytes as u64
 }
 
-impl Stream for DoubleStream {
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl Stream for DoubleStream {
     fn synchronize(&self) -> Result<()> {
         self.device.call("synchronize a stream")?;
         self.host.synchronize()
@@ -188,7 +189,8 @@ impl Stream for DoubleStream {
     }
 }
 
-impl gpumem_core::Event for DoubleEvent {
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl gpumem_core::Event for DoubleEvent {
     fn query(&self) -> Result<bool> {
         self.device.call("query an event")?;
         self.host.query()
@@ -201,7 +203,8 @@ impl gpumem_core::Event for DoubleEvent {
 }
 
 // SAFETY of all `unsafe` calls below: the contract of the function is that of the function that it calls.
-impl Backend for Double {
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl Backend for Double {
     const NAME: &'static str = NAME;
 
     type Device = DoubleDevice;

@@ -48,6 +48,22 @@ pub fn slow_copy() -> KernelDeclaration<(Slice<u32>, SliceMut<u32>)> {
     })
 }
 
+/// Adds elements up on threads of its own, checked.
+pub fn threaded_sum() -> KernelDeclaration<(Slice<u32>,)> {
+    // SAFETY: nothing is written.
+    let declaration = unsafe { KernelDeclaration::<(Slice<u32>,)>::new("threaded_sum") };
+    declaration.check(true).host_flat(|_, (data,)| {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    let sum = (0..data.len()).fold(0, |sum, at| sum + u64::from(data.get(at)));
+                    assert_eq!(sum, data.len() as u64);
+                });
+            }
+        });
+    })
+}
+
 /// Takes some 20 ms, and holds a value for as long as the kernel is loaded.
 pub fn holding<V: Send + Sync + 'static>(value: V) -> KernelDeclaration<(u32,)> {
     // SAFETY: nothing is used.

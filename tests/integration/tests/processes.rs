@@ -44,6 +44,54 @@ fn check(condition: bool, what: &'static str) -> Result<(), &'static str> {
 }
 
 #[test]
+fn a_forked_child_waits_for_no_lock_of_its_parents() {
+    use gpumem::memory::{MemoryResource, Pool, Tracking, Trim};
+    use std::sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    };
+    let device = Device::open("host").unwrap();
+    let kind = gpumem::MemoryKind::Device;
+    let pool = Arc::new(Pool::new(device.driver_memory(), device.pool_options(kind)));
+    let tracking = Arc::new(Tracking::new(pool.clone()));
+    device.set_memory_resource(kind, tracking.clone()).unwrap();
+    let end = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Threads that hold every lock again and again.
+        for _ in 0..3 {
+            scope.spawn(|| {
+                while !end.load(Ordering::Relaxed) {
+                    let array: DeviceArray<u32> = device.to_device(&[1; 100]).unwrap();
+                    let _ = (device.memory_report().unwrap(), device.take_errors(), device.counters());
+                    let _ = (pool.statistics(), tracking.live(), device.transfer_options());
+                    let _ = array.lend_to_host().unwrap();
+                }
+            });
+        }
+        for _ in 0..60 {
+            in_a_child(|| {
+                check(is_forked(device.memory_report()), "report")?;
+                check(device.take_errors().len() == 1, "errors")?;
+                let _ = (device.counters(), device.transfer_options(), device.pending());
+                device.set_transfer_options(gpumem::TransferOptions::default());
+                let request = device.memory_request(100, kind);
+                check(is_forked(pool.allocate(&request)), "pool")?;
+                check(is_forked(tracking.allocate(&request)), "tracking")?;
+                check(is_forked(device.driver_memory().allocate(&request)), "driver")?;
+                let mut told = 0;
+                check(pool.trim(Trim::ALL, &mut |_| told += 1) == 0 && told == 1, "trim")?;
+                check(pool.statistics().reserved == 0 && tracking.live().is_empty(), "statistics")?;
+                let fresh = Device::open("host").map_err(|_| "a device of the child's own")?;
+                let array = fresh.to_device(&[4u32, 5]).map_err(|_| "to_device")?;
+                let loan = array.lend_to_host().map_err(|_| "a loan")?;
+                check(fresh.as_cuda_array::<u32, ndarray::Ix1, _>(loan).is_ok(), "import")
+            });
+        }
+        end.store(true, Ordering::Relaxed);
+    });
+}
+
+#[test]
 fn a_forked_child_is_told_and_may_begin_anew() {
     let device = Device::open("host").unwrap();
     let stream = device.stream().unwrap();
@@ -64,6 +112,8 @@ fn a_forked_child_is_told_and_may_begin_anew() {
         check(is_forked(pinned.view()), "pinned")?;
         check(is_forked(device.pinned([out.view_mut()], |_| ())), "pages")?;
         check(array.shape() == [3] && array.view().len() == 3, "what needs no driver")?;
+        check(is_forked(device.memory_report()), "report")?;
+        check(device.take_errors().iter().all(|error| *error.kind() == ErrorKind::ForkedChild), "errors")?;
         drop((array, pinned, event, stream, device));
         let fresh = Device::open("host").map_err(|_| "a device of the child's own")?;
         let array = fresh.to_device(&[4u32, 5]).map_err(|_| "to_device")?;

@@ -113,7 +113,12 @@ impl<B: Backend> Device<B> {
     }
 
     /// Who holds the memory of the device, as text (`Display`) and as JSON. Asks the driver how much is free.
-    pub fn memory_report(&self) -> MemoryReport {
-        MemoryReport::of(self.core())
+    ///
+    /// # Errors
+    /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child, [`Exiting`](gpumem_core::ErrorKind::Exiting) at
+    /// the end of the process.
+    pub fn memory_report(&self) -> Result<MemoryReport> {
+        self.core().origin.check(B::NAME, "memory_report")?;
+        Ok(MemoryReport::of(self.core()))
     }
 }

@@ -145,14 +145,21 @@ impl<B: Backend> Device<B> {
         self.0.core.note_loss(B::memory_info(&self.0.core.raw))
     }
 
-    /// What the runtime has asked of the device so far.
+    /// What the runtime has asked of the device so far. Nothing in a forked child.
     pub fn counters(&self) -> DeviceCounters {
-        self.0.core.counters.read()
+        match self.0.core.origin.is_usable() {
+            true => self.0.core.counters.read(),
+            false => DeviceCounters::default(),
+        }
     }
 
-    /// Errors that nobody could be told: of a `Drop`, of a callback. Oldest first, at most 64.
+    /// Errors that nobody could be told: of a `Drop`, of a callback. Oldest first, at most 64. In a forked child there is one,
+    /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild).
     pub fn take_errors(&self) -> Vec<gpumem_core::Error> {
-        self.0.core.errors.take()
+        match self.0.core.origin.check(B::NAME, "take_errors") {
+            Ok(()) => self.0.core.errors.take(),
+            Err(error) => vec![error],
+        }
     }
 
     /// A new stream.
@@ -299,13 +306,19 @@ impl<B: Backend> Device<B> {
 
     /// How memory of the caller is moved to and from this device.
     pub fn transfer_options(&self) -> TransferOptions {
-        self.0.staging.options()
+        match self.0.core.origin.is_usable() {
+            true => self.0.staging.options(),
+            // In a forked child somebody else may hold the lock for ever.
+            false => TransferOptions::default(),
+        }
     }
 
     /// Sets how memory of the caller is moved from now on: how many threads, in which pieces. Numbers that make no sense
     /// on this machine are brought within its bounds.
     pub fn set_transfer_options(&self, options: TransferOptions) {
-        self.0.staging.set_options(options);
+        if self.0.core.origin.is_usable() {
+            self.0.staging.set_options(options);
+        }
     }
 
     /// Whether `device` can reach the memory of `peer` directly.

@@ -9,17 +9,43 @@ use crate::{
     memory::{Allocation, Counted},
     sync::Mutex,
 };
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::Origin};
 use std::{
     any::Any,
     collections::BTreeMap,
-    sync::atomic::{AtomicUsize, Ordering},
+    ptr,
+    sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
 };
 
-/// Allocations that are lent at this moment, by address and number.
-static LENT: Mutex<BTreeMap<(u64, u64), Entry>> = Mutex::new(BTreeMap::new());
-/// How many entries there are: a program that lends nothing pays for one load.
-static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// What is lent in one process.
+struct Table {
+    origin: Origin,
+    /// Allocations that are lent at this moment, by address and number.
+    lent: Mutex<BTreeMap<(u64, u64), Entry>>,
+    /// How many entries there are: a program that lends nothing pays for one load.
+    count: AtomicUsize,
+}
+
+/// A forked child gets a table of its own: the parent's lock may be held for ever there.
+fn table() -> &'static Table {
+    static CURRENT: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
+    loop {
+        let current = CURRENT.load(Ordering::Acquire);
+        // SAFETY: the pointer is null or was leaked below, so it is valid for ever.
+        if let Some(table) = unsafe { current.as_ref() }
+            && table.origin == Origin::here()
+        {
+            return table;
+        }
+        let lent = Mutex::new(BTreeMap::new());
+        let fresh =
+            Box::into_raw(Box::new(Table { origin: Origin::here(), lent, count: AtomicUsize::new(0) }));
+        if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: nobody else has seen `fresh`.
+            drop(unsafe { Box::from_raw(fresh) });
+        }
+    }
+}
 
 struct Entry {
     end: u64,
@@ -52,19 +78,20 @@ fn places<B: Backend>(memory: &Allocation<B>) -> impl Iterator<Item = (u64, u64)
 
 /// Notes that memory is lent once more.
 pub(super) fn note_loan<B: Backend>(memory: &Counted<Allocation<B>>) {
-    let mut lent = LENT.lock();
+    let table = table();
+    let mut lent = table.lent.lock();
     for (start, end) in places(memory) {
         let new = || Entry { end, loans: 0, memory: Box::new(memory.clone()) };
         lent.entry((start, memory.id())).or_insert_with(new).loans += 1;
     }
-    COUNT.store(lent.len(), Ordering::Release);
+    table.count.store(lent.len(), Ordering::Release);
 }
 
 /// Notes the end of one loan.
 pub(super) fn note_end<B: Backend>(memory: &Allocation<B>) {
-    let mut gone = Vec::new();
+    let (table, mut gone) = (table(), Vec::new());
     {
-        let mut lent = LENT.lock();
+        let mut lent = table.lent.lock();
         for (start, _) in places(memory) {
             if let Some(entry) = lent.get_mut(&(start, memory.id())) {
                 entry.loans = entry.loans.saturating_sub(1);
@@ -73,7 +100,7 @@ pub(super) fn note_end<B: Backend>(memory: &Allocation<B>) {
                 }
             }
         }
-        COUNT.store(lent.len(), Ordering::Release);
+        table.count.store(lent.len(), Ordering::Release);
     }
     // The handles are dropped without the lock.
     drop(gone);
@@ -88,12 +115,13 @@ pub(super) fn find<B: Backend>(
     operation: &'static str,
     elements: &ForeignElements,
 ) -> Result<Option<(Counted<Allocation<B>>, Layout)>> {
-    if elements.bytes == 0 || COUNT.load(Ordering::Acquire) == 0 {
+    let table = table();
+    if elements.bytes == 0 || table.count.load(Ordering::Acquire) == 0 {
         return Ok(None);
     }
     let (first, end) = (elements.address, elements.address.saturating_add(elements.bytes as u64));
     let found = {
-        let lent = LENT.lock();
+        let lent = table.lent.lock();
         let overlaps = |entry: &&Entry| entry.end > first && entry.memory.is_fresh();
         let Some(entry) = lent.range(..(end, 0)).map(|(_, entry)| entry).find(overlaps) else {
             return Ok(None);

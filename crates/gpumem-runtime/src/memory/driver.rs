@@ -73,7 +73,10 @@ impl<B: Backend> DriverMemory<B> {
 
     fn core(&self, operation: &'static str) -> Result<Arc<DeviceCore<B>>> {
         let why = "the device is closed";
-        self.core.upgrade().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }))
+        let closed = || Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why });
+        let core = self.core.upgrade().ok_or_else(closed)?;
+        core.origin.check(B::NAME, operation)?;
+        Ok(core)
     }
 }
 

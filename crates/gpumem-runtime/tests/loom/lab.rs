@@ -213,7 +213,8 @@ impl Event {
     }
 }
 
-impl DeviceBuffer for Buffer {
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl DeviceBuffer for Buffer {
     fn address(&self) -> u64 {
         self.0
     }
@@ -231,7 +232,8 @@ impl DeviceBuffer for Buffer {
     }
 }
 
-impl gpumem_core::Stream for Stream {
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl gpumem_core::Stream for Stream {
     fn synchronize(&self) -> Result<()> {
         self.lab.finish(self.clock());
         Ok(())
@@ -246,7 +248,8 @@ impl gpumem_core::Stream for Stream {
     }
 }
 
-impl gpumem_core::Event for Event {
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl gpumem_core::Event for Event {
     fn query(&self) -> Result<bool> {
         Ok(self.lab.ask(self.clock()))
     }
@@ -257,7 +260,8 @@ impl gpumem_core::Event for Event {
     }
 }
 
-impl gpumem_core::Barrier for Nothing {
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl gpumem_core::Barrier for Nothing {
     fn wave_size(&self) -> u32 {
         32
     }
@@ -271,7 +275,8 @@ fn lacks<T>(what: &'static str) -> Result<T> {
     Err(Error::new(Mock::NAME, "mock", ErrorKind::Unsupported { what }))
 }
 
-impl Backend for Mock {
+// SAFETY: a double without memory, for the order of streams alone.
+unsafe impl Backend for Mock {
     const NAME: &'static str = "mock";
 
     type Device = Device;

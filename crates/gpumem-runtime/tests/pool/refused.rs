@@ -83,13 +83,17 @@ fn an_array_to_be_exported_shares_its_block_with_nobody() {
         let error = unsafe { array.export() }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
     }
-    assert_eq!(device.memory_report().holders[0].bytes, 36);
+    assert_eq!(device.memory_report().unwrap().holders[0].bytes, 36);
     let (pending, live) = (device.pending().0, raw.counters().live_allocations);
     drop(arrays);
     assert_eq!(device.pending().0, pending + 3, "their memory goes through the queue");
     drop(pooled);
     device.flush().unwrap();
-    assert!(live >= 4 && raw.counters().live_allocations == 0 && device.memory_report().holders.is_empty());
+    assert!(
+        live >= 4
+            && raw.counters().live_allocations == 0
+            && device.memory_report().unwrap().holders.is_empty()
+    );
     let error = device.exportable_array::<u8, _>(100 * MIB).unwrap_err();
     assert!(error.is_out_of_memory(), "{error}");
     assert!(device.exportable_array::<u8, _>(0).unwrap().is_empty());

@@ -28,7 +28,7 @@ fn replay(trace: &Trace, options: ReplayOptions, host: &HostOptions) -> ReplayRe
         assert_eq!((left.lent, left.blocks, left.in_flight, left.reserved), (0, 0, 0, 0), "{trace:?}");
     }
     assert_eq!(device.pending(), (0, 0));
-    assert!(device.memory_report().holders.is_empty());
+    assert!(device.memory_report().unwrap().holders.is_empty());
     let counters = device.counters();
     assert_eq!(counters.allocations, counters.releases);
     assert_eq!(raw.counters().live_allocations, 0);

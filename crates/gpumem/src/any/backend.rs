@@ -22,7 +22,8 @@ use std::ptr::NonNull;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Any;
 
-impl Backend for Any {
+// SAFETY: what the backend behind it promises.
+unsafe impl Backend for Any {
     const NAME: &'static str = "any";
 
     type Device = AnyDevice;

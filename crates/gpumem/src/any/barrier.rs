@@ -29,7 +29,8 @@ impl<B: Backend> BarrierOps for OnBarrier<B> {
     }
 }
 
-impl Barrier for AnyBarrier {
+// SAFETY: what the backend behind it promises.
+unsafe impl Barrier for AnyBarrier {
     #[inline]
     fn wave_size(&self) -> u32 {
         BarrierOps::wave_size(self)

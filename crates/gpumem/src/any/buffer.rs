@@ -47,7 +47,8 @@ impl<B: Backend> BufferOps for OnBuffer<B> {
     }
 }
 
-impl DeviceBuffer for AnyBuffer {
+// SAFETY: what the backend behind it promises.
+unsafe impl DeviceBuffer for AnyBuffer {
     #[inline]
     fn address(&self) -> u64 {
         BufferOps::address(self)

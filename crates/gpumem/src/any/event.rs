@@ -37,7 +37,8 @@ where
     }
 }
 
-impl Event for AnyEvent {
+// SAFETY: what the backend behind it promises.
+unsafe impl Event for AnyEvent {
     #[inline]
     fn query(&self) -> Result<bool> {
         EventOps::query(self)

@@ -74,7 +74,8 @@ impl<const N: usize> Drop for Event<N> {
     }
 }
 
-impl<const N: usize> DeviceBuffer for Buffer<N> {
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> DeviceBuffer for Buffer<N> {
     fn address(&self) -> u64 {
         N as u64
     }
@@ -92,7 +93,8 @@ impl<const N: usize> DeviceBuffer for Buffer<N> {
     }
 }
 
-impl<const N: usize> gpumem_core::Stream for Stream<N> {
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> gpumem_core::Stream for Stream<N> {
     fn synchronize(&self) -> Result<()> {
         note(N, "synchronize stream", ());
         Ok(())
@@ -107,7 +109,8 @@ impl<const N: usize> gpumem_core::Stream for Stream<N> {
     }
 }
 
-impl<const N: usize> gpumem_core::Event for Event<N> {
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> gpumem_core::Event for Event<N> {
     fn query(&self) -> Result<bool> {
         Ok(N == 1)
     }
@@ -118,7 +121,8 @@ impl<const N: usize> gpumem_core::Event for Event<N> {
     }
 }
 
-impl<const N: usize> gpumem_core::Barrier for Barrier<N> {
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> gpumem_core::Barrier for Barrier<N> {
     fn wave_size(&self) -> u32 {
         [32, 64][N]
     }
@@ -129,7 +133,8 @@ impl<const N: usize> gpumem_core::Barrier for Barrier<N> {
     }
 }
 
-impl<const N: usize> Backend for Fake<N> {
+// SAFETY: a double that has no memory and does no work.
+unsafe impl<const N: usize> Backend for Fake<N> {
     const NAME: &'static str = name(N);
 
     type Device = Device<N>;

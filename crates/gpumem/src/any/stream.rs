@@ -115,7 +115,8 @@ where
     }
 }
 
-impl Stream for AnyStream {
+// SAFETY: what the backend behind it promises.
+unsafe impl Stream for AnyStream {
     #[inline]
     fn synchronize(&self) -> Result<()> {
         StreamOps::synchronize(self)

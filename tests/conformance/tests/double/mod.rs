@@ -67,7 +67,8 @@ pub(crate) struct DoubleBarrier {
     is_gpu: bool,
 }
 
-impl Barrier for DoubleBarrier {
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl Barrier for DoubleBarrier {
     fn wave_size(&self) -> u32 {
         self.host.wave_size()
     }
@@ -82,7 +83,8 @@ fn name_of(text: &str) -> Option<&str> {
     text.rsplit_once("decltype(")?.1.split_once(')').map(|(name, _)| name)
 }
 
-impl<const ORDERED: bool> Backend for Double<ORDERED> {
+// SAFETY: the host backend does the work, and promises it.
+unsafe impl<const ORDERED: bool> Backend for Double<ORDERED> {
     const NAME: &'static str = "double";
 
     type Device = Device;

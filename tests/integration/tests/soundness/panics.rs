@@ -3,7 +3,7 @@
 use super::device;
 use gpumem_core::{Error, ErrorKind, MemoryKind, Result};
 use gpumem_host::Host;
-use gpumem_integration::{holding, slow_fill};
+use gpumem_integration::{holding, slow_fill, threaded_sum};
 use gpumem_runtime::{
     Device,
     kernel::cover,
@@ -174,7 +174,7 @@ fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<H
         drop(outcome);
         let _ = device.pinned_array::<u32, _>(100);
         let _ = device.uninit_array::<u8, _>(usize::MAX / 4);
-        let _ = device.memory_report().to_string();
+        let _ = device.memory_report().unwrap().to_string();
         let _ = format!("{device:?}");
         device.trim(Trim::ALL).unwrap();
         device.flush().unwrap();
@@ -209,5 +209,17 @@ fn a_resource_that_says_absurd_numbers_does_no_harm() {
         let (device, refused) = exercise("", true, under_a_pool);
         assert_eq!(refused, 0);
         assert!(device.take_errors().is_empty());
+    }
+}
+
+#[test]
+fn a_checked_body_may_read_on_threads_of_its_own() {
+    let device = device();
+    let stream = device.stream().unwrap();
+    let kernel = threaded_sum().load(&device).unwrap();
+    let data = device.to_device(&vec![1u32; 1 << 12]).unwrap();
+    for _ in 0..4 {
+        kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&data,)).unwrap();
+        stream.synchronize().unwrap();
     }
 }

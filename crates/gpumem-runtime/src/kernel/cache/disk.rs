@@ -45,18 +45,22 @@ impl Disk {
     pub(super) fn get(&self, key: &Key) -> Option<Vec<u8>> {
         let path = self.path(key);
         let mut bytes = Vec::new();
-        let mut file = File::open(&path).ok()?;
-        if file.metadata().ok()?.len() > self.most_bytes.max(MOST_BYTES) {
+        if !is_own(&self.directory) {
             return None;
         }
-        file.read_to_end(&mut bytes).ok()?;
+        let most = self.most_bytes.max(MOST_BYTES);
+        let file = open_with(OpenOptions::new().read(true), &path).ok()?;
+        let metadata = file.metadata().ok()?;
+        if !metadata.is_file() || metadata.len() > most {
+            return None;
+        }
+        // It may grow while it is read.
+        file.take(most).read_to_end(&mut bytes).ok()?;
         match image_of(&bytes, key) {
             Ok(image) => {
                 // Without the right to write, it only grows old sooner.
-                let _ = OpenOptions::new()
-                    .append(true)
-                    .open(&path)
-                    .and_then(|f| f.set_modified(SystemTime::now()));
+                let _ = open_with(OpenOptions::new().append(true), &path)
+                    .and_then(|file| file.set_modified(SystemTime::now()));
                 image
             }
             Err(why) => {
@@ -75,6 +79,7 @@ impl Disk {
         }
         if let Err(error) = self.write(key, image) {
             tracing::debug!("a compiled kernel cannot be kept in {}: {error}", self.directory.display());
+            return;
         }
         self.evict();
     }
@@ -86,6 +91,10 @@ impl Disk {
     fn write(&self, key: &Key, image: &[u8]) -> io::Result<()> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         create_directory(&self.directory)?;
+        if !is_own(&self.directory) {
+            let why = "the directory is another user's, or all can write to it";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+        }
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!(".{:016x}-{}-{number}.tmp", sum(&[&key.0]), std::process::id());
         let own = self.directory.join(name);
@@ -129,6 +138,31 @@ impl Disk {
             }
         }
     }
+}
+
+/// Opens a file without a wait, and not through a symbolic link: what lies there may be a pipe, a device or anything.
+fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    if !fs::symlink_metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, libc::O_NONBLOCK | libc::O_NOFOLLOW);
+    options.open(path)
+}
+
+/// Whether nobody but the user and the system's administrator decides what is in the directory: what is kept there runs on the
+/// device.
+fn is_own(directory: &Path) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let Ok(metadata) = fs::metadata(directory) else { return false };
+        // SAFETY: asks for a number.
+        let user = unsafe { libc::geteuid() };
+        metadata.is_dir() && [user, 0].contains(&metadata.uid()) && metadata.mode() & 0o002 == 0
+    }
+    #[cfg(not(unix))]
+    directory.is_dir()
 }
 
 /// A checksum, and a name. Another release of Rust may have another: then images are compiled anew.

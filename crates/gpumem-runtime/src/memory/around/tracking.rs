@@ -4,7 +4,7 @@ use crate::{
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, names::current_name},
     sync::Mutex,
 };
-use gpumem_core::{Backend, Result};
+use gpumem_core::{Backend, Result, process::Origin};
 use std::{
     backtrace::{Backtrace, BacktraceStatus},
     collections::BTreeMap,
@@ -55,13 +55,15 @@ struct Books {
 pub struct Tracking<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
     sites: bool,
+    /// In a forked child the lock may be held for ever.
+    origin: Origin,
     books: Mutex<Books>,
 }
 
 impl<B: Backend> Tracking<B> {
     /// Tracks what `upstream` lends.
     pub fn new(upstream: Arc<dyn MemoryResource<B>>) -> Self {
-        Self { upstream, sites: false, books: Mutex::new(Books::default()) }
+        Self { upstream, sites: false, origin: Origin::here(), books: Mutex::new(Books::default()) }
     }
 
     /// Keeps the call stack of each request as well. Takes microseconds for each.
@@ -73,6 +75,9 @@ impl<B: Backend> Tracking<B> {
 
     /// What is alive, in the order of the requests.
     pub fn live(&self) -> Vec<Live> {
+        if !self.origin.is_usable() {
+            return Vec::new();
+        }
         let mut live: Vec<Live> = self.books.lock().live.values().cloned().collect();
         live.sort_by_key(|live| live.number);
         live
@@ -84,6 +89,9 @@ impl<B: Backend> Tracking<B> {
     }
 
     fn forget_block(&self, address: u64) -> Option<Live> {
+        if !self.origin.is_usable() {
+            return None;
+        }
         self.books.lock().live.remove(&address)
     }
 }
@@ -94,6 +102,7 @@ impl<B: Backend> MemoryResource<B> for Tracking<B> {
     }
 
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        self.origin.check(B::NAME, request.operation)?;
         let block = self.upstream.allocate(request)?;
         let site = self.sites.then(|| Arc::new(Backtrace::force_capture()));
         let (address, bytes) = (block.address(), block.bytes());
@@ -121,7 +130,9 @@ impl<B: Backend> MemoryResource<B> for Tracking<B> {
     }
 
     fn forget(&self) {
-        self.books.lock().live.clear();
+        if self.origin.is_usable() {
+            self.books.lock().live.clear();
+        }
         self.upstream.forget();
     }
 

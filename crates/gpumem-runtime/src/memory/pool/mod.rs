@@ -31,7 +31,7 @@ use super::{
 };
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
 use central::{Central, Found, Place};
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::Origin};
 use in_place::Grown;
 use lane::{Lane, thread_number};
 use std::{
@@ -47,6 +47,8 @@ const LANES: usize = 32;
 /// A pool over another resource: two-level segregated fit, in lanes so that threads rarely meet.
 pub struct Pool<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
+    /// A forked child leaves the pool alone: others may hold its locks for ever there.
+    origin: Origin,
     options: PoolOptions,
     lanes: Box<[Lane<B>]>,
     central: ShortMutex<Central<B>>,
@@ -71,6 +73,7 @@ impl<B: Backend> Pool<B> {
         let granule = options.granule.clamp(16, 2 << 20).next_power_of_two();
         Self {
             upstream,
+            origin: Origin::here(),
             options: PoolOptions { granule, ..options },
             lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
             central: ShortMutex::new(Central::new(granule)),
@@ -139,6 +142,9 @@ impl<B: Backend> Pool<B> {
     /// Hands a block back that is not ours, unless it was before the driver took everything.
     #[cold]
     fn refuse(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        if !self.origin.is_usable() {
+            return Err(block);
+        }
         match self.former.lock().contains(&block.lender().number()) {
             true => Ok(()),
             false => Err(block),
@@ -289,6 +295,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
 
     #[inline]
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        self.origin.check(B::NAME, request.operation)?;
         let stream = request.ordered_by();
         let number = self.lane(stream.map(|timeline| timeline.id()));
         let lane = &self.lanes[usize::from(number)];
@@ -311,7 +318,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
 
     #[inline]
     fn recycle(&self, mut block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        if block.lender().number() != self.id.load(Ordering::Relaxed) {
+        if block.lender().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_usable() {
             return self.refuse(block);
         }
         let place = self.place(&block);
@@ -336,6 +343,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
+        self.origin.check(B::NAME, "deallocate")?;
         // It always takes blocks of its own at once.
         self.recycle(block).map_err(|_| {
             let why = "the block was lent by another memory resource";
@@ -344,6 +352,10 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
+        if let Err(error) = self.origin.check(B::NAME, "trim") {
+            failed(error);
+            return 0;
+        }
         self.gather();
         self.settle();
         self.poll();
@@ -373,6 +385,9 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn forget(&self) {
+        if !self.origin.is_usable() {
+            return;
+        }
         let new = ResourceId::new().number();
         self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
         self.lanes.iter().for_each(|lane| drop(lane.drain()));
@@ -382,6 +397,9 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn statistics(&self) -> MemoryStatistics {
+        if !self.origin.is_usable() {
+            return MemoryStatistics::default();
+        }
         let (cached, cached_blocks) = self
             .lanes
             .iter()
@@ -405,7 +423,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
-        if block.lender().number() != self.id.load(Ordering::Relaxed) {
+        if block.lender().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_usable() {
             return (block.address(), block.bytes());
         }
         let place = self.place(block);

@@ -167,3 +167,46 @@ fn the_environment_says_where() {
         assert_eq!(directory(&|_| None, None), None);
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_regular_file_is_neither_opened_nor_followed() {
+    use std::os::unix::fs::symlink;
+    let (parent, disk) = disk(MOST_BYTES);
+    disk.put(&key("a"), b"image");
+    let path = disk.path(&key("a"));
+    let elsewhere = parent.path().join("elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    // A pipe that nobody writes to, a device without an end, the image itself behind a link, a directory.
+    let pipe = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+    // SAFETY: a string that ends with a zero.
+    assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);
+    assert_eq!(disk.get(&key("a")), None);
+    for target in [Path::new("/dev/zero"), &elsewhere] {
+        fs::remove_file(&path).unwrap();
+        symlink(target, &path).unwrap();
+        assert_eq!(disk.get(&key("a")), None, "{}", target.display());
+    }
+    fs::remove_file(&path).unwrap();
+    fs::create_dir(&path).unwrap();
+    assert_eq!(disk.get(&key("a")), None);
+    fs::remove_dir(&path).unwrap();
+    // And once it is a file again, it is read.
+    disk.put(&key("a"), b"image");
+    assert_eq!(disk.get(&key("a")).as_deref(), Some(&b"image"[..]));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_that_all_can_write_to_is_not_used() {
+    use std::os::unix::fs::PermissionsExt;
+    let (_parent, disk) = disk(MOST_BYTES);
+    disk.put(&key("a"), b"image");
+    let allow = |mode| fs::set_permissions(&disk.directory, fs::Permissions::from_mode(mode)).unwrap();
+    allow(0o777);
+    assert_eq!(disk.get(&key("a")), None);
+    disk.put(&key("b"), b"other");
+    assert_eq!(files(&disk), 1, "nothing was written or removed");
+    allow(0o755);
+    assert_eq!(disk.get(&key("a")).as_deref(), Some(&b"image"[..]));
+}
