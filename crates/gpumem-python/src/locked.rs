@@ -28,6 +28,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
     let (lowest, layout) = host.memory()?;
     // What is locked must not move: the weak references stay until it is unlocked.
     let owner = (array.clone(), fix(array)?).into_pyobject(py)?.into_any().unbind();
+    let kept = owner.clone_ref(py);
     let lowest = std::ptr::with_exposed_provenance_mut::<u8>(lowest);
     let lowest = SendPointer(lowest);
     let dtype = host.dtype.clone_ref(py);
@@ -50,7 +51,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
                 ),
             })
         });
-        HostNDArray::new(locked.map_err(|refused| raise(refused.error))?, dtype)?
+        HostNDArray::new(locked.map_err(|refused| raise(refused.error))?, dtype)?.owned_by(kept)
     })
 }
 

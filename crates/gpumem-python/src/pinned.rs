@@ -109,6 +109,9 @@ pub(crate) struct HostNDArray {
     dtype: DType,
     shape: Vec<usize>,
     strides: Vec<isize>,
+    /// Whose memory it is, where it was locked in place. It stays beyond the end of the lock: NumPy's arrays over the memory
+    /// have this object as their base.
+    _owner: Option<Py<PyAny>>,
 }
 
 /// Page-locked memory, and where its elements lie as they are held.
@@ -130,7 +133,12 @@ impl HostNDArray {
     pub(crate) fn new(memory: Memory, dtype: DType) -> PyResult<Self> {
         let layout = dtype.layout(&memory.held)?;
         let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
-        Ok(Self { memory: Mutex::new(Some(memory.memory)), dtype, shape, strides })
+        Ok(Self { memory: Mutex::new(Some(memory.memory)), dtype, shape, strides, _owner: None })
+    }
+
+    /// With the owner of memory that was locked in place.
+    pub(crate) fn owned_by(self, owner: Py<PyAny>) -> Self {
+        Self { _owner: Some(owner), ..self }
     }
 
     pub(crate) fn dtype(&self) -> &DType {

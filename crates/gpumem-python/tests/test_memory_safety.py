@@ -131,6 +131,24 @@ def test_page_locked_arrays_cannot_be_resized(lock, size):
     assert array.size == size
 
 
+def test_views_of_a_locked_array_keep_its_memory():
+    array = np.full(MANY, 7.0)
+    alive = weakref.ref(array)
+    with gpumem.pinned(array) as (locked,):
+        view, part = np.asarray(locked), locked[10:20]
+    del locked
+    gc.collect()
+    with pytest.raises(ValueError, match="resize"):
+        array.resize(4, refcheck=False)
+    del array
+    gc.collect()
+    others = [np.full(MANY, 666.0) for _ in range(4)]
+    assert alive() is not None and (view == 7).all() and (part == 7).all() and others[0][0] == 666
+    del view, part
+    gc.collect()
+    assert alive() is None
+
+
 def test_nor_can_what_they_are_views_of():
     owner = np.arange(1 << 20, dtype="f4")
     part = owner.view(LiesByBase)[1000:2000]
