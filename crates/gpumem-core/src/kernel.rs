@@ -85,4 +85,34 @@ pub struct Compiler {
 pub struct CompileOptions {
     /// Further options in the compiler's words.
     pub flags: Vec<String>,
+    /// Whether `a * b + c` may become one operation with one rounding. The host rounds the product and the sum.
+    pub contract: bool,
+}
+
+impl CompileOptions {
+    /// Returns the flags for a compiler that contracts unless it gets the flag `off`. A user's own flag that starts with
+    /// one of `decides` says what the compiler does, and `off` is left out.
+    pub fn flags_without_contraction(&self, off: &str, decides: &[&str]) -> Vec<String> {
+        let is_decided = |flag: &String| decides.iter().any(|option| flag.starts_with(option));
+        let off = (!self.contract && !self.flags.iter().any(is_decided)).then(|| off.to_owned());
+        off.into_iter().chain(self.flags.iter().cloned()).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contraction_is_off_unless_it_is_asked_for() {
+        let flags = |flags: &[&str], contract| {
+            let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
+            CompileOptions { flags, contract }.flags_without_contraction("--off", &["--fmad", "--fast"])
+        };
+        assert_eq!(flags(&[], false), ["--off"]);
+        assert_eq!(flags(&["-O3"], false), ["--off", "-O3"]);
+        assert_eq!(flags(&["-O3"], true), ["-O3"]);
+        assert_eq!(flags(&["-O3", "--fmad=true"], false), ["-O3", "--fmad=true"]);
+        assert_eq!(flags(&["--fast_math"], false), ["--fast_math"]);
+    }
 }

@@ -212,7 +212,7 @@ unsafe impl Backend for Cuda {
     }
 
     fn compile_image(device: &CudaDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
-        nvrtc::compile(text, &device.inner().info.architecture, &options.flags)
+        nvrtc::compile(text, &device.inner().info.architecture, options)
     }
 
     fn variable(module: &CudaModule, name: &str) -> Result<(u64, usize)> {

@@ -58,7 +58,7 @@ impl CudaModule {
         let build = |log: &str| Error::new(NAME, OPERATION, ErrorKind::Build { log: log.to_owned() });
         match source {
             KernelSource::Text(text) => {
-                let cubin = nvrtc::compile(text, &device.inner().info.architecture, &options.flags)?;
+                let cubin = nvrtc::compile(text, &device.inner().info.architecture, options)?;
                 // SAFETY: NVRTC has just written it.
                 unsafe { Self::load(device, cubin.as_ptr().cast()) }
             }

@@ -2,24 +2,29 @@
 
 use crate::{NAME, api::NvrtcApi, error::Status, info, probe};
 use cudarc::nvrtc::sys::nvrtcProgram;
-use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, Result};
 use std::{
     ffi::{CString, c_char, c_int},
     ptr::{null, null_mut},
 };
 
 const OPERATION: &str = "compile";
+/// Keeps a product and a sum apart: NVRTC contracts by default.
+const NO_CONTRACTION: &str = "--fmad=false";
+/// Options by which a user says how products and sums are computed.
+const DECIDE_CONTRACTION: [&str; 4] = ["--fmad", "-fmad", "--use_fast_math", "-use_fast_math"];
 
 /// Compiles `source` to a cubin. PTX would not do: an NVRTC that is newer than the driver writes PTX that the driver
 /// does not read.
-pub(crate) fn compile(source: &str, architecture: &str, flags: &[String]) -> Result<Vec<u8>> {
+pub(crate) fn compile(source: &str, architecture: &str, options: &CompileOptions) -> Result<Vec<u8>> {
     let api = &probe::nvrtc(OPERATION)?.api;
     let source = c_string(source, "the source text has a zero byte in it")?;
+    let flags = options.flags_without_contraction(NO_CONTRACTION, &DECIDE_CONTRACTION);
     let mut options = Vec::with_capacity(flags.len() + 1);
     if !flags.iter().any(|flag| flag.starts_with("--gpu-architecture") || flag.starts_with("-arch")) {
         options.push(c_string(&format!("--gpu-architecture={architecture}"), "")?);
     }
-    for flag in flags {
+    for flag in &flags {
         options.push(c_string(flag, "an option has a zero byte in it")?);
     }
     let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();

@@ -191,7 +191,7 @@ unsafe impl Backend for Roc {
     }
 
     fn compile_image(device: &RocDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
-        hiprtc::compile(text, &device.inner().isa, &options.flags)
+        hiprtc::compile(text, &device.inner().isa, options)
     }
 
     fn variable(module: &RocModule, name: &str) -> Result<(u64, usize)> {

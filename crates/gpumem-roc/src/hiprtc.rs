@@ -1,7 +1,7 @@
 //! Compiling source text to a code object for one device.
 
 use crate::{NAME, info, probe};
-use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, Result};
 use gpumem_hip_sys::{Hiprtc, MissingSymbol, Version, hiprtcProgram, hiprtcResult};
 use parking_lot::Mutex;
 use std::{
@@ -10,19 +10,24 @@ use std::{
 };
 
 const OPERATION: &str = "compile";
+/// Keeps a product and a sum apart: hipRTC contracts by default.
+const NO_CONTRACTION: &str = "-ffp-contract=off";
+/// Options by which a user says how products and sums are computed.
+const DECIDE_CONTRACTION: [&str; 3] = ["-ffp-contract", "-ffast-math", "-Ofast"];
 
 /// Held while hipRTC compiles. The compiler behind it (comgr, which is LLVM) keeps options in variables of the process,
 /// so that two compilations at the same time can end it, and nobody promises that hipRTC takes a lock of its own.
 static COMPILER: Mutex<()> = Mutex::new(());
 
 /// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.
-pub(crate) fn compile(source: &str, isa: &str, flags: &[String]) -> Result<Vec<u8>> {
+pub(crate) fn compile(source: &str, isa: &str, compile_options: &CompileOptions) -> Result<Vec<u8>> {
     let probe::Rtc { api, version, hip } = probe::hiprtc(OPERATION)?;
     if !is_known(info::base(isa), *hip) {
         return Err(build(format!("{version} does not know the architecture {isa:?}")));
     }
     let source = c_string(source, "the source text has a zero byte in it")?;
-    let options: Vec<CString> = options(info::base(isa), flags)?
+    let flags = compile_options.flags_without_contraction(NO_CONTRACTION, &DECIDE_CONTRACTION);
+    let options: Vec<CString> = options(info::base(isa), &flags)?
         .iter()
         .map(|flag| c_string(flag, "an option has a zero byte in it"))
         .collect::<Result<_>>()?;

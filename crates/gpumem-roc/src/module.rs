@@ -48,7 +48,7 @@ impl RocModule {
         device.check_alive(OPERATION)?;
         match source {
             KernelSource::Text(text) => {
-                Self::load(device, hiprtc::compile(text, &device.inner().isa, &options.flags)?)
+                Self::load(device, hiprtc::compile(text, &device.inner().isa, options)?)
             }
             KernelSource::Binary(bytes) => {
                 let build = |log: &str| Error::new(NAME, OPERATION, ErrorKind::Build { log: log.to_owned() });

@@ -8,8 +8,8 @@
 //! * The tests of the compilers compile every kernel of [`all`] with the real NVRTC and hipRTC.
 //! * Who plays a GPU finds the host bodies there by name ([`Shipped::entry`]).
 //!
-//! Problems are chosen so that every device computes the same bits: integers, or floating-point numbers whose products
-//! and sums are exact. A device's compiler may join `a * b + c` in one rounding, and the host's does not.
+//! Problems are chosen so that every device computes the same bits whatever the order of operations: integers, or
+//! floating-point numbers whose products and sums are exact.
 
 // The kernels' files say `gpumem`, as a user's do. Here this crate stands for it.
 extern crate self as gpumem;

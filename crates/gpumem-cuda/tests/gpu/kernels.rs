@@ -220,7 +220,7 @@ fn broken_text(lab: &Lab) -> Result<(), Skip> {
     let source = "extern \"C\" __global__ void f() {\n    no_such_thing();\n}";
     let log = build_log(lab, KernelSource::Text(source.to_owned()), &none());
     assert!(log.contains("no_such_thing") && log.contains("(2)"), "{log}");
-    let bad = CompileOptions { flags: vec!["--no-such-option".to_owned()] };
+    let bad = CompileOptions { flags: vec!["--no-such-option".to_owned()], ..none() };
     let log = build_log(lab, KernelSource::Text("".to_owned()), &bad);
     assert!(log.contains("no-such-option"), "{log}");
     assert!(build_log(lab, KernelSource::Text("a\0b".to_owned()), &none()).contains("zero byte"));
@@ -306,11 +306,11 @@ fn options(lab: &Lab) -> Result<(), Skip> {
     let source = KernelSource::Text(source.to_owned());
     let architecture = format!("--gpu-architecture={}", Cuda::info(&lab.device).architecture);
     for flags in [vec!["-DEXTRA=0".to_owned()], vec![architecture, "-DEXTRA=0".to_owned()]] {
-        let module = Cuda::compile(&lab.device, &source, &CompileOptions { flags }).unwrap();
+        let module = Cuda::compile(&lab.device, &source, &CompileOptions { flags, ..none() }).unwrap();
         stores(lab, &Cuda::kernel(&module, "store").unwrap());
     }
     let flags = vec!["--gpu-architecture=compute_80".to_owned(), "-DEXTRA=0".to_owned()];
-    assert!(build_log(lab, source, &CompileOptions { flags }).contains("virtual"));
+    assert!(build_log(lab, source, &CompileOptions { flags, ..none() }).contains("virtual"));
     Ok(())
 }
 

@@ -38,7 +38,7 @@ impl Packers {
 
 fn compile(device: &RocDevice, unit: usize) -> Result<Kernels> {
     let generation = device.generation();
-    let options = CompileOptions { flags: vec![format!("-DGPUMEM_PACK_UNIT={unit}")] };
+    let options = CompileOptions { flags: vec![format!("-DGPUMEM_PACK_UNIT={unit}")], ..Default::default() };
     let module = RocModule::compile(device, &KernelSource::Text(SOURCE.to_owned()), &options)?;
     let find = |family: Family| module.kernel(&family.symbol(unit));
     let [walk, far, turn] = Family::ALL;

@@ -84,7 +84,7 @@ pub(super) fn kernels_and_copies_on_one_stream(lab: &Lab) -> Result<(), Skip> {
 pub(super) fn other_architectures_are_refused(lab: &Lab) -> Result<(), Skip> {
     let source = KernelSource::Text(SOURCE.to_owned());
     for flag in ["--gpu-architecture=gfx9999", "--offload-arch=gfx000"] {
-        let options = CompileOptions { flags: vec![flag.to_owned()] };
+        let options = CompileOptions { flags: vec![flag.to_owned()], ..Default::default() };
         let error = Roc::compile(&lab.device, &source, &options).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Build { .. }), "{error}");
     }

@@ -26,6 +26,7 @@ pub struct KernelDeclaration<P> {
     shared_bytes: usize,
     constant_bytes: usize,
     flags: Vec<String>,
+    contract: bool,
     bounds: bool,
     check: bool,
     parameters: PhantomData<fn(P)>,
@@ -50,6 +51,7 @@ impl<P: Parameters> KernelDeclaration<P> {
             shared_bytes: 0,
             constant_bytes: MOST_CONSTANT_BYTES,
             flags: Vec::new(),
+            contract: false,
             bounds: false,
             check: false,
             parameters: PhantomData,
@@ -132,6 +134,15 @@ impl<P: Parameters> KernelDeclaration<P> {
     #[must_use]
     pub fn flag(mut self, flag: &str) -> Self {
         self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Whether a GPU's compiler may contract `a * b + c` into one operation with one rounding. It may not by default, so
+    /// that a GPU and the host compute the same bits. It is faster where arithmetic is what takes the time. A single such
+    /// operation can be written as `fmaf` in the source and as [`f32::mul_add`] in the body.
+    #[must_use]
+    pub fn contract(mut self, contract: bool) -> Self {
+        self.contract = contract;
         self
     }
 
@@ -224,7 +235,7 @@ impl<P: Parameters> KernelDeclaration<P> {
     }
 
     fn options(&self) -> CompileOptions {
-        CompileOptions { flags: self.flags.clone() }
+        CompileOptions { flags: self.flags.clone(), contract: self.contract }
     }
 }
 
@@ -259,6 +270,7 @@ impl<P> Clone for KernelDeclaration<P> {
             shared_bytes: self.shared_bytes,
             constant_bytes: self.constant_bytes,
             flags: self.flags.clone(),
+            contract: self.contract,
             bounds: self.bounds,
             check: self.check,
             parameters: PhantomData,

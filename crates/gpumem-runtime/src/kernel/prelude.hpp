@@ -365,24 +365,26 @@ GPUMEM_DEVICE u32 word_of(u32 word, u32 from) {
 // gets its own value back.
 
 // The value that `from` gives.
-template <class T> GPUMEM_DEVICE T shuffle(T value, u32 from) {
+template <class T> GPUMEM_DEVICE T shuffle(T value, u64 from) {
     u32 words[(sizeof(T) + 3) / 4] = {};
     memcpy(words, &value, sizeof(T));
-    bool there = from < wave_items();
-    u32 source = there ? from : lane();
+    u32 source = from < wave_items() ? (u32)from : lane();
     for (u32 i = 0; i < (sizeof(T) + 3) / 4; ++i) words[i] = detail::word_of(words[i], source);
     T result;
     memcpy(&result, words, sizeof(T));
     return result;
 }
 // The value of the lane `distance` below.
-template <class T> GPUMEM_DEVICE T shuffle_up(T value, u32 distance) {
-    return shuffle(value, lane() < distance ? lane() : lane() - distance);
+template <class T> GPUMEM_DEVICE T shuffle_up(T value, u64 distance) {
+    return shuffle(value, lane() < distance ? lane() : lane() - (u32)distance);
 }
 // The value of the lane `distance` above.
-template <class T> GPUMEM_DEVICE T shuffle_down(T value, u32 distance) { return shuffle(value, lane() + distance); }
+template <class T> GPUMEM_DEVICE T shuffle_down(T value, u64 distance) {
+    // The sum is computed only where it stays within the wave: it would wrap for the largest distances.
+    return shuffle(value, distance < wave_items() ? lane() + (u32)distance : lane());
+}
 // The value of the lane whose number differs in the bits of `mask`.
-template <class T> GPUMEM_DEVICE T shuffle_xor(T value, u32 mask) { return shuffle(value, lane() ^ mask); }
+template <class T> GPUMEM_DEVICE T shuffle_xor(T value, u64 mask) { return shuffle(value, lane() ^ mask); }
 
 // A bit for each lane: whether its condition holds.
 GPUMEM_DEVICE u64 wave_ballot(bool condition) {

@@ -18,6 +18,7 @@ pub struct UntypedDeclaration {
     source: Option<String>,
     host: Option<HostFunction>,
     flags: Vec<String>,
+    contract: bool,
     bounds: bool,
 }
 
@@ -28,7 +29,7 @@ impl UntypedDeclaration {
     /// What [`KernelDeclaration::new`](super::KernelDeclaration::new) asks for, of the source and of the host's function.
     pub unsafe fn new(name: &str, parameters: Vec<ParameterInfo>) -> Self {
         let name = name.to_owned();
-        Self { name, parameters, source: None, host: None, flags: Vec::new(), bounds: false }
+        Self { name, parameters, source: None, host: None, flags: Vec::new(), contract: false, bounds: false }
     }
 
     /// With a portable source, as [`KernelDeclaration::portable`](super::KernelDeclaration::portable). The device's
@@ -53,6 +54,14 @@ impl UntypedDeclaration {
         self
     }
 
+    /// Whether a GPU's compiler may contract `a * b + c` into one operation with one rounding, as
+    /// [`KernelDeclaration::contract`](super::KernelDeclaration::contract).
+    #[must_use]
+    pub fn contract(mut self, contract: bool) -> Self {
+        self.contract = contract;
+        self
+    }
+
     /// Whether an index past the end stops the kernel on a GPU.
     #[must_use]
     pub fn bounds(mut self, bounds: bool) -> Self {
@@ -68,7 +77,7 @@ impl UntypedDeclaration {
         let missing = |what| Error::new(B::NAME, "load", ErrorKind::Unsupported { what });
         let core = device.core();
         core.check("load")?;
-        let options = CompileOptions { flags: self.flags.clone() };
+        let options = CompileOptions { flags: self.flags.clone(), contract: self.contract };
         let barrier = device.barrier();
         let module = match (barrier.lowering(BarrierPoint::Wave), &self.source, &self.host) {
             (Lowering::Suspend, _, None) => return Err(missing("a kernel without a body for the host")),

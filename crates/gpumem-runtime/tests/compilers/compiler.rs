@@ -75,6 +75,17 @@ impl Compiler {
         self.compile_to(self.result, text, architecture, &[])
     }
 
+    /// Compiles with one more option.
+    pub(crate) fn compile_with(
+        &self,
+        text: &str,
+        architecture: &str,
+        option: &str,
+    ) -> Result<Vec<u8>, String> {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        self.compile_to(self.result, text, architecture, &[option])
+    }
+
     /// Compiles to machine code of a real architecture with NVRTC.
     pub(crate) fn cubin(&self, text: &str, architecture: &str) -> Result<Vec<u8>, String> {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);

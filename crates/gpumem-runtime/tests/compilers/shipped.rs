@@ -81,3 +81,26 @@ fn told(compiler: &Compiler, kernel: &Shipped, text: &str, architecture: &str) -
     let code = compiler.compile(text, architecture);
     code.unwrap_or_else(|log| panic!("{} for {architecture}:\n{log}", kernel.name))
 }
+
+/// The backends pass these options unless a declaration asks for contraction.
+#[test]
+fn a_product_and_a_sum_stay_apart_when_the_compilers_are_told() {
+    let saxpy = all().into_iter().find(|kernel| kernel.name == "saxpy").unwrap();
+    if let Some(compiler) = load(Flavour::Nvrtc) {
+        let joined = |ptx: Vec<u8>| String::from_utf8(ptx).unwrap().contains("fma.rn");
+        for architecture in NVIDIA {
+            assert!(joined(told(&compiler, &saxpy, &saxpy.text(32, false), architecture)), "the default");
+            for kernel in all() {
+                let ptx = compiler.compile_with(&kernel.text(32, false), architecture, "--fmad=false");
+                assert!(!joined(ptx.unwrap()), "{}: {architecture}", kernel.name);
+            }
+        }
+    }
+    if let Some(compiler) = load(Flavour::Hiprtc) {
+        for (architecture, wave_size) in AMD {
+            let text = saxpy.text(wave_size, false);
+            let apart = compiler.compile_with(&text, architecture, "-ffp-contract=off").unwrap();
+            assert_ne!(apart, told(&compiler, &saxpy, &text, architecture), "{architecture}");
+        }
+    }
+}

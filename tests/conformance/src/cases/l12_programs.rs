@@ -13,6 +13,7 @@ cases! { Level::Kernel;
     compilers_name_the_sources_own_lines: "K6",
     parameters_are_checked_by_the_compiler: "K6",
     kernels_of_other_names_are_not_found: "K6",
+    contraction_is_a_program_of_its_own: "K6",
 }
 
 type Numbers = (SliceMut<u32>,);
@@ -149,4 +150,21 @@ fn kernels_of_other_names_are_not_found<B: Backend>(lab: &Lab<B>) -> Verdict {
     refused(other.image(&lab.device().info().architecture, image).load(lab.device()), |kind| {
         matches!(kind, ErrorKind::NoSuchKernel { .. })
     })
+}
+
+fn contraction_is_a_program_of_its_own<B: Backend>(lab: &Lab<B>) -> Verdict {
+    needs_source(lab)?;
+    image(lab)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    let source =
+        format!("GPUMEM_KERNEL joined(gpumem::slice<float> y) {{ y[0] = y[1] * y[2] + y[3]; }} // {now}");
+    // SAFETY: never launched.
+    let apart = unsafe { KernelDeclaration::<(SliceMut<f32>,)>::new("joined") }.portable(&source);
+    let joined = apart.clone().contract(true);
+    let (device, before) = (lab.device(), lab.device().counters().compilations);
+    apart.load(device)?;
+    joined.load(device)?;
+    assert_eq!(device.counters().compilations - before, 2, "one is not taken for the other");
+    assert_ne!(apart.compile(device)?, joined.compile(device)?, "the compiler is told");
+    Ok(())
 }

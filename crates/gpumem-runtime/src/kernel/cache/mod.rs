@@ -25,7 +25,8 @@ struct Key(Vec<u8>);
 impl Key {
     fn new(backend: &str, compiler: &Compiler, options: &CompileOptions, text: &str) -> Self {
         let mut bytes = Vec::with_capacity(text.len() + 256);
-        let parts = [backend, &compiler.version, &compiler.target];
+        let contract = if options.contract { "contract" } else { "" };
+        let parts = [backend, &compiler.version, &compiler.target, contract];
         for part in parts.into_iter().chain(options.flags.iter().map(String::as_str)).chain([text]) {
             bytes.extend((part.len() as u64).to_le_bytes());
             bytes.extend(part.as_bytes());
@@ -164,7 +165,7 @@ mod tests {
     fn key(backend: &str, version: &str, target: &str, flags: &[&str], text: &str) -> Key {
         let compiler = Compiler { version: version.to_owned(), target: target.to_owned() };
         let flags = flags.iter().map(|flag| (*flag).to_owned()).collect();
-        Key::new(backend, &compiler, &CompileOptions { flags }, text)
+        Key::new(backend, &compiler, &CompileOptions { flags, contract: false }, text)
     }
 
     #[test]
@@ -183,12 +184,17 @@ mod tests {
         for (at, one) in keys.iter().enumerate() {
             assert_eq!(keys.iter().position(|other| other == one), Some(at));
         }
+        let compiler = Compiler { version: "1".to_owned(), target: "sm_90".to_owned() };
+        let contract = CompileOptions { flags: vec!["-O3".to_owned()], contract: true };
+        assert!(!keys.contains(&Key::new("cuda", &compiler, &contract, "text")));
     }
 
     #[test]
     fn what_reads_files_is_not_kept() {
-        let options =
-            |flags: &[&str]| CompileOptions { flags: flags.iter().map(|f| (*f).to_owned()).collect() };
+        let options = |flags: &[&str]| CompileOptions {
+            flags: flags.iter().map(|f| (*f).to_owned()).collect(),
+            ..Default::default()
+        };
         assert!(is_self_contained(super::super::PRELUDE, &options(&["--std=c++17", "-O3"])));
         assert!(!is_self_contained("#include <cuda_fp16.h>", &options(&[])));
         for flag in ["-I/usr/include", "--include-path=x", "-include", "--pre-include=y.h"] {
