@@ -177,6 +177,26 @@ pub struct DeviceInfo {
     pub architecture: String,
 }
 
+impl fmt::Display for DeviceInfo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { backend, ordinal, name, architecture, total_memory, .. } = self;
+        let gibibytes = *total_memory as f64 / (1u64 << 30) as f64;
+        write!(f, "{backend}:{ordinal} ({name}, {architecture}, {gibibytes:.1} GiB)")
+    }
+}
+
+impl From<&DeviceInfo> for DeviceSelector {
+    fn from(info: &DeviceInfo) -> Self {
+        Self::ordinal(info.backend, info.ordinal)
+    }
+}
+
+impl From<&DeviceSelector> for DeviceSelector {
+    fn from(selector: &DeviceSelector) -> Self {
+        selector.clone()
+    }
+}
+
 /// A kind of memory as DLPack numbers it: the `DLDevice` of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DlpackDevice {
@@ -290,5 +310,20 @@ mod tests {
         for text in ["", ":1", "cuda:", "cuda:x", "cuda:-1", "cuda:uuid-12", "cuda:1:2"] {
             assert!(text.parse::<DeviceSelector>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn what_a_list_says_can_be_opened() {
+        let info = DeviceInfo {
+            backend: "cuda",
+            ordinal: 1,
+            name: "NVIDIA H100".to_owned(),
+            uuid: None,
+            pci: None,
+            total_memory: 79 << 30,
+            architecture: "sm_90".to_owned(),
+        };
+        assert_eq!(info.to_string(), "cuda:1 (NVIDIA H100, sm_90, 79.0 GiB)");
+        assert_eq!(DeviceSelector::from(&info), DeviceSelector::ordinal("cuda", 1));
     }
 }

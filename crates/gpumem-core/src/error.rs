@@ -1,50 +1,130 @@
 //! What can go wrong, as types.
 
+#[cfg(test)]
+mod tests;
+
 use crate::MemoryPressure;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// The result of nearly everything.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error: what kind, in which operation, on which backend. One pointer wide; its `Display` never calls a driver.
+/// An error: what kind, in which operation, on which device. One pointer wide; its `Display` never calls a driver.
+///
+/// `{}` and `{:?}` print the same message, so that `fn main() -> gpumem::Result<()>` ends with it. `{:#?}` prints all
+/// fields. The message has everything in it: [`source`](std::error::Error::source) is empty, and a report prints it once.
 #[derive(Clone, PartialEq)]
 pub struct Error(Box<Inner>);
 
-#[derive(Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 struct Inner {
     backend: &'static str,
+    /// Of the device among those of the backend.
+    ordinal: Option<usize>,
     operation: &'static str,
+    kernel: Option<Box<str>>,
+    argument: Option<usize>,
+    hint: Option<Cow<'static, str>>,
     kind: ErrorKind,
 }
 
 impl Error {
-    /// An error of `operation` on `backend`. An empty backend means that none was involved.
+    /// Makes an error of `operation` on `backend`. An empty backend means that none was involved.
     #[cold]
     #[inline(never)]
     pub fn new(backend: &'static str, operation: &'static str, kind: impl Into<ErrorKind>) -> Self {
-        Self(Box::new(Inner { backend, operation, kind: kind.into() }))
+        let kind = kind.into();
+        Self(Box::new(Inner {
+            backend,
+            ordinal: None,
+            operation,
+            kernel: None,
+            argument: None,
+            hint: None,
+            kind,
+        }))
     }
 
-    /// What went wrong.
+    /// Returns what went wrong.
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
     }
 
-    /// The operation that failed, in the user's words (`copy_to_host`) or the driver's (`cuMemAlloc`).
+    /// Returns the operation that failed, in the user's words (`copy_to_host`) or the driver's (`cuMemAlloc`).
     pub fn operation(&self) -> &'static str {
         self.0.operation
     }
 
-    /// Name of the backend, or an empty string.
+    /// Returns the name of the backend (`cuda`), or an empty string where none was involved.
     pub fn backend(&self) -> &'static str {
         self.0.backend
     }
 
-    /// The same error, told from the point of view of the operation that the user called.
+    /// Returns the name of the device (`cuda:0`), or `None` where none was involved.
+    pub fn device(&self) -> Option<String> {
+        self.0.ordinal.map(|ordinal| format!("{}:{ordinal}", self.0.backend))
+    }
+
+    /// Returns the name of the kernel that was being loaded or launched.
+    pub fn kernel(&self) -> Option<&str> {
+        self.0.kernel.as_deref()
+    }
+
+    /// Returns which argument of the launch is wrong, counted from 1.
+    pub fn argument(&self) -> Option<usize> {
+        self.0.argument
+    }
+
+    /// Returns what can be done about it.
+    pub fn hint(&self) -> Option<&str> {
+        self.0.hint.as_deref()
+    }
+
+    /// Replaces the operation by the one that the user called.
     #[cold]
     #[inline(never)]
+    #[must_use]
     pub fn in_operation(mut self, operation: &'static str) -> Self {
         self.0.operation = operation;
+        self
+    }
+
+    /// Adds the device, unless the error names one, or another backend.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn on_device(mut self, backend: &'static str, ordinal: usize) -> Self {
+        let is_open = self.0.backend.is_empty() || self.0.backend == backend;
+        if is_open && self.0.ordinal.is_none() {
+            (self.0.backend, self.0.ordinal) = (backend, Some(ordinal));
+        }
+        self
+    }
+
+    /// Adds the kernel, unless the error names one.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn in_kernel(mut self, name: &str) -> Self {
+        self.0.kernel.get_or_insert_with(|| name.into());
+        self
+    }
+
+    /// Adds which argument of a launch is wrong, counted from 1.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn at_argument(mut self, position: usize) -> Self {
+        self.0.argument.get_or_insert(position);
+        self
+    }
+
+    /// Adds what can be done about it.
+    #[cold]
+    #[inline(never)]
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<Cow<'static, str>>) -> Self {
+        self.0.hint = Some(hint.into());
         self
     }
 
@@ -67,28 +147,34 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.backend {
-            "" => write!(f, "{}: {}", self.0.operation, self.0.kind),
-            backend => write!(f, "{} on {}: {}", self.0.operation, backend, self.0.kind),
+        let Inner { backend, ordinal, operation, kernel, argument, hint, kind } = &*self.0;
+        f.write_str(operation)?;
+        if let Some(kernel) = kernel {
+            write!(f, " of {kernel}")?;
+        }
+        match ordinal {
+            Some(ordinal) => write!(f, " on {backend}:{ordinal}")?,
+            None if !backend.is_empty() => write!(f, " on {backend}")?,
+            None => {}
+        }
+        if let Some(argument) = argument {
+            write!(f, ": argument #{argument}")?;
+        }
+        write!(f, ": {kind}")?;
+        match hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
         }
     }
 }
 
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Error")
-            .field("backend", &self.0.backend)
-            .field("operation", &self.0.operation)
-            .field("kind", &self.0.kind)
-            .finish()
+        if f.alternate() { fmt::Debug::fmt(&*self.0, f) } else { fmt::Display::fmt(self, f) }
     }
 }
 
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.0.kind)
-    }
-}
+impl std::error::Error for Error {}
 
 /// What went wrong.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -112,6 +198,14 @@ pub enum ErrorKind {
         text: String,
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// There is no backend of that name.
+    #[error("there is no backend {wanted:?}: the names are {known}")]
+    UnknownBackend {
+        /// The wanted backend.
+        wanted: String,
+        /// The names that there are.
+        known: String,
     },
     /// The program was built without that backend.
     #[error("this program was built without the backend {wanted:?} (it has: {enabled})")]
@@ -141,7 +235,8 @@ pub enum ErrorKind {
     },
     /// The memory does not suffice.
     #[error(
-        "out of memory: {requested} bytes of {kind} memory requested, {free} of {total} free{}",
+        "out of memory: {requested} bytes of {kind} memory requested{}{}",
+        available(*free, *total),
         pressure.as_deref().map(ToString::to_string).unwrap_or_default()
     )]
     OutOfMemory {
@@ -183,6 +278,16 @@ pub enum ErrorKind {
     InvalidArgument {
         /// What is wrong with it.
         why: &'static str,
+    },
+    /// A launch is larger than the device, or the kernel, allows.
+    #[error("{what}: {requested} asked for, {most} at most")]
+    LaunchTooLarge {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much the launch asks for.
+        requested: u64,
+        /// How much there can be.
+        most: u64,
     },
     /// This device or backend cannot do that.
     #[error("not supported here: {what}")]
@@ -289,6 +394,11 @@ pub enum ErrorKind {
     },
 }
 
+/// What is free, where that is known.
+fn available(free: usize, total: usize) -> String {
+    if total == 0 { String::new() } else { format!(", {free} of {total} free") }
+}
+
 /// A shape, a stride or an index does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -324,6 +434,14 @@ pub enum LayoutError {
         found: usize,
         /// Size that is needed.
         expected: usize,
+    },
+    /// The bytes of the last axis are no whole number of larger elements.
+    #[error("the last axis is {axis_bytes} bytes long, which is no multiple of elements of {item} bytes")]
+    CannotReinterpret {
+        /// Bytes of the last axis.
+        axis_bytes: usize,
+        /// Bytes of a new element.
+        item: usize,
     },
     /// The axis does not exist.
     #[error("there is no axis {axis} in an array of {rank} axes")]

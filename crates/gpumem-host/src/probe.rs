@@ -20,7 +20,10 @@ pub(crate) fn info(ordinal: usize, memory: usize) -> DeviceInfo {
     DeviceInfo {
         backend: NAME,
         ordinal,
-        name: format!("host CPU ({})", std::env::consts::ARCH),
+        name: match ordinal {
+            0 => format!("host CPU ({})", std::env::consts::ARCH),
+            _ => format!("host CPU {ordinal} ({})", std::env::consts::ARCH),
+        },
         uuid: None,
         pci: None,
         total_memory: memory,

@@ -19,6 +19,8 @@ pub(crate) fn raise(error: Error) -> PyErr {
         | ErrorKind::InvalidArgument { .. }
         | ErrorKind::InvalidSelector { .. }
         | ErrorKind::BackendNotEnabled { .. }
+        | ErrorKind::UnknownBackend { .. }
+        | ErrorKind::LaunchTooLarge { .. }
         | ErrorKind::BackendMismatch { .. }
         | ErrorKind::WrongDevice { .. } => PyValueError::new_err(text),
         _ => GpuMemError::new_err(text),

@@ -18,14 +18,17 @@ use std::{
 };
 
 thread_local! {
-    static IN_CALLBACK: Cell<bool> = const { Cell::new(false) };
+    /// Backend and number of the device whose callback runs on this thread.
+    static IN_CALLBACK: Cell<Option<(&'static str, usize)>> = const { Cell::new(None) };
 }
 
 /// Whether the calling thread may wait for a device.
-pub(crate) fn may_block<B: Backend>(operation: &'static str) -> Result<()> {
+pub(crate) fn may_block(operation: &'static str) -> Result<()> {
     match IN_CALLBACK.get() {
-        true => Err(Error::new(B::NAME, operation, ErrorKind::BlockingInCallback)),
-        false => Ok(()),
+        Some((backend, ordinal)) => {
+            Err(Error::new("", operation, ErrorKind::BlockingInCallback).on_device(backend, ordinal))
+        }
+        None => Ok(()),
     }
 }
 
@@ -97,11 +100,7 @@ impl<B: Backend> Timeline<B> {
                 drop(state);
                 // What the closure holds is the user's, and is dropped without the lock.
                 drop(refused);
-                return Err(Error::new(
-                    B::NAME,
-                    operation,
-                    ErrorKind::Unsupported { what: "another thread" },
-                ));
+                return Err(self.core.error(operation, ErrorKind::Unsupported { what: "another thread" }));
             }
             state.thread = true;
         }
@@ -123,12 +122,13 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
             }
         };
         let result = timeline.settle(ticket).result;
-        IN_CALLBACK.set(true);
+        let info = B::info(&timeline.core.raw);
+        IN_CALLBACK.set(Some((info.backend, info.ordinal)));
         if let Err(message) = user_code::run(move || task(result)) {
             let kind = ErrorKind::CallbackPanicked { message };
-            timeline.core.errors.push(Error::new(B::NAME, "callback", kind));
+            timeline.core.errors.push(timeline.core.error("callback", kind));
         }
-        IN_CALLBACK.set(false);
+        IN_CALLBACK.set(None);
         callbacks.state.lock().ran += 1;
         callbacks.changed.notify_all();
     }

@@ -1,5 +1,6 @@
 //! Arrays of the host that elements can come back to.
 
+use crate::device::DeviceCore;
 use crate::{
     ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, Source, StorageMut, ToDevice,
     interchange::described_array,
@@ -8,7 +9,7 @@ use crate::{
     order::Timeline,
     transfer::{self, Place},
 };
-use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, Result};
+use gpumem_core::{Backend, DescriptorError, Element, ErrorKind, LayoutError, Result};
 use ndarray::{ArrayViewMut, Axis, Dimension, Ix0, Ix1};
 use std::sync::Arc;
 
@@ -70,15 +71,22 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
         match &self.0 {
             To::Host(view) => {
                 let layout = Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
-                    .map_err(|error| Error::new(B::NAME, operation, error))?;
-                check_writable::<B>(operation, &layout, false)
+                    .map_err(|error| device.core().error(operation, error))?;
+                check_writable(device.core(), operation, &layout, false)
             }
-            To::Memory { memory, layout } => check_writable::<B>(operation, layout, memory.is_read_only()),
+            To::Memory { memory, layout } => {
+                check_writable(device.core(), operation, layout, memory.is_read_only())
+            }
             To::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
                 // SAFETY: the object is borrowed, and nothing is enqueued that uses its memory.
                 let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
-                check_writable::<B>(operation, &array.layout, Allocation::is_import_read_only(&array.memory))
+                check_writable(
+                    device.core(),
+                    operation,
+                    &array.layout,
+                    Allocation::is_import_read_only(&array.memory),
+                )
             }
         }
     }
@@ -119,7 +127,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
                 // SAFETY: the object is borrowed, and the caller waits for its memory before that ends.
                 let array = unsafe { described_array::<T, B>(device, &descriptor?, operation)? };
                 let read_only = Allocation::is_import_read_only(&array.memory);
-                check_writable::<B>(operation, &array.layout, read_only)?;
+                check_writable(device.core(), operation, &array.layout, read_only)?;
                 let to = Place::new(&array.memory, &array.layout);
                 let ticket = transfer::copy::<T, B>(timeline, operation, source, to)?;
                 Ok((ticket, Some(array.memory.clone())))
@@ -130,16 +138,17 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
 
 /// Whether every element of a layout may be written by itself.
 pub(crate) fn check_writable<B: Backend>(
+    core: &DeviceCore<B>,
     operation: &'static str,
     layout: &Layout,
     read_only: bool,
 ) -> Result<()> {
     if read_only {
-        return Err(Error::new(B::NAME, operation, ErrorKind::from(DescriptorError::ReadOnly)));
+        return Err(core.error(operation, ErrorKind::from(DescriptorError::ReadOnly)));
     }
     if layout.has_self_overlap() {
         let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
-        return Err(Error::new(B::NAME, operation, LayoutError::SelfOverlap { shape, strides }));
+        return Err(core.error(operation, LayoutError::SelfOverlap { shape, strides }));
     }
     Ok(())
 }

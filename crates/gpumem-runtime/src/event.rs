@@ -5,7 +5,7 @@ use crate::{
     memory::Item,
     order::{Mark, Timeline},
 };
-use gpumem_core::{Backend, Error, ErrorKind, Event as _, EventOptions, Result};
+use gpumem_core::{Backend, ErrorKind, Event as _, EventOptions, Result};
 use std::{fmt, sync::Arc};
 
 /// A mark in a stream, made by [`Stream::record`]. Cloning it is cheap and gives the same mark.
@@ -81,7 +81,7 @@ impl<B: Backend> Event<B> {
     /// # Errors
     /// What the work did wrong, [`BlockingInCallback`](ErrorKind::BlockingInCallback) inside a callback.
     pub fn synchronize(&self) -> Result<()> {
-        completion::may_block::<B>("synchronize")?;
+        completion::may_block("synchronize")?;
         self.timeline.check_event("synchronize")?;
         if let Some(event) = self.timing.as_deref().and_then(Timed::event) {
             self.timeline.core.note_loss(event.synchronize())?;
@@ -101,7 +101,7 @@ impl<B: Backend> Event<B> {
             (Some(start), Some(end)) => self.timeline.core.note_loss(B::elapsed(start, end)),
             _ => {
                 let why = "an event without a time; make it with record_with_timing";
-                Err(Error::new(B::NAME, "elapsed_since", ErrorKind::InvalidArgument { why }))
+                Err(self.timeline.core.error("elapsed_since", ErrorKind::InvalidArgument { why }))
             }
         }
     }

@@ -106,13 +106,13 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let extent = self.layout.extent();
         if extent.is_empty() {
             let why = "an array without elements has no memory to share";
-            return Err(Error::new(S::Backend::NAME, OPERATION, ErrorKind::InvalidArgument { why }));
+            return Err(self.memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
         if self.memory.is_owned() && !self.memory.is_alone() {
             let why = "the array is in a pool, whose other arrays would be shared as well: make it with exportable_array";
-            return Err(Error::new(S::Backend::NAME, OPERATION, ErrorKind::InvalidArgument { why }));
+            return Err(self.memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
-        crate::completion::may_block::<S::Backend>(OPERATION)?;
+        crate::completion::may_block(OPERATION)?;
         self.memory.show_to_host(OPERATION, &extent, HostAccess::Read)?;
         let core = self.memory.core();
         let start = self.memory.address().wrapping_add(extent.start as u64);
@@ -158,7 +158,7 @@ impl<B: Backend> Device<B> {
     ) -> Result<SharedArray<T, D, B>> {
         const OPERATION: &str = "open_shared";
         self.core().check(OPERATION)?;
-        let fail = |error| Error::new(B::NAME, OPERATION, error);
+        let fail = |error| self.core().error(OPERATION, error);
         let layout = Layout::strided(&array.shape, &array.strides, size_of::<T>())
             .and_then(|layout| layout.with_offset(array.offset))
             .map_err(fail)?;
@@ -172,7 +172,7 @@ impl<B: Backend> Device<B> {
         // SAFETY: the caller's promise.
         let memory =
             Allocation::opened(self, OPERATION, || unsafe { B::open_memory(self.raw(), &array.memory) })?;
-        crate::array::check_address::<T, B>(OPERATION, memory.address())?;
+        crate::array::check_address::<T, B>(self.core(), OPERATION, memory.address())?;
         Ok(SharedArray(ArrayBase::over(memory, layout)))
     }
 }

@@ -1,7 +1,7 @@
 //! Borrowed host memory in asynchronous transfers (law 3).
 
 use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, host::LockSet, transfer};
-use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
+use gpumem_core::{Backend, Element, ErrorKind, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use std::{fmt, marker::PhantomData};
 
@@ -44,7 +44,7 @@ impl<B: Backend> Finish<'_, B> {
         if lost {
             // A wait for the whole device has told of a failure, which may have been this scope's.
             let what = "work before a transfer of this scope".to_owned();
-            return Err(Error::new(B::NAME, "scope", ErrorKind::AsynchronousFault { what }));
+            return Err(timeline.core.error("scope", ErrorKind::AsynchronousFault { what }));
         }
         Ok(())
     }
@@ -64,7 +64,7 @@ pub(crate) fn run<'env, B: Backend, R>(
     stream: &Stream<B>,
     body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,
 ) -> Result<R> {
-    crate::completion::may_block::<B>("scope")?;
+    crate::completion::may_block("scope")?;
     stream.timeline().check("scope")?;
     let id = crate::unique_id();
     let locks = LockSet::new(stream.device());

@@ -77,9 +77,9 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         match &self.0 {
             From::Memory { layout, .. } => Ok((*layout).clone()),
             From::Host(view) => Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
-                .map_err(|error| Error::new(B::NAME, operation, error)),
+                .map_err(|error| Error::new("", operation, error)),
             From::Described(descriptor) => {
-                described_layout::<T, B>(descriptor.as_ref().map_err(Clone::clone)?, operation)
+                described_layout::<T>(descriptor.as_ref().map_err(Clone::clone)?, operation)
             }
         }
     }
@@ -124,7 +124,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         let strides: Vec<usize> =
             layout.strides().iter().map(|stride| (stride / size).unsigned_abs()).collect();
         let shape = if layout.is_empty() { shape.into() } else { shape.strides(IxDyn(&strides)) };
-        let mut packed = zeros(operation, B::NAME, shape)?;
+        let mut packed = zeros(operation, shape).map_err(|error| timeline.core.place(error))?;
         match &self.0 {
             From::Host(view) => packed.assign(&view.view().into_dyn()),
             From::Memory { memory, layout } => {
@@ -147,7 +147,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         device: &Device<B>,
         operation: &'static str,
     ) -> Result<UninitArray<T, D, B>> {
-        UninitArray::with_layout(device, operation, self.layout(operation)?.like())
+        let layout = self.layout(operation).map_err(|error| device.core().place(error))?;
+        UninitArray::with_layout(device, operation, layout.like())
     }
 
     /// Copies the elements. Returns the ticket of the last copy, 0 for none.
@@ -188,7 +189,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             }
             From::Host(_) => {
                 let options = to.device().map(Device::transfer_options).unwrap_or_default();
-                let caller = self.layout(operation)?;
+                let caller = self.layout(operation).map_err(|error| timeline.core.place(error))?;
                 CopyPlan::borrowed(timeline, operation, &caller, to, layout, options)
             }
             From::Described(descriptor) => {
@@ -235,9 +236,10 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     ) -> Result<u64> {
         let shape = destination.layout.shape();
         let wide = self
-            .layout(operation)?
+            .layout(operation)
+            .map_err(|error| timeline.core.place(error))?
             .broadcast(shape)
-            .map_err(|error| Error::new(B::NAME, operation, error))?;
+            .map_err(|error| timeline.core.error(operation, error))?;
         match &self.0 {
             From::Host(view) => match view.broadcast(ndarray::IxDyn(shape)) {
                 Some(view) => transfer::upload(timeline, operation, view, destination, upload, None),
@@ -267,7 +269,7 @@ fn copy_described<T: Element, B: Backend>(
         unsafe { described_array::<T, B>(near(destination.memory, operation)?, descriptor, operation)? };
     let layout = match wide {
         Some(shape) => {
-            array.layout.broadcast(shape).map_err(|error| Error::new(B::NAME, operation, error))?
+            array.layout.broadcast(shape).map_err(|error| timeline.core.error(operation, error))?
         }
         None => array.layout.clone(),
     };
@@ -280,7 +282,7 @@ fn near<'a, B: Backend>(memory: &'a Allocation<B>, operation: &'static str) -> R
     let why = "memory of the device itself";
     memory
         .device()
-        .ok_or_else(|| Error::new(B::NAME, operation, gpumem_core::ErrorKind::InvalidArgument { why }))
+        .ok_or_else(|| memory.core().error(operation, gpumem_core::ErrorKind::InvalidArgument { why }))
 }
 
 fn copy_memory<T: Element, B: Backend>(
@@ -291,7 +293,7 @@ fn copy_memory<T: Element, B: Backend>(
     upload: Upload,
 ) -> Result<u64> {
     if upload == Upload::Blocking {
-        crate::completion::may_block::<B>(operation)?;
+        crate::completion::may_block(operation)?;
         if transfer::copy_at_once(timeline, source, destination) {
             return Ok(0);
         }

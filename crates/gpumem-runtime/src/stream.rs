@@ -80,7 +80,7 @@ impl<B: Backend> Stream<B> {
     /// # Errors
     /// What the work did wrong, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) inside a callback.
     pub fn synchronize(&self) -> Result<()> {
-        completion::may_block::<B>("synchronize")?;
+        completion::may_block("synchronize")?;
         self.0.timeline.check("synchronize")?;
         self.0.timeline.finish(true).result.map_err(|error| error.in_operation("synchronize"))
     }

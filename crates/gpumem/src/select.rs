@@ -13,6 +13,9 @@ use std::{env, ffi::OsStr};
 /// which is an error as any other mistake in it.
 pub const DEVICE_VARIABLE: &str = "GPUMEM_DEVICE";
 
+/// The backends that there are, enabled or not. Each is a feature.
+const BACKENDS: [&str; 3] = ["cuda", "roc", "host"];
+
 /// A backend to choose from. Lists of candidates have the preferred one first.
 #[derive(Debug)]
 pub(crate) struct Candidate<D> {
@@ -44,7 +47,8 @@ impl Any {
     ///
     /// # Errors
     /// * [`ErrorKind::InvalidSelector`] if `GPUMEM_DEVICE` does not name a device, and
-    ///   [`ErrorKind::BackendNotEnabled`] if it names another backend.
+    ///   [`ErrorKind::BackendNotEnabled`] or
+    ///   [`ErrorKind::UnknownBackend`] if it names another backend.
     /// * [`ErrorKind::Load`] if the first enabled backend has no driver. The message says what was tried and how to
     ///   choose another device.
     pub fn default_selector() -> Result<DeviceSelector> {
@@ -83,10 +87,15 @@ fn parse(value: &OsStr) -> Result<DeviceSelector> {
         Some(text) => text.parse(),
         None => {
             let text = value.to_string_lossy().into_owned();
-            Err(Error::new("", "", ErrorKind::InvalidSelector { text, why: "it is not UTF-8" }))
+            Err(Error::new("", "open", ErrorKind::InvalidSelector { text, why: "it is not UTF-8" }))
         }
     };
-    selector.map_err(|error: Error| error.in_operation(DEVICE_VARIABLE))
+    selector.map_err(wished)
+}
+
+/// Says of an error that the environment variable named the device.
+fn wished(error: Error) -> Error {
+    error.with_hint("the environment variable GPUMEM_DEVICE names this device")
 }
 
 fn names<D>(candidates: &[Candidate<D>]) -> Vec<&'static str> {
@@ -95,11 +104,12 @@ fn names<D>(candidates: &[Candidate<D>]) -> Vec<&'static str> {
 
 fn find<'a, D>(candidates: &'a [Candidate<D>], selector: &DeviceSelector) -> Result<&'a Candidate<D>> {
     candidates.iter().find(|candidate| candidate.name == selector.backend).ok_or_else(|| {
-        let kind = ErrorKind::BackendNotEnabled {
-            wanted: selector.backend.clone(),
-            enabled: names(candidates).join(", "),
-        };
-        Error::new("", "open", kind)
+        let (wanted, enabled) = (selector.backend.clone(), names(candidates).join(", "));
+        match BACKENDS.iter().find(|name| **name == wanted) {
+            Some(name) => Error::new("", "open", ErrorKind::BackendNotEnabled { wanted, enabled })
+                .with_hint(format!("enable the feature `{name}` of gpumem")),
+            None => Error::new("", "open", ErrorKind::UnknownBackend { wanted, known: BACKENDS.join(", ") }),
+        }
     })
 }
 
@@ -152,11 +162,11 @@ fn first<D>(candidates: &[Candidate<D>]) -> Result<&Candidate<D>> {
 
 fn default_selector<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<DeviceSelector> {
     if let Some(selector) = wish {
-        find(candidates, &selector).map_err(|error| error.in_operation(DEVICE_VARIABLE))?;
+        find(candidates, &selector).map_err(wished)?;
         return Ok(selector);
     }
     let candidate = first(candidates)?;
-    (candidate.probe)().map_err(|failure| Error::new(candidate.name, advice(&names(candidates)), failure))?;
+    (candidate.probe)().map_err(|failure| advise(Error::new(candidate.name, "open", failure), candidates))?;
     Ok(DeviceSelector::ordinal(candidate.name, 0))
 }
 
@@ -165,25 +175,32 @@ fn open_default<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) ->
         return open_wish(candidates, &default_selector(candidates, wish)?);
     }
     let candidate = first(candidates)?;
-    (candidate.open)(&DeviceSelector::ordinal(candidate.name, 0))
-        .map_err(|error| error.in_operation(advice(&names(candidates))))
+    (candidate.open)(&DeviceSelector::ordinal(candidate.name, 0)).map_err(|error| advise(error, candidates))
 }
 
 fn open_wish<D>(candidates: &[Candidate<D>], selector: &DeviceSelector) -> Result<D> {
-    open(candidates, selector).map_err(|error| error.in_operation("open the device that GPUMEM_DEVICE names"))
+    open(candidates, selector).map_err(wished)
 }
 
-/// The operation of opening the default device, with the way out for a person who reads that it failed.
-fn advice(names: &[&str]) -> &'static str {
+/// Says of an error of the default device how to get another one.
+fn advise<D>(error: Error, candidates: &[Candidate<D>]) -> Error {
+    match advice(&names(candidates)) {
+        Some(advice) => error.with_hint(advice),
+        None => error,
+    }
+}
+
+/// What to do where the default device, of the first of these backends, cannot be opened.
+fn advice(names: &[&str]) -> Option<&'static str> {
     match names {
-        [_, others @ ..] if others.contains(&"host") => {
-            "open the default device (for another one set GPUMEM_DEVICE=host or call best_available)"
-        }
-        [_, _, ..] => "open the default device (for another one set GPUMEM_DEVICE or call best_available)",
-        ["host"] => "open the default device",
-        _ => {
-            "open the default device (this program has no other backend; the feature host adds the processor)"
-        }
+        [_, others @ ..] if others.contains(&"host") => Some(
+            "this is the default device; for another one set GPUMEM_DEVICE=host or call `Device::best_available`",
+        ),
+        [_, _, ..] => Some(
+            "this is the default device; for another one set GPUMEM_DEVICE or call `Device::best_available`",
+        ),
+        ["host"] => None,
+        _ => Some("this program has no other backend; the feature `host` of gpumem adds the processor"),
     }
 }
 

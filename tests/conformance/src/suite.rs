@@ -51,7 +51,7 @@ impl<B: Backend> Suite<B> {
             ran_on,
             selector: DeviceSelector::ordinal(B::NAME, 0),
             expectations: Expectations::none(),
-            open: Box::new(Device::select),
+            open: Box::new(|selector| Device::select(selector)),
             second: Box::new(another),
             setting: Setting { delay: DELAY, slow: false, bodies: None, delays: Rc::default() },
             cases: all(),

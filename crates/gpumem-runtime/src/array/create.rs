@@ -1,6 +1,7 @@
 //! Making device arrays.
 
 use super::{ArrayBase, DeviceArray, Owned, Storage, UninitArray, uninit::zeroed};
+use crate::device::DeviceCore;
 use crate::{Device, IntoArraySpec, ToDevice, memory::Allocation, transfer::Upload};
 use gpumem_core::{Backend, Element, Error, Result};
 use ndarray::{Dimension, Ix1};
@@ -69,23 +70,27 @@ impl<B: Backend> Device<B> {
         spec: S,
         owner: impl Any + Send + Sync,
     ) -> Result<DeviceArray<T, S::Dim, B>> {
-        let fail = |error| Error::new(B::NAME, "foreign_array", error);
+        let fail = |error| self.core().error("foreign_array", error);
         self.core().check("foreign_array")?;
         let layout = spec.into_spec().layout(size_of::<T>()).map_err(fail)?;
         layout.fits(bytes).map_err(fail)?;
         layout.check_alignment(align_of::<T>()).map_err(fail)?;
-        check_address::<T, B>("foreign_array", address)?;
+        check_address::<T, B>(self.core(), "foreign_array", address)?;
         Ok(ArrayBase::over(Allocation::foreign(self, address, bytes, Box::new(owner)), layout))
     }
 }
 
-pub(crate) fn check_address<T, B: Backend>(operation: &'static str, address: u64) -> Result<()> {
+pub(crate) fn check_address<T, B: Backend>(
+    core: &DeviceCore<B>,
+    operation: &'static str,
+    address: u64,
+) -> Result<()> {
     let align = align_of::<T>();
     match address.is_multiple_of(align as u64) {
         true => Ok(()),
         false => {
             let error = gpumem_core::LayoutError::Misaligned { bytes: address as isize, align };
-            Err(Error::new(B::NAME, operation, error))
+            Err(core.error(operation, error))
         }
     }
 }
@@ -108,12 +113,15 @@ impl<B: Backend> DeviceArray<u8, Ix1, B> {
             Ok(layout)
         });
         let checked = layout
-            .map_err(|error| Error::new(B::NAME, "into_array", error))
+            .map_err(|error| self.memory.core().error("into_array", error))
             .and_then(|layout| match self.layout.is_c_contiguous() {
                 true => Ok(layout),
-                false => Err(Self::fail("into_array", needs_copy(&self))),
+                false => Err(self.fail("into_array", needs_copy(&self))),
             })
-            .and_then(|layout| check_address::<T, B>("into_array", self.memory.address()).map(|()| layout));
+            .and_then(|layout| {
+                check_address::<T, B>(self.memory.core(), "into_array", self.memory.address())
+                    .map(|()| layout)
+            });
         match checked {
             Ok(layout) => Ok(ArrayBase::over(self.memory, layout)),
             Err(error) => Err((self, error)),

@@ -72,7 +72,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     fn field_layout<F: Element>(&self, operation: &'static str, field: Field<S::Elem, F>) -> Result<Layout> {
-        self.layout.field(field.offset, size_of::<F>()).map_err(|error| Self::fail(operation, error))
+        self.layout.field(field.offset, size_of::<F>()).map_err(|error| self.fail(operation, error))
     }
 }
 

@@ -19,7 +19,7 @@ use crate::{
     memory::{Allocation, Counted},
     transfer::Place,
 };
-use gpumem_core::{Backend, Error, HostAccess, LayoutError, MemoryKind, Result};
+use gpumem_core::{Error, HostAccess, LayoutError, MemoryKind, Result};
 use ndarray::{Dimension, Ix0};
 use std::{fmt, marker::PhantomData};
 
@@ -60,8 +60,9 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     /// An error of `operation` on this array.
-    fn fail(operation: &'static str, error: LayoutError) -> Error {
-        Error::new(S::Backend::NAME, operation, error)
+    #[cold]
+    fn fail(&self, operation: &'static str, error: LayoutError) -> Error {
+        self.memory.core().error(operation, error)
     }
 
     /// Lengths of the axes.
@@ -120,7 +121,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     pub fn device(&self) -> Result<&Device<S::Backend>> {
         self.memory.device().ok_or_else(|| {
             let why = "memory of the device itself";
-            Error::new(S::Backend::NAME, "device", gpumem_core::ErrorKind::InvalidArgument { why })
+            self.memory.core().error("device", gpumem_core::ErrorKind::InvalidArgument { why })
         })
     }
 
@@ -142,7 +143,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// What that work did wrong, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) inside a callback.
     pub fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "synchronize";
-        completion::may_block::<S::Backend>(OPERATION)?;
+        completion::may_block(OPERATION)?;
         self.memory.show_to_host(OPERATION, &self.layout.extent(), HostAccess::Write)
     }
 

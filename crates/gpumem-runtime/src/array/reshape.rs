@@ -58,7 +58,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         // SAFETY: every element is written by the copy below, which is ordered before every later use.
         let copy = unsafe { copy.assume_init() };
         let timeline = self.device()?.default_timeline()?;
-        crate::completion::may_block::<S::Backend>(operation)?;
+        crate::completion::may_block(operation)?;
         let ticket = transfer::copy::<S::Elem, _>(&timeline, operation, self.place(), copy.place())?;
         timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
         let layout = copy.reshaped(operation, &shape, order)?;
@@ -70,7 +70,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy): then [`flatten`](Self::flatten) does.
     pub fn ravel(&self, order: Order) -> Result<DeviceView<'_, S::Elem, Ix1, S::Backend>> {
-        let layout = self.layout.ravel(order).map_err(|error| Self::fail("ravel", error))?;
+        let layout = self.layout.ravel(order).map_err(|error| self.fail("ravel", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
@@ -83,7 +83,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     fn reshaped(&self, operation: &'static str, shape: &[isize], order: Order) -> Result<Layout> {
-        self.layout.reshape(shape, order).map_err(|error| Self::fail(operation, error))
+        self.layout.reshape(shape, order).map_err(|error| self.fail(operation, error))
     }
 }
 

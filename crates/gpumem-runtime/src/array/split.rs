@@ -17,7 +17,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         &self,
         section: usize,
     ) -> Result<impl ExactSizeIterator<Item = DeviceView<'_, S::Elem, D, S::Backend>>> {
-        let parts = self.layout.split(section).map_err(|error| Self::fail("split", error))?;
+        let parts = self.layout.split(section).map_err(|error| self.fail("split", error))?;
         Ok(parts.map(|part| ArrayBase::over(self.memory.clone(), part)))
     }
 
@@ -27,7 +27,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// An axis or an index that does not exist.
     pub fn split_at(&self, axis: usize, index: usize) -> Result<Halves<'_, S::Elem, D, S::Backend>> {
         let (left, right) =
-            self.layout.split_at(axis, index).map_err(|error| Self::fail("split_at", error))?;
+            self.layout.split_at(axis, index).map_err(|error| self.fail("split_at", error))?;
         Ok((ArrayBase::over(self.memory.clone(), left), ArrayBase::over(self.memory.clone(), right)))
     }
 }
@@ -42,7 +42,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         &mut self,
         section: usize,
     ) -> Result<impl ExactSizeIterator<Item = DeviceViewMut<'_, S::Elem, D, S::Backend>>> {
-        let parts = self.layout.split(section).map_err(|error| Self::fail("split_mut", error))?;
+        let parts = self.layout.split(section).map_err(|error| self.fail("split_mut", error))?;
         Ok(parts.map(|part| ArrayBase::over(self.memory.clone(), part)))
     }
 
@@ -56,7 +56,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         index: usize,
     ) -> Result<HalvesMut<'_, S::Elem, D, S::Backend>> {
         let (left, right) =
-            self.layout.split_at(axis, index).map_err(|error| Self::fail("split_at_mut", error))?;
+            self.layout.split_at(axis, index).map_err(|error| self.fail("split_at_mut", error))?;
         Ok((ArrayBase::over(self.memory.clone(), left), ArrayBase::over(self.memory.clone(), right)))
     }
 }

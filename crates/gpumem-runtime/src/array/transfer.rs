@@ -8,7 +8,7 @@ use crate::{
     order::Timeline,
     transfer::{self, Place, Upload},
 };
-use gpumem_core::{Backend, Result};
+use gpumem_core::Result;
 use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex, ShapeBuilder};
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -34,7 +34,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             true => self.raw_dim().into(),
             false => self.raw_dim().strides(strides),
         };
-        let mut host = Unwritten::<S::Elem, D>::new(OPERATION, S::Backend::NAME, shape)?;
+        let mut host = Unwritten::<S::Elem, D>::new(OPERATION, shape)
+            .map_err(|error| self.memory.core().place(error))?;
         let timeline = self.default_timeline()?;
         // SAFETY: there is room for the elements of the packed layout, which nobody else uses.
         unsafe {
@@ -47,7 +48,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             )?
         };
         // SAFETY: the download has written all of them.
-        unsafe { host.into_array(OPERATION, S::Backend::NAME) }
+        unsafe { host.into_array(OPERATION) }.map_err(|error| self.memory.core().place(error))
     }
 
     /// Copies the elements into an array of the caller, of any layout, and returns it. Bytes between its elements stay
@@ -103,7 +104,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     }
 
     fn element(&self, operation: &'static str, index: &[usize]) -> Result<Layout> {
-        let fail = |error| Self::fail(operation, error);
+        let fail = |error| self.fail(operation, error);
         let offset = self.layout.index(index).map_err(fail)?;
         let item = Layout::packed(&[], self.layout.item(), crate::Order::C).map_err(fail)?;
         item.with_offset(offset).map_err(fail)
@@ -181,7 +182,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// Of the driver.
     pub fn fill(&mut self, value: S::Elem) -> Result<()> {
-        completion::may_block::<S::Backend>("fill")?;
+        completion::may_block("fill")?;
         let timeline = self.default_timeline()?;
         let ticket = transfer::fill(&timeline, "fill", self.place(), value)?;
         timeline.settle(ticket).result.map_err(|error| error.in_operation("fill"))

@@ -6,7 +6,7 @@ use crate::{
     memory::Allocation,
     transfer::{self, Upload},
 };
-use gpumem_core::{Backend, Element, Error, Result};
+use gpumem_core::{Backend, Element, Result};
 use ndarray::Dimension;
 use std::fmt;
 
@@ -24,7 +24,7 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
                 // Last, and where it stays: a layout is larger than all else that is handed on here.
                 Ok(Self(ArrayBase::over(memory, spec.counted_layout(size_of::<T>()))))
             }
-            Some(Err(error)) => Err(Error::new(B::NAME, operation, error)),
+            Some(Err(error)) => Err(device.core().error(operation, error)),
             None => Self::allocate_strided(device, operation, &spec),
         }
     }
@@ -32,11 +32,11 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
     #[cold]
     fn allocate_strided(device: &Device<B>, operation: &'static str, spec: &ArraySpec<D>) -> Result<Self> {
         let layout = spec.aligned_layout(size_of::<T>(), align_of::<T>());
-        Self::with_layout(device, operation, layout.map_err(|error| Error::new(B::NAME, operation, error))?)
+        Self::with_layout(device, operation, layout.map_err(|error| device.core().error(operation, error))?)
     }
 
     pub(crate) fn with_layout(device: &Device<B>, operation: &'static str, layout: Layout) -> Result<Self> {
-        layout.check_alignment(align_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))?;
+        layout.check_alignment(align_of::<T>()).map_err(|error| device.core().error(operation, error))?;
         let (bytes, align) = (layout.extent().end, align::<T, B>(device));
         let memory = Allocation::new(device, operation, bytes, align)?;
         Ok(Self(ArrayBase::over(memory, layout)))
@@ -49,7 +49,7 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
         spec: ArraySpec<D>,
     ) -> Result<DeviceArray<T, D, B>> {
         let layout = spec.aligned_layout(size_of::<T>(), align_of::<T>());
-        let layout = layout.map_err(|error| Error::new(B::NAME, operation, error))?;
+        let layout = layout.map_err(|error| device.core().error(operation, error))?;
         let bytes = layout.extent().end;
         let memory = Allocation::alone(device, operation, bytes, align::<T, B>(device))?;
         zeroed(Self(ArrayBase::over(memory, layout)), operation)

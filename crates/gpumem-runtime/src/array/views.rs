@@ -15,7 +15,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// What is out of range, or too many or too few indices: nothing is clipped.
     pub fn slice<I: SliceArg<D>>(&self, info: I) -> Result<DeviceView<'_, S::Elem, I::OutDim, S::Backend>> {
-        let layout = self.layout.slice(info.as_ref()).map_err(|error| Self::fail("slice", error))?;
+        let layout = self.layout.slice(info.as_ref()).map_err(|error| self.fail("slice", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
@@ -31,7 +31,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     where
         D: RemoveAxis,
     {
-        let layout = self.layout.index_axis(axis, index).map_err(|error| Self::fail("index_axis", error))?;
+        let layout = self.layout.index_axis(axis, index).map_err(|error| self.fail("index_axis", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
@@ -49,7 +49,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         shape: E,
     ) -> Result<DeviceView<'_, S::Elem, E::Dim, S::Backend>> {
         let shape = shape.into_dimension();
-        let layout = self.layout.broadcast(shape.slice()).map_err(|error| Self::fail("broadcast", error))?;
+        let layout = self.layout.broadcast(shape.slice()).map_err(|error| self.fail("broadcast", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
@@ -62,17 +62,17 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// is contiguous and its bytes divide evenly.
     ///
     /// # Errors
-    /// [`ItemMismatch`](LayoutError::ItemMismatch), [`NeedsCopy`](LayoutError::NeedsCopy), misalignment.
+    /// [`CannotReinterpret`](LayoutError::CannotReinterpret), [`ItemMismatch`](LayoutError::ItemMismatch), [`NeedsCopy`](LayoutError::NeedsCopy), misalignment.
     pub fn reinterpret<U: Element>(&self) -> Result<DeviceView<'_, U, D, S::Backend>> {
         let layout = self.layout.reinterpret(size_of::<U>()).and_then(|layout| {
             layout.check_alignment(align_of::<U>())?;
             Ok(layout)
         });
-        let layout = layout.map_err(|error| Self::fail("reinterpret", error))?;
+        let layout = layout.map_err(|error| self.fail("reinterpret", error))?;
         let align = align_of::<U>();
         if !self.memory.address().is_multiple_of(align as u64) {
             let bytes = self.memory.address() as isize;
-            return Err(Self::fail("reinterpret", LayoutError::Misaligned { bytes, align }));
+            return Err(self.fail("reinterpret", LayoutError::Misaligned { bytes, align }));
         }
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
@@ -90,7 +90,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// [`NotAPermutation`](LayoutError::NotAPermutation).
     pub fn permuted_axes(self, axes: &[usize]) -> Result<Self> {
-        let layout = self.layout.transpose(axes).map_err(|error| Self::fail("permuted_axes", error))?;
+        let layout = self.layout.transpose(axes).map_err(|error| self.fail("permuted_axes", error))?;
         Ok(Self::over(self.memory, layout))
     }
 
@@ -99,7 +99,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// An axis that does not exist.
     pub fn inverted_axis(self, axis: usize) -> Result<Self> {
-        let layout = self.layout.invert_axis(axis).map_err(|error| Self::fail("inverted_axis", error))?;
+        let layout = self.layout.invert_axis(axis).map_err(|error| self.fail("inverted_axis", error))?;
         Ok(Self::over(self.memory, layout))
     }
 
@@ -108,7 +108,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// # Errors
     /// An axis beyond the rank.
     pub fn insert_axis(self, axis: usize) -> Result<ArrayBase<S, D::Larger>> {
-        let layout = self.layout.insert_axis(axis).map_err(|error| Self::fail("insert_axis", error))?;
+        let layout = self.layout.insert_axis(axis).map_err(|error| self.fail("insert_axis", error))?;
         Ok(ArrayBase::over(self.memory, layout))
     }
 
@@ -120,7 +120,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     where
         D: RemoveAxis,
     {
-        let layout = self.layout.squeeze_axis(axis).map_err(|error| Self::fail("squeeze_axis", error))?;
+        let layout = self.layout.squeeze_axis(axis).map_err(|error| self.fail("squeeze_axis", error))?;
         Ok(ArrayBase::over(self.memory, layout))
     }
 
@@ -137,7 +137,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         match E::NDIM {
             Some(expected) if expected != self.ndim() => {
                 let error = LayoutError::RankMismatch { found: self.ndim(), expected };
-                Err(Self::fail("into_dimensionality", error))
+                Err(self.fail("into_dimensionality", error))
             }
             _ => Ok(ArrayBase::over(self.memory, self.layout)),
         }
@@ -158,7 +158,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         &mut self,
         info: I,
     ) -> Result<DeviceViewMut<'_, S::Elem, I::OutDim, S::Backend>> {
-        let layout = self.layout.slice(info.as_ref()).map_err(|error| Self::fail("slice_mut", error))?;
+        let layout = self.layout.slice(info.as_ref()).map_err(|error| self.fail("slice_mut", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
@@ -175,7 +175,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         D: RemoveAxis,
     {
         let layout =
-            self.layout.index_axis(axis, index).map_err(|error| Self::fail("index_axis_mut", error))?;
+            self.layout.index_axis(axis, index).map_err(|error| self.fail("index_axis_mut", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 }

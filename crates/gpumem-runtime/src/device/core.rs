@@ -125,27 +125,46 @@ impl<B: Backend> DeviceCore<B> {
     /// Whether the device may be used.
     #[inline]
     pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
-        self.origin.check(B::NAME, operation)?;
+        self.check_process(operation)?;
         match self.lost.get() {
             None => Ok(()),
-            Some(cause) => Err(lost::<B>(operation, cause)),
+            Some(cause) => Err(self.error(operation, ErrorKind::DeviceLost { cause: cause.to_string() })),
         }
     }
 
-    /// Remembers the first report that the device is lost.
+    /// Whether this is the process that opened the device, and it is not ending.
+    #[inline]
+    pub(crate) fn check_process(&self, operation: &'static str) -> Result<()> {
+        self.origin.check("", operation).map_err(|error| self.place(error))
+    }
+
+    /// Remembers the first report that the device is lost, and adds the device to errors of the backend.
     #[inline]
     pub(crate) fn note_loss<R>(&self, result: Result<R>) -> Result<R> {
-        if let Err(error) = &result {
-            self.note_loss_in(error);
-        }
-        result
+        result.map_err(|error| self.note_loss_in(error))
     }
 
     #[cold]
-    fn note_loss_in(&self, error: &Error) {
+    fn note_loss_in(&self, error: Error) -> Error {
         if let ErrorKind::DeviceLost { cause } = error.kind() {
             let _ = self.lost.set(cause.as_str().into());
         }
+        self.place(error)
+    }
+
+    /// Makes an error of `operation` on this device.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn error(&self, operation: &'static str, kind: impl Into<ErrorKind>) -> Error {
+        self.place(Error::new("", operation, kind))
+    }
+
+    /// Adds this device to an error that names none.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn place(&self, error: Error) -> Error {
+        let info = B::info(&self.raw);
+        error.on_device(info.backend, info.ordinal)
     }
 
     /// The device as users name it.
@@ -176,9 +195,4 @@ const RESETS_BITS: u32 = 32;
 /// Whether two generations are of the same device.
 pub(crate) fn is_same_device(one: u64, other: u64) -> bool {
     one >> RESETS_BITS == other >> RESETS_BITS
-}
-
-#[cold]
-fn lost<B: Backend>(operation: &'static str, cause: &str) -> Error {
-    Error::new(B::NAME, operation, ErrorKind::DeviceLost { cause: cause.to_owned() })
 }

@@ -34,7 +34,8 @@ impl<B: Backend> Device<B> {
         resource: Arc<dyn MemoryResource<B>>,
     ) -> Result<Option<Arc<dyn MemoryResource<B>>>> {
         self.core().check("set_memory_resource")?;
-        self.core().memory.set("set_memory_resource", kind, resource)
+        let set = self.core().memory.set("set_memory_resource", kind, resource);
+        set.map_err(|error| self.core().place(error))
     }
 
     /// A request to a resource, as an array of this device would make it: for trying a resource out by itself. Blocks go
@@ -80,7 +81,7 @@ impl<B: Backend> Device<B> {
     /// [`take_errors`](Self::take_errors).
     pub fn trim(&self, how: Trim) -> Result<usize> {
         if how.wait {
-            completion::may_block::<B>("trim")?;
+            completion::may_block("trim")?;
         }
         self.core().check("trim")?;
         Ok(match self.core().reclaim.is_deferred() {
@@ -118,7 +119,7 @@ impl<B: Backend> Device<B> {
     /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child, [`Exiting`](gpumem_core::ErrorKind::Exiting) at
     /// the end of the process.
     pub fn memory_report(&self) -> Result<MemoryReport> {
-        self.core().origin.check(B::NAME, "memory_report")?;
+        self.core().check_process("memory_report")?;
         Ok(MemoryReport::of(self.core()))
     }
 }

@@ -57,15 +57,25 @@ impl<B: Backend> Device<B> {
     /// A name that is none, a backend that this program was built without, a driver that is missing, a device that
     /// does not exist. What was asked for explicitly never falls back to anything else.
     pub fn open(name: &str) -> Result<Self> {
-        Self::select(&name.parse()?)
+        Self::select(name.parse::<DeviceSelector>()?)
     }
 
-    /// As [`open`](Self::open), with a selector.
+    /// Opens a device by a selector, or one that [`list`](Self::list) has found.
+    ///
+    /// ```
+    /// # type Device = gpumem_runtime::Device<gpumem_host::Host>;
+    /// for info in Device::list()? {
+    ///     println!("{info}");
+    ///     let device = Device::select(&info)?;
+    ///     assert_eq!(device.info(), &info);
+    /// }
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn select(selector: &DeviceSelector) -> Result<Self> {
-        Ok(Self::from_raw(B::open(selector)?))
+    pub fn select(selector: impl Into<DeviceSelector>) -> Result<Self> {
+        Ok(Self::from_raw(B::open(&selector.into())?))
     }
 
     /// The device of a program that names none. Over all enabled backends: what `GPUMEM_DEVICE` says, or else the first
@@ -156,7 +166,7 @@ impl<B: Backend> Device<B> {
     /// Errors that nobody could be told: of a `Drop`, of a callback. Oldest first, at most 64. In a forked child there is one,
     /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild).
     pub fn take_errors(&self) -> Vec<gpumem_core::Error> {
-        match self.0.core.origin.check(B::NAME, "take_errors") {
+        match self.0.core.check_process("take_errors") {
             Ok(()) => self.0.core.errors.take(),
             Err(error) => vec![error],
         }
@@ -233,7 +243,7 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// What the work itself did wrong, as far as nobody has been told yet, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
     pub fn synchronize(&self) -> Result<()> {
-        crate::completion::may_block::<B>("synchronize")?;
+        crate::completion::may_block("synchronize")?;
         self.0.core.check("synchronize")?;
         let timelines = self.0.core.timelines();
         let outcome = self.0.core.note_loss(B::synchronize(&self.0.core.raw));
@@ -294,7 +304,7 @@ impl<B: Backend> Device<B> {
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback). A free that fails goes to [`take_errors`](Self::take_errors), and the others
     /// still run.
     pub fn flush(&self) -> Result<()> {
-        crate::completion::may_block::<B>("flush")?;
+        crate::completion::may_block("flush")?;
         self.0.core.check("flush")?;
         if self.0.core.reclaim.is_deferred() {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Starting a device anew.
 
 use super::Device;
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use std::sync::atomic::Ordering;
 
 impl<B: Backend> Device<B> {
@@ -17,13 +17,13 @@ impl<B: Backend> Device<B> {
     /// page-locked: their memory would go away under the host's eyes. Otherwise those of the driver.
     pub unsafe fn reset(&self) -> Result<()> {
         let core = &self.0.core;
-        crate::completion::may_block::<B>("reset")?;
+        crate::completion::may_block("reset")?;
         core.check("reset")?;
         self.0.staging.trim();
         core.reclaim.flush_all(core);
         let count = core.host_memory.load(Ordering::Acquire);
         if count > 0 {
-            return Err(Error::new(B::NAME, "reset", ErrorKind::HostMemoryInUse { count }));
+            return Err(core.error("reset", ErrorKind::HostMemoryInUse { count }));
         }
         // What is still enqueued uses memory that is about to go.
         core.note_loss(B::synchronize(&core.raw))?;

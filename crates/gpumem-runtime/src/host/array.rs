@@ -1,6 +1,7 @@
 //! Arrays in memory that the host sees.
 
 use super::{DeviceVisible, HostKind, Managed, view_at, view_mut_at, zeros};
+use crate::device::DeviceCore;
 use crate::{
     ArrayBase, Device, DeviceView, DeviceViewMut, Layout, Stream, ToDevice,
     memory::{Allocation, Counted},
@@ -28,14 +29,14 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         memory: Counted<Allocation<B>>,
         layout: Layout,
     ) -> Result<Self> {
-        layout.fits(memory.len()).map_err(|error| Error::new(B::NAME, operation, error))?;
-        Self::check_elements(operation, &layout)?;
+        layout.fits(memory.len()).map_err(|error| memory.core().error(operation, error))?;
+        Self::check_elements(memory.core(), operation, &layout)?;
         Ok(Self { memory, layout, marker: PhantomData })
     }
 
     /// Whether elements lie where ndarray can see them.
-    fn check_elements(operation: &'static str, layout: &Layout) -> Result<()> {
-        let fail = |error| Error::new(B::NAME, operation, error);
+    fn check_elements(core: &DeviceCore<B>, operation: &'static str, layout: &Layout) -> Result<()> {
+        let fail = |error| core.error(operation, error);
         // ndarray counts strides in elements.
         let size = size_of::<T>().max(1);
         let axes = layout.shape().iter().zip(layout.strides());
@@ -110,7 +111,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (checked in `over`); what
         // writes it is done, and nothing can be enqueued that does while `self` is borrowed.
         let view = unsafe { view_at(self.first(), self.layout.shape(), self.layout.strides()) };
-        view.into_dimensionality().map_err(|_| rank::<B>(&self.layout))
+        view.into_dimensionality().map_err(|_| rank(self.memory.core(), &self.layout))
     }
 
     /// The elements for writing, once nothing reads or writes them any more.
@@ -122,7 +123,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         // SAFETY: as in `view`; all uses are done, none can be enqueued while `self` is borrowed, and the elements do
         // not overlap (checked when the layout was made).
         let view = unsafe { view_mut_at(self.first(), self.layout.shape(), self.layout.strides()) };
-        view.into_dimensionality().map_err(|_| rank::<B>(&self.layout))
+        view.into_dimensionality().map_err(|_| rank(self.memory.core(), &self.layout))
     }
 
     /// Gives the memory back now, and says what went wrong; dropping the array leaves that for later. As
@@ -140,7 +141,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// As [`view`](Self::view).
     pub fn copy_to_host(&self) -> Result<Array<T, D>> {
         let view = self.view()?;
-        let mut copy = zeros("copy_to_host", B::NAME, view.raw_dim().into())?;
+        let mut copy =
+            zeros("copy_to_host", view.raw_dim().into()).map_err(|error| self.memory.core().place(error))?;
         copy.assign(&view);
         Ok(copy)
     }
@@ -153,7 +155,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     where
         S: ToDevice<B, Elem = T, Dim = D> + ?Sized,
     {
-        let Some(device) = self.memory.device() else { return Err(rank::<B>(&self.layout)) };
+        let Some(device) = self.memory.device() else { return Err(rank(self.memory.core(), &self.layout)) };
         source.source().copy_to(&device.default_timeline()?, "copy_from", self.place(), Upload::Blocking)?;
         Ok(())
     }
@@ -209,9 +211,9 @@ impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
 }
 
 /// Cannot happen: the rank of the layout is the rank of the type.
-fn rank<B: Backend>(layout: &Layout) -> Error {
+fn rank<B: Backend>(core: &DeviceCore<B>, layout: &Layout) -> Error {
     let error = LayoutError::RankMismatch { found: layout.ndim(), expected: layout.ndim() };
-    Error::new(B::NAME, "view", error)
+    core.error("view", error)
 }
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> fmt::Debug for HostArray<K, T, D, B> {

@@ -1,8 +1,9 @@
 //! Making host arrays.
 
 use super::{HostArray, HostKind, ManagedArray, MappedArray, PinnedArray};
+use crate::device::DeviceCore;
 use crate::{Device, IntoArraySpec, Layout, memory::Allocation};
-use gpumem_core::{Attach, Backend, Element, Error, ErrorKind, MappedOptions, MemoryKind, Result};
+use gpumem_core::{Attach, Backend, Element, ErrorKind, MappedOptions, MemoryKind, Result};
 use ndarray::Dimension;
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
@@ -34,7 +35,7 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// A shape that is too large, strides that overlap or do not count in whole elements, out of memory.
     pub fn pinned_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<PinnedArray<T, S::Dim, B>> {
-        let layout = layout_of::<T, S, B>("pinned_array", spec)?;
+        let layout = layout_of::<T, S, B>("pinned_array", spec, self.core())?;
         HostArray::allocate(self, "pinned_array", layout, MemoryKind::Pinned)
     }
 
@@ -48,8 +49,8 @@ impl<B: Backend> Device<B> {
         spec: S,
         options: MappedOptions,
     ) -> Result<MappedArray<T, S::Dim, B>> {
-        let layout = layout_of::<T, S, B>("mapped_array", spec)?;
-        require("mapped_array", self.capabilities().mapped, "mapped memory", B::NAME)?;
+        let layout = layout_of::<T, S, B>("mapped_array", spec, self.core())?;
+        require("mapped_array", self.capabilities().mapped, "mapped memory", self.core())?;
         HostArray::allocate(self, "mapped_array", layout, MemoryKind::Mapped(options))
     }
 
@@ -63,25 +64,26 @@ impl<B: Backend> Device<B> {
         spec: S,
         attach: Attach,
     ) -> Result<ManagedArray<T, S::Dim, B>> {
-        let layout = layout_of::<T, S, B>("managed_array", spec)?;
-        require("managed_array", self.capabilities().managed, "managed memory", B::NAME)?;
+        let layout = layout_of::<T, S, B>("managed_array", spec, self.core())?;
+        require("managed_array", self.capabilities().managed, "managed memory", self.core())?;
         HostArray::allocate(self, "managed_array", layout, MemoryKind::Managed(attach))
     }
 }
 
 /// Refuses a kind of memory that the device does not have.
-pub(super) fn require(
+pub(super) fn require<B: Backend>(
     operation: &'static str,
     has: bool,
     what: &'static str,
-    backend: &'static str,
+    core: &DeviceCore<B>,
 ) -> Result<()> {
-    if has { Ok(()) } else { Err(Error::new(backend, operation, ErrorKind::Unsupported { what })) }
+    if has { Ok(()) } else { Err(core.error(operation, ErrorKind::Unsupported { what })) }
 }
 
 pub(super) fn layout_of<T: Element, S: IntoArraySpec, B: Backend>(
     operation: &'static str,
     spec: S,
+    core: &DeviceCore<B>,
 ) -> Result<Layout> {
-    spec.into_spec().layout(size_of::<T>()).map_err(|error| Error::new(B::NAME, operation, error))
+    spec.into_spec().layout(size_of::<T>()).map_err(|error| core.error(operation, error))
 }

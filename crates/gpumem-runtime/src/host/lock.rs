@@ -7,7 +7,7 @@ use crate::{
     memory::{Allocation, Counted, Lock},
     transfer,
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
+use gpumem_core::{Backend, Element, ErrorKind, MemoryKind, RegisterOptions, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use parking_lot::Mutex;
 use std::{
@@ -45,7 +45,7 @@ impl<B: Backend> LockSet<B> {
         mut array: ArrayViewMut<'_, T, D>,
         mapped: bool,
     ) -> Result<HostArray<Registered<'scope, K>, T, D, B>> {
-        let fail = |kind| Error::new(B::NAME, operation, kind);
+        let fail = |kind| device.core().error(operation, kind);
         if !device.capabilities().register {
             return Err(fail(ErrorKind::Unsupported { what: "page-locking of the caller's memory" }));
         }
@@ -149,7 +149,7 @@ impl<B: Backend> Device<B> {
         body: impl for<'scope> FnOnce(&'scope mut [MappedHost<'scope, T, D, B>]) -> R,
     ) -> Result<R> {
         if !self.capabilities().mapped {
-            return Err(Error::new(B::NAME, "mapped", ErrorKind::Unsupported { what: "mapped memory" }));
+            return Err(self.core().error("mapped", ErrorKind::Unsupported { what: "mapped memory" }));
         }
         self.locked::<Mapped, T, D, R>("mapped", arrays, true, body)
     }
@@ -161,7 +161,7 @@ impl<B: Backend> Device<B> {
         mapped: bool,
         body: impl for<'scope> FnOnce(&'scope mut [HostArray<Registered<'scope, K>, T, D, B>]) -> R,
     ) -> Result<R> {
-        crate::completion::may_block::<B>(operation)?;
+        crate::completion::may_block(operation)?;
         self.core().check(operation)?;
         let set = LockSet::new(self);
         let mut locked = Vec::new();

@@ -79,7 +79,7 @@ pub(crate) unsafe fn lock<B: Backend, O>(
     }
     let Some(first) = NonNull::new(std::ptr::with_exposed_provenance_mut::<u8>(host)) else {
         let error = gpumem_core::DescriptorError::NullAddress { bytes };
-        return Err((owner.unlock(), Error::new(B::NAME, operation, ErrorKind::from(error))));
+        return Err((owner.unlock(), device.core().error(operation, ErrorKind::from(error))));
     };
     // Pages are shared with neighbours that may be written, so they are locked for both.
     let pages = RegisterOptions { read_only: false, ..options };

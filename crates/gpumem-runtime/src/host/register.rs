@@ -107,7 +107,7 @@ impl<B: Backend> Device<B> {
             Ok(locked) if mapped && !locked.has_address() => {
                 let why =
                     "it shares pages with other registered memory and has no device address in one piece";
-                let error = Error::new(B::NAME, operation, ErrorKind::Registration { why });
+                let error = self.core().error(operation, ErrorKind::Registration { why });
                 Err(Refused { given: locked.unlock(), error })
             }
             Ok(locked) => Ok(HostArray::over_ndarray(locked.into_allocation(self, options, false), layout)),
@@ -124,12 +124,12 @@ impl<B: Backend> Device<B> {
     ) -> gpumem_core::Result<Layout> {
         self.check_registers(operation, mapped)?;
         Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>())
-            .map_err(|error| Error::new(B::NAME, operation, error))
+            .map_err(|error| self.core().error(operation, error))
     }
 
     /// Whether memory of the caller can be registered at all.
     pub(super) fn check_registers(&self, operation: &'static str, mapped: bool) -> gpumem_core::Result<()> {
-        let fail = |kind| Error::new(B::NAME, operation, kind);
+        let fail = |kind| self.core().error(operation, kind);
         self.core().check(operation)?;
         let capabilities = self.capabilities();
         if !capabilities.register {
@@ -167,7 +167,7 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
             Ok(owner) => Ok(owner.unlock()),
             Err(memory) => {
                 let why = "the memory is still held by something else";
-                let error = Error::new(B::NAME, OPERATION, ErrorKind::InvalidArgument { why });
+                let error = memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
                 Err(Refused { given: Self::over_ndarray(memory, layout), error })
             }
         }

@@ -4,7 +4,7 @@ use super::{
     HostArray, HostKind, Mapped, MappedRegisteredArray, Pinned, Refused, Registered, RegisteredArray, lock,
 };
 use crate::{Device, Layout};
-use gpumem_core::{Backend, Element, Error, ErrorKind, RegisterOptions};
+use gpumem_core::{Backend, Element, ErrorKind, RegisterOptions};
 use ndarray::Dimension;
 use std::any::Any;
 
@@ -60,7 +60,7 @@ impl<B: Backend> Device<B> {
         let aligned = layout.check_alignment(align_of::<T>());
         let checked = self
             .check_registers(operation, mapped)
-            .and_then(|()| aligned.map_err(|error| Error::new(B::NAME, operation, error)));
+            .and_then(|()| aligned.map_err(|error| self.core().error(operation, error)));
         if let Err(error) = checked {
             return Err(Refused { given: owner, error });
         }
@@ -73,7 +73,7 @@ impl<B: Backend> Device<B> {
             Ok(locked) if mapped && !locked.has_address() => {
                 let why =
                     "it shares pages with other registered memory and has no device address in one piece";
-                let error = Error::new(B::NAME, operation, ErrorKind::Registration { why });
+                let error = self.core().error(operation, ErrorKind::Registration { why });
                 Err(Refused { given: locked.unlock(), error })
             }
             Ok(locked) => {

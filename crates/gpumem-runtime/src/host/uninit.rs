@@ -43,7 +43,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
         if self.shape() != source.shape() {
             let (found, expected) = (source.shape().to_vec(), self.shape().to_vec());
             let error = gpumem_core::LayoutError::ShapeMismatch { found, expected };
-            return Err(gpumem_core::Error::new(B::NAME, "assign", error));
+            return Err(self.0.memory().core().error("assign", error));
         }
         self.0.view_mut()?.assign(&source);
         Ok(self.0)
@@ -80,7 +80,7 @@ impl<B: Backend> Device<B> {
         spec: S,
     ) -> Result<UninitHostArray<Pinned, T, S::Dim, B>> {
         let operation = "uninit_pinned_array";
-        let layout = super::create::layout_of::<T, S, B>(operation, spec)?;
+        let layout = super::create::layout_of::<T, S, B>(operation, spec, self.core())?;
         UninitHostArray::allocate(self, operation, layout, MemoryKind::Pinned)
     }
 
@@ -94,8 +94,8 @@ impl<B: Backend> Device<B> {
         options: MappedOptions,
     ) -> Result<UninitHostArray<Mapped, T, S::Dim, B>> {
         let operation = "uninit_mapped_array";
-        let layout = super::create::layout_of::<T, S, B>(operation, spec)?;
-        super::create::require(operation, self.capabilities().mapped, "mapped memory", B::NAME)?;
+        let layout = super::create::layout_of::<T, S, B>(operation, spec, self.core())?;
+        super::create::require(operation, self.capabilities().mapped, "mapped memory", self.core())?;
         UninitHostArray::allocate(self, operation, layout, MemoryKind::Mapped(options))
     }
 
@@ -109,8 +109,8 @@ impl<B: Backend> Device<B> {
         attach: Attach,
     ) -> Result<UninitHostArray<Managed, T, S::Dim, B>> {
         let operation = "uninit_managed_array";
-        let layout = super::create::layout_of::<T, S, B>(operation, spec)?;
-        super::create::require(operation, self.capabilities().managed, "managed memory", B::NAME)?;
+        let layout = super::create::layout_of::<T, S, B>(operation, spec, self.core())?;
+        super::create::require(operation, self.capabilities().managed, "managed memory", self.core())?;
         UninitHostArray::allocate(self, operation, layout, MemoryKind::Managed(attach))
     }
 }

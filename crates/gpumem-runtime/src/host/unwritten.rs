@@ -14,13 +14,13 @@ pub(crate) struct Unwritten<T, D: Dimension> {
 
 impl<T: Element, D: Dimension> Unwritten<T, D> {
     /// Room for an array. Where the memory does not suffice, an error instead of the end of the process.
-    pub(crate) fn new(operation: &'static str, backend: &'static str, shape: StrideShape<D>) -> Result<Self> {
+    pub(crate) fn new(operation: &'static str, shape: StrideShape<D>) -> Result<Self> {
         let mut elements: Vec<T> = Vec::new();
         let bytes = shape.size().saturating_mul(size_of::<T>());
         elements.try_reserve_exact(shape.size()).map_err(|_| {
             let kind =
                 ErrorKind::OutOfMemory { requested: bytes, kind: "host", free: 0, total: 0, pressure: None };
-            Error::new(backend, operation, kind)
+            Error::new("", operation, kind)
         })?;
         if bytes >= HUGE {
             // Pages that nobody has touched yet; filling them is most of what a large download costs.
@@ -41,16 +41,12 @@ impl<T: Element, D: Dimension> Unwritten<T, D> {
     ///
     /// # Errors
     /// The strides leave gaps, or overlap.
-    pub(crate) unsafe fn into_array(
-        mut self,
-        operation: &'static str,
-        backend: &'static str,
-    ) -> Result<Array<T, D>> {
+    pub(crate) unsafe fn into_array(mut self, operation: &'static str) -> Result<Array<T, D>> {
         // SAFETY: there is room for them, and the caller says that they are written.
         unsafe { self.elements.set_len(self.shape.size()) };
         let why = "the strides of a new array are not those of a packed one";
         Array::from_shape_vec(self.shape, self.elements)
-            .map_err(|_| Error::new(backend, operation, ErrorKind::InvalidArgument { why }))
+            .map_err(|_| Error::new("", operation, ErrorKind::InvalidArgument { why }))
     }
 }
 
@@ -62,12 +58,12 @@ mod tests {
     #[test]
     fn what_was_written_is_there() {
         let shape = Ix2(2, 3).strides(Ix2(1, 2));
-        let mut room = Unwritten::<u16, _>::new("test", "test", shape).unwrap();
+        let mut room = Unwritten::<u16, _>::new("test", shape).unwrap();
         let first = room.as_mut_ptr().cast::<u16>();
         // SAFETY: six elements, all of them written.
         let array = unsafe {
             (0..6).for_each(|index| first.add(index).write(index as u16));
-            room.into_array("test", "test").unwrap()
+            room.into_array("test").unwrap()
         };
         assert_eq!(array, ndarray::arr2(&[[0, 2, 4], [1, 3, 5]]));
     }
@@ -77,11 +73,11 @@ mod tests {
         let lengths = [isize::MAX as usize, isize::MAX as usize / 8];
         // Miri ends the program where an allocation fails; more bytes than an address counts are not asked for.
         for len in lengths.into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
-            let error = Unwritten::<f64, _>::new("test", "test", Ix1(len).into()).unwrap_err();
+            let error = Unwritten::<f64, _>::new("test", Ix1(len).into()).unwrap_err();
             assert!(error.is_out_of_memory(), "{error}");
         }
-        let room = Unwritten::<u8, _>::new("test", "test", Ix2(0, 2).strides(Ix2(1, 0))).unwrap();
+        let room = Unwritten::<u8, _>::new("test", Ix2(0, 2).strides(Ix2(1, 0))).unwrap();
         // SAFETY: there are no elements.
-        assert!(unsafe { room.into_array("test", "test") }.is_ok_and(|array| array.is_empty()));
+        assert!(unsafe { room.into_array("test") }.is_ok_and(|array| array.is_empty()));
     }
 }

@@ -13,13 +13,12 @@ pub(super) const HUGE: usize = 4 << 20;
 /// A host array of zeros. Where the memory does not suffice, an error instead of the end of the process.
 pub(crate) fn zeros<T: Element, D: Dimension>(
     operation: &'static str,
-    backend: &'static str,
     shape: StrideShape<D>,
 ) -> Result<Array<T, D>> {
     let out_of_memory = || {
         let requested = shape.size().saturating_mul(size_of::<T>());
         let kind = ErrorKind::OutOfMemory { requested, kind: "host", free: 0, total: 0, pressure: None };
-        Error::new(backend, operation, kind)
+        Error::new("", operation, kind)
     };
     let elements: Vec<T> =
         bytemuck::allocation::try_zeroed_vec(shape.size()).map_err(|()| out_of_memory())?;

@@ -8,7 +8,7 @@ use crate::{
     transfer::Place,
 };
 use gpumem_core::{
-    Backend, DescriptorError, Element, Error, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
+    Backend, DescriptorError, Element, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
 };
 use ndarray::Dimension;
 use smallvec::SmallVec;
@@ -141,7 +141,7 @@ impl<B: Backend> Loan<B> {
         to: Borrower<'_, B>,
     ) -> Result<Self> {
         const OPERATION: &str = "lend";
-        let fail = |kind| Error::new(B::NAME, OPERATION, kind);
+        let fail = |kind| memory.core().error(OPERATION, kind);
         if memory.is_of_scope() {
             // The loan could outlive the scope, and with it the caller's memory.
             return Err(fail(ErrorKind::Unsupported { what: "a loan of memory that is locked for a scope" }));

@@ -1,7 +1,7 @@
 //! What every descriptor comes down to: elements at addresses.
 
 use crate::{Device, Layout, Order};
-use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, Residence, Result};
+use gpumem_core::{Backend, DescriptorError, Element, ErrorKind, LayoutError, Residence, Result};
 
 /// Elements of somebody else: a layout from the lowest byte on, and where that byte is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl ForeignElements {
                     };
                     let expected = format!("memory of {}", device.name());
                     let error = DescriptorError::Place { address, found, expected };
-                    return Err(Error::new(B::NAME, operation, ErrorKind::from(error)));
+                    return Err(device.core().error(operation, ErrorKind::from(error)));
                 }
                 // The backend cannot tell, and the owner is believed.
                 Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => return Ok(()),

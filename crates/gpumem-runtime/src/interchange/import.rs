@@ -1,6 +1,7 @@
 //! Taking in memory of others.
 
 use super::{CudaArrayInterface, StreamHandle, foreign::ForeignElements, own};
+use crate::device::DeviceCore;
 use crate::{
     ArrayBase, Device, DeviceArray, DeviceViewMut, Layout, Storage,
     array::Imported,
@@ -118,11 +119,11 @@ impl<B: Backend> Device<B> {
         operation: &'static str,
         descriptor: &CudaArrayInterface,
     ) -> Result<Option<ImportedArray<T, D, B>>> {
-        let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
+        let fail = |kind: ErrorKind| self.core().error(operation, kind);
         let elements = descriptor.elements::<T>().map_err(fail)?;
         let stream = descriptor.stream_handle().map_err(|error| fail(error.into()))?;
         let Some((memory, layout)) = own::find(self, operation, &elements)? else { return Ok(None) };
-        check_rank::<D, B>(operation, &layout)?;
+        check_rank::<D, B>(self.core(), operation, &layout)?;
         if let Some(stream) = stream {
             // SAFETY: the caller's promise; it is not used after this.
             let stream = unsafe { stream.stream(self, operation)? };
@@ -155,7 +156,7 @@ impl<B: Backend> Device<B> {
         descriptor: &CudaArrayInterface,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<ImportedArray<T, D, B>> {
-        let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
+        let fail = |kind: ErrorKind| self.core().error(operation, kind);
         self.core().check(operation)?;
         let elements = descriptor.elements::<T>().map_err(fail)?;
         let stream = descriptor.stream_handle().map_err(|error| fail(error.into()))?;
@@ -175,7 +176,7 @@ impl<B: Backend> Device<B> {
         kind: MemoryKind,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<ImportedArray<T, D, B>> {
-        check_rank::<D, B>(operation, &elements.layout)?;
+        check_rank::<D, B>(self.core(), operation, &elements.layout)?;
         elements.check_place(self, operation)?;
         let ForeignElements { layout, address, bytes: len, read_only } = elements;
         self.core().reclaim.sweep_imports(self.core());
@@ -192,11 +193,15 @@ impl<B: Backend> Device<B> {
 }
 
 /// Whether a layout has the rank of a type.
-pub(super) fn check_rank<D: Dimension, B: Backend>(operation: &'static str, layout: &Layout) -> Result<()> {
+pub(super) fn check_rank<D: Dimension, B: Backend>(
+    core: &DeviceCore<B>,
+    operation: &'static str,
+    layout: &Layout,
+) -> Result<()> {
     match D::NDIM {
         Some(expected) if expected != layout.ndim() => {
             let error = LayoutError::RankMismatch { found: layout.ndim(), expected };
-            Err(Error::new(B::NAME, operation, error))
+            Err(core.error(operation, error))
         }
         _ => Ok(()),
     }
@@ -223,7 +228,7 @@ impl<T: Element, D: Dimension, B: Backend> ArrayBase<Imported<T, B>, D> {
         } else {
             return Ok(ArrayBase::over(self.memory, self.layout));
         };
-        let error = Error::new(<Imported<T, B> as Storage>::Backend::NAME, "try_into_array", refusal);
+        let error = self.memory.core().error("try_into_array", refusal);
         Err((self, error))
     }
 }
@@ -253,7 +258,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         &self,
         layout: Layout,
     ) -> Result<DeviceViewMut<'static, U, IxDyn, S::Backend>> {
-        let fail = |error| Error::new(S::Backend::NAME, "detach_as", error);
+        let fail = |error| self.memory.core().error("detach_as", error);
         let (own, needs, align) = (self.layout.extent(), layout.extent(), align_of::<U>());
         if layout.item() != size_of::<U>() {
             return Err(fail(LayoutError::ItemMismatch { found: layout.item(), expected: size_of::<U>() }));

@@ -9,7 +9,7 @@ use crate::{
     memory::{Allocation, Counted},
     sync::Mutex,
 };
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::Origin};
+use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::Origin};
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -128,7 +128,7 @@ pub(super) fn find<B: Backend>(
         };
         (&*entry.memory as &dyn Any).downcast_ref::<Counted<Allocation<B>>>().cloned()
     };
-    let refuse = |why| Err(Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }));
+    let refuse = |why| Err(device.core().error(operation, ErrorKind::InvalidArgument { why }));
     let Some(memory) = found.filter(|memory| memory.core().is_same(device.core())) else {
         return refuse("the memory is the library's own, of another device or backend");
     };

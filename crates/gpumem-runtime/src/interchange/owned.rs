@@ -1,7 +1,7 @@
 //! Arrays of ndarray that become device arrays without a copy.
 
 use crate::{ArrayBase, Device, DeviceArray, Layout, host::lock, memory::Allocation};
-use gpumem_core::{Backend, Element, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
+use gpumem_core::{Backend, Element, ErrorKind, MemoryKind, RegisterOptions, Result};
 use ndarray::{Array, Dimension};
 
 impl<B: Backend> Device<B> {
@@ -14,7 +14,7 @@ impl<B: Backend> Device<B> {
     /// copy; those of the driver. The array is dropped then.
     pub fn adopt_array<T: Element, D: Dimension>(&self, array: Array<T, D>) -> Result<DeviceArray<T, D, B>> {
         const OPERATION: &str = "adopt_array";
-        let fail = |kind| Error::new(B::NAME, OPERATION, kind);
+        let fail = |kind| self.core().error(OPERATION, kind);
         self.core().check(OPERATION)?;
         if !self.capabilities().pageable_direct {
             return Err(fail(ErrorKind::Unsupported { what: "memory of the host as memory of the device" }));

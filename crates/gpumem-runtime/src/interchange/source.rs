@@ -75,11 +75,11 @@ impl<T, D> fmt::Debug for CudaArrayDestination<'_, T, D> {
 }
 
 /// The layout that a descriptor describes.
-pub(crate) fn described_layout<T: Element, B: Backend>(
+pub(crate) fn described_layout<T: Element>(
     descriptor: &CudaArrayInterface,
     operation: &'static str,
 ) -> Result<Layout> {
-    let elements = descriptor.elements::<T>().map_err(|error| Error::new(B::NAME, operation, error))?;
+    let elements = descriptor.elements::<T>().map_err(|error| Error::new("", operation, error))?;
     Ok(elements.layout)
 }
 
@@ -92,7 +92,7 @@ pub(crate) unsafe fn described_array<T: Element, B: Backend>(
     descriptor: &CudaArrayInterface,
     operation: &'static str,
 ) -> Result<ArrayBase<Imported<T, B>, IxDyn>> {
-    let elements = descriptor.elements::<T>().map_err(|error| Error::new(B::NAME, operation, error))?;
+    let elements = descriptor.elements::<T>().map_err(|error| near.core().error(operation, error))?;
     let own = near.info().ordinal;
     let found = match elements.bytes {
         0 => Ok(None),

@@ -70,7 +70,7 @@ impl<'a, B: Backend> Collected<'a, B> {
 
     #[inline]
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
-        self.arguments.push_bytes(bytes).map_err(|_| too_long::<B>())
+        self.arguments.push_bytes(bytes).map_err(|_| too_long())
     }
 
     fn access(&mut self, memory: &'a Counted<Allocation<B>>, layout: &Layout, write: bool) {
@@ -85,7 +85,7 @@ impl<'a, B: Backend> Collected<'a, B> {
         array: &'a ArrayBase<S, D>,
         write: bool,
     ) -> Result<()> {
-        let Some(len) = array.layout.packed_len() else { return Err(needs_copy::<B>(&array.layout)) };
+        let Some(len) = array.layout.packed_len() else { return Err(needs_copy(&array.layout)) };
         if len > 0 {
             let start = array.layout.offset();
             let extent = start..start + len * array.layout.item();
@@ -108,7 +108,7 @@ impl<'a, B: Backend> Collected<'a, B> {
     ) -> Result<()> {
         if array.ndim() != rank {
             let error = LayoutError::RankMismatch { found: array.ndim(), expected: rank };
-            return Err(Error::new(B::NAME, "launch", error));
+            return Err(Error::new("", "launch", error));
         }
         self.access(&array.memory, &array.layout, write);
         self.view_bytes(array.address(), &array.layout)
@@ -124,15 +124,22 @@ impl<'a, B: Backend> Collected<'a, B> {
 }
 
 #[cold]
-fn too_long<B: Backend>() -> Error {
-    let why = "an argument is longer than 4096 bytes";
-    Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why })
+fn too_long() -> Error {
+    let why = "it is longer than 4096 bytes";
+    Error::new("", "launch", ErrorKind::InvalidArgument { why })
 }
 
 #[cold]
-fn needs_copy<B: Backend>(layout: &Layout) -> Error {
+fn needs_copy(layout: &Layout) -> Error {
     let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
-    Error::new(B::NAME, "launch", LayoutError::NeedsCopy { shape, strides })
+    Error::new("", "launch", LayoutError::NeedsCopy { shape, strides })
+        .with_hint("the kernel takes a packed array here: give it a copy, or declare a `View`")
+}
+
+/// Adds which argument it was. Each of those before it has left its bytes.
+#[cold]
+fn of_argument<B: Backend>(error: Error, collected: &Collected<'_, B>) -> Error {
+    error.at_argument(collected.arguments.len() + 1)
 }
 
 impl<S: Storage, D: Dimension> sealed::Sealed for &ArrayBase<S, D> {}
@@ -212,7 +219,7 @@ macro_rules! tuples {
             #[inline]
             fn collect<'a>(&'a mut self, to: &mut Collected<'a, BE>) -> Result<()> {
                 let ($($argument,)*) = self;
-                $($argument.collect(to)?;)*
+                $($argument.collect(to).map_err(|error| of_argument(error, to))?;)*
                 Ok(())
             }
         }

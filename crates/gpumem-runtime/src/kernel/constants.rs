@@ -64,14 +64,14 @@ impl<'a, B: Backend> Packed<'a, B> {
     fn add(&mut self, elements: &[u8]) -> Result<(u64, u64)> {
         let Some(constants) = self.constants else {
             let what = "constant arrays of a kernel that was declared without any";
-            return Err(Error::new(B::NAME, OPERATION, ErrorKind::Unsupported { what }));
+            return Err(Error::new("", OPERATION, ErrorKind::Unsupported { what }));
         };
         let bytes = self.bytes.get_or_insert_default();
         let (place, total) = (bytes.len().next_multiple_of(ALIGN), constants.memory.len());
         if place.checked_add(elements.len()).is_none_or(|end| end > total) {
             let (free, requested) = (total.saturating_sub(place), elements.len());
             let kind = ErrorKind::OutOfMemory { requested, kind: "constant", free, total, pressure: None };
-            return Err(Error::new(B::NAME, OPERATION, kind));
+            return Err(Error::new("", OPERATION, kind));
         }
         bytes.resize(place, 0);
         bytes.extend_from_slice(elements);
@@ -114,7 +114,7 @@ impl<'a, B: Backend> Fill<'a, B> {
             // If it fails half-way, nobody knows what is there.
             *written = None;
             let layout = Layout::packed(&[bytes.len()], 1, Order::C)
-                .map_err(|error| Error::new(B::NAME, OPERATION, error))?;
+                .map_err(|error| Error::new("", OPERATION, error))?;
             let place = Place::new(&constants.memory, &layout);
             let view = ArrayView1::from(&bytes[..]).into_dyn();
             transfer::upload(timeline, OPERATION, view, place, Upload::Staged, None)?;
@@ -133,7 +133,7 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
         let layout = source.layout(OPERATION)?.like();
         if layout.ndim() != N {
             let error = LayoutError::RankMismatch { found: layout.ndim(), expected: N };
-            return Err(Error::new(B::NAME, OPERATION, error));
+            return Err(Error::new("", OPERATION, error));
         }
         let (address, place) = match layout.is_empty() {
             true => (0, 0),

@@ -8,8 +8,7 @@ use super::{
 };
 use crate::Device;
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, Lowering,
-    Result,
+    Backend, Barrier, BarrierPoint, CompileOptions, ErrorKind, HostFunction, KernelSource, Lowering, Result,
 };
 use gpumem_simt::{Entry, Executor, Ids, Parameters, WorkItem};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
@@ -176,7 +175,11 @@ impl<P: Parameters> KernelDeclaration<P> {
     /// [`Unsupported`](ErrorKind::Unsupported) without a source or a body for this kind of device;
     /// [`Load`](ErrorKind::Load) where the compiler is missing; of the driver.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
-        let missing = |what| Error::new(B::NAME, "load", ErrorKind::Unsupported { what });
+        self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
+    }
+
+    fn load_on<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
+        let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
         let core = device.core();
         core.check("load")?;
         let barrier = device.barrier();
@@ -215,13 +218,17 @@ impl<P: Parameters> KernelDeclaration<P> {
         let core = device.core();
         core.check("compile")?;
         let barrier = device.barrier();
-        let (Lowering::Source(_), Some(source)) = (barrier.lowering(BarrierPoint::Wave), &self.source) else {
-            let what = "an image of a kernel without source for a GPU";
-            return Err(Error::new(B::NAME, "compile", ErrorKind::Unsupported { what }));
+        let what = match (barrier.lowering(BarrierPoint::Wave), &self.source) {
+            (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
+            (Lowering::Source(_), None) => "compiling a kernel without source for a GPU",
+            (Lowering::Source(_), Some(source)) => {
+                let text = self.text(source, device);
+                core.counters.count_compilation();
+                let image = core.note_loss(B::compile_image(&core.raw, &text, &self.options()));
+                return image.map_err(|error| error.in_kernel(&self.name));
+            }
         };
-        let text = self.text(source, device);
-        core.counters.count_compilation();
-        core.note_loss(B::compile_image(&core.raw, &text, &self.options()))
+        Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(&self.name))
     }
 
     fn text<B: Backend>(&self, source: &str, device: &Device<B>) -> String {

@@ -96,11 +96,11 @@ enum Form {
 }
 
 impl Form {
-    fn check<B: Backend>(self, layout: &Layout) -> Result<()> {
+    fn check(self, layout: &Layout) -> Result<()> {
         match self {
             Form::View(expected) if layout.ndim() != expected => {
                 let error = LayoutError::RankMismatch { found: layout.ndim(), expected };
-                Err(Error::new(B::NAME, OPERATION, error))
+                Err(Error::new("", OPERATION, error))
             }
             _ => Ok(()),
         }
@@ -158,7 +158,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     fn begin(&mut self) -> Result<()> {
         self.moved();
         if self.locks.is_none() {
-            completion::may_block::<B>(OPERATION)?;
+            completion::may_block(OPERATION)?;
         }
         self.timeline().check(OPERATION)
     }
@@ -169,7 +169,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         source: &Source<'_, T, D, B>,
         form: Form,
     ) -> Result<Option<InPlace<B>>> {
-        form.check::<B>(&source.layout(OPERATION)?)?;
+        form.check(&source.layout(OPERATION)?)?;
         let found = source.in_place(self.timeline(), self.device(), OPERATION)?;
         let found = found.filter(|place| form.takes(&place.layout));
         if let Some(InPlace { memory, borrowed: true, .. }) = &found {
@@ -187,7 +187,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     /// Memory of the device for elements of that layout.
     fn stand_in<T: Element>(&self, layout: &Layout, form: Form) -> Result<(Counted<Allocation<B>>, Layout)> {
-        let layout = form.of(layout).map_err(|error| Error::new(B::NAME, OPERATION, error))?;
+        let layout = form.of(layout).map_err(|error| Error::new("", OPERATION, error))?;
         let align = self.device().capabilities().allocation_alignment.max(align_of::<T>());
         let bytes = layout.packed_bytes();
         let memory = Allocation::new(self.device(), OPERATION, bytes, align)?;
@@ -219,7 +219,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         let destination = target.destination();
         let source = destination.as_source();
         if let Some(InPlace { memory, layout, read_only, .. }) = self.in_place(&source, form)? {
-            check_writable::<B>(OPERATION, &layout, read_only)?;
+            check_writable(&self.timeline().core, OPERATION, &layout, read_only)?;
             return Ok(self.use_it(Used { memory, layout, write: true }));
         }
         destination.check(self.device(), OPERATION)?;

@@ -65,7 +65,7 @@ impl Images {
         let none = || {
             let has: Vec<_> = self.0.iter().map(Image::target).collect();
             let (name, architecture, has) = (name.to_owned(), architecture.clone(), has.join(", "));
-            Error::new(B::NAME, "load", ErrorKind::NoProgram { name, architecture, has })
+            core.error("load", ErrorKind::NoProgram { name, architecture, has })
         };
         Ok(Err(Some(refusal.unwrap_or_else(none))))
     }

@@ -17,6 +17,9 @@ use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
 const OPERATION: &str = "launch";
+const GROUPS: [&str; 3] = ["groups along x", "groups along y", "groups along z"];
+const ITEMS: [&str; 3] =
+    ["work-items of a group along x", "work-items of a group along y", "work-items of a group along z"];
 
 /// A kernel of a device, with the parameters `P`. Cloning it is cheap and gives the same kernel.
 ///
@@ -46,6 +49,8 @@ struct Limits {
     group_size: u32,
     /// Bytes of shared memory beside what the kernel declares itself.
     shared: usize,
+    /// Bytes of shared memory that the kernel declares itself.
+    declared: usize,
 }
 
 impl Limits {
@@ -58,6 +63,7 @@ impl Limits {
             group: has.max_group_dims,
             group_size,
             shared: shared.unwrap_or_default(),
+            declared,
         }
     }
 
@@ -114,8 +120,9 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// launch is waited for: when it returns, what goes out has landed, and what the kernel did wrong is its error.
     ///
     /// # Errors
-    /// Sizes that the device does not have ([`InvalidArgument`](ErrorKind::InvalidArgument)); an array of another rank or
-    /// device, or one that is not packed where a slice is wanted; of the driver. Nothing has been launched then. With arrays
+    /// Sizes that the device does not have ([`LaunchTooLarge`](ErrorKind::LaunchTooLarge)), or that are zero
+    /// ([`InvalidArgument`](ErrorKind::InvalidArgument)); an array of another rank or
+    /// device, or one that is not packed where a slice is wanted; of the driver. The error names the kernel and the argument. Nothing has been launched then. With arrays
     /// of the host, also what the kernel and the copies did wrong; nothing has come back of what failed.
     pub fn launch<A: Arguments<P, B>>(
         &self,
@@ -124,9 +131,10 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         mut arguments: A,
     ) -> Result<()> {
         let mut collected = Collected::new(HostArrays::waiting(stream), self.loaded.constants.as_deref());
-        self.loaded.check(stream, dims)?;
-        arguments.collect(&mut collected)?;
-        self.loaded.submit(stream, dims, &mut collected)
+        let loaded = &self.loaded;
+        loaded.check(stream, dims)?;
+        arguments.collect(&mut collected).map_err(|error| loaded.explain(error))?;
+        loaded.submit(stream, dims, &mut collected)
     }
 
     /// As [`launch`](Self::launch), and without waiting for arrays of the host: what goes out has landed when the scope's
@@ -154,9 +162,10 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         mut arguments: A,
     ) -> Result<()> {
         let mut collected = Collected::new(HostArrays::in_scope(scope), self.loaded.constants.as_deref());
-        self.loaded.check(scope.stream(), dims)?;
-        arguments.collect(&mut collected)?;
-        self.loaded.submit(scope.stream(), dims, &mut collected)
+        let loaded = &self.loaded;
+        loaded.check(scope.stream(), dims)?;
+        arguments.collect(&mut collected).map_err(|error| loaded.explain(error))?;
+        loaded.submit(scope.stream(), dims, &mut collected)
     }
 
     /// As [`launch`](Self::launch), with arguments that somebody else has collected and checked.
@@ -181,7 +190,7 @@ impl<B: Backend> Loaded<B> {
         if !(Arc::ptr_eq(&self.core, core) && self.generation == timeline.generation) {
             self.check_program(core)?;
         }
-        if self.limits.fits(dims) { Ok(()) } else { Err(misfit::<B>(B::capabilities(&core.raw), dims)) }
+        if self.limits.fits(dims) { Ok(()) } else { Err(self.misfit(dims)) }
     }
 
     #[cold]
@@ -189,13 +198,44 @@ impl<B: Backend> Loaded<B> {
         let program = self.program.memory();
         if !program.core().is_same(core) {
             let (has, wants) = (program.core().name(), core.name());
-            return Err(Error::new(
-                B::NAME,
-                OPERATION,
-                ErrorKind::WrongDevice { what: "kernel", has, wants },
-            ));
+            let kind = ErrorKind::WrongDevice { what: "kernel", has, wants };
+            return Err(self.explain(core.error(OPERATION, kind)));
         }
-        program.check_beside(core, OPERATION)
+        program.check_beside(core, OPERATION).map_err(|error| self.explain(error))
+    }
+
+    /// Adds the kernel and the device to an error of a launch.
+    #[cold]
+    #[inline(never)]
+    fn explain(&self, error: Error) -> Error {
+        self.core.place(error).in_kernel(&self.name)
+    }
+
+    /// Says what is wrong with the sizes of a launch.
+    #[cold]
+    fn misfit(&self, dims: &LaunchDims) -> Error {
+        let has = B::capabilities(&self.core.raw);
+        if dims.groups.contains(&0) || dims.group_size.contains(&0) {
+            let why = "a launch has at least one group and one work-item along every axis";
+            return self.explain(self.core.error(OPERATION, ErrorKind::InvalidArgument { why }));
+        }
+        let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));
+        let along = |names: [&'static str; 3], sizes: [u32; 3], limits: [u32; 3]| {
+            let mut axes = names.into_iter().zip(sizes.into_iter().zip(limits));
+            let found = axes.find(|(_, (size, most))| size > most);
+            found.map(|(what, (size, most))| (what, u64::from(size), u64::from(most)))
+        };
+        let (declared, dynamic) = (self.limits.declared as u64, u64::from(dims.shared_bytes));
+        let too_large = along(GROUPS, dims.groups, has.max_grid_dims)
+            .or_else(|| along(ITEMS, dims.group_size, has.max_group_dims))
+            .or_else(|| {
+                let most = u64::from(has.max_group_size);
+                (items > most).then_some(("work-items of a group", items, most))
+            });
+        let (what, requested, most) = too_large.unwrap_or_else(|| {
+            ("bytes of shared memory of a group", declared.saturating_add(dynamic), has.shared_memory as u64)
+        });
+        self.explain(self.core.error(OPERATION, ErrorKind::LaunchTooLarge { what, requested, most }))
     }
 
     #[inline(never)] // one for kernels of all parameters
@@ -207,13 +247,17 @@ impl<B: Backend> Loaded<B> {
     ) -> Result<()> {
         let timeline = stream.timeline();
         let Collected { arguments, accesses, .. } = &*collected;
-        timeline.refuse_poisoned(OPERATION, accesses)?;
+        timeline
+            .refuse_poisoned(OPERATION, accesses)
+            .map_err(|error| self.explain(of_argument(error, timeline, collected)))?;
         let is_shared = accesses.iter().any(|access| access.memory.is_shared());
         if timeline.is_ready_for(accesses) && collected.is_of_device() && !is_shared {
             let enqueue = |raw: &B::Stream, ticket| self.enqueue(timeline, raw, ticket, dims, arguments);
-            return timeline.submit_checked(OPERATION, accesses, enqueue).map(drop);
+            let submitted = timeline.submit_checked(OPERATION, accesses, enqueue).map(drop);
+            return submitted.map_err(|error| self.explain(error));
         }
         self.submit_rest(timeline, dims, collected)
+            .map_err(|error| self.explain(of_argument(error, timeline, collected)))
     }
 
     /// As [`submit`](Self::submit), where something is wrong, or is to be moved to the device before.
@@ -273,28 +317,35 @@ pub(super) fn check_shared<B: Backend>(accesses: &[Access<'_, B>]) -> Result<()>
     match accesses.iter().enumerate().any(clash) {
         true => {
             let why = "two arguments of the launch name the same memory, and one of them is written";
-            Err(Error::new(B::NAME, OPERATION, ErrorKind::InvalidArgument { why }))
+            Err(Error::new("", OPERATION, ErrorKind::InvalidArgument { why }))
         }
         false => Ok(()),
     }
 }
 
-/// What is wrong with the sizes of a launch.
+/// Adds which argument it was, for what is found wrong with arrays when all arguments are there.
 #[cold]
-fn misfit<B: Backend>(has: &Capabilities, dims: &LaunchDims) -> Error {
-    let exceeds =
-        |sizes: [u32; 3], limits: [u32; 3]| sizes.iter().zip(limits).any(|(size, most)| *size > most);
-    let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));
-    let why = if dims.groups.contains(&0) || dims.group_size.contains(&0) {
-        "a launch has at least one group and one work-item along every axis"
-    } else if exceeds(dims.groups, has.max_grid_dims) {
-        "the launch has more groups along an axis than the device can have"
-    } else if exceeds(dims.group_size, has.max_group_dims) || items > u64::from(has.max_group_size) {
-        "the group has more work-items than the device can have"
-    } else {
-        "the group needs more shared memory than the device has"
+fn of_argument<B: Backend>(error: Error, timeline: &Timeline<B>, collected: &Collected<'_, B>) -> Error {
+    let is_wrong = |access: &&Access<'_, B>| match error.kind() {
+        ErrorKind::WrongDevice { what: "array", .. } => !access.memory.core().is_same(&timeline.core),
+        ErrorKind::Stale { what: "array" } => !access.memory.is_fresh(),
+        ErrorKind::Poisoned { .. } => access.memory.is_poisoned(&access.extent),
+        _ => false,
     };
-    Error::new(B::NAME, OPERATION, ErrorKind::InvalidArgument { why })
+    let wrong = collected.accesses.iter().find(is_wrong).map(|access| access.memory);
+    // The argument of an array begins with the address of its first element.
+    let is_in = |argument: &[u8], memory: &Allocation<B>| {
+        let address = argument.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
+        address
+            .and_then(|address| address.checked_sub(memory.address()))
+            .is_some_and(|at| at < memory.len() as u64)
+    };
+    let position =
+        wrong.and_then(|memory| collected.arguments.iter().position(|argument| is_in(argument, memory)));
+    match position {
+        Some(position) => error.at_argument(position + 1),
+        None => error,
+    }
 }
 
 impl<P, B: Backend> Clone for Kernel<P, B> {

@@ -74,7 +74,11 @@ impl UntypedDeclaration {
     /// # Errors
     /// As [`KernelDeclaration::load`](super::KernelDeclaration::load).
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
-        let missing = |what| Error::new(B::NAME, "load", ErrorKind::Unsupported { what });
+        self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
+    }
+
+    fn load_on<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
+        let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
         let core = device.core();
         core.check("load")?;
         let options = CompileOptions { flags: self.flags.clone(), contract: self.contract };
@@ -122,12 +126,19 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
         Self { collected: Collected::new(HostArrays::waiting(stream), None), stream }
     }
 
+    /// Adds the device, and which argument it was.
+    #[cold]
+    fn explain(&self, error: Error) -> Error {
+        self.stream.timeline().core.place(error).at_argument(self.collected.arguments.len() + 1)
+    }
+
     /// A plain value, by its bytes.
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) beyond 4096 bytes.
     pub fn value(&mut self, bytes: &[u8]) -> Result<()> {
-        self.collected.bytes(bytes)
+        let collected = self.collected.bytes(bytes);
+        collected.map_err(|error| self.explain(error))
     }
 
     /// A packed array that is read.
@@ -135,7 +146,8 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// # Errors
     /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) where it is not packed.
     pub fn slice<S: Storage<Backend = B>, D: Dimension>(&mut self, array: &'a ArrayBase<S, D>) -> Result<()> {
-        self.collected.slice(array, false)
+        let collected = self.collected.slice(array, false);
+        collected.map_err(|error| self.explain(error))
     }
 
     /// A packed array that is written.
@@ -146,7 +158,8 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
         &mut self,
         array: &'a mut ArrayBase<S, D>,
     ) -> Result<()> {
-        self.collected.slice(array, true)
+        let collected = self.collected.slice(array, true);
+        collected.map_err(|error| self.explain(error))
     }
 
     /// An array of `rank` axes and any strides that is read.
@@ -158,7 +171,8 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
         array: &'a ArrayBase<S, D>,
         rank: usize,
     ) -> Result<()> {
-        self.collected.view(array, rank, false)
+        let collected = self.collected.view(array, rank, false);
+        collected.map_err(|error| self.explain(error))
     }
 
     /// An array of `rank` axes and any strides that is written.
@@ -170,7 +184,8 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
         array: &'a mut ArrayBase<S, D>,
         rank: usize,
     ) -> Result<()> {
-        self.collected.view(array, rank, true)
+        let collected = self.collected.view(array, rank, true);
+        collected.map_err(|error| self.explain(error))
     }
 }
 
@@ -191,7 +206,8 @@ impl<B: Backend> UntypedKernel<B> {
         let given = arguments.collected.arguments.iter().map(<[u8]>::len);
         if !given.eq(self.sizes.iter().copied()) {
             let why = "the arguments are not those of the kernel's declaration";
-            return Err(Error::new(B::NAME, "launch", ErrorKind::InvalidArgument { why }));
+            let error = arguments.stream.timeline().core.error("launch", ErrorKind::InvalidArgument { why });
+            return Err(error.in_kernel(self.kernel.name()));
         }
         let stream = arguments.stream;
         self.kernel.launch_collected(stream, dims, &mut arguments.collected)

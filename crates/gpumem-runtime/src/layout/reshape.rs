@@ -66,7 +66,10 @@ impl Layout {
         // Joining elements divides the bytes of the whole axis, cutting them those of each element.
         let bytes = if item > self.item { length * self.item } else { self.item };
         if bytes.checked_rem(item) != Some(0) {
-            return Err(LayoutError::ItemMismatch { found: item, expected: self.item });
+            return Err(match item > self.item {
+                true => LayoutError::CannotReinterpret { axis_bytes: bytes, item },
+                false => LayoutError::ItemMismatch { found: item, expected: self.item },
+            });
         }
         let mut view = self.clone();
         view.shape[last] = length * self.item / item;

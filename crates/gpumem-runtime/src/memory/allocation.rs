@@ -236,7 +236,8 @@ impl<B: Backend> Allocation<B> {
         let block = match resource.allocate(request) {
             Ok(block) => block,
             Err(error) => pressure::retry(core, &device.0.staging, resource, request, error)
-                .inspect_err(|_| core.recorder.failed(request, current_name().as_ref()))?,
+                .inspect_err(|_| core.recorder.failed(request, current_name().as_ref()))
+                .map_err(|error| core.place(error))?,
         };
         match pressure::is_fit(&block, request) {
             true => Ok(block),
@@ -418,7 +419,7 @@ impl<B: Backend> Allocation<B> {
     fn check_fresh(&self, operation: &'static str) -> Result<()> {
         match self.is_fresh() {
             true => Ok(()),
-            false => Err(Error::new(B::NAME, operation, ErrorKind::Stale { what: "array" })),
+            false => Err(self.core().error(operation, ErrorKind::Stale { what: "array" })),
         }
     }
 }

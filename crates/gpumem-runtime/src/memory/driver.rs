@@ -73,9 +73,9 @@ impl<B: Backend> DriverMemory<B> {
 
     fn core(&self, operation: &'static str) -> Result<Arc<DeviceCore<B>>> {
         let why = "the device is closed";
-        let closed = || Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why });
+        let closed = || Error::new("", operation, ErrorKind::InvalidArgument { why });
         let core = self.core.upgrade().ok_or_else(closed)?;
-        core.origin.check(B::NAME, operation)?;
+        core.check_process(operation)?;
         Ok(core)
     }
 }
@@ -92,12 +92,12 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             || matches!(request.kind, MemoryKind::Registered(_))
         {
             let why = "a request has at least one byte, an alignment that is a power of two, and a kind to allocate";
-            return Err(Error::new(B::NAME, request.operation, ErrorKind::InvalidArgument { why }));
+            return Err(request.core.error(request.operation, ErrorKind::InvalidArgument { why }));
         }
         let generation = request.core.generation();
         if generation != core.generation() {
             let kind = wrong_generation(&core, generation);
-            return Err(Error::new(B::NAME, request.operation, kind));
+            return Err(request.core.error(request.operation, kind));
         }
         let wanted = AllocationRequest { bytes: request.bytes, align: request.align, kind: request.kind };
         // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
@@ -109,7 +109,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
     fn deallocate(&self, mut block: MemoryBlock<B>) -> Result<()> {
         if block.lender() != self.id {
             let why = "the block was lent by another memory resource";
-            return Err(Error::new(B::NAME, "release", ErrorKind::InvalidArgument { why }));
+            return Err(Error::new("", "release", ErrorKind::InvalidArgument { why }));
         }
         let Some(buffer) = block.buffer.take() else { return Ok(()) };
         let Ok(core) = self.core("release") else {
@@ -157,7 +157,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
                 let core = self.core(request.operation)?;
                 Ok(Box::new(DriverGrowing::new(&core, self.tally.clone())?))
             }
-            _ => Err(Error::new(B::NAME, request.operation, ErrorKind::Unsupported { what: IN_PLACE })),
+            _ => Err(request.core.error(request.operation, ErrorKind::Unsupported { what: IN_PLACE })),
         }
     }
 

@@ -106,7 +106,7 @@ unsafe impl<B: Backend> GrowingMemory for DriverGrowing<B> {
 
     fn grow(&mut self, bytes: usize) -> Result<()> {
         let from = self.bytes();
-        let refused = |why| Error::new(B::NAME, "commit", ErrorKind::InvalidArgument { why });
+        let refused = |why| Error::new("", "commit", ErrorKind::InvalidArgument { why });
         let Some(core) = self.core() else { return Err(refused("the device is closed, or was reset")) };
         let end = from.checked_add(bytes).filter(|end| *end <= self.capacity());
         let Some(end) = end.filter(|_| bytes > 0 && bytes.is_multiple_of(self.page())) else {

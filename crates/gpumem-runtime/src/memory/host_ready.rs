@@ -1,6 +1,7 @@
 //! Memory that the host may write at once.
 
 use super::{Allocation, Counted};
+use crate::device::DeviceCore;
 use crate::order::Settled;
 use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
 
@@ -21,7 +22,7 @@ impl<B: Backend> HostReady<B> {
         let settled = memory.wait_until_unused();
         match settled.done {
             true => Ok(Self(memory)),
-            false => Err(told::<B>(settled, operation)),
+            false => Err(told(memory.core(), settled, operation)),
         }
     }
 
@@ -37,7 +38,10 @@ impl<B: Backend> HostReady<B> {
         let settled = memory.wait_until_unused();
         match settled.done && settled.result.is_ok() {
             true => Ok(Self(memory)),
-            false => Err((memory, told::<B>(settled, operation))),
+            false => {
+                let error = told(memory.core(), settled, operation);
+                Err((memory, error))
+            }
         }
     }
 
@@ -63,10 +67,10 @@ impl<B: Backend> HostReady<B> {
     }
 }
 
-fn told<B: Backend>(settled: Settled, operation: &'static str) -> Error {
+fn told<B: Backend>(core: &DeviceCore<B>, settled: Settled, operation: &'static str) -> Error {
     let why = "it is not known whether earlier work still uses the memory";
     match settled.result {
         Err(error) => error.in_operation(operation),
-        Ok(()) => Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }),
+        Ok(()) => core.error(operation, ErrorKind::InvalidArgument { why }),
     }
 }

@@ -77,7 +77,7 @@ impl<B: Backend> PageLocks<B> {
                 if !serves(segment.options, options) {
                     let why = "a page of it is locked already, with other options";
                     pages.undo(core, &shares);
-                    return Err(Error::new(B::NAME, operation, ErrorKind::Registration { why }));
+                    return Err(core.error(operation, ErrorKind::Registration { why }));
                 }
                 segment.users += 1;
                 shares.push(*start);
@@ -90,11 +90,7 @@ impl<B: Backend> PageLocks<B> {
             let register = || match NonNull::new(start) {
                 // SAFETY: whole pages of memory that is valid until `unlock`, by this function's contract.
                 Some(start) => unsafe { B::register(&core.raw, start, end - at, options) },
-                None => Err(Error::new(
-                    B::NAME,
-                    operation,
-                    ErrorKind::InvalidArgument { why: "the address is zero" },
-                )),
+                None => Err(core.error(operation, ErrorKind::InvalidArgument { why: "the address is zero" })),
             };
             let buffer = match register() {
                 Err(error) if is_registered(&error) && pages.unstick(core, &(at..end)) => register(),

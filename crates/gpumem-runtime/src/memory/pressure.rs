@@ -50,7 +50,7 @@ fn climb<B: Backend>(
     mut error: Error,
 ) -> Result<MemoryBlock<B>> {
     let deferred = core.reclaim.is_deferred();
-    let may_wait = !deferred && crate::completion::may_block::<B>(request.operation).is_ok();
+    let may_wait = !deferred && crate::completion::may_block(request.operation).is_ok();
     let rungs: [&dyn Fn(); 3] = [
         &|| {
             staging.trim();
@@ -103,7 +103,7 @@ fn explain<B: Backend>(
     // What the caller has asked for, and not the piece that a pool has tried to get for it.
     let requested = request.bytes;
     let kind = ErrorKind::OutOfMemory { requested, kind, free, total, pressure: Some(Box::new(pressure)) };
-    Error::new(B::NAME, request.operation, kind)
+    core.error(request.operation, kind)
 }
 
 /// Whether a resource has lent what was asked for, of this device as it is now. A resource of the user's may be wrong.
@@ -130,5 +130,5 @@ pub(super) fn misfit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest
         true => ErrorKind::InvalidArgument { why },
         false => wrong_generation(request.core, found),
     };
-    Error::new(B::NAME, request.operation, kind)
+    request.core.error(request.operation, kind)
 }

@@ -214,7 +214,7 @@ impl<B: Backend> Reclaim<B> {
     /// Gives back pieces of memory of the host that nobody has lent, beyond the limit. Never waits for the device's work.
     #[cold]
     fn bound_idle_host(&self, core: &Arc<DeviceCore<B>>) {
-        if self.is_deferred() || completion::may_block::<B>("trim").is_err() {
+        if self.is_deferred() || completion::may_block("trim").is_err() {
             return;
         }
         // Whatever is dropped meanwhile is counted twice, and looked at once more.
@@ -386,7 +386,7 @@ enum Outcome<B: Backend> {
 fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> Outcome<B> {
     user_code::run(|| try_give_back(core, pending, wait)).unwrap_or_else(|message| {
         let kind = ErrorKind::UserCodePanicked { what: "the drop of what a device has used", message };
-        Outcome::Done(Err(Error::new(B::NAME, "flush", kind)))
+        Outcome::Done(Err(core.error("flush", kind)))
     })
 }
 

@@ -39,7 +39,7 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     /// Whether the resource may give memory back to the driver on the way to serving the request: not inside
     /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in a callback.
     pub fn may_free(&self) -> bool {
-        !self.core.reclaim.is_deferred() && crate::completion::may_block::<B>(self.operation).is_ok()
+        !self.core.reclaim.is_deferred() && crate::completion::may_block(self.operation).is_ok()
     }
 
     /// The stream that does not mind its own pending uses: whatever it enqueues runs after them.
@@ -358,7 +358,7 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// # Errors
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) by default: the pool above takes pieces then.
     fn growing(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn GrowingMemory>> {
-        Err(Error::new(B::NAME, request.operation, ErrorKind::Unsupported { what: IN_PLACE }))
+        Err(request.core.error(request.operation, ErrorKind::Unsupported { what: IN_PLACE }))
     }
 
     /// Gives what is free back to where it came from. Bytes that were given back; failures go to `failed`.

@@ -26,8 +26,8 @@ impl<B: Backend> Clone for Serving<'_, B> {
 impl<B: Backend> Copy for Serving<'_, B> {}
 
 /// A panic of a resource as an error.
-fn panicked<B: Backend>(operation: &'static str, message: String) -> Error {
-    Error::new(B::NAME, operation, ErrorKind::UserCodePanicked { what: "a memory resource", message })
+fn panicked(operation: &'static str, message: String) -> Error {
+    Error::new("", operation, ErrorKind::UserCodePanicked { what: "a memory resource", message })
 }
 
 impl<'a, B: Backend> Serving<'a, B> {
@@ -40,9 +40,7 @@ impl<'a, B: Backend> Serving<'a, B> {
     ) -> Result<R> {
         match self.is_foreign {
             false => Ok(call(self.resource)),
-            true => {
-                user_code::run(|| call(self.resource)).map_err(|message| panicked::<B>(operation, message))
-            }
+            true => user_code::run(|| call(self.resource)).map_err(|message| panicked(operation, message)),
         }
     }
 

@@ -94,7 +94,7 @@ impl<B: Backend> Memories<B> {
         operation: &'static str,
         kind: MemoryKind,
     ) -> Result<(u8, Serving<'_, B>)> {
-        let unfit = |what| Error::new(B::NAME, operation, ErrorKind::Unsupported { what });
+        let unfit = |what| core.error(operation, ErrorKind::Unsupported { what });
         let Some(slot) = slot(kind) else { return Err(unfit("allocating memory of that kind")) };
         let mut current = self.current[slot].load(Ordering::Acquire);
         if current == 0 {
@@ -143,7 +143,7 @@ impl<B: Backend> Memories<B> {
             }
             None => {
                 let what = "more than 64 memory resources on one device";
-                Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))
+                Err(Error::new("", operation, ErrorKind::Unsupported { what }))
             }
         }
     }
@@ -164,7 +164,7 @@ impl<B: Backend> Memories<B> {
             }
         }
         let what = "memory that is not allocated";
-        let missing = || Error::new(B::NAME, operation, ErrorKind::Unsupported { what });
+        let missing = || core.error(operation, ErrorKind::Unsupported { what });
         self.adopter.get().map(|(number, driver)| (*number, &**driver)).ok_or_else(missing)
     }
 
@@ -177,7 +177,7 @@ impl<B: Backend> Memories<B> {
     ) -> Result<Option<Arc<dyn MemoryResource<B>>>> {
         let Some(slot) = slot(kind) else {
             let what = "a memory resource for memory of the caller";
-            return Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what }));
+            return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
         };
         let mut count = self.count.lock();
         let before = self.current[slot].load(Ordering::Acquire).checked_sub(1);
@@ -196,9 +196,7 @@ impl<B: Backend> Memories<B> {
         let (number, _) = self.serving(core, operation, kind)?;
         match self.resources.get(usize::from(number)).and_then(OnceLock::get) {
             Some(entry) => Ok(entry.resource.clone()),
-            None => {
-                Err(Error::new(B::NAME, operation, ErrorKind::Unsupported { what: "that kind of memory" }))
-            }
+            None => Err(core.error(operation, ErrorKind::Unsupported { what: "that kind of memory" })),
         }
     }
 

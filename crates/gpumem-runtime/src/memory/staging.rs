@@ -5,7 +5,7 @@ use crate::{
     Device, completion,
     transfer::{Crew, TransferOptions},
 };
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, ops::RangeInclusive, ptr::NonNull};
 
@@ -67,7 +67,7 @@ impl<B: Backend> Staging<B> {
             Err(error) => error,
         };
         // No more memory is to be had, but perhaps a block that a copy uses.
-        let may_wait = error.is_out_of_memory() && completion::may_block::<B>(operation).is_ok();
+        let may_wait = error.is_out_of_memory() && completion::may_block(operation).is_ok();
         match may_wait.then(|| pool.find(operation, &lengths, 0)).flatten() {
             Some(block) => Self::wait(device, operation, block),
             None => Err(error),
@@ -101,7 +101,7 @@ impl<B: Backend> Staging<B> {
     /// The backend's page-locked memory is not for the host.
     pub(crate) fn host(&self, operation: &'static str) -> Result<NonNull<u8>> {
         let what = "pinned memory that the host sees";
-        self.memory.host().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::Unsupported { what }))
+        self.memory.host().ok_or_else(|| self.memory.core().error(operation, ErrorKind::Unsupported { what }))
     }
 }
 

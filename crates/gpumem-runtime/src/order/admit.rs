@@ -73,7 +73,7 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<Admitted<'a, B>> {
         let mut queue = self.put_behind(operation, queue, &mut logs)?;
         if queue.raw.is_none() {
-            return Err(stale::<B>(operation));
+            return Err(stale(&self.core, operation));
         }
         queue.ticket += 1;
         let ticket = queue.ticket;
@@ -90,7 +90,7 @@ impl<B: Backend> Timeline<B> {
         operation: &'static str,
         enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
     ) -> Result<R> {
-        let Some(raw) = queue.raw.as_deref() else { return Err(stale::<B>(operation)) };
+        let Some(raw) = queue.raw.as_deref() else { return Err(stale(&self.core, operation)) };
         let result = self.core.note_loss(enqueue(raw, ticket));
         if self.kind() == StreamKind::PerThread {
             // Another thread cannot record on this stream later, so the mark is made now.
@@ -110,7 +110,7 @@ impl<B: Backend> Timeline<B> {
         let queue = self.put_behind(operation, self.queue.lock(), &mut logs)?;
         match queue.raw.as_deref() {
             Some(raw) => look(raw),
-            None => Err(stale::<B>(operation)),
+            None => Err(stale(&self.core, operation)),
         }
     }
 

@@ -67,7 +67,7 @@ impl<B: Backend> Queue<B> {
         ticket: u64,
         mark: &Mark<B>,
     ) -> Result<()> {
-        let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("wait")) };
+        let Some(raw) = self.raw.as_deref() else { return Err(stale(core, "wait")) };
         if wait_on_stream::<B>(raw, mark, core)? {
             self.tally.count_wait();
         }
@@ -95,7 +95,7 @@ impl<B: Backend> Queue<B> {
     /// Records a mark behind everything that has been enqueued.
     #[inline]
     pub(super) fn record(&mut self, core: &Arc<DeviceCore<B>>) -> Result<&(u64, Arc<Mark<B>>)> {
-        let Some(raw) = self.raw.as_deref() else { return Err(stale::<B>("record")) };
+        let Some(raw) = self.raw.as_deref() else { return Err(stale(core, "record")) };
         let recorded = self.marks.record(self.ticket, Reused::Oldest, core, |event| B::record(raw, event))?;
         self.tally.count_record();
         Ok(recorded)
@@ -130,7 +130,7 @@ pub(super) fn wait_on_stream<B: Backend>(
 fn wait_on_host<B: Backend>(event: &B::Event, core: &DeviceCore<B>, error: Error) -> Result<()> {
     match error.kind() {
         ErrorKind::BackendMismatch { .. } => {
-            completion::may_block::<B>("wait")?;
+            completion::may_block("wait")?;
             event.synchronize()
         }
         _ => core.note_loss(Err(error)),
@@ -138,6 +138,6 @@ fn wait_on_host<B: Backend>(event: &B::Event, core: &DeviceCore<B>, error: Error
 }
 
 #[cold]
-pub(super) fn stale<B: Backend>(operation: &'static str) -> Error {
-    Error::new(B::NAME, operation, ErrorKind::Stale { what: "stream" })
+pub(super) fn stale<B: Backend>(core: &DeviceCore<B>, operation: &'static str) -> Error {
+    core.error(operation, ErrorKind::Stale { what: "stream" })
 }

@@ -74,7 +74,7 @@ impl<B: Backend> Timeline<B> {
                     Some(Ok(false)) if ticket < last => queue.record(&self.core).map(drop)?,
                     Some(Ok(false)) => return Ok(false),
                     Some(answer) => return self.conclude(last, answer),
-                    None => return Err(stale::<B>("query")),
+                    None => return Err(stale(&self.core, "query")),
                 }
             }
             match queue.marks.find(ticket) {
@@ -108,10 +108,10 @@ impl<B: Backend> Timeline<B> {
         if self.has_passed(ticket) || self.is_stale() {
             return Settled::done();
         }
-        if let Err(error) = completion::may_block::<B>("synchronize") {
+        if let Err(error) = completion::may_block("synchronize") {
             return Settled::unproven(error);
         }
-        if let Err(error) = self.core.origin.check(B::NAME, "synchronize") {
+        if let Err(error) = self.core.check_process("synchronize") {
             return Settled::unproven(error);
         }
         let begin = self.core.recorder.begin_wait();

@@ -51,7 +51,7 @@ impl<B: Backend> Timeline<B> {
     #[cold]
     fn does_not_own(&self, operation: &'static str, memory: &Allocation<B>) -> Result<()> {
         let (has, wants) = (memory.core().name(), self.core.name());
-        Err(Error::new(B::NAME, operation, ErrorKind::WrongDevice { what: "array", has, wants }))
+        Err(self.core.error(operation, ErrorKind::WrongDevice { what: "array", has, wants }))
     }
 
     /// Whether the stream may be used, and the memory, and all is of one device. The checks that follow say what is not.

@@ -150,11 +150,11 @@ impl<B: Backend> Timeline<B> {
     pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
         self.core.check(operation)?;
         if self.is_stale() {
-            return Err(stale::<B>(operation));
+            return Err(stale(&self.core, operation));
         }
         match self.thread {
             Some(thread) if thread != std::thread::current().id() => {
-                Err(Error::new(B::NAME, operation, ErrorKind::WrongThread))
+                Err(self.core.error(operation, ErrorKind::WrongThread))
             }
             _ => Ok(()),
         }
@@ -214,7 +214,7 @@ impl<B: Backend> Timeline<B> {
     pub(crate) fn check_event(&self, operation: &'static str) -> Result<()> {
         self.core.check(operation)?;
         match self.is_stale() {
-            true => Err(Error::new(B::NAME, operation, ErrorKind::Stale { what: "event" })),
+            true => Err(self.core.error(operation, ErrorKind::Stale { what: "event" })),
             false => Ok(()),
         }
     }
@@ -228,7 +228,7 @@ impl<B: Backend> Timeline<B> {
         let queue = self.queue.lock();
         match queue.raw.as_deref() {
             Some(raw) => self.core.note_loss(act(raw)),
-            None => Err(stale::<B>(operation)),
+            None => Err(stale(&self.core, operation)),
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     device::DeviceCore,
     memory::{default_options, kind_slot},
 };
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use std::{fmt, sync::Arc};
 
 /// What becomes of events that no longer fit.
@@ -70,7 +70,7 @@ impl<B: Backend> Device<B> {
             Some(tape) => Ok(Recording { core: core.clone(), tape }),
             None => {
                 let why = "the memory of this device is being recorded already";
-                Err(Error::new(B::NAME, "record_memory", ErrorKind::InvalidArgument { why }))
+                Err(core.error("record_memory", ErrorKind::InvalidArgument { why }))
             }
         }
     }

@@ -24,7 +24,7 @@ use crate::{
     memory::{Allocation, Counted},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Element, Error, ErrorKind, Result};
+use gpumem_core::{Backend, Element, ErrorKind, Result};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -51,7 +51,7 @@ pub(crate) fn upload<T: Element, B: Backend>(
     {
         return done;
     }
-    let caller = Caller::reading(operation, B::NAME, &source)?;
+    let caller = Caller::reading(operation, &source).map_err(|error| timeline.core.place(error))?;
     let pair = pair_of::<B>(timeline, operation, &caller, destination, "source", upload == Upload::Blocking)?;
     if pair.len == 0 || pair.item == 0 {
         return Ok(0);
@@ -94,7 +94,7 @@ pub(crate) fn download<T: Element, B: Backend>(
     mut destination: ArrayViewMutD<'_, T>,
     watch: Option<Watch<'_>>,
 ) -> Result<()> {
-    let caller = Caller::writing(operation, B::NAME, &mut destination)?;
+    let caller = Caller::writing(operation, &mut destination).map_err(|error| timeline.core.place(error))?;
     // SAFETY: the caller's view is valid for writes during this call, and nobody else's.
     unsafe { land::<T, B>(timeline, operation, source, &caller, watch, false) }
 }
@@ -182,7 +182,7 @@ pub(super) fn pair_of<B: Backend>(
     blocks: bool,
 ) -> Result<Pair> {
     if blocks {
-        completion::may_block::<B>(operation)?;
+        completion::may_block(operation)?;
     }
     timeline.check(operation)?;
     place.memory.check(operation)?;
@@ -192,9 +192,9 @@ pub(super) fn pair_of<B: Backend>(
             shape: caller.layout.shape().to_vec(),
             strides: caller.layout.strides().to_vec(),
         };
-        return Err(Error::new(B::NAME, operation, error));
+        return Err(timeline.core.error(operation, error));
     }
-    Pair::new(&caller.layout, place.layout).map_err(|error| Error::new(B::NAME, operation, error))
+    Pair::new(&caller.layout, place.layout).map_err(|error| timeline.core.error(operation, error))
 }
 
 pub(super) fn device_of<'a, B: Backend>(
@@ -202,7 +202,10 @@ pub(super) fn device_of<'a, B: Backend>(
     place: Place<'a, B>,
 ) -> Result<&'a Device<B>> {
     let why = "the memory has no device";
-    place.memory.device().ok_or_else(|| Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why }))
+    place
+        .memory
+        .device()
+        .ok_or_else(|| place.memory.core().error(operation, ErrorKind::InvalidArgument { why }))
 }
 
 /// Pieces in which a copy is done that somebody watches.
@@ -224,7 +227,7 @@ fn direct_watched<B: Backend>(
         done += (piece.len * piece.item) as u64;
         match watch(Progress { done, total }) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(Error::new(B::NAME, operation, ErrorKind::Cancelled)),
+            ControlFlow::Break(()) => Err(timeline.core.error(operation, ErrorKind::Cancelled)),
         }
     })
     .inspect_err(|error| {

@@ -142,7 +142,7 @@ fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool
     B::capabilities(&timeline.core.raw).pageable_direct
         && Arc::ptr_eq(&timeline.core, memory.core())
         && memory.cuts().is_empty()
-        && completion::may_block::<B>(OPERATION).is_ok()
+        && completion::may_block(OPERATION).is_ok()
         && timeline.check(OPERATION).is_ok()
         && memory.check_beside(&timeline.core, OPERATION).is_ok()
 }

@@ -18,33 +18,22 @@ unsafe impl Send for Caller {}
 unsafe impl Sync for Caller {}
 
 impl Caller {
-    fn new<T>(
-        operation: &'static str,
-        backend: &'static str,
-        first: *mut T,
-        shape: &[usize],
-        strides: &[isize],
-    ) -> Result<Self> {
+    fn new<T>(operation: &'static str, first: *mut T, shape: &[usize], strides: &[isize]) -> Result<Self> {
         let layout = Layout::of_ndarray(shape, strides, size_of::<T>())
-            .map_err(|error| Error::new(backend, operation, error))?;
+            .map_err(|error| Error::new("", operation, error))?;
         Ok(Self { lowest: first.cast::<u8>().wrapping_sub(layout.offset()), layout })
     }
 
-    pub(super) fn reading<T: Element>(
-        operation: &'static str,
-        backend: &'static str,
-        view: &ArrayViewD<'_, T>,
-    ) -> Result<Self> {
-        Self::new(operation, backend, view.as_ptr().cast_mut(), view.shape(), view.strides())
+    pub(super) fn reading<T: Element>(operation: &'static str, view: &ArrayViewD<'_, T>) -> Result<Self> {
+        Self::new(operation, view.as_ptr().cast_mut(), view.shape(), view.strides())
     }
 
     pub(super) fn writing<T: Element>(
         operation: &'static str,
-        backend: &'static str,
         view: &mut ArrayViewMutD<'_, T>,
     ) -> Result<Self> {
         let first = view.as_mut_ptr();
-        Self::new(operation, backend, first, view.shape(), view.strides())
+        Self::new(operation, first, view.shape(), view.strides())
     }
 
     /// Memory that is not an array yet, and begins with the first element of a packed layout.

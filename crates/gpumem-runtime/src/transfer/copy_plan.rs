@@ -11,7 +11,7 @@ use crate::{
     memory::Allocation,
     order::Timeline,
 };
-use gpumem_core::{Backend, Error, Result};
+use gpumem_core::{Backend, Result};
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -78,7 +78,7 @@ impl CopyPlan {
         (source, from): (&Allocation<B>, &Layout),
         (destination, to): (&Allocation<B>, &Layout),
     ) -> Result<Self> {
-        let pair = Pair::new(from, to).map_err(|error| Error::new(B::NAME, operation, error))?;
+        let pair = Pair::new(from, to).map_err(|error| timeline.core.error(operation, error))?;
         if pair.len == 0 || pair.item == 0 {
             return Ok(Self::nothing(&pair));
         }
@@ -103,7 +103,7 @@ impl CopyPlan {
         layout: &Layout,
         options: TransferOptions,
     ) -> Result<Self> {
-        let pair = Pair::new(caller, layout).map_err(|error| Error::new(B::NAME, operation, error))?;
+        let pair = Pair::new(caller, layout).map_err(|error| timeline.core.error(operation, error))?;
         if pair.len == 0 || pair.item == 0 {
             return Ok(Self::nothing(&pair));
         }

@@ -11,7 +11,7 @@ use crate::{
     layout::{Layout, Order, Pair},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Element, Error, Fill, Pattern, Result, Space};
+use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space};
 use ndarray::ArrayD;
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ pub(crate) fn fill<T: Element, B: Backend>(
     destination.memory.check(operation)?;
     timeline.check_owns(operation, destination.memory)?;
     let pattern = pattern.filter(|pattern| is_aligned(destination, *pattern));
-    let pair = Pair::new(layout, layout).map_err(|error| Error::new(B::NAME, operation, error))?;
+    let pair = Pair::new(layout, layout).map_err(|error| timeline.core.error(operation, error))?;
     if pair.len == 0 || pair.item == 0 {
         return Ok(0);
     }
@@ -142,7 +142,7 @@ fn double<T: Element, B: Backend>(
     destination: Place<'_, B>,
     value: T,
 ) -> Result<u64> {
-    let fail = |error| Error::new(B::NAME, operation, error);
+    let fail = |error| timeline.core.error(operation, error);
     let (layout, item) = (destination.layout, size_of::<T>());
     let extent = layout.extent();
     let is_packed = extent.len() == layout.packed_bytes() && layout.offset() == extent.start;

@@ -73,7 +73,7 @@ mod tests {
     fn every_page_once_and_nothing_changes() {
         for (bytes, skip) in [(5 << 20, 0), ((6 << 20) + 123, 1), (100, 0), (0, 0)] {
             let mut memory = Array1::from_elem(bytes + skip, 7_u8);
-            let caller = Caller::writing("test", "test", &mut memory.view_mut().into_dyn()).unwrap();
+            let caller = Caller::writing("test", &mut memory.view_mut().into_dyn()).unwrap();
             let caller = Caller { lowest: caller.lowest.wrapping_add(skip), ..caller };
             let fresh = Fresh::new(&caller, bytes);
             let mut steps = 0;

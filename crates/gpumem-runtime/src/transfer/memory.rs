@@ -13,7 +13,7 @@ use crate::{
     memory::{Allocation, Counted},
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, CopyRegion, Element, Error, ErrorKind, Result};
+use gpumem_core::{Backend, CopyRegion, Element, ErrorKind, Result};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -56,7 +56,7 @@ pub(crate) fn copy<T: Element, B: Backend>(
     {
         return copy_run(timeline, operation, source, destination, bytes);
     }
-    let fail = |kind: ErrorKind| Error::new(B::NAME, operation, kind);
+    let fail = |kind: ErrorKind| timeline.core.error(operation, kind);
     let pair = Pair::new(source.layout, destination.layout).map_err(|error| fail(error.into()))?;
     if pair.len == 0 || pair.item == 0 {
         timeline.check(operation)?;
@@ -194,7 +194,7 @@ fn refuse_overlap<B: Backend>(
         return Ok(());
     }
     let (source_bytes, destination_bytes) = (read.clone(), write.clone());
-    Err(Error::new(B::NAME, operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
+    Err(source.memory.core().error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
 }
 
 /// Down to the host and up again, for what no driver call can do.
@@ -205,7 +205,8 @@ fn through_host<T: Element, B: Backend>(
     destination: Place<'_, B>,
 ) -> Result<u64> {
     let shape = ndarray::IxDyn(source.layout.shape()).into();
-    let mut host = zeros::<T, ndarray::IxDyn>(operation, B::NAME, shape)?;
+    let mut host =
+        zeros::<T, ndarray::IxDyn>(operation, shape).map_err(|error| timeline.core.place(error))?;
     let from = timeline_of(timeline, source)?;
     borrowed::download(&from, operation, source, host.view_mut(), None)?;
     borrowed::upload(timeline, operation, host.view(), destination, borrowed::Upload::Staged, None)

@@ -26,7 +26,7 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
     source: Place<'_, B>,
     mut destination: ArrayViewMutD<'_, T>,
 ) -> Result<()> {
-    let caller = Caller::writing(operation, B::NAME, &mut destination)?;
+    let caller = Caller::writing(operation, &mut destination).map_err(|error| timeline.core.place(error))?;
     let pair = pair_of::<B>(timeline, operation, &caller, source, "destination", false)?;
     if pair.len == 0 || pair.item == 0 {
         return Ok(());

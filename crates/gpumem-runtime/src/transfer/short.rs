@@ -202,7 +202,7 @@ fn enqueue<B: Backend>(
 
 /// Whether a blocking copy may wait, and is to go through a block: the host copies what it reaches itself.
 fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
-    !B::capabilities(&timeline.core.raw).pageable_direct && completion::may_block::<B>("copy").is_ok()
+    !B::capabilities(&timeline.core.raw).pageable_direct && completion::may_block("copy").is_ok()
 }
 
 /// Whether the run is of this device, and needs no look at anything but the use log.

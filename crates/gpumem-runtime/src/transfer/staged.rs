@@ -15,7 +15,7 @@ use crate::{
     memory::Staging,
     order::{Access, Timeline},
 };
-use gpumem_core::{Backend, Error, HostAccess, Result};
+use gpumem_core::{Backend, HostAccess, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ impl<'a, B: Backend> Staged<'a, B> {
     /// The block is at least as long as the piece, which begins with it.
     pub(super) fn new(staging: &'a Staging<B>, operation: &'static str, piece: &Pair) -> Result<Self> {
         let layout = Layout::packed(&[piece.len * piece.item], 1, Order::C)
-            .map_err(|error| Error::new(B::NAME, operation, error))?;
+            .map_err(|error| staging.memory().core().error(operation, error))?;
         let mut stride = piece.run as isize;
         let mut axes = piece.axes.clone();
         for axis in axes.iter_mut().rev() {

@@ -23,7 +23,7 @@ const ENOUGH: usize = 4;
 /// Whether the calling thread moves a transfer alone: a stream of one thread can be used by no other; and who may not block must not have
 /// others block for him.
 pub(super) fn is_alone<B: Backend>(timeline: &Timeline<B>, operation: &'static str) -> bool {
-    timeline.kind() == StreamKind::PerThread || completion::may_block::<B>(operation).is_err()
+    timeline.kind() == StreamKind::PerThread || completion::may_block(operation).is_err()
 }
 
 /// One transfer, as its threads see it.
@@ -140,7 +140,7 @@ impl<'a, B: Backend> Work<'a, B> {
         if done > *told {
             *told = done;
             if watch(Progress { done, total: self.total }) == ControlFlow::Break(()) {
-                self.fail(Error::new(B::NAME, self.operation, ErrorKind::Cancelled));
+                self.fail(self.device.core().error(self.operation, ErrorKind::Cancelled));
             }
         }
     }

@@ -44,8 +44,8 @@ fn wish(text: &str) -> Option<DeviceSelector> {
     Some(parse(OsStr::new(text)).unwrap())
 }
 
-fn not_enabled(operation: &'static str) -> Error {
-    let kind = ErrorKind::BackendNotEnabled { wanted: "d".to_owned(), enabled: "a, b, c".to_owned() };
+fn unknown(operation: &'static str) -> Error {
+    let kind = ErrorKind::UnknownBackend { wanted: "d".to_owned(), known: "cuda, roc, host".to_owned() };
     Error::new("", operation, kind)
 }
 
@@ -74,10 +74,22 @@ fn a_default_that_cannot_be_had_says_what_was_tried_and_what_else_there_is() {
 
 #[test]
 fn advice_names_only_what_is_enabled() {
-    assert!(advice(&["cuda", "roc", "host"]).contains("GPUMEM_DEVICE=host"));
-    assert!(advice(&["cuda", "roc"]).contains("GPUMEM_DEVICE or"));
-    assert!(advice(&["cuda"]).contains("the feature host"));
-    assert_eq!(advice(&["host"]), "open the default device");
+    assert!(advice(&["cuda", "roc", "host"]).unwrap().contains("GPUMEM_DEVICE=host"));
+    assert!(advice(&["cuda", "roc"]).unwrap().contains("GPUMEM_DEVICE or"));
+    assert!(advice(&["cuda"]).unwrap().contains("the feature `host`"));
+    assert_eq!(advice(&["host"]), None);
+}
+
+#[test]
+fn a_backend_that_is_not_enabled_is_told_from_one_that_there_is_not() {
+    let error = open(ALL, &DeviceSelector::ordinal("cuda", 0)).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "open: this program was built without the backend \"cuda\" (it has: a, b, c) \
+         (enable the feature `cuda` of gpumem)"
+    );
+    let error = open(ALL, &DeviceSelector::ordinal("gpu", 0)).unwrap_err();
+    assert_eq!(error.to_string(), "open: there is no backend \"gpu\": the names are cuda, roc, host");
 }
 
 #[test]
@@ -86,21 +98,21 @@ fn a_wish_rules_and_is_never_replaced() {
     assert_eq!(open_default(ALL, wish("c:2")), Ok("c:2".to_owned()));
     assert_eq!(best_available(ALL, wish("c:2")), Ok(("c:2".to_owned(), Vec::new())));
 
-    let named = "open the device that GPUMEM_DEVICE names";
-    let expected = no_device("b").in_operation(named);
+    let expected = wished(no_device("b"));
     assert_eq!(open_default(ALL, wish("b")), Err(expected.clone()));
     assert_eq!(best_available(ALL, wish("b")), Err(expected));
 
-    assert_eq!(default_selector(ALL, wish("d")), Err(not_enabled(DEVICE_VARIABLE)));
-    assert_eq!(open_default(ALL, wish("d")), Err(not_enabled(DEVICE_VARIABLE)));
-    assert_eq!(best_available(ALL, wish("d")), Err(not_enabled(DEVICE_VARIABLE)));
+    assert_eq!(default_selector(ALL, wish("d")), Err(wished(unknown("open"))));
+    assert_eq!(open_default(ALL, wish("d")), Err(wished(unknown("open"))));
+    assert_eq!(best_available(ALL, wish("d")), Err(wished(unknown("open"))));
 }
 
 #[test]
 fn a_wish_that_cannot_be_read_is_an_error_of_the_variable() {
     for text in ["", ":1", "cuda:x"] {
         let error = parse(OsStr::new(text)).unwrap_err();
-        assert_eq!(error.operation(), "GPUMEM_DEVICE");
+        assert_eq!(error.operation(), "open");
+        assert!(error.hint().unwrap().contains("GPUMEM_DEVICE"));
         let ErrorKind::InvalidSelector { text: told, .. } = error.kind() else { panic!("{error}") };
         assert_eq!(told, text);
     }
@@ -111,7 +123,7 @@ fn a_wish_that_cannot_be_read_is_an_error_of_the_variable() {
 fn a_wish_that_is_no_text_is_an_error_as_well() {
     use std::os::unix::ffi::OsStrExt;
     let error = parse(OsStr::from_bytes(b"cuda:\xff")).unwrap_err();
-    assert_eq!(error.operation(), "GPUMEM_DEVICE");
+    assert!(error.hint().unwrap().contains("GPUMEM_DEVICE"));
     assert!(matches!(error.kind(), ErrorKind::InvalidSelector { why: "it is not UTF-8", .. }), "{error}");
 }
 
@@ -119,7 +131,7 @@ fn a_wish_that_is_no_text_is_an_error_as_well() {
 fn opening_by_name_gives_the_backends_own_answer() {
     assert_eq!(open(ALL, &DeviceSelector::ordinal("c", 1)), Ok("c:1".to_owned()));
     assert_eq!(open(ALL, &DeviceSelector::ordinal("b", 0)), Err(no_device("b")));
-    assert_eq!(open(ALL, &DeviceSelector::ordinal("d", 0)), Err(not_enabled("open")));
+    assert_eq!(open(ALL, &DeviceSelector::ordinal("d", 0)), Err(unknown("open")));
 }
 
 #[test]

@@ -55,7 +55,10 @@ fn what_is_not_there_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let beyond = Device::<B>::select(&DeviceSelector::ordinal(backend, 99_999));
     refused(beyond, |kind| matches!(kind, ErrorKind::NoSuchDevice { .. }))?;
     let nobody = Device::<B>::select(&DeviceSelector::ordinal("nobody", 0));
-    refused(nobody, |kind| matches!(kind, ErrorKind::BackendNotEnabled { .. }))
+    // The choice among all backends knows all names, one backend only its own.
+    refused(nobody, |kind| {
+        matches!(kind, ErrorKind::BackendNotEnabled { .. } | ErrorKind::UnknownBackend { .. })
+    })
 }
 
 fn names_that_are_none_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {

@@ -201,7 +201,8 @@ fn bytes_as_other_elements<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert_eq!(array.reinterpret::<u32>()?.copy_to_host()?.to_vec(), bits);
     assert_eq!(array.slice(s![..;-1])?.reinterpret::<u32>()?.get(0)?, bits[3]);
     assert_eq!(array.reinterpret::<u64>()?.shape(), &[2]);
-    let mismatch = |error: &LayoutError| matches!(error, LayoutError::ItemMismatch { .. });
+    let mismatch =
+        |error: &LayoutError| matches!(error, LayoutError::CannotReinterpret { axis_bytes: 12, item: 8 });
     refused_layout(array.slice(s![..3])?.reinterpret::<u64>().map(drop), mismatch)?;
     let misaligned = |error: &LayoutError| matches!(error, LayoutError::Misaligned { .. });
     refused_layout(array.slice(s![1..3])?.reinterpret::<u64>().map(drop), misaligned)?;

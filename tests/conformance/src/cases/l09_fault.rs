@@ -203,7 +203,10 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
             let bytes = [0u8; gpumem_core::IpcMemory::ENCODED_LEN];
             let memory = gpumem_core::IpcMemory::from_bytes(&bytes);
             // SAFETY: refused.
-            refused(unsafe { B::open_memory(device.raw(), &memory) }.map(drop), unsupported)
+            let opened = unsafe { B::open_memory(device.raw(), &memory) }.map(drop);
+            // The backend itself knows no number of its device.
+            let info = device.info();
+            refused(opened.map_err(|error| error.on_device(info.backend, info.ordinal)), unsupported)
         }
         Err(error) => Err(error.into()),
     }

@@ -78,8 +78,11 @@ fn sizes_beyond_the_device_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
         }
     }
     for dims in wrong {
-        refused(kernel.launch(&stream, &dims, (&mut total,)), |kind| {
-            matches!(kind, ErrorKind::InvalidArgument { .. })
+        let is_zero = dims.groups.contains(&0) || dims.group_size.contains(&0);
+        refused(kernel.launch(&stream, &dims, (&mut total,)), |kind| match kind {
+            ErrorKind::InvalidArgument { .. } => is_zero,
+            ErrorKind::LaunchTooLarge { requested, most, .. } => !is_zero && requested > most,
+            _ => false,
         })?;
     }
     assert_eq!(total.get(0)?, 0, "nothing ran");
@@ -137,7 +140,8 @@ fn more_shared_memory_than_there_is_is_refused<B: Backend>(lab: &Lab<B>) -> Verd
             ..LaunchDims::linear(1, 1)
         };
         refused(kernel.launch(&stream, &dims, (&mut y,)), |kind| {
-            matches!(kind, ErrorKind::InvalidArgument { .. })
+            matches!(kind, ErrorKind::LaunchTooLarge { what, requested, most }
+                if what.contains("shared memory") && requested > most && *most == all as u64)
         })?;
     }
     Ok(())

@@ -5,6 +5,7 @@ use super::{
     abi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY, VERSION},
     element,
 };
+use crate::device::DeviceCore;
 use crate::interchange::Loan;
 use gpumem_core::{Backend, DescriptorError, DlpackDevice, Error, ErrorKind, Result};
 use smallvec::SmallVec;
@@ -42,7 +43,8 @@ impl<B: Backend> Loan<B> {
     /// [`DescriptorError::Inexpressible`] where it has no name for it.
     pub fn dlpack_device(&self) -> Result<DlpackDevice> {
         let memory = self.memory();
-        B::dlpack_device(&memory.core().raw, memory.kind()).ok_or_else(|| inexpressible::<B>("this memory"))
+        B::dlpack_device(&memory.core().raw, memory.kind())
+            .ok_or_else(|| inexpressible(self.memory().core(), "this memory"))
     }
 
     /// The loan as a DLPack tensor of the form since version 1.0. The loan ends when the tensor is deleted.
@@ -77,7 +79,7 @@ impl<B: Backend> Loan<B> {
     /// As [`into_dlpack`](Self::into_dlpack), and for a loan that may only be read, which that form cannot say.
     pub fn into_dlpack_unversioned(self) -> Result<DlpackTensor> {
         if self.is_read_only() {
-            return Err(inexpressible::<B>("read-only memory before version 1.0"));
+            return Err(inexpressible(self.memory().core(), "read-only memory before version 1.0"));
         }
         let (tensor, numbers) = self.dl_tensor()?;
         let deleter = Some(delete_unversioned::<B> as unsafe extern "C" fn(_));
@@ -96,15 +98,18 @@ impl<B: Backend> Loan<B> {
         memory.check("dlpack")?;
         let place = self.dlpack_device()?;
         if place.device_type == DlpackDevice::CPU && self.stream().is_some() {
-            return Err(inexpressible::<B>("the stream of memory of the host"));
+            return Err(inexpressible(self.memory().core(), "the stream of memory of the host"));
         }
         let dtype = element::write(self.element())
-            .map_err(|error| Error::new(B::NAME, "dlpack", ErrorKind::from(error)))?;
+            .map_err(|error| memory.core().error("dlpack", ErrorKind::from(error)))?;
         let mut numbers: SmallVec<[i64; 12]> = layout.shape().iter().map(|&length| length as i64).collect();
         let item = layout.item() as isize;
         for (&stride, &length) in layout.strides().iter().zip(layout.shape()) {
             if stride % item != 0 && length > 1 && !layout.is_empty() {
-                return Err(inexpressible::<B>("strides that are no multiple of the element"));
+                return Err(inexpressible(
+                    self.memory().core(),
+                    "strides that are no multiple of the element",
+                ));
             }
             numbers.push((stride / item) as i64);
         }
@@ -131,7 +136,7 @@ fn point(tensor: &mut DLTensor, numbers: &mut SmallVec<[i64; 12]>) {
     tensor.strides = numbers.as_mut_ptr().wrapping_add(axes);
 }
 
-fn inexpressible<B: Backend>(what: &'static str) -> Error {
+fn inexpressible<B: Backend>(core: &DeviceCore<B>, what: &'static str) -> Error {
     let error = DescriptorError::Inexpressible { protocol: "DLPack", what };
-    Error::new(B::NAME, "dlpack", ErrorKind::from(error))
+    core.error("dlpack", ErrorKind::from(error))
 }

@@ -8,8 +8,7 @@ use crate::{
     memory::{Allocation, ForeignMemory},
 };
 use gpumem_core::{
-    Attach, Backend, DescriptorError, DlpackDevice, Element, Error, ErrorKind, MemoryKind, RegisterOptions,
-    Result,
+    Attach, Backend, DescriptorError, DlpackDevice, Element, ErrorKind, MemoryKind, RegisterOptions, Result,
 };
 use ndarray::Dimension;
 
@@ -33,10 +32,10 @@ impl<B: Backend> Device<B> {
         stream: Option<&Stream<B>>,
     ) -> Result<ImportedArray<T, D, B>> {
         const OPERATION: &str = "from_dlpack";
-        let fail = |kind: ErrorKind| Error::new(B::NAME, OPERATION, kind);
+        let fail = |kind: ErrorKind| self.core().error(OPERATION, kind);
         self.core().check(OPERATION)?;
         let elements = tensor.elements::<T>().map_err(fail)?;
-        check_rank::<D, B>(OPERATION, &elements.layout)?;
+        check_rank::<D, B>(self.core(), OPERATION, &elements.layout)?;
         if let Some((memory, layout)) = own::find(self, OPERATION, &elements)? {
             if let Some(stream) = stream {
                 memory.note_work_on(OPERATION, &layout.extent(), stream.timeline())?;

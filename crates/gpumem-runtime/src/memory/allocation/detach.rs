@@ -5,7 +5,7 @@ use crate::{
     memory::{Counted, pending::PendingUses, reclaim::Item},
     user_code,
 };
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use std::{mem, sync::atomic::Ordering};
 
 impl<B: Backend> Allocation<B> {
@@ -103,7 +103,7 @@ impl<B: Backend> Allocation<B> {
             Release::AtOnce if uses.is_empty() => {
                 if let Err(message) = user_code::run(|| drop(owner)) {
                     let kind = ErrorKind::UserCodePanicked { what: "the owner of imported memory", message };
-                    core.errors.push(Error::new(B::NAME, "drop", kind));
+                    core.errors.push(core.error("drop", kind));
                 }
                 return None;
             }

@@ -1,7 +1,7 @@
 //! Bytes that failed work was to write: who may use them, and until when.
 
 use super::Allocation;
-use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, POISONED, Result};
+use gpumem_core::{Backend, ErrorKind, MemoryUse, POISONED, Result};
 use std::ops::Range;
 
 impl<B: Backend> Allocation<B> {
@@ -51,7 +51,7 @@ impl<B: Backend> Allocation<B> {
         let Some((bytes, failure)) = POISONED.find(&self.used(extent, false)) else { return Ok(()) };
         let within = |address: u64| address.wrapping_sub(self.address) as usize;
         let bytes = within(bytes.start)..within(bytes.end);
-        Err(Error::new(B::NAME, operation, ErrorKind::Poisoned { bytes, failure }))
+        Err(self.core().error(operation, ErrorKind::Poisoned { bytes, failure }))
     }
 
     /// Whether failed work was to write any of the bytes.

@@ -33,7 +33,7 @@ impl<B: Backend> Allocation<B> {
         Recorder::used(self, extent, access == HostAccess::Write, operation, (0, 0));
         let concurrent = B::capabilities(&self.core().raw).concurrent_managed_access;
         if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
-            crate::completion::may_block::<B>(operation)?;
+            crate::completion::may_block(operation)?;
             self.core().note_loss(B::synchronize(&self.core().raw))?;
         }
         Ok(())

@@ -1,7 +1,7 @@
 //! Failures on purpose.
 
 use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use std::{
     ops::RangeInclusive,
     sync::{
@@ -105,7 +105,7 @@ impl<B: Backend> MemoryResource<B> for Injecting<B> {
                     total: 0,
                     pressure: None,
                 });
-                return Err(Error::new(B::NAME, request.operation, kind));
+                return Err(request.core.error(request.operation, kind));
             }
         }
         self.upstream.allocate(request)

@@ -1,7 +1,7 @@
 //! A limit.
 
 use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, Result};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -46,7 +46,7 @@ impl<B: Backend> MemoryResource<B> for Limit<B> {
                 total: self.limit,
                 pressure: None,
             };
-            return Err(Error::new(B::NAME, request.operation, kind));
+            return Err(request.core.error(request.operation, kind));
         }
         match self.upstream.allocate(request) {
             Ok(block) => {

@@ -102,7 +102,7 @@ impl<B: Backend> MemoryResource<B> for Tracking<B> {
     }
 
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
-        self.origin.check(B::NAME, request.operation)?;
+        self.origin.check("", request.operation).map_err(|error| request.core.place(error))?;
         let block = self.upstream.allocate(request)?;
         let site = self.sites.then(|| Arc::new(Backtrace::force_capture()));
         let (address, bytes) = (block.address(), block.bytes());

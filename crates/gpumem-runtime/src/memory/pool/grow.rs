@@ -56,7 +56,7 @@ impl<B: Backend> Pool<B> {
                 drop(central);
                 self.upstream.deallocate(block)?;
                 let why = "the memory that a pool was given is not aligned to its granule, or too large";
-                Err(Error::new(B::NAME, "allocate", ErrorKind::InvalidArgument { why }))
+                Err(Error::new("", "allocate", ErrorKind::InvalidArgument { why }))
             }
         }
     }
@@ -68,7 +68,7 @@ impl<B: Backend> Pool<B> {
         (generation, kind): (u64, MemoryKind),
         request: &MemoryRequest<'_, B>,
     ) -> Result<()> {
-        let fail = |kind| Err(Error::new(B::NAME, request.operation, kind));
+        let fail = |kind| Err(request.core.error(request.operation, kind));
         if central.chunks() == 0 {
             self.generation.store(generation, Ordering::Relaxed);
         }

@@ -202,7 +202,7 @@ impl<B: Backend> Pool<B> {
         let (bytes, align) = (request.bytes as u64, request.align as u64);
         if bytes == 0 || !align.is_power_of_two() {
             let why = "a request has at least one byte, and an alignment that is a power of two";
-            return Err(Error::new(B::NAME, request.operation, ErrorKind::InvalidArgument { why }));
+            return Err(request.core.error(request.operation, ErrorKind::InvalidArgument { why }));
         }
         let take = || {
             let mut central = self.central.lock();
@@ -284,7 +284,7 @@ impl<B: Backend> Pool<B> {
             total,
             pressure: None,
         };
-        Error::new(B::NAME, request.operation, kind)
+        request.core.error(request.operation, kind)
     }
 }
 
@@ -295,7 +295,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
 
     #[inline]
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
-        self.origin.check(B::NAME, request.operation)?;
+        self.origin.check("", request.operation).map_err(|error| request.core.place(error))?;
         let stream = request.ordered_by();
         let number = self.lane(stream.map(|timeline| timeline.id()));
         let lane = &self.lanes[usize::from(number)];
@@ -343,16 +343,16 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
-        self.origin.check(B::NAME, "deallocate")?;
+        self.origin.check("", "deallocate")?;
         // It always takes blocks of its own at once.
         self.recycle(block).map_err(|_| {
             let why = "the block was lent by another memory resource";
-            Error::new(B::NAME, "deallocate", ErrorKind::InvalidArgument { why })
+            Error::new("", "deallocate", ErrorKind::InvalidArgument { why })
         })
     }
 
     fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
-        if let Err(error) = self.origin.check(B::NAME, "trim") {
+        if let Err(error) = self.origin.check("", "trim") {
             failed(error);
             return 0;
         }

@@ -146,11 +146,11 @@ impl Trace {
         mut resource: impl FnMut(MemoryKind) -> Result<Arc<dyn MemoryResource<B>>>,
     ) -> Result<ReplayReport> {
         let operation = "replay";
-        crate::completion::may_block::<B>(operation)?;
+        crate::completion::may_block(operation)?;
         self.check().map_err(|why: TraceError| {
             tracing::error!(%why, "a trace cannot be replayed");
             let why = "the trace contradicts itself";
-            Error::new(B::NAME, operation, ErrorKind::InvalidArgument { why })
+            device.core().error(operation, ErrorKind::InvalidArgument { why })
         })?;
         let kinds: BTreeSet<TraceKind> = self.allocations.iter().filter_map(|memory| memory.kind).collect();
         let mut serving = Vec::new();

@@ -295,7 +295,7 @@ fn align(allocation: &TraceAllocation) -> usize {
 
 fn too_large<B: Backend>() -> Error {
     let why = "the trace asks for more bytes than this machine can name";
-    Error::new(B::NAME, OPERATION, ErrorKind::InvalidArgument { why })
+    Error::new("", OPERATION, ErrorKind::InvalidArgument { why })
 }
 
 impl Counts {
