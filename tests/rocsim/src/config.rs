@@ -18,6 +18,10 @@ pub(crate) struct Config {
     /// Whether GPUs reach registered memory under the host's address, as with AMD's thunk since ROCm 5.6 on drivers
     /// that have the SVM interface.
     pub(crate) register_in_place: bool,
+    /// Whether kernels run from their machine code, unless the program has registered a host function for them.
+    pub(crate) machine_code: bool,
+    /// Whether machine code is checked for what only a simulator can find.
+    pub(crate) check: bool,
     /// Where the statistics go at exit.
     pub(crate) stats: Option<StatsTarget>,
     /// Whether to say on stderr what is done.
@@ -126,6 +130,8 @@ impl Config {
             large_bar: number("ROCSIM_LARGE_BAR", 0) != 0,
             svm: svm != 0,
             register_in_place: number("ROCSIM_REGISTER_IN_PLACE", svm) != 0,
+            machine_code: number("ROCSIM_MACHINE_CODE", 0) != 0,
+            check: number("ROCSIM_CHECK", 0) != 0,
             stats: lookup("ROCSIM_STATS").filter(|text| !text.is_empty()).map(|text| match text.as_str() {
                 "stderr" => StatsTarget::Stderr,
                 _ => StatsTarget::File(text.replace("%p", &std::process::id().to_string()).into()),

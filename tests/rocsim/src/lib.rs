@@ -14,6 +14,7 @@ mod config;
 mod engine;
 mod events;
 mod exports;
+mod isa;
 pub mod kernels;
 mod memory;
 mod stats;

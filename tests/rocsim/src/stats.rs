@@ -72,6 +72,10 @@ counters! {
     layout_copied_bytes,
     /// Kernels of the program that ran as host functions.
     host_function_dispatches,
+    /// Kernels that ran from their machine code, AMD's own included.
+    machine_code_dispatches,
+    /// Instructions that their waves have executed.
+    instructions,
     /// Kernels that nobody has registered a host function for.
     unknown_kernels,
     /// Accesses to memory that was not mapped for the GPU.

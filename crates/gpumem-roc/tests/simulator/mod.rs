@@ -22,6 +22,11 @@ use std::{
 /// Says that this process was started with the simulator on its library path.
 const STARTED: &str = "GPUMEM_ROC_SIMULATED";
 
+/// Whether the simulated GPU executes the machine code of kernels.
+pub(crate) fn runs_machine_code() -> bool {
+    env::var("ROCSIM_MACHINE_CODE").is_ok_and(|value| value != "0")
+}
+
 /// Starts the program again on the simulated GPU where there is none of AMD's, and says what it runs on.
 pub(crate) fn prepare() -> RanOn {
     if let Err(error) = simulate() {

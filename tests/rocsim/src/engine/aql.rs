@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     abi::{AmdQueue, BarrierPacket, BarrierValuePacket, DispatchPacket, amd_format, packet},
-    kernels::{self, Refusal},
+    kernels::{self, Origin, Refusal},
     memory::{self, Fault},
     stats::stats,
 };
@@ -57,7 +57,7 @@ pub(super) fn run(queue: &Queue) -> bool {
         // SAFETY: a published packet is not written until the read index has passed it.
         let bytes: [u64; 8] = unsafe { slot.cast::<[u64; 8]>().read() };
         let start = clock();
-        match execute(queue, kind, bytes) {
+        match execute(queue, index % count, kind, bytes) {
             Ok(()) => {}
             Err(Stop::NotNow) => return true,
             Err(Stop::Error(error)) => {
@@ -86,17 +86,20 @@ pub(super) fn run(queue: &Queue) -> bool {
     true
 }
 
-fn execute(queue: &Queue, kind: u16, bytes: [u64; 8]) -> Result<(), Stop> {
+fn execute(queue: &Queue, slot: u64, kind: u16, bytes: [u64; 8]) -> Result<(), Stop> {
     let proceed = |fulfilled| if fulfilled { Ok(()) } else { Err(Stop::NotNow) };
     match kind {
         packet::KERNEL_DISPATCH => {
             // SAFETY: both are 64 bytes of plain integers.
             let dispatch: DispatchPacket = unsafe { std::mem::transmute(bytes) };
-            kernels::dispatch(queue.node, &dispatch, &|| !queue.may_run()).map_err(|refusal| match refusal {
-                Refusal::Fault(fault) => Stop::Fault(fault),
-                Refusal::Stopped => Stop::NotNow,
-                Refusal::Unknown => Stop::Error(QueueError::InvalidCodeObject),
-                Refusal::Trap => Stop::Error(QueueError::Trap),
+            let origin = Origin { packet: queue.ring_address + slot * PACKET_BYTES, queue: structure(queue) };
+            kernels::dispatch(queue.node, &dispatch, origin, &|| !queue.may_run()).map_err(|refusal| {
+                match refusal {
+                    Refusal::Fault(fault) => Stop::Fault(fault),
+                    Refusal::Stopped => Stop::NotNow,
+                    Refusal::Unknown => Stop::Error(QueueError::InvalidCodeObject),
+                    Refusal::Trap => Stop::Error(QueueError::Trap),
+                }
             })
         }
         packet::BARRIER_AND => {
@@ -130,12 +133,16 @@ fn execute(queue: &Queue, kind: u16, bytes: [u64; 8]) -> Result<(), Stop> {
     }
 }
 
+/// The address of the queue's structure.
+fn structure(queue: &Queue) -> u64 {
+    queue.write_pointer_address() - offset_of!(AmdQueue, write_dispatch_id) as u64
+}
+
 /// Stops the queue and tells the runtime why, through the signal that it has put into the queue's structure.
 fn report(queue: &Queue, error: QueueError) {
     eprintln!("rocsim: a queue of node {} stops: {error:?}", queue.node);
     queue.stand_still();
-    let structure = queue.write_pointer_address() - offset_of!(AmdQueue, write_dispatch_id) as u64;
-    let raised = memory::span(queue.node, structure, size_of::<AmdQueue>() as u64).and_then(|span| {
+    let raised = memory::span(queue.node, structure(queue), size_of::<AmdQueue>() as u64).and_then(|span| {
         let handle = span.as_ptr().wrapping_add(offset_of!(AmdQueue, queue_inactive_signal));
         // SAFETY: the word lies in the span; the runtime writes it before it publishes the queue.
         let handle = unsafe { handle.cast::<u64>().read_volatile() };

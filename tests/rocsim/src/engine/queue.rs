@@ -24,6 +24,8 @@ pub(super) struct Queue {
     pub(super) node: u32,
     /// The ring of packets; its length is a power of two.
     pub(super) ring: Span,
+    /// The ring's address for the GPU.
+    pub(super) ring_address: u64,
     pub(super) doorbell: Arc<Doorbell>,
     read_pointer: *mut u64,
     write_pointer: *mut u64,
@@ -96,6 +98,7 @@ pub(crate) unsafe fn create(
     if !ring_bytes.is_power_of_two() || ring_bytes < 64 {
         return Err(Status::INVALID_PARAMETER);
     }
+    let ring_address = ring;
     let ring = memory::span(node, ring, ring_bytes).map_err(|fault| {
         trace!("the ring of a queue: {fault}");
         Status::INVALID_PARAMETER
@@ -118,6 +121,7 @@ pub(crate) unsafe fn create(
     let queue = Arc::new(Queue {
         node,
         ring,
+        ring_address,
         read_pointer: resource.read_ptr,
         write_pointer: resource.write_ptr,
         stop: AtomicBool::new(false),

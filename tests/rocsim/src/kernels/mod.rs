@@ -6,6 +6,7 @@
 
 mod arguments;
 mod loader;
+mod machine_code;
 mod packs;
 pub mod registry;
 mod rocclr;
@@ -13,10 +14,12 @@ mod rocr;
 
 use crate::{
     abi::DispatchPacket,
-    config::trace,
+    config::{Config, trace},
     memory::{self, Fault},
     stats::stats,
 };
+pub(crate) use machine_code::Origin;
+
 use arguments::Arguments;
 
 /// Why a kernel has not run to its end.
@@ -42,6 +45,7 @@ impl From<Fault> for Refusal {
 pub(crate) fn dispatch(
     node: u32,
     packet: &DispatchPacket,
+    origin: Origin,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), Refusal> {
     stats().dispatches.add(1);
@@ -50,11 +54,22 @@ pub(crate) fn dispatch(
     // Before the name is asked for: the loader uses these kernels while it holds the lock that the question needs.
     if descriptor.is_rocr_shader() {
         stats().blit_dispatches.add(1);
+        if Config::get().machine_code {
+            return machine_code::run("(a shader of ROCr)", node, packet, origin, stopped);
+        }
         return rocr::run(&arguments, packet);
     }
     let name = loader::kernel_name(packet.kernel_object);
     let name = name.as_deref().unwrap_or("(no symbol)");
     trace!("node {node}: kernel {name}, grid {:?}, group {:?}", packet.grid_size, packet.workgroup_size);
+    if Config::get().machine_code && !registry::has(name) {
+        match name {
+            _ if name.starts_with("__amd_rocclr_") => stats().blit_dispatches.add(1),
+            _ if name.starts_with("gpumem_") => stats().layout_dispatches.add(1),
+            _ => 0,
+        };
+        return machine_code::run(name, node, packet, origin, stopped);
+    }
     if let Some(outcome) = rocclr::run(name, &arguments, stopped) {
         stats().blit_dispatches.add(1);
         return outcome;

@@ -1,0 +1,246 @@
+//! What only a simulator can find: registers that are used before what fills them has ended, races between barriers,
+//! and reads of a group's memory that no lane has written.
+
+use super::{
+    instruction::{Instruction, Use, Value},
+    stop::Cause,
+    wave::Wave,
+};
+use std::collections::HashMap;
+
+/// How memory is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Access {
+    Read,
+    Write,
+    Atomic,
+}
+
+/// Which memory is checked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Space {
+    Shared,
+    Global,
+}
+
+/// What an instruction begins that ends later, and how it is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Begins {
+    Nothing,
+    /// A load of scalar registers, which end in any order.
+    Scalar,
+    /// An access to the group's memory.
+    Shared,
+    /// A load, or an atomic that gives the old value back.
+    Load,
+    /// A store, or an atomic that gives nothing back.
+    Store,
+    /// An access that may be to either memory.
+    FlatLoad,
+    FlatStore,
+    /// Nothing: it waits, with the limits of [`Instruction::extra`].
+    Wait,
+}
+
+/// Something that has begun and may not have ended.
+#[derive(Debug)]
+struct Pending {
+    begins: Begins,
+    /// The counters that still count it: vector memory, scalar memory and the group's, stores.
+    counted: [bool; 3],
+    registers: Vec<Use>,
+    written: Vec<(Space, u64)>,
+    text: Box<str>,
+}
+
+/// Who has used a byte last, and when.
+#[derive(Debug, Clone, Copy, Default)]
+struct Byte {
+    initialized: bool,
+    write: Option<Touch>,
+    read: Option<Touch>,
+    /// Waves other than the one in `read` have read it since the same barrier.
+    read_by_others: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Touch {
+    wave: u32,
+    lane: u32,
+    epoch: u32,
+    atomic: bool,
+    address: u64,
+}
+
+/// The checks of one group.
+#[derive(Debug, Default)]
+pub(super) struct Checks {
+    /// How many barriers the group has passed.
+    epoch: u32,
+    bytes: HashMap<(Space, u64), Byte>,
+    /// By the number of the wave.
+    pending: Vec<Vec<Pending>>,
+    /// What the instruction that runs has written.
+    writing: Vec<(Space, u64)>,
+    /// Stores have a counter of their own, as from gfx10 on.
+    counts_stores: bool,
+}
+
+impl Checks {
+    pub(super) fn new(waves: usize, counts_stores: bool) -> Self {
+        let pending = (0..waves).map(|_| Vec::new()).collect();
+        Self { pending, counts_stores, ..Self::default() }
+    }
+
+    /// Called before an instruction runs: its registers must be there.
+    pub(super) fn before(&mut self, wave: &Wave, i: &Instruction) -> Result<(), Cause> {
+        self.writing.clear();
+        let Some(pending) = self.pending.get_mut(wave.number as usize) else { return Ok(()) };
+        if i.begins == Begins::Wait {
+            wait(pending, i.extra);
+            return Ok(());
+        }
+        for used in &i.uses {
+            let overlaps = |filled: &Use| filled.writes && overlap(used, filled);
+            if let Some(first) = pending.iter().find(|pending| pending.registers.iter().any(overlaps)) {
+                let verb = if used.writes { "written" } else { "read" };
+                let (name, text) = (name(used), &first.text);
+                return Err(Cause::Check(format!("{name} is {verb} before `{text}` was waited for")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Called after an instruction has run: what it has begun is pending.
+    pub(super) fn after(&mut self, wave: &Wave, i: &Instruction) {
+        let counted = match i.begins {
+            Begins::Nothing | Begins::Wait => return,
+            Begins::Scalar | Begins::Shared => [false, true, false],
+            Begins::Load => [true, false, false],
+            Begins::FlatLoad => [true, true, false],
+            Begins::Store => [!self.counts_stores, false, self.counts_stores],
+            Begins::FlatStore => [!self.counts_stores, true, self.counts_stores],
+        };
+        if let Some(pending) = self.pending.get_mut(wave.number as usize) {
+            pending.push(Pending {
+                begins: i.begins,
+                counted,
+                registers: i.uses.iter().filter(|used| used.writes).copied().collect(),
+                written: std::mem::take(&mut self.writing),
+                text: i.text.clone(),
+            });
+        }
+    }
+
+    /// Called when all waves have come to a barrier. A store that was not waited for counts as one after it.
+    pub(super) fn barrier(&mut self) {
+        self.epoch += 1;
+        for (space, address) in self.pending.iter().flatten().flat_map(|pending| &pending.written) {
+            if let Some(Byte { write: Some(write), .. }) = self.bytes.get_mut(&(*space, *address)) {
+                write.epoch = self.epoch;
+            }
+        }
+    }
+
+    /// Notes an access of a lane, and says what is wrong with it.
+    #[allow(clippy::too_many_arguments, reason = "an access is all of these")]
+    pub(super) fn access(
+        &mut self,
+        wave: &Wave,
+        i: &Instruction,
+        lane: usize,
+        space: Space,
+        address: u64,
+        bytes: u64,
+        access: Access,
+    ) -> Result<(), Cause> {
+        // Loads and stores that go past the caches are how compilers write atomic ones.
+        let atomic = access == Access::Atomic || space == Space::Global && i.modifiers.returns;
+        let touch =
+            Touch { wave: wave.number, lane: lane as u32, epoch: self.epoch, atomic, address: i.address };
+        for address in address..address + bytes {
+            let byte = self.bytes.entry((space, address)).or_default();
+            if space == Space::Shared && access != Access::Write && !byte.initialized {
+                return Err(Cause::Check(format!("byte {address:#x} of shared memory was never written")));
+            }
+            let races = |other: &&Touch| {
+                other.epoch == touch.epoch && other.wave != touch.wave && !(other.atomic && atomic)
+            };
+            let writer = byte.write.as_ref().filter(races).map(|other| ("written", *other));
+            let reader = byte
+                .read
+                .as_ref()
+                .filter(|other| races(other) || byte.read_by_others && other.epoch == touch.epoch && !atomic);
+            let reader = reader.filter(|_| access != Access::Read).map(|other| ("read", *other));
+            if let Some((verb, other)) = writer.or(reader) {
+                return Err(Cause::Check(race(space, address, verb, &other)));
+            }
+            if access == Access::Read {
+                let same = byte.read.is_some_and(|read| read.epoch == touch.epoch);
+                byte.read_by_others =
+                    same && (byte.read_by_others || byte.read.is_some_and(|read| read.wave != touch.wave));
+                byte.read = Some(touch);
+            } else {
+                byte.initialized = true;
+                byte.write = Some(touch);
+                self.writing.push((space, address));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn race(space: Space, address: u64, verb: &str, other: &Touch) -> String {
+    let space = if space == Space::Shared { "shared" } else { "global" };
+    let Touch { wave, lane, address: by, .. } = other;
+    format!(
+        "a race in {space} memory: byte {address:#x} was {verb} by wave {wave}, lane {lane} at {by:#x} since the \
+         same barrier"
+    )
+}
+
+/// Lets go of what the limits of a wait say has ended.
+fn wait(pending: &mut Vec<Pending>, limits: u32) {
+    for counter in 0..3 {
+        let limit = (limits >> (8 * counter) & 0xff) as usize;
+        let counts = |pending: &Pending| pending.counted.get(counter).copied().unwrap_or(false);
+        let in_order = counter != 1
+            || pending
+                .iter()
+                .filter(|pending| counts(pending))
+                .all(|pending| pending.begins == Begins::Shared);
+        if limit == 255 || limit != 0 && !in_order {
+            continue;
+        }
+        let outstanding = pending.iter().filter(|pending| counts(pending)).count();
+        let ended = outstanding.saturating_sub(limit);
+        for pending in pending.iter_mut().filter(|pending| counts(pending)).take(ended) {
+            if let Some(counted) = pending.counted.get_mut(counter) {
+                *counted = false;
+            }
+        }
+    }
+    pending.retain(|pending| pending.counted.contains(&true));
+}
+
+fn overlap(one: &Use, two: &Use) -> bool {
+    let range = |of: &Use, first: u32| first..first + u32::from(of.words);
+    let (one, two) = match (one.register, two.register) {
+        (Value::Vector(first), Value::Vector(second)) => {
+            (range(one, first.into()), range(two, second.into()))
+        }
+        (Value::Scalar(first), Value::Scalar(second)) => {
+            (range(one, first.into()), range(two, second.into()))
+        }
+        _ => return false,
+    };
+    one.start < two.end && two.start < one.end
+}
+
+fn name(used: &Use) -> String {
+    match used.register {
+        Value::Vector(register) => format!("v{}", usize::from(register).saturating_sub(super::wave::HIDDEN)),
+        Value::Scalar(register) => format!("s{register}"),
+        _ => String::new(),
+    }
+}

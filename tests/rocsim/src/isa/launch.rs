@@ -1,0 +1,220 @@
+//! How a kernel begins: what its descriptor says, and the registers of its waves.
+
+use super::{
+    check::Checks,
+    decode::Shape,
+    memory::ADD_LANE,
+    mode::Mode,
+    text::scalar,
+    wave::{HIDDEN, PRIVATE_APERTURE, SHARED_APERTURE, State, Wave},
+};
+use crate::memory::{self, Fault};
+
+/// A launch, as the packet of the queue says it.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    pub(crate) node: u32,
+    /// Major, minor and stepping of the instruction set.
+    pub(crate) isa: (u32, u32, u32),
+    pub(crate) name: String,
+    pub(crate) grid: [u32; 3],
+    pub(crate) group: [u32; 3],
+    pub(crate) shared_bytes: u32,
+    pub(crate) private_bytes: u32,
+    /// Addresses of the GPU: the kernel's descriptor, its arguments, the packet and the queue.
+    pub(crate) object: u64,
+    pub(crate) arguments: u64,
+    pub(crate) packet: u64,
+    pub(crate) queue: u64,
+}
+
+/// What the descriptor of a kernel says.
+#[derive(Debug)]
+pub(super) struct Kernel {
+    pub(super) entry: u64,
+    pub(super) shape: Shape,
+    private_bytes: u32,
+    resources: [u32; 2],
+    properties: u32,
+    mode: Mode,
+    /// The three parts of a work-item's place in its group come in one register.
+    packs_places: bool,
+    keeps_upper_half: bool,
+}
+
+impl Kernel {
+    /// Reads the descriptor.
+    pub(super) fn read(launch: &Launch) -> Result<Self, Fault> {
+        let span = memory::span(launch.node, launch.object, 64)?;
+        // SAFETY: the span has 64 bytes, whatever their alignment.
+        let words: [u32; 16] = unsafe { span.as_ptr().cast::<[u32; 16]>().read_unaligned() };
+        let (resources, properties) = ([words[12], words[13]], words[14]);
+        let is_90a = launch.isa == (9, 0, 10);
+        let wave_size = if launch.isa.0 >= 10 && properties >> 10 & 1 == 1 { 32 } else { 64 };
+        let granule = if is_90a || wave_size == 32 { 8 } else { 4 };
+        let vectors = ((resources[0] & 0x3f) as u16 + 1) * granule;
+        let (vectors, accumulators) = match launch.isa {
+            (9, 0, 10) => (vectors, ((words[11] & 0x3f) as u16 + 1) * 4),
+            // They have a file of their own, of the same size.
+            (9, 0, 8) => (2 * vectors, vectors),
+            _ => (vectors, vectors),
+        };
+        let offset = u64::from(words[4]) | u64::from(words[5]) << 32;
+        Ok(Self {
+            entry: launch.object.wrapping_add(offset),
+            shape: Shape { wave_size, vectors, accumulators },
+            private_bytes: words[1].max(launch.private_bytes),
+            resources,
+            properties,
+            mode: Mode::from_bits(resources[0] >> 12 & 0xff),
+            packs_places: is_90a,
+            keeps_upper_half: launch.isa.0 >= 10,
+        })
+    }
+}
+
+/// A group that runs.
+#[derive(Debug)]
+pub(super) struct Group {
+    pub(super) id: [u32; 3],
+    pub(super) shared: Vec<u8>,
+    pub(super) waves: Vec<Wave>,
+    pub(super) checks: Option<Box<Checks>>,
+}
+
+impl Group {
+    /// A group with room for all that the kernel needs, to be used again and again.
+    pub(super) fn new(kernel: &Kernel, launch: &Launch, checked: bool) -> Self {
+        let items: u32 = launch.group.iter().product();
+        let waves = items.div_ceil(kernel.shape.wave_size) as usize;
+        let private = kernel.private_bytes as usize * 64;
+        let wave = |number: usize| {
+            let mut wave = Wave::new(kernel.shape.wave_size, kernel.shape.vectors.into());
+            wave.number = number as u32;
+            wave.keeps_upper_half = kernel.keeps_upper_half;
+            wave.private_bytes = kernel.private_bytes as usize;
+            wave.private = vec![0; private];
+            wave
+        };
+        let checks = checked.then(|| Box::new(Checks::new(waves, launch.isa.0 >= 10)));
+        Self {
+            id: [0; 3],
+            shared: vec![0; launch.shared_bytes as usize],
+            waves: (0..waves).map(wave).collect(),
+            checks,
+        }
+    }
+
+    /// Begins the group with that number.
+    pub(super) fn begin(&mut self, id: [u32; 3], entry: u32, kernel: &Kernel, launch: &Launch) {
+        self.id = id;
+        // Nobody may rely on what is there.
+        self.shared.fill(0xcc);
+        if let Some(checks) = &mut self.checks {
+            **checks = Checks::new(self.waves.len(), launch.isa.0 >= 10);
+        }
+        // A group at the edge of the grid has fewer work-items.
+        let size: [u32; 3] = std::array::from_fn(|axis| {
+            launch.group[axis].min(launch.grid[axis].saturating_sub(id[axis] * launch.group[axis]))
+        });
+        let items: u32 = size.iter().product();
+        let mut first = 0;
+        for wave in &mut self.waves {
+            begin_wave(wave, kernel, launch, id);
+            wave.next = entry;
+            let count = items.saturating_sub(first).min(wave.size);
+            wave.set_exec(if count == 64 { u64::MAX } else { (1 << count) - 1 });
+            wave.state = if count == 0 { State::Ended } else { State::Runs };
+            place_lanes(wave, kernel, first, size);
+            first += wave.size;
+        }
+    }
+}
+
+/// Tells each lane its place in the group.
+fn place_lanes(wave: &mut Wave, kernel: &Kernel, first: u32, size: [u32; 3]) {
+    let mut place = [first % size[0], first / size[0] % size[1], first / size[0] / size[1]];
+    let axes = (kernel.resources[1] >> 11 & 3).min(2) as usize;
+    for lane in 0..wave.size as usize {
+        if kernel.packs_places {
+            wave.vectors[HIDDEN][lane] = place[0] | place[1] << 10 | place[2] << 20;
+        } else {
+            for (axis, place) in place.iter().enumerate().take(axes + 1) {
+                wave.vectors[HIDDEN + axis][lane] = *place;
+            }
+        }
+        place[0] += 1;
+        if place[0] == size[0] {
+            place = [0, place[1] + 1, place[2]];
+        }
+        if place[1] == size[1] {
+            place = [place[0], 0, place[2] + 1];
+        }
+    }
+}
+
+/// Bits of a kernel's properties: which scalar registers it wants to begin with.
+mod wants {
+    pub(super) const PRIVATE_BUFFER: u32 = 1;
+    pub(super) const PACKET: u32 = 2;
+    pub(super) const QUEUE: u32 = 4;
+    pub(super) const ARGUMENTS: u32 = 8;
+    pub(super) const DISPATCH_ID: u32 = 16;
+    pub(super) const FLAT_SCRATCH: u32 = 32;
+    pub(super) const PRIVATE_BYTES: u32 = 64;
+}
+
+/// Sets the registers that all lanes share.
+fn begin_wave(wave: &mut Wave, kernel: &Kernel, launch: &Launch, id: [u32; 3]) {
+    wave.scalars = [0; 256];
+    wave.mode = kernel.mode;
+    wave.stop = None;
+    let bases = [
+        (scalar::SHARED_BASE, SHARED_APERTURE),
+        (scalar::PRIVATE_BASE, PRIVATE_APERTURE),
+        (scalar::SHARED_LIMIT, SHARED_APERTURE),
+        (scalar::PRIVATE_LIMIT, PRIVATE_APERTURE),
+    ];
+    for (register, aperture) in bases {
+        wave.set_pair(register, u64::from(aperture) << 32);
+    }
+    let mut next = 0u8;
+    let mut put = |wave: &mut Wave, words: &[u32]| {
+        for word in words {
+            wave.set_scalar(next, *word);
+            next += 1;
+        }
+    };
+    let pair = |address: u64| [address as u32, (address >> 32) as u32];
+    let wanted = |bit: u32| kernel.properties & bit != 0;
+    if wanted(wants::PRIVATE_BUFFER) {
+        put(wave, &[0, 0, u32::MAX, ADD_LANE]);
+    }
+    if wanted(wants::PACKET) {
+        put(wave, &pair(launch.packet));
+    }
+    if wanted(wants::QUEUE) {
+        put(wave, &pair(launch.queue));
+    }
+    if wanted(wants::ARGUMENTS) {
+        put(wave, &pair(launch.arguments));
+    }
+    if wanted(wants::DISPATCH_ID) {
+        put(wave, &[0, 0]);
+    }
+    if wanted(wants::FLAT_SCRATCH) {
+        put(wave, &[0, 0]);
+    }
+    if wanted(wants::PRIVATE_BYTES) {
+        put(wave, &[kernel.private_bytes]);
+    }
+    let resources = kernel.resources[1];
+    next = next.max((resources >> 1 & 31) as u8);
+    let system = [(7, id[0]), (8, id[1]), (9, id[2]), (10, 0), (0, 0)];
+    for (bit, value) in system {
+        if resources >> bit & 1 == 1 {
+            wave.set_scalar(next, value);
+            next += 1;
+        }
+    }
+}
