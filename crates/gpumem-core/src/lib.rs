@@ -54,7 +54,7 @@ pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
     RegisterOptions,
 };
-pub use poison::{Failure, MemoryUse, POISONED, PoisonTable, current_uses, with_uses};
+pub use poison::{Failure, MemoryUse, MemoryUses, POISONED, PoisonTable, current_uses, with_uses};
 pub use pressure::{MemoryPressure, PoolPressure};
 pub use reservation::Reservation;
 pub use stream::{RawStream, Stream, StreamKind, StreamOptions};

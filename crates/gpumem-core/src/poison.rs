@@ -4,14 +4,15 @@
 //! must not run work that reads such bytes. The runtime says what work uses ([`with_uses`]), the backend asks and fills the
 //! one table of the process ([`POISONED`]): while it is empty, asking is one relaxed load.
 
+use crate::process;
 use std::{
     cell::Cell,
     collections::BTreeMap,
     fmt,
     ops::Range,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError, TryLockError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
 
@@ -75,7 +76,12 @@ pub struct PoisonTable {
     is_any: AtomicBool,
     /// By the address of the first byte. No two entries overlap.
     entries: Mutex<BTreeMap<u64, Entry>>,
+    /// The process that the entries belong to. A forked child begins without any.
+    process: AtomicU64,
 }
+
+/// How often a forked child tries to have a lock that a thread of its parent's may have held.
+const TRIES: usize = 1000;
 
 #[derive(Clone)]
 struct Entry {
@@ -88,7 +94,11 @@ struct Entry {
 impl PoisonTable {
     /// Makes an empty table.
     pub const fn new() -> Self {
-        Self { is_any: AtomicBool::new(false), entries: Mutex::new(BTreeMap::new()) }
+        Self {
+            is_any: AtomicBool::new(false),
+            entries: Mutex::new(BTreeMap::new()),
+            process: AtomicU64::new(0),
+        }
     }
 
     /// Whether any bytes are poisoned. One relaxed load: who has waited for work, or comes after it in a stream, sees its
@@ -101,10 +111,8 @@ impl PoisonTable {
     /// Notes that the bytes of a use were to be written by work that failed.
     #[cold]
     pub fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
-        let (range, mut entries) = (used.range(), self.lock());
-        if range.is_empty() {
-            return;
-        }
+        let range = used.range();
+        let Some(mut entries) = self.lock().filter(|_| !range.is_empty()) else { return };
         cut(&mut entries, &range, |_| true);
         let (owner, is_foreign, failure) = (used.owner, used.is_foreign, failure.clone());
         entries.insert(range.start, Entry { end: range.end, owner, is_foreign, failure });
@@ -126,7 +134,7 @@ impl PoisonTable {
     /// Finds the first bytes of a use that failed work was to write, and that work.
     #[cold]
     pub fn find(&self, used: &MemoryUse) -> Option<(Range<u64>, Arc<Failure>)> {
-        let (range, entries) = (used.range(), self.lock());
+        let (range, entries) = (used.range(), self.lock()?);
         let before = entries.range(..range.start).next_back();
         let inside = entries.range(range.start..range.end.max(range.start));
         before
@@ -140,7 +148,7 @@ impl PoisonTable {
 
     /// Number of entries, for tests.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.lock().map_or(0, |entries| entries.len())
     }
 
     /// Whether there are no entries.
@@ -149,15 +157,32 @@ impl PoisonTable {
     }
 
     fn remove(&self, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
-        let mut entries = self.lock();
+        let Some(mut entries) = self.lock() else { return };
         cut(&mut entries, range, concerns);
         if entries.is_empty() {
             self.is_any.store(false, Ordering::Relaxed);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Entry>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The entries. `None` in a forked child whose parent held the lock when it forked: nobody ever gives that back.
+    fn lock(&self) -> Option<MutexGuard<'_, BTreeMap<u64, Entry>>> {
+        let forks = process::forks();
+        if self.process.load(Ordering::Relaxed) == forks {
+            return Some(self.entries.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        let mut entries = (0..TRIES).find_map(|_| match self.entries.try_lock() {
+            Ok(entries) => Some(entries),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => {
+                std::thread::yield_now();
+                None
+            }
+        })?;
+        if self.process.swap(forks, Ordering::Relaxed) != forks {
+            entries.clear();
+            self.is_any.store(false, Ordering::Relaxed);
+        }
+        Some(entries)
     }
 }
 
@@ -195,30 +220,52 @@ fn cut(entries: &mut BTreeMap<u64, Entry>, range: &Range<u64>, concerns: impl Fn
     }
 }
 
+/// What work uses, for whoever asks: few do.
+pub trait MemoryUses {
+    /// Calls `found` with every use.
+    fn each(&self, found: &mut dyn FnMut(&MemoryUse));
+}
+
+impl<const N: usize> MemoryUses for [MemoryUse; N] {
+    fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
+        self.iter().for_each(found);
+    }
+}
+
 thread_local! {
     /// What the work uses that this thread is enqueuing.
-    static USES: Cell<&'static [MemoryUse]> = const { Cell::new(&[]) };
+    static USES: Cell<Option<&'static dyn MemoryUses>> = const { Cell::new(None) };
+}
+
+/// Gives back what was there before.
+struct Reset(Option<&'static dyn MemoryUses>);
+
+impl Drop for Reset {
+    #[inline]
+    fn drop(&mut self) {
+        let _ = USES.try_with(|cell| cell.set(self.0));
+    }
 }
 
 /// Calls `enqueue`, which enqueues work on this thread that uses this memory: a backend finds it there ([`current_uses`]).
-pub fn with_uses<R>(uses: &[MemoryUse], enqueue: impl FnOnce() -> R) -> R {
-    struct Reset(&'static [MemoryUse]);
-    impl Drop for Reset {
-        fn drop(&mut self) {
-            let _ = USES.try_with(|cell| cell.set(self.0));
-        }
-    }
-    // SAFETY: the slice is in the cell only until `Reset` is dropped, before this function returns or unwinds, and is lent by
+/// Without uses, `enqueue` alone.
+#[inline]
+pub fn with_uses<R>(uses: Option<&dyn MemoryUses>, enqueue: impl FnOnce() -> R) -> R {
+    // SAFETY: the reference is in the cell only until `Reset` is dropped, before this function returns or unwinds, and is lent by
     // `current_uses` to calls on this thread only, which have returned by then.
-    let uses: &'static [MemoryUse] =
-        unsafe { std::mem::transmute::<&[MemoryUse], &'static [MemoryUse]>(uses) };
-    let _reset = Reset(USES.try_with(|cell| cell.replace(uses)).unwrap_or_default());
+    let uses =
+        uses.map(|uses| unsafe { std::mem::transmute::<&dyn MemoryUses, &'static dyn MemoryUses>(uses) });
+    let _reset = uses.map(|uses| Reset(USES.try_with(|cell| cell.replace(Some(uses))).unwrap_or_default()));
     enqueue()
 }
 
 /// Shows what the work uses that this thread is enqueuing; nothing where nobody has said so.
-pub fn current_uses<R>(look: impl FnOnce(&[MemoryUse]) -> R) -> R {
-    look(USES.try_with(Cell::get).unwrap_or_default())
+#[inline]
+pub fn current_uses<R>(look: impl FnOnce(&dyn MemoryUses) -> R) -> R {
+    match USES.try_with(Cell::get) {
+        Ok(Some(uses)) => look(uses),
+        _ => look(&[]),
+    }
 }
 
 #[cfg(test)]
@@ -311,17 +358,24 @@ mod tests {
         }
     }
 
+    fn all() -> Vec<MemoryUse> {
+        let mut all = Vec::new();
+        current_uses(|uses| uses.each(&mut |used| all.push(*used)));
+        all
+    }
+
     #[test]
     fn uses_are_seen_while_work_is_enqueued() {
         let uses = [used(1, 0..8)];
-        assert_eq!(current_uses(<[_]>::len), 0);
-        with_uses(&uses, || {
-            assert_eq!(current_uses(<[_]>::to_vec), uses);
-            with_uses(&[], || assert_eq!(current_uses(<[_]>::len), 0));
-            assert_eq!(current_uses(<[_]>::len), 1);
-            std::thread::spawn(|| assert_eq!(current_uses(<[_]>::len), 0)).join().unwrap();
+        assert_eq!(all(), []);
+        with_uses(Some(&uses), || {
+            assert_eq!(all(), uses);
+            with_uses(Some(&[]), || assert_eq!(all(), []));
+            with_uses(None, || assert_eq!(all(), uses));
+            assert_eq!(all(), uses);
+            std::thread::spawn(|| assert_eq!(all(), [])).join().unwrap();
         });
-        let unwound = std::panic::catch_unwind(|| with_uses(&[used(1, 0..8)], || panic!("the test's")));
-        assert!(unwound.is_err() && current_uses(<[_]>::len) == 0);
+        let unwound = std::panic::catch_unwind(|| with_uses(Some(&[used(1, 0..8)]), || panic!("the test's")));
+        assert!(unwound.is_err() && all().is_empty());
     }
 }

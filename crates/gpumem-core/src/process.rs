@@ -46,7 +46,7 @@ impl Origin {
     }
 }
 
-fn forks() -> u64 {
+pub(crate) fn forks() -> u64 {
     STATE.load(Ordering::Relaxed) & !EXITING
 }
 

@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use gpumem_core::{
     Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, KernelArguments, KernelSource,
-    LaunchDims, MemoryKind, Space, Stream as _, StreamOptions,
+    LaunchDims, MemoryKind, MemoryUse, POISONED, Space, Stream as _, StreamOptions, with_uses,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
 use std::sync::{Arc, Mutex, mpsc};
@@ -104,6 +104,90 @@ fn a_fault_is_told_by_all_who_can_see_it() {
         faulty.synchronize().unwrap();
         later.synchronize().unwrap();
         assert_eq!(*count.lock().unwrap(), 2, "the stream runs again");
+    }
+}
+
+/// A use of a whole buffer, by a number that no other test has.
+fn used(owner: u64, buffer: &gpumem_host::Buffer, write: bool) -> MemoryUse {
+    let (start, bytes) = (buffer.address(), buffer.len());
+    MemoryUse { owner: (1 << 60) + owner, start, bytes, write, is_foreign: false }
+}
+
+#[test]
+fn failures_travel_with_what_is_used() {
+    static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    for device in both() {
+        let first = NEXT.fetch_add(10, std::sync::atomic::Ordering::Relaxed);
+        let (one, two, behind) = (stream(&device), stream(&device), event(&device));
+        let [a, b, c] = [(); 3].map(|()| allocate(&device, 64));
+        let gone = allocate(&device, 64);
+        let nowhere = on(&device, &gone);
+        release(&device, gone);
+        let poison = |number, buffer: &_| POISONED.find(&used(first + number, buffer, false));
+        // From memory that was released; left out behind that; from what was to be written, on another stream.
+        with_uses(Some(&[used(first, &a, true)]), || copy(&one, nowhere, on(&device, &a), 64));
+        with_uses(Some(&[used(first + 1, &b, true)]), || fill(&one, &b, 7));
+        Host::record(&one, &behind).unwrap();
+        Host::wait(&two, &behind).unwrap();
+        with_uses(Some(&[used(first, &a, false), used(first + 2, &c, true)]), || {
+            copy(&two, on(&device, &a), on(&device, &c), 64);
+        });
+        for (faulty, words) in
+            [(&one, "copy: no live memory"), (&two, "copy: what it uses was to be written by copy")]
+        {
+            let error = faulty.synchronize().unwrap_err();
+            assert!(error.to_string().contains(words), "{error} lacks {words:?}");
+            faulty.synchronize().expect("told once");
+        }
+        for (number, buffer) in [(0, &a), (1, &b), (2, &c)] {
+            let (bytes, failure) = poison(number, buffer).expect("it was not written");
+            assert_eq!(bytes, buffer.address()..buffer.address() + 64);
+            assert_eq!(
+                (&*failure.work, &*failure.place),
+                ("copy", &*format!("host:{}, stream 0", device.ordinal()))
+            );
+        }
+        // What is said to be used decides: a fill of 64 bytes makes them good, whoever they belong to.
+        with_uses(Some(&[used(first + 1, &b, true)]), || fill(&two, &b, 9));
+        assert_eq!(read(&device, &two, &b), [9; 64]);
+        assert!(poison(1, &b).is_none() && poison(0, &a).is_some());
+        let mut half = vec![3u8; 32];
+        copy(&two, host_mut(&mut half), on(&device, &a), 32);
+        two.synchronize().unwrap();
+        assert_eq!(poison(0, &a).unwrap().0, a.address() + 32..a.address() + 64);
+        for buffer in [a, b, c] {
+            POISONED.clear(&used(0, &buffer, true).range());
+            release(&device, buffer);
+        }
+    }
+}
+
+#[test]
+fn what_a_lost_device_was_to_write_elsewhere_is_not_there() {
+    for seed in [1, 6] {
+        let (lost, other) = (adversarial(seed), concurrent());
+        let (from, to) = (allocate(&lost, 64), allocate(&other, 64));
+        let kept = used(1000 + seed, &to, true);
+        let (stream, gate) = (stream(&lost), event(&other));
+        let late = crate::stream(&other);
+        let (release_it, wait) = mpsc::channel::<()>();
+        let wait = Mutex::new(wait);
+        let blocking = kernel(&other, move |_| {
+            let _ = wait.lock().unwrap().recv_timeout(Duration::from_secs(5));
+            Ok(())
+        });
+        launch(&late, &blocking).unwrap();
+        Host::record(&late, &gate).unwrap();
+        Host::wait(&stream, &gate).unwrap();
+        with_uses(Some(&[kept]), || copy(&stream, on(&lost, &from), on(&other, &to), 64));
+        lost.lose("the test");
+        let (_, failure) = POISONED.find(&kept).expect("the copy was dropped");
+        assert!(failure.cause.contains("the test"), "{failure}");
+        release_it.send(()).unwrap();
+        late.synchronize().unwrap();
+        POISONED.clear(&kept.range());
+        release(&other, to);
+        std::mem::forget(from);
     }
 }
 

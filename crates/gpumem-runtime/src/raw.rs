@@ -4,7 +4,7 @@ use crate::{
     ArrayBase, Storage, StorageMut, Stream,
     memory::{Allocation, Counted},
     order::Access,
-    order::{Timeline, uses_of},
+    order::{Timeline, Uses},
 };
 use gpumem_core::{Backend, RawStream, Result, Stream as _, with_uses};
 use ndarray::Dimension;
@@ -95,11 +95,9 @@ impl<B: Backend> Stream<B> {
         let stream = timeline.prepare("raw_scope", &accesses, |raw| Ok(raw.raw()))?;
         let noting = Noting { timeline, accesses: &accesses };
         let parts = RawParts { stream, addresses: &addresses };
-        let value = match timeline.survives_faults() {
-            // What is enqueued by way of the backend is judged as work of ours is.
-            true => with_uses(&uses_of(&accesses), || body(parts)),
-            false => body(parts),
-        };
+        // What is enqueued by way of the backend is judged as work of ours is.
+        let uses = Uses(&accesses);
+        let value = with_uses(timeline.survives_faults().then_some(&uses as _), || body(parts));
         drop(noting);
         Ok(value)
     }

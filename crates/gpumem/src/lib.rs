@@ -97,6 +97,8 @@
 //!   or unwound. No guarantee depends on a destructor that a user could skip.
 //! * Host memory that is borrowed moves only in calls that block until it is free again, or inside a scope that waits on every way out. Host memory
 //!   that a device uses asynchronously belongs to the library, and looking at it waits for the device.
+//! * What failed work was to write cannot be read, by any call on any stream, and nothing is launched on it, until it is written anew. The
+//!   error names the kernel or the copy that failed.
 //! * The traits of the backends trust their caller and are `unsafe` where that matters. Ordinary programs never call them.
 //!
 //! # Links
@@ -149,7 +151,7 @@ pub use ndarray::{self, NewAxis, s};
 
 pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
-    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, LaunchDims,
-    LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind, RawStream, Result,
-    StreamKind, StreamOptions, Which,
+    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, Failure,
+    LaunchDims, LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind,
+    RawStream, Result, StreamKind, StreamOptions, Which,
 };

@@ -2,12 +2,19 @@
 
 use super::{Command, Engine, Queue};
 use crate::copy::{runs_of_fill, runs_of_region};
-use gpumem_core::{Failure, MemoryUse, POISONED, current_uses};
+use gpumem_core::{Failure, MemoryUse, MemoryUses, POISONED, current_uses};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// What a command uses, as far as its enqueuer has said.
-pub(crate) type Uses = SmallVec<[MemoryUse; 3]>;
+#[derive(Debug, Default)]
+pub(crate) struct Uses(SmallVec<[MemoryUse; 3]>);
+
+impl MemoryUses for Uses {
+    fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
+        self.0.iter().for_each(found);
+    }
+}
 
 /// A command in a queue, and what it uses.
 #[derive(Debug)]
@@ -19,7 +26,10 @@ pub(crate) struct Item {
 impl Item {
     /// A command that uses what this thread has been told that it uses.
     pub(crate) fn now(command: Command) -> Self {
-        let uses = if command.is_work() { current_uses(Uses::from_slice) } else { Uses::new() };
+        let mut uses = Uses::default();
+        if command.is_work() {
+            current_uses(|all| all.each(&mut |used| uses.0.push(*used)));
+        }
         Self { command, uses }
     }
 }
@@ -55,7 +65,7 @@ impl Queue {
     pub(crate) fn run_whole(
         &self,
         command: &Command,
-        uses: &[MemoryUse],
+        uses: &dyn MemoryUses,
         before: Option<Fault>,
     ) -> Option<Fault> {
         match self.refuse(command, uses, before) {
@@ -70,7 +80,7 @@ impl Queue {
 
     /// Whether a command must not run. What it was to write is poisoned then.
     #[inline]
-    pub(crate) fn refuse(&self, command: &Command, uses: &[MemoryUse], before: Option<Fault>) -> Refused {
+    pub(crate) fn refuse(&self, command: &Command, uses: &dyn MemoryUses, before: Option<Fault>) -> Refused {
         if let Some(before) = before {
             poison(uses, &before.failure);
             return Refused::LeftOut;
@@ -83,7 +93,7 @@ impl Queue {
     pub(crate) fn conclude(
         &self,
         command: &Command,
-        uses: &[MemoryUse],
+        uses: &dyn MemoryUses,
         result: Result<(), String>,
     ) -> Option<Fault> {
         match result {
@@ -113,10 +123,16 @@ pub(crate) enum Refused {
 }
 
 #[cold]
-fn refuse_poisoned(command: &Command, uses: &[MemoryUse]) -> Refused {
+fn refuse_poisoned(command: &Command, uses: &dyn MemoryUses) -> Refused {
     // A kernel may read what it writes.
-    let reads = |used: &&MemoryUse| !used.write || matches!(command, Command::Launch(_));
-    match uses.iter().filter(reads).find_map(|used| POISONED.find(used)) {
+    let reads = |used: &MemoryUse| !used.write || matches!(command, Command::Launch(_));
+    let mut poisoned = None;
+    uses.each(&mut |used| {
+        if poisoned.is_none() && reads(used) {
+            poisoned = POISONED.find(used);
+        }
+    });
+    match poisoned {
         None => Refused::No,
         Some((_, failure)) => {
             poison(uses, &failure);
@@ -127,8 +143,12 @@ fn refuse_poisoned(command: &Command, uses: &[MemoryUse]) -> Refused {
 
 /// Notes that what a command was to write is not there.
 #[cold]
-pub(super) fn poison(uses: &[MemoryUse], failure: &Arc<Failure>) {
-    uses.iter().filter(|used| used.write).for_each(|used| POISONED.poison(used, failure));
+pub(super) fn poison(uses: &dyn MemoryUses, failure: &Arc<Failure>) {
+    uses.each(&mut |used| {
+        if used.write {
+            POISONED.poison(used, failure);
+        }
+    });
 }
 
 /// Notes that what a command has written is there: these bytes, and none between them.

@@ -105,7 +105,10 @@ impl<B: Backend> LockSet<B> {
                 unsafe { self.core.pages.unlock(&self.core, lock) };
                 self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
             }
-            result = result.and(settled.result);
+            // Who was told before may have looked away, and sees the memory itself from here on.
+            let written = memory.check_written("page-locked scope", &(0..memory.len()));
+            memory.forget_poison();
+            result = result.and(settled.result).and(written);
         }
         result
     }

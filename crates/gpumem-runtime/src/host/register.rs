@@ -146,8 +146,8 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     /// Waits for everything that uses the array, unlocks it and gives it back: Numba's `roc.deregister`.
     ///
     /// # Errors
-    /// With this array: what the work on it did wrong, which is told once, so that a second call gives the elements as
-    /// they are; a wait that failed; [`BlockingInCallback`](ErrorKind::BlockingInCallback); a stale array after a reset;
+    /// With this array: what the work on it did wrong, and [`Poisoned`](ErrorKind::Poisoned) until what that was to write is
+    /// written anew; a wait that failed; [`BlockingInCallback`](ErrorKind::BlockingInCallback); a stale array after a reset;
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) while something else, such as a lent view, still holds the memory.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
     pub fn deregister(self) -> Result<Array<T, D>, Refused<Self>> {
@@ -159,7 +159,9 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     pub(super) fn take_back<O: std::any::Any>(self) -> Result<O, Refused<Self>> {
         const OPERATION: &str = "deregister";
         let settled = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
-        if let Err(error) = settled.and_then(|settled| settled.result) {
+        let settled = settled.and_then(|settled| settled.result);
+        let written = settled.and_then(|()| self.memory().check_written(OPERATION, &self.layout().extent()));
+        if let Err(error) = written {
             return Err(Refused { given: self, error: error.in_operation(OPERATION) });
         }
         let (memory, layout) = self.into_parts();

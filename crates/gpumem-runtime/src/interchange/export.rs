@@ -249,6 +249,7 @@ impl<B: Backend> Loan<B> {
 unsafe impl<B: Backend> HasCudaArrayInterface for Loan<B> {
     fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
         self.memory.check("cuda_array_interface")?;
+        self.memory.check_written("cuda_array_interface", &self.layout.extent())?;
         Ok(self.describe())
     }
 }

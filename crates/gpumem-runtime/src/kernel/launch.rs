@@ -103,7 +103,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     }
 
     /// Enqueues the kernel: behind everything that conflicts with its arrays on any stream, as copies are. What it does
-    /// wrong surfaces at the next wait, as [`AsynchronousFault`](ErrorKind::AsynchronousFault).
+    /// wrong surfaces at the next wait, as [`AsynchronousFault`](ErrorKind::AsynchronousFault), and where what it was to write is
+    /// used, as [`Poisoned`](ErrorKind::Poisoned), until that is written anew.
     ///
     /// ```no_run
     /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{Kernel, Slice, SliceMut, cover}};
@@ -122,7 +123,9 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// # Errors
     /// Sizes that the device does not have ([`LaunchTooLarge`](ErrorKind::LaunchTooLarge)), or that are zero
     /// ([`InvalidArgument`](ErrorKind::InvalidArgument)); an array of another rank or
-    /// device, or one that is not packed where a slice is wanted; of the driver. The error names the kernel and the argument. Nothing has been launched then. With arrays
+    /// device, or one that is not packed where a slice is wanted; [`Poisoned`](ErrorKind::Poisoned) for an array that failed
+    /// work was to write, given for writing too, because a kernel may leave elements as they are; of the driver. The error
+    /// names the kernel and the argument. Nothing has been launched then. With arrays
     /// of the host, also what the kernel and the copies did wrong; nothing has come back of what failed.
     pub fn launch<A: Arguments<P, B>>(
         &self,

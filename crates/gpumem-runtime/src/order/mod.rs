@@ -32,6 +32,6 @@ mod uses;
 pub(crate) use ended::Ended;
 pub(crate) use mark::{EventPool, Mark};
 pub(crate) use settle::Settled;
-pub(crate) use submit::{Access, uses_of};
+pub(crate) use submit::{Access, Uses};
 pub(crate) use timeline::Timeline;
 pub(crate) use uses::{Position, UseLog};

@@ -2,12 +2,10 @@
 
 use super::{
     Timeline,
-    admit::Admitted,
     logs::{Held, Logs},
 };
 use crate::memory::{Allocation, Counted};
-use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, POISONED, Result, with_uses};
-use smallvec::SmallVec;
+use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, MemoryUses, POISONED, Result, with_uses};
 use std::{ops::Range, sync::Arc};
 
 /// A use of memory by work that is about to be enqueued.
@@ -30,8 +28,14 @@ impl<'a, B: Backend> Access<'a, B> {
 }
 
 /// What work uses, as backends hear of it.
-pub(crate) fn uses_of<B: Backend>(accesses: &[Access<'_, B>]) -> SmallVec<[MemoryUse; 8]> {
-    accesses.iter().map(|access| access.memory.used(&access.extent, access.write)).collect()
+pub(crate) struct Uses<'a, 'b, B: Backend>(pub(crate) &'a [Access<'b, B>]);
+
+impl<B: Backend> MemoryUses for Uses<'_, '_, B> {
+    fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
+        for Access { memory, extent, write } in self.0 {
+            found(&memory.used(extent, *write));
+        }
+    }
 }
 
 /// Work that has been enqueued.
@@ -113,28 +117,15 @@ impl<B: Backend> Timeline<B> {
         }
         let admitted = self.admit(operation, accesses)?;
         let (ticket, is_lent) = (admitted.ticket, admitted.is_lent);
-        let result = match self.survives_faults() {
-            false => self.enqueue(admitted, operation, enqueue),
-            true => self.enqueue_told(admitted, operation, accesses, enqueue),
-        };
+        let uses = Uses(accesses);
+        let told: Option<&dyn MemoryUses> = if self.survives_faults() { Some(&uses) } else { None };
+        let result =
+            self.enqueue(admitted, operation, |raw, ticket| with_uses(told, || enqueue(raw, ticket)));
         let result = if is_lent { self.hold_borrowers(accesses, ticket).and(result) } else { result };
         match result {
             Ok(value) => Ok(Submitted { ticket, value }),
             Err(error) => Err(self.wait_first(ticket, error.in_operation(operation))),
         }
-    }
-
-    /// As [`enqueue`](Self::enqueue), with the backend told what the work uses.
-    #[inline(never)]
-    fn enqueue_told<R>(
-        &self,
-        admitted: Admitted<'_, B>,
-        operation: &'static str,
-        accesses: &[Access<'_, B>],
-        enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
-    ) -> Result<R> {
-        let uses = uses_of(accesses);
-        self.enqueue(admitted, operation, |raw, ticket| with_uses(&uses, || enqueue(raw, ticket)))
     }
 
     /// Refuses work that reads what failed work was to write. Whoever knows that nothing is poisoned need not ask.

@@ -1,7 +1,7 @@
 //! What failed work was to write: nobody reads it, and nothing is built on it, until it is written anew.
 
 use super::tools::{fail, load};
-use crate::{Lab, Level, Verdict, refused, skip};
+use crate::{Lab, Level, Stop, Verdict, refused, skip};
 use gpumem_core::{Attach, Backend, Error, ErrorKind, MappedOptions, Result};
 use gpumem_runtime::{
     Device, DeviceArray, RawAccess, Stream,
@@ -18,6 +18,8 @@ cases! { Level::Failures;
     bytes_that_are_written_anew_are_read: "U1",
     memory_that_is_lent_again_is_clean: "U1",
     memory_of_the_host_is_not_shown: "U1",
+    memory_of_the_caller_goes_back_with_an_error: "U1",
+    a_dropped_array_does_not_take_it_along: "U1",
     another_device_does_not_get_it: "U1",
     what_a_failed_stream_left_out_is_not_there: "U1",
     work_beside_it_goes_on: "U1",
@@ -366,6 +368,55 @@ fn memory_of_the_host_is_not_shown<B: Backend>(lab: &Lab<B>) -> Verdict {
         poisoned(managed.view().map(drop))?;
     }
     bench.quiet();
+    Ok(())
+}
+
+fn memory_of_the_caller_goes_back_with_an_error<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let bench = Bench::new(lab)?;
+    let Bench { device, two, bad, .. } = &bench;
+    let dims = cover([LEN, 1, 1], [8, 1, 1]);
+    let mut elements = Array1::from_elem(LEN, 0.0f32);
+    let result = device.mapped([elements.view_mut()], |arrays| {
+        bad.launch(two, &dims, (&mut arrays[0].device_view_mut(),))?;
+        // Whoever looks away here is told at the end.
+        let _ = two.synchronize();
+        Ok(())
+    });
+    poisoned(result.and_then(|inner| inner))?;
+    let mut registered = device.register_mapped(elements)?;
+    bad.launch(two, &dims, (&mut registered.device_view_mut(),))?;
+    let _ = two.synchronize();
+    for _ in 0..2 {
+        registered = match registered.deregister() {
+            Ok(_) => return fail("what failed work was to write was given back"),
+            Err(refused) => {
+                poisoned::<()>(Err(refused.error))?;
+                refused.given
+            }
+        };
+    }
+    registered.copy_from(&Array1::from_elem(LEN, 2.0f32))?;
+    assert_eq!(registered.deregister()?.to_vec(), [2.0; LEN]);
+    bench.quiet();
+    Ok(())
+}
+
+fn a_dropped_array_does_not_take_it_along<B: Backend>(lab: &Lab<B>) -> Verdict {
+    let bench = Bench::new(lab)?;
+    let Bench { device, one, two, .. } = &bench;
+    for _ in 0..4 {
+        let (y, mut copied) = (bench.broken()?, device.device_array::<f32, _>(LEN)?);
+        two.copy_to_device(&mut copied, &y).or_else(|error| told::<()>(Err(error)).and(Ok::<_, Stop>(())))?;
+        // The kernel may be over, and the copy not.
+        let _ = one.query();
+        drop(y);
+        let _again = device.to_device(&[1.0f32; LEN])?;
+        let read = copied.copy_to_host();
+        if read.as_ref().map_or(true, |read| read.to_vec() != [0.0; LEN]) {
+            told(read)?;
+        }
+        bench.quiet();
+    }
     Ok(())
 }
 

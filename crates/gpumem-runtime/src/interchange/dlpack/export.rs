@@ -96,6 +96,7 @@ impl<B: Backend> Loan<B> {
     fn dl_tensor(&self) -> Result<(DLTensor, SmallVec<[i64; 12]>)> {
         let (memory, layout) = (self.memory(), self.layout());
         memory.check("dlpack")?;
+        memory.check_written("dlpack", &layout.extent())?;
         let place = self.dlpack_device()?;
         if place.device_type == DlpackDevice::CPU && self.stream().is_some() {
             return Err(inexpressible(self.memory().core(), "the stream of memory of the host"));

@@ -53,10 +53,16 @@ impl<B: Backend> Allocation<B> {
     /// As [`show_to_host`](Self::show_to_host), where somebody is about to use the elements on a device: only one that goes on
     /// after a failure is waited for, because it alone may fail without being lost.
     pub(crate) fn hand_out(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
-        match B::capabilities(&self.core().raw).survives_faults {
-            true => self.show_to_host(operation, extent, HostAccess::Read),
-            false => self.check_written(operation, extent),
+        let mut writers: SmallVec<[PendingUse<B>; 4]> = SmallVec::new();
+        for entry in self.log().conflicts(extent, false) {
+            if entry.by.survives_faults() && !entry.by.has_passed(entry.ticket) {
+                writers.push((entry.by.clone(), entry.ticket));
+            }
         }
+        for (timeline, ticket) in writers {
+            timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+        }
+        self.check_written(operation, extent)
     }
 
     /// Makes a stream of others wait for whatever conflicts with a use of these bytes.
