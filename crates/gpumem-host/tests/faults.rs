@@ -133,7 +133,7 @@ fn failures_travel_with_what_is_used() {
             copy(&two, on(&device, &a), on(&device, &c), 64);
         });
         for (faulty, words) in
-            [(&one, "copy: no live memory"), (&two, "copy: what it uses was to be written by copy")]
+            [(&one, "copy: the range of 64 bytes"), (&two, "copy: what it uses was to be written by copy")]
         {
             let error = faulty.synchronize().unwrap_err();
             assert!(error.to_string().contains(words), "{error} lacks {words:?}");

@@ -173,6 +173,7 @@ fn faults_of_a_body_surface_at_the_next_wait() {
             },
         );
         let stream = device.stream().unwrap();
+        y.fill(0.0).unwrap();
         racy.load(&device).unwrap().launch(&stream, &LaunchDims::linear(1, 24), (&mut y,)).unwrap();
         let told = fault(stream.synchronize().unwrap_err());
         assert!(told.contains("races in shared memory") && told.contains("work-item (1, 0, 0)"), "{told}");

@@ -275,6 +275,8 @@ fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
             let before = host.clone();
             for error in [&up, &down].into_iter().filter_map(|result| result.as_ref().err()) {
                 let is_ours = match trouble {
+                    // What went up in part is not read.
+                    Trouble::Refuse if up.is_err() => *error.kind() == Script::REFUSED || error.is_poisoned(),
                     Trouble::Refuse => *error.kind() == Script::REFUSED,
                     Trouble::Lose => error.is_device_lost(),
                 };
