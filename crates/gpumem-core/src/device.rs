@@ -243,6 +243,8 @@ pub struct Capabilities {
     /// Copies read and write the caller's ordinary memory directly and at full speed, so that staging through
     /// page-locked memory gains nothing. True on the host backend.
     pub pageable_direct: bool,
+    /// Memory that was released may count as free some time afterwards only, so that a request for it is worth repeating.
+    pub frees_late: bool,
     /// Has [`Backend::copy_strided`](crate::Backend::copy_strided).
     pub strided_copy: bool,
     /// Kernels of the device read and write [`Pinned`](crate::MemoryKind::Pinned) memory of its own, as they do mapped memory, at
@@ -280,6 +282,7 @@ impl Capabilities {
             concurrent_managed_access: false,
             register: false,
             pageable_direct: false,
+            frees_late: false,
             strided_copy: false,
             pinned_by_kernels: false,
             survives_faults: false,

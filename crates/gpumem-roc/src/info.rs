@@ -103,6 +103,8 @@ pub(crate) fn capabilities(driver: &Driver, device: c_int) -> Result<(Capabiliti
     capabilities.write_combined = false;
     // It is of the kind that caches may hold until a copy, so kernels leave it to HIP, whose own copies of rows are kernels.
     capabilities.pinned_by_kernels = false;
+    // HIP frees on a thread of its own.
+    capabilities.frees_late = true;
     capabilities.managed = flag(Attribute::hipDeviceAttributeManagedMemory);
     capabilities.concurrent_managed_access = flag(Attribute::hipDeviceAttributeConcurrentManagedAccess);
     capabilities.register = can_register(driver);

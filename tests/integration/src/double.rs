@@ -8,12 +8,12 @@ use crate::Script;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
     DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, RawStream, RegisterOptions, Result, Space, Stream,
-    StreamOptions, StridedCopy,
+    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space,
+    Stream, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
-use std::{ops::Range, ptr::NonNull, sync::Arc};
+use std::{collections::VecDeque, ops::Range, ptr::NonNull, sync::Arc};
 
 pub(crate) const NAME: &str = "double";
 
@@ -35,6 +35,9 @@ pub struct DoubleOptions {
     pub name: &'static str,
     /// Bytes of page-locked memory that there are.
     pub page_locked: u64,
+    /// Whether memory of the device that was released is free some time afterwards only: one block more at every look at
+    /// what is free, as if somebody gave one back at a time.
+    pub frees_late: bool,
 }
 
 impl Default for DoubleOptions {
@@ -45,6 +48,7 @@ impl Default for DoubleOptions {
             is_packing: false,
             name: NAME,
             page_locked: u64::MAX,
+            frees_late: false,
         }
     }
 }
@@ -61,6 +65,8 @@ struct Inner {
     script: Script,
     /// Bytes of page-locked memory that there may be.
     page_locked: u64,
+    /// What was released and is not free yet, the oldest first.
+    late: Mutex<VecDeque<Buffer>>,
     /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
     locked: Mutex<Vec<Range<u64>>>,
 }
@@ -92,6 +98,7 @@ impl Double {
             capabilities.pageable_direct = false;
             capabilities.strided_copy = options.is_packing;
         }
+        capabilities.frees_late = options.frees_late;
         let (script, locked) = (Script::default(), Mutex::default());
         Ok(DoubleDevice(Arc::new(Inner {
             host,
@@ -99,6 +106,7 @@ impl Double {
             capabilities,
             script,
             page_locked: options.page_locked,
+            late: Mutex::default(),
             locked,
         })))
     }
@@ -242,6 +250,11 @@ unsafe impl Backend for Double {
 
     fn memory_info(device: &DoubleDevice) -> Result<MemoryInfo> {
         device.call("memory_info")?;
+        let late = device.0.late.lock().pop_front();
+        if let Some(buffer) = late {
+            // SAFETY: released by the caller of `release`, who promised what this asks for.
+            unsafe { Host::release(device.host(), buffer) }.map_err(|(_, error)| error)?;
+        }
         Host::memory_info(device.host())
     }
 
@@ -253,6 +266,7 @@ unsafe impl Backend for Double {
     unsafe fn reset(device: &DoubleDevice) -> Result<()> {
         device.call("reset")?;
         device.0.locked.lock().clear();
+        device.0.late.lock().clear();
         // SAFETY: as above.
         unsafe { Host::reset(device.host()) }
     }
@@ -283,6 +297,10 @@ unsafe impl Backend for Double {
             return Err((buffer, error));
         }
         device.forget_locked(&buffer);
+        if device.0.capabilities.frees_late && buffer.kind() == MemoryKind::Device {
+            device.0.late.lock().push_back(buffer);
+            return Ok(());
+        }
         // SAFETY: as above.
         unsafe { Host::release(device.host(), buffer) }
     }

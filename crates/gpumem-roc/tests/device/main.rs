@@ -48,6 +48,7 @@ const CASES: &[Case] = &[
     ("waits_are_true_while_others_free", waits_are_true_while_others_free),
     ("a_leak_shows", a_leak_shows),
     ("exhausted_memory_comes_back", exhausted_memory_comes_back),
+    ("memory_that_comes_back_late_is_waited_for", memory_that_comes_back_late_is_waited_for),
     ("a_reset_gives_everything_back", a_reset_gives_everything_back),
 ];
 

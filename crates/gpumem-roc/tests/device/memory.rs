@@ -10,6 +10,7 @@ use gpumem_core::{
     StreamOptions,
 };
 use gpumem_roc::Roc;
+use gpumem_runtime::Device;
 use std::{
     ptr::NonNull,
     sync::atomic::{AtomicBool, Ordering},
@@ -60,6 +61,38 @@ pub(super) fn exhausted_memory_comes_back(lab: &Lab) -> Result<(), Skip> {
     assert!(*total >= blocks.len() * BLOCK);
     blocks.into_iter().for_each(|block| release(lab, block));
     release(lab, allocate(lab, BLOCK, MemoryKind::Device));
+    Ok(())
+}
+
+/// HIP gives memory back on a thread of its own, and takes its time: who asks for it meanwhile waits, and so does `flush`.
+pub(super) fn memory_that_comes_back_late_is_waited_for(lab: &Lab) -> Result<(), Skip> {
+    if lab.ran_on != RanOn::Rocsim {
+        return Err("the memory of a real device is not filled in a test");
+    }
+    const MIB: usize = 1 << 20;
+    let rounds = std::env::var("GPUMEM_ROUNDS").map_or(6, |text| text.parse().unwrap());
+    let device = Device::<Roc>::from_raw(lab.device.clone());
+    device.flush().unwrap();
+    let before = device.memory_info().unwrap().free;
+    for round in 0..rounds {
+        let stream = device.stream().unwrap();
+        let mut arrays = Vec::new();
+        while let Ok(array) = device.uninit_array::<u8, _>(64 * MIB) {
+            // SAFETY: it is filled before it is read.
+            let mut array = unsafe { array.assume_init() };
+            stream.fill(&mut array, 7).unwrap();
+            arrays.push(array);
+            assert!(arrays.len() < 64, "the memory has no end");
+        }
+        assert!(arrays.len() >= 8, "round {round}: {} arrays", arrays.len());
+        drop(arrays);
+        let long = device.uninit_array::<u8, _>(448 * MIB).map(drop);
+        assert!(long.is_ok(), "round {round}: {long:?}");
+        device.flush().unwrap();
+        let free = device.memory_info().unwrap().free;
+        assert!(free + 8 * MIB >= before, "round {round}: {before} bytes were free before, {free} after");
+    }
+    assert_eq!(device.take_errors(), []);
     Ok(())
 }
 

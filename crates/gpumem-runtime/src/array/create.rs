@@ -11,6 +11,11 @@ impl<B: Backend> Device<B> {
     /// A new array of zeros. The shape is whatever ndarray takes as one, or an [`ArraySpec`](crate::ArraySpec) with an
     /// order or with strides in bytes. An array of no elements is an ordinary array, and so is one of rank 0.
     ///
+    /// The zeros are written by the default stream, and may still be on their way when this returns: whatever uses the array
+    /// waits for them, as for any other work. Until they are written, the memory of an array that is dropped at once counts
+    /// as in flight (`in_flight` of [`MemoryStatistics`](crate::memory::MemoryStatistics)) and not as idle.
+    /// [`Device::uninit_array`] makes an array without any work.
+    ///
     /// # Errors
     /// [`TooLarge`](gpumem_core::LayoutError::TooLarge), strides that do not fit the rank, overlap or are misaligned;
     /// out of memory.

@@ -1,7 +1,7 @@
 //! What everything on a device shares, and what does not keep the device's memory alive.
 
 use crate::{
-    memory::{DeferredLimits, Memories, Names, PageLocks, Reclaim, Serving, Trim},
+    memory::{DeferredLimits, LateMemory, Memories, Names, PageLocks, Reclaim, Serving, Trim},
     order::{Ended, EventPool, Timeline},
     trace::Recorder,
 };
@@ -29,6 +29,7 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) ended: Ended<B>,
     pub(crate) memory: Memories<B>,
     pub(crate) reclaim: Reclaim<B>,
+    pub(crate) late: LateMemory,
     pub(crate) names: Names,
     pub(crate) errors: ErrorQueue,
     pub(crate) counters: Counters,
@@ -55,6 +56,7 @@ impl<B: Backend> DeviceCore<B> {
             ended: Ended::new(),
             memory: Memories::new(),
             reclaim,
+            late: LateMemory::default(),
             names: Names::default(),
             pages: PageLocks::default(),
             errors: ErrorQueue::default(),

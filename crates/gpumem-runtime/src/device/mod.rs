@@ -300,6 +300,9 @@ impl<B: Backend> Device<B> {
     /// later. May synchronise the device, as drivers do when memory is freed: dropping an array never reaches the driver.
     /// Inside [`defer_cleanup`](Self::defer_cleanup) it does nothing.
     ///
+    /// Where the driver gives memory back in its own time (ROCm), this waits as long as more comes, so that
+    /// [`memory_info`](Self::memory_info) tells what is free.
+    ///
     /// # Errors
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback). A free that fails goes to [`take_errors`](Self::take_errors), and the others
     /// still run.
@@ -311,6 +314,7 @@ impl<B: Backend> Device<B> {
         }
         self.0.staging.trim();
         self.0.core.reclaim.flush_all(&self.0.core);
+        self.0.core.late.wait(&self.0.core, || false);
         Ok(())
     }
 

@@ -31,6 +31,7 @@ impl<B: Backend> Device<B> {
         core.next_generation();
         core.events.take().into_iter().for_each(std::mem::forget);
         core.memory.all().for_each(|resource| resource.forget(&core.errors));
+        core.late.forget();
         // SAFETY: everything older is stale and never reaches the driver again (its generation is checked), and no
         // other thread is at work (the caller's promise); no host-accessible memory is alive.
         let result = unsafe { B::reset(&core.raw) };

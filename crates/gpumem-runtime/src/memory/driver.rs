@@ -37,6 +37,9 @@ pub(super) struct Tally {
 impl Tally {
     pub(super) fn lend<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
         core.counters.count_allocation();
+        if kind == MemoryKind::Device {
+            core.late.note_allocated(bytes);
+        }
         self.allocations.fetch_add(1, Ordering::Relaxed);
         self.blocks.fetch_add(1, Ordering::Relaxed);
         let lent = self.lent.fetch_add(bytes, Ordering::Relaxed) + bytes;
@@ -131,7 +134,8 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             mem::forget(buffer);
             return Ok(());
         }
-        core.recorder.reserved(buffer.kind(), -(block.bytes() as i64));
+        let (kind, bytes) = (buffer.kind(), block.bytes());
+        core.recorder.reserved(kind, -(bytes as i64));
         if POISONED.is_any() {
             // The driver may give the addresses to others.
             let start = block.address();
@@ -141,6 +145,9 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         match unsafe { B::release(&core.raw, *buffer) } {
             Ok(()) => {
                 core.counters.count_release();
+                if kind == MemoryKind::Device {
+                    core.late.note_released(bytes);
+                }
                 Ok(())
             }
             Err((buffer, error)) => {

@@ -141,6 +141,7 @@ unsafe impl<B: Backend> GrowingMemory for DriverGrowing<B> {
             }
             self.tally.take_back(&core, MemoryKind::Device, end - from);
             core.counters.count_release();
+            core.late.note_released(end - from);
         }
         Ok(())
     }

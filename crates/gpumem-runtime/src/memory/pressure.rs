@@ -21,7 +21,8 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 ///
 /// 1. what was dropped and is not in use goes back to where it came from,
 /// 2. what is in flight is waited for,
-/// 3. what pools hold and nobody has lent goes back to the driver.
+/// 3. what pools hold and nobody has lent goes back to the driver,
+/// 4. what the driver was given back but does not call free yet is waited for.
 ///
 /// Inside `defer_cleanup`, and in a callback, nothing is given back or waited for, so there is no second try.
 ///
@@ -69,6 +70,18 @@ fn climb<B: Backend>(
             Err(again) if again.is_out_of_memory() => error = again,
             outcome => return outcome,
         }
+    }
+    let mut outcome = None;
+    if may_wait {
+        core.late.wait(core, || {
+            outcome = Some(resource.allocate(request));
+            !matches!(&outcome, Some(Err(again)) if again.is_out_of_memory())
+        });
+    }
+    match outcome {
+        Some(Err(again)) if again.is_out_of_memory() => error = again,
+        Some(outcome) => return outcome,
+        None => {}
     }
     Err(explain(core, request, &error, deferred))
 }

@@ -1,0 +1,76 @@
+//! A driver that gives memory back some time after it was told to: who needs it waits, and the others do not.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::is_clean;
+use gpumem_host::HostOptions;
+use gpumem_integration::{Double, DoubleDevice, DoubleOptions};
+use gpumem_runtime::Device;
+use std::time::{Duration, Instant};
+
+const MIB: usize = 1 << 20;
+const TOTAL: usize = 256 * MIB;
+
+fn open() -> (Device<Double>, DoubleDevice) {
+    let host = HostOptions::new().memory(TOTAL);
+    let raw =
+        Double::open_with(&DoubleOptions { host, frees_late: true, ..DoubleOptions::default() }).unwrap();
+    (Device::from_raw(raw.clone()), raw)
+}
+
+/// Fills the device with arrays that a stream uses.
+fn fill(device: &Device<Double>, bytes: usize) {
+    let stream = device.stream().unwrap();
+    let mut arrays = Vec::new();
+    while let Ok(array) = device.uninit_array::<u8, _>(bytes) {
+        arrays.push(array);
+    }
+    assert!(arrays.len() >= TOTAL / bytes / 2);
+    // Some work on each, however long the arrays are.
+    for array in arrays {
+        let mut array = array.fill(1).unwrap();
+        stream.fill(&mut array, 7).unwrap();
+    }
+}
+
+#[test]
+fn a_request_waits_as_long_as_more_comes() {
+    for bytes in [4 * MIB, 16 * MIB] {
+        let (device, raw) = open();
+        for round in 0..4 {
+            fill(&device, bytes);
+            let long = device.uninit_array::<u8, _>(TOTAL / 8 * 7);
+            assert!(long.is_ok(), "round {round}: {:?}", long.err());
+            drop(long);
+            device.flush().unwrap();
+            assert_eq!(device.memory_info().unwrap().free, TOTAL, "a flush tells the truth");
+        }
+        is_clean(&device, raw.host());
+    }
+}
+
+#[test]
+fn nothing_is_waited_for_where_it_must_not_be_or_is_of_no_use() {
+    let (device, raw) = open();
+    // Nothing was given back: it fails at once.
+    let held = device.uninit_array::<u8, _>(MIB).unwrap();
+    let begin = Instant::now();
+    for _ in 0..10 {
+        assert!(device.uninit_array::<u8, _>(2 * TOTAL).is_err_and(|error| error.is_out_of_memory()));
+    }
+    assert!(begin.elapsed() < Duration::from_millis(300), "{:?}", begin.elapsed());
+    // Nothing is waited for inside `defer_cleanup`.
+    drop(held);
+    fill(&device, 4 * MIB);
+    let deferred = device.defer_cleanup();
+    let begin = Instant::now();
+    assert!(device.uninit_array::<u8, _>(TOTAL / 8 * 7).is_err_and(|error| error.is_out_of_memory()));
+    assert!(begin.elapsed() < Duration::from_millis(300), "{:?}", begin.elapsed());
+    drop(deferred);
+    // What is never to be had is given up after a while.
+    let begin = Instant::now();
+    assert!(device.uninit_array::<u8, _>(2 * TOTAL).is_err_and(|error| error.is_out_of_memory()));
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+    is_clean(&device, raw.host());
+}
