@@ -11,6 +11,8 @@ mod pack;
 mod readme;
 mod shell;
 mod test_all;
+#[cfg(test)]
+mod unsafe_table;
 mod workspace;
 
 use clap::{Parser, Subcommand};
