@@ -15,6 +15,9 @@ const MIRI: &[(&str, &[&str])] = &[
 /// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
 const ASAN: &[&str] = &["gpumem-host", "gpumem-runtime", "gpumem"];
 
+/// What safe code could once break, which it watches as well: a package and the arguments that choose its test.
+const ASAN_SOUNDNESS: [&str; 4] = ["--package", "gpumem-integration", "--test", "soundness"];
+
 /// A build with a sanitizer names its target, so that build scripts and macros go without.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
@@ -71,7 +74,7 @@ pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
     // No examples of the documentation: nightly gives some compile errors other numbers.
     let mut arguments = vec!["+nightly", "test", "--lib", "--tests", "--target", TARGET];
     arguments.extend(ASAN.iter().flat_map(|package| ["--package", package]));
-    let done = Shell::new(workspace.root())
+    let shell = Shell::new(workspace.root())
         // The second lets the host backend poison what a pool holds and has not lent.
         .env("RUSTFLAGS", "-Zsanitizer=address --cfg gpumem_asan")
         .env("RUSTDOCFLAGS", "-Zsanitizer=address")
@@ -83,7 +86,11 @@ pub(super) fn asan(workspace: &Workspace) -> Result<Outcome> {
         // NVIDIA's opens a library beside itself, where the sanitizer's dlopen does not look.
         .env("GPUMEM_NVRTC", "off")
         .env(super::NO_BROWSER.0, super::NO_BROWSER.1)
-        .env("CARGO_TARGET_DIR", workspace.target("asan"))
-        .run("cargo", &arguments)?;
-    Ok(Outcome::of(&done, "AddressSanitizer"))
+        .env("CARGO_TARGET_DIR", workspace.target("asan"));
+    let outcome = Outcome::of(&shell.run("cargo", &arguments)?, "AddressSanitizer");
+    if !outcome.is_passed() {
+        return Ok(outcome);
+    }
+    let soundness = [&["+nightly", "test", "--target", TARGET][..], &ASAN_SOUNDNESS].concat();
+    Ok(Outcome::of(&shell.run("cargo", &soundness)?, "AddressSanitizer over the soundness tests"))
 }

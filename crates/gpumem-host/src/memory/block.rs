@@ -140,8 +140,9 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         let Backing::Heap(base, layout) = self.backing else { return };
-        // SAFETY: allocated with this layout, and this is its last owner.
+        // SAFETY: allocated with this layout, and this is its last owner. A pool that is gone may have left parts of it watched.
         unsafe {
+            crate::asan::watch(self.start.as_ptr().addr() as u64, self.bytes, true);
             if self.poison {
                 self.start.as_ptr().write_bytes(POISON, self.bytes);
             }
