@@ -1,6 +1,6 @@
 //! What errors say: the operation, the device, and for a launch the kernel, the argument and the numbers.
 #![cfg(feature = "host")]
-#![allow(clippy::unwrap_used, reason = "tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use gpumem::{
     Device, ErrorKind, LaunchDims,

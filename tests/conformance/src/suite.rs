@@ -233,7 +233,7 @@ fn settle<B: Backend>(device: &Device<B>) -> Result<Alive> {
 /// The first device of the backend that is not `device` itself.
 fn another<B: Backend>(device: &Device<B>) -> Option<Device<B>> {
     let mut others = B::devices().ok()?.into_iter().filter(|info| info != device.info());
-    others.find_map(|info| Device::select(&DeviceSelector::ordinal(info.backend, info.ordinal)).ok())
+    others.find_map(|info| Device::select(DeviceSelector::ordinal(info.backend, info.ordinal)).ok())
 }
 
 impl<B: Backend> std::fmt::Debug for Suite<B> {

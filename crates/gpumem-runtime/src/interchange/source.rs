@@ -100,7 +100,7 @@ pub(crate) unsafe fn described_array<T: Element, B: Backend>(
     };
     let device = match found {
         Ok(Some(Residence { ordinal, .. })) if ordinal != own => {
-            Device::select(&DeviceSelector::ordinal(near.info().backend, ordinal))?
+            Device::select(DeviceSelector::ordinal(near.info().backend, ordinal))?
         }
         Ok(_) => near.clone(),
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => near.clone(),

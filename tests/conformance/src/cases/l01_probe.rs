@@ -52,9 +52,9 @@ fn every_listed_device_opens<B: Backend>(_: &Lab<B>) -> Verdict {
 
 fn what_is_not_there_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let backend = lab.device().info().backend;
-    let beyond = Device::<B>::select(&DeviceSelector::ordinal(backend, 99_999));
+    let beyond = Device::<B>::select(DeviceSelector::ordinal(backend, 99_999));
     refused(beyond, |kind| matches!(kind, ErrorKind::NoSuchDevice { .. }))?;
-    let nobody = Device::<B>::select(&DeviceSelector::ordinal("nobody", 0));
+    let nobody = Device::<B>::select(DeviceSelector::ordinal("nobody", 0));
     // The choice among all backends knows all names, one backend only its own.
     refused(nobody, |kind| {
         matches!(kind, ErrorKind::BackendNotEnabled { .. } | ErrorKind::UnknownBackend { .. })

@@ -206,7 +206,7 @@ impl<B: Backend> Stage<'_, B> {
                     kind => Allocation::for_host(device, OPERATION, bytes, align(allocation), kind)
                         .map(HostReady::into_memory),
                 },
-                Err(_) => Err(too_large::<B>()),
+                Err(_) => Err(too_large()),
             };
             (made, clock().now().saturating_sub(begin))
         };
@@ -293,7 +293,7 @@ fn align(allocation: &TraceAllocation) -> usize {
     usize::try_from(allocation.align).unwrap_or(1)
 }
 
-fn too_large<B: Backend>() -> Error {
+fn too_large() -> Error {
     let why = "the trace asks for more bytes than this machine can name";
     Error::new("", OPERATION, ErrorKind::InvalidArgument { why })
 }

@@ -28,9 +28,7 @@ trait Probe: 'static {
 
     /// The sizes of the launches.
     fn launches() -> Vec<LaunchDims> {
-        [[7, 5, 3], [64, 1, 1], [1, 1, 1], [33, 2, 1], [256, 1, 1]]
-            .map(|group_size| one_group(group_size))
-            .into()
+        [[7, 5, 3], [64, 1, 1], [1, 1, 1], [33, 2, 1], [256, 1, 1]].map(one_group).into()
     }
 
     /// The kernel.
