@@ -4,6 +4,10 @@ use crate::{FaultKind, fault::raise};
 use std::panic::Location;
 
 /// An index into an array of `N` axes: `[y, x]`, or a number for one axis.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no index of an array of {N} axes",
+    note = "an array of `N` axes takes `[usize; N]`, an array of one axis also a `usize`"
+)]
 pub trait Indices<const N: usize>: Copy {
     /// The positions along the axes.
     fn positions(self) -> [usize; N];

@@ -17,6 +17,7 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod abi;
+mod access;
 mod arena;
 mod argument;
 mod array;
@@ -40,8 +41,9 @@ mod run;
 mod shared;
 mod wave;
 
+pub use access::{Load, Store, StoreLocal};
 pub use argument::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};
-pub use array::Local;
+pub use array::{Local, LocalArray};
 pub use atomic::Atomic;
 pub use barrier::Arrival;
 pub use block::Entry;

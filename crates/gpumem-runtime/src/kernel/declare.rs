@@ -1,7 +1,7 @@
 //! Declaring a kernel, once, for every device.
 
 use super::{
-    Kernel, cache,
+    HostForm, Kernel, cache,
     constants::Constants,
     images::{Image, Images},
     source::{MOST_CONSTANT_BYTES, portable_text, text_with_constants, uses_constants},
@@ -22,6 +22,7 @@ pub struct KernelDeclaration<P> {
     source: Option<String>,
     images: Images,
     host: Option<Arc<HostBody>>,
+    form: Option<HostForm>,
     shared_bytes: usize,
     constant_bytes: usize,
     flags: Vec<String>,
@@ -47,6 +48,7 @@ impl<P: Parameters> KernelDeclaration<P> {
             source: None,
             images: Images::default(),
             host: None,
+            form: None,
             shared_bytes: 0,
             constant_bytes: MOST_CONSTANT_BYTES,
             flags: Vec::new(),
@@ -98,6 +100,7 @@ impl<P: Parameters> KernelDeclaration<P> {
         let body = Arc::new(body);
         // SAFETY: the promise of `new`; the runtime launches it with arguments for `P` only.
         self.host = Some(Arc::new(move |executor| unsafe { executor.shared_function::<P, F>(body.clone()) }));
+        self.form = Some(HostForm::WorkItems);
         self
     }
 
@@ -111,6 +114,7 @@ impl<P: Parameters> KernelDeclaration<P> {
         // SAFETY: as in `host`.
         self.host =
             Some(Arc::new(move |executor| unsafe { executor.shared_flat_function::<P, F>(body.clone()) }));
+        self.form = Some(HostForm::Loop);
         self
     }
 
@@ -252,6 +256,16 @@ impl<P: Parameters> KernelDeclaration<P> {
         &self.name
     }
 
+    /// How the host runs the body. `None` without a body.
+    pub fn host_form(&self) -> Option<HostForm> {
+        self.form
+    }
+
+    /// The source for GPUs, without the prelude: of a kernel that is written in Rust the C++ that is made of it.
+    pub fn source(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
     /// The body for the host, for those who run it in the place of the compiled source: a simulated GPU finds it by
     /// [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the GPU
     /// that is simulated. `None` without a body.
@@ -274,6 +288,7 @@ impl<P> Clone for KernelDeclaration<P> {
             source: self.source.clone(),
             images: self.images.clone(),
             host: self.host.clone(),
+            form: self.form,
             shared_bytes: self.shared_bytes,
             constant_bytes: self.constant_bytes,
             flags: self.flags.clone(),

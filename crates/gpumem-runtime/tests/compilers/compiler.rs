@@ -86,6 +86,14 @@ impl Compiler {
         self.compile_to(self.result, text, architecture, &[option])
     }
 
+    /// As [`compile`](Self::compile), and takes a warning for an error.
+    #[allow(dead_code)] // other test programs share this file
+    pub(crate) fn compile_without_warnings(&self, text: &str, architecture: &str) -> Result<Vec<u8>, String> {
+        let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let (code, log) = self.compile_with_log(self.result, text, architecture, &[])?;
+        if log.trim_matches(['\0', '\n', ' ']).is_empty() { Ok(code) } else { Err(log) }
+    }
+
     /// Compiles to machine code of a real architecture with NVRTC.
     pub(crate) fn cubin(&self, text: &str, architecture: &str) -> Result<Vec<u8>, String> {
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,6 +121,16 @@ impl Compiler {
         architecture: &str,
         more: &[&str],
     ) -> Result<Vec<u8>, String> {
+        self.compile_with_log(result, text, architecture, more).map(|(code, _)| code)
+    }
+
+    fn compile_with_log(
+        &self,
+        result: &str,
+        text: &str,
+        architecture: &str,
+        more: &[&str],
+    ) -> Result<(Vec<u8>, String), String> {
         let text = CString::new(text).unwrap();
         let architecture = format!("--gpu-architecture={architecture}");
         let options = [architecture.as_str()].into_iter().chain(more.iter().copied());
@@ -133,10 +151,10 @@ impl Compiler {
                 assert_eq!(self.function::<Read>(content)(program, buffer.as_mut_ptr().cast()), 0);
                 buffer
             };
-            let outcome = if status == 0 {
-                Ok(read(&format!("Get{result}Size"), &format!("Get{result}")))
-            } else {
-                Err(String::from_utf8_lossy(&read("GetProgramLogSize", "GetProgramLog")).into_owned())
+            let log = String::from_utf8_lossy(&read("GetProgramLogSize", "GetProgramLog")).into_owned();
+            let outcome = match status {
+                0 => Ok((read(&format!("Get{result}Size"), &format!("Get{result}")), log)),
+                _ => Err(log),
             };
             self.function::<Destroy>("DestroyProgram")(&mut program);
             outcome

@@ -1,0 +1,24 @@
+//! From a Rust function to the C++ of a GPU: what the code that `#[kernel]` generates calls. Not for other uses.
+//!
+//! A procedural macro sees tokens and no types. So the macro writes the body once more, into a closure that is never
+//! called, and passes values through a [`Witness`] there. rustc's own inference gives the witness its type, and
+//! [`type_of`] its name in C++. The body stands beside it as a `static` tree ([`S`], [`E`]), whose nodes name witnesses by
+//! number. [`Program::source`] prints the tree when the kernel is declared.
+//!
+//! * Types, literals, shadowing, generics and associated constants are so exactly Rust's; nothing here infers a type.
+//! * Constants are values: each path that is no variable is evaluated when the kernel is declared, and printed as a literal.
+//! * Integer arithmetic that C++ leaves undefined, or does in other types, goes through the functions of `arithmetic.hpp`.
+
+mod constant;
+mod print;
+mod tree;
+mod types;
+mod witness;
+
+pub use super::{HostForm, KernelDeclaration};
+pub use constant::{Constant, DeviceConst};
+pub use gpumem_simt::{Ids, Load, LocalArray, Store, StoreLocal, WorkItem};
+pub use print::{Parameter, Program};
+pub use tree::{E, S};
+pub use types::{DeviceType, Form, Numeric, TypeInfo};
+pub use witness::{Witness, finished, local_array, type_of, zero};

@@ -1,0 +1,195 @@
+//! Expressions.
+
+use super::{Program, table};
+use crate::kernel::codegen::{E, Form, TypeInfo, constant::integer};
+
+/// The function of `arithmetic.hpp` for an operator.
+pub(super) fn function(operator: &str) -> &'static str {
+    match operator {
+        "+" => "add",
+        "-" => "sub",
+        "*" => "mul",
+        "/" => "div",
+        "%" => "rem",
+        "<<" => "shl",
+        _ => "shr",
+    }
+}
+
+/// Whether C++ does with this operator what Rust does, on values of this type.
+pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
+    match info.form {
+        Form::Float => operator != "%",
+        Form::Bool | Form::Other => true,
+        Form::Half => false,
+        Form::Wrapping | Form::Integer if matches!(operator, "&" | "|" | "^") => {
+            info.form == Form::Wrapping || is_wide(info)
+        }
+        Form::Wrapping => match operator {
+            "+" | "-" | "*" => true,
+            "/" | "%" => matches!(right, E::Literal(digits, _) if *digits != "0"),
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether C++ does not promote the type to `int`.
+fn is_wide(info: &TypeInfo) -> bool {
+    matches!(info.name.as_str(), "i32" | "i64")
+}
+
+impl Program {
+    /// An expression that may stand beside any operator.
+    pub(super) fn operand(&self, e: &E) -> String {
+        match e {
+            // A second minus beside the first would be another operator.
+            E::Arithmetic(..) | E::Compare(..) | E::Conditional(..) | E::Cast(..) | E::Negate(..) => {
+                format!("({})", self.expression(e))
+            }
+            _ => self.expression(e),
+        }
+    }
+
+    fn list(&self, list: &[E]) -> String {
+        let texts: Vec<String> = list.iter().map(|e| self.expression(e)).collect();
+        texts.join(", ")
+    }
+
+    /// A value that becomes one of its type by itself: a new variable, an index.
+    pub(super) fn initial(&self, value: &E) -> String {
+        match value {
+            E::Id(name, arguments) => self.id(name, arguments),
+            value => self.expression(value),
+        }
+    }
+
+    /// The call of an id without the conversion to `u64`.
+    fn id(&self, name: &str, arguments: &[E]) -> String {
+        let axes: Vec<String> = arguments.iter().map(|axis| self.axis(axis)).collect();
+        format!("{name}({})", axes.join(", "))
+    }
+
+    /// The number of an axis, which the prelude takes as an `int`.
+    fn axis(&self, axis: &E) -> String {
+        match axis {
+            E::Literal(digits, _) => (*digits).to_owned(),
+            _ => format!("rust::axis({})", self.expression(axis)),
+        }
+    }
+
+    pub(super) fn expression(&self, e: &E) -> String {
+        match e {
+            E::Var(name) => (*name).to_owned(),
+            E::Literal(digits, ty) => self.literal(digits, *ty),
+            E::Constant(number) => match self.constants.get(*number) {
+                Some(constant) if !constant.is_table() => constant.literal.clone(),
+                _ => table(*number),
+            },
+            E::Arithmetic(operator, ty, a, b) => self.arithmetic(operator, *ty, a, b),
+            E::Compare(operator, a, b) => format!("{} {operator} {}", self.operand(a), self.operand(b)),
+            E::Negate(ty, a) => match (self.type_at(*ty).form, a) {
+                (Form::Float, _) => format!("-{}", self.operand(a)),
+                (Form::Half, _) => format!("{}(-(float){})", self.type_at(*ty).name, self.operand(a)),
+                (_, E::Literal(digits, _)) => self.negative(digits, &self.type_at(*ty).name),
+                _ => format!("rust::neg({})", self.expression(a)),
+            },
+            E::Not(ty, a) => match self.type_at(*ty) {
+                TypeInfo { form: Form::Bool, .. } => format!("!{}", self.operand(a)),
+                info => format!("({})~{}", info.name, self.operand(a)),
+            },
+            E::Cast(from, to, a) => self.cast(*from, *to, a),
+            E::Id(name, arguments) => format!("(u64){}", self.id(name, arguments)),
+            E::Call(name, arguments) => format!("{name}({})", self.list(arguments)),
+            E::Index(base, ty, at) => {
+                let at: Vec<String> = at.iter().map(|at| self.initial(at)).collect();
+                let (base, at) = (self.operand(base), at.join(", "));
+                if self.type_at(*ty).form == Form::Row {
+                    format!("{base}[{at}]")
+                } else {
+                    format!("{base}({at})")
+                }
+            }
+            E::Position(at, ty) => match self.type_at(*ty).form {
+                Form::Local => {
+                    let at = self.expression(at);
+                    let parts: Vec<String> =
+                        (0..self.type_at(*ty).len()).map(|axis| format!("{at}({axis})")).collect();
+                    parts.join(", ")
+                }
+                _ => self.expression(at),
+            },
+            E::Extent(base, axis) => {
+                format!("rust::extent({}, {})", self.expression(base), self.axis(axis))
+            }
+            E::Bits(to, a) => format!("detail::bits<{}>({})", self.type_at(*to).name, self.expression(a)),
+            E::Field(base, name) => format!("{}.{name}", self.operand(base)),
+            E::Conditional(c, a, b) => {
+                format!("{} ? {} : {}", self.operand(c), self.operand(a), self.operand(b))
+            }
+            E::List(ty, values) => match self.type_at(*ty) {
+                TypeInfo { form: Form::Local, name } => format!("{name}{{{{{}}}}}", self.list(values)),
+                TypeInfo { name, .. } => format!("{name}{{{}}}", self.list(values)),
+            },
+            E::Filled(ty, value) => {
+                format!("rust::filled<{}>({})", self.type_at(*ty).name, self.expression(value))
+            }
+        }
+    }
+
+    /// A number as its type writes it.
+    fn literal(&self, digits: &str, ty: usize) -> String {
+        let info = self.type_at(ty);
+        match info.name.as_str() {
+            "float" => format!("{:?}f", digits.parse::<f32>().unwrap_or_default()),
+            "double" => format!("{:?}", digits.parse::<f64>().unwrap_or_default()),
+            name => integer(digits, name),
+        }
+    }
+
+    /// A negative integer. That of the least number has no literal in C++.
+    fn negative(&self, digits: &str, name: &str) -> String {
+        let least = match name {
+            "i32" => digits == "2147483648",
+            "i64" => digits == "9223372036854775808",
+            _ => false,
+        };
+        if least { format!("rust::limits<{name}>::least()") } else { integer(&format!("-{digits}"), name) }
+    }
+
+    /// An operator on two values.
+    pub(super) fn arithmetic(&self, operator: &str, ty: usize, a: &E, b: &E) -> String {
+        let info = self.type_at(ty);
+        let name = &info.name;
+        if is_plain(operator, info, b) {
+            return format!("{} {operator} {}", self.operand(a), self.operand(b));
+        }
+        match (info.form, operator) {
+            (Form::Float, _) => format!("rust::rem({}, {})", self.expression(a), self.expression(b)),
+            (Form::Half, "%") => {
+                format!("{name}(rust::rem((float){}, (float){}))", self.operand(a), self.operand(b))
+            }
+            (Form::Half, _) => {
+                format!("{name}((float){} {operator} (float){})", self.operand(a), self.operand(b))
+            }
+            (_, "&" | "|" | "^") => format!("({name})({} {operator} {})", self.operand(a), self.operand(b)),
+            _ => {
+                let function = function(operator);
+                format!("rust::{function}<{name}>({}, {})", self.expression(a), self.expression(b))
+            }
+        }
+    }
+
+    fn cast(&self, from: usize, to: usize, a: &E) -> String {
+        let (from, to) = (self.type_at(from), self.type_at(to));
+        if from.name == to.name {
+            return self.operand(a);
+        }
+        match (from.form, to.form) {
+            (Form::Float | Form::Half, Form::Wrapping | Form::Integer) => {
+                format!("rust::cast<{}>({})", to.name, self.expression(a))
+            }
+            _ => format!("({}){}", to.name, self.operand(a)),
+        }
+    }
+}

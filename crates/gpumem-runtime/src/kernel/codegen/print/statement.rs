@@ -1,0 +1,151 @@
+//! Statements.
+
+use super::{
+    Program,
+    expression::{function, is_plain},
+};
+use crate::kernel::codegen::{E, Form, S};
+use std::fmt::Write;
+
+/// Writes into a text, which does not fail.
+macro_rules! put {
+    ($out:expr, $($format:tt)*) => {{
+        let _ = writeln!($out, $($format)*);
+    }};
+}
+
+impl Program {
+    pub(super) fn statements(&self, out: &mut String, list: &[S], depth: usize) {
+        for statement in list {
+            self.statement(out, statement, depth);
+        }
+    }
+
+    /// A block behind a head on the same line.
+    fn block(&self, out: &mut String, list: &[S], depth: usize) {
+        out.push_str(" {\n");
+        self.statements(out, list, depth + 1);
+        let _ = write!(out, "{}}}", "    ".repeat(depth));
+    }
+
+    fn statement(&self, out: &mut String, statement: &S, depth: usize) {
+        if let S::Line(line) = statement {
+            return put!(out, "#line {line}");
+        }
+        out.push_str(&"    ".repeat(depth));
+        match statement {
+            S::Line(_) => {}
+            S::Let(name, ty, mutable, Some(value)) => {
+                let constant = if *mutable { "" } else { "const " };
+                put!(out, "{constant}{} {name} = {};", self.type_at(*ty).name, self.initial(value));
+            }
+            S::Let(name, ty, _, None) => put!(out, "{} {name};", self.type_at(*ty).name),
+            S::Zeros(name, ty) => put!(out, "{} {name} = {{}};", self.type_at(*ty).name),
+            S::Shared(name, ty, extents) => {
+                let extents: Vec<String> = extents.iter().map(|extent| self.expression(extent)).collect();
+                put!(out, "GPUMEM_SHARED({}, {name}, {});", self.type_at(*ty).name, extents.join(", "));
+            }
+            S::DynamicShared(name, ty) => {
+                let ty = &self.type_at(*ty).name;
+                put!(out, "GPUMEM_DYNAMIC_SHARED({ty}, {name}_memory);");
+                put!(out, "{}const rust::dynamic<{ty}> {name} = {{{name}_memory}};", "    ".repeat(depth));
+            }
+            S::Unused(name) => put!(out, "(void){name};"),
+            S::Assign(place, value) => put!(out, "{} = {};", self.expression(place), self.expression(value)),
+            S::AssignWith(operator, ty, place, value) => self.assign_with(out, operator, *ty, place, value),
+            S::Do(call @ E::Call(..)) => put!(out, "{};", self.expression(call)),
+            S::Do(value) => put!(out, "(void)({});", self.expression(value)),
+            S::If(condition, yes, no) => self.branch(out, condition, yes, no, depth),
+            S::Loop(body) => {
+                out.push_str("for (;;)");
+                self.block(out, body, depth);
+                out.push('\n');
+            }
+            S::While(condition, body) => {
+                let _ = write!(out, "while ({})", self.expression(condition));
+                self.block(out, body, depth);
+                out.push('\n');
+            }
+            S::For(name, ty, [from, to], step, body) => {
+                let (ty, from, to) = (&self.type_at(*ty).name, self.initial(from), self.initial(to));
+                // One loop over the steps, and around it nothing: a head that is read as C++ programmers write it.
+                let step = step.map(|step| format!("rust::step({})", self.expression(step)));
+                let (more, next) = match &step {
+                    None => (String::new(), format!("++{name}")),
+                    Some(step) => (
+                        format!("u64 {name}_step = {step}; "),
+                        format!("{name} = rust::next({name}, {name}_step, {name}_end)"),
+                    ),
+                };
+                if step.is_some() {
+                    put!(out, "{{");
+                    put!(out, "{}const {more}", "    ".repeat(depth + 1));
+                    out.push_str(&"    ".repeat(depth + 1));
+                }
+                let inner = depth + usize::from(step.is_some());
+                let _ =
+                    write!(out, "for ({ty} {name} = {from}, {name}_end = {to}; {name} < {name}_end; {next})");
+                self.block(out, body, inner);
+                out.push('\n');
+                if step.is_some() {
+                    put!(out, "{}}}", "    ".repeat(depth));
+                }
+            }
+            S::Steps(name, ty, [from, to], [inclusive, reversed], step, body) => {
+                let ty = &self.type_at(*ty).name;
+                let (from, to, step) = (self.expression(from), self.expression(to), self.expression(step));
+                let _ = write!(
+                    out,
+                    "for (rust::steps<{ty}> {name}_steps({from}, {to}, {inclusive}, {reversed}, {step}); {name}_steps.next();) {{\n\
+                     {}const {ty} {name} = {name}_steps.at;\n",
+                    "    ".repeat(depth + 1)
+                );
+                self.statements(out, body, depth + 1);
+                put!(out, "{}}}", "    ".repeat(depth));
+            }
+            S::Block(body) => {
+                out.push('{');
+                out.push('\n');
+                self.statements(out, body, depth + 1);
+                put!(out, "{}}}", "    ".repeat(depth));
+            }
+            S::Break => put!(out, "break;"),
+            S::Continue => put!(out, "continue;"),
+            S::Return => put!(out, "return;"),
+            S::Goto(label) => put!(out, "goto {label};"),
+            S::Label(label) => put!(out, "{label}:;"),
+        }
+    }
+
+    fn branch(&self, out: &mut String, condition: &E, yes: &[S], no: &[S], depth: usize) {
+        let _ = write!(out, "if ({})", self.expression(condition));
+        self.block(out, yes, depth);
+        match no {
+            [] => out.push('\n'),
+            [S::If(condition, yes, no)] => {
+                out.push_str(" else ");
+                self.branch(out, condition, yes, no, depth);
+            }
+            no => {
+                out.push_str(" else");
+                self.block(out, no, depth);
+                out.push('\n');
+            }
+        }
+    }
+
+    fn assign_with(&self, out: &mut String, operator: &str, ty: usize, place: &E, value: &E) {
+        let info = self.type_at(ty);
+        let target = self.expression(place);
+        let promoted = matches!(operator, "&" | "|" | "^") && info.form != Form::Half;
+        if is_plain(operator, info, value) || promoted {
+            return put!(out, "{target} {operator}= {};", self.expression(value));
+        }
+        if matches!(place, E::Var(_)) {
+            return put!(out, "{target} = {};", self.arithmetic(operator, ty, place, value));
+        }
+        // The place is looked up once.
+        let (function, value) = (function(operator), self.expression(value));
+        put!(out, "rust::{function}_to({target}, {value});");
+    }
+}

@@ -1,0 +1,91 @@
+//! The body of a kernel as the macro hands it over: a tree in a `static`. Numbers of types are those of the witnesses, numbers
+//! of constants those of [`Program::constants`](super::Program::constants).
+
+/// The number of a witness.
+type Type = usize;
+
+/// An expression.
+#[derive(Debug, Clone, Copy)]
+pub enum E {
+    /// A variable, or any text that needs no parentheses.
+    Var(&'static str),
+    /// A number, without its suffix.
+    Literal(&'static str, Type),
+    /// A constant.
+    Constant(usize),
+    /// An operator on two numbers; the type is that of the result.
+    Arithmetic(&'static str, Type, &'static E, &'static E),
+    /// A comparison, `&&` or `||`.
+    Compare(&'static str, &'static E, &'static E),
+    /// `-x`.
+    Negate(Type, &'static E),
+    /// `!x`.
+    Not(Type, &'static E),
+    /// `x as T`: from which type, to which.
+    Cast(Type, Type, &'static E),
+    /// An id or a size: 32 bits in the prelude, `usize` here.
+    Id(&'static str, &'static [E]),
+    /// Calls a function.
+    Call(&'static str, &'static [E]),
+    /// `x[i]`, `x[[i, j]]`; the type is that of `x`.
+    Index(&'static E, Type, &'static [E]),
+    /// An index that is a variable, and its type: a number, or an array of them.
+    Position(&'static E, Type),
+    /// The length of an array along an axis.
+    Extent(&'static E, &'static E),
+    /// A value of this type with the same bits.
+    Bits(Type, &'static E),
+    /// A field of a record, or of a tuple.
+    Field(&'static E, &'static str),
+    /// `c ? x : y`.
+    Conditional(&'static E, &'static E, &'static E),
+    /// A tuple or an array of these values.
+    List(Type, &'static [E]),
+    /// An array of one value.
+    Filled(Type, &'static E),
+}
+
+/// A statement.
+#[derive(Debug, Clone, Copy)]
+pub enum S {
+    /// The line of the Rust file that the next statement stands on.
+    Line(usize),
+    /// Declares a variable: name, type, whether it is assigned to, value.
+    Let(&'static str, Type, bool, Option<&'static E>),
+    /// Declares a local array of zeros.
+    Zeros(&'static str, Type),
+    /// Declares a shared array: name, type of its elements, extents.
+    Shared(&'static str, Type, &'static [E]),
+    /// Declares the dynamic shared memory of the launch.
+    DynamicShared(&'static str, Type),
+    /// The variable may be left unused.
+    Unused(&'static str),
+    /// `place = value`.
+    Assign(&'static E, &'static E),
+    /// `place op= value`; the type is that of the place.
+    AssignWith(&'static str, Type, &'static E, &'static E),
+    /// An expression for its effect.
+    Do(&'static E),
+    /// `if`, with what is done otherwise.
+    If(&'static E, &'static [S], &'static [S]),
+    /// A loop without an end of its own.
+    Loop(&'static [S]),
+    /// `while`.
+    While(&'static E, &'static [S]),
+    /// `for name in a..b`, with a step other than 1 if there is one.
+    For(&'static str, Type, [&'static E; 2], Option<&'static E>, &'static [S]),
+    /// `for` over any other range: `inclusive` and `reversed`, with a step.
+    Steps(&'static str, Type, [&'static E; 2], [bool; 2], &'static E, &'static [S]),
+    /// A block.
+    Block(&'static [S]),
+    /// `break`.
+    Break,
+    /// `continue`.
+    Continue,
+    /// `return`.
+    Return,
+    /// Jumps to a label.
+    Goto(&'static str),
+    /// A place to jump to.
+    Label(&'static str),
+}

@@ -1,0 +1,176 @@
+//! The types of device code, and what they are called there.
+
+use gpumem_core::Element;
+use gpumem_simt::{
+    Constant, ConstantArray, LocalArray, Number, Parameter, Shared, Slice, SliceMut, Value, View, ViewMut,
+};
+use half::{bf16, f16};
+
+/// How expressions of a type are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// `f32`, `f64`: C++ has Rust's arithmetic.
+    Float,
+    /// `f16`, `bf16`: each operation is one of `float`, rounded.
+    Half,
+    /// `u32`, `u64`: `+`, `-` and `*` of C++ wrap.
+    Wrapping,
+    /// Other integers: C++ promotes them, or leaves their overflow undefined.
+    Integer,
+    /// `bool`.
+    Bool,
+    /// Indexed as `x[i]`.
+    Row,
+    /// Indexed as `x(i, j)`.
+    Grid,
+    /// An array of the work-item itself, indexed as `x(i, j)`, made as `{{a, b}}`.
+    Local,
+    /// Anything else.
+    Other,
+}
+
+/// A type of device code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TypeInfo {
+    /// Its name in C++.
+    pub name: String,
+    /// How its expressions are printed.
+    pub form: Form,
+}
+
+impl TypeInfo {
+    fn new(name: impl Into<String>, form: Form) -> Self {
+        Self { name: name.into(), form }
+    }
+
+    /// How many elements an array of one axis has.
+    pub(super) fn len(&self) -> usize {
+        let count =
+            self.name.rsplit_once(", ").and_then(|(_, count)| count.trim_end_matches('>').parse().ok());
+        count.unwrap_or_default()
+    }
+}
+
+/// A type that kernels have on every device.
+///
+/// # Safety
+/// Device code has a type of this name and form. Where the type is an [`Element`], that has the same size and alignment.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no type of kernels",
+    label = "this has the type `{Self}`, which a GPU does not know",
+    note = "kernels know numbers, `bool`, tuples and arrays of them"
+)]
+pub unsafe trait DeviceType {
+    /// Its name and form in device code.
+    fn device_type() -> TypeInfo;
+}
+
+macro_rules! plain {
+    ($($type:ty => $name:literal $form:ident;)*) => {$(
+        // SAFETY: the prelude, and the kernels' own part of it, have these types.
+        unsafe impl DeviceType for $type {
+            fn device_type() -> TypeInfo {
+                TypeInfo::new($name, Form::$form)
+            }
+        }
+    )*};
+}
+plain! {
+    f32 => "float" Float; f64 => "double" Float; f16 => "f16" Half; bf16 => "bf16" Half;
+    u8 => "u8" Integer; i8 => "i8" Integer; u16 => "u16" Integer; i16 => "i16" Integer;
+    u32 => "u32" Wrapping; i32 => "i32" Integer; u64 => "u64" Wrapping; i64 => "i64" Integer;
+    usize => "u64" Wrapping; isize => "i64" Integer; bool => "bool" Bool; () => "void" Other;
+}
+
+/// Kernels count in 64 bits on every device, also on the host.
+const _: () = assert!(size_of::<usize>() == 8, "kernels need a host of 64 bits");
+
+fn of<T: DeviceType>() -> String {
+    T::device_type().name
+}
+
+// SAFETY: as above.
+unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {
+    fn device_type() -> TypeInfo {
+        TypeInfo::new(format!("array<{}, {N}>", of::<T>()), Form::Local)
+    }
+}
+
+macro_rules! arrays {
+    ($([$($generics:tt)*] $type:ty => $form:ident, $($name:expr),*;)*) => {$(
+        // SAFETY: as above.
+        unsafe impl<T: DeviceType, $($generics)*> DeviceType for $type {
+            fn device_type() -> TypeInfo {
+                TypeInfo::new(format!($($name),*, of::<T>()), Form::$form)
+            }
+        }
+    )*};
+}
+arrays! {
+    [] Slice<T> => Row, "slice<const {}>";
+    [] SliceMut<T> => Row, "slice<{}>";
+    [const N: usize] View<T, N> => Grid, "view<const {}, {N}>";
+    [const N: usize] ViewMut<T, N> => Grid, "view<{}, {N}>";
+    [const LEN: usize] Constant<T, LEN> => Row, "constant<{}, {LEN}>";
+    [const N: usize] ConstantArray<T, N> => Grid, "constant_array<{}, {N}>";
+    [const N: usize] Shared<'_, T, N> => Grid, "{}";
+    [const X: usize] LocalArray<[T; X], 1> => Local, "array<{}, {X}>";
+    [const X: usize, const Y: usize] LocalArray<[[T; X]; Y], 2> => Local, "array<{}, {Y}, {X}>";
+    [const X: usize, const Y: usize, const Z: usize] LocalArray<[[[T; X]; Y]; Z], 3> => Local, "array<{}, {Z}, {Y}, {X}>";
+}
+
+// SAFETY: as above.
+unsafe impl<T: DeviceType> DeviceType for Value<T> {
+    fn device_type() -> TypeInfo {
+        T::device_type()
+    }
+}
+
+macro_rules! tuples {
+    ($(($($name:ident)*))*) => {$(
+        // SAFETY: as above.
+        unsafe impl<$($name: DeviceType),*> DeviceType for ($($name,)*) {
+            fn device_type() -> TypeInfo {
+                let names = [$(of::<$name>()),*];
+                TypeInfo::new(format!("rust::tuple<{}>", names.join(", ")), Form::Other)
+            }
+        }
+    )*};
+}
+tuples! { (A) (A B) (A B C) (A B C D) (A B C D E) (A B C D E F) }
+
+/// A number of generic kernels: what all number types of kernels have in common.
+pub trait Numeric:
+    Element
+    + Number
+    + DeviceType
+    + super::DeviceConst
+    + Parameter
+    + PartialOrd
+    + std::ops::Add<Output = Self>
+    + std::ops::Sub<Output = Self>
+    + std::ops::Mul<Output = Self>
+    + std::ops::Div<Output = Self>
+    + std::ops::Rem<Output = Self>
+    + std::ops::AddAssign
+    + std::ops::SubAssign
+    + std::ops::MulAssign
+    + std::ops::DivAssign
+    + std::ops::RemAssign
+{
+    /// Nought.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+}
+
+macro_rules! numeric {
+    ($zero:literal $one:literal: $($type:ty)*) => {$(
+        impl Numeric for $type {
+            const ZERO: Self = $zero;
+            const ONE: Self = $one;
+        }
+    )*};
+}
+numeric!(0 1: u8 i8 u16 i16 u32 i32 u64 i64);
+numeric!(0.0 1.0: f32 f64);

@@ -1,0 +1,49 @@
+//! How a type is learnt from rustc: by being unified with it.
+
+use super::{DeviceType, TypeInfo};
+use bytemuck::Zeroable;
+use gpumem_simt::LocalArray;
+use std::marker::PhantomData;
+
+/// Has the type of what it is shown. The macro declares it before the closure that shows it something, with an inferred type.
+#[derive(Debug, Clone, Copy)]
+pub struct Witness<T>(PhantomData<fn() -> T>);
+
+impl<T> Witness<T> {
+    /// A witness that has seen nothing yet.
+    #[allow(clippy::new_without_default)] // its type is inferred, which a default would not help
+    pub fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    /// Sees a value, and gives it back.
+    pub fn see(&self, value: T) -> T {
+        value
+    }
+
+    /// Sees a value in its place.
+    pub fn of<'v>(&self, value: &'v T) -> &'v T {
+        value
+    }
+}
+
+/// What device code calls the type that a witness has seen.
+pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
+    T::device_type()
+}
+
+/// Gives the type of what a future gives. Never called.
+#[allow(clippy::empty_loop)]
+pub fn finished<F: Future>(_: F) -> F::Output {
+    loop {}
+}
+
+/// A local array of zeros; its extents are those of the nested array that it is made from.
+pub fn local_array<const N: usize, A: Copy>(zeros: A) -> LocalArray<A, N> {
+    LocalArray(zeros)
+}
+
+/// A zero, of which local arrays are made.
+pub fn zero<T: Zeroable>() -> T {
+    T::zeroed()
+}

@@ -1,0 +1,6 @@
+//! What a kernel that is written in Rust names: `use gpumem::kernel::prelude::*;`.
+//!
+//! The words of kernels, as `global_id(0)` and `barrier(Local)`, need no import: the attribute knows them.
+
+pub use super::{Constant, ConstantArray, Numeric, Slice, SliceMut, Value, View, ViewMut};
+pub use gpumem_core::BarrierScope::{Both, Global, Local};
