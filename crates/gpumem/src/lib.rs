@@ -134,6 +134,7 @@ pub use gpumem_host as host;
 #[cfg(feature = "roc")]
 pub use gpumem_roc as roc;
 
+pub use gpumem_macros::kernel;
 pub use gpumem_runtime as generic;
 pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyWay, CudaArrayInterface, DescrField, DeviceCounters,

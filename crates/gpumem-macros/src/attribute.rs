@@ -1,0 +1,79 @@
+//! The words in the brackets of `#[kernel(..)]`.
+
+use proc_macro2::Span;
+use syn::{
+    Ident, LitStr, Path, Token, ext::IdentExt, parse::Parse, parse::ParseStream, parse_quote,
+    punctuated::Punctuated,
+};
+
+/// What is asked for.
+pub(crate) struct Attribute {
+    /// The word `unsafe`: the author answers for races. Its place is that of the emitted `unsafe` block, so that lints see it.
+    pub unsafe_word: Option<Span>,
+    /// Indices, divisors and steps are not checked on a GPU.
+    pub unchecked: bool,
+    /// The symbol, where it is not the function's name.
+    pub name: Option<LitStr>,
+    /// Options of the device's compiler.
+    pub flags: Vec<LitStr>,
+    /// Where `gpumem` is found.
+    pub root: Path,
+}
+
+enum Word {
+    Unsafe(Span),
+    Unchecked(Span),
+    Name(LitStr),
+    Flag(LitStr),
+    Root(Path),
+}
+
+impl Parse for Word {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let word = Ident::parse_any(input)?;
+        let value = |input: ParseStream<'_>| input.parse::<Token![=]>().and_then(|_| input.parse::<LitStr>());
+        Ok(match word.to_string().as_str() {
+            "unsafe" => Self::Unsafe(word.span()),
+            "unchecked" => Self::Unchecked(word.span()),
+            "name" => Self::Name(value(input)?),
+            "flag" => Self::Flag(value(input)?),
+            "crate" => {
+                input.parse::<Token![=]>()?;
+                Self::Root(input.call(Path::parse_mod_style)?)
+            }
+            _ => {
+                let words = "`unsafe`, `unchecked`, `name = \"..\"`, `flag = \"..\"`, `crate = path`";
+                return Err(syn::Error::new(word.span(), format!("a kernel's attribute knows {words}")));
+            }
+        })
+    }
+}
+
+impl Parse for Attribute {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut attribute = Self {
+            unsafe_word: None,
+            unchecked: false,
+            name: None,
+            flags: Vec::new(),
+            root: parse_quote!(::gpumem),
+        };
+        let mut unchecked = None;
+        for word in Punctuated::<Word, Token![,]>::parse_terminated(input)? {
+            match word {
+                Word::Unsafe(span) => attribute.unsafe_word = Some(span),
+                Word::Unchecked(span) => unchecked = Some(span),
+                Word::Name(name) => attribute.name = Some(name),
+                Word::Flag(flag) => attribute.flags.push(flag),
+                Word::Root(root) => attribute.root = root,
+            }
+        }
+        if let (Some(span), None) = (unchecked, attribute.unsafe_word) {
+            let what =
+                "`unchecked` needs `unsafe`: the author then answers for every index and divisor on a GPU";
+            return Err(syn::Error::new(span, what));
+        }
+        attribute.unchecked = unchecked.is_some();
+        Ok(attribute)
+    }
+}

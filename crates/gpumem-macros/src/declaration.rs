@@ -1,0 +1,158 @@
+//! What a kernel expands to: a function that declares it.
+
+use crate::{
+    attribute::Attribute,
+    lower::{self, Code, Lower},
+    names::{self, VariableKind},
+    signature::{self, Parameter, ParameterKind},
+};
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Ident, ItemFn, spanned::Spanned};
+
+/// The declaration; with errors, a function of the same type beside them, so that its callers bring no errors of their own.
+pub(crate) fn expand(attribute: &Attribute, function: &ItemFn) -> TokenStream {
+    match declaration(attribute, function) {
+        Ok(declaration) => declaration,
+        Err(error) => {
+            let errors = error.to_compile_error();
+            let head = head(attribute, function);
+            quote!(#errors #[allow(unused)] #head { loop {} })
+        }
+    }
+}
+
+/// The head of the declaring function.
+fn head(attribute: &Attribute, function: &ItemFn) -> TokenStream {
+    let ItemFn { attrs, vis, sig, .. } = function;
+    let (root, name, generics, clauses) =
+        (&attribute.root, &sig.ident, &sig.generics, &sig.generics.where_clause);
+    let types = sig.inputs.iter().filter_map(|input| match input {
+        syn::FnArg::Typed(argument) if !matches!(*argument.ty, syn::Type::Reference(_)) => Some(&argument.ty),
+        _ => None,
+    });
+    quote! {
+        #(#attrs)*
+        #[allow(clippy::type_complexity)]
+        #vis fn #name #generics () -> #root::kernel::KernelDeclaration<(#(#types,)*)> #clauses
+    }
+}
+
+fn declaration(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStream> {
+    let parameters = signature::parameters(function);
+    let mut lower = Lower::new();
+    let seen = declare(&mut lower, parameters.as_deref().unwrap_or_default());
+    let code = lower.block(&function.block);
+    let mut errors = std::mem::take(&mut lower.errors).into_iter();
+    let parameters = match (parameters, errors.next()) {
+        (Ok(parameters), None) => parameters,
+        (Ok(_), Some(first)) => return Err(all_of(first, errors)),
+        // Without its parameters, the body knows too little to be judged.
+        (Err(head), _) => return Err(head),
+    };
+    let Some(promise) = attribute.unsafe_word else {
+        let what = "a kernel's author answers for races among its work-items: `#[gpumem::kernel(unsafe)]`";
+        return Err(syn::Error::new(Span::call_site(), what));
+    };
+    Ok(written(attribute, function, &parameters, &lower, &seen, &code, promise))
+}
+
+fn all_of(first: syn::Error, others: impl Iterator<Item = syn::Error>) -> syn::Error {
+    others.fold(first, |mut all, error| {
+        all.combine(error);
+        all
+    })
+}
+
+/// Declares the parameters. Gives what lets their witnesses see them.
+fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStream {
+    let mut seen = TokenStream::new();
+    for Parameter { name, kind, mutable, .. } in parameters {
+        let (number, look) = lower.look_at_parameter(name, *kind == ParameterKind::Array);
+        let kind = match (kind, mutable) {
+            (ParameterKind::Array, _) => VariableKind::ArrayParameter,
+            (_, false) => VariableKind::Fixed,
+            (_, true) => VariableKind::Mutable,
+        };
+        lower.names.declare(&name.to_string(), kind, number);
+        seen.extend(look);
+    }
+    seen
+}
+
+fn written(
+    attribute: &Attribute,
+    function: &ItemFn,
+    parameters: &[Parameter],
+    lower: &Lower,
+    seen: &TokenStream,
+    code: &Code,
+    promise: Span,
+) -> TokenStream {
+    let (head, root) = (head(attribute, function), &attribute.root);
+    let names: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
+    let types: Vec<&syn::Type> = parameters.iter().map(|parameter| &parameter.ty).collect();
+    let unpacked: TokenStream = parameters.iter().map(Parameter::unpacked).collect();
+    let Code { host, witness, tree } = code;
+    let symbol = match &attribute.name {
+        Some(name) => name.value(),
+        None => names::allowed(&function.sig.ident.to_string()),
+    };
+
+    let texts = names.iter().map(|name| lower.names.find(&name.to_string()).map(|found| found.name.clone()));
+    let texts = texts.map(Option::unwrap_or_default);
+    let witnesses: Vec<Ident> = lower
+        .witnesses
+        .iter()
+        .enumerate()
+        .map(|(number, _)| lower::witness(number, Span::call_site()))
+        .collect();
+    let infos = lower.witnesses.iter().enumerate().map(|(number, span)| {
+        let witness = lower::witness(number, *span);
+        quote_spanned!(*span=> __gpumem::type_of(&#witness))
+    });
+    let constants =
+        lower.constants.iter().map(|value| quote_spanned!(value.span()=> __gpumem::Constant::new(&#value)));
+    let shared = lower.shared.iter().map(|(element, extents)| {
+        quote!(bytes = bytes.next_multiple_of(::core::mem::align_of::<#element>()) + ::core::mem::size_of::<#element>() #(* #extents)*;)
+    });
+    let shared = lower.shares.map(|_| quote!(.shared_bytes({ let mut bytes = 0usize; #(#shared)* bytes })));
+    let flags = &attribute.flags;
+    let checked = !attribute.unchecked;
+    let item = lower::item(Span::call_site());
+    let arguments = quote!((#(#names,)*): &(#(#types,)*));
+    // Only what the body needs: without anything to wait for it is a plain loop.
+    let body = match lower.meets {
+        true => quote!(.host(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host })),
+        false => quote!(.host_flat(|#item: &__gpumem::Ids<'_>, #arguments| { #unpacked #host })),
+    };
+    // The block stands at the author's word, braces and all: else lints take it for one that the macro answers for.
+    let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDeclaration::new(#symbol) });
+    quote! {
+        #head {
+            use #root::kernel::codegen as __gpumem;
+            #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
+            let __program = {
+                #(let #witnesses = __gpumem::Witness::new();)*
+                let __never = |#item: __gpumem::WorkItem<'static>, #arguments| { #unpacked #seen #witness };
+                __gpumem::Program {
+                    name: #symbol,
+                    file: ::core::file!(),
+                    parameters: ::std::vec![#(__gpumem::Parameter {
+                        name: #texts,
+                        info: <#types as __gpumem::DeviceType>::device_type(),
+                    }),*],
+                    types: ::std::vec![#(#infos),*],
+                    constants: ::std::vec![#(#constants),*],
+                    body: {
+                        use __gpumem::{E, S};
+                        static BODY: &[S] = &[#(#tree),*];
+                        BODY
+                    },
+                }
+            };
+            let __declaration: __gpumem::KernelDeclaration<(#(#types,)*)> = #new;
+            __declaration.portable(&__program.source()) #body .bounds(#checked) #shared #(.flag(#flags))*
+        }
+    }
+}

@@ -1,0 +1,300 @@
+//! Reading and writing places: variables, fields of tuples, elements of arrays.
+
+use super::{Code, Lower, Order, Value, error, expressions::member_name, order_of, own, witness};
+use crate::names::VariableKind;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{BinOp, Expr, ExprIndex, spanned::Spanned};
+
+/// The array of an index expression, as an argument of `Load` and `Store`.
+struct Array {
+    host: TokenStream,
+    witness: TokenStream,
+    before: Vec<TokenStream>,
+    tree: TokenStream,
+    /// The number of the witness of its type.
+    ty: usize,
+    /// Whether it belongs to the work-item, so that writing borrows it.
+    is_local: bool,
+}
+
+/// An index, or several in brackets.
+struct Position {
+    host: TokenStream,
+    witness: TokenStream,
+    /// The indices.
+    trees: Vec<TokenStream>,
+}
+
+/// The operator of `a op= b`, with its text and as it stands in `a op b`.
+pub(super) fn plain_operator(op: &BinOp) -> Option<(&'static str, BinOp)> {
+    use syn::Token;
+    macro_rules! operators {
+        ($($assign:ident $plain:ident $token:tt)*) => {
+            match op {
+                $(BinOp::$assign(token) => Some((stringify!($token), BinOp::$plain(Token![$token](token.span())))),)*
+                _ => None,
+            }
+        };
+    }
+    operators! {
+        AddAssign Add + SubAssign Sub - MulAssign Mul * DivAssign Div / RemAssign Rem % BitAndAssign BitAnd &
+        BitOrAssign BitOr | BitXorAssign BitXor ^ ShlAssign Shl << ShrAssign Shr >>
+    }
+}
+
+impl Lower {
+    /// `x[i]` as a value.
+    pub(super) fn load(&mut self, index: &ExprIndex) -> syn::Result<Value> {
+        let array = self.array(&index.expr)?;
+        let (mut values, write) = self.position(&index.index)?;
+        let mut before = array.before;
+        before.extend(self.in_order(&mut values));
+        let order = order_of(&values);
+        let at = write(&values);
+        let (host, witness) =
+            (element(index, &array.host, &at.host), element(index, &array.witness, &at.witness));
+        let (tree, ty, trees) = (&array.tree, array.ty, &at.trees);
+        let tree = quote!(E::Index(&#tree, #ty, &[#(#trees),*]));
+        Ok(Value {
+            host,
+            witness,
+            before,
+            tree,
+            order: if order > Order::Reads { order } else { Order::Reads },
+        })
+    }
+
+    /// The place of an element: its index as host and witness, the element as the tree.
+    pub(super) fn element_place(&mut self, index: &ExprIndex) -> syn::Result<Value> {
+        let array = self.array(&index.expr)?;
+        let (mut values, write) = self.position(&index.index)?;
+        let mut before = array.before;
+        before.extend(self.in_order(&mut values));
+        let (order, at) = (order_of(&values), write(&values));
+        let (tree, ty, trees) = (&array.tree, array.ty, &at.trees);
+        let tree = quote!(E::Index(&#tree, #ty, &[#(#trees),*]));
+        Ok(Value { host: at.host, witness: at.witness, before, tree, order })
+    }
+
+    /// What is indexed.
+    fn array(&mut self, e: &Expr) -> syn::Result<Array> {
+        if let Expr::Paren(inner) = e {
+            return self.array(&inner.expr);
+        }
+        if let Expr::Path(path) = e
+            && let Some(name) = path.path.get_ident()
+            && let Some(variable) = self.names.find(&name.to_string())
+        {
+            let (text, ty) = (&variable.name, variable.ty);
+            let is_parameter = variable.kind == VariableKind::ArrayParameter;
+            let is_local = !is_parameter && variable.kind != VariableKind::Shared;
+            let tokens = if is_parameter { quote!(#name) } else { quote_spanned!(name.span()=> &#name) };
+            let tree = quote!(E::Var(#text));
+            return Ok(Array {
+                host: tokens.clone(),
+                witness: tokens,
+                before: Vec::new(),
+                tree,
+                ty,
+                is_local,
+            });
+        }
+        let Value { host, witness: seen, before, tree, .. } = self.expression(e)?;
+        let ty = self.watch(e.span());
+        let watcher = witness(ty, e.span());
+        let host = quote_spanned!(e.span()=> &#host);
+        let seen = quote_spanned!(e.span()=> #watcher.of(&#seen));
+        Ok(Array { host, witness: seen, before, tree, ty, is_local: matches!(e, Expr::Field(_)) })
+    }
+
+    /// What stands between the brackets: its values, and how they are put together again.
+    #[allow(clippy::type_complexity)]
+    fn position(
+        &mut self,
+        e: &Expr,
+    ) -> syn::Result<(Vec<(Value, Span)>, impl Fn(&[(Value, Span)]) -> Position + use<>)> {
+        let (list, elements): (bool, Vec<&Expr>) = match e {
+            Expr::Array(array) => (true, array.elems.iter().collect()),
+            e => (false, vec![e]),
+        };
+        let mut values = Vec::new();
+        for element in elements {
+            let mut value = self.expression(element)?;
+            if let (false, Expr::Path(path)) = (list, element)
+                && let Some(variable) =
+                    path.path.get_ident().and_then(|name| self.names.find(&name.to_string()))
+            {
+                // It may be an array of indices, which only its witness knows.
+                let (tree, ty) = (&value.tree, variable.ty);
+                value.tree = quote!(E::Position(&#tree, #ty));
+            }
+            values.push((value, element.span()));
+        }
+        let span = e.span();
+        let write = move |values: &[(Value, Span)]| {
+            let (hosts, seen): (Vec<_>, Vec<_>) =
+                values.iter().map(|(value, _)| (&value.host, &value.witness)).unzip();
+            let trees = values.iter().map(|(value, _)| value.tree.clone()).collect();
+            match list {
+                true => Position {
+                    host: quote_spanned!(span=> [#(#hosts),*]),
+                    witness: quote_spanned!(span=> [#(#seen),*]),
+                    trees,
+                },
+                false => Position { host: quote!(#(#hosts)*), witness: quote!(#(#seen)*), trees },
+            }
+        };
+        Ok((values, write))
+    }
+
+    /// `place = value;`
+    pub(super) fn assign(&mut self, assign: &syn::ExprAssign) -> syn::Result<Code> {
+        match &*assign.left {
+            Expr::Index(index) => self.store(index, &assign.right, None, assign.span()),
+            Expr::Infer(_) => {
+                let Value { host, witness, mut before, tree, .. } = self.expression(&assign.right)?;
+                before.push(quote!(S::Do(&#tree)));
+                Ok(Code { host: quote!(let _ = #host;), witness: quote!(let _ = #witness;), tree: before })
+            }
+            place => {
+                let (tokens, tree, later) = self.place(place)?;
+                let Value { host, mut witness, mut before, tree: value, .. } =
+                    self.expression(&assign.right)?;
+                if let Some(number) = later {
+                    // The first value of a variable tells its type.
+                    let watcher = super::witness(number, assign.right.span());
+                    witness = quote_spanned!(assign.right.span()=> #watcher.see(#witness));
+                }
+                before.push(quote!(S::Assign(&#tree, &#value)));
+                Ok(Code {
+                    host: quote!(#tokens = #host;),
+                    witness: quote!(#tokens = #witness;),
+                    tree: before,
+                })
+            }
+        }
+    }
+
+    /// `place op= value;`
+    pub(super) fn assign_with(
+        &mut self,
+        binary: &syn::ExprBinary,
+        text: &str,
+        plain: &BinOp,
+    ) -> syn::Result<Code> {
+        if let Expr::Index(index) = &*binary.left {
+            return self.store(index, &binary.right, Some((text, plain)), binary.span());
+        }
+        let (tokens, tree, _) = self.place(&binary.left)?;
+        let Value { host, witness: seen, mut before, tree: value, .. } = self.expression(&binary.right)?;
+        let (op, number) = (&binary.op, self.watch(binary.left.span()));
+        let watcher = witness(number, binary.left.span());
+        before.push(quote!(S::AssignWith(#text, #number, &#tree, &#value)));
+        let look = quote_spanned!(binary.left.span()=> let _ = #watcher.of(&#tokens););
+        Ok(Code { host: quote!(#tokens #op #host;), witness: quote!(#tokens #op #seen; #look), tree: before })
+    }
+
+    /// A variable or a field of one: its tokens, its tree, and its witness if its first value is still to come.
+    fn place(&mut self, e: &Expr) -> syn::Result<(TokenStream, TokenStream, Option<usize>)> {
+        match e {
+            Expr::Path(path) => {
+                let name = path.path.get_ident().map(ToString::to_string).unwrap_or_default();
+                let Some(variable) = self.names.find(&name) else {
+                    // rustc says that there is no such variable, or that it is a constant.
+                    return Ok((path.to_token_stream(), quote!(E::Var(#name)), None));
+                };
+                let (text, later) = (&variable.name, variable.kind == VariableKind::Later);
+                Ok((path.to_token_stream(), quote!(E::Var(#text)), later.then_some(variable.ty)))
+            }
+            Expr::Field(field) if !matches!(*field.base, Expr::Index(_)) => {
+                let (tokens, tree, _) = self.place(&field.base)?;
+                let (member, name) = (&field.member, member_name(&field.member));
+                Ok((quote!(#tokens.#member), quote!(E::Field(&#tree, #name)), None))
+            }
+            Expr::Paren(inner) => self.place(&inner.expr),
+            Expr::Field(_) | Expr::Index(_) => error(
+                e,
+                "a part of an element is not assigned: write the whole element, as `a[i] = (x, a[i].1)`",
+            ),
+            Expr::Tuple(_) => error(e, "write one assignment for each variable"),
+            e => error(e, "a kernel cannot assign to this"),
+        }
+    }
+
+    /// `x[i] = value;`, `x[i] op= value;`. As in Rust, the value is computed before the index.
+    fn store(
+        &mut self,
+        index: &ExprIndex,
+        value: &Expr,
+        with: Option<(&str, &BinOp)>,
+        span: Span,
+    ) -> syn::Result<Code> {
+        if matches!(&*index.expr, Expr::Index(_)) {
+            return error(
+                &index.expr,
+                "an array in an array is not written to: use `local::<T>([N, M])` and `a[[i, j]]`",
+            );
+        }
+        let right = (self.expression(value)?, value.span());
+        let array = self.array(&index.expr)?;
+        let (positions, write) = self.position(&index.index)?;
+        let mut values = vec![right];
+        values.extend(positions);
+        let mut before = array.before;
+        before.extend(self.in_order(&mut values));
+        let acts = order_of(&values) == Order::Acts;
+        let Some(((value, _), positions)) = values.split_first() else {
+            return error(index, "nothing to store");
+        };
+        let at = write(positions);
+        let (tree, ty, trees, value_tree) = (&array.tree, array.ty, &at.trees, &value.tree);
+        let place = quote!(E::Index(&#tree, #ty, &[#(#trees),*]));
+        let [kept, at_name, new_name] = ["__value", "__at", "__new"].map(|name| Ident::new(name, own(span)));
+        let Some((text, op)) = with else {
+            let forms = [(&array.host, &at.host, &value.host), (&array.witness, &at.witness, &value.witness)];
+            let [host, seen] = forms.map(|(array_form, at, value)| {
+                let (function, array) = storing(index, array_form, array.is_local);
+                match acts {
+                    true => quote_spanned!(span=> { let #kept = #value; #function(#array, #at, #kept) };),
+                    false => quote_spanned!(span=> #function(#array, #at, #value);),
+                }
+            });
+            before.push(quote!(S::Assign(&#place, &#value_tree)));
+            return Ok(Code { host, witness: seen, tree: before });
+        };
+        let number = self.watch(span);
+        let watcher = witness(number, span);
+        let old = |array: &TokenStream| quote_spanned!(index.span()=> __gpumem::Load::load(#array, #at_name));
+        let write_back = |array_form: &TokenStream,
+                          at: &TokenStream,
+                          value: &TokenStream,
+                          see: Option<TokenStream>| {
+            let (function, target) = storing(index, array_form, array.is_local);
+            let old = old(array_form);
+            let new = quote_spanned!(op.span()=> #old #op #kept);
+            let new = see.map_or(quote!(#new), |see| quote_spanned!(span=> #see.see(#new)));
+            quote_spanned!(span=> { let #kept = #value; let #at_name = #at; let #new_name = #new; #function(#target, #at_name, #new_name) };)
+        };
+        let host = write_back(&array.host, &at.host, &value.host, None);
+        let seen = write_back(&array.witness, &at.witness, &value.witness, Some(quote!(#watcher)));
+        before.push(quote!(S::AssignWith(#text, #number, &#place, &#value_tree)));
+        Ok(Code { host, witness: seen, tree: before })
+    }
+}
+
+/// The call that reads an element.
+fn element(index: &ExprIndex, array: &TokenStream, at: &TokenStream) -> TokenStream {
+    quote_spanned!(index.span()=> __gpumem::Load::load(#array, #at))
+}
+
+/// The function that writes an element, and the array as it takes it.
+fn storing(index: &ExprIndex, array: &TokenStream, is_local: bool) -> (TokenStream, TokenStream) {
+    let span = index.span();
+    if is_local {
+        let base = &index.expr;
+        (quote_spanned!(span=> __gpumem::StoreLocal::store_local), quote_spanned!(base.span()=> &mut #base))
+    } else {
+        (quote_spanned!(span=> __gpumem::Store::store), array.clone())
+    }
+}

@@ -1,0 +1,260 @@
+//! The words of kernels: ids, barriers, operations of waves, shared and local arrays.
+
+use super::{Code, Lower, Order, Value, error, item, order_of};
+use crate::names::VariableKind;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Expr, ExprCall, GenericArgument, Pat, PathArguments, Type, spanned::Spanned};
+
+/// Ids that every body knows.
+const IDS: [&str; 8] = [
+    "local_id",
+    "global_id",
+    "group_id",
+    "group_size",
+    "groups",
+    "global_size",
+    "local_linear",
+    "group_linear",
+];
+/// Ids of bodies whose groups have waves.
+const WAVE_IDS: [&str; 4] = ["wave_size", "wave_id", "lane", "wave_items"];
+/// Operations of a wave on one value, and whether a lane or a distance stands beside it.
+const WAVE: [(&str, bool); 11] = [
+    ("shuffle", true),
+    ("shuffle_up", true),
+    ("shuffle_down", true),
+    ("shuffle_xor", true),
+    ("wave_ballot", false),
+    ("wave_any", false),
+    ("wave_all", false),
+    ("wave_sum", false),
+    ("wave_min", false),
+    ("wave_max", false),
+    ("wave_scan", false),
+];
+
+const SHARED: &str =
+    "a shared array is declared as `let tile = shared::<f32>([16, 16]);`, with constant extents";
+const LOCAL: &str =
+    "a local array is declared as `let mut window = local::<f32>([3, 3]);`, with constant extents";
+const DYNAMIC: &str = "the dynamic shared memory is declared as `let all = dynamic_shared::<f32>();`";
+const SCOPES: &str = "the scope of a barrier is `Local`, `Global` or `Both`";
+
+impl Lower {
+    /// A call: of a word, or of a function of a number's type.
+    pub(super) fn call(&mut self, call: &ExprCall) -> syn::Result<Value> {
+        let Expr::Path(path) = &*call.func else {
+            return error(&call.func, "a kernel calls functions by their names");
+        };
+        let Some(name) = path.path.get_ident() else { return self.function_of_type(call, path) };
+        let (word, span) = (name.to_string(), call.span());
+        let arguments = &call.args;
+        if IDS.contains(&word.as_str()) || WAVE_IDS.contains(&word.as_str()) {
+            self.meets |= WAVE_IDS.contains(&word.as_str());
+            return self.id(name, call);
+        }
+        if let Some((_, with_lane)) = WAVE.iter().find(|(known, _)| *known == word) {
+            return self.wave(name, call, *with_lane);
+        }
+        let item = item(name.span());
+        match word.as_str() {
+            "barrier" => {
+                self.meets = true;
+                let (Some(scope), 1) = (arguments.first(), arguments.len()) else {
+                    return error(call, SCOPES);
+                };
+                let text = scope_text(scope)?;
+                Ok(Value {
+                    host: quote_spanned!(span=> #item.#name(#scope).await),
+                    witness: quote_spanned!(span=> __gpumem::finished(#item.#name(#scope))),
+                    before: Vec::new(),
+                    tree: quote!(E::Call("barrier", &[E::Var(#text)])),
+                    order: Order::Acts,
+                })
+            }
+            "wavebarrier" => {
+                self.meets = true;
+                Ok(Value {
+                    host: quote_spanned!(span=> #item.#name(#arguments).await),
+                    witness: quote_spanned!(span=> __gpumem::finished(#item.#name(#arguments))),
+                    before: Vec::new(),
+                    tree: quote!(E::Call("wavebarrier", &[])),
+                    order: Order::Acts,
+                })
+            }
+            "memory_fence" => {
+                self.meets = true;
+                let tokens = quote_spanned!(span=> #item.#name(#arguments));
+                Ok(Value::plain(tokens, quote!(E::Call("memory_fence", &[])), Order::Acts))
+            }
+            _ => error(
+                name,
+                format!(
+                    "`{name}` is no word of kernels: they call ids, barriers, operations of waves, and methods of numbers"
+                ),
+            ),
+        }
+    }
+
+    fn id(&mut self, name: &syn::Ident, call: &ExprCall) -> syn::Result<Value> {
+        let mut values = Vec::new();
+        for argument in &call.args {
+            values.push((self.expression(argument)?, argument.span()));
+        }
+        let before = self.in_order(&mut values);
+        let (order, item, text) = (order_of(&values), item(name.span()), name.to_string());
+        let (hosts, seen) =
+            (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
+        let trees = values.iter().map(|(value, _)| &value.tree);
+        Ok(Value {
+            host: quote_spanned!(call.span()=> #item.#name(#(#hosts),*)),
+            witness: quote_spanned!(call.span()=> #item.#name(#(#seen),*)),
+            tree: quote!(E::Id(#text, &[#(#trees),*])),
+            before,
+            order,
+        })
+    }
+
+    /// An operation of a wave, for which its work-items wait.
+    fn wave(&mut self, name: &syn::Ident, call: &ExprCall, with_lane: bool) -> syn::Result<Value> {
+        self.meets = true;
+        let mut values = Vec::new();
+        for argument in &call.args {
+            values.push((self.expression(argument)?, argument.span()));
+        }
+        let before = self.in_order(&mut values);
+        let (item, text) = (item(name.span()), name.to_string());
+        let (hosts, seen) =
+            (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
+        let host = quote_spanned!(call.span()=> #item.#name(#(#hosts),*).await);
+        let witness = quote_spanned!(call.span()=> __gpumem::finished(#item.#name(#(#seen),*)));
+        let mut trees: Vec<TokenStream> = values.iter().map(|(value, _)| value.tree.clone()).collect();
+        if let (true, Some(lane)) = (with_lane, trees.get_mut(1)) {
+            *lane = quote!(E::Call("rust::lane", &[#lane]));
+        }
+        Ok(Value { host, witness, before, tree: quote!(E::Call(#text, &[#(#trees),*])), order: Order::Acts })
+    }
+
+    /// `let name = shared::<T>([..]);` and its like; `None` if it is another declaration.
+    pub(super) fn array_declaration(&mut self, pattern: &Pat, value: &Expr) -> syn::Result<Option<Code>> {
+        let Expr::Call(call) = value else { return Ok(None) };
+        let Expr::Path(path) = &*call.func else { return Ok(None) };
+        let (Some(segment), 1) = (path.path.segments.first(), path.path.segments.len()) else {
+            return Ok(None);
+        };
+        let word = segment.ident.to_string();
+        let usage = match word.as_str() {
+            "shared" => SHARED,
+            "local" => LOCAL,
+            "dynamic_shared" => DYNAMIC,
+            _ => return Ok(None),
+        };
+        let Pat::Ident(name) = pattern else { return error(pattern, usage) };
+        let Some(element) = element_type(segment) else { return error(call, usage) };
+        let extents: Vec<Expr> = match call.args.first() {
+            Some(Expr::Array(extents)) if word != "dynamic_shared" => extents.elems.iter().cloned().collect(),
+            None if word == "dynamic_shared" => Vec::new(),
+            _ => return error(call, usage),
+        };
+        for extent in &extents {
+            self.constant_extent(extent)?;
+        }
+        let (ident, span, item) = (&name.ident, call.span(), item(segment.ident.span()));
+        if word == "local" {
+            return self.local_array(name, element, &extents, span).map(Some);
+        }
+        if let Some(word) = &name.mutability {
+            return error(word, "a shared array is written to without `mut`: it belongs to the group");
+        }
+        self.meets = true;
+        self.shares.get_or_insert(span);
+        let count = extents.len();
+        let (number, look) = self.look_at(ident);
+        let text = self.names.declare(&ident.to_string(), VariableKind::Shared, number);
+        if word == "dynamic_shared" {
+            let tokens = quote_spanned!(span=> let #ident = #item.dynamic_shared::<#element>(););
+            let tree = vec![quote!(S::DynamicShared(#text, #number))];
+            return Ok(Some(Code { host: tokens.clone(), witness: quote!(#tokens #look), tree }));
+        }
+        let tokens = quote_spanned!(span=> let #ident = #item.shared::<#element, #count>([#(#extents),*]););
+        let constants: Vec<TokenStream> = extents.iter().map(|extent| self.extent(extent)).collect();
+        let tree = vec![quote!(S::Shared(#text, #number, &[#(#constants),*]))];
+        self.shared.push((element.clone(), extents));
+        Ok(Some(Code { host: tokens.clone(), witness: quote!(#tokens #look), tree }))
+    }
+
+    /// `let mut name = local::<T>([..]);`
+    fn local_array(
+        &mut self,
+        name: &syn::PatIdent,
+        element: &Type,
+        extents: &[Expr],
+        span: Span,
+    ) -> syn::Result<Code> {
+        if extents.is_empty() || extents.len() > 3 {
+            return error(name, "a local array has one, two or three axes");
+        }
+        let mut zeros = quote_spanned!(span=> __gpumem::zero::<#element>());
+        for extent in extents.iter().rev() {
+            zeros = quote_spanned!(span=> [#zeros; #extent]);
+        }
+        let rank = extents.len();
+        let tokens = quote_spanned!(span=> let #name = __gpumem::local_array::<#rank, _>(#zeros););
+        let (number, look) = self.look_at(&name.ident);
+        let kind = if name.mutability.is_some() { VariableKind::Mutable } else { VariableKind::Fixed };
+        let text = self.names.declare(&name.ident.to_string(), kind, number);
+        Ok(Code {
+            host: tokens.clone(),
+            witness: quote!(#tokens #look),
+            tree: vec![quote!(S::Zeros(#text, #number))],
+        })
+    }
+
+    /// An extent as a constant of the type `usize`.
+    fn extent(&mut self, extent: &Expr) -> TokenStream {
+        self.constant(syn::parse_quote_spanned!(extent.span()=> { let extent: usize = #extent; extent }))
+    }
+
+    /// Refuses extents that only a launch knows.
+    fn constant_extent(&self, extent: &Expr) -> syn::Result<()> {
+        match self.variable_in(extent.to_token_stream()) {
+            Some(name) => error(
+                &name,
+                format!(
+                    "`{name}` is known at the launch, and the extents of an array are constants: use `dynamic_shared::<T>()`"
+                ),
+            ),
+            None => Ok(()),
+        }
+    }
+
+    fn variable_in(&self, tokens: TokenStream) -> Option<proc_macro2::Ident> {
+        tokens.into_iter().find_map(|token| match token {
+            TokenTree::Ident(name) if self.names.find(&name.to_string()).is_some() => Some(name),
+            TokenTree::Group(group) => self.variable_in(group.stream()),
+            _ => None,
+        })
+    }
+}
+
+/// `T` of `shared::<T>`.
+fn element_type(segment: &syn::PathSegment) -> Option<&Type> {
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    match (arguments.args.first(), arguments.args.len()) {
+        (Some(GenericArgument::Type(ty)), 1) => Some(ty),
+        _ => None,
+    }
+}
+
+/// A scope in the words of the prelude.
+fn scope_text(scope: &Expr) -> syn::Result<&'static str> {
+    let Expr::Path(path) = scope else { return error(scope, SCOPES) };
+    let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    match last.as_str() {
+        "Local" | "CLK_LOCAL_MEM_FENCE" => Ok("LOCAL"),
+        "Global" | "CLK_GLOBAL_MEM_FENCE" => Ok("GLOBAL"),
+        "Both" => Ok("BOTH"),
+        _ => error(scope, SCOPES),
+    }
+}

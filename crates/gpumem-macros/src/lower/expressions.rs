@@ -1,0 +1,257 @@
+//! Expressions: literals, names, operators, casts, tuples, arrays.
+
+use super::{Lower, Order, Value, error, order_of, refuse, witness};
+use crate::names::VariableKind;
+use proc_macro2::{Span, TokenStream};
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{BinOp, Expr, Lit, UnOp, spanned::Spanned};
+
+impl Lower {
+    /// An expression that has a value.
+    pub(super) fn expression(&mut self, e: &Expr) -> syn::Result<Value> {
+        match e {
+            Expr::Lit(literal) => self.literal(literal),
+            Expr::Path(path) => self.single(path),
+            Expr::Paren(inner) => {
+                let value = self.expression(&inner.expr)?;
+                let (host, witness) = (&value.host, &value.witness);
+                let span = inner.paren_token.span.join();
+                Ok(Value {
+                    host: quote_spanned!(span=> (#host)),
+                    witness: quote_spanned!(span=> (#witness)),
+                    ..value
+                })
+            }
+            Expr::Group(inner) => self.expression(&inner.expr),
+            Expr::Binary(binary) => self.binary(binary),
+            Expr::Unary(unary) => self.unary(unary),
+            Expr::Cast(cast) => self.cast(cast),
+            Expr::Tuple(tuple) if !tuple.elems.is_empty() => {
+                self.list(e.span(), tuple.elems.iter(), |values| quote!((#(#values,)*)))
+            }
+            Expr::Array(array) => self.list(e.span(), array.elems.iter(), |values| quote!([#(#values),*])),
+            Expr::Repeat(repeat) => self.repeat(repeat),
+            Expr::Index(index) => self.load(index),
+            Expr::Field(field) => self.field(field),
+            Expr::If(branch) => self.if_value(branch),
+            Expr::Match(choice) => self.match_value(choice),
+            Expr::Block(block) if block.label.is_none() => self.block_value(block),
+            Expr::Loop(endless) => self.loop_value(endless),
+            Expr::Const(_) => {
+                let tree = self.constant(e.clone());
+                Ok(Value::plain(e.to_token_stream(), tree, Order::Fixed))
+            }
+            Expr::Call(call) => self.call(call),
+            Expr::MethodCall(call) => self.method(call),
+            e => refuse::expression(e),
+        }
+    }
+
+    fn literal(&mut self, literal: &syn::ExprLit) -> syn::Result<Value> {
+        let host = literal.to_token_stream();
+        let digits = match &literal.lit {
+            Lit::Bool(value) => {
+                let text = value.value.to_string();
+                return Ok(Value::plain(host, quote!(E::Var(#text)), Order::Fixed));
+            }
+            Lit::Int(number) => number.base10_digits(),
+            Lit::Float(number) => number.base10_digits(),
+            _ => return refuse::expression(&Expr::Lit(literal.clone())),
+        };
+        let (number, witness) = self.seen(&host, literal.span());
+        let tree = quote!(E::Literal(#digits, #number));
+        Ok(Value { host, witness, before: Vec::new(), tree, order: Order::Fixed })
+    }
+
+    /// A variable of one value, or a constant.
+    fn single(&mut self, path: &syn::ExprPath) -> syn::Result<Value> {
+        if let Some(name) = path.path.get_ident()
+            && let Some(variable) = self.names.find(&name.to_string())
+            && matches!(variable.kind, VariableKind::ArrayParameter | VariableKind::Shared)
+        {
+            return error(name, format!("`{name}` is an array: a kernel uses its elements, as `{name}[i]`"));
+        }
+        Ok(self.path(path))
+    }
+
+    /// A variable, or a constant.
+    pub(super) fn path(&mut self, path: &syn::ExprPath) -> Value {
+        let tokens = path.to_token_stream();
+        let variable = path.path.get_ident().and_then(|name| self.names.find(&name.to_string()));
+        let Some(variable) = variable else {
+            let tree = self.constant(Expr::Path(path.clone()));
+            return Value::plain(tokens, tree, Order::Fixed);
+        };
+        let order = match variable.kind {
+            VariableKind::Mutable | VariableKind::Later => Order::Reads,
+            _ => Order::Fixed,
+        };
+        let name = &variable.name;
+        Value::plain(tokens, quote!(E::Var(#name)), order)
+    }
+
+    /// A constant, evaluated when the kernel is declared.
+    pub(super) fn constant(&mut self, value: Expr) -> TokenStream {
+        let text = value.to_token_stream().to_string();
+        let known = self.constants.iter().position(|known| known.to_token_stream().to_string() == text);
+        let number = known.unwrap_or_else(|| {
+            self.constants.push(value);
+            self.constants.len() - 1
+        });
+        quote!(E::Constant(#number))
+    }
+
+    fn binary(&mut self, binary: &syn::ExprBinary) -> syn::Result<Value> {
+        let op = &binary.op;
+        let text = op.to_token_stream().to_string();
+        if matches!(op, BinOp::And(_) | BinOp::Or(_)) {
+            return self.logic(binary, &text);
+        }
+        if super::assign::plain_operator(op).is_some() {
+            return error(binary, "an assignment is a statement of its own");
+        }
+        let left = (self.expression(&binary.left)?, binary.left.span());
+        let right = (self.expression(&binary.right)?, binary.right.span());
+        let mut values = [left, right];
+        let before = self.in_order(&mut values);
+        let (order, [(a, _), (b, _)]) = (order_of(&values), &values);
+        let (host_a, host_b, seen_a, seen_b, tree_a, tree_b) =
+            (&a.host, &b.host, &a.witness, &b.witness, &a.tree, &b.tree);
+        let host = quote!(#host_a #op #host_b);
+        let result = quote!(#seen_a #op #seen_b);
+        let compares = matches!(
+            op,
+            BinOp::Eq(_) | BinOp::Ne(_) | BinOp::Lt(_) | BinOp::Le(_) | BinOp::Gt(_) | BinOp::Ge(_)
+        );
+        let (witness, tree) = if compares {
+            (result, quote!(E::Compare(#text, &#tree_a, &#tree_b)))
+        } else {
+            let (number, witness) = self.seen(&result, binary.span());
+            (witness, quote!(E::Arithmetic(#text, #number, &#tree_a, &#tree_b)))
+        };
+        Ok(Value { host, witness, before, tree, order })
+    }
+
+    /// `&&` and `||`, whose right side is computed only where it counts.
+    fn logic(&mut self, binary: &syn::ExprBinary, text: &str) -> syn::Result<Value> {
+        let op = &binary.op;
+        let (left, right) = (self.expression(&binary.left)?, self.expression(&binary.right)?);
+        let order = if left.order > right.order { left.order } else { right.order };
+        let (host_a, host_b, seen_a, seen_b) = (&left.host, &right.host, &left.witness, &right.witness);
+        let host = quote!(#host_a #op #host_b);
+        let result = quote!(#seen_a #op #seen_b);
+        let (mut before, tree_a, tree_b) = (left.before, &left.tree, &right.tree);
+        if right.before.is_empty() {
+            let tree = quote!(E::Compare(#text, &#tree_a, &#tree_b));
+            return Ok(Value { host, witness: result, before, tree, order });
+        }
+        let (number, witness) = self.seen(&result, binary.span());
+        let (name, rest) = (self.names.fresh("value"), &right.before);
+        let goes_on =
+            if text == "&&" { quote!(E::Var(#name)) } else { quote!(E::Not(#number, &E::Var(#name))) };
+        before.push(quote!(S::Let(#name, #number, true, Some(&#tree_a))));
+        before.push(quote!(S::If(&#goes_on, &[#(#rest,)* S::Assign(&E::Var(#name), &#tree_b)], &[])));
+        Ok(Value { host, witness, before, tree: quote!(E::Var(#name)), order: Order::Fixed })
+    }
+
+    fn unary(&mut self, unary: &syn::ExprUnary) -> syn::Result<Value> {
+        let op = &unary.op;
+        let constructor = match op {
+            UnOp::Neg(_) => quote!(Negate),
+            UnOp::Not(_) => quote!(Not),
+            _ => return error(unary, "kernels have no references: a name stands for a value"),
+        };
+        if let (UnOp::Neg(_), Expr::Lit(literal)) = (op, &*unary.expr)
+            && let Lit::Int(int) = &literal.lit
+        {
+            // As one literal: the least number has no positive one.
+            let host = unary.to_token_stream();
+            let (number, witness) = self.seen(&host, unary.span());
+            let digits = int.base10_digits();
+            let tree = quote!(E::Negate(#number, &E::Literal(#digits, #number)));
+            return Ok(Value { host, witness, before: Vec::new(), tree, order: Order::Fixed });
+        }
+        let value = self.expression(&unary.expr)?;
+        let (host, seen, tree) = (&value.host, &value.witness, &value.tree);
+        let host = quote!(#op #host);
+        let (number, witness) = self.seen(&quote!(#op #seen), unary.span());
+        let tree = quote!(E::#constructor(#number, &#tree));
+        Ok(Value { host, witness, tree, ..value })
+    }
+
+    fn cast(&mut self, cast: &syn::ExprCast) -> syn::Result<Value> {
+        let value = self.expression(&cast.expr)?;
+        let (host, word, ty, tree) = (&value.host, &cast.as_token, &cast.ty, &value.tree);
+        let host = quote!(#host #word #ty);
+        let (from, seen) = self.seen(&value.witness, cast.expr.span());
+        let (to, witness) = self.seen(&quote!(#seen #word #ty), cast.span());
+        let tree = quote!(E::Cast(#from, #to, &#tree));
+        Ok(Value { host, witness, tree, ..value })
+    }
+
+    /// A tuple, or an array.
+    fn list<'e>(
+        &mut self,
+        span: Span,
+        elements: impl Iterator<Item = &'e Expr>,
+        write: impl Fn(&[&TokenStream]) -> TokenStream,
+    ) -> syn::Result<Value> {
+        let mut values = Vec::new();
+        for element in elements {
+            values.push((self.expression(element)?, element.span()));
+        }
+        let before = self.in_order(&mut values);
+        let order = order_of(&values);
+        let host = write(&values.iter().map(|(value, _)| &value.host).collect::<Vec<_>>());
+        let seen = write(&values.iter().map(|(value, _)| &value.witness).collect::<Vec<_>>());
+        let (number, witness) = self.seen(&seen, span);
+        let trees = values.iter().map(|(value, _)| &value.tree);
+        let tree = quote!(E::List(#number, &[#(#trees),*]));
+        Ok(Value { host, witness, before, tree, order })
+    }
+
+    /// `[value; count]`.
+    fn repeat(&mut self, repeat: &syn::ExprRepeat) -> syn::Result<Value> {
+        let value = self.expression(&repeat.expr)?;
+        let (host, seen, tree, len) = (&value.host, &value.witness, &value.tree, &repeat.len);
+        let host = quote!([#host; #len]);
+        let (number, witness) = self.seen(&quote!([#seen; #len]), repeat.span());
+        let tree = quote!(E::Filled(#number, &#tree));
+        Ok(Value { host, witness, tree, ..value })
+    }
+
+    /// A field of a tuple.
+    fn field(&mut self, field: &syn::ExprField) -> syn::Result<Value> {
+        let value = self.expression(&field.base)?;
+        let (host, seen, tree, member) = (&value.host, &value.witness, &value.tree, &field.member);
+        let name = member_name(member);
+        let (host, witness) = (quote!(#host.#member), quote!(#seen.#member));
+        let tree = quote!(E::Field(&#tree, #name));
+        Ok(Value { host, witness, tree, ..value })
+    }
+
+    /// Lets a witness look at a parameter: an array is a reference already.
+    pub(crate) fn look_at_parameter(&mut self, name: &syn::Ident, is_array: bool) -> (usize, TokenStream) {
+        if !is_array {
+            return self.look_at(name);
+        }
+        let number = self.watch(name.span());
+        let watcher = witness(number, name.span());
+        (number, quote_spanned!(name.span()=> let _ = #watcher.of(#name);))
+    }
+
+    /// Lets a witness look at a variable that has just been declared.
+    pub(super) fn look_at(&mut self, name: &syn::Ident) -> (usize, TokenStream) {
+        let number = self.watch(name.span());
+        let watcher = witness(number, name.span());
+        (number, quote_spanned!(name.span()=> let _ = #watcher.of(&#name);))
+    }
+}
+
+/// What a field is called in C++.
+pub(super) fn member_name(member: &syn::Member) -> String {
+    match member {
+        syn::Member::Named(name) => crate::names::allowed(&name.to_string()),
+        syn::Member::Unnamed(index) => format!("f{}", index.index),
+    }
+}

@@ -1,0 +1,196 @@
+//! From the body of a kernel to its three forms, in one walk:
+//!
+//! * `host`: what a work-item of the host does. The body as it was written, with the words of kernels as calls of
+//!   `__item`, and reads and writes of elements as calls of `Load` and `Store`. It is the copy that speaks: rustc's errors and
+//!   lints are about it.
+//! * `witness`: the same, with values passed through witnesses. It is checked, and never generated.
+//! * `tree`: constructors of `E` and `S`, with the numbers of the witnesses, from which C++ is printed.
+//!
+//! C++ leaves the order of operands open, and has no blocks as values. So a value has two parts in the tree: statements that
+//! come `before` it, and an expression. [`Lower::in_order`] moves operands to variables where the order can be seen.
+
+mod assign;
+mod blocks;
+mod calls;
+mod control;
+mod expressions;
+mod methods;
+mod patterns;
+mod ranges;
+mod refuse;
+mod values;
+
+use crate::names::Names;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{format_ident, quote, quote_spanned};
+use std::collections::HashSet;
+use syn::Expr;
+
+/// The forms of a value.
+pub(crate) struct Value {
+    pub host: TokenStream,
+    pub witness: TokenStream,
+    /// Statements that come before it.
+    pub before: Vec<TokenStream>,
+    /// An expression.
+    pub tree: TokenStream,
+    pub order: Order,
+}
+
+/// What moving a value past another may change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
+pub(crate) enum Order {
+    /// Nothing.
+    Fixed,
+    /// It reads what another may change.
+    Reads,
+    /// It changes something, or others wait for it.
+    Acts,
+}
+
+/// The forms of a statement.
+#[derive(Default)]
+pub(crate) struct Code {
+    pub host: TokenStream,
+    pub witness: TokenStream,
+    pub tree: Vec<TokenStream>,
+}
+
+/// What has been gathered of a kernel.
+pub(crate) struct Lower {
+    pub names: Names,
+    /// Where each witness looks, by number.
+    pub witnesses: Vec<Span>,
+    /// The constants, by number.
+    pub constants: Vec<Expr>,
+    /// Shared arrays: the type of their elements, and their extents.
+    pub shared: Vec<(syn::Type, Vec<Expr>)>,
+    /// Where dynamic shared memory, or a shared array, is asked for first.
+    pub shares: Option<Span>,
+    /// Work-items of the body wait for each other, or ask what only a group knows.
+    pub meets: bool,
+    pub errors: Vec<syn::Error>,
+    /// The loops around what is walked.
+    loops: Vec<Loop>,
+    /// Labels that something jumps to.
+    jumped: HashSet<String>,
+    /// The last line that was told.
+    line: usize,
+}
+
+/// A loop that encloses what is walked.
+struct Loop {
+    label: Option<String>,
+    /// Its names as labels of C++: behind it, and at the end of its body.
+    end: String,
+    next: String,
+    /// The variable and the witness of its value.
+    value: Option<(String, usize)>,
+}
+
+/// A place for names of the macro's own: found wherever the macro uses them, also where a `macro_rules` has written the kernel,
+/// and told as the user's place.
+fn own(span: Span) -> Span {
+    Span::call_site().located_at(span)
+}
+
+/// The work-item that a body belongs to.
+pub(crate) fn item(span: Span) -> Ident {
+    Ident::new("__item", own(span))
+}
+
+/// A witness.
+pub(crate) fn witness(number: usize, span: Span) -> Ident {
+    format_ident!("__w{number}", span = own(span))
+}
+
+impl Lower {
+    pub(crate) fn new() -> Self {
+        let mut names = Names::default();
+        names.enter();
+        Self {
+            names,
+            witnesses: Vec::new(),
+            constants: Vec::new(),
+            shared: Vec::new(),
+            shares: None,
+            meets: false,
+            errors: Vec::new(),
+            loops: Vec::new(),
+            jumped: HashSet::new(),
+            line: 0,
+        }
+    }
+
+    /// A new witness for what stands there.
+    fn watch(&mut self, span: Span) -> usize {
+        self.witnesses.push(span);
+        self.witnesses.len() - 1
+    }
+
+    /// Lets a witness see an expression. Gives its number and the expression.
+    fn seen(&mut self, expression: &TokenStream, span: Span) -> (usize, TokenStream) {
+        let number = self.watch(span);
+        let name = witness(number, span);
+        // In parentheses at the user's place, so that errors of this copy are equal to those of the other, and told once.
+        (number, quote_spanned!(span=> (#name.see(#expression))))
+    }
+
+    /// Moves a value to a variable of C++, behind what comes before it.
+    fn move_to_variable(&mut self, value: &mut Value, span: Span, before: &mut Vec<TokenStream>) {
+        before.append(&mut value.before);
+        let (number, witness) = self.seen(&value.witness, span);
+        let (name, tree) = (self.names.fresh("value"), &value.tree);
+        before.push(quote!(S::Let(#name, #number, false, Some(&#tree))));
+        value.witness = witness;
+        value.tree = quote!(E::Var(#name));
+        value.order = Order::Fixed;
+    }
+
+    /// Makes sure that operands are computed from left to right wherever that can be seen. Gives what comes before all of them.
+    fn in_order(&mut self, values: &mut [(Value, Span)]) -> Vec<TokenStream> {
+        let mut before = Vec::new();
+        let last =
+            values.iter().rposition(|(value, _)| value.order == Order::Acts || !value.before.is_empty());
+        let Some(last) = last else { return before };
+        let reads_after = values.iter().skip(last + 1).any(|(value, _)| value.order != Order::Fixed);
+        for (index, (value, span)) in values.iter_mut().enumerate() {
+            let moves = index < last && value.order != Order::Fixed
+                || index == last && value.order == Order::Acts && reads_after;
+            if moves {
+                self.move_to_variable(value, *span, &mut before);
+            } else {
+                before.append(&mut value.before);
+            }
+        }
+        before
+    }
+
+    /// Tells the line that the next statement stands on, if it is another one.
+    fn tell_line(&mut self, span: Span, tree: &mut Vec<TokenStream>) {
+        // Outside of a compiler there are no lines.
+        let line = if proc_macro::is_available() { span.unwrap().start().line() } else { 0 };
+        if line != self.line && line > 0 {
+            self.line = line;
+            tree.push(quote!(S::Line(#line)));
+        }
+    }
+}
+
+impl Value {
+    /// A value that is the same tokens for host and witness.
+    fn plain(tokens: TokenStream, tree: TokenStream, order: Order) -> Self {
+        Self { host: tokens.clone(), witness: tokens, before: Vec::new(), tree, order }
+    }
+}
+
+/// The strongest of the orders of these values.
+fn order_of(values: &[(Value, Span)]) -> Order {
+    let orders = values.iter().map(|(value, _)| value.order);
+    orders.fold(Order::Fixed, |most, order| if order > most { order } else { most })
+}
+
+/// An error at these tokens.
+fn error<T>(at: impl quote::ToTokens, what: impl std::fmt::Display) -> syn::Result<T> {
+    Err(syn::Error::new_spanned(at, what))
+}

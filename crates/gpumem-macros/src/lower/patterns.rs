@@ -1,0 +1,223 @@
+//! Patterns: of `let`, and of the arms of a `match`.
+
+use super::{Code, Lower, Value, error, witness};
+use crate::names::{Variable, VariableKind};
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{Expr, Pat, spanned::Spanned};
+
+const PATTERNS: &str = "kernels know the patterns `name`, `_` and `(a, b)`";
+
+impl Lower {
+    /// `let pattern = value;`
+    pub(super) fn bind(
+        &mut self,
+        pattern: &Pat,
+        annotation: Option<&TokenStream>,
+        value: &Expr,
+    ) -> syn::Result<Code> {
+        if let (Pat::Tuple(parts), Expr::Tuple(values)) = (pattern, value)
+            && parts.elems.len() == values.elems.len()
+        {
+            return self.bind_parts(parts, annotation, values);
+        }
+        let mut value_forms = self.expression(value)?;
+        let mut before = Vec::new();
+        if matches!(pattern, Pat::Tuple(_)) {
+            self.move_to_variable(&mut value_forms, value.span(), &mut before);
+        }
+        let Value { host, witness: mut seen, before: mut earlier, tree, .. } = value_forms;
+        before.append(&mut earlier);
+        let head = |value: &TokenStream| quote_spanned!(pattern.span()=> let #pattern #annotation = #value;);
+        let host = head(&host);
+        seen = head(&seen);
+        self.bound(pattern, &tree, &mut before, &mut seen)?;
+        Ok(Code { host, witness: seen, tree: before })
+    }
+
+    /// `let (a, b) = (c, d);`, without a tuple in C++. All values come first: the names may shadow what they are made of.
+    fn bind_parts(
+        &mut self,
+        pattern: &syn::PatTuple,
+        annotation: Option<&TokenStream>,
+        tuple: &syn::ExprTuple,
+    ) -> syn::Result<Code> {
+        let mut values = Vec::new();
+        for value in &tuple.elems {
+            values.push((self.expression(value)?, value.span()));
+        }
+        let mut before = self.in_order(&mut values);
+        for (part, (value, span)) in pattern.elems.iter().zip(&mut values) {
+            if matches!(part, Pat::Tuple(_)) {
+                self.move_to_variable(value, *span, &mut before);
+            }
+        }
+        let (host, seen) =
+            (values.iter().map(|(value, _)| &value.host), values.iter().map(|(value, _)| &value.witness));
+        let host = quote_spanned!(pattern.span()=> let #pattern #annotation = (#(#host,)*););
+        let mut seen = quote_spanned!(pattern.span()=> let #pattern #annotation = (#(#seen,)*););
+        for (part, (value, _)) in pattern.elems.iter().zip(&values) {
+            self.bound(part, &value.tree, &mut before, &mut seen)?;
+        }
+        Ok(Code { host, witness: seen, tree: before })
+    }
+
+    /// Declares the names of a pattern, whose value is `tree`.
+    fn bound(
+        &mut self,
+        pattern: &Pat,
+        tree: &TokenStream,
+        before: &mut Vec<TokenStream>,
+        seen: &mut TokenStream,
+    ) -> syn::Result<()> {
+        match pattern {
+            Pat::Ident(name) => {
+                let mutable = name.mutability.is_some();
+                self.plain_name(name)?;
+                let number = self.watch(name.ident.span());
+                let kind = if mutable { VariableKind::Mutable } else { VariableKind::Fixed };
+                let rust = name.ident.to_string();
+                let text = self.names.declare(&rust, kind, number);
+                let (watcher, ident) = (witness(number, name.span()), &name.ident);
+                seen.extend(quote_spanned!(name.span()=> let _ = #watcher.of(&#ident);));
+                before.push(quote!(S::Let(#text, #number, #mutable, Some(&#tree))));
+                if rust.starts_with('_') {
+                    before.push(quote!(S::Unused(#text)));
+                }
+                Ok(())
+            }
+            Pat::Wild(_) => {
+                before.push(quote!(S::Do(&#tree)));
+                Ok(())
+            }
+            Pat::Tuple(tuple) => {
+                for (index, part) in tuple.elems.iter().enumerate() {
+                    if matches!(part, Pat::Wild(_)) {
+                        continue;
+                    }
+                    let field = format!("f{index}");
+                    self.bound(part, &quote!(E::Field(&#tree, #field)), before, seen)?;
+                }
+                Ok(())
+            }
+            _ => error(pattern, PATTERNS),
+        }
+    }
+
+    fn plain_name(&self, name: &syn::PatIdent) -> syn::Result<()> {
+        if let Some(word) = &name.by_ref {
+            return error(word, "kernels have no references: a name stands for a value");
+        }
+        match &name.subpat {
+            Some((_, pattern)) => {
+                error(pattern, "kernels have no `name @ pattern`: bind the name, and test it in a guard")
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The condition under which the subject of a `match` fits a pattern; `None` if it always does. A name in the pattern
+    /// stands for the subject from then on.
+    pub(super) fn condition(&mut self, pattern: &Pat, subject: &Subject) -> syn::Result<Option<TokenStream>> {
+        let name = &subject.name;
+        let tree = quote!(E::Var(#name));
+        let equal = |value: TokenStream| Some(quote!(E::Compare("==", &#tree, &#value)));
+        Ok(match pattern {
+            Pat::Wild(_) => None,
+            Pat::Ident(ident) if is_variable(&ident.ident) => {
+                self.plain_name(ident)?;
+                if let Some(word) = &ident.mutability {
+                    return error(word, "a name in a `match` does not change: write `let mut` in its arm");
+                }
+                let variable = Variable { name: name.clone(), kind: VariableKind::Fixed, ty: subject.ty };
+                self.names.bind(&ident.ident.to_string(), variable);
+                None
+            }
+            Pat::Ident(ident) => {
+                let ident = &ident.ident;
+                equal(self.constant(syn::parse_quote!(#ident)))
+            }
+            Pat::Path(path) => equal(self.constant(Expr::Path(path.clone()))),
+            Pat::Lit(literal) => equal(self.bound_of(&Expr::Lit(literal.clone()), subject)?),
+            Pat::Paren(inner) => self.condition(&inner.pat, subject)?,
+            Pat::Or(or) => {
+                let mut any: Option<TokenStream> = None;
+                for case in &or.cases {
+                    if matches!(case, Pat::Ident(ident) if is_variable(&ident.ident)) {
+                        return error(
+                            case,
+                            "a name beside `|` fits everything: write `_` for all that is left",
+                        );
+                    }
+                    let Some(condition) = self.condition(case, subject)? else { return Ok(None) };
+                    any = Some(match any {
+                        None => condition,
+                        Some(any) => quote!(E::Compare("||", &#any, &#condition)),
+                    });
+                }
+                any
+            }
+            Pat::Range(range) => {
+                let mut all: Option<TokenStream> = None;
+                let until = if matches!(range.limits, syn::RangeLimits::Closed(_)) { "<=" } else { "<" };
+                for (operator, bound) in [(">=", &range.start), (until, &range.end)] {
+                    let Some(bound) = bound else { continue };
+                    let bound = self.bound_of(bound, subject)?;
+                    let condition = quote!(E::Compare(#operator, &#tree, &#bound));
+                    all = Some(match all {
+                        None => condition,
+                        Some(all) => quote!(E::Compare("&&", &#all, &#condition)),
+                    });
+                }
+                all
+            }
+            _ => {
+                return error(
+                    pattern,
+                    "a `match` of a kernel knows numbers, constants, ranges, `|`, names and `_`",
+                );
+            }
+        })
+    }
+
+    /// A literal or a constant of a pattern. A number has the type of the subject.
+    fn bound_of(&mut self, value: &Expr, subject: &Subject) -> syn::Result<TokenStream> {
+        let ty = subject.ty;
+        match value {
+            Expr::Path(_) | Expr::Const(_) => Ok(self.constant(value.clone())),
+            Expr::Lit(syn::ExprLit { lit: syn::Lit::Bool(value), .. }) => {
+                let text = value.value.to_string();
+                Ok(quote!(E::Var(#text)))
+            }
+            Expr::Lit(syn::ExprLit { lit: syn::Lit::Int(int), .. }) => {
+                let digits = int.base10_digits();
+                Ok(quote!(E::Literal(#digits, #ty)))
+            }
+            Expr::Unary(syn::ExprUnary { op: syn::UnOp::Neg(_), expr, .. }) => {
+                let inner = self.bound_of(expr, subject)?;
+                Ok(quote!(E::Negate(#ty, &#inner)))
+            }
+            value => error(value, "a `match` of a kernel compares integers and `bool`"),
+        }
+    }
+
+    /// Keeps the subject of a `match` in a variable of C++, so that it can be named several times.
+    pub(super) fn subject(&mut self, value: &mut Value, span: Span) -> Subject {
+        let (ty, seen) = self.seen(&value.witness, span);
+        let (name, tree) = (self.names.fresh("value"), &value.tree);
+        value.before.push(quote!(S::Let(#name, #ty, false, Some(&#tree))));
+        value.witness = seen;
+        Subject { name, ty }
+    }
+}
+
+/// What a `match` looks at: a variable of C++, and its witness.
+pub(super) struct Subject {
+    name: String,
+    ty: usize,
+}
+
+/// Whether a name in a pattern is a variable, by the custom that constants are written in capitals.
+fn is_variable(name: &syn::Ident) -> bool {
+    name.to_string().chars().any(char::is_lowercase)
+}

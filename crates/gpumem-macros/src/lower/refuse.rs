@@ -1,0 +1,39 @@
+//! What kernels do not know, and what to write instead.
+
+use super::error;
+use syn::Expr;
+
+pub(super) const ITEM: &str = "items stand outside of kernels";
+pub(super) const MACRO: &str = "a kernel cannot see through a macro: the only one that it knows is `assert!`";
+
+/// The error for an expression that is not in the subset.
+pub(super) fn expression<T>(e: &Expr) -> syn::Result<T> {
+    match e {
+        Expr::Closure(closure) => {
+            error(closure, "kernels have no closures: write the expression where it is used")
+        }
+        Expr::Reference(reference) => {
+            error(reference, "kernels have no references: arrays are given by name, numbers by value")
+        }
+        Expr::Range(range) => error(range, "a range stands only in the head of a `for`"),
+        Expr::Try(e) => error(e.question_token, "kernels have no `?`: nothing in them is a `Result`"),
+        Expr::Await(e) => {
+            error(e.await_token, "nothing is awaited in a kernel: `barrier(..)` waits as it is")
+        }
+        Expr::Async(e) => {
+            error(e.async_token, "nothing is awaited in a kernel: `barrier(..)` waits as it is")
+        }
+        Expr::Unsafe(e) => error(e.unsafe_token, "a kernel has no `unsafe` block: say `#[kernel(unsafe)]`"),
+        Expr::Macro(call) => error(&call.mac, MACRO),
+        Expr::Struct(e) => {
+            error(&e.path, "kernels have no records: use a tuple, or one array for each field")
+        }
+        Expr::Let(e) => error(e, "kernels have no `if let`: compare, or use `match`"),
+        Expr::Lit(e) => error(e, "kernels have numbers and `bool`, no text and no characters"),
+        Expr::Yield(_) | Expr::TryBlock(_) | Expr::Verbatim(_) => error(e, "kernels do not know this"),
+        e => error(
+            e,
+            "kernels do not know this: write it with numbers, `if`, `match`, `for`, `while` and `loop`",
+        ),
+    }
+}

@@ -1,0 +1,61 @@
+//! What rustc says.
+
+use gpumem::kernel::prelude::*;
+
+#[gpumem::kernel(unsafe)]
+fn mismatch(x: Slice<f32>, y: SliceMut<f32>, n: u32) {
+    let i = global_id(0);
+    y[i] = x[i] * n;
+}
+
+#[gpumem::kernel(unsafe)]
+fn index(x: Slice<f32>, y: SliceMut<f32>) {
+    let i = global_id(0);
+    y[i] = x[3i32];
+}
+
+#[gpumem::kernel(unsafe)]
+fn read_only(x: Slice<f32>) {
+    x[global_id(0)] = 1.0;
+}
+
+#[gpumem::kernel(unsafe)]
+fn immutable(y: SliceMut<f32>) {
+    let sum = 0.0;
+    sum += 1.0;
+    y[0] = sum;
+}
+
+#[gpumem::kernel(unsafe)]
+fn unknown(y: SliceMut<f32>) {
+    y[0] = nothing;
+}
+
+#[gpumem::kernel(unsafe)]
+fn host_type(y: SliceMut<f32>) {
+    let wide = 1u128;
+    y[0] = wide as f32;
+}
+
+#[gpumem::kernel(unsafe)]
+fn rank(x: View<f32, 2>, y: SliceMut<f32>) {
+    y[0] = x[[0, 1, 2]];
+}
+
+#[gpumem::kernel(unsafe)]
+fn uninitialised(y: SliceMut<f32>) {
+    let value: f32;
+    if global_id(0) > 3 {
+        value = 1.0;
+    }
+    y[0] = value;
+}
+
+#[gpumem::kernel(unsafe)]
+fn local_without_mut(y: SliceMut<f32>) {
+    let window = local::<f32>([3]);
+    window[0] = 1.0;
+    y[0] = window[0];
+}
+
+fn main() {}

@@ -1,0 +1,128 @@
+//! The C++ of kernels that are written in Rust, under the real compilers where they are installed: NVRTC (or what `GPUMEM_NVRTC`
+//! names) and hipRTC (or what `GPUMEM_HIPRTC` names). Neither needs a GPU.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+#[path = "../../gpumem-runtime/tests/compilers/compiler.rs"]
+#[allow(dead_code)] // its other users need more of it
+mod compiler;
+#[allow(dead_code)] // launched elsewhere
+mod operators;
+#[allow(dead_code)] // launched elsewhere
+mod subset;
+
+use compiler::{Compiler, Flavour};
+use gpumem::kernel::{KernelDeclaration, Parameters};
+use half::{bf16, f16};
+
+/// A kernel's name, and its whole text for a wave size, with or without bounds.
+type Text = (String, Box<dyn Fn(u32, bool) -> String>);
+
+fn text<P: Parameters>(declaration: KernelDeclaration<P>) -> Text {
+    let name = declaration.name().to_owned();
+    (name, Box::new(move |wave, bounds| declaration.portable_text(wave, bounds).unwrap()))
+}
+
+fn all() -> Vec<Text> {
+    use {operators::*, subset::*};
+    vec![
+        text(saxpy()),
+        text(axpb::<f32>()),
+        text(axpb::<f64>()),
+        text(axpb::<i32>()),
+        text(axpb::<u8>()),
+        text(axpb::<i64>()),
+        text(matmul::<f32, 8>()),
+        text(matmul::<f64, 16>()),
+        text(matmul::<u32, 4>()),
+        text(reduce()),
+        text(histogram()),
+        text(ranges()),
+        text(labels()),
+        text(values()),
+        text(shapes()),
+        text(cpp_words()),
+        text(order()),
+        text(constants::<3>()),
+        text(past_the_end()),
+        text(race()),
+        text(outside_of_a_local_array()),
+        text(asserts()),
+        text(integers_i8()),
+        text(overflowing_i8()),
+        text(integers_u8()),
+        text(overflowing_u8()),
+        text(integers_i16()),
+        text(overflowing_i16()),
+        text(integers_u16()),
+        text(overflowing_u16()),
+        text(integers_i32()),
+        text(overflowing_i32()),
+        text(integers_u32()),
+        text(overflowing_u32()),
+        text(integers_i64()),
+        text(overflowing_i64()),
+        text(integers_u64()),
+        text(overflowing_u64()),
+        text(floats_f32()),
+        text(floats_f64()),
+        text(casts()),
+        text(halves::<f16>()),
+        text(halves::<bf16>()),
+        text(waves()),
+    ]
+}
+
+fn compile_all(flavour: Flavour, architectures: &[(&str, u32)]) {
+    let Some(compiler) = Compiler::load(flavour) else {
+        println!("skipped: {flavour:?} is not installed");
+        return;
+    };
+    for (number, (architecture, wave)) in architectures.iter().enumerate() {
+        for (name, text) in all() {
+            // Without bounds for one architecture: what is left out is the same for all.
+            for bounds in [true, false].into_iter().take(if number == 0 { 2 } else { 1 }) {
+                let text = text(*wave, bounds);
+                let code = compiler.compile_without_warnings(&text, architecture);
+                if let Err(log) = code {
+                    let (_, source) = text.split_once("using namespace gpumem;").unwrap();
+                    panic!("{name} for {architecture}, bounds {bounds}:\n{log}\n{source}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nvrtc_compiles_every_kernel_without_a_warning() {
+    compile_all(Flavour::Nvrtc, &[("compute_90", 32)]);
+}
+
+#[test]
+fn hiprtc_compiles_every_kernel_without_a_warning() {
+    compile_all(Flavour::Hiprtc, &[("gfx906", 64), ("gfx90a", 64), ("gfx1030", 32)]);
+}
+
+#[test]
+fn a_warning_is_told() {
+    for (flavour, architecture) in [(Flavour::Nvrtc, "compute_90"), (Flavour::Hiprtc, "gfx90a")] {
+        let Some(compiler) = Compiler::load(flavour) else { continue };
+        let text = subset::past_the_end().portable_text(32, true).unwrap();
+        let text = text.replace("out[global_id(0)] = 1ll;", "int i = 1; i == 2; out[global_id(0)] = i;");
+        assert!(compiler.compile(&text, architecture).is_ok());
+        assert!(compiler.compile_without_warnings(&text, architecture).is_err(), "{flavour:?}");
+    }
+}
+
+#[test]
+fn the_compilers_name_the_lines_of_the_rust_file() {
+    for (flavour, architecture) in [(Flavour::Nvrtc, "compute_90"), (Flavour::Hiprtc, "gfx90a")] {
+        let Some(compiler) = Compiler::load(flavour) else { continue };
+        let text = subset::past_the_end().portable_text(32, true).unwrap();
+        let broken = text.replace("out[global_id(0)]", "no_such_name[global_id(0)]");
+        assert_ne!(text, broken);
+        let log = compiler.compile(&broken, architecture).unwrap_err();
+        let line = subset::PAST_THE_END;
+        let places = [format!("subset/mod.rs({line})"), format!("subset/mod.rs:{line}:")];
+        assert!(places.iter().any(|place| log.contains(place)), "{log}");
+    }
+}
