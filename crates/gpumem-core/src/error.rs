@@ -349,8 +349,8 @@ pub enum ErrorKind {
     /// A stream of the wrong thread: the per-thread default stream is another one on each thread.
     #[error("the per-thread default stream of another thread cannot be used here")]
     WrongThread,
-    /// Waiting inside a callback would block the thread that completes the work.
-    #[error("a callback may not wait for a device")]
+    /// Waiting inside a callback or a kernel's host body would block the thread that completes the work.
+    #[error("a callback or a kernel's body may not wait for a device")]
     BlockingInCallback,
     /// A callback panicked.
     #[error("a callback panicked: {message}")]

@@ -28,6 +28,7 @@ mod ipc;
 mod kernel;
 mod loss;
 mod memory;
+mod non_blocking;
 pub mod pack;
 pub mod plan;
 mod poison;
@@ -54,6 +55,7 @@ pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
     RegisterOptions,
 };
+pub use non_blocking::NonBlockingContext;
 pub use poison::{Failure, MemoryUse, MemoryUses, POISONED, PoisonTable, current_uses, with_uses};
 pub use pressure::{MemoryPressure, PoolPressure};
 pub use reservation::Reservation;

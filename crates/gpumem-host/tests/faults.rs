@@ -187,7 +187,7 @@ fn what_a_lost_device_was_to_write_elsewhere_is_not_there() {
         late.synchronize().unwrap();
         POISONED.clear(&kept.range());
         release(&other, to);
-        std::mem::forget(from);
+        let _never_released = from;
     }
 }
 

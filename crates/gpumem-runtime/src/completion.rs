@@ -6,10 +6,9 @@
 //! wait for the thread that it runs on.
 
 use crate::{order::Timeline, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, NonBlockingContext, Result};
 use parking_lot::{Condvar, Mutex};
 use std::{
-    cell::Cell,
     collections::VecDeque,
     fmt,
     pin::Pin,
@@ -17,16 +16,11 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-thread_local! {
-    /// Backend and number of the device whose callback runs on this thread.
-    static IN_CALLBACK: Cell<Option<(&'static str, usize)>> = const { Cell::new(None) };
-}
-
-/// Whether the calling thread may wait for a device.
+/// Whether the calling thread may wait for a device: not in a callback, nor in the host body of a kernel.
 pub(crate) fn may_block(operation: &'static str) -> Result<()> {
-    match IN_CALLBACK.get() {
-        Some((backend, ordinal)) => {
-            Err(Error::new("", operation, ErrorKind::BlockingInCallback).on_device(backend, ordinal))
+    match NonBlockingContext::current() {
+        Some(NonBlockingContext { backend, device, .. }) => {
+            Err(Error::new("", operation, ErrorKind::BlockingInCallback).on_device(backend, device))
         }
         None => Ok(()),
     }
@@ -123,12 +117,12 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
         };
         let result = timeline.settle(ticket).result;
         let info = B::info(&timeline.core.raw);
-        IN_CALLBACK.set(Some((info.backend, info.ordinal)));
-        if let Err(message) = user_code::run(move || task(result)) {
+        let context = NonBlockingContext { backend: info.backend, device: info.ordinal, stream: None };
+        if let Err(message) = user_code::run(move || NonBlockingContext::run(Some(context), || task(result)))
+        {
             let kind = ErrorKind::CallbackPanicked { message };
             timeline.core.errors.push(timeline.core.error("callback", kind));
         }
-        IN_CALLBACK.set(None);
         callbacks.state.lock().ran += 1;
         callbacks.changed.notify_all();
     }

@@ -8,8 +8,8 @@ use std::{
 
 type Place = &'static Location<'static>;
 
-/// Bytes to which arrays are aligned; no element needs more.
-const ALIGN: usize = 16;
+/// Bytes to which arrays are aligned. Elements that need more do not compile in shared memory.
+pub(crate) const ALIGN: usize = 16;
 
 /// Shared memory: one block, from which arrays are cut in the order in which they are first named. Arrays are known by
 /// the place in the source that names them, as they are on a GPU.

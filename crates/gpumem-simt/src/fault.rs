@@ -129,7 +129,7 @@ impl fmt::Display for FaultKind {
             }
             Self::Race { memory, first, second } => {
                 let memory = if *memory == Memory::Shared { "shared" } else { "global" };
-                write!(f, "races in {memory} memory: it {second}, and {first}, with nothing between them")
+                write!(f, "races in {memory} memory: {second}, and {first}, with nothing between them")
             }
             Self::NeverWritten { at } => write!(f, "reads shared memory that nobody wrote, at {at}"),
         }

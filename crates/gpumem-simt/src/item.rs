@@ -99,10 +99,12 @@ impl<'g> WorkItem<'g> {
     /// A shared array of the group. Each line of source that names one is one array, as a declaration is on a GPU; all
     /// work-items must name it with the same shape.
     ///
-    /// More than the group has is a [fault](crate::FaultKind::SharedMemory).
+    /// More than the group has is a [fault](crate::FaultKind::SharedMemory). Elements are aligned to at most 16 bytes:
+    /// others do not compile.
     #[inline(always)]
     #[track_caller]
     pub fn shared<T: Element, const N: usize>(self, extents: [usize; N]) -> Shared<'g, T, N> {
+        const { check_alignment::<T>() };
         let place = Location::caller();
         let arena = &self.group.arena;
         let size = extents.iter().try_fold(size_of::<T>(), |size, extent| size.checked_mul(*extent));
@@ -122,10 +124,22 @@ impl<'g> WorkItem<'g> {
     }
 
     /// The dynamic shared memory of the launch, as elements: `shared_bytes` of it.
+    ///
+    /// Elements are aligned to at most 16 bytes: others do not compile.
     pub fn dynamic_shared<T: Element>(self) -> Shared<'g, T, 1> {
+        const { check_alignment::<T>() };
         let arena = &self.group.arena;
         // The launch gives the number of bytes in 32 bits.
         let len = arena.dynamic().checked_div(size_of::<T>()).unwrap_or(0) as u32;
         Shared::over(arena.at(0).cast::<T>(), [len], self.group.checker)
     }
+}
+
+/// Refuses elements that shared memory has no place for, while the program is compiled.
+#[allow(clippy::panic)] // in a constant
+const fn check_alignment<T>() {
+    assert!(
+        align_of::<T>() <= crate::arena::ALIGN,
+        "elements of shared arrays are aligned to at most 16 bytes"
+    );
 }

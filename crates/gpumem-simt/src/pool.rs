@@ -1,6 +1,7 @@
 //! The threads that groups run on.
 
 use crate::batch::Batch;
+use gpumem_core::NonBlockingContext;
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::{
     ops::Range,
@@ -31,6 +32,9 @@ pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), 
     let (Some(pool), 2..) = (POOL.as_ref(), threads) else { return part(&mut Batch::all(rest)) };
     let parts = Parts::of(rest, PARTS * threads as u64);
     let others = (threads - 1).min(parts.count as usize - 1);
+    // A body may wait for a device on the other threads as little as on this one.
+    let context = NonBlockingContext::current();
+    let part = |batch: &mut Batch| NonBlockingContext::run(context, || part(batch));
     pool.in_place_scope(|scope| parts.share(scope, others, &part));
     parts.fault.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), |(_, fault)| Err(fault))
 }

@@ -51,5 +51,5 @@ pub type MappedRegisteredArray<T, D = Ix1, B = Any> = rt::MappedRegisteredArray<
 pub type RawAccess<'a, B = Any> = rt::RawAccess<'a, B>;
 /// An array of another process; see [`generic::SharedArray`](rt::SharedArray).
 pub type SharedArray<T, D = Ix1, B = Any> = rt::SharedArray<T, D, B>;
-/// A kernel of a device; see [`kernel`](crate::kernel).
+/// A kernel of a device; see [`kernel`](mod@crate::kernel).
 pub type Kernel<P, B = Any> = rt::kernel::Kernel<P, B>;

@@ -74,6 +74,13 @@ pub fn holding<V: Send + Sync + 'static>(value: V) -> KernelDeclaration<(u32,)> 
     })
 }
 
+/// Calls back, once in every work-item.
+pub fn calling(body: impl Fn() + Send + Sync + 'static) -> KernelDeclaration<(u32,)> {
+    // SAFETY: nothing is used.
+    let declaration = unsafe { KernelDeclaration::<(u32,)>::new("calling") };
+    declaration.host_flat(move |_, _| body())
+}
+
 /// Starts a device anew.
 ///
 /// # Errors

@@ -185,6 +185,7 @@ The kinds, each with an example. A test of `gpumem-core` writes this table and c
 ";
 
 #[test]
+#[cfg_attr(miri, ignore = "reads a page of the book")]
 fn every_kind_has_one_message_and_the_page_lists_them() {
     let rows = rows();
     let mut names: Vec<_> = rows.iter().map(|row| row.name).collect();

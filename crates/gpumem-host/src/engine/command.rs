@@ -4,9 +4,11 @@ use super::{Engine, Mark};
 use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
 use crate::event::EventCore;
 use crate::memory::{Known, Place, Reach};
-use gpumem_core::{CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchDims, Space};
+use gpumem_core::{
+    CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchDims, NonBlockingContext,
+    Space,
+};
 use std::any::Any;
-use std::cell::Cell;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -84,14 +86,9 @@ impl Sides {
     }
 }
 
-thread_local! {
-    /// The stream whose kernel this thread is running; 0 for none.
-    static RUNNING: Cell<u64> = const { Cell::new(0) };
-}
-
 /// Whether this thread is running a kernel of that stream, so that waiting for it would never end.
 pub(crate) fn is_inside(stream: u64) -> bool {
-    RUNNING.try_with(Cell::get) == Ok(stream)
+    NonBlockingContext::current().is_some_and(|context| context.stream == Some(stream))
 }
 
 impl Command {
@@ -183,7 +180,7 @@ impl Command {
             }
             Command::Record { event, recording } => event.reached(*recording),
             Command::Wait(_) => {}
-            Command::Launch(launch) => return launch.run(stream),
+            Command::Launch(launch) => return launch.run(engine.ordinal(), stream),
             Command::Fail { what, .. } => return Err(what.clone()),
         }
         Ok(())
@@ -201,11 +198,12 @@ impl Command {
 }
 
 impl Launch {
-    fn run(&self, stream: u64) -> Result<(), String> {
-        let outer = RUNNING.try_with(|running| running.replace(stream)).unwrap_or(0);
+    fn run(&self, device: usize, stream: u64) -> Result<(), String> {
+        let context = NonBlockingContext { backend: crate::NAME, device, stream: Some(stream) };
         let launch = HostLaunch { dims: self.dims, arguments: &self.arguments };
-        let result = catch_unwind(AssertUnwindSafe(|| self.function.body.call(launch)));
-        let _ = RUNNING.try_with(|running| running.set(outer));
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            NonBlockingContext::run(Some(context), || self.function.body.call(launch))
+        }));
         match result {
             Ok(result) => result,
             Err(panic) => {

@@ -9,16 +9,17 @@ use std::{fmt, marker::PhantomData};
 /// A field of the record `R` with values of `F`, made by [`field!`](crate::field).
 pub struct Field<R, F> {
     offset: usize,
-    marker: PhantomData<fn(&R) -> &F>,
+    marker: PhantomData<fn(*const R) -> *const F>,
 }
 
 impl<R, F> Field<R, F> {
-    /// Used by [`field!`](crate::field). `access` only fixes the type.
+    /// Used by [`field!`](crate::field). `access` only fixes the type: a raw pointer to a field has no other, while a
+    /// reference would be dereferenced further where a caller names another type.
     ///
     /// # Safety
     /// A value of `F` lies `offset` bytes into every `R`.
     #[doc(hidden)]
-    pub const unsafe fn new(offset: usize, access: fn(&R) -> &F) -> Self {
+    pub const unsafe fn new(offset: usize, access: fn(*const R) -> *const F) -> Self {
         let _ = access;
         Self { offset, marker: PhantomData }
     }
@@ -55,9 +56,13 @@ impl<R, F> fmt::Debug for Field<R, F> {
 #[macro_export]
 macro_rules! field {
     ($record:ty, $field:ident) => {
-        // SAFETY: offset and type are those of the field itself.
+        // SAFETY: offset and type are those of the field itself. `access` is never called.
         unsafe {
-            $crate::Field::new(::core::mem::offset_of!($record, $field), |record: &$record| &record.$field)
+            $crate::Field::new(::core::mem::offset_of!($record, $field), |record: *const $record| {
+                // A packed record may hold its fields where they are not aligned: rustc refuses a reference to them.
+                let _ = |record: &$record| _ = &record.$field;
+                &raw const (*record).$field
+            })
         }
     };
 }

@@ -90,3 +90,51 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Fields have their own type
+//! ```
+//! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+//! #[repr(C)]
+//! struct Record { tag: u8, bytes: Bytes, rest: [u8; 7] }
+//! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+//! #[repr(transparent)]
+//! struct Bytes([u8; 8]);
+//! let bytes: gpumem_runtime::Field<Record, Bytes> = gpumem_runtime::field!(Record, bytes);
+//! ```
+//! Not the type that their own dereferences to, which may need another alignment.
+//! ```compile_fail,E0308
+//! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+//! #[repr(C)]
+//! struct Record { tag: u8, bytes: Bytes, rest: [u8; 7] }
+//! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+//! #[repr(transparent)]
+//! struct Bytes([u8; 8]);
+//! impl std::ops::Deref for Bytes {
+//!     type Target = u64;
+//!     fn deref(&self) -> &u64 { &0 }
+//! }
+//! let bytes: gpumem_runtime::Field<Record, u64> = gpumem_runtime::field!(Record, bytes);
+//! ```
+//! Fields of packed records are not aligned.
+//! ```compile_fail,E0793
+//! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+//! #[repr(C, packed)]
+//! struct Record { tag: u8, mass: f32 }
+//! let mass = gpumem_runtime::field!(Record, mass);
+//! ```
+//!
+//! # Alignment in shared memory
+//! ```
+//! # use gpumem_runtime::kernel::WorkItem;
+//! fn body(item: WorkItem<'_>) { item.shared::<u128, 1>([4]); }
+//! let body: fn(WorkItem<'_>) = body;
+//! ```
+//! Shared memory is aligned to 16 bytes, and elements that need more are refused.
+//! ```compile_fail,E0080
+//! # use gpumem_runtime::kernel::WorkItem;
+//! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+//! #[repr(C, align(32))]
+//! struct Wide([u64; 4]);
+//! fn body(item: WorkItem<'_>) { item.shared::<Wide, 1>([4]); }
+//! let body: fn(WorkItem<'_>) = body;
+//! ```

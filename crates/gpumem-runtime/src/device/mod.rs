@@ -341,7 +341,7 @@ impl<B: Backend> Device<B> {
     /// Of the driver.
     pub fn can_access_peer(&self, peer: &Self) -> Result<bool> {
         self.0.core.check("can_access_peer")?;
-        B::can_access_peer(self.raw(), peer.raw())
+        self.0.core.note_loss(B::can_access_peer(self.raw(), peer.raw()))
     }
 
     /// Lets this device reach the memory of `peer` directly, or no longer. Copies between devices work without it too.
@@ -350,7 +350,7 @@ impl<B: Backend> Device<B> {
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) where there is no path.
     pub fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
         self.0.core.check("set_peer_access")?;
-        B::set_peer_access(self.raw(), peer.raw(), enabled)
+        self.0.core.note_loss(B::set_peer_access(self.raw(), peer.raw(), enabled))
     }
 
     pub(crate) fn default_timeline(&self) -> Result<Arc<Timeline<B>>> {

@@ -19,7 +19,7 @@ use std::{fmt, sync::Arc};
 const OPERATION: &str = "launch";
 /// The name of the memory in the prelude.
 const NAME: &str = "gpumem_constant_memory";
-/// Where arrays begin: no element is aligned to more.
+/// Bytes to which arrays are aligned. Elements that need more do not compile in constant memory.
 const ALIGN: usize = 16;
 
 /// The constant memory of one module: all launches of its kernel share it, so that it is an allocation like any other,
@@ -129,6 +129,9 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
     for In<S>
 {
     fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+        const {
+            assert!(align_of::<T>() <= ALIGN, "elements of constant arrays are aligned to at most 16 bytes");
+        }
         let source = self.0.source();
         let layout = source.layout(OPERATION)?.like();
         if layout.ndim() != N {

@@ -31,11 +31,15 @@ fn is_free(what: &Happening) -> bool {
 
 /// Makes and drops `count` arrays on each of four threads; each thread keeps one of its own.
 fn busy(device: &Device<Host>, count: usize) {
+    // All four keep an array before any other is made, so that the peak has them all.
+    let started = std::sync::Barrier::new(4);
     std::thread::scope(|scope| {
         for number in 0..4 {
+            let started = &started;
             let work = move || {
                 let stream = device.stream().unwrap();
                 let kept = named("kept", || stream.uninit_array::<u8, _>(1000 + number)).unwrap();
+                started.wait();
                 for size in 1..=count {
                     drop(stream.uninit_array::<u8, _>(size).unwrap());
                 }

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod blocks;
+mod bodies;
 mod objects;
 mod own;
 mod panics;

@@ -1,0 +1,83 @@
+//! Host bodies of kernels that call the library, where a wait would be one for the kernel itself.
+
+use gpumem_core::{ErrorKind, Result};
+use gpumem_host::{Host, HostOptions};
+use gpumem_integration::calling;
+use gpumem_runtime::{Device, DeviceArray, Stream, kernel::cover};
+use ndarray::{Array1, Ix1};
+use std::{
+    sync::{Arc, Mutex, mpsc},
+    time::Duration,
+};
+
+/// What bodies use.
+struct Things {
+    device: Device<Host>,
+    stream: Stream<Host>,
+    array: DeviceArray<u32, Ix1, Host>,
+}
+
+type Call = fn(&Things) -> Result<()>;
+
+/// Calls that wait for the device.
+const CALLS: &[(&str, Call)] = &[
+    ("copy_to_host", |t| t.array.copy_to_host().map(drop)),
+    ("copy_to_host_into", |t| t.array.copy_to_host_into(&mut Array1::zeros(64)).map(drop)),
+    ("to_device", |t| t.device.to_device(&Array1::from_elem(1 << 20, 1_u32)).map(drop)),
+    ("pinned", |t| t.device.pinned([Array1::<u32>::zeros(64).view_mut()], |_| ())),
+    ("scope", |t| t.stream.scope(|_| ())),
+    ("view", |t| t.stream.copy_to_host(&t.array)?.view().map(drop)),
+    ("synchronize a stream", |t| t.stream.synchronize()),
+    ("synchronize the device", |t| t.device.synchronize()),
+    ("synchronize an event", |t| t.stream.record()?.synchronize()),
+    ("flush", |t| t.device.flush()),
+];
+
+/// Runs a call in every group of a kernel, and gives what it said.
+fn run(options: &HostOptions, groups: usize, call: Call) -> Vec<Result<()>> {
+    let device: Device<Host> = Device::from_raw(Host::open_with(options).unwrap());
+    let stream = device.stream().unwrap();
+    let array = device.to_device(&[7_u32; 64]).unwrap();
+    device.synchronize().unwrap();
+    let things = Arc::new(Things { device: device.clone(), stream: stream.clone(), array });
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let kernel = calling({
+        let (things, said) = (things.clone(), said.clone());
+        move || {
+            // Long enough that other threads take part.
+            std::thread::sleep(Duration::from_micros(200));
+            let result = call(&things);
+            said.lock().unwrap().push(result);
+        }
+    });
+    kernel.load(&device).unwrap().launch(&stream, &cover([groups, 1, 1], [1, 1, 1]), (0,)).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(things.array.copy_to_host().unwrap(), Array1::from_elem(64, 7));
+    let said = std::mem::take(&mut *said.lock().unwrap());
+    assert_eq!(said.len(), groups);
+    said
+}
+
+#[test]
+fn a_body_that_waits_is_told_so_on_every_thread() {
+    let (done, ended) = mpsc::channel();
+    std::thread::spawn(move || {
+        let adversarial = HostOptions::new().adversarial(3);
+        for options in [HostOptions::new(), adversarial] {
+            for groups in [1, 64] {
+                for (name, call) in CALLS {
+                    for result in run(&options, groups, *call) {
+                        let kind = result.as_ref().map_err(|error| error.kind());
+                        assert_eq!(kind, Err(&ErrorKind::BlockingInCallback), "{name}, {groups} groups");
+                    }
+                }
+            }
+        }
+        done.send(()).unwrap();
+    });
+    match ended.recv_timeout(Duration::from_secs(120)) {
+        Ok(()) => {}
+        Err(mpsc::RecvTimeoutError::Timeout) => panic!("a body waits for itself"),
+        Err(mpsc::RecvTimeoutError::Disconnected) => panic!("a call was not refused"),
+    }
+}
