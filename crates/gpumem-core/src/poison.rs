@@ -220,7 +220,7 @@ fn cut(entries: &mut BTreeMap<u64, Entry>, range: &Range<u64>, concerns: impl Fn
     }
 }
 
-/// What work uses, for whoever asks: few do.
+/// The memory that a piece of work uses.
 pub trait MemoryUses {
     /// Calls `found` with every use.
     fn each(&self, found: &mut dyn FnMut(&MemoryUse));
@@ -259,7 +259,7 @@ pub fn with_uses<R>(uses: Option<&dyn MemoryUses>, enqueue: impl FnOnce() -> R) 
     enqueue()
 }
 
-/// Shows what the work uses that this thread is enqueuing; nothing where nobody has said so.
+/// Calls `look` with the memory that this thread's current work uses; with none if [`with_uses`] was not called.
 #[inline]
 pub fn current_uses<R>(look: impl FnOnce(&dyn MemoryUses) -> R) -> R {
     match USES.try_with(Cell::get) {

@@ -37,7 +37,7 @@ impl Item {
 /// Why a command failed.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
-    /// For whoever waits for the stream.
+    /// The error of the stream's next wait.
     pub(crate) what: Arc<str>,
     /// For whoever uses what the command was to write: the first failure of all that led here.
     pub(crate) failure: Arc<Failure>,

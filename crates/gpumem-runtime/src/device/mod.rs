@@ -163,7 +163,7 @@ impl<B: Backend> Device<B> {
         }
     }
 
-    /// Errors that nobody could be told: of a `Drop`, of a callback. Oldest first, at most 64. In a forked child there is one,
+    /// Takes the errors of `Drop` implementations and callbacks. Oldest first, at most 64. In a forked child there is one,
     /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild).
     pub fn take_errors(&self) -> Vec<gpumem_core::Error> {
         match self.0.core.check_process("take_errors") {

@@ -21,7 +21,7 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 ///
 /// 1. what was dropped and is not in use goes back to where it came from,
 /// 2. what is in flight is waited for,
-/// 3. what pools hold and nobody has lent goes back to the driver,
+/// 3. idle memory of pools goes back to the driver,
 /// 4. what the driver was given back but does not call free yet is waited for.
 ///
 /// Inside `defer_cleanup`, and in a callback, nothing is given back or waited for, so there is no second try.

@@ -1,4 +1,4 @@
-//! How much memory of the host pools keep that nobody has lent: no more than the limits of the deferred queue say.
+//! Bounds the idle host memory of pools by the limits of the deferred queue.
 
 use super::{MIB, device, statistics};
 use gpumem_core::{Attach, MappedOptions, MemoryKind};
@@ -15,7 +15,7 @@ fn open() -> Device<Host> {
     device(HostOptions::new().memory(TOTAL)).0
 }
 
-/// Bytes of a kind that nobody has lent.
+/// Idle bytes of a kind.
 fn idle(device: &Device<Host>, kind: MemoryKind) -> usize {
     let has = statistics(device, kind);
     has.reserved - has.lent

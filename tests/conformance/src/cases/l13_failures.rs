@@ -1,4 +1,4 @@
-//! What failed work was to write: nobody reads it, and nothing is built on it, until it is written anew.
+//! Bytes that failed work was to write cannot be read or used until they are written anew.
 
 use super::tools::{fail, load};
 use crate::{Lab, Level, Stop, Verdict, refused, skip};
