@@ -218,7 +218,7 @@ def ours(path):
     rows = []
     with open(path, encoding="utf-8") as file:
         report = json.load(file)
-    for row in report:
+    for row in report["rows"]:
         found = pattern.fullmatch(row["name"])
         if not found or row["unit"] != "GB/s":
             continue

@@ -8,6 +8,7 @@ mod counts;
 mod libtest;
 mod links;
 mod pack;
+mod performance;
 mod readme;
 mod shell;
 mod test_all;
@@ -40,6 +41,8 @@ enum Command {
     /// What the script in a pack calls
     #[command(hide = true)]
     RunPacked(pack::RunOptions),
+    /// Write the tables of the performance page from reports of the benches
+    Performance(performance::Options),
     /// Write the READMEs from the crate documentation
     Readme(readme::Options),
 }
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Bindings(options) => bindings::run(&options),
         Command::Pack(options) => pack::run(&options),
         Command::RunPacked(options) => pack::run_packed(&options),
+        Command::Performance(options) => performance::run(&options),
         Command::Readme(options) => readme::run(&options),
     };
     match done {

@@ -188,7 +188,10 @@ fn a_wait_in_a_callback_is_told_with_the_device() {
     let (stream, (send, receive)) = (device.stream().unwrap(), std::sync::mpsc::channel());
     let again = device.clone();
     stream.add_callback(move |_| send.send(again.synchronize()).unwrap()).unwrap();
-    says(receive.recv().unwrap(), "synchronize on host:0: a callback or a kernel's body may not wait for a device");
+    says(
+        receive.recv().unwrap(),
+        "synchronize on host:0: a callback or a kernel's body may not wait for a device",
+    );
 }
 
 #[test]

@@ -16,11 +16,13 @@
 mod bench;
 pub mod benches;
 mod device;
+mod environment;
 mod measure;
 mod report;
 mod statistics;
 
 pub use bench::{Bench, Measure, Pair, Routine, Unavailable};
 pub use device::{device, use_device};
+pub use environment::Environment;
 pub use measure::{Effort, measure};
-pub use report::{Row, table, write_json};
+pub use report::{Report, Row, table, write_json};

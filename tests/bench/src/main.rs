@@ -2,7 +2,9 @@
 
 use anyhow::Result;
 use clap::Parser;
-use gpumem_bench::{Effort, Unavailable, benches, measure, table, use_device, write_json};
+use gpumem_bench::{
+    Effort, Environment, Report, Unavailable, benches, device, measure, table, use_device, write_json,
+};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -67,7 +69,12 @@ fn main() -> Result<ExitCode> {
     }
     println!("{}\n\n{} measured, {failed} failed, {skipped} skipped", table(&rows), rows.len());
     if let Some(path) = &options.report {
-        write_json(path, &rows)?;
+        let command = match filter.as_str() {
+            "" => format!("cargo xtask bench --device {}", options.device),
+            filter => format!("cargo xtask bench --device {} {filter}", options.device),
+        };
+        let environment = Environment::new(device()?.info().to_string(), command);
+        write_json(path, &Report { environment: &environment, rows: &rows })?;
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,5 +1,6 @@
 //! What is printed and written.
 
+use crate::environment::Environment;
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, Table, presets::ASCII_MARKDOWN};
 use serde::Serialize;
@@ -20,9 +21,18 @@ pub struct Row {
     pub unit: &'static str,
     /// Ours divided by the reference: 1 if both are zero, nothing if only the reference is.
     pub ratio: Option<f64>,
-    /// Half the distance between the quartiles of the rounds' ratios, as a part of their median. In the table only.
-    #[serde(skip)]
+    /// Half the distance between the quartiles of the rounds' ratios, as a part of their median.
     pub spread: f64,
+}
+
+/// The numbers of one run, with what they were measured on.
+#[derive(Debug, Serialize)]
+pub struct Report<'a> {
+    /// The machine, the driver and the date.
+    #[serde(flatten)]
+    pub environment: &'a Environment,
+    /// The numbers, in the order in which they were measured.
+    pub rows: &'a [Row],
 }
 
 impl Row {
@@ -79,12 +89,13 @@ fn number(value: f64) -> String {
     format!("{value:.decimals$}")
 }
 
-/// Writes the rows as a list of JSON objects with `name`, `ours`, `reference`, `reference_name`, `unit`, `ratio`.
+/// Writes the report as one JSON object: the fields of [`Environment`], and `rows`, a list of objects with `name`,
+/// `ours`, `reference`, `reference_name`, `unit`, `ratio` and `spread`.
 ///
 /// # Errors
-/// What the file system says.
-pub fn write_json(path: &Path, rows: &[Row]) -> Result<()> {
-    let text = serde_json::to_string_pretty(rows)? + "\n";
+/// Returns the file system's error if the file cannot be written.
+pub fn write_json(path: &Path, report: &Report<'_>) -> Result<()> {
+    let text = serde_json::to_string_pretty(report)? + "\n";
     std::fs::write(path, text).with_context(|| format!("{} cannot be written", path.display()))
 }
 
@@ -103,10 +114,15 @@ mod tests {
     fn the_report_has_the_agreed_keys_and_no_infinities() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("bench.json");
-        write_json(&path, &rows()).unwrap();
-        let list: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let environment = Environment::new("host:0 (a processor)".to_owned(), "bench --quick".to_owned());
+        write_json(&path, &Report { environment: &environment, rows: &rows() }).unwrap();
+        let report: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        let keys: Vec<_> = report.as_object().unwrap().keys().map(String::as_str).collect();
+        assert_eq!(keys, ["command", "date", "device", "driver", "processor", "processors", "rows"]);
+        let list = &report["rows"];
         let keys: Vec<_> = list[0].as_object().unwrap().keys().map(String::as_str).collect();
-        assert_eq!(keys, ["name", "ours", "ratio", "reference", "reference_name", "unit"]);
+        assert_eq!(keys, ["name", "ours", "ratio", "reference", "reference_name", "spread", "unit"]);
         assert_eq!(list[0]["ratio"], 1.1);
         assert_eq!(list[1]["ratio"], serde_json::Value::Null);
     }

@@ -9,7 +9,7 @@ mod package;
 mod python;
 mod tools;
 
-use crate::{counts::Counts, readme, shell::Finished, workspace::Workspace};
+use crate::{counts::Counts, performance, readme, shell::Finished, workspace::Workspace};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 use comfy_table::{Table, presets::ASCII_MARKDOWN};
@@ -141,9 +141,16 @@ fn readmes(workspace: &Workspace) -> Result<Outcome> {
         return Ok(Outcome::Skipped("there is no package gpumem yet".to_owned()));
     }
     let stale = readme::write(workspace.root(), true)?;
-    Ok(if stale.is_empty() {
-        Outcome::Passed
-    } else {
-        Outcome::Failed(format!("not up to date: {} (run `cargo xtask readme`)", stale.join(", ")))
-    })
+    if !stale.is_empty() {
+        return Ok(Outcome::Failed(format!(
+            "not up to date: {} (run `cargo xtask readme`)",
+            stale.join(", ")
+        )));
+    }
+    if performance::write(workspace.root(), true)? {
+        let reason =
+            "the tables of docs/src/performance.md are not its reports: run `cargo xtask performance`";
+        return Ok(Outcome::Failed(reason.to_owned()));
+    }
+    Ok(Outcome::Passed)
 }
