@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 /// Options of `cargo xtask bench`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Only benches whose name contains this
-    filter: Option<String>,
+    /// Only benches whose name contains one of these
+    filters: Vec<String>,
     /// Write the numbers there as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     if options.quick {
         arguments.push("--quick");
     }
-    arguments.extend(options.filter.as_deref());
+    arguments.extend(options.filters.iter().map(String::as_str));
     Ok(Shell::new(workspace.root()).run("cargo", &arguments)?.success)
 }
 

@@ -12,8 +12,8 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "gpumem-bench")]
 struct Options {
-    /// Only benches whose name contains this
-    filter: Option<String>,
+    /// Only benches whose name contains one of these
+    filters: Vec<String>,
     /// Write the numbers there as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -33,7 +33,8 @@ struct Options {
 
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
-    let filter = options.filter.unwrap_or_default();
+    let filters = options.filters;
+    let is_wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
     let mut effort = if options.quick { Effort::QUICK } else { Effort::FULL };
     if let Some(limit) = options.limit {
         effort.limit = Duration::try_from_secs_f64(limit)?;
@@ -46,7 +47,7 @@ fn main() -> Result<ExitCode> {
     }
     let mut rows = Vec::new();
     let (mut skipped, mut failed) = (0, 0);
-    for bench in benches::all(&options.device).into_iter().filter(|bench| bench.name.contains(&filter)) {
+    for bench in benches::all(&options.device).into_iter().filter(|bench| is_wanted(&bench.name)) {
         let name = bench.name.clone();
         if options.list {
             println!("{name}");
@@ -69,10 +70,8 @@ fn main() -> Result<ExitCode> {
     }
     println!("{}\n\n{} measured, {failed} failed, {skipped} skipped", table(&rows), rows.len());
     if let Some(path) = &options.report {
-        let command = match filter.as_str() {
-            "" => format!("cargo xtask bench --device {}", options.device),
-            filter => format!("cargo xtask bench --device {} {filter}", options.device),
-        };
+        let quoted = filters.iter().map(|filter| format!(" '{filter}'"));
+        let command = format!("cargo xtask bench --device {}{}", options.device, quoted.collect::<String>());
         let environment = Environment::new(device()?.info().to_string(), command);
         write_json(path, &Report { environment: &environment, rows: &rows })?;
     }
