@@ -5,7 +5,7 @@ use crate::{
     completion,
     memory::{
         DeferCleanup, DeferredLimits, DriverMemory, MemoryReport, MemoryRequest, MemoryResource, PoolOptions,
-        Trim, default_options,
+        Trim, check_outside_resource, default_options,
     },
 };
 use gpumem_core::{Backend, MemoryKind, Result};
@@ -77,13 +77,15 @@ impl<B: Backend> Device<B> {
     /// Inside [`defer_cleanup`](Self::defer_cleanup) none.
     ///
     /// # Errors
-    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) for a trim that waits. A piece that cannot be given back goes to
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) for a trim that waits.
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, which the trim would call again. A piece that cannot be given back goes to
     /// [`take_errors`](Self::take_errors).
     pub fn trim(&self, how: Trim) -> Result<usize> {
         if how.wait {
             completion::may_block("trim")?;
         }
         self.core().check("trim")?;
+        check_outside_resource("trim").map_err(|error| self.core().place(error))?;
         Ok(match self.core().reclaim.is_deferred() {
             true => 0,
             false => self.core().trim_all(how),

@@ -16,7 +16,7 @@ pub(crate) use handle::Handle;
 
 use crate::{
     Stream, TransferOptions,
-    memory::{Item, StagingPool},
+    memory::{Item, StagingPool, check_outside_resource},
     order::Timeline,
 };
 use gpumem_core::{
@@ -304,11 +304,13 @@ impl<B: Backend> Device<B> {
     /// [`memory_info`](Self::memory_info) tells what is free.
     ///
     /// # Errors
-    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback). A free that fails goes to [`take_errors`](Self::take_errors), and the others
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback). [`Unsupported`](gpumem_core::ErrorKind::Unsupported)
+    /// inside a memory resource, which the flush would call again. A free that fails goes to [`take_errors`](Self::take_errors), and the others
     /// still run.
     pub fn flush(&self) -> Result<()> {
         crate::completion::may_block("flush")?;
         self.0.core.check("flush")?;
+        check_outside_resource("flush").map_err(|error| self.0.core.place(error))?;
         if self.0.core.reclaim.is_deferred() {
             return Ok(());
         }

@@ -14,11 +14,13 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive, or arrays of the caller
-    /// page-locked: their memory would go away under the host's eyes. Otherwise those of the driver.
+    /// page-locked: their memory would go away under the host's eyes. [`ErrorKind::Unsupported`] inside a memory resource,
+    /// which the reset would call again. Otherwise those of the driver.
     pub unsafe fn reset(&self) -> Result<()> {
         let core = &self.0.core;
         crate::completion::may_block("reset")?;
         core.check("reset")?;
+        crate::memory::check_outside_resource("reset").map_err(|error| core.place(error))?;
         self.0.staging.trim();
         core.reclaim.flush_all(core);
         let count = core.host_memory.load(Ordering::Acquire);

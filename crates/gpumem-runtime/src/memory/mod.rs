@@ -47,6 +47,6 @@ pub(crate) use names::Names;
 pub(crate) use pages::{Lock, PageLocks};
 pub(crate) use reclaim::{Item, Reclaim};
 pub(crate) use report::Bytes;
-pub(crate) use serving::Serving;
+pub(crate) use serving::{Serving, check_outside_resource};
 pub(crate) use stack::{ALL_KINDS, Memories, default_options, slot as kind_slot};
 pub(crate) use staging::{Staging, StagingPool};

@@ -3,7 +3,7 @@
 use super::{
     report::ResourceReport,
     resource::{Lender, MemoryBlock, MemoryRequest, Trim, wrong_generation},
-    serving::Serving,
+    serving::{Serving, is_inside_resource},
     staging::StagingPool,
 };
 use crate::device::DeviceCore;
@@ -24,7 +24,7 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 /// 3. idle memory of pools goes back to the driver,
 /// 4. what the driver was given back but does not call free yet is waited for.
 ///
-/// Inside `defer_cleanup`, and in a callback, nothing is given back or waited for, so there is no second try.
+/// Inside `defer_cleanup`, in a callback, and inside a memory resource, nothing is given back or waited for, so there is no second try.
 ///
 /// # Errors
 /// Of the resource, with the operation of the request.
@@ -51,7 +51,9 @@ fn climb<B: Backend>(
     mut error: Error,
 ) -> Result<MemoryBlock<B>> {
     let deferred = core.reclaim.is_deferred();
-    let may_wait = !deferred && crate::completion::may_block(request.operation).is_ok();
+    // Inside a resource, giving back would call that resource again.
+    let may_give_back = !deferred && !is_inside_resource();
+    let may_wait = may_give_back && crate::completion::may_block(request.operation).is_ok();
     let rungs: [&dyn Fn(); 3] = [
         &|| {
             staging.trim();

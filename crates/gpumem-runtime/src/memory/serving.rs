@@ -6,9 +6,42 @@ use super::{
 };
 use crate::{device::ErrorQueue, user_code};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
+use std::cell::Cell;
 
 /// Most resources of one chain that a report looks at: one that says that it takes its memory from itself has no end.
 const DEEPEST: usize = 64;
+
+thread_local! {
+    /// Whether this thread is inside a resource that may be the user's.
+    static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Restores what was known of the thread before.
+struct Restore(bool);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let _ = IS_INSIDE.try_with(|inside| inside.set(self.0));
+    }
+}
+
+/// Whether this thread is inside a memory resource that may be the user's. What calls all resources of a device from there
+/// would call this one again, without end.
+pub(crate) fn is_inside_resource() -> bool {
+    IS_INSIDE.try_with(Cell::get).unwrap_or_default()
+}
+
+/// Refuses what calls all resources of a device, inside one.
+///
+/// # Errors
+/// Returns [`ErrorKind::Unsupported`] if this thread is inside a memory resource.
+pub(crate) fn check_outside_resource(operation: &'static str) -> Result<()> {
+    let what = "flushing or trimming a device inside a memory resource";
+    match is_inside_resource() {
+        false => Ok(()),
+        true => Err(Error::new("", operation, ErrorKind::Unsupported { what })),
+    }
+}
 
 /// A resource that serves a device. Those that the library has made itself are called as they are.
 pub(crate) struct Serving<'a, B: Backend> {
@@ -40,7 +73,10 @@ impl<'a, B: Backend> Serving<'a, B> {
     ) -> Result<R> {
         match self.is_foreign {
             false => Ok(call(self.resource)),
-            true => user_code::run(|| call(self.resource)).map_err(|message| panicked(operation, message)),
+            true => {
+                let _restore = Restore(IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true));
+                user_code::run(|| call(self.resource)).map_err(|message| panicked(operation, message))
+            }
         }
     }
 

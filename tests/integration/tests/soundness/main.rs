@@ -7,6 +7,7 @@ mod bodies;
 mod objects;
 mod own;
 mod panics;
+mod resources;
 
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::Device;

@@ -118,7 +118,8 @@ impl<B: Backend> Pool<B> {
         unused_before: Option<Instant>,
         failed: &mut dyn FnMut(Error),
     ) -> usize {
-        let mut grown = self.growing.lock();
+        // Inside its own upstream, the pool is about to get larger.
+        let Some(mut grown) = self.growing.lock() else { return 0 };
         let Grown::Is(memory) = &mut *grown else { return 0 };
         let before = memory.bytes();
         let length = {
@@ -156,6 +157,8 @@ impl<B: Backend> Pool<B> {
 
     /// Forgets the memory without a driver call: the driver has it again.
     pub(super) fn forget_in_place(&self) {
-        mem::forget(mem::take(&mut *self.growing.lock()));
+        if let Some(mut grown) = self.growing.lock() {
+            mem::forget(mem::take(&mut *grown));
+        }
     }
 }

@@ -20,6 +20,7 @@ mod grow;
 mod in_place;
 mod lane;
 mod meetings;
+mod once_a_thread;
 mod options;
 
 pub use options::PoolOptions;
@@ -34,6 +35,7 @@ use central::{Central, Found, Place};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::Origin};
 use in_place::Grown;
 use lane::{Lane, thread_number};
+use once_a_thread::OnceAThread;
 use std::{
     fmt, mem,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
@@ -53,7 +55,7 @@ pub struct Pool<B: Backend> {
     lanes: Box<[Lane<B>]>,
     central: ShortMutex<Central<B>>,
     /// Held while memory is asked of upstream, so that two do not ask for the same need. The books are not locked then.
-    growing: Mutex<Grown>,
+    growing: OnceAThread<Grown>,
     /// The number that blocks are lent by. Another one from each time on that the driver has taken everything.
     id: AtomicU64,
     /// Those before: their blocks are not ours any more.
@@ -77,7 +79,7 @@ impl<B: Backend> Pool<B> {
             options: PoolOptions { granule, ..options },
             lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
             central: ShortMutex::new(Central::new(granule)),
-            growing: Mutex::new(Grown::default()),
+            growing: OnceAThread::new(Grown::default()),
             id: AtomicU64::new(ResourceId::new().number()),
             former: Mutex::new(Vec::new()),
             generation: AtomicU64::new(0),
@@ -236,7 +238,10 @@ impl<B: Backend> Pool<B> {
             self.keep_within_bounds();
         }
         let grown = {
-            let mut one = self.growing.lock();
+            let Some(mut one) = self.growing.lock() else {
+                let what = "taking memory from a pool inside a memory resource that the pool grows from";
+                return Err(request.core.error(request.operation, ErrorKind::Unsupported { what }));
+            };
             // Another thread may have grown the pool, or given something back, meanwhile.
             match take() {
                 Some(block) => return Ok(block),
