@@ -27,7 +27,9 @@ type Held<B> = (Counted<Allocation<B>>, Option<Lock>);
 impl<B: Backend> LockSet<B> {
     /// Keeps memory of somebody else that is borrowed as long as this set lives: it is waited for with the others.
     pub(crate) fn keep(&self, memory: &Counted<Allocation<B>>) {
-        self.held.lock().push((memory.clone(), None));
+        if self.core.origin.is_usable() {
+            self.held.lock().push((memory.clone(), None));
+        }
     }
 
     pub(crate) fn new(device: &Device<B>) -> Self {
@@ -46,6 +48,7 @@ impl<B: Backend> LockSet<B> {
         mapped: bool,
     ) -> Result<HostArray<Registered<'scope, K>, T, D, B>> {
         let fail = |kind| device.core().error(operation, kind);
+        device.core().check(operation)?;
         if !device.capabilities().register {
             return Err(fail(ErrorKind::Unsupported { what: "page-locking of the caller's memory" }));
         }
@@ -77,6 +80,8 @@ impl<B: Backend> LockSet<B> {
         };
         let kind = MemoryKind::Registered(options);
         let memory = Allocation::borrowed(device, address, host, extent.len(), kind, lock.cuts.clone());
+        // The caller has the only borrow, and has seen or written what is there.
+        memory.forget_poison_of_all();
         self.core.host_memory.fetch_add(1, Ordering::AcqRel);
         self.held.lock().push((memory.clone(), Some(lock)));
         HostArray::over(operation, memory, layout)
@@ -89,17 +94,19 @@ impl<B: Backend> LockSet<B> {
     /// # Errors
     /// What that work did wrong. The arrays are unlocked all the same.
     pub(crate) fn release(&self) -> Result<()> {
+        if !self.core.origin.is_usable() {
+            // In a forked child another thread may hold the lock for ever, and what is locked is the parent's.
+            return Ok(());
+        }
         let mut result = Ok(());
         let held = std::mem::take(&mut *self.held.lock());
         for (memory, lock) in held.into_iter().rev() {
-            if !self.core.origin.is_usable() {
-                continue;
-            }
             let settled = memory.wait_until_unused();
             if !settled.done {
                 // Law 3: the device may still be using memory that is about to go back to its owner.
                 transfer::abort("page-locked scope", settled.result);
             }
+            let is_locked = lock.is_some();
             if let Some(lock) = lock {
                 // SAFETY: its uses are over (above).
                 unsafe { self.core.pages.unlock(&self.core, lock) };
@@ -107,7 +114,10 @@ impl<B: Backend> LockSet<B> {
             }
             // Who was told before may have looked away, and sees the memory itself from here on.
             let written = memory.check_written("page-locked scope", &(0..memory.len()));
-            memory.forget_poison();
+            match is_locked {
+                true => memory.forget_poison_of_all(),
+                false => memory.forget_poison(),
+            }
             result = result.and(settled.result).and(written);
         }
         result

@@ -20,7 +20,7 @@ use super::{
     resource::{MemoryBlock, MemoryStatistics, Trim},
 };
 use crate::{completion, device::DeviceCore, sync::Mutex, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, POISONED, Result};
 use smallvec::SmallVec;
 use std::{
     any::Any,
@@ -88,7 +88,7 @@ pub(crate) enum Item<B: Backend> {
     Foreign {
         owner: Box<dyn Any + Send + Sync>,
         uses: PendingUses<B>,
-        bytes: usize,
+        memory: MemoryUse,
     },
     Stream(Arc<B::Stream>),
     Event(B::Event),
@@ -103,7 +103,7 @@ impl<B: Backend> Item<B> {
     fn bytes(&self) -> usize {
         match self {
             Item::Memory { block, .. } => block.bytes(),
-            Item::Foreign { bytes, .. } => *bytes,
+            Item::Foreign { memory, .. } => memory.bytes,
             _ => 0,
         }
     }
@@ -419,7 +419,11 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
                 None => Ok(()),
             })
         }
-        Item::Foreign { owner, .. } => {
+        Item::Foreign { owner, memory, .. } => {
+            // The bytes are their owner's from here on, and no work of ours writes them any more.
+            if POISONED.is_any() {
+                POISONED.forget(memory.owner, &memory.range());
+            }
             drop(owner);
             Outcome::Done(Ok(()))
         }

@@ -107,7 +107,7 @@ impl<B: Backend> Allocation<B> {
                 }
                 return None;
             }
-            _ => Item::Foreign { owner, uses, bytes: self.len },
+            _ => Item::Foreign { owner, uses, memory: self.used(&(0..self.len), false) },
         };
         Some((item, self.generation))
     }

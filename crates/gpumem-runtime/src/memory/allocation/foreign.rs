@@ -99,7 +99,10 @@ impl<B: Backend> Allocation<B> {
             && let Some(owner) = extra.owner.take()
         {
             match owner.downcast() {
-                Ok(owner) => return Ok(owner),
+                Ok(owner) => {
+                    memory.forget_poison();
+                    return Ok(owner);
+                }
                 Err(owner) => extra.owner = Some(owner),
             }
         }

@@ -59,6 +59,13 @@ impl<B: Backend> Allocation<B> {
         POISONED.is_any() && POISONED.find(&self.used(extent, false)).is_some()
     }
 
+    /// Forgets what failed work was to write by any allocation: the bytes are the caller's own again, who sees them as they are.
+    pub(crate) fn forget_poison_of_all(&self) {
+        if POISONED.is_any() {
+            POISONED.clear(&self.used(&(0..self.len), false).range());
+        }
+    }
+
     /// Forgets what failed work was to write: the host writes all of the memory next, or nobody uses it again.
     #[inline]
     pub(crate) fn forget_poison(&self) {

@@ -1,0 +1,96 @@
+//! Memory of the caller that failed work was to write is ordinary memory again once it went back. A program of its own: the
+//! table is the process's.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::{double, host};
+use gpumem_core::{Backend, POISONED};
+use gpumem_host::HostOptions;
+use gpumem_runtime::{
+    Device, Layout, Order,
+    kernel::{Ids, Kernel, KernelDeclaration, SliceMut, cover},
+};
+use ndarray::{Array1, Ix1};
+use std::sync::mpsc::{Sender, channel};
+
+type One = (SliceMut<u32>,);
+
+const LEN: usize = 1000;
+
+/// Gives its elements back when it is let go.
+#[derive(Debug)]
+struct Owner(Option<Array1<u32>>, Sender<Array1<u32>>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        self.0.take().map(|elements| self.1.send(elements));
+    }
+}
+
+fn bad<B: Backend>(device: &Device<B>) -> Kernel<One, B> {
+    // SAFETY: there is no source.
+    let declaration = unsafe { KernelDeclaration::<One>::new("bad") };
+    declaration.host_flat(|_: &Ids<'_>, (y,): &One| y.set(1 << 30, 0)).load(device).unwrap()
+}
+
+/// The elements can be page-locked, read and written again.
+#[track_caller]
+fn is_ordinary<B: Backend>(device: &Device<B>, mut elements: Array1<u32>) -> Array1<u32> {
+    elements.fill(7);
+    let read = device.mapped([elements.view_mut()], |locked| {
+        let first = locked[0].view().map(|view| view[0]);
+        let uploaded = device.to_device(&locked[0]).and_then(|array| array.get(LEN - 1));
+        (first, uploaded)
+    });
+    let (first, uploaded) = read.unwrap();
+    assert_eq!((first.unwrap(), uploaded.unwrap()), (7, 7));
+    let registered = device.register_mapped(elements).unwrap();
+    assert_eq!(registered.view().unwrap()[5], 7);
+    registered.deregister().unwrap()
+}
+
+fn memory_goes_back<B: Backend>(device: &Device<B>, seed: u64) {
+    let (bad, stream) = (bad(device), device.stream().unwrap());
+    let once = cover([1, 1, 1], [1, 1, 1]);
+    let mut elements = Array1::from_elem(LEN, 1u32);
+    for round in 0..8 {
+        // Dropped with the kernel under way: its owner has the memory back by the next flush.
+        let (sender, receiver) = channel();
+        let layout = Layout::packed(&[LEN], size_of::<u32>(), Order::C).unwrap();
+        let lowest = elements.as_mut_ptr().cast::<u8>();
+        let owner = Owner(Some(elements), sender);
+        // SAFETY: the owner keeps the elements, which lie on the heap; nobody else uses them.
+        let locked = unsafe { device.register_foreign_mapped::<u32, Ix1, _>(lowest, &layout, owner) };
+        let mut locked = locked.unwrap();
+        bad.launch(&stream, &once, (&mut locked.device_view_mut(),)).unwrap();
+        if round % 2 == 0 {
+            assert!(stream.synchronize().is_err());
+        }
+        drop(locked);
+        let _ = stream.synchronize();
+        device.flush().unwrap();
+        elements = is_ordinary(device, receiver.try_recv().unwrap());
+        assert!(!POISONED.is_any(), "seed {seed}, round {round}");
+        // Page-locked for a scope that nobody waits in.
+        let told = device.mapped([elements.view_mut()], |locked| {
+            bad.launch(&stream, &once, (&mut locked[0].device_view_mut(),))
+        });
+        assert!(told.is_err());
+        let _ = stream.synchronize();
+        elements = is_ordinary(device, elements);
+        assert!(!POISONED.is_any(), "seed {seed}, round {round}");
+    }
+    let _ = device.synchronize();
+    let _ = device.take_errors();
+}
+
+#[test]
+fn memory_that_went_back_is_ordinary_again() {
+    for seed in 0..10 {
+        let options = || HostOptions::new().adversarial(seed).memory(64 << 20);
+        memory_goes_back(&host(options()).0, seed);
+        memory_goes_back(&host(HostOptions::new()).0, seed);
+        memory_goes_back(&double(options()).0, seed);
+    }
+}
