@@ -3,6 +3,10 @@
 //! A driver does not survive a `fork`, and at exit it may be gone before our last drops run. Both are looked up in one
 //! atomic, so that asking costs next to nothing.
 
+mod forked;
+
+pub use forked::{OnceBeforeFork, PerProcess};
+
 use crate::{Error, ErrorKind, Result};
 use std::sync::Once;
 use std::sync::atomic::{AtomicU64, Ordering};

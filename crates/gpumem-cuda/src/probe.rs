@@ -6,7 +6,10 @@ use crate::{
     error::Status,
 };
 use cudarc::driver::sys::{CUcontext, CUevent};
-use gpumem_core::{Error, LoadError, LoadFailure, Result, process::Origin};
+use gpumem_core::{
+    Error, ErrorKind, LoadError, LoadFailure, Result,
+    process::{OnceBeforeFork, Origin},
+};
 use libloading::Library;
 use std::{collections::BTreeSet, sync::OnceLock};
 
@@ -33,7 +36,7 @@ struct Refusal {
     no_device: bool,
 }
 
-static DRIVER: OnceLock<Result<Driver, Refusal>> = OnceLock::new();
+static DRIVER: OnceBeforeFork<Result<Driver, Refusal>> = OnceBeforeFork::new();
 /// NVRTC, and which one it is.
 pub(crate) struct Nvrtc {
     pub(crate) api: NvrtcApi,
@@ -42,7 +45,8 @@ pub(crate) struct Nvrtc {
 
 static NVRTC: OnceLock<Result<Nvrtc, LoadError>> = OnceLock::new();
 
-fn load() -> &'static Result<Driver, Refusal> {
+/// `None` in a child that was forked while its parent was loading it.
+fn load() -> Option<&'static Result<Driver, Refusal>> {
     DRIVER.get_or_init(|| {
         let names = cudarc::get_lib_name_candidates(if cfg!(windows) { "nvcuda" } else { "cuda" });
         let mut no_device = false;
@@ -53,23 +57,32 @@ fn load() -> &'static Result<Driver, Refusal> {
 
 /// Whether the driver can be used.
 pub(crate) fn probe() -> Result<(), LoadError> {
-    load().as_ref().map(drop).map_err(|refusal| refusal.error.clone())
+    match load() {
+        Some(outcome) => outcome.as_ref().map(drop).map_err(|refusal| refusal.error.clone()),
+        None => {
+            let message = "this process was forked while its parent was loading it".to_owned();
+            let failure = LoadFailure::Refused { message };
+            Err(LoadError { library: "the CUDA driver", tried: Vec::new(), failure })
+        }
+    }
 }
 
 /// The driver, or `None` where it works and has no device.
 pub(crate) fn driver_if_any(operation: &'static str) -> Result<Option<&'static Driver>> {
     match load() {
-        Ok(driver) => driver.origin.check(NAME, operation).map(|()| Some(driver)),
-        Err(refusal) if refusal.no_device => Ok(None),
-        Err(refusal) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        Some(Ok(driver)) => driver.origin.check(NAME, operation).map(|()| Some(driver)),
+        Some(Err(refusal)) if refusal.no_device => Ok(None),
+        Some(Err(refusal)) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        None => Err(Error::new(NAME, operation, ErrorKind::ForkedChild)),
     }
 }
 
 /// The driver.
 pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
     match load() {
-        Ok(driver) => driver.origin.check(NAME, operation).map(|()| driver),
-        Err(refusal) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        Some(Ok(driver)) => driver.origin.check(NAME, operation).map(|()| driver),
+        Some(Err(refusal)) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        None => Err(Error::new(NAME, operation, ErrorKind::ForkedChild)),
     }
 }
 

@@ -1,7 +1,10 @@
 //! Finding HIP, hipRTC and the HSA runtime, once each, before anything else is called.
 
 use crate::{NAME, error::Status, hsa::Runtime, turns::Turns};
-use gpumem_core::{Error, LoadError, LoadFailure, Result, process::Origin};
+use gpumem_core::{
+    Error, ErrorKind, LoadError, LoadFailure, Result,
+    process::{OnceBeforeFork, Origin},
+};
 use gpumem_hip_sys::{HipLibrary, Hiprtc, Loaded, Places, Refusal, Version};
 use std::sync::OnceLock;
 
@@ -24,7 +27,7 @@ struct NotUsable {
     no_device: bool,
 }
 
-static DRIVER: OnceLock<Result<Driver, NotUsable>> = OnceLock::new();
+static DRIVER: OnceBeforeFork<Result<Driver, NotUsable>> = OnceBeforeFork::new();
 /// hipRTC, and which one it is.
 pub(crate) struct Rtc {
     pub(crate) api: Hiprtc,
@@ -37,7 +40,8 @@ pub(crate) struct Rtc {
 static HIPRTC: OnceLock<Result<Rtc, LoadError>> = OnceLock::new();
 static HSA: OnceLock<Result<Runtime, LoadError>> = OnceLock::new();
 
-fn load() -> &'static Result<Driver, NotUsable> {
+/// `None` in a child that was forked while its parent was loading it.
+fn load() -> Option<&'static Result<Driver, NotUsable>> {
     DRIVER.get_or_init(|| {
         let library = gpumem_hip_sys::load(&Places::from_environment())
             .map_err(|error| NotUsable { error: told(error), no_device: false })?;
@@ -47,23 +51,32 @@ fn load() -> &'static Result<Driver, NotUsable> {
 
 /// Whether HIP can be used.
 pub(crate) fn probe() -> Result<(), LoadError> {
-    load().as_ref().map(drop).map_err(|refusal| refusal.error.clone())
+    match load() {
+        Some(outcome) => outcome.as_ref().map(drop).map_err(|refusal| refusal.error.clone()),
+        None => {
+            let message = "this process was forked while its parent was loading it".to_owned();
+            let failure = LoadFailure::Refused { message };
+            Err(LoadError { library: "the HIP runtime of ROCm", tried: Vec::new(), failure })
+        }
+    }
 }
 
 /// HIP, or `None` where it works and has no device.
 pub(crate) fn driver_if_any(operation: &'static str) -> Result<Option<&'static Driver>> {
     match load() {
-        Ok(driver) => driver.origin.check(NAME, operation).map(|()| Some(driver)),
-        Err(refusal) if refusal.no_device => Ok(None),
-        Err(refusal) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        Some(Ok(driver)) => driver.origin.check(NAME, operation).map(|()| Some(driver)),
+        Some(Err(refusal)) if refusal.no_device => Ok(None),
+        Some(Err(refusal)) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        None => Err(Error::new(NAME, operation, ErrorKind::ForkedChild)),
     }
 }
 
 /// HIP.
 pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
     match load() {
-        Ok(driver) => driver.origin.check(NAME, operation).map(|()| driver),
-        Err(refusal) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        Some(Ok(driver)) => driver.origin.check(NAME, operation).map(|()| driver),
+        Some(Err(refusal)) => Err(Error::new(NAME, operation, refusal.error.clone())),
+        None => Err(Error::new(NAME, operation, ErrorKind::ForkedChild)),
     }
 }
 

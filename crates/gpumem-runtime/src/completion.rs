@@ -6,7 +6,7 @@
 //! wait for the thread that it runs on.
 
 use crate::{order::Timeline, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, NonBlockingContext, Result};
+use gpumem_core::{Backend, Error, ErrorKind, NonBlockingContext, Result, process::Origin};
 use parking_lot::{Condvar, Mutex};
 use std::{
     collections::VecDeque,
@@ -132,7 +132,11 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
 ///
 /// Made by [`Stream::done`](crate::Stream::done) and [`Event::done`](crate::Event::done). Gives the error of the work, if it failed.
 #[must_use = "a future does nothing until it is awaited"]
-pub struct Completion(Arc<Mutex<Shared>>);
+pub struct Completion {
+    shared: Arc<Mutex<Shared>>,
+    origin: Origin,
+    backend: &'static str,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -164,7 +168,7 @@ impl Completion {
         if let Err(error) = outcome {
             shared.lock().result = Some(Err(error));
         }
-        Self(shared)
+        Self { shared, origin: timeline.core.origin, backend: B::info(&timeline.core.raw).backend }
     }
 }
 
@@ -172,10 +176,14 @@ impl Future for Completion {
     type Output = Result<()>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        // In a forked child the thread that would complete it is not there, nor one that may hold the lock.
+        if let Err(error) = self.origin.check(self.backend, "done") {
+            return Poll::Ready(Err(error));
+        }
         // Cloning and dropping wakers is the executor's code; none of it runs under our lock.
         let waker = context.waker().clone();
         let (poll, _old) = {
-            let mut shared = self.0.lock();
+            let mut shared = self.shared.lock();
             match &shared.result {
                 Some(result) => (Poll::Ready(result.clone()), None),
                 None => (Poll::Pending, shared.waker.replace(waker)),

@@ -29,6 +29,8 @@ impl<B: Backend> Finish<'_, B> {
     fn finish(&mut self) -> Result<()> {
         self.armed = false;
         let timeline = self.stream.timeline();
+        // In a forked child nothing lands: the transfers are the parent's, and so are the locks.
+        timeline.core.check_process("scope")?;
         let settled = timeline.finish(true);
         if settled.done {
             // What is left cannot land any more: the device was reset meanwhile.

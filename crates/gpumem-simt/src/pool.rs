@@ -1,18 +1,19 @@
 //! The threads that groups run on.
 
 use crate::batch::Batch;
-use gpumem_core::NonBlockingContext;
+use gpumem_core::{NonBlockingContext, process::PerProcess};
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::{
     ops::Range,
     sync::{
-        LazyLock, Mutex, PoisonError,
+        Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
 };
 
-/// Our own, because rayon's global pool panics where the system has no threads for it.
-static POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(|| {
+/// Our own, because rayon's global pool panics where the system has no threads for it. A forked child has none of its parent's
+/// threads, and would wait for them for ever.
+static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new(|| {
     ThreadPoolBuilder::new().thread_name(|index| format!("gpumem-simt-{index}")).build().ok()
 });
 
@@ -28,8 +29,9 @@ pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), 
     if rest.is_empty() {
         return Ok(());
     }
-    let threads = POOL.as_ref().map_or(1, ThreadPool::current_num_threads);
-    let (Some(pool), 2..) = (POOL.as_ref(), threads) else { return part(&mut Batch::all(rest)) };
+    let pool = POOL.get().as_ref();
+    let threads = pool.map_or(1, ThreadPool::current_num_threads);
+    let (Some(pool), 2..) = (pool, threads) else { return part(&mut Batch::all(rest)) };
     let parts = Parts::of(rest, PARTS * threads as u64);
     let others = (threads - 1).min(parts.count as usize - 1);
     // A body may wait for a device on the other threads as little as on this one.

@@ -1,50 +1,66 @@
 //! The time of events: the processor's counter where it can be trusted, which takes a fraction of what a system clock takes.
 
-use std::sync::OnceLock;
+use gpumem_core::process::{OnceBeforeFork, PerProcess};
 
 /// The clock of the process. Its numbers only mean something to [`Clock::nanoseconds`].
 #[derive(Debug)]
 pub(super) struct Clock {
     #[cfg(not(miri))]
-    inner: quanta::Clock,
+    inner: Option<quanta::Clock>,
     #[cfg(miri)]
     inner: std::time::Instant,
     epoch: u64,
 }
 
+static CLOCK: OnceBeforeFork<Clock> = OnceBeforeFork::new();
+/// Counts nothing: for a forked child that cannot record, because its parent was measuring the counter at the fork.
+static STOPPED: PerProcess<Clock> = PerProcess::new(Clock::stopped);
+
 /// The one clock, so that recordings of several devices can be laid over each other.
 #[inline]
 pub(super) fn clock() -> &'static Clock {
-    static CLOCK: OnceLock<Clock> = OnceLock::new();
-    CLOCK.get_or_init(Clock::new)
+    CLOCK.get_or_init(Clock::new).unwrap_or_else(|| STOPPED.get())
+}
+
+/// Whether there is a clock.
+pub(super) fn is_there() -> bool {
+    CLOCK.get_or_init(Clock::new).is_some()
 }
 
 #[cfg(not(miri))]
 impl Clock {
+    fn stopped() -> Self {
+        Self { inner: None, epoch: 0 }
+    }
+
     fn new() -> Self {
         let inner = quanta::Clock::new();
         let epoch = inner.raw();
-        Self { inner, epoch }
+        Self { inner: Some(inner), epoch }
     }
 
     #[inline]
     pub(super) fn now(&self) -> u64 {
-        self.inner.raw()
+        self.inner.as_ref().map_or(0, quanta::Clock::raw)
     }
 
     /// Nanoseconds since the clock was first asked.
     pub(super) fn nanoseconds(&self, now: u64) -> u64 {
-        self.inner.delta_as_nanos(self.epoch, now)
+        self.inner.as_ref().map_or(0, |inner| inner.delta_as_nanos(self.epoch, now))
     }
 
     /// Nanoseconds of so many of its ticks.
     pub(super) fn ticks(&self, ticks: u64) -> u64 {
-        self.inner.delta_as_nanos(0, ticks)
+        self.inner.as_ref().map_or(0, |inner| inner.delta_as_nanos(0, ticks))
     }
 }
 
 #[cfg(miri)]
 impl Clock {
+    fn stopped() -> Self {
+        Self::new()
+    }
+
     fn new() -> Self {
         Self { inner: std::time::Instant::now(), epoch: 0 }
     }

@@ -4,8 +4,11 @@
 //! million a second. Words of operations go by a number, because they are few and stay where they are.
 
 use super::note::{Asked, Entry, Note};
-use parking_lot::Mutex;
-use std::cell::Cell;
+use std::{
+    cell::Cell,
+    ptr,
+    sync::atomic::{AtomicPtr, Ordering},
+};
 
 /// Most words of an event.
 pub(super) const MOST: usize = 6;
@@ -69,7 +72,7 @@ fn asked(request: &Asked, id: u64) -> [u64; 5] {
 
 /// The events that lie in these words, each with the position of its first. Ends where the words are none of ours.
 pub(super) fn entries(words: &[u64]) -> impl Iterator<Item = (usize, Entry)> + '_ {
-    let operations = OPERATIONS.lock().clone();
+    let operations = operations();
     let mut at = 0;
     std::iter::from_fn(move || {
         let (entry, len) = decode(words.get(at..)?, &operations)?;
@@ -118,8 +121,31 @@ fn decode(words: &[u64], operations: &[&'static str]) -> Option<(Entry, usize)> 
     Some((Entry { time: first >> KINDS, note }, len))
 }
 
-/// Every word for an operation that was recorded in this process.
-static OPERATIONS: Mutex<Vec<&'static str>> = Mutex::new(Vec::new());
+/// The operation that was numbered last, and through it those before. Without a lock, which another thread of the parent
+/// might hold in a forked child.
+static OPERATIONS: AtomicPtr<Operation> = AtomicPtr::new(ptr::null_mut());
+
+/// An operation that was recorded in this process. It is never freed.
+struct Operation {
+    name: &'static str,
+    number: u16,
+    before: Option<&'static Operation>,
+}
+
+/// The operation that was numbered last.
+fn last_operation() -> Option<&'static Operation> {
+    // SAFETY: null, or from a box that is never freed.
+    unsafe { OPERATIONS.load(Ordering::Acquire).as_ref() }
+}
+
+/// Every operation, by its number.
+fn operations() -> Vec<&'static str> {
+    let mut names: Vec<_> = std::iter::successors(last_operation(), |operation| operation.before)
+        .map(|operation| operation.name)
+        .collect();
+    names.reverse();
+    names
+}
 
 /// Words that a thread has used last.
 const KNOWN: usize = 16;
@@ -147,17 +173,25 @@ fn number(operation: &'static str) -> u16 {
 }
 
 #[cold]
-fn look_up(operation: &'static str) -> u16 {
-    let mut operations = OPERATIONS.lock();
-    let known = operations.iter().position(|have| *have == operation);
-    let number = known.unwrap_or_else(|| {
-        // Whoever makes up that many shares the last number.
-        if operations.len() < usize::from(u16::MAX) {
-            operations.push(operation);
+fn look_up(name: &'static str) -> u16 {
+    loop {
+        let last = last_operation();
+        let known = std::iter::successors(last, |operation| operation.before).find(|have| have.name == name);
+        match (known, last) {
+            (Some(known), _) => return known.number,
+            // Whoever makes up that many shares the last number.
+            (None, Some(Operation { number: u16::MAX, .. })) => return u16::MAX,
+            _ => {}
         }
-        operations.len() - 1
-    });
-    number as u16
+        let number = last.map_or(0, |last| last.number + 1);
+        let new = Box::into_raw(Box::new(Operation { name, number, before: last }));
+        let expected = last.map_or(ptr::null_mut(), |last| ptr::from_ref(last).cast_mut());
+        match OPERATIONS.compare_exchange(expected, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => return number,
+            // SAFETY: no other thread has seen it.
+            Err(_) => drop(unsafe { Box::from_raw(new) }),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -1,20 +1,20 @@
 //! A recording of a whole program, asked for from outside.
 
 use super::{
-    Trace, assemble,
+    Trace, assemble, clock,
     recording::{self, RecorderOptions},
     tape::Tape,
 };
 use crate::device::DeviceCore;
 use gpumem_core::{
     Backend,
-    process::{Origin, at_exit},
+    process::{OnceBeforeFork, Origin, at_exit},
 };
 use parking_lot::Mutex;
 use std::{
     panic::{self, AssertUnwindSafe},
     path::PathBuf,
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 /// Environment variable: the file to which a recording of every device is written when the process ends by itself, as a
@@ -29,7 +29,7 @@ struct Program {
 }
 
 fn program() -> Option<&'static Program> {
-    static PROGRAM: OnceLock<Option<Program>> = OnceLock::new();
+    static PROGRAM: OnceBeforeFork<Option<Program>> = OnceBeforeFork::new();
     PROGRAM
         .get_or_init(|| {
             let name = std::env::var(RECORD_VARIABLE).ok().filter(|name| !name.is_empty())?;
@@ -43,13 +43,15 @@ fn program() -> Option<&'static Program> {
             }
             Some(program)
         })
-        .as_ref()
+        .and_then(Option::as_ref)
 }
 
 /// Records a device that has just been opened, if that is asked for.
 pub(crate) fn begin<B: Backend>(core: &Arc<DeviceCore<B>>) {
     // In a forked child the recording is the parent's, and its lock may be held for ever.
-    let Some(program) = program().filter(|program| program.origin.is_usable()) else { return };
+    let Some(program) = program().filter(|program| program.origin.is_usable() && clock::is_there()) else {
+        return;
+    };
     if let Some(tape) = recording::start(core, RecorderOptions::default()) {
         program.tapes.lock().push(tape);
     }

@@ -1,7 +1,7 @@
 //! Recordings: how they are started, and what comes out.
 
 use super::{
-    Trace, assemble,
+    Trace, assemble, clock,
     tape::{Beginning, Tape},
 };
 use crate::{
@@ -63,9 +63,13 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) while another recording of this device is running.
+    /// [`ForkedChild`](ErrorKind::ForkedChild) in a child that was forked while its parent started its first recording.
     pub fn record_memory(&self, options: RecorderOptions) -> Result<Recording<B>> {
         let core = self.core();
         core.check("record_memory")?;
+        if !clock::is_there() {
+            return Err(core.error("record_memory", ErrorKind::ForkedChild));
+        }
         match start(core, options) {
             Some(tape) => Ok(Recording { core: core.clone(), tape }),
             None => {

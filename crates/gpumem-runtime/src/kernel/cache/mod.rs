@@ -8,12 +8,9 @@ mod disk;
 
 use crate::device::DeviceCore;
 use disk::Disk;
-use gpumem_core::{Backend, CompileOptions, Compiler, ErrorKind, KernelSource, Result};
+use gpumem_core::{Backend, CompileOptions, Compiler, ErrorKind, KernelSource, Result, process::PerProcess};
 use parking_lot::Mutex;
-use std::{
-    collections::VecDeque,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::VecDeque, sync::Arc};
 
 /// Bytes of images that are kept in memory; the oldest go first.
 const MEMORY_BYTES: usize = 64 << 20;
@@ -70,9 +67,11 @@ struct Cache {
     disk: Option<Disk>,
 }
 
+/// The cache of this process: in a forked child a thread that is not there may hold the parent's lock.
 fn cache() -> &'static Cache {
-    static CACHE: OnceLock<Cache> = OnceLock::new();
-    CACHE.get_or_init(|| Cache { recent: Mutex::default(), disk: Disk::from_environment() })
+    static CACHE: PerProcess<Cache> =
+        PerProcess::new(|| Cache { recent: Mutex::default(), disk: Disk::from_environment() });
+    CACHE.get()
 }
 
 /// Compiles and loads `text`, or loads what was compiled before.

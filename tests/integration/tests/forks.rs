@@ -1,0 +1,283 @@
+//! Children that are forked from several threads while others hold the locks of kernels, traces, streams and scopes.
+#![cfg(all(target_os = "linux", feature = "host"))]
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+use gpumem::{
+    Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, Stream,
+    kernel::{ConstantArray, Ids, In, InOut, Kernel, KernelDeclaration, Out, Slice, SliceMut, cover},
+    memory::{Trim, named},
+    trace::{RecorderOptions, ReplayOptions, Trace},
+};
+use ndarray::{Array1, Ix1};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::atomic::{AtomicBool, Ordering},
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
+};
+
+type Scale = (SliceMut<u32>, ConstantArray<u32, 1>);
+type Copy = (Slice<u32>, SliceMut<u32>);
+
+const LEN: usize = 5000;
+
+fn is_forked<T>(result: Result<T>) -> bool {
+    matches!(result, Err(error) if *error.kind() == ErrorKind::ForkedChild)
+}
+
+fn is_ready_and_forked(polled: Poll<Result<()>>) -> bool {
+    matches!(polled, Poll::Ready(Err(error)) if *error.kind() == ErrorKind::ForkedChild)
+}
+
+fn check(condition: bool, what: &'static str) -> Result<(), &'static str> {
+    if condition { Ok(()) } else { Err(what) }
+}
+
+/// Runs `body` in a forked child; it names what is wrong. A hang ends by a signal.
+fn in_a_child(body: impl FnOnce() -> Result<(), &'static str>) {
+    // SAFETY: the child uses what is promised to work there, and leaves by `_exit`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork failed");
+    if pid == 0 {
+        // SAFETY: nothing of the parent runs in the child.
+        unsafe { libc::alarm(60) };
+        let code = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)) {
+            Ok(Ok(())) => 0,
+            Ok(Err(what)) => {
+                let text = format!("in the child: {what}\n");
+                // SAFETY: no lock, which another thread may have held: the text as it is.
+                unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
+                1
+            }
+            Err(_) => 2,
+        };
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(code) };
+    }
+    let mut status = 0;
+    // SAFETY: our own child, and a valid place for its status.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!((waited, status), (pid, 0), "status {status:#x}");
+}
+
+fn declarations() -> (KernelDeclaration<Scale>, KernelDeclaration<Copy>) {
+    // SAFETY: there is no source.
+    unsafe {
+        let scale = KernelDeclaration::<Scale>::new("scale").constant_bytes(64);
+        let copy = KernelDeclaration::<Copy>::new("copy");
+        (
+            scale.host_flat(|ids: &Ids<'_>, (y, c): &Scale| {
+                let at = ids.global_id(0);
+                y.set(at, y.get(at).wrapping_mul(c.get(0)));
+            }),
+            copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| {
+                // Long enough that other threads take part.
+                if ids.global_id(0).is_multiple_of(1000) {
+                    thread::sleep(Duration::from_micros(50));
+                }
+                y.set(ids.global_id(0), x.get(ids.global_id(0)));
+            }),
+        )
+    }
+}
+
+/// One of everything.
+struct Things {
+    device: Device,
+    stream: Stream,
+    scale: Kernel<Scale, gpumem::Any>,
+    copy: Kernel<Copy, gpumem::Any>,
+    array: DeviceArray<u32, Ix1>,
+    pinned: PinnedArray<u32, Ix1>,
+}
+
+impl Things {
+    fn new(device: &Device) -> Self {
+        let (scale, copy) = declarations();
+        let stream = device.stream().unwrap();
+        let array = stream.to_device(&[3u32; LEN]).unwrap();
+        let (scale, copy) = (scale.load(device).unwrap(), copy.load(device).unwrap());
+        let pinned = stream.copy_to_host(&array).unwrap();
+        Self { device: device.clone(), stream, scale, copy, array, pinned }
+    }
+
+    /// Uses everything that takes a lock. What it gives must be right.
+    fn use_all(&mut self) -> Result<()> {
+        let Self { device, stream, scale, copy, array, pinned } = self;
+        let dims = cover([LEN, 1, 1], [50, 1, 1]);
+        let host = vec![5u32; LEN];
+        let mut copied = vec![0u32; LEN];
+        copy.launch(stream, &dims, (In(&host), Out(&mut copied)))?;
+        assert_eq!(copied, host);
+        array.fill(3)?;
+        scale.launch(stream, &dims, (&mut *array, In(&[7u32])))?;
+        assert_eq!(array.get(LEN - 1)?, 21);
+        let mut landed = Array1::zeros(LEN);
+        let mut locked = Array1::zeros(LEN);
+        stream.scope(|scope| {
+            scope.copy_to_host(&*array, landed.view_mut())?;
+            let mut mapped: MappedHost<'_, u32, Ix1> = scope.mapped(locked.view_mut())?;
+            stream.copy_to_device(&mut mapped.device_view_mut(), &*array)?;
+            copy.launch_in(scope, &dims, (In(&host), Out(&mut copied)))
+        })??;
+        assert!(landed[0] == 21 && locked[LEN - 1] == 21);
+        assert_eq!(pinned.view()?.len(), LEN);
+        stream.add_callback(|_| ())?;
+        device.pinned([landed.view_mut()], |locked| stream.to_device(&locked[0]).map(drop))??;
+        let lent = named("lent", || array.lend(stream))?;
+        drop(lent);
+        let _ = (stream.record()?.query()?, device.memory_report()?.to_string(), device.counters());
+        stream.synchronize()
+    }
+}
+
+/// Everything that a user can call with what the parent has made is an error, at once.
+fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
+    let Things { device, stream, scale, copy, array, pinned } = things;
+    let dims = cover([LEN, 1, 1], [50, 1, 1]);
+    let (scale_declared, copy_declared) = declarations();
+    check(is_forked(scale_declared.load(device)) && is_forked(copy_declared.load(device)), "load")?;
+    let host = vec![5u32; LEN];
+    let mut copied = vec![0u32; LEN];
+    check(is_forked(copy.launch(stream, &dims, (In(&host), Out(&mut copied)))), "launch of host arrays")?;
+    check(is_forked(copy.launch(stream, &dims, (In(&host), InOut(&mut copied)))), "launch in and out")?;
+    check(is_forked(scale.launch(stream, &dims, (&mut *array, In(&[7u32])))), "launch with constants")?;
+    check(is_forked(device.record_memory(RecorderOptions::default())), "recording")?;
+    let replayed =
+        Trace::empty().replay(device, ReplayOptions::default(), |kind| device.memory_resource(kind));
+    check(replayed.is_ok() || is_forked(replayed), "replay")?;
+    check(is_forked(stream.add_callback(|_| ())), "callback")?;
+    let done = pin!(stream.done());
+    let polled = done.poll(&mut Context::from_waker(Waker::noop()));
+    check(is_ready_and_forked(polled), "completion")?;
+    check(is_forked(stream.scope(|_| ())), "scope")?;
+    check(is_forked(array.lend(stream)) && is_forked(array.lend_to_host()), "loans")?;
+    check(is_forked(array.try_clone()) && is_forked(device.trim(Trim::ALL)), "memory")?;
+    check(is_forked(stream.record()) && is_forked(pinned.view()), "event and view")?;
+    let _ =
+        (device.clone(), stream.clone(), device.defer_cleanup(), format!("{stream:?} {device:?} {array:?}"));
+    check(is_forked(device.flush()) && is_forked(device.synchronize()), "flush")
+}
+
+/// A device of the child's own does all that one of the parent does.
+fn a_device_of_its_own_works() -> Result<(), &'static str> {
+    let device = Device::open("host").map_err(|_| "open")?;
+    let mut things = Things::new(&device);
+    let recording = device.record_memory(RecorderOptions::default()).map_err(|_| "recording")?;
+    things.use_all().map_err(|error| &*error.to_string().leak())?;
+    let done = pin!(things.stream.done());
+    let _ = done.poll(&mut Context::from_waker(Waker::noop()));
+    let trace = recording.finish();
+    let known = |word: &str| trace.operations.iter().any(|operation| operation == word);
+    check(known("launch") && known("fill") && trace.events.len() > 10, "what was recorded")
+}
+
+#[test]
+fn children_of_busy_threads_are_refused_and_never_wait() {
+    let device = Device::open("host").unwrap();
+    let rounds = std::env::var("GPUMEM_ROUNDS").map_or(12, |text| text.parse().unwrap());
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for number in 0..3 {
+            let (device, end) = (&device, &end);
+            scope.spawn(move || {
+                while !end.load(Ordering::Relaxed) {
+                    Things::new(device).use_all().unwrap();
+                    if number == 0 {
+                        let recording = device.record_memory(RecorderOptions::default()).unwrap();
+                        Things::new(device).use_all().unwrap();
+                        let _ = (recording.snapshot(), recording.finish());
+                    }
+                }
+            });
+        }
+        let forking = |_| {
+            scope.spawn(|| {
+                for _ in 0..rounds {
+                    let mut things = Things::new(&device);
+                    let done = things.stream.done();
+                    let loan = things.array.lend_to_host().unwrap();
+                    // Inside a scope, with what has yet to land.
+                    let mut landed = Array1::<u32>::zeros(LEN);
+                    let mut locked = Array1::<u32>::zeros(LEN);
+                    let scoped = things.stream.scope(|scope| {
+                        scope.copy_to_host(&things.array, landed.view_mut())?;
+                        let mapped = scope.mapped(locked.view_mut())?;
+                        in_a_child(|| {
+                            check(is_forked(mapped.view()), "an array of a scope")?;
+                            let mut more = Array1::<u32>::zeros(LEN);
+                            let inner = things.stream.scope(|_| ());
+                            check(is_forked(inner), "a scope in a scope")?;
+                            drop(mapped);
+                            check(is_forked(things.device.pinned([more.view_mut()], |_| ())), "pinned")
+                        });
+                        Ok::<_, Error>(())
+                    });
+                    scoped.unwrap().unwrap();
+                    drop(loan);
+                    in_a_child(move || {
+                        parents_things_are_refused(&mut things)?;
+                        let polled = pin!(done).poll(&mut Context::from_waker(Waker::noop()));
+                        check(is_ready_and_forked(polled), "an old completion")?;
+                        drop(things);
+                        a_device_of_its_own_works()
+                    });
+                }
+            })
+        };
+        let forking: Vec<_> = (0..3).map(forking).collect();
+        let ended: Vec<_> = forking.into_iter().map(thread::ScopedJoinHandle::join).collect();
+        end.store(true, Ordering::Relaxed);
+        assert!(ended.iter().all(Result::is_ok));
+    });
+}
+
+#[test]
+fn a_child_may_leave_the_scope_that_it_was_forked_in() {
+    let device = Device::open("host").unwrap();
+    let things = Things::new(&device);
+    let end = AtomicBool::new(false);
+    thread::scope(|scope| {
+        // Others hold the locks of the stream again and again.
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !end.load(Ordering::Relaxed) {
+                    let mut landed = Array1::<u32>::zeros(LEN);
+                    let copied =
+                        things.stream.scope(|scope| scope.copy_to_host(&things.array, landed.view_mut()));
+                    copied.unwrap().unwrap();
+                }
+            });
+        }
+        for _ in 0..60 {
+            let mut landed = Array1::<u32>::from_elem(LEN, 9);
+            let mut locked = Array1::<u32>::zeros(LEN);
+            let mut pid = 0;
+            let left = things.stream.scope(|scope| {
+                scope.copy_to_host(&things.array, landed.view_mut())?;
+                let _mapped = scope.mapped(locked.view_mut())?;
+                // SAFETY: the child leaves the scope, which is promised to work, and ends.
+                pid = unsafe { libc::fork() };
+                if pid == 0 {
+                    // SAFETY: a child that hangs ends by a signal.
+                    unsafe { libc::alarm(60) };
+                }
+                Ok::<_, Error>(())
+            });
+            if pid == 0 {
+                let told = is_forked(left) && landed.iter().all(|element| [3, 9].contains(element));
+                // SAFETY: ends the child at once.
+                unsafe { libc::_exit(i32::from(!told)) };
+            }
+            left.unwrap().unwrap();
+            assert!(landed.iter().all(|element| *element == 3));
+            let mut status = 0;
+            // SAFETY: our own child, and a valid place for its status.
+            let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+            assert_eq!((waited, status), (pid, 0), "status {status:#x}");
+        }
+        end.store(true, Ordering::Relaxed);
+    });
+}
