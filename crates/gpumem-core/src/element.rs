@@ -6,6 +6,13 @@
 /// `half::f16` and `half::bf16`, `num_complex::Complex`, fixed-size arrays of these, and `#[repr(C)]` structs that
 /// derive `Pod`. `bool`, `char`, enums and structs with padding are not elements: a device may write any bits, and
 /// not all bits are values of those types.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be an element of a device array",
+    note = "a `#[repr(C)]` struct can with `#[derive(Clone, Copy, Pod, Zeroable)]` (of `gpumem::bytemuck`); \
+            instead of `bool` there is `gpumem::Bool`"
+)]
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
+// So that the compiler names `Element`, with what to do, and not `Pod`.
+#[diagnostic::do_not_recommend]
 impl<T: bytemuck::Pod + Send + Sync> Element for T {}

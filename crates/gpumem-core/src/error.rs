@@ -443,6 +443,14 @@ pub enum LayoutError {
         /// Bytes of a new element.
         item: usize,
     },
+    /// Elements cannot be cut into smaller ones.
+    #[error("elements of {item} bytes are no whole number of elements of {wanted} bytes")]
+    CannotCut {
+        /// Bytes of an element.
+        item: usize,
+        /// Bytes of a new element.
+        wanted: usize,
+    },
     /// The axis does not exist.
     #[error("there is no axis {axis} in an array of {rank} axes")]
     NoSuchAxis {

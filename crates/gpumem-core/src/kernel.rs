@@ -15,9 +15,76 @@ pub struct LaunchDims {
 }
 
 impl LaunchDims {
+    /// Makes a launch of so many groups of so many work-items: `LaunchDims::new((8, 8), (16, 16))`.
+    pub fn new(groups: impl Into<Extents<u32>>, group_size: impl Into<Extents<u32>>) -> Self {
+        let (Extents(groups), Extents(group_size)) = (groups.into(), group_size.into());
+        Self { groups, group_size, shared_bytes: 0 }
+    }
+
     /// Groups and work-items along x only, without dynamic shared memory.
     pub fn linear(groups: u32, group_size: u32) -> Self {
         Self { groups: [groups, 1, 1], group_size: [group_size, 1, 1], shared_bytes: 0 }
+    }
+}
+
+/// One group of one work-item.
+impl Default for LaunchDims {
+    fn default() -> Self {
+        Self::linear(1, 1)
+    }
+}
+
+/// Lengths along x, y and z. Made from one, two or three numbers, x first; the others are 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Extents<T>(pub [T; 3]);
+
+macro_rules! extents {
+    ($($number:ty)*) => {$(
+        impl From<$number> for Extents<$number> {
+            fn from(x: $number) -> Self {
+                Self([x, 1, 1])
+            }
+        }
+
+        impl From<($number, $number)> for Extents<$number> {
+            fn from((x, y): ($number, $number)) -> Self {
+                Self([x, y, 1])
+            }
+        }
+
+        impl From<($number, $number, $number)> for Extents<$number> {
+            fn from((x, y, z): ($number, $number, $number)) -> Self {
+                Self([x, y, z])
+            }
+        }
+
+        impl From<[$number; 3]> for Extents<$number> {
+            fn from(lengths: [$number; 3]) -> Self {
+                Self(lengths)
+            }
+        }
+    )*};
+}
+extents!(u32 usize);
+
+/// So many groups along x, each of one work-item.
+impl From<u32> for LaunchDims {
+    fn from(groups: u32) -> Self {
+        Self::new(groups, 1)
+    }
+}
+
+/// So many groups along x and y, each of one work-item.
+impl From<(u32, u32)> for LaunchDims {
+    fn from(groups: (u32, u32)) -> Self {
+        Self::new(groups, 1)
+    }
+}
+
+/// So many groups along x, y and z, each of one work-item.
+impl From<(u32, u32, u32)> for LaunchDims {
+    fn from(groups: (u32, u32, u32)) -> Self {
+        Self::new(groups, 1)
     }
 }
 
@@ -102,6 +169,16 @@ impl CompileOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_made_from_one_two_or_three_numbers() {
+        let dims = |groups, group_size| LaunchDims { groups, group_size, shared_bytes: 0 };
+        assert_eq!(LaunchDims::new(7, 32), LaunchDims::linear(7, 32));
+        assert_eq!(LaunchDims::new((7, 5), (16, 8)), dims([7, 5, 1], [16, 8, 1]));
+        assert_eq!(LaunchDims::new((7, 5, 3), [4, 2, 1]), dims([7, 5, 3], [4, 2, 1]));
+        assert_eq!(LaunchDims::from((7, 5)), dims([7, 5, 1], [1, 1, 1]));
+        assert_eq!(LaunchDims::default(), dims([1; 3], [1; 3]));
+    }
 
     #[test]
     fn contraction_is_off_unless_it_is_asked_for() {

@@ -49,7 +49,7 @@ pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
 pub use fill::{Fill, Pattern};
 pub use ipc::IpcMemory;
-pub use kernel::{CompileOptions, Compiler, HostFunction, HostLaunch, KernelSource, LaunchDims};
+pub use kernel::{CompileOptions, Compiler, Extents, HostFunction, HostLaunch, KernelSource, LaunchDims};
 pub use loss::Loss;
 pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,

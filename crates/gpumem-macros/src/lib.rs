@@ -45,7 +45,7 @@ use syn::{ItemFn, parse_macro_input};
 /// let saxpy = saxpy().load(&device)?;
 /// let x = stream.to_device(&vec![1.0f32; 1000])?;
 /// let mut y = stream.to_device(&vec![2.0f32; 1000])?;
-/// saxpy.launch(&stream, &cover([1000, 1, 1], [256, 1, 1]), (&x, &mut y, 2.5))?;
+/// saxpy.launch(&stream, &cover(1000, 256), (&x, &mut y, 2.5))?;
 /// assert_eq!(y.get(999)?, 4.5);
 /// # Ok(())
 /// # }

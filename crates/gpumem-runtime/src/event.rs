@@ -9,6 +9,7 @@ use gpumem_core::{Backend, ErrorKind, Event as _, EventOptions, Result};
 use std::{fmt, sync::Arc};
 
 /// A mark in a stream, made by [`Stream::record`]. Cloning it is cheap and gives the same mark.
+#[must_use = "an event that is dropped at once cannot be waited for"]
 pub struct Event<B: Backend> {
     timeline: Arc<Timeline<B>>,
     ticket: u64,

@@ -179,6 +179,7 @@ impl<B: Backend> Device<B> {
 
 /// An array of another process, mapped into this one. The other process may change it at any time, so that its elements
 /// are copied out and in, and never lent.
+#[must_use = "the memory is let go when this is dropped"]
 pub struct SharedArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
 
 impl<T: Element, D: Dimension, B: Backend> SharedArray<T, D, B> {

@@ -39,8 +39,8 @@ mod user_code;
 pub use order::models as loom_models;
 
 pub use array::{
-    ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Imported, Owned,
-    Shared, Storage, StorageMut, UninitArray,
+    ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Imported, OnBackend,
+    Owned, Shared, Storage, StorageMut, UninitArray,
 };
 pub use completion::Completion;
 pub use destination::{Destination, FromDevice};

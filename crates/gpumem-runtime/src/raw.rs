@@ -13,6 +13,7 @@ use std::{marker::PhantomData, ops::Range, sync::Arc};
 
 /// An array that work of another library is going to read or write.
 #[derive(Debug)]
+#[must_use = "an access does nothing until a raw scope has it"]
 pub struct RawAccess<'a, B: Backend> {
     memory: &'a Counted<Allocation<B>>,
     extent: Range<usize>,

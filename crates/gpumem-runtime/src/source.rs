@@ -16,6 +16,11 @@ use std::sync::Arc;
 /// What can be copied to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors
 /// of Rust, a [`Scalar`], device arrays and views (of any device), the host arrays of the library, and objects with a CUDA
 /// array interface (through [`cuda_array`](crate::cuda_array)).
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be copied to a device",
+    note = "arrays and views of ndarray, slices, vectors and device arrays can, where the elements are numbers, `gpumem::Bool`, or \
+            `#[repr(C)]` structs with `#[derive(Clone, Copy, Pod, Zeroable)]` (of `gpumem::bytemuck`)"
+)]
 pub trait ToDevice<B: Backend> {
     /// Element type.
     type Elem: Element;
@@ -311,6 +316,7 @@ fn copy_memory<T: Element, B: Backend>(
     Ok(ticket)
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, X: ToDevice<B> + ?Sized> ToDevice<B> for &X {
     type Elem = X::Elem;
     type Dim = X::Dim;
@@ -320,6 +326,7 @@ impl<B: Backend, X: ToDevice<B> + ?Sized> ToDevice<B> for &X {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, X: ToDevice<B> + ?Sized> ToDevice<B> for &mut X {
     type Elem = X::Elem;
     type Dim = X::Dim;
@@ -329,6 +336,7 @@ impl<B: Backend, X: ToDevice<B> + ?Sized> ToDevice<B> for &mut X {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, T: Element, S: ndarray::Data<Elem = T>, D: Dimension> ToDevice<B>
     for ndarray::ArrayBase<S, D>
 {
@@ -340,6 +348,7 @@ impl<B: Backend, T: Element, S: ndarray::Data<Elem = T>, D: Dimension> ToDevice<
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, T: Element> ToDevice<B> for [T] {
     type Elem = T;
     type Dim = Ix1;
@@ -349,6 +358,7 @@ impl<B: Backend, T: Element> ToDevice<B> for [T] {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, T: Element, const N: usize> ToDevice<B> for [T; N] {
     type Elem = T;
     type Dim = Ix1;
@@ -358,6 +368,7 @@ impl<B: Backend, T: Element, const N: usize> ToDevice<B> for [T; N] {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, T: Element> ToDevice<B> for Vec<T> {
     type Elem = T;
     type Dim = Ix1;
@@ -367,6 +378,7 @@ impl<B: Backend, T: Element> ToDevice<B> for Vec<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, T: Element> ToDevice<B> for Scalar<T> {
     type Elem = T;
     type Dim = Ix0;
@@ -376,6 +388,7 @@ impl<B: Backend, T: Element> ToDevice<B> for Scalar<T> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<S: Storage, D: Dimension> ToDevice<S::Backend> for ArrayBase<S, D> {
     type Elem = S::Elem;
     type Dim = D;
@@ -385,6 +398,7 @@ impl<S: Storage, D: Dimension> ToDevice<S::Backend> for ArrayBase<S, D> {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> ToDevice<B> for HostArray<K, T, D, B> {
     type Elem = T;
     type Dim = D;

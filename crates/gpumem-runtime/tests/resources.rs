@@ -37,7 +37,7 @@ fn a_limit_holds_inside_and_outside_of_a_pool() {
         assert!(error.is_out_of_memory(), "{error}");
         drop(arrays);
         // What came back may be lent again, as a whole too.
-        device.uninit_array::<u8, _>(250 * KIB).unwrap();
+        drop(device.uninit_array::<u8, _>(250 * KIB).unwrap());
         device.flush().unwrap();
         assert_eq!(raw.counters().live_allocations, 0);
     }
@@ -112,7 +112,7 @@ fn a_lack_that_passes_is_not_told() {
     let injecting = Arc::new(Injecting::new(pool(&device), FailurePlan::nth(3)));
     device.set_memory_resource(MemoryKind::Device, injecting.clone()).unwrap();
     for n in 1..10 {
-        device.uninit_array::<u8, _>(n).unwrap();
+        drop(device.uninit_array::<u8, _>(n).unwrap());
     }
     assert_eq!(injecting.counts(), (10, 1));
 }
@@ -137,7 +137,7 @@ fn what_was_made_before_goes_back_to_where_it_came_from() {
     let many = (0..70).map(|_| device.set_memory_resource(MemoryKind::Device, pool(&device)));
     let refused: Vec<_> = many.filter_map(Result::err).collect();
     assert!(!refused.is_empty() && matches!(refused[0].kind(), ErrorKind::Unsupported { .. }));
-    device.uninit_array::<u8, _>(100).unwrap();
+    drop(device.uninit_array::<u8, _>(100).unwrap());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::{
     Atomic, FaultKind, Indices, Memory,
     checker::{AccessKind, Checker},
     fault::raise,
+    index::copied,
 };
 use gpumem_core::Element;
 use std::{marker::PhantomData, panic::Location, ptr::NonNull};
@@ -29,11 +30,12 @@ impl<T: Element> Cells<T> {
 
     #[inline(always)]
     #[track_caller]
-    fn note(&self, element: *mut T, kind: AccessKind) {
+    fn note<const N: usize>(&self, element: *mut T, index: [usize; N], kind: AccessKind) {
         if let Some(checker) = self.checker {
             // SAFETY: it lives as long as the launch, and so does the argument, which cannot be copied out of it.
             let checker = unsafe { checker.as_ref() };
-            checker.access(Memory::Global, element.addr() as u64, kind, Location::caller());
+            // The index is put into memory here, and not where nothing is checked.
+            checker.access(Memory::Global, element.addr() as u64, &copied(index), kind, Location::caller());
         }
     }
 
@@ -41,16 +43,16 @@ impl<T: Element> Cells<T> {
     /// The address of an element of the argument, as are those below.
     #[inline(always)]
     #[track_caller]
-    unsafe fn read(&self, element: *mut T) -> T {
-        self.note(element, AccessKind::Read);
+    unsafe fn read<const N: usize>(&self, element: *mut T, index: [usize; N]) -> T {
+        self.note(element, index, AccessKind::Read);
         // SAFETY: the caller's promise; nobody else writes it (`Parameter::bind`).
         unsafe { element.read() }
     }
 
     #[inline(always)]
     #[track_caller]
-    unsafe fn write(&self, element: *mut T, value: T) {
-        self.note(element, AccessKind::Write);
+    unsafe fn write<const N: usize>(&self, element: *mut T, index: [usize; N], value: T) {
+        self.note(element, index, AccessKind::Write);
         // SAFETY: the caller's promise; nobody else uses it (`Parameter::bind`).
         unsafe { element.write(value) }
     }
@@ -115,7 +117,7 @@ impl<T: Element> Slice<T> {
     pub fn get(&self, index: usize) -> T {
         match self.element(index) {
             // SAFETY: an element of the argument.
-            Some(element) => unsafe { self.cells.read(element) },
+            Some(element) => unsafe { self.cells.read(element, [index]) },
             None => T::zeroed(),
         }
     }
@@ -137,7 +139,7 @@ impl<T: Element> SliceMut<T> {
     pub fn set(&self, index: usize, value: T) {
         if let Some(element) = self.0.element(index) {
             // SAFETY: an element of the argument, which may be written.
-            unsafe { self.0.cells.write(element, value) }
+            unsafe { self.0.cells.write(element, [index], value) }
         }
     }
 }
@@ -179,9 +181,10 @@ impl<T: Element, const N: usize> View<T, N> {
     #[inline(always)]
     #[track_caller]
     pub fn get(&self, at: impl Indices<N>) -> T {
-        match self.element(at.positions()) {
+        let at = at.positions();
+        match self.element(at) {
             // SAFETY: an element of the argument.
-            Some(element) => unsafe { self.cells.read(element) },
+            Some(element) => unsafe { self.cells.read(element, at) },
             None => T::zeroed(),
         }
     }
@@ -201,22 +204,24 @@ impl<T: Element, const N: usize> ViewMut<T, N> {
     #[inline(always)]
     #[track_caller]
     pub fn set(&self, at: impl Indices<N>, value: T) {
-        if let Some(element) = self.0.element(at.positions()) {
+        let at = at.positions();
+        if let Some(element) = self.0.element(at) {
             // SAFETY: an element of the argument, which may be written.
-            unsafe { self.0.cells.write(element, value) }
+            unsafe { self.0.cells.write(element, at, value) }
         }
     }
 }
 
 macro_rules! atomics {
-    ($([$($generics:tt)*] $type:ty, $index:ty, $positions:ident;)*) => {$(
+    ($([$($generics:tt)*] $type:ty, $index:ty, $positions:ident, $index_of:ident;)*) => {$(
         impl<T: Atomic, $($generics)*> $type {
             /// Replaces an element by `change` of it, atomically for all work-items of the launch, and gives the old
             /// value. `change` may run several times.
             #[track_caller]
             pub fn atomic_update(&self, at: $index, change: impl Fn(T) -> T) -> T {
-                let Some(element) = self.0.element($positions(at)) else { return T::zeroed() };
-                self.0.cells.note(element, AccessKind::Atomic);
+                let at = $positions(at);
+                let Some(element) = self.0.element(at) else { return T::zeroed() };
+                self.0.cells.note(element, $index_of(at), AccessKind::Atomic);
                 if !element.addr().is_multiple_of(size_of::<T>()) {
                     // Eight bytes in a record of fours: no device changes such an element atomically.
                     raise(FaultKind::Panicked { message: "an atomic element is not aligned to its size".into() });
@@ -247,12 +252,16 @@ macro_rules! atomics {
     )*};
 }
 atomics! {
-    [] SliceMut<T>, usize, itself;
-    [const N: usize] ViewMut<T, N>, impl Indices<N>, positions;
+    [] SliceMut<T>, usize, itself, alone;
+    [const N: usize] ViewMut<T, N>, impl Indices<N>, positions, copied;
 }
 
 fn itself(index: usize) -> usize {
     index
+}
+
+fn alone(index: usize) -> [usize; 1] {
+    [index]
 }
 
 fn positions<const N: usize>(at: impl Indices<N>) -> [usize; N] {

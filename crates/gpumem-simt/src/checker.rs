@@ -1,6 +1,6 @@
 //! The check mode: who touched which element last, and whether something orders them.
 
-use crate::{FaultKind, Memory, fault::raise};
+use crate::{FaultKind, Memory, MemoryReach, fault::raise};
 use gpumem_core::BarrierScope;
 use std::{
     collections::HashMap,
@@ -41,11 +41,7 @@ impl fmt::Display for Access {
             AccessKind::Atomic => "changed atomically",
         };
         let ([gx, gy, gz], [x, y, z]) = (self.group, self.item);
-        write!(
-            f,
-            "an element is {verb} by work-item ({x}, {y}, {z}) of group ({gx}, {gy}, {gz}) at {}",
-            self.at
-        )
+        write!(f, "{verb} by work-item ({x}, {y}, {z}) of group ({gx}, {gy}, {gz}) at {}", self.at)
     }
 }
 
@@ -151,11 +147,28 @@ struct State {
     fences: Vec<u32>,
     shared: HashMap<u64, Element>,
     global: HashMap<u64, Element>,
+    /// The arrays among the launch's arguments: position, counted from 1, and memory.
+    arrays: Vec<(usize, MemoryReach)>,
+}
+
+impl State {
+    /// Returns the position of the argument that reaches an address.
+    fn argument_at(&self, address: u64) -> Option<usize> {
+        let reaches = |(_, reach): &&(usize, MemoryReach)| {
+            address.checked_sub(reach.start).is_some_and(|at| at < reach.bytes)
+        };
+        self.arrays.iter().find(reaches).map(|(position, _)| *position)
+    }
 }
 
 impl Checker {
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the memory of the argument at `position`, counted from 1.
+    pub(crate) fn note_argument(&self, position: usize, reach: Option<MemoryReach>) {
+        self.state().arrays.extend(reach.map(|reach| (position, reach)));
     }
 
     /// Another group begins.
@@ -189,16 +202,17 @@ impl Checker {
         }
     }
 
-    /// The running work-item touches an element.
+    /// The running work-item touches the element `index` of an array, which lies at `address`.
     pub(crate) fn access(
         &self,
         memory: Memory,
         address: u64,
+        index: &[usize],
         kind: AccessKind,
         at: &'static Location<'static>,
     ) {
         let mut state = self.state();
-        let State { current, fences, shared, global } = &mut *state;
+        let State { current, fences, shared, global, .. } = &mut *state;
         let access = Access { kind, group: current.group, item: current.item, at };
         let (elements, epoch) = match memory {
             Memory::Shared => (shared, current.epochs[0]),
@@ -214,7 +228,13 @@ impl Checker {
                 Some(FaultKind::NeverWritten { at })
             } else {
                 let race = element.note(current.group_number, noted);
-                race.map(|first| FaultKind::Race { memory, first, second: access })
+                race.map(|first| FaultKind::Race {
+                    memory,
+                    argument: (memory == Memory::Global).then(|| state.argument_at(address)).flatten(),
+                    index: index.to_vec(),
+                    first,
+                    second: access,
+                })
             }
         };
         drop(state);

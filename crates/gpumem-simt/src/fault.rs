@@ -81,6 +81,10 @@ pub enum FaultKind {
     Race {
         /// The memory.
         memory: Memory,
+        /// Which argument of the launch the element belongs to, counted from 1. `None` for shared memory.
+        argument: Option<usize>,
+        /// The index of the element, as the later access has it.
+        index: Vec<usize>,
         /// The earlier access.
         first: Access,
         /// The later one, of the work-item that the fault names.
@@ -127,9 +131,13 @@ impl fmt::Display for FaultKind {
             Self::SharedMemory { needs, has, at } => {
                 write!(f, "needs {needs} bytes of shared memory at {at}, and a group has {has}")
             }
-            Self::Race { memory, first, second } => {
+            Self::Race { memory, argument, index, first, second } => {
                 let memory = if *memory == Memory::Shared { "shared" } else { "global" };
-                write!(f, "races in {memory} memory: {second}, and {first}, with nothing between them")
+                write!(f, "races in {memory} memory: element {index:?}")?;
+                if let Some(argument) = argument {
+                    write!(f, " of argument #{argument}")?;
+                }
+                write!(f, " is {second}, and {first}, with nothing between them")
             }
             Self::NeverWritten { at } => write!(f, "reads shared memory that nobody wrote, at {at}"),
         }

@@ -49,3 +49,9 @@ pub(crate) fn outside(index: &[usize], extents: &[u32], at: &'static Location<'s
     let extents = extents.iter().map(|extent| *extent as usize).collect();
     raise(FaultKind::OutOfBounds { index: index.to_vec(), extents, at });
 }
+
+/// The same in other memory, so that an index which only a cold call needs there is not put into memory before it.
+#[inline(always)]
+pub(crate) fn copied<const N: usize>(at: [usize; N]) -> [usize; N] {
+    std::array::from_fn(|axis| at[axis])
+}

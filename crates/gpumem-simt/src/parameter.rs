@@ -144,6 +144,12 @@ macro_rules! tuples {
                 if arguments.len() != Self::COUNT {
                     return None;
                 }
+                if let Some(checker) = checker {
+                    let reaches: [fn(&[u8]) -> Option<MemoryReach>; $count] = [$($name::reach),*];
+                    for (at, (reach, argument)) in reaches.into_iter().zip(arguments.iter()).enumerate() {
+                        checker.note_argument(at + 1, reach(argument));
+                    }
+                }
                 let mut arguments = arguments.iter();
                 // SAFETY: the caller's promise, for each argument.
                 Some(($(unsafe { $name::bind(arguments.next()?, checker)? },)*))

@@ -3,7 +3,7 @@
 use crate::{
     Atomic, Indices, Memory,
     checker::{AccessKind, Checker},
-    index::{outside, row_major},
+    index::{copied, outside, row_major},
 };
 use gpumem_core::Element;
 use std::{marker::PhantomData, panic::Location};
@@ -72,7 +72,7 @@ impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
         };
         let element = self.first.wrapping_add(linear);
         if let Some(checker) = self.checker {
-            checker.access(Memory::Shared, element.addr() as u64, kind, place);
+            checker.access(Memory::Shared, element.addr() as u64, &at, kind, place);
         }
         Some(element)
     }
@@ -116,12 +116,6 @@ impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
             None => self.set_checked(copied(at), value, Location::caller()),
         }
     }
-}
-
-/// The same in other memory, so that an index which only a cold call needs there is not put into memory before it.
-#[inline(always)]
-fn copied<const N: usize>(at: [usize; N]) -> [usize; N] {
-    std::array::from_fn(|axis| at[axis])
 }
 
 impl<T: Atomic, const N: usize> Shared<'_, T, N> {

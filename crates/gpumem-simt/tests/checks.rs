@@ -3,12 +3,12 @@
 
 mod common;
 
-use common::{launch, slice};
+use common::{launch, slice, view};
 use gpumem_core::{
     BarrierScope::{self, Both, Global, Local},
     HostFunction, LaunchDims,
 };
-use gpumem_simt::{Executor, SliceMut, WorkItem};
+use gpumem_simt::{Executor, SliceMut, ViewMut, WorkItem};
 
 fn checked<P: gpumem_simt::Parameters>(
     body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
@@ -60,6 +60,26 @@ fn a_read_before_the_write_of_another_is_found() {
     has(outcome(LaunchDims::linear(1, 64), body), &["global", "(1, 0, 0)", "written", "read"]);
     let twice = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| out.set(item.local_id(0) / 2, 1);
     has(outcome(LaunchDims::linear(1, 64), twice), &["global", "written by work-item (1, 0, 0)"]);
+}
+
+#[test]
+fn a_race_names_the_argument_and_the_index() {
+    let body = async |item: WorkItem<'_>,
+                      (_, rows, out): &(SliceMut<u32>, ViewMut<u32, 2>, SliceMut<u32>)| {
+        rows.set([1, 2], 7);
+        out.set(item.global_id(0), 1);
+    };
+    let (mut first, mut rows, mut out) = (vec![0u32; 4], vec![0u32; 12], vec![0u32; 64]);
+    // The rows from the last to the first.
+    let rows = view(rows.as_mut_ptr().wrapping_add(8), [3, 4], [-16, 4]);
+    let told = launch(&checked(body), LaunchDims::linear(1, 64), &[slice(&mut first), rows, slice(&mut out)]);
+    let start = "work-item (1, 0, 0) of group (0, 0, 0) races in global memory: element [1, 2] of argument #2 is written \
+                 by work-item (1, 0, 0) of group (0, 0, 0) at ";
+    let told = told.unwrap_err();
+    assert!(told.starts_with(start), "{told}");
+    assert!(told.contains(", and written by work-item (0, 0, 0) of group (0, 0, 0) at "), "{told}");
+    let body = async |item: WorkItem<'_>, _: &(SliceMut<u32>,)| item.shared::<u32, 2>([2, 2]).set([1, 0], 3);
+    has(outcome(LaunchDims::linear(1, 64), body), &["races in shared memory: element [1, 0] is written by"]);
 }
 
 #[test]

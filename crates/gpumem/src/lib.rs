@@ -127,15 +127,28 @@ pub use {any::Any, select::DEVICE_VARIABLE};
 #[cfg(feature = "cudarc")]
 pub mod cudarc;
 
+// Modules, and no re-exports of crates: the compiler names a type by a path that users can write.
 #[cfg(feature = "cuda")]
-pub use gpumem_cuda as cuda;
+pub mod cuda {
+    //! NVIDIA GPUs.
+    pub use gpumem_cuda::*;
+}
 #[cfg(feature = "host")]
-pub use gpumem_host as host;
+pub mod host {
+    //! The processor as a device.
+    pub use gpumem_host::*;
+}
 #[cfg(feature = "roc")]
-pub use gpumem_roc as roc;
+pub mod roc {
+    //! AMD GPUs.
+    pub use gpumem_roc::*;
+}
 
 pub use gpumem_macros::kernel;
-pub use gpumem_runtime as generic;
+pub mod generic {
+    //! What the types of this crate are made of, for code that is generic over backends and over arrays and views.
+    pub use gpumem_runtime::*;
+}
 pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyWay, CudaArrayInterface, DescrField, DeviceCounters,
     DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, IntoArraySpec, IpcArray, Layout,
@@ -149,10 +162,12 @@ mod types;
 pub use types::*;
 
 pub use ndarray::{self, NewAxis, s};
+/// For elements: `bytemuck::{Pod, Zeroable}` to derive for records, and the numbers that are not in the standard library.
+pub use {bytemuck, half, num_complex};
 
 pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
-    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, Failure,
+    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, Extents, Failure,
     LaunchDims, LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind,
     RawStream, Result, StreamKind, StreamOptions, Which,
 };

@@ -49,6 +49,10 @@ fn errors_of_arrays_name_the_device() {
         array.slice(s![.., ..3]).unwrap().reinterpret::<u64>().map(drop),
         "reinterpret on host:0: the last axis is 12 bytes long, which is no multiple of elements of 8 bytes",
     );
+    says(
+        array.reinterpret::<[u8; 3]>().map(drop),
+        "reinterpret on host:0: elements of 4 bytes are no whole number of elements of 3 bytes",
+    );
 }
 
 #[test]

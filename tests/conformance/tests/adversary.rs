@@ -54,7 +54,7 @@ fn every_case_holds_where_memory_is_staged() {
         let device = Device::<Double<true>>::from_raw(raw.clone());
         let stream = device.stream().expect("a stream");
         for _ in 0..4 {
-            stream.to_device(&[1_u32; 1000]).expect("an upload");
+            drop(stream.to_device(&[1_u32; 1000]).expect("an upload"));
         }
         raw.is_late()
     };

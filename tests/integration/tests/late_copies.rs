@@ -55,7 +55,7 @@ fn seeds(each: usize) -> Vec<u64> {
         let (device, raw) = open(*seed, u64::MAX);
         let stream = device.stream().unwrap();
         for _ in 0..4 {
-            stream.to_device(&Array1::<u64>::zeros(LEN)).unwrap();
+            drop(stream.to_device(&Array1::<u64>::zeros(LEN)).unwrap());
         }
         raw.host().schedule_trace().is_empty()
     };

@@ -11,7 +11,7 @@ mod views;
 
 pub(crate) use create::check_address;
 pub use field::Field;
-pub use storage::{Exclusive, Imported, Owned, Shared, Storage, StorageMut};
+pub use storage::{Exclusive, Imported, OnBackend, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
 
 use crate::{
@@ -33,7 +33,8 @@ use std::{fmt, marker::PhantomData};
 ///   memory then, and arrive before anything else of the library's that uses the array. The same methods of
 ///   [`Stream`](crate::Stream) return at once and work in stream order.
 /// * Dropping an array never waits and never reaches the driver.
-pub struct ArrayBase<S: Storage, D: Dimension> {
+#[must_use = "an array or a view that is dropped at once does nothing"]
+pub struct ArrayBase<S: OnBackend, D: Dimension> {
     pub(crate) memory: Counted<Allocation<S::Backend>>,
     pub(crate) layout: Layout,
     marker: PhantomData<(S, D)>,

@@ -7,12 +7,17 @@ mod sealed {
     pub trait Sealed {}
 }
 
-/// How an array holds its memory.
-pub trait Storage: sealed::Sealed {
-    /// Element type.
-    type Elem: Element;
+/// Which backend holds the memory of an array, whatever its elements are. An array asks for no more, so that the compiler
+/// reports an element type that cannot be one once, where it is written, and not for each array of it.
+pub trait OnBackend: sealed::Sealed {
     /// Backend of the device.
     type Backend: Backend;
+}
+
+/// How an array holds its memory.
+pub trait Storage: OnBackend {
+    /// Element type.
+    type Elem: Element;
     /// The word for it.
     const NAME: &'static str;
 }
@@ -38,24 +43,32 @@ impl<T, B> sealed::Sealed for Imported<T, B> {}
 impl<T, B> sealed::Sealed for Shared<'_, T, B> {}
 impl<T, B> sealed::Sealed for Exclusive<'_, T, B> {}
 
+impl<T, B: Backend> OnBackend for Owned<T, B> {
+    type Backend = B;
+}
 impl<T: Element, B: Backend> Storage for Owned<T, B> {
     type Elem = T;
-    type Backend = B;
     const NAME: &'static str = "DeviceArray";
+}
+impl<T, B: Backend> OnBackend for Imported<T, B> {
+    type Backend = B;
 }
 impl<T: Element, B: Backend> Storage for Imported<T, B> {
     type Elem = T;
-    type Backend = B;
     const NAME: &'static str = "ImportedArray";
+}
+impl<T, B: Backend> OnBackend for Shared<'_, T, B> {
+    type Backend = B;
 }
 impl<T: Element, B: Backend> Storage for Shared<'_, T, B> {
     type Elem = T;
-    type Backend = B;
     const NAME: &'static str = "DeviceView";
+}
+impl<T, B: Backend> OnBackend for Exclusive<'_, T, B> {
+    type Backend = B;
 }
 impl<T: Element, B: Backend> Storage for Exclusive<'_, T, B> {
     type Elem = T;
-    type Backend = B;
     const NAME: &'static str = "DeviceViewMut";
 }
 

@@ -22,7 +22,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     ///
     /// # Errors
     /// What the work that wrote the elements did wrong; of the driver.
-    pub fn copy_to_host(&self) -> Result<Array<S::Elem, D>> {
+    pub fn copy_to_host(&self, /* with a stream: stream.copy_to_host(&a) */) -> Result<Array<S::Elem, D>> {
         const OPERATION: &str = "copy_to_host";
         let packed = self.layout.like();
         let size = size_of::<S::Elem>().max(1) as isize;

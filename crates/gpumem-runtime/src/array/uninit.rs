@@ -12,6 +12,7 @@ use std::fmt;
 
 /// An array without contents, as `MaybeUninit` is a value without one. It can only be written, and becomes a
 /// [`DeviceArray`] by being written as a whole.
+#[must_use = "the elements have yet to be written"]
 pub struct UninitArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
 
 impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {

@@ -62,7 +62,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// is contiguous and its bytes divide evenly.
     ///
     /// # Errors
-    /// [`CannotReinterpret`](LayoutError::CannotReinterpret), [`ItemMismatch`](LayoutError::ItemMismatch), [`NeedsCopy`](LayoutError::NeedsCopy), misalignment.
+    /// [`CannotReinterpret`](LayoutError::CannotReinterpret), [`CannotCut`](LayoutError::CannotCut), [`NeedsCopy`](LayoutError::NeedsCopy), misalignment.
     pub fn reinterpret<U: Element>(&self) -> Result<DeviceView<'_, U, D, S::Backend>> {
         let layout = self.layout.reinterpret(size_of::<U>()).and_then(|layout| {
             layout.check_alignment(align_of::<U>())?;
@@ -80,7 +80,6 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     // ---- what takes the array or view itself ----------------------------------------------------------------------
 
     /// The array with its axes in reversed order.
-    #[must_use]
     pub fn reversed_axes(self) -> Self {
         Self::over(self.memory, self.layout.reversed_axes())
     }
@@ -177,5 +176,19 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         let layout =
             self.layout.index_axis(axis, index).map_err(|error| self.fail("index_axis_mut", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
+    }
+}
+
+impl<'a, S: Storage, D: Dimension> From<&'a ArrayBase<S, D>> for DeviceView<'a, S::Elem, D, S::Backend> {
+    fn from(array: &'a ArrayBase<S, D>) -> Self {
+        array.view()
+    }
+}
+
+impl<'a, S: StorageMut, D: Dimension> From<&'a mut ArrayBase<S, D>>
+    for DeviceViewMut<'a, S::Elem, D, S::Backend>
+{
+    fn from(array: &'a mut ArrayBase<S, D>) -> Self {
+        array.view_mut()
     }
 }

@@ -16,6 +16,7 @@ use std::{fmt, marker::PhantomData, ptr::NonNull};
 /// [`ManagedArray`](crate::ManagedArray).
 ///
 /// Shape, strides (in bytes), order and initialisation are as for device arrays.
+#[must_use = "an array that is dropped at once does nothing"]
 pub struct HostArray<K: HostKind, T: Element, D: Dimension, B: Backend> {
     memory: Counted<Allocation<B>>,
     layout: Layout,

@@ -7,6 +7,7 @@ use ndarray::{ArrayView, Dimension};
 use std::fmt;
 
 /// A host array without contents. It can only be written, and becomes a [`HostArray`] by being written as a whole.
+#[must_use = "the elements have yet to be written"]
 pub struct UninitHostArray<K: HostKind, T: Element, D: Dimension, B: Backend>(HostArray<K, T, D, B>);
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D, B> {

@@ -25,6 +25,7 @@ use std::fmt;
 /// Forgetting a loan costs waits, and no safety. Memory of the caller that is page-locked for a scope cannot be lent,
 /// because a loan has no lifetime. Imported again, a loan gives another handle of the array's own memory: it is ordered with
 /// the array, and can only be read while that is there.
+#[must_use = "the loan ends when this is dropped"]
 pub struct Loan<B: Backend> {
     memory: Counted<Allocation<B>>,
     layout: Layout,

@@ -23,6 +23,7 @@ pub fn cuda_array<T: Element, D: Dimension>(object: &dyn HasCudaArrayInterface) 
     CudaArraySource { object, marker: PhantomData }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, T: Element, D: Dimension> ToDevice<B> for CudaArraySource<'_, T, D> {
     type Elem = T;
     type Dim = D;
@@ -53,6 +54,7 @@ pub fn cuda_array_mut<T: Element, D: Dimension>(
     CudaArrayDestination { object, marker: PhantomData }
 }
 
+#[diagnostic::do_not_recommend]
 impl<B: Backend, T: Element, D: Dimension> ToDevice<B> for CudaArrayDestination<'_, T, D> {
     type Elem = T;
     type Dim = D;

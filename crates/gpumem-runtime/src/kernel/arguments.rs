@@ -41,12 +41,21 @@ pub(super) mod sealed {
 /// [`ViewMut`], a number for itself, a [`Value`] or a [`Constant`] for itself. Arrays of the host state their direction:
 /// [`In`](super::In) for a [`Slice`] or [`View`], [`Out`](super::Out) or [`InOut`](super::InOut) for a [`SliceMut`] or
 /// [`ViewMut`].
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be given for a kernel's parameter `{Q}`",
+    note = "an array of the host is `In(&a)`, `Out(&mut a)` or `InOut(&mut a)`; one of the device `&a` or `&mut a`"
+)]
 pub trait Argument<Q: Parameter, B: Backend>: sealed::Sealed {
     #[doc(hidden)]
     fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()>;
 }
 
 /// What can be given for all parameters `P` of a kernel: a tuple of [`Argument`]s.
+#[diagnostic::on_unimplemented(
+    message = "the arguments `{Self}` do not fit the kernel's parameters `{P}`",
+    note = "a tuple has one for each parameter: of the host `In(&a)`, `Out(&mut a)` or `InOut(&mut a)`, \
+            of the device `&a`, or `&mut a` where it is written; `(a,)` is a tuple of one"
+)]
 pub trait Arguments<P: Parameters, B: Backend>: sealed::Sealed {
     #[doc(hidden)]
     fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()>;
@@ -212,6 +221,8 @@ macro_rules! tuples {
     ($(($($parameter:ident $argument:ident)*))*) => {$(
         impl<$($argument: sealed::Sealed),*> sealed::Sealed for ($($argument,)*) {}
         impl<'env, $($argument: Within<'env>),*> Within<'env> for ($($argument,)*) {}
+        // The compiler shows the arguments beside the parameters, and not a list of tuples.
+        #[diagnostic::do_not_recommend]
         impl<BE: Backend, $($parameter: Parameter, $argument: Argument<$parameter, BE>),*>
             Arguments<($($parameter,)*), BE> for ($($argument,)*)
         {

@@ -53,7 +53,8 @@ impl Layout {
     ///
     /// # Errors
     /// For another size: [`LayoutError::NoSuchAxis`] without axes, [`LayoutError::NeedsCopy`] where the last axis is
-    /// not contiguous, [`LayoutError::ItemMismatch`] where the sizes do not divide the element or the last axis.
+    /// not contiguous, [`LayoutError::CannotReinterpret`] where the last axis is no whole number of larger elements,
+    /// [`LayoutError::CannotCut`] where an element is no whole number of smaller ones.
     pub fn reinterpret(&self, item: usize) -> Result<Layout> {
         if item == self.item {
             return Ok(self.clone());
@@ -68,7 +69,7 @@ impl Layout {
         if bytes.checked_rem(item) != Some(0) {
             return Err(match item > self.item {
                 true => LayoutError::CannotReinterpret { axis_bytes: bytes, item },
-                false => LayoutError::ItemMismatch { found: item, expected: self.item },
+                false => LayoutError::CannotCut { item: self.item, wanted: item },
             });
         }
         let mut view = self.clone();

@@ -42,6 +42,7 @@ impl Default for RecorderOptions {
 }
 
 /// A recording that is running. Ends when it is dropped; forgetting it lets it run on.
+#[must_use = "the recording ends when this is dropped"]
 pub struct Recording<B: Backend> {
     core: Arc<DeviceCore<B>>,
     tape: Arc<Tape>,

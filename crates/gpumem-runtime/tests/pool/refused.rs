@@ -99,5 +99,5 @@ fn an_array_to_be_exported_shares_its_block_with_nobody() {
     assert!(device.exportable_array::<u8, _>(0).unwrap().is_empty());
     // Memory that a pool holds and has not lent makes room.
     drop(device.uninit_array::<u8, _>(40 * MIB).unwrap());
-    device.exportable_array::<u8, _>(40 * MIB).unwrap();
+    drop(device.exportable_array::<u8, _>(40 * MIB).unwrap());
 }

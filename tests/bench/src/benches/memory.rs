@@ -116,7 +116,7 @@ fn together(count: usize) -> Result<Routine> {
             let work = |stream: &Stream<Host>| -> Result<()> {
                 ready.wait();
                 let outcome = (0..each).try_for_each(|_| {
-                    black_box(stream.uninit_array::<u8, _>(4 << 10)?);
+                    drop(black_box(stream.uninit_array::<u8, _>(4 << 10)?));
                     Ok(())
                 });
                 done.wait();

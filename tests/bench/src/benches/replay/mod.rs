@@ -79,7 +79,7 @@ fn pair(options: Option<RecorderOptions>) -> Result<Routine> {
         let recording = options.map(|options| device.record_memory(options)).transpose()?;
         let start = Instant::now();
         for _ in 0..calls {
-            black_box(stream.uninit_array::<u8, _>(4 << 10)?);
+            drop(black_box(stream.uninit_array::<u8, _>(4 << 10)?));
         }
         let took = start.elapsed();
         drop(recording);

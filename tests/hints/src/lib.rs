@@ -1,0 +1,1 @@
+//! What the compiler tells users of gpumem who go wrong. See `tests/mistakes`.

@@ -1,0 +1,7 @@
+use gpumem::{DeviceArray, Kernel, LaunchDims, Result, Stream, kernel::SliceMut};
+
+fn main() {}
+
+fn fill(kernel: &Kernel<(SliceMut<f32>,)>, stream: &Stream, mut y: DeviceArray<f64>) -> Result<()> {
+    kernel.launch(stream, &LaunchDims::linear(1, 32), (&mut y,))
+}
