@@ -47,7 +47,7 @@ pub use destination::{Destination, FromDevice};
 pub use device::{Device, DeviceCounters};
 pub use event::Event;
 pub use host::{
-    DeviceVisible, HostArray, HostKind, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
+    DeviceVisible, HostArray, HostKind, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
     MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, Refused, Registered, RegisteredArray,
     UninitHostArray, view_at, view_mut_at,
 };

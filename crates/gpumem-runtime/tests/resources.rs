@@ -141,6 +141,30 @@ fn what_was_made_before_goes_back_to_where_it_came_from() {
 }
 
 #[test]
+fn the_report_gives_no_name_of_the_caller_to_what_is_not_the_callers() {
+    let device: Device<Host> = Device::open("host").unwrap();
+    // The pool rounds, and the stream's copies go through memory of the library.
+    let stream = device.stream().unwrap();
+    let small = named("small", || device.uninit_array::<u8, _>(10)).unwrap();
+    let report = device.memory_report().unwrap();
+    assert_eq!(report.holders.iter().map(|holder| holder.bytes).sum::<usize>(), 10);
+    assert_eq!(report.unnamed_bytes, 0, "{report}");
+    let points = named("points", || stream.to_device(&[1u64; 100])).unwrap();
+    stream.synchronize().unwrap();
+    let report = device.memory_report().unwrap();
+    let held = report.holders.iter().map(|holder| (holder.name.as_str(), holder.bytes, holder.count));
+    assert_eq!(held.collect::<Vec<_>>(), [("points", 800, 1), ("small", 10, 1)]);
+    let staged: usize = report.kinds.iter().filter(|kind| kind.kind != "device").map(lent).sum();
+    assert_eq!(report.unnamed_bytes, staged, "{report}");
+    drop((small, points));
+    assert!(device.memory_report().unwrap().holders.is_empty());
+
+    fn lent(kind: &gpumem_runtime::memory::KindReport) -> usize {
+        kind.resources.first().map_or(0, |resource| resource.statistics.lent)
+    }
+}
+
+#[test]
 fn the_report_tells_everything_as_text_and_as_json() {
     let (device, _) = device();
     let driver = device.driver_memory();

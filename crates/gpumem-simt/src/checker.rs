@@ -232,8 +232,8 @@ impl Checker {
                     memory,
                     argument: (memory == Memory::Global).then(|| state.argument_at(address)).flatten(),
                     index: index.to_vec(),
-                    first,
-                    second: access,
+                    first: Box::new(first),
+                    second: Box::new(access),
                 })
             }
         };

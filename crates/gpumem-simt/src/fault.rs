@@ -86,9 +86,9 @@ pub enum FaultKind {
         /// The index of the element, as the later access has it.
         index: Vec<usize>,
         /// The earlier access.
-        first: Access,
+        first: Box<Access>,
         /// The later one, of the work-item that the fault names.
-        second: Access,
+        second: Box<Access>,
     },
     /// A read of shared memory that nobody of the group has written. Found in check mode.
     NeverWritten {

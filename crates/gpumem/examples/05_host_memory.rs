@@ -35,8 +35,9 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     // Arrays of your own, page-locked while a closure runs.
     if device.capabilities().register {
         let (mut left, mut right) = (Array2::<f32>::zeros((16, 16)), Array2::<f32>::zeros((16, 16)));
-        device.pinned([left.view_mut(), right.view_mut()], |locked| {
-            locked.iter_mut().try_for_each(|each| stream.copy_to_host_into(&array, each))
+        device.pinned([left.view_mut(), right.view_mut()], |[left, right]| {
+            stream.copy_to_host_into(&array, left)?;
+            stream.copy_to_host_into(&array, right)
         })??;
         assert_eq!((left[(3, 3)], right), (3.0, Array2::from_elem((16, 16), 3.0)));
     }

@@ -61,7 +61,7 @@ fn lines_about_the_program(mistake: &str) -> Vec<&str> {
         if begins_a_part || line.trim_start().starts_with('=') {
             elsewhere = OTHER_PLACES.iter().any(|note| line.starts_with(note));
         }
-        if !elsewhere && line.trim_matches([' ', '|']) != "" {
+        if !elsewhere && !line.trim_matches([' ', '|']).is_empty() {
             lines.push(line);
         }
     }

@@ -1,6 +1,9 @@
 //! Page-locking arrays of the caller while a scope lasts.
 
-use super::{HostArray, HostKind, Mapped, MappedHost, Pinned, PinnedHost, Registered};
+use super::{
+    HostArray, HostKind, Mapped, Pinned, Registered,
+    lock_arrays::{LockArrays, Locking},
+};
 use crate::{
     Device, Layout,
     device::DeviceCore,
@@ -136,6 +139,9 @@ impl<B: Backend> Drop for LockSet<B> {
 impl<B: Backend> Device<B> {
     /// Page-locks arrays of the caller while `body` runs, for truly asynchronous copies. Numba's `pinned(*arrays)`.
     ///
+    /// An array or a tuple of views comes in as such, of locked arrays: `|[a, b]|` or `|(a, b)|`. Those of a tuple may differ in
+    /// element type and rank.
+    ///
     /// When `body` ends, whichever way, everything that uses the arrays is waited for, and they are unlocked at once.
     /// If one of them cannot be locked, those before it are unlocked again and `body` does not run.
     ///
@@ -143,12 +149,12 @@ impl<B: Backend> Device<B> {
     /// [`Unsupported`](ErrorKind::Unsupported) where [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
     /// [`Registration`](ErrorKind::Registration), those of the driver. What the work on the arrays did wrong; the value of
     /// `body` is lost then.
-    pub fn pinned<'env, T: Element, D: Dimension, R>(
+    pub fn pinned<'env, A: LockArrays<'env, B>, R>(
         &self,
-        arrays: impl IntoIterator<Item = ArrayViewMut<'env, T, D>>,
-        body: impl for<'scope> FnOnce(&'scope mut [PinnedHost<'scope, T, D, B>]) -> R,
+        arrays: A,
+        body: impl for<'a, 'scope> FnOnce(&'a mut A::Locked<'scope, Pinned>) -> R,
     ) -> Result<R> {
-        self.locked::<Pinned, T, D, R>("pinned", arrays, false, body)
+        self.locked::<Pinned, A, R>("pinned", arrays, false, body)
     }
 
     /// Page-locks arrays of the caller while `body` runs and gives each a device address. Numba's `mapped(*arrays)`.
@@ -156,33 +162,31 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// As [`pinned`](Self::pinned), and where [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false.
-    pub fn mapped<'env, T: Element, D: Dimension, R>(
+    pub fn mapped<'env, A: LockArrays<'env, B>, R>(
         &self,
-        arrays: impl IntoIterator<Item = ArrayViewMut<'env, T, D>>,
-        body: impl for<'scope> FnOnce(&'scope mut [MappedHost<'scope, T, D, B>]) -> R,
+        arrays: A,
+        body: impl for<'a, 'scope> FnOnce(&'a mut A::Locked<'scope, Mapped>) -> R,
     ) -> Result<R> {
         if !self.capabilities().mapped {
             return Err(self.core().error("mapped", ErrorKind::Unsupported { what: "mapped memory" }));
         }
-        self.locked::<Mapped, T, D, R>("mapped", arrays, true, body)
+        self.locked::<Mapped, A, R>("mapped", arrays, true, body)
     }
 
-    fn locked<'env, K: HostKind, T: Element, D: Dimension, R>(
+    fn locked<'env, K: HostKind, A: LockArrays<'env, B>, R>(
         &self,
         operation: &'static str,
-        arrays: impl IntoIterator<Item = ArrayViewMut<'env, T, D>>,
+        arrays: A,
         mapped: bool,
-        body: impl for<'scope> FnOnce(&'scope mut [HostArray<Registered<'scope, K>, T, D, B>]) -> R,
+        body: impl for<'a, 'scope> FnOnce(&'a mut A::Locked<'scope, K>) -> R,
     ) -> Result<R> {
         crate::completion::may_block(operation)?;
         self.core().check(operation)?;
         let set = LockSet::new(self);
-        let mut locked = Vec::new();
-        for array in arrays {
-            // SAFETY: the views are borrowed for `'env`, which outlives this frame, and `set` is dropped in this
-            // frame; `body` sees the arrays behind a reference that ends before that.
-            locked.push(unsafe { set.add::<K, T, D>(self, operation, array, mapped)? });
-        }
+        let locking = Locking { set: &set, device: self, operation, mapped };
+        // SAFETY: the views are borrowed for `'env`, which outlives this frame, and `set` is dropped in this frame. The arrays
+        // are of any `'scope`, so nothing of their type can leave `body`.
+        let mut locked = unsafe { arrays.lock::<K>(&locking)? };
         let value = body(&mut locked);
         set.release().map_err(|error| error.in_operation(operation))?;
         Ok(value)

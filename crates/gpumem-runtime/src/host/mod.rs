@@ -7,6 +7,7 @@
 mod array;
 mod create;
 mod lock;
+mod lock_arrays;
 mod locked;
 mod register;
 mod register_foreign;
@@ -16,6 +17,7 @@ mod view;
 
 pub use array::HostArray;
 pub(crate) use lock::LockSet;
+pub use lock_arrays::LockArrays;
 pub(crate) use locked::lock;
 pub use register::{MappedRegisteredArray, Refused, RegisteredArray};
 pub use uninit::UninitHostArray;

@@ -214,7 +214,6 @@ impl<B: Backend> Loan<B> {
     /// this one: while it lasts, our uses of the memory wait for everything on the device, whoever enqueued it. Devices
     /// without a mark behind all streams ([`Backend::record_device`]) are waited for by the host. What the borrower
     /// enqueues after our uses is its own to order.
-    #[must_use]
     pub fn on_any_stream(mut self) -> Self {
         let others = self.memory.core().others();
         self.entries.push(self.memory.lend(others, self.layout.extent(), self.write));

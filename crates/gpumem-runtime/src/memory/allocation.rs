@@ -14,7 +14,7 @@ use super::{
     counted::{Counted, Slot},
     host_ready::HostReady,
     lent::Lent,
-    names::current_name,
+    names::{current_name, unnamed},
     pressure,
     reclaim::Item,
     resource::{MemoryBlock, MemoryRequest},
@@ -110,8 +110,8 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
     ) -> Result<HostReady<B>> {
         let align = B::capabilities(device.raw()).allocation_alignment;
-        let memory = Self::make(device, false, operation, bytes, align, MemoryKind::Pinned)?;
-        HostReady::wait(memory, operation)
+        let make = || Self::make(device, false, operation, bytes, align, MemoryKind::Pinned);
+        HostReady::wait(unnamed(make)?, operation)
     }
 
     /// No memory: for arrays without elements.
@@ -153,7 +153,7 @@ impl<B: Backend> Allocation<B> {
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
-        let extra = Self::named(core, bytes);
+        let extra = Self::named(core, bytes, block.bytes());
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
         let slot = Slot::new();
@@ -218,7 +218,8 @@ impl<B: Backend> Allocation<B> {
         let block =
             Self::obtain(device, (number, Serving { resource: driver, is_foreign: false }), &request)?;
         let mut memory = Self::over(keep, (block.address(), 0, bytes), kind);
-        (memory.block, memory.resource, memory.extra) = (Some(block), number, Self::named(core, bytes));
+        memory.extra = Self::named(core, bytes, block.bytes());
+        (memory.block, memory.resource) = (Some(block), number);
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
         core.recorder.allocated(memory.id, &MemoryRequest { bytes, ..request }, name);
         Ok(Counted::new(memory))
@@ -245,10 +246,10 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Counts the bytes for the name in force, if there is one.
-    fn named(core: &DeviceCore<B>, bytes: usize) -> Option<Box<Extra>> {
+    /// Counts the bytes for the name in force, if there is one, and those that a resource has lent for them.
+    fn named(core: &DeviceCore<B>, bytes: usize, lent: usize) -> Option<Box<Extra>> {
         current_name().map(|name| {
-            core.names.add(&name, bytes);
+            core.names.add(&name, bytes, lent);
             Box::new(Extra { name: Some(name), ..Extra::default() })
         })
     }

@@ -20,6 +20,10 @@ thread_local! {
 /// # Ok::<(), gpumem_core::Error>(())
 /// ```
 pub fn named<R>(name: &str, body: impl FnOnce() -> R) -> R {
+    under(Some(Arc::from(name)), body)
+}
+
+fn under<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
     /// Puts the outer name back, whichever way the body ends.
     struct Outer(Option<Arc<str>>);
     impl Drop for Outer {
@@ -28,8 +32,13 @@ pub fn named<R>(name: &str, body: impl FnOnce() -> R) -> R {
             let _ = NAME.try_with(|slot| slot.replace(outer));
         }
     }
-    let _outer = Outer(NAME.with(|slot| slot.replace(Some(Arc::from(name)))));
+    let _outer = Outer(NAME.with(|slot| slot.replace(name)));
     body()
+}
+
+/// Runs `body`, whose allocations are the library's own and go by no name of the caller.
+pub(crate) fn unnamed<R>(body: impl FnOnce() -> R) -> R {
+    under(None, body)
 }
 
 /// The name in force.
@@ -53,25 +62,44 @@ pub struct Holder {
 #[derive(Debug, Default)]
 pub(crate) struct Names(std::sync::OnceLock<Mutex<Sums>>);
 
-/// Bytes and number of allocations, by name.
-type Sums = HashMap<Arc<str>, (usize, usize)>;
+type Sums = HashMap<Arc<str>, Sum>;
+
+/// What goes by one name.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Bytes that were asked for.
+    bytes: usize,
+    /// Bytes that resources have lent for them, in whole units.
+    lent: usize,
+    count: usize,
+}
 
 impl Names {
-    pub(crate) fn add(&self, name: &Arc<str>, bytes: usize) {
+    /// Counts an allocation of `bytes` bytes, for which a resource has lent `lent`.
+    pub(crate) fn add(&self, name: &Arc<str>, bytes: usize, lent: usize) {
         let mut names = self.0.get_or_init(|| Mutex::new(HashMap::new())).lock();
-        let entry = names.entry(name.clone()).or_default();
-        *entry = (entry.0 + bytes, entry.1 + 1);
+        let sum = names.entry(name.clone()).or_default();
+        sum.bytes += bytes;
+        sum.lent += lent;
+        sum.count += 1;
     }
 
-    pub(crate) fn remove(&self, name: &Arc<str>, bytes: usize) {
+    pub(crate) fn remove(&self, name: &Arc<str>, bytes: usize, lent: usize) {
         let Some(names) = self.0.get() else { return };
         let mut names = names.lock();
-        if let Some(entry) = names.get_mut(name) {
-            *entry = (entry.0.saturating_sub(bytes), entry.1.saturating_sub(1));
-            if entry.1 == 0 {
+        if let Some(sum) = names.get_mut(name) {
+            sum.bytes = sum.bytes.saturating_sub(bytes);
+            sum.lent = sum.lent.saturating_sub(lent);
+            sum.count = sum.count.saturating_sub(1);
+            if sum.count == 0 {
                 names.remove(name);
             }
         }
+    }
+
+    /// Bytes that resources have lent for everything that has a name.
+    pub(crate) fn lent(&self) -> usize {
+        self.0.get().map_or(0, |names| names.lock().values().map(|sum| sum.lent).sum())
     }
 
     /// The largest first.
@@ -80,7 +108,7 @@ impl Names {
         let mut holders: Vec<Holder> = names
             .lock()
             .iter()
-            .map(|(name, (bytes, count))| Holder { name: name.to_string(), bytes: *bytes, count: *count })
+            .map(|(name, sum)| Holder { name: name.to_string(), bytes: sum.bytes, count: sum.count })
             .collect();
         holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
         holders

@@ -30,8 +30,9 @@ pub struct MemoryReport {
     pub deferred: bool,
     /// What goes by a name ([`named`](super::named)), the largest first.
     pub holders: Vec<Holder>,
-    /// Bytes that are lent and go by no name. Resources lend whole units, so small allocations count for more here than
-    /// what was asked for.
+    /// Bytes that are lent and go by no name: of arrays that were made without one, of the page-locked blocks through which the
+    /// library moves memory of the caller, and of what has been dropped and is pending. Resources lend whole units, so small
+    /// allocations count for more here than what was asked for; those that have a name do not.
     pub unnamed_bytes: usize,
 }
 
@@ -67,7 +68,7 @@ impl MemoryReport {
         let holders = core.names.holders();
         let outermost = kinds.iter().filter_map(|kind| kind.resources.first());
         let lent = outermost.fold(0usize, |lent, resource| lent.saturating_add(resource.statistics.lent));
-        let named: usize = holders.iter().map(|holder| holder.bytes).sum();
+        let named = core.names.lent();
         let limits = core.reclaim.limits();
         Self {
             device: core.name(),

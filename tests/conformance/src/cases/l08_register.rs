@@ -45,6 +45,17 @@ fn pinned_while_a_scope_lasts<B: Backend>(lab: &Lab<B>) -> Verdict {
     // The scope has waited for both.
     same(one.view(), Array1::from_elem(LEN, 3).view());
     same(two.view(), Array1::from_elem(LEN, 1).view());
+    // Of several types and ranks, each at its position; and as many as there are.
+    let (mut wide, mut flat) = (ndarray::Array2::from_elem((2, 3), 1.5f64), Array1::from_elem(LEN, 0u32));
+    device.pinned((wide.view_mut(), flat.view_mut()), |(wide, flat)| -> Verdict {
+        assert_eq!((wide.shape(), wide.view()?[(1, 2)]), (&[2, 3][..], 1.5));
+        stream.copy_to_host_into(&array, flat)?;
+        Ok(())
+    })??;
+    same(flat.view(), Array1::from_elem(LEN, 3).view());
+    let parts = flat.axis_chunks_iter_mut(ndarray::Axis(0), LEN / 2).collect::<Vec<_>>();
+    let count = parts.len();
+    assert_eq!(device.pinned(parts, |parts| parts.len())?, count);
     // Unlocked at once: the memory can be locked again.
     device.pinned([one.view_mut()], |locked| locked[0].view().map(|view| view[0]))??;
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::{Allocation, Keep, Release, is_seen_by_host};
 use crate::{
-    memory::{Counted, pending::PendingUses, reclaim::Item},
+    memory::{Counted, MemoryBlock, pending::PendingUses, reclaim::Item},
     user_code,
 };
 use gpumem_core::{Backend, ErrorKind, Result};
@@ -50,7 +50,7 @@ impl<B: Backend> Allocation<B> {
         }
         let extra = self.extra.take();
         if let Some(name) = extra.as_ref().and_then(|extra| extra.name.as_ref()) {
-            core.names.remove(name, self.len);
+            core.names.remove(name, self.len, self.block.as_ref().map_or(0, MemoryBlock::bytes));
         }
         if self.generation != core.generation() {
             // The reset has taken it.
@@ -77,7 +77,7 @@ impl<B: Backend> Allocation<B> {
         let core = &*self.core;
         let extra = self.extra.take()?;
         if let Some(name) = &extra.name {
-            core.names.remove(name, self.len);
+            core.names.remove(name, self.len, 0);
         }
         let (owner, release, given) = (extra.owner?, extra.release, extra.given);
         let log = self.log.get_mut();
