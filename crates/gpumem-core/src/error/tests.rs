@@ -177,6 +177,9 @@ message is complete, and `source()` is empty: a report of `anyhow` or a log prin
 Where a device takes part the error names it, whichever backend was chosen when the program ran. Arguments are counted
 from 1.
 
+A launch on bytes that failed work was to write is `Poisoned`, at the latest at its turn: at the call if the failure is known by
+then, else the kernel does not run and the next wait for its stream returns the error. [Safety](safety.md) has the rules.
+
 The kinds, each with an example. A test of `gpumem-core` writes this table and compares it
 (`GPUMEM_BLESS=1 cargo test -p gpumem-core error` writes it anew).
 

@@ -109,7 +109,9 @@ pub(super) fn note_end<B: Backend>(memory: &Allocation<B>) {
 /// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArgument`] for such memory that cannot be shared: that the host sees, or of another backend or device.
+/// Returns [`ErrorKind::Descriptor`] if a part of the elements is such memory and they do not lie on the device, and
+/// [`ErrorKind::InvalidArgument`] if they do but cannot be shared: the host sees them, or a part of them is not the
+/// allocation's.
 pub(super) fn find<B: Backend>(
     device: &Device<B>,
     operation: &'static str,
@@ -130,6 +132,7 @@ pub(super) fn find<B: Backend>(
     };
     let refuse = |why| Err(device.core().error(operation, ErrorKind::InvalidArgument { why }));
     let Some(memory) = found.filter(|memory| memory.core().is_same(device.core())) else {
+        elements.check_place(device, operation)?;
         return refuse("the memory is the library's own, of another device or backend");
     };
     if memory.kind() != MemoryKind::Device {
@@ -144,6 +147,7 @@ pub(super) fn find<B: Backend>(
         layout.with_offset(all).ok().filter(|layout| layout.fits(memory.len()).is_ok())
     });
     let Some(layout) = layout else {
+        elements.check_place(device, operation)?;
         return refuse("the elements are partly memory of the library's own");
     };
     memory.share();
