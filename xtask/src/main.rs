@@ -5,13 +5,18 @@ mod bench;
 mod bindings;
 mod ci;
 mod counts;
+mod hunters;
 mod libtest;
 mod links;
+mod miri;
+mod nightly;
 mod pack;
 mod performance;
 mod readme;
 mod shell;
+mod steps;
 mod test_all;
+mod tools;
 #[cfg(test)]
 mod unsafe_table;
 mod workspace;
@@ -34,6 +39,8 @@ enum Command {
     Bench(bench::Options),
     /// Run the checks of the continuous integration, or some of them
     Ci(ci::Options),
+    /// Run what takes too long for the continuous integration, or some of it
+    Nightly(nightly::Options),
     /// Make the declarations of HIP, HSA and NCCL from their headers
     Bindings(bindings::Options),
     /// Build tests, examples and benches for a machine without cargo, with a script that runs them
@@ -52,6 +59,7 @@ fn main() -> ExitCode {
         Command::TestAllBackends(options) => test_all::run(&options),
         Command::Bench(options) => bench::run(&options),
         Command::Ci(options) => ci::run(&options),
+        Command::Nightly(options) => nightly::run(&options),
         Command::Bindings(options) => bindings::run(&options),
         Command::Pack(options) => pack::run(&options),
         Command::RunPacked(options) => pack::run_packed(&options),

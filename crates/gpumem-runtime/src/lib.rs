@@ -36,7 +36,9 @@ mod user_code;
 
 #[cfg(loom)]
 #[doc(hidden)]
-pub use order::models as loom_models;
+pub mod loom_models {
+    pub use crate::{order::models::*, transfer::models::*};
+}
 
 pub use array::{
     ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Imported, OnBackend,

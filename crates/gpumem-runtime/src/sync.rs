@@ -1,9 +1,28 @@
 //! The locks and atomics of the ordering code, replaced by loom's under `cfg(loom)`.
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::Mutex;
+pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
 #[cfg(not(loom))]
-pub(crate) use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) use std::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+};
+
+/// The locks of `std`, for threads that are started here, and how those are started.
+#[cfg(not(loom))]
+pub(crate) mod threads {
+    pub(crate) use std::{
+        sync::{Condvar, Mutex, MutexGuard},
+        thread::Builder,
+    };
+}
+
+/// Unlocks `guard`, sleeps until `condvar` is notified, and locks again.
+#[cfg(not(loom))]
+pub(crate) fn wait<'a, T>(condvar: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    condvar.wait(&mut guard);
+    guard
+}
 
 /// A lock that is held for a few dozen instructions or a call of the driver at a time, and hardly ever met: giving it back
 /// is a plain store, where other locks look whether somebody sleeps on them with an atomic instruction, of which work of
@@ -61,14 +80,33 @@ pub(crate) use self::Mutex as ShortMutex;
 pub(crate) use MutexGuard as ShortMutexGuard;
 
 #[cfg(loom)]
-pub(crate) use loom::sync::{
-    MutexGuard,
-    atomic::{AtomicU64, Ordering},
+pub(crate) use loom::{
+    hint::spin_loop,
+    sync::{
+        Condvar, MutexGuard,
+        atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+    },
 };
+
+#[cfg(loom)]
+pub(crate) mod threads {
+    pub(crate) use loom::{
+        sync::{Condvar, Mutex, MutexGuard},
+        thread::Builder,
+    };
+}
+
+#[cfg(loom)]
+pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+    match condvar.wait(guard) {
+        Ok(guard) => guard,
+        Err(poisoned) => poisoned.into_inner(),
+    }
+}
 
 /// loom's mutex with the interface of `parking_lot`'s: no poisoning.
 #[cfg(loom)]
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Mutex<T>(loom::sync::Mutex<T>);
 
 #[cfg(loom)]

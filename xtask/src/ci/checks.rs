@@ -1,7 +1,7 @@
 //! The short checks: each is one command of cargo, or the same one for several sets of features.
 
-use super::{Outcome, tools};
-use crate::{shell::Shell, workspace::Workspace};
+use super::Outcome;
+use crate::{shell::Shell, tools, workspace::Workspace};
 use anyhow::{Context, Result};
 
 pub(super) fn fmt(workspace: &Workspace) -> Result<Outcome> {

@@ -1,7 +1,7 @@
 //! Every set of features of the facade builds, and none at all says what is missing.
 
-use super::{Outcome, tools};
-use crate::{shell::Shell, workspace::Workspace};
+use super::Outcome;
+use crate::{shell::Shell, tools, workspace::Workspace};
 use anyhow::Result;
 
 /// What is done with a set of features.

@@ -4,20 +4,20 @@ mod bindings;
 mod book;
 mod checks;
 mod features;
-mod hunters;
 mod package;
 mod python;
-mod tools;
 
-use crate::{counts::Counts, performance, readme, shell::Finished, workspace::Workspace};
+use crate::{
+    hunters, miri, performance, readme,
+    steps::{self, Outcome},
+    workspace::Workspace,
+};
 use anyhow::Result;
 use clap::{Args, ValueEnum};
-use comfy_table::{Table, presets::ASCII_MARKDOWN};
-use std::time::Instant;
 
 /// What keeps a test from opening a page in a browser, for half a minute. `cargo xtask test-all-backends` runs it; neither
 /// features nor sanitizers change what the browser sees.
-const NO_BROWSER: (&str, &str) = ("GPUMEM_BROWSER", "off");
+pub(crate) const NO_BROWSER: (&str, &str) = ("GPUMEM_BROWSER", "off");
 
 /// Options of `cargo xtask ci`.
 #[derive(Args)]
@@ -65,24 +65,6 @@ enum Step {
     Miri,
 }
 
-/// How a check ended.
-enum Outcome {
-    Passed,
-    Failed(String),
-    Skipped(String),
-}
-
-impl Outcome {
-    /// Passed if the command succeeded, else failed with these words.
-    fn of(done: &Finished, what: &str) -> Self {
-        if done.success { Outcome::Passed } else { Outcome::Failed(format!("{what}: {}", done.status)) }
-    }
-
-    fn is_passed(&self) -> bool {
-        matches!(self, Outcome::Passed)
-    }
-}
-
 impl Step {
     fn run(self, workspace: &Workspace) -> Result<Outcome> {
         match self {
@@ -97,9 +79,9 @@ impl Step {
             Step::Bindings => bindings::run(workspace),
             Step::Msrv => checks::msrv(workspace),
             Step::Book => book::run(workspace),
-            Step::Loom => hunters::loom(workspace),
+            Step::Loom => hunters::loom(workspace, None),
             Step::Asan => hunters::asan(workspace),
-            Step::Miri => hunters::miri(workspace),
+            Step::Miri => miri::run(workspace, miri::GATE),
         }
     }
 }
@@ -110,30 +92,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         [] => Step::value_variants().iter().copied().filter(|step| !options.except.contains(step)).collect(),
         steps => steps.to_vec(),
     };
-    let mut counts = Counts::default();
-    let mut table = Table::new();
-    table.load_style(ASCII_MARKDOWN).set_header(["check", "result", "seconds", "reason"]);
-    for step in steps {
-        let name = step.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        println!("\n==> {name}");
-        let start = Instant::now();
-        // A check that cannot be carried out has failed; the others still run.
-        let outcome = step.run(&workspace).unwrap_or_else(|error| Outcome::Failed(format!("{error:#}")));
-        let (word, reason) = match outcome {
-            Outcome::Passed => ("passed", String::new()),
-            Outcome::Skipped(reason) if options.no_skip => ("FAILED", format!("skipped: {reason}")),
-            Outcome::Skipped(reason) => ("skipped", reason),
-            Outcome::Failed(reason) => ("FAILED", reason),
-        };
-        match word {
-            "passed" => counts.passed += 1,
-            "skipped" => counts.skipped += 1,
-            _ => counts.failed += 1,
-        }
-        table.add_row([name, word.to_owned(), format!("{:.1}", start.elapsed().as_secs_f64()), reason]);
-    }
-    println!("\n{table}\n\nci: {counts}");
-    Ok(counts.failed == 0)
+    steps::run("ci", "check", &steps, options.no_skip, |step| step.run(&workspace))
 }
 
 fn readmes(workspace: &Workspace) -> Result<Outcome> {

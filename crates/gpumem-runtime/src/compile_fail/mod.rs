@@ -1,6 +1,7 @@
 //! What must not compile. Each case stands beside the variant that does, so that a case can only fail for its own reason.
 
 mod arguments;
+mod backends;
 mod elements;
 mod host_arrays;
 mod locked;

@@ -22,7 +22,7 @@ mod logs;
 mod mark;
 mod marks;
 #[cfg(loom)]
-pub mod models;
+pub(crate) mod models;
 mod queue;
 mod settle;
 mod submit;

@@ -1,11 +1,10 @@
 //! Waiting for what another thread does any moment.
 
-use parking_lot::{Condvar, Mutex};
-use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, spin_loop, wait};
 
 /// Looks before a thread sleeps: some hundred microseconds, in which a part is filled and a block copied. Waking up takes up to
 /// that long.
-const LOOKS: u32 = if cfg!(miri) { 1 } else { 1 << 12 };
+const LOOKS: u32 = if cfg!(any(miri, loom)) { 1 } else { 1 << 12 };
 
 /// Wakes those who sleep, and costs nothing while nobody does. What they wait for is in atomics of its own.
 #[derive(Debug, Default)]
@@ -33,7 +32,7 @@ impl Bell {
         self.sleepers.fetch_add(1, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         while !holds() {
-            self.rung.wait(&mut guard);
+            guard = wait(&self.rung, guard);
         }
         self.sleepers.fetch_sub(1, Ordering::Relaxed);
     }
@@ -42,12 +41,12 @@ impl Bell {
 /// Looks for a while whether something holds. It is told how often it has been looked at.
 pub(super) fn look(mut holds: impl FnMut(u32) -> bool) -> bool {
     (0..LOOKS).any(|looks| {
-        std::hint::spin_loop();
+        spin_loop();
         holds(looks)
     })
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use std::{sync::atomic::AtomicBool, thread};

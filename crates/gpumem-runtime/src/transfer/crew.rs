@@ -4,15 +4,16 @@
 //! missing. When [`Crew::run`] returns, or unwinds, no helper is inside the work, so the work may borrow.
 
 use super::bell::look;
+use crate::sync::threads::{Builder, Condvar, Mutex, MutexGuard};
 use gpumem_core::process::Origin;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
-    thread,
+    sync::{Arc, PoisonError},
     time::Duration,
 };
 
 /// A helper without work ends after this time. The next work starts a new one.
+#[cfg_attr(loom, expect(dead_code, reason = "no time passes in a model"))]
 const IDLE: Duration = Duration::from_secs(10);
 
 /// Who waits for the helpers takes the lock, which they need to leave, at one look of so many.
@@ -38,6 +39,9 @@ struct Shared {
     work: Condvar,
     /// The last helper has left a job.
     left: Condvar,
+    /// In a model a helper without work ends at once, or never.
+    #[cfg(loom)]
+    ends_at_once: bool,
 }
 
 #[derive(Debug, Default)]
@@ -99,19 +103,40 @@ impl Shared {
                 break;
             }
             state.idle += 1;
-            let (guard, timeout) =
-                self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+            let (guard, has_timed_out) = self.wait_for_work(state);
             state = guard;
             state.idle -= 1;
-            if timeout.timed_out() && !state.jobs.iter().any(|job| job.wanted > 0) {
+            if has_timed_out && !state.jobs.iter().any(|job| job.wanted > 0) {
                 break;
             }
         }
         state.alive -= 1;
     }
+
+    /// Sleeps until there is a job or the crew is closed, and tells whether neither came for a long time.
+    #[cfg(not(loom))]
+    fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        let (state, timeout) = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+        (state, timeout.timed_out())
+    }
+
+    #[cfg(loom)]
+    fn wait_for_work<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
+        if self.ends_at_once {
+            drop(state);
+            return (self.lock(), true);
+        }
+        (self.work.wait(state).unwrap_or_else(PoisonError::into_inner), false)
+    }
 }
 
 impl Crew {
+    /// Makes a crew for a model, in which a helper without work ends at once, or never.
+    #[cfg(loom)]
+    pub(super) fn for_a_model(ends_at_once: bool) -> Self {
+        Self { shared: Arc::new(Shared { ends_at_once, ..Shared::default() }), origin: Origin::here() }
+    }
+
     /// Calls `ours` on this thread and `theirs` on up to `helpers` others, and returns when all calls have returned.
     /// Both take what is to be done from a common list; nothing is lost if no helper comes.
     pub(crate) fn run(&self, helpers: usize, theirs: &(dyn Fn() + Sync), ours: impl FnOnce()) {
@@ -143,7 +168,7 @@ impl Crew {
         }
         for _ in 0..started {
             let shared = self.shared.clone();
-            let builder = thread::Builder::new().name("gpumem:ring".to_owned());
+            let builder = Builder::new().name("gpumem:ring".to_owned());
             if let Err(why) = builder.spawn(move || shared.help()) {
                 tracing::warn!("no thread could be started to help with a transfer: {why}");
                 self.shared.lock().alive -= 1;
@@ -153,18 +178,18 @@ impl Crew {
     }
 
     /// Threads that are alive.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     fn alive(&self) -> usize {
         self.shared.lock().alive
     }
 
     /// Drops the crew and waits for its threads.
-    #[cfg(test)]
+    #[cfg(all(test, not(loom)))]
     fn end(self) {
         let shared = self.shared.clone();
         drop(self);
         while shared.lock().alive > 0 {
-            thread::yield_now();
+            std::thread::yield_now();
         }
     }
 }
@@ -212,10 +237,13 @@ impl Drop for Crew {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        thread,
+    };
 
     fn count(crew: &Crew, helpers: usize, tasks: usize) -> usize {
         let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));

@@ -31,6 +31,8 @@ mod fill;
 mod fresh;
 mod landing;
 mod memory;
+#[cfg(loom)]
+pub(crate) mod models;
 mod options;
 mod pieces;
 mod plan;

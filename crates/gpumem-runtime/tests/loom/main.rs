@@ -1,10 +1,13 @@
-//! The interleavings of the ordering code, tried out by loom over a driver that keeps books (`lab.rs`).
+//! The interleavings of the ordering code, tried out by loom over a driver that keeps books (`lab.rs`), and those of the
+//! threads of transfers (`bell.rs`, `crew.rs`).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p gpumem-runtime --release --test loom`. Not more than four preemptions per
 //! execution are tried unless `LOOM_MAX_PREEMPTIONS` says otherwise.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test")]
 
+mod bell;
+mod crew;
 mod lab;
 
 use gpumem_core::HostAccess;

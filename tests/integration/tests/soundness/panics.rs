@@ -35,6 +35,9 @@ fn panics(errors: &[Error]) -> usize {
     errors.iter().filter(|error| matches!(error.kind(), ErrorKind::UserCodePanicked { .. })).count()
 }
 
+/// Elements that a slow kernel writes.
+const LEN: usize = if cfg!(miri) { 1 << 10 } else { 1 << 16 };
+
 /// A kernel whose captured value panics is dropped while in use, and memory of an owner behind it.
 fn leave_behind(device: &Device<Host>, depth: u32) {
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
@@ -43,7 +46,7 @@ fn leave_behind(device: &Device<Host>, depth: u32) {
     let slow = slow_fill().load(device).unwrap();
     quiet.launch(&other, &one, (1,)).unwrap();
     drop(quiet);
-    let mut array = device.adopt_array(Array1::<u32>::zeros(1 << 16)).unwrap();
+    let mut array = device.adopt_array(Array1::<u32>::zeros(LEN)).unwrap();
     slow.launch(&stream, &one, (&mut array,)).unwrap();
     drop(array);
 }
@@ -149,6 +152,9 @@ impl MemoryResource<Host> for Wild {
     }
 }
 
+/// Elements of an array that is made again and again.
+const MANY: usize = if cfg!(miri) { 1 << 10 } else { 1 << 20 };
+
 /// Everything that calls a resource.
 fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<Host>, usize) {
     let device = device();
@@ -169,11 +175,14 @@ fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<H
     armed.store(true, Ordering::Relaxed);
     let mut refused = 0;
     for _ in 0..3 {
-        let outcome = device.to_device(&[2u32; 1 << 20]);
+        let outcome = device.to_device(&[2u32; MANY]);
         refused += usize::from(outcome.is_err());
         drop(outcome);
         let _ = device.pinned_array::<u32, _>(100);
-        let _ = device.uninit_array::<u8, _>(usize::MAX / 4);
+        if !cfg!(miri) {
+            // The interpreter ends where memory does.
+            let _ = device.uninit_array::<u8, _>(usize::MAX / 4);
+        }
         let _ = device.memory_report().unwrap().to_string();
         let _ = format!("{device:?}");
         device.trim(Trim::ALL).unwrap();
@@ -217,8 +226,8 @@ fn a_checked_body_may_read_on_threads_of_its_own() {
     let device = device();
     let stream = device.stream().unwrap();
     let kernel = threaded_sum().load(&device).unwrap();
-    let data = device.to_device(&vec![1u32; 1 << 12]).unwrap();
-    for _ in 0..4 {
+    let data = device.to_device(&vec![1u32; if cfg!(miri) { 16 } else { 1 << 12 }]).unwrap();
+    for _ in 0..if cfg!(miri) { 1 } else { 4 } {
         kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&data,)).unwrap();
         stream.synchronize().unwrap();
     }

@@ -133,8 +133,10 @@ impl<B: Backend> Loan<B> {
 /// Points a tensor at its lengths and strides. Strides are written always: newer versions ask for them.
 fn point(tensor: &mut DLTensor, numbers: &mut SmallVec<[i64; 12]>) {
     let axes = numbers.len() / 2;
-    tensor.shape = numbers.as_mut_ptr();
-    tensor.strides = numbers.as_mut_ptr().wrapping_add(axes);
+    // Asked once: a second mutable borrow would end what the first pointer may reach.
+    let first = numbers.as_mut_ptr();
+    tensor.shape = first;
+    tensor.strides = first.wrapping_add(axes);
 }
 
 fn inexpressible<B: Backend>(core: &DeviceCore<B>, what: &'static str) -> Error {

@@ -1,0 +1,134 @@
+//! The worker pool: no thread is inside the work when the call is over, a thread that is wanted comes, and all end with
+//! the pool. (loom fails a model whose threads do not end.)
+
+use gpumem_runtime::loom_models::{Bell, Crew};
+use loom::{
+    cell::UnsafeCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+/// Tries all interleavings of `body`, with threads that end where there is no work, and with threads that stay.
+fn model(body: impl Fn(&Arc<Crew>) + Send + Sync + Copy + 'static) {
+    for ends_at_once in [false, true] {
+        let mut builder = loom::model::Builder::new();
+        builder.preemption_bound = builder.preemption_bound.or(Some(3));
+        builder.check(move || body(&Arc::new(Crew::new(ends_at_once))));
+    }
+}
+
+/// A list of tasks from which threads take the next one without any order beside that of the pool.
+struct Tasks {
+    next: AtomicUsize,
+    done: Vec<UnsafeCell<usize>>,
+}
+
+// SAFETY: a task is taken by one thread, and looked at when the call is over; loom checks that.
+unsafe impl Sync for Tasks {}
+
+impl Tasks {
+    fn new(count: usize) -> Self {
+        Self { next: AtomicUsize::new(0), done: (0..count).map(|_| UnsafeCell::new(0)).collect() }
+    }
+
+    fn work(&self) {
+        while let Some(task) = self.done.get(self.next.fetch_add(1, Ordering::Relaxed)) {
+            // SAFETY: as above.
+            task.with_mut(|task| unsafe { *task += 1 });
+        }
+    }
+
+    /// Looks at each task, which is a race if a thread is still inside.
+    fn check(self) {
+        for task in self.done {
+            // SAFETY: as above.
+            assert_eq!(task.with(|task| unsafe { *task }), 1);
+        }
+    }
+}
+
+fn run(crew: &Crew, helpers: usize, count: usize) {
+    let tasks = Tasks::new(count);
+    crew.run(helpers, &|| tasks.work(), || tasks.work());
+    tasks.check();
+}
+
+#[test]
+fn no_helper_is_inside_when_a_call_is_over() {
+    model(|crew| {
+        run(crew, 1, 2);
+        run(crew, 1, 1);
+    });
+}
+
+#[test]
+fn two_helpers_share_the_tasks() {
+    model(|crew| run(crew, 2, 2));
+}
+
+#[test]
+fn two_callers_share_a_helper() {
+    model(|crew| {
+        let theirs = crew.clone();
+        let other = thread::spawn(move || run(&theirs, 1, 1));
+        run(crew, 1, 1);
+        other.join().unwrap();
+    });
+}
+
+/// The caller waits for a helper here, as no transfer does: a job for which nobody is woken would be done by the caller
+/// alone, and nothing would show.
+fn run_until_a_helper_comes(crew: &Crew) {
+    let (has_come, bell) = (AtomicBool::new(false), Bell::default());
+    let theirs = || {
+        has_come.store(true, Ordering::Release);
+        bell.ring();
+    };
+    crew.run(1, &theirs, || bell.sleep(|| has_come.load(Ordering::Acquire)));
+}
+
+#[test]
+fn a_helper_that_is_wanted_comes_each_time() {
+    model(|crew| {
+        run_until_a_helper_comes(crew);
+        run_until_a_helper_comes(crew);
+    });
+}
+
+#[test]
+fn a_helper_comes_when_there_are_more_than_wanted() {
+    model(|crew| {
+        run(crew, 2, 1);
+        run_until_a_helper_comes(crew);
+    });
+}
+
+#[test]
+fn a_helper_that_unwinds_leaves_the_job() {
+    model(|crew| {
+        let tasks = Tasks::new(1);
+        let theirs = || {
+            tasks.work();
+            resume_unwind(Box::new("on purpose"));
+        };
+        crew.run(1, &theirs, || tasks.work());
+        tasks.check();
+        run(crew, 1, 1);
+    });
+}
+
+#[test]
+fn no_helper_is_inside_when_the_caller_unwinds() {
+    model(|crew| {
+        let tasks = Tasks::new(1);
+        let call = || crew.run(1, &|| tasks.work(), || resume_unwind(Box::new("on purpose")));
+        assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
+        // What no helper has taken is left.
+        tasks.work();
+        tasks.check();
+    });
+}

@@ -1,0 +1,66 @@
+//! Undefined behaviour, by interpretation: what Miri runs for every change, and what takes it too long for that.
+
+use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
+use anyhow::Result;
+use std::time::Instant;
+
+/// One run: a package, targets of it, and what the test program is told.
+pub(crate) struct Run {
+    package: &'static str,
+    targets: &'static [&'static str],
+    arguments: &'static [&'static str],
+    /// What Miri is told beside.
+    flags: &'static str,
+}
+
+/// Threads of a device that is closed with memory may outlive a test, and handles are forgotten on purpose.
+const MAY_LEAK: &str = "-Zmiri-ignore-leaks";
+
+const fn all(package: &'static str, targets: &'static [&'static str]) -> Run {
+    Run { package, targets, arguments: &[], flags: "" }
+}
+
+impl Run {
+    const fn may_leak(self) -> Self {
+        Self { flags: MAY_LEAK, ..self }
+    }
+
+    const fn arguments(self, arguments: &'static [&'static str]) -> Self {
+        Self { arguments, ..self }
+    }
+}
+
+/// For every change. What calls a driver is not for Miri.
+pub(crate) const GATE: &[Run] = &[
+    all("gpumem-core", &["--lib"]),
+    all("gpumem-host", &["--lib"]),
+    all("gpumem-nccl-sys", &["--lib"]),
+    all("gpumem-runtime", &["--lib", "--test", "pointers", "--test", "layout_chains"]),
+    all("gpumem-integration", &["--test", "soundness"]).may_leak(),
+];
+
+/// For the night: what takes it minutes.
+pub(crate) const NIGHTLY: &[Run] =
+    &[all("gpumem-integration", &["--test", "soundness"]).may_leak().arguments(&["--ignored"])];
+
+pub(crate) fn run(workspace: &Workspace, runs: &[Run]) -> Result<Outcome> {
+    if let Some(reason) = tools::missing(workspace, "Miri (nightly)", &["+nightly", "miri", "--version"]) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    let mut failed = Vec::new();
+    for Run { package, targets, arguments, flags } in runs {
+        let start = Instant::now();
+        let shell = Shell::new(workspace.root())
+            .env("CARGO_TARGET_DIR", workspace.target("miri"))
+            // Commands of the host backend carry addresses, as a driver's do; without this every one is warned about.
+            .env("MIRIFLAGS", format!("-Zmiri-permissive-provenance {flags}"));
+        let command =
+            [&["+nightly", "miri", "test", "--package", package], *targets, &["--"], *arguments].concat();
+        let done = shell.run("cargo", &command)?;
+        println!("miri: {package} {}: {:.0} s", targets.join(" "), start.elapsed().as_secs_f64());
+        if !done.success {
+            failed.push(format!("{package} {}: {}", targets.join(" "), done.status));
+        }
+    }
+    Ok(if failed.is_empty() { Outcome::Passed } else { Outcome::Failed(failed.join(", ")) })
+}

@@ -1,0 +1,62 @@
+//! Tests that take their rounds, seeds or pairs from the environment, and those that are ignored because they take minutes.
+
+use crate::{shell::Shell, steps::Outcome, workspace::Workspace};
+use anyhow::Result;
+
+/// One run: what is set in the environment, a package, one of its tests, and the arguments of the test.
+struct Run {
+    variables: &'static [(&'static str, &'static str)],
+    package: &'static str,
+    test: &'static str,
+    arguments: &'static [&'static str],
+}
+
+const RUNS: &[Run] = &[
+    Run { variables: &[], package: "gpumem-integration", test: "stress", arguments: &["--ignored"] },
+    Run {
+        variables: &[("GPUMEM_SEEDS", "1000")],
+        package: "gpumem-integration",
+        test: "poison",
+        arguments: &["programs_with_failures"],
+    },
+    Run {
+        variables: &[("GPUMEM_SEEDS", "40")],
+        package: "gpumem-conformance",
+        test: "adversary",
+        arguments: &[],
+    },
+    Run {
+        variables: &[("GPUMEM_CONFORMANCE_PAIRS", "100000")],
+        package: "gpumem-host",
+        test: "conformance",
+        arguments: &["03_pairs"],
+    },
+    // Skipped by the test itself where AMD's libraries are missing.
+    Run {
+        variables: &[("GPUMEM_ROUNDS", "100")],
+        package: "gpumem-roc",
+        test: "device",
+        arguments: &["comes_back_late"],
+    },
+    Run {
+        variables: &[("GPUMEM_ROUNDS", "4000")],
+        package: "gpumem-roc",
+        test: "device",
+        arguments: &["waits_are_true"],
+    },
+];
+
+pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
+    let mut failed = Vec::new();
+    for Run { variables, package, test, arguments } in RUNS {
+        let shell = variables
+            .iter()
+            .fold(Shell::new(workspace.root()), |shell, (name, value)| shell.env(name, *value));
+        let command = [&["test", "--package", package, "--test", test, "--"], *arguments].concat();
+        let done = shell.run("cargo", &command)?;
+        if !done.success {
+            failed.push(format!("{package} {test} {}: {}", arguments.join(" "), done.status));
+        }
+    }
+    Ok(if failed.is_empty() { Outcome::Passed } else { Outcome::Failed(failed.join(", ")) })
+}

@@ -1,0 +1,62 @@
+//! `cargo xtask nightly`: what takes too long for the continuous integration. Hours, on any machine.
+
+mod long;
+mod programs;
+mod tsan;
+
+use crate::{
+    hunters, miri,
+    steps::{self, Outcome},
+    workspace::Workspace,
+};
+use anyhow::Result;
+use clap::{Args, ValueEnum};
+
+/// Preemptions in an execution of loom's models; four otherwise.
+const PREEMPTIONS: &str = "5";
+
+/// Options of `cargo xtask nightly`.
+#[derive(Args)]
+pub(crate) struct Options {
+    /// Which steps to run; all if none is named
+    steps: Vec<Step>,
+    /// Fail where a step is skipped because a tool is missing
+    #[arg(long)]
+    no_skip: bool,
+}
+
+/// One step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Step {
+    /// The tests that take rounds, seeds or pairs, with many of them
+    Long,
+    /// The interleavings of the bookkeeping with one more preemption (loom)
+    Loom,
+    /// Data races of transfers, pools and streams (ThreadSanitizer)
+    Tsan,
+    /// Undefined behaviour in what takes Miri too long otherwise
+    Miri,
+    /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
+    Programs,
+}
+
+impl Step {
+    fn run(self, workspace: &Workspace) -> Result<Outcome> {
+        match self {
+            Step::Long => long::run(workspace),
+            Step::Loom => hunters::loom(workspace, Some(PREEMPTIONS)),
+            Step::Tsan => tsan::run(workspace),
+            Step::Miri => miri::run(workspace, miri::NIGHTLY),
+            Step::Programs => programs::run(workspace),
+        }
+    }
+}
+
+pub(crate) fn run(options: &Options) -> Result<bool> {
+    let workspace = Workspace::load()?;
+    let steps = match options.steps.as_slice() {
+        [] => Step::value_variants(),
+        steps => steps,
+    };
+    steps::run("nightly", "step", steps, options.no_skip, |step| step.run(&workspace))
+}

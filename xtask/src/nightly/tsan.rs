@@ -1,0 +1,56 @@
+//! ThreadSanitizer over what several threads of the library do with one piece of memory.
+
+use crate::{
+    ci::NO_BROWSER,
+    hunters::{TARGET, no_sanitizer},
+    shell::Shell,
+    steps::Outcome,
+    workspace::Workspace,
+};
+use anyhow::Result;
+
+/// What it watches: a package and the arguments that choose tests. The double of the integration tests plays a driver
+/// that stages everything and copies late; on the host the tests turn staging on.
+const RUNS: &[(&str, &[&str])] = &[
+    ("gpumem-runtime", &["--lib", "--test", "pool", "--test", "pool_model", "--test", "deferred"]),
+    ("gpumem-host", &["--test", "streams", "--test", "adversary"]),
+    (
+        "gpumem-integration",
+        &[
+            "--test",
+            "ring",
+            "--test",
+            "threads",
+            "--test",
+            "short",
+            "--test",
+            "late_copies",
+            "--test",
+            "stress",
+        ],
+    ),
+    ("gpumem-integration", &["--test", "soundness", "--test", "ends", "--test", "forgotten"]),
+];
+
+pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
+    if let Some(reason) = no_sanitizer(workspace) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    let shell = Shell::new(workspace.root())
+        .env("RUSTFLAGS", "-Zsanitizer=thread")
+        // Tests panic on purpose, and have little time for it: a backtrace takes seconds here.
+        .env("RUST_BACKTRACE", "0")
+        .env(NO_BROWSER.0, NO_BROWSER.1)
+        .env("CARGO_TARGET_DIR", workspace.target("tsan"));
+    // The standard library is built with it as well: else its locks are not seen.
+    let cargo = ["+nightly", "test", "-Zbuild-std", "--target", TARGET];
+    let mut failed = Vec::new();
+    for (package, targets) in RUNS {
+        let arguments = [&cargo[..], &["--package", package], *targets].concat();
+        let done = shell.run("cargo", &arguments)?;
+        if !done.success {
+            failed.push(format!("{package} {}: {}", targets.join(" "), done.status));
+        }
+    }
+    Ok(if failed.is_empty() { Outcome::Passed } else { Outcome::Failed(failed.join(", ")) })
+}
