@@ -61,7 +61,8 @@
 //!
 //! What stands in the column `cuda` is held by the conformance suite on H100 and H200, also under compute-sanitizer.
 //!
-//! What stands in the column `roc` is that the suite passes on a simulated AMD GPU under AMD's own libraries. No AMD GPU has been at hand.
+//! What stands in the column `roc` is that the suite passes on a simulated AMD GPU under AMD's own libraries, which executes the machine
+//! code that AMD's compiler makes of the kernels. Caches, coherence and speed are not proven: no AMD GPU has been at hand.
 //!
 //! # Which device
 //!

@@ -2,13 +2,9 @@
 
 use crate::{Verdict, skip};
 use gpumem_core::{
-    Backend, Barrier, CompileOptions, ErrorKind, HostFunction, KernelArguments, KernelSource, LaunchDims,
-    Result,
+    Backend, CompileOptions, ErrorKind, HostFunction, KernelArguments, KernelSource, LaunchDims, Result,
 };
-use gpumem_runtime::{
-    Device, Stream,
-    kernel::{Entry, KernelDeclaration, Parameters},
-};
+use gpumem_runtime::{Device, Stream};
 use std::{cell::Cell, cell::RefCell, collections::HashMap, fmt, rc::Rc, thread, time::Duration};
 
 /// Spins for about so many cycles of a clock of one to two gigahertz.
@@ -19,9 +15,6 @@ extern "C" __global__ void delay(unsigned long long cycles) {
 }
 "#;
 
-/// Takes the host bodies of the suite's kernels, by name.
-pub(crate) type Bodies = Rc<dyn Fn(&str, Entry)>;
-
 /// The kernel that delays a stream, by the name of the device; `None` where there is none. Compiled once for all cases.
 pub(crate) type Delays<B> = Rc<RefCell<HashMap<String, Option<<B as Backend>::Kernel>>>>;
 
@@ -29,14 +22,13 @@ pub(crate) type Delays<B> = Rc<RefCell<HashMap<String, Option<<B as Backend>::Ke
 pub(crate) struct Setting<B: Backend> {
     pub(crate) delay: Duration,
     pub(crate) slow: bool,
-    pub(crate) bodies: Option<Bodies>,
     pub(crate) delays: Delays<B>,
 }
 
 impl<B: Backend> Clone for Setting<B> {
     fn clone(&self) -> Self {
-        let Self { delay, slow, bodies, delays } = self;
-        Self { delay: *delay, slow: *slow, bodies: bodies.clone(), delays: delays.clone() }
+        let Self { delay, slow, delays } = self;
+        Self { delay: *delay, slow: *slow, delays: delays.clone() }
     }
 }
 
@@ -132,18 +124,6 @@ impl<B: Backend> Lab<B> {
         }
         self.setting.delays.borrow_mut().insert(device.name(), found.clone());
         Ok(found)
-    }
-
-    /// Says that a kernel is about to be loaded: a device that executes no device code gets its host body, by name. A
-    /// second kernel of a name takes the first one's place.
-    pub fn announce<P: Parameters>(&self, declaration: &KernelDeclaration<P>) {
-        if let Some(bodies) = &self.setting.bodies {
-            let (wave_size, shared_memory) =
-                (self.device.barrier().wave_size(), self.device.capabilities().shared_memory);
-            if let Some(entry) = declaration.entry(wave_size, shared_memory) {
-                bodies(declaration.name(), entry);
-            }
-        }
     }
 
     /// Resets the device: what the lab holds on it is forgotten, and its counters no longer balance.

@@ -2,7 +2,7 @@
 
 use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, lab::Setting, panics};
 use gpumem_core::{Backend, DeviceSelector, Result};
-use gpumem_runtime::{Device, kernel::Entry};
+use gpumem_runtime::Device;
 use std::{rc::Rc, time::Duration};
 
 type Opener<B> = Box<dyn Fn(&DeviceSelector) -> Result<Device<B>>>;
@@ -53,7 +53,7 @@ impl<B: Backend> Suite<B> {
             expectations: Expectations::none(),
             open: Box::new(|selector| Device::select(selector)),
             second: Box::new(another),
-            setting: Setting { delay: DELAY, slow: false, bodies: None, delays: Rc::default() },
+            setting: Setting { delay: DELAY, slow: false, delays: Rc::default() },
             cases: all(),
         }
     }
@@ -98,14 +98,6 @@ impl<B: Backend> Suite<B> {
     #[must_use]
     pub fn slow(mut self, slow: bool) -> Self {
         self.setting.slow = slow;
-        self
-    }
-
-    /// For a device that compiles device code and does not execute it, as a simulated one: `take` gets the name and the
-    /// host body of every kernel before it is loaded, and has the device call that body.
-    #[must_use]
-    pub fn bodies(mut self, take: impl Fn(&str, Entry) + 'static) -> Self {
-        self.setting.bodies = Some(Rc::new(take));
         self
     }
 

@@ -9,6 +9,8 @@ pub(crate) struct Config {
     pub(crate) gpus: u32,
     /// Which GPU.
     pub(crate) model: &'static Model,
+    /// How many compute units each GPU has. AMD's runtime makes the grids of its copy kernels as large as the GPU.
+    pub(crate) compute_units: u32,
     /// Memory of each GPU, in bytes.
     pub(crate) vram_bytes: u64,
     /// Whether the host can reach all of a GPU's memory through the PCI BAR.
@@ -18,8 +20,6 @@ pub(crate) struct Config {
     /// Whether GPUs reach registered memory under the host's address, as with AMD's thunk since ROCm 5.6 on drivers
     /// that have the SVM interface.
     pub(crate) register_in_place: bool,
-    /// Whether kernels run from their machine code, unless the program has registered a host function for them.
-    pub(crate) machine_code: bool,
     /// Whether machine code is checked for what only a simulator can find.
     pub(crate) check: bool,
     /// Where the statistics go at exit.
@@ -42,60 +42,17 @@ pub(crate) struct Model {
     /// Major, minor and stepping of the instruction set.
     pub(crate) isa: (u32, u32, u32),
     pub(crate) device_id: u16,
-    pub(crate) compute_units: u32,
     pub(crate) simds_per_cu: u32,
     pub(crate) wave_size: u32,
 }
 
 const MODELS: &[Model] = &[
-    Model {
-        name: "gfx900",
-        isa: (9, 0, 0),
-        device_id: 0x6860,
-        compute_units: 64,
-        simds_per_cu: 4,
-        wave_size: 64,
-    },
-    Model {
-        name: "gfx906",
-        isa: (9, 0, 6),
-        device_id: 0x66a1,
-        compute_units: 60,
-        simds_per_cu: 4,
-        wave_size: 64,
-    },
-    Model {
-        name: "gfx908",
-        isa: (9, 0, 8),
-        device_id: 0x738c,
-        compute_units: 120,
-        simds_per_cu: 4,
-        wave_size: 64,
-    },
-    Model {
-        name: "gfx90a",
-        isa: (9, 0, 10),
-        device_id: 0x740f,
-        compute_units: 104,
-        simds_per_cu: 4,
-        wave_size: 64,
-    },
-    Model {
-        name: "gfx1010",
-        isa: (10, 1, 0),
-        device_id: 0x731f,
-        compute_units: 40,
-        simds_per_cu: 2,
-        wave_size: 32,
-    },
-    Model {
-        name: "gfx1030",
-        isa: (10, 3, 0),
-        device_id: 0x73bf,
-        compute_units: 72,
-        simds_per_cu: 2,
-        wave_size: 32,
-    },
+    Model { name: "gfx900", isa: (9, 0, 0), device_id: 0x6860, simds_per_cu: 4, wave_size: 64 },
+    Model { name: "gfx906", isa: (9, 0, 6), device_id: 0x66a1, simds_per_cu: 4, wave_size: 64 },
+    Model { name: "gfx908", isa: (9, 0, 8), device_id: 0x738c, simds_per_cu: 4, wave_size: 64 },
+    Model { name: "gfx90a", isa: (9, 0, 10), device_id: 0x740f, simds_per_cu: 4, wave_size: 64 },
+    Model { name: "gfx1010", isa: (10, 1, 0), device_id: 0x731f, simds_per_cu: 2, wave_size: 32 },
+    Model { name: "gfx1030", isa: (10, 3, 0), device_id: 0x73bf, simds_per_cu: 2, wave_size: 32 },
 ];
 
 /// The most GPUs that can be simulated: the mapping checks keep one bit for each node.
@@ -126,11 +83,11 @@ impl Config {
         Self {
             gpus: number("ROCSIM_GPUS", 1).min(MAX_GPUS) as u32,
             model,
+            compute_units: (number("ROCSIM_COMPUTE_UNITS", 4) as u32).clamp(4, 240).next_multiple_of(4),
             vram_bytes: number("ROCSIM_VRAM_MB", 1024).max(64) << 20,
             large_bar: number("ROCSIM_LARGE_BAR", 0) != 0,
             svm: svm != 0,
             register_in_place: number("ROCSIM_REGISTER_IN_PLACE", svm) != 0,
-            machine_code: number("ROCSIM_MACHINE_CODE", 0) != 0,
             check: number("ROCSIM_CHECK", 0) != 0,
             stats: lookup("ROCSIM_STATS").filter(|text| !text.is_empty()).map(|text| match text.as_str() {
                 "stderr" => StatsTarget::Stderr,
@@ -174,7 +131,7 @@ mod tests {
     #[test]
     fn the_default_is_one_small_gpu_that_is_strict() {
         let config = config(&[]);
-        assert_eq!((config.gpus, config.model.name), (1, "gfx906"));
+        assert_eq!((config.gpus, config.model.name, config.compute_units), (1, "gfx906", 4));
         assert!(!config.large_bar && !config.svm && !config.register_in_place && config.stats.is_none());
         assert!(config.is_gpu(1) && !config.is_gpu(0) && !config.is_gpu(2));
     }
@@ -185,9 +142,10 @@ mod tests {
             ("ROCSIM_GPUS", "99"),
             ("ROCSIM_GFX", "gfx1030"),
             ("ROCSIM_VRAM_MB", "many"),
+            ("ROCSIM_COMPUTE_UNITS", "30"),
             ("ROCSIM_STATS", "/tmp/stats.%p"),
         ]);
-        assert_eq!(config.gpus, 16);
+        assert_eq!((config.gpus, config.compute_units), (16, 32), "the four engines have as many each");
         assert_eq!((config.model.wave_size, config.vram_bytes), (32, 1 << 30));
         let Some(StatsTarget::File(path)) = config.stats else { panic!("{:?}", config.stats) };
         assert_eq!(path.to_str(), Some(format!("/tmp/stats.{}", std::process::id()).as_str()));

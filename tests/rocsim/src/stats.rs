@@ -64,19 +64,17 @@ counters! {
     dispatches,
     /// Kernels of AMD's runtime that copy or fill memory.
     blit_dispatches,
-    /// Bytes copied by kernels of AMD's runtime.
-    blit_copied_bytes,
     /// Kernels by which gpumem copies between any two layouts.
     layout_dispatches,
-    /// Bytes copied by them.
-    layout_copied_bytes,
     /// Kernels of the program that ran as host functions.
     host_function_dispatches,
     /// Kernels that ran from their machine code, AMD's own included.
     machine_code_dispatches,
     /// Instructions that their waves have executed.
     instructions,
-    /// Kernels that nobody has registered a host function for.
+    /// Instructions that a kernel which was started can reach, and that are not known.
+    unknown_instructions,
+    /// Kernels that came to one of them.
     unknown_kernels,
     /// Accesses to memory that was not mapped for the GPU.
     faults,

@@ -38,7 +38,7 @@ pub(crate) fn node(node: u32) -> Option<NodeProperties> {
     let mut amd_name = [0; 64];
     amd_name[..model.name.len()].copy_from_slice(model.name.as_bytes());
     Some(NodeProperties {
-        num_fcompute_cores: model.compute_units * model.simds_per_cu,
+        num_fcompute_cores: config.compute_units * model.simds_per_cu,
         num_memory_banks: memory_banks(node).len() as u32,
         num_caches: 1,
         num_io_links: links(node).len() as u32,
@@ -53,7 +53,7 @@ pub(crate) fn node(node: u32) -> Option<NodeProperties> {
         wave_front_size: model.wave_size,
         num_shader_banks: 4,
         num_arrays: 1,
-        num_cu_per_array: model.compute_units / 4,
+        num_cu_per_array: config.compute_units / 4,
         num_simd_per_cu: model.simds_per_cu,
         max_slots_scratch_cu: 32,
         engine_id: 440 | major << 10 | minor << 16 | stepping << 24,

@@ -33,7 +33,7 @@ const CASES: &[Case] = &[
     ("the host's address of locked memory", "the host's address of registered memory", &[], host_address),
     ("locked memory that the program has given back", "has unmapped this registered memory", &[], unmapped),
     ("a copy beyond the end", "has 4194304 bytes", &[], beyond_the_end),
-    ("the same by a kernel", "has 4194304 bytes", &[("HSA_ENABLE_SDMA", "0")], beyond_the_end),
+    ("the same by a shader of AMD's", "by `flat_load_dword", &[("HSA_ENABLE_SDMA", "0")], beyond_the_end),
     (
         "a peer's memory without a grant",
         "only the GPUs of nodes [2]",

@@ -1,4 +1,5 @@
-//! Kernels compiled by AMD's compiler run as functions of the host, on every GPU that is simulated.
+//! Kernels compiled by AMD's compiler run from their machine code and as functions of the host, on every GPU that is
+//! simulated.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
 mod common;
@@ -22,7 +23,7 @@ extern "C" __global__ void axpy(const float* x, float* y, float a, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) { scratch[threadIdx.x] = x[i]; y[i] += a * scratch[threadIdx.x]; }
 }
-extern "C" __global__ void nobody_knows(int* x) { *x = 1; }
+extern "C" __global__ void unknown(int* x) { asm volatile("s_cbranch_cdbgsys 0"); *x = 1; }
 "#;
 
 const N: usize = 10_000;
@@ -82,16 +83,20 @@ fn gfx() -> String {
 #[test]
 fn a_compiled_kernel_runs_in_the_order_of_its_stream() {
     const TEST: &str = "a_compiled_kernel_runs_in_the_order_of_its_stream";
-    if common::role().is_none() {
+    let Some(role) = common::role() else {
         if !common::is_missing("libamdhip64.so.5") {
             for gfx in ["gfx900", "gfx906", "gfx908", "gfx90a", "gfx1010", "gfx1030"] {
-                common::child_succeeds(TEST, "kernel", &[("ROCSIM_GFX", gfx)]);
+                common::child_succeeds(TEST, "machine code", &[("ROCSIM_GFX", gfx)]);
+                common::child_succeeds(TEST, "host function", &[("ROCSIM_GFX", gfx)]);
             }
         }
         return;
-    }
+    };
     let (hip, simulator) = (HipApi::start(), Simulator::load());
-    ok!(simulator.rocsim_register_kernel(c"axpy".as_ptr(), axpy));
+    let by_host = role == "host function";
+    if by_host {
+        ok!(simulator.rocsim_register_kernel(c"axpy".as_ptr(), axpy));
+    }
     let module = hip.module(&hip.compile(SOURCE, &gfx()));
     let function = hip.function(module, "axpy");
     let mut missing = ptr::null_mut();
@@ -111,9 +116,14 @@ fn a_compiled_kernel_runs_in_the_order_of_its_stream() {
     for (index, value) in host_bytes(host, bytes).chunks_exact(4).enumerate() {
         assert_eq!(f32::from_ne_bytes(value.try_into().unwrap()), 6.0 * index as f32);
     }
-    assert_eq!(simulator.rocsim_counter(c"host_function_dispatches".as_ptr()), 3);
+    let counter = |name: &CStr| simulator.rocsim_counter(name.as_ptr());
+    let blits = counter(c"blit_dispatches");
+    let expected = if by_host { (3, blits) } else { (0, blits + 3) };
+    assert_eq!((counter(c"host_function_dispatches"), counter(c"machine_code_dispatches")), expected);
     ok!(hip.hipModuleUnload(module));
-    ok!(simulator.rocsim_unregister_kernel(c"axpy".as_ptr()));
+    if by_host {
+        ok!(simulator.rocsim_unregister_kernel(c"axpy".as_ptr()));
+    }
     assert_eq!(simulator.rocsim_unregister_kernel(c"axpy".as_ptr()), -1);
 }
 
@@ -137,7 +147,7 @@ fn kernels_that_go_wrong_are_reported_by_amds_runtime() {
                 &[FAULT, "touches 40000 bytes", "has 4096 bytes"],
             );
             common::child_aborts(TEST, "trap", &[], &["has returned 3", "HSA_STATUS_ERROR_EXCEPTION"]);
-            let unknown = ["no host function is registered for kernel nobody_knows", "INVALID_CODE_OBJECT"];
+            let unknown = ["by `s_cbranch_cdbgsys", "(unknown+0x", "INVALID_CODE_OBJECT"];
             common::child_aborts(TEST, "unknown", &[], &unknown);
         }
         return;
@@ -151,7 +161,7 @@ fn kernels_that_go_wrong_are_reported_by_amds_runtime() {
     match role.as_str() {
         "unknown" => {
             let mut x = hip.allocate(4);
-            let function = hip.function(module, "nobody_knows");
+            let function = hip.function(module, "unknown");
             let mut arguments: [*mut c_void; 1] = [(&raw mut x).cast()];
             let (list, none) = (arguments.as_mut_ptr(), ptr::null_mut());
             ok!(hip.hipModuleLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream, list, none));

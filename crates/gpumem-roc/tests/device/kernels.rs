@@ -1,15 +1,12 @@
 //! Programs and launches.
 
-use super::{
-    lab::{Lab, Skip, allocate, download, release, upload},
-    simulator::Dispatch,
-};
+use super::lab::{Lab, Skip, allocate, download, release, upload};
 use gpumem_core::{
     Backend, CompileOptions, CopyRegion, DeviceBuffer, ErrorKind, KernelArguments, KernelSource, LaunchDims,
     MemoryKind, Space, Stream, StreamOptions,
 };
 use gpumem_roc::{Roc, RocStream};
-use std::{ffi::c_void, thread};
+use std::thread;
 
 const SOURCE: &str = r#"
 extern "C" __global__ void increment(unsigned* values, unsigned count) {
@@ -17,24 +14,6 @@ extern "C" __global__ void increment(unsigned* values, unsigned count) {
     if (i < count) values[i] += 1;
 }
 "#;
-
-/// The same for the simulated GPU.
-pub(super) unsafe extern "C" fn increment(arguments: *const c_void, dispatch: *const Dispatch) -> i32 {
-    // SAFETY: an address and a number, as the compiler lays them out; the dispatch lives during the call.
-    unsafe {
-        let address = arguments.cast::<u64>().read_unaligned();
-        let count = arguments.cast::<u32>().add(2).read_unaligned();
-        let values = ((*dispatch).translate)(dispatch, address, u64::from(count) * 4).cast::<u32>();
-        if values.is_null() {
-            return 1;
-        }
-        for index in 0..count as usize {
-            let value = values.add(index);
-            value.write_unaligned(value.read_unaligned() + 1);
-        }
-    }
-    0
-}
 
 pub(super) fn kernel(lab: &Lab) -> <Roc as Backend>::Kernel {
     let source = KernelSource::Text(SOURCE.to_owned());

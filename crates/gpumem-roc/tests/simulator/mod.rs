@@ -1,11 +1,8 @@
-//! What the tests run on: an AMD GPU, HIP on another driver, or the simulated GPU; and the kernels that the simulated
-//! one has to be given, because it executes no device code.
+//! What the tests run on: an AMD GPU, HIP on another driver, or the simulated GPU, which sleeps in the place of the
+//! kernel that delays.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 mod kernels;
-
-#[allow(unused_imports, reason = "each test program uses its part")]
-pub(crate) use kernels::{Dispatch, register, register_entry};
 
 use gpumem_conformance::RanOn;
 use gpumem_core::Backend;
@@ -22,11 +19,6 @@ use std::{
 /// Says that this process was started with the simulator on its library path.
 const STARTED: &str = "GPUMEM_ROC_SIMULATED";
 
-/// Whether the simulated GPU executes the machine code of kernels.
-pub(crate) fn runs_machine_code() -> bool {
-    env::var("ROCSIM_MACHINE_CODE").is_ok_and(|value| value != "0")
-}
-
 /// Starts the program again on the simulated GPU where there is none of AMD's, and says what it runs on.
 pub(crate) fn prepare() -> RanOn {
     if let Err(error) = simulate() {
@@ -39,7 +31,7 @@ pub(crate) fn prepare() -> RanOn {
     if probed.is_ok() && !maps.contains("libhsa-runtime64") {
         return RanOn::HipOnCuda;
     }
-    if register(c"delay", kernels::delay) { RanOn::Rocsim } else { RanOn::Hardware }
+    if kernels::register_delay() { RanOn::Rocsim } else { RanOn::Hardware }
 }
 
 /// Does not come back if the simulated GPU is to be used.
@@ -51,6 +43,9 @@ fn simulate() -> io::Result<()> {
         return Ok(());
     }
     let Some(folder) = library_folder()? else { return Ok(()) };
+    if !has_disassembler() {
+        return Err(io::Error::other("AMD's comgr, by which it reads machine code, is not installed"));
+    }
     let mut path = OsString::new();
     // Behind what is there already: another HIP or another thunk that was put there is meant.
     if let Some(before) = env::var_os("LD_LIBRARY_PATH").filter(|before| !before.is_empty()) {
@@ -59,6 +54,13 @@ fn simulate() -> io::Result<()> {
     }
     path.push(folder);
     start_again(&path)
+}
+
+/// Whether AMD's disassembler is there: without it the simulated GPU runs no kernel, AMD's own included.
+fn has_disassembler() -> bool {
+    let names = ["libamd_comgr.so.2", "libamd_comgr.so.3"];
+    // SAFETY: loading comgr has no preconditions. LLVM, which it has inside, cannot be loaded a second time: it stays.
+    names.into_iter().any(|name| unsafe { Library::new(name) }.map(std::mem::forget).is_ok())
 }
 
 #[cfg(unix)]
@@ -124,6 +126,7 @@ pub(crate) fn left_behind() -> Option<String> {
         (c"host_live_bytes", (16 << 20) * gpus + pool),
         (c"registered_live_bytes", pinned),
         (c"faults", 0),
+        (c"unknown_instructions", 0),
         (c"unknown_kernels", 0),
     ];
     let mut over = most.iter().filter_map(|(name, most)| Some((name, counter(name)?, most)));

@@ -39,7 +39,6 @@ pub(super) fn load<P: Parameters, B: Backend>(
     declaration: &KernelDeclaration<P>,
 ) -> Verdict<Kernel<P, B>> {
     let declaration = declaration.clone().check(true);
-    lab.announce(&declaration);
     match declaration.load(lab.device()) {
         Ok(kernel) => Ok(kernel),
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {

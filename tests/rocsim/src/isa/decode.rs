@@ -48,7 +48,6 @@ pub(super) fn decode(line: &Line, address: u64, shape: Shape) -> Instruction {
 }
 
 /// Whether the line is an instruction that can be run.
-#[cfg(test)]
 pub(super) fn is_known(line: &Line, shape: Shape) -> bool {
     let address = 0;
     !std::ptr::fn_addr_eq(decode(line, address, shape).op, unknown as super::instruction::Op)

@@ -1,7 +1,7 @@
 //! The shapes of vector instructions: operands of all lanes in, results of the lanes that take part out.
 
 use super::{
-    instruction::{Flow, Instruction},
+    instruction::{Flow, Instruction, Value},
     wave::{Wave, bits},
 };
 
@@ -36,6 +36,21 @@ pub(super) fn three(wave: &mut Wave, i: &Instruction, f: impl Fn(u32, u32, u32) 
     let (x, y, z, mut out) = (&wave.vectors[x], &wave.vectors[y], &wave.vectors[z], [0; 64]);
     for lane in 0..64 {
         out[lane] = f(x[lane], y[lane], z[lane]);
+    }
+    wave.put(i.operands[0].vector(), &out);
+    Flow::Next
+}
+
+/// A shift by the first operand. Most are by the same number in all lanes, which the host does for many at a time.
+#[inline(always)]
+pub(super) fn shift(wave: &mut Wave, i: &Instruction, f: impl Fn(u32, u32) -> u32) -> Flow {
+    if matches!(i.operands[1].value, Value::Vector(_)) {
+        return two(wave, i, f);
+    }
+    let (x, y) = (wave.read(&i.operands[1]), wave.source(i, 2));
+    let (y, mut out) = (&wave.vectors[y], [0; 64]);
+    for lane in 0..64 {
+        out[lane] = f(x, y[lane]);
     }
     wave.put(i.operands[0].vector(), &out);
     Flow::Next
@@ -118,6 +133,12 @@ pub(super) fn wide_three(
 /// A number of 32 bits, then one of 64 bits, and a result of 64: shifts.
 #[inline(always)]
 pub(super) fn wide_shift(wave: &mut Wave, i: &Instruction, f: impl Fn(u32, u64) -> u64) -> Flow {
+    if !matches!(i.operands[1].value, Value::Vector(_)) {
+        let x = wave.read(&i.operands[1]);
+        let out = wave.wide_source(&i.operands[2]).map(|y| f(x, y));
+        wave.put_wide(i.operands[0].vector(), &out);
+        return Flow::Next;
+    }
     let (x, y) = (wave.source(i, 1), wave.wide_source(&i.operands[2]));
     let (x, mut out) = (&wave.vectors[x], [0; 64]);
     for lane in 0..64 {

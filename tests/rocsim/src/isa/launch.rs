@@ -6,7 +6,7 @@ use super::{
     memory::ADD_LANE,
     mode::Mode,
     text::scalar,
-    wave::{HIDDEN, PRIVATE_APERTURE, SHARED_APERTURE, State, Wave},
+    wave::{HIDDEN, Lanes, PRIVATE_APERTURE, SHARED_APERTURE, State, Wave},
 };
 use crate::memory::{self, Fault};
 
@@ -39,7 +39,6 @@ pub(super) struct Kernel {
     mode: Mode,
     /// The three parts of a work-item's place in its group come in one register.
     packs_places: bool,
-    keeps_upper_half: bool,
 }
 
 impl Kernel {
@@ -68,8 +67,33 @@ impl Kernel {
             properties,
             mode: Mode::from_bits(resources[0] >> 12 & 0xff),
             packs_places: is_90a,
-            keeps_upper_half: launch.isa.0 >= 10,
         })
+    }
+}
+
+/// What a group needs room for. Groups that need the same can be used for one another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Room {
+    waves: u32,
+    shape: Shape,
+    private_bytes: usize,
+    shared_bytes: usize,
+    is_gfx10: bool,
+    checked: bool,
+}
+
+impl Kernel {
+    /// What the groups of a launch need room for.
+    pub(super) fn room(&self, launch: &Launch, checked: bool) -> Room {
+        let items: u32 = launch.group.iter().product();
+        Room {
+            waves: items.div_ceil(self.shape.wave_size),
+            shape: self.shape,
+            private_bytes: self.private_bytes as usize,
+            shared_bytes: launch.shared_bytes as usize,
+            is_gfx10: launch.isa.0 >= 10,
+            checked,
+        }
     }
 }
 
@@ -77,6 +101,8 @@ impl Kernel {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) id: [u32; 3],
+    /// How many work-items along each axis the places of the lanes were worked out for.
+    size: [u32; 3],
     pub(super) shared: Vec<u8>,
     pub(super) waves: Vec<Wave>,
     pub(super) checks: Option<Box<Checks>>,
@@ -84,23 +110,21 @@ pub(super) struct Group {
 
 impl Group {
     /// A group with room for all that the kernel needs, to be used again and again.
-    pub(super) fn new(kernel: &Kernel, launch: &Launch, checked: bool) -> Self {
-        let items: u32 = launch.group.iter().product();
-        let waves = items.div_ceil(kernel.shape.wave_size) as usize;
-        let private = kernel.private_bytes as usize * 64;
-        let wave = |number: usize| {
-            let mut wave = Wave::new(kernel.shape.wave_size, kernel.shape.vectors.into());
-            wave.number = number as u32;
-            wave.keeps_upper_half = kernel.keeps_upper_half;
-            wave.private_bytes = kernel.private_bytes as usize;
-            wave.private = vec![0; private];
+    pub(super) fn new(room: &Room) -> Self {
+        let wave = |number: u32| {
+            let mut wave = Wave::new(room.shape.wave_size, room.shape.vectors.into());
+            wave.number = number;
+            wave.keeps_upper_half = room.is_gfx10;
+            wave.private_bytes = room.private_bytes;
+            wave.private = vec![0; room.private_bytes * 64];
             wave
         };
-        let checks = checked.then(|| Box::new(Checks::new(waves, launch.isa.0 >= 10)));
+        let checks = room.checked.then(|| Box::new(Checks::new(room.waves as usize, room.is_gfx10)));
         Self {
             id: [0; 3],
-            shared: vec![0; launch.shared_bytes as usize],
-            waves: (0..waves).map(wave).collect(),
+            size: [0; 3],
+            shared: vec![0; room.shared_bytes],
+            waves: (0..room.waves).map(wave).collect(),
             checks,
         }
     }
@@ -118,6 +142,7 @@ impl Group {
             launch.group[axis].min(launch.grid[axis].saturating_sub(id[axis] * launch.group[axis]))
         });
         let items: u32 = size.iter().product();
+        let axes = (kernel.resources[1] >> 11 & 3).min(2) as usize + 1;
         let mut first = 0;
         for wave in &mut self.waves {
             begin_wave(wave, kernel, launch, id);
@@ -125,23 +150,29 @@ impl Group {
             let count = items.saturating_sub(first).min(wave.size);
             wave.set_exec(if count == 64 { u64::MAX } else { (1 << count) - 1 });
             wave.state = if count == 0 { State::Ended } else { State::Runs };
-            place_lanes(wave, kernel, first, size);
+            if self.size != size {
+                wave.places = places(wave.size, kernel.packs_places, first, size);
+            }
+            let registers = if kernel.packs_places { 1 } else { axes };
+            for (register, places) in wave.places.iter().enumerate().take(registers) {
+                wave.vectors[HIDDEN + register] = *places;
+            }
             first += wave.size;
         }
+        self.size = size;
     }
 }
 
-/// Tells each lane its place in the group.
-fn place_lanes(wave: &mut Wave, kernel: &Kernel, first: u32, size: [u32; 3]) {
+/// The place of each lane in its group along the three axes; all three in the first register where they are packed.
+fn places(wave_size: u32, packed: bool, first: u32, size: [u32; 3]) -> [Lanes; 3] {
+    let mut places = [[0; 64]; 3];
     let mut place = [first % size[0], first / size[0] % size[1], first / size[0] / size[1]];
-    let axes = (kernel.resources[1] >> 11 & 3).min(2) as usize;
-    for lane in 0..wave.size as usize {
-        if kernel.packs_places {
-            wave.vectors[HIDDEN][lane] = place[0] | place[1] << 10 | place[2] << 20;
+    for lane in 0..wave_size as usize {
+        let [x, y, z] = &mut places;
+        if packed {
+            x[lane] = place[0] | place[1] << 10 | place[2] << 20;
         } else {
-            for (axis, place) in place.iter().enumerate().take(axes + 1) {
-                wave.vectors[HIDDEN + axis][lane] = *place;
-            }
+            (x[lane], y[lane], z[lane]) = (place[0], place[1], place[2]);
         }
         place[0] += 1;
         if place[0] == size[0] {
@@ -151,6 +182,7 @@ fn place_lanes(wave: &mut Wave, kernel: &Kernel, first: u32, size: [u32; 3]) {
             place = [place[0], 0, place[2] + 1];
         }
     }
+    places
 }
 
 /// Bits of a kernel's properties: which scalar registers it wants to begin with.

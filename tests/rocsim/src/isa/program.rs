@@ -3,14 +3,17 @@
 use super::{
     comgr::{Disassembler, LONGEST, Line, Missing},
     control,
-    decode::{Shape, decode},
+    decode::{Shape, decode, is_known},
     instruction::Instruction,
 };
-use crate::memory::{self, Fault};
+use crate::{
+    config::trace,
+    memory::{self, Fault},
+    stats::stats,
+};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
-    hash::{BuildHasher, BuildHasherDefault, DefaultHasher},
     sync::{Arc, LazyLock},
 };
 
@@ -21,8 +24,8 @@ pub(super) struct Program {
     pub(super) instructions: Vec<Instruction>,
     pub(super) entry: u32,
     indices: HashMap<u64, u32>,
-    /// The first address, how many bytes were read from there, and their hash.
-    code: (u64, u64, u64),
+    /// The first address, and the bytes that were there.
+    code: (u64, Box<[u8]>),
     shape: Shape,
 }
 
@@ -51,22 +54,40 @@ impl Program {
     }
 
     /// The program that begins at an address, decoded now or before.
-    pub(super) fn get(node: u32, isa: &str, entry: u64, shape: Shape) -> Result<Arc<Self>, Undecoded> {
+    pub(super) fn get(
+        node: u32,
+        isa: (u32, u32, u32),
+        entry: u64,
+        shape: Shape,
+    ) -> Result<Arc<Self>, Undecoded> {
         let known = PROGRAMS.lock().get(&(node, entry)).cloned();
-        if let Some(known) = known {
-            let (start, bytes, hash) = known.code;
-            // Another program may have taken the place of one that was unloaded.
-            if known.shape == shape && hash_of(node, start, bytes).is_ok_and(|now| now == hash) {
-                return Ok(known);
-            }
+        // Another program may have taken the place of one that was unloaded.
+        if let Some(known) = known.filter(|known| known.shape == shape && known.is_still_there(node)) {
+            return Ok(known);
         }
         let program = Arc::new(Self::decode(node, isa, entry, shape)?);
         PROGRAMS.lock().insert((node, entry), Arc::clone(&program));
         Ok(program)
     }
 
-    fn decode(node: u32, isa: &str, entry: u64, shape: Shape) -> Result<Self, Undecoded> {
-        let disassembler = Disassembler::new(isa).map_err(Undecoded::Missing)?;
+    /// Whether memory holds the code that was decoded.
+    fn is_still_there(&self, node: u32) -> bool {
+        let (start, bytes) = &self.code;
+        memory::span(node, *start, bytes.len() as u64).is_ok_and(|span| {
+            // SAFETY: the span has that many bytes; code is not written while it runs.
+            let now = unsafe { std::slice::from_raw_parts(span.as_ptr(), span.bytes()) };
+            now == &**bytes
+        })
+    }
+
+    fn decode(
+        node: u32,
+        (major, minor, stepping): (u32, u32, u32),
+        entry: u64,
+        shape: Shape,
+    ) -> Result<Self, Undecoded> {
+        let isa = format!("gfx{major}{minor}{stepping:x}");
+        let disassembler = Disassembler::new(&isa).map_err(Undecoded::Missing)?;
         let mut lines: BTreeMap<u64, Line> = BTreeMap::new();
         let mut reached = vec![entry];
         while let Some(address) = reached.pop() {
@@ -94,29 +115,28 @@ impl Program {
             instruction.target =
                 line.target.and_then(|target| indices.get(&target).copied()).unwrap_or(u32::MAX);
         }
+        for line in lines.values().filter(|line| !is_known(line, shape)) {
+            trace!("`{}` of {isa} is not known", line.text);
+            stats().unknown_instructions.add(1);
+        }
         let end = lines.last_key_value().map_or(entry, |(address, line)| address + line.bytes);
         let start = lines.first_key_value().map_or(entry, |(address, _)| *address);
-        let code = (start, end - start, hash_of(node, start, end - start)?);
+        let code = (start, bytes_at(node, start, end - start)?);
         let entry = indices.get(&entry).copied().unwrap_or(u32::MAX);
         Ok(Self { instructions, entry, indices, code, shape })
     }
 }
 
 /// The bytes at an address, as many as the longest instruction has, or fewer where the memory ends.
-fn read(node: u32, address: u64) -> Result<Vec<u8>, Fault> {
+fn read(node: u32, address: u64) -> Result<Box<[u8]>, Fault> {
     let lengths = [LONGEST as u64, 12, 8];
-    let found = lengths.iter().find_map(|bytes| memory::span(node, address, *bytes).ok());
-    let span = match found {
-        Some(span) => span,
-        None => memory::span(node, address, 4)?,
-    };
-    // SAFETY: the span has that many bytes; code is not written while it runs.
-    Ok(unsafe { std::slice::from_raw_parts(span.as_ptr(), span.bytes()) }.to_vec())
+    let found = lengths.iter().find_map(|bytes| bytes_at(node, address, *bytes).ok());
+    found.map_or_else(|| bytes_at(node, address, 4), Ok)
 }
 
-fn hash_of(node: u32, start: u64, bytes: u64) -> Result<u64, Fault> {
-    let span = memory::span(node, start, bytes)?;
-    // SAFETY: as above.
-    let code = unsafe { std::slice::from_raw_parts(span.as_ptr(), span.bytes()) };
-    Ok(BuildHasherDefault::<DefaultHasher>::default().hash_one(code))
+/// So many bytes at an address.
+fn bytes_at(node: u32, address: u64, bytes: u64) -> Result<Box<[u8]>, Fault> {
+    let span = memory::span(node, address, bytes)?;
+    // SAFETY: the span has that many bytes; code is not written while it runs.
+    Ok(unsafe { std::slice::from_raw_parts(span.as_ptr(), span.bytes()) }.into())
 }

@@ -3,15 +3,19 @@
 use super::{
     environment::{DeviceMemory, Environment},
     instruction::Flow,
-    launch::{Group, Kernel, Launch},
+    launch::{Group, Kernel, Launch, Room},
     program::{Program, Undecoded},
     stop::{Cause, Place, Stop},
     wave::{State, Wave},
 };
 use parking_lot::Mutex;
 use std::{
+    cell::RefCell,
     collections::VecDeque,
-    sync::atomic::{AtomicBool, AtomicU64, Ordering},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -50,9 +54,8 @@ struct Shared<'a> {
 /// Runs a launch to its end, and says how many instructions its waves have executed. `stopped` is asked now and then.
 pub(crate) fn run(launch: &Launch, checked: bool, stopped: &dyn Fn() -> bool) -> Result<u64, Failure> {
     let kernel = Kernel::read(launch).map_err(|fault| Failure::Undecoded(fault.into()))?;
-    let (major, minor, stepping) = launch.isa;
-    let isa = format!("gfx{major}{minor}{stepping:x}");
-    let program = Program::get(launch.node, &isa, kernel.entry, kernel.shape).map_err(Failure::Undecoded)?;
+    let program =
+        Program::get(launch.node, launch.isa, kernel.entry, kernel.shape).map_err(Failure::Undecoded)?;
     let counts = std::array::from_fn(|axis| launch.grid[axis].div_ceil(launch.group[axis].max(1)));
     let groups: u64 = counts.iter().map(|count: &u32| u64::from(*count)).product();
     let items: u64 = launch.group.iter().map(|count| u64::from(*count)).product();
@@ -68,18 +71,31 @@ pub(crate) fn run(launch: &Launch, checked: bool, stopped: &dyn Fn() -> bool) ->
         failure: Mutex::new(None),
         instructions: AtomicU64::new(0),
     };
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(groups as usize);
-    let helpers = if waves >= MANY_WAVES { threads.saturating_sub(1) } else { 0 };
-    thread::scope(|scope| {
-        for _ in 0..helpers {
-            scope.spawn(|| shared.work(&|| false));
-        }
+    if waves < MANY_WAVES {
         shared.work(stopped);
-    });
+    } else {
+        thread::scope(|scope| {
+            for _ in 1..processors().min(groups as usize) {
+                scope.spawn(|| shared.work(&|| false));
+            }
+            shared.work(stopped);
+        });
+    }
     match shared.failure.into_inner() {
         Some(failure) => Err(failure),
         None => Ok(shared.instructions.into_inner()),
     }
+}
+
+/// How many processors there are. Asked once: the system reads files to say it.
+fn processors() -> usize {
+    static PROCESSORS: OnceLock<usize> = OnceLock::new();
+    *PROCESSORS.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
+}
+
+thread_local! {
+    /// The groups of the thread's last launch: most launches are like the one before.
+    static UNUSED: RefCell<Option<(Room, Vec<Group>)>> = const { RefCell::new(None) };
 }
 
 /// What becomes of a group after its turn.
@@ -96,12 +112,14 @@ impl Shared<'_> {
     fn work(&self, stopped: &dyn Fn() -> bool) {
         let mut device = DeviceMemory::new(self.launch.node);
         let mut running: VecDeque<Group> = VecDeque::new();
-        let mut unused: Vec<Group> = Vec::new();
+        let room = self.kernel.room(self.launch, self.checked);
+        let kept = UNUSED.with(RefCell::take).filter(|(of, _)| *of == room);
+        let mut unused = kept.map_or_else(Vec::new, |(_, groups)| groups);
         let mut instructions = 0;
         while !self.ended.load(Ordering::Relaxed) {
             let mut group = match running.pop_front() {
                 Some(group) => group,
-                None => match self.begin(&mut unused) {
+                None => match self.begin(&room, &mut unused) {
                     Some(group) => group,
                     None => break,
                 },
@@ -115,7 +133,7 @@ impl Shared<'_> {
                     }
                     running.push_back(group);
                     if running.len() < GROUPS {
-                        running.extend(self.begin(&mut unused));
+                        running.extend(self.begin(&room, &mut unused));
                     }
                     if matches!(turn, Turn::Idles) {
                         thread::sleep(Duration::from_micros(20));
@@ -127,6 +145,7 @@ impl Shared<'_> {
                 }
             }
         }
+        UNUSED.set(Some((room, unused)));
         self.instructions.fetch_add(instructions, Ordering::Relaxed);
     }
 
@@ -136,14 +155,14 @@ impl Shared<'_> {
     }
 
     /// The next group, ready to run.
-    fn begin(&self, unused: &mut Vec<Group>) -> Option<Group> {
+    fn begin(&self, room: &Room, unused: &mut Vec<Group>) -> Option<Group> {
         let [x, y, z] = self.counts.map(u64::from);
         let number = self.next_group.fetch_add(1, Ordering::Relaxed);
         if number >= x * y * z {
             return None;
         }
         let id = [number % x, number / x % y, number / x / y].map(|place| place as u32);
-        let mut group = unused.pop().unwrap_or_else(|| Group::new(&self.kernel, self.launch, self.checked));
+        let mut group = unused.pop().unwrap_or_else(|| Group::new(room));
         group.begin(id, self.program.entry, &self.kernel, self.launch);
         Some(group)
     }

@@ -2,7 +2,7 @@
 
 use super::{
     instruction::{Flow, Form, Instruction, Kind, Value},
-    lanes::{one, three, two, two_of_lane},
+    lanes::{one, shift, three, two, two_of_lane},
     memory::lanes,
     wave::Wave,
 };
@@ -19,6 +19,11 @@ macro_rules! one {
 macro_rules! two {
     ($f:expr) => {
         Form::new(TWO, |wave, i, _| two(wave, i, $f))
+    };
+}
+macro_rules! shift {
+    ($f:expr) => {
+        Form::new(TWO, |wave, i, _| shift(wave, i, $f))
     };
 }
 macro_rules! three {
@@ -103,9 +108,9 @@ pub(super) fn find(name: &str) -> Option<Form> {
         "v_or_b32" => two!(|x, y| x | y),
         "v_xor_b32" => two!(|x, y| x ^ y),
         "v_xnor_b32" => two!(|x, y| !(x ^ y)),
-        "v_lshlrev_b32" => two!(|x, y| y << (x & 31)),
-        "v_lshrrev_b32" => two!(|x, y| y >> (x & 31)),
-        "v_ashrrev_i32" => two!(|x, y| (y as i32 >> (x & 31)) as u32),
+        "v_lshlrev_b32" => shift!(|x, y| y << (x & 31)),
+        "v_lshrrev_b32" => shift!(|x, y| y >> (x & 31)),
+        "v_ashrrev_i32" => shift!(|x, y| (y as i32 >> (x & 31)) as u32),
         "v_min_u32" => two!(|x, y| x.min(y)),
         "v_max_u32" => two!(|x, y| x.max(y)),
         "v_min_i32" => two!(|x, y| (x as i32).min(y as i32) as u32),

@@ -48,6 +48,8 @@ pub(super) struct Wave {
     /// Private memory of all lanes, lane after lane.
     pub(super) private: Vec<u8>,
     pub(super) private_bytes: usize,
+    /// The place of each lane in its group along the three axes, as the wave begins with.
+    pub(super) places: [Lanes; 3],
     pub(super) stop: Option<Box<Stop>>,
     /// Whether results of 16 bits leave the upper half of a register as it is, as from gfx10 on.
     pub(super) keeps_upper_half: bool,
@@ -71,6 +73,7 @@ impl Wave {
             goes_to: 0,
             private: Vec::new(),
             private_bytes: 0,
+            places: [[0; 64]; 3],
             stop: None,
             keeps_upper_half: false,
             lane_mask: [0; 64],

@@ -47,13 +47,17 @@ pub(super) fn run(
         Err(Failure::Undecoded(Undecoded::Fault(fault))) => Err(Refusal::Fault(fault)),
         Err(Failure::Undecoded(Undecoded::Missing(missing))) => {
             eprintln!("rocsim: kernel {name} cannot be run: {missing}");
+            stats().unknown_kernels.add(1);
             Err(Refusal::Unknown)
         }
         Err(Failure::Stop(stop)) => {
             eprintln!("rocsim: {stop}");
             Err(match stop.cause {
                 Cause::Fault(fault) => Refusal::Fault(fault),
-                Cause::Unknown(_) => Refusal::Unknown,
+                Cause::Unknown(_) => {
+                    stats().unknown_kernels.add(1);
+                    Refusal::Unknown
+                }
                 Cause::Trap | Cause::BadAddress { .. } | Cause::Check(_) => Refusal::Trap,
             })
         }

@@ -1,26 +1,17 @@
-//! Kernels, run as functions of the host.
-//!
-//! The simulator has no shader cores. AMD's runtime copies and fills with kernels of its own, which are known here
-//! and are done by the host (`rocr`, `rocclr`), and so are gpumem's (`packs`). Kernels of the program are found by name among the functions
-//! that the program has registered ([`registry`]).
+//! Kernels: run from their machine code, or as functions of the host that the program has registered by name
+//! ([`registry`]).
 
-mod arguments;
 mod loader;
 mod machine_code;
-mod packs;
 pub mod registry;
-mod rocclr;
-mod rocr;
 
 use crate::{
     abi::DispatchPacket,
-    config::{Config, trace},
+    config::trace,
     memory::{self, Fault},
     stats::stats,
 };
 pub(crate) use machine_code::Origin;
-
-use arguments::Arguments;
 
 /// Why a kernel has not run to its end.
 #[derive(Debug)]
@@ -29,9 +20,9 @@ pub(crate) enum Refusal {
     Fault(Fault),
     /// Its queue is to stand still.
     Stopped,
-    /// Nobody knows what it does.
+    /// It has an instruction that is not known.
     Unknown,
-    /// The host function has reported an error.
+    /// It has executed a trap, or its host function has reported an error.
     Trap,
 }
 
@@ -50,45 +41,24 @@ pub(crate) fn dispatch(
 ) -> Result<(), Refusal> {
     stats().dispatches.add(1);
     let descriptor = Descriptor::read(node, packet.kernel_object)?;
-    let arguments = Arguments::new(node, packet.kernarg_address);
     // Before the name is asked for: the loader uses these kernels while it holds the lock that the question needs.
     if descriptor.is_rocr_shader() {
         stats().blit_dispatches.add(1);
-        if Config::get().machine_code {
-            return machine_code::run("(a shader of ROCr)", node, packet, origin, stopped);
-        }
-        return rocr::run(&arguments, packet);
+        return machine_code::run("(a shader of ROCr)", node, packet, origin, stopped);
     }
     let name = loader::kernel_name(packet.kernel_object);
     let name = name.as_deref().unwrap_or("(no symbol)");
     trace!("node {node}: kernel {name}, grid {:?}, group {:?}", packet.grid_size, packet.workgroup_size);
-    if Config::get().machine_code && !registry::has(name) {
-        match name {
-            _ if name.starts_with("__amd_rocclr_") => stats().blit_dispatches.add(1),
-            _ if name.starts_with("gpumem_") => stats().layout_dispatches.add(1),
-            _ => 0,
-        };
-        return machine_code::run(name, node, packet, origin, stopped);
-    }
-    if let Some(outcome) = rocclr::run(name, &arguments, stopped) {
-        stats().blit_dispatches.add(1);
+    if let Some(outcome) = registry::run(name, node, packet, &descriptor) {
+        stats().host_function_dispatches.add(1);
         return outcome;
     }
-    if let Some(outcome) = packs::run(name, &arguments, packet) {
-        stats().layout_dispatches.add(1);
-        return outcome;
-    }
-    match registry::run(name, node, packet, &descriptor) {
-        Some(outcome) => {
-            stats().host_function_dispatches.add(1);
-            outcome
-        }
-        None => {
-            eprintln!("rocsim: no host function is registered for kernel {name} (rocsim_register_kernel)");
-            stats().unknown_kernels.add(1);
-            Err(Refusal::Unknown)
-        }
-    }
+    match name {
+        _ if name.starts_with("__amd_rocclr_") => stats().blit_dispatches.add(1),
+        _ if name.starts_with("gpumem_") => stats().layout_dispatches.add(1),
+        _ => 0,
+    };
+    machine_code::run(name, node, packet, origin, stopped)
 }
 
 /// What the first 64 bytes at a kernel object say.

@@ -61,11 +61,6 @@ pub(crate) fn register(name: String, body: KernelBody, context: *mut c_void) {
     BODIES.lock().insert(name, Entry { body, context: context as usize });
 }
 
-/// Whether there is a body of that name.
-pub(super) fn has(name: &str) -> bool {
-    BODIES.lock().contains_key(name)
-}
-
 /// Forgets a body. False if there was none.
 pub(crate) fn unregister(name: &str) -> bool {
     BODIES.lock().remove(name).is_some()
