@@ -102,18 +102,17 @@ impl Event {
             let ticket = queue.enqueue("record", command)?;
             let mut state = lock(&self.core.state);
             if state.recording == recording {
-                state.marks = Marks::one(Mark { queue: Arc::clone(queue), ticket });
+                state.marks = Marks::one(Mark::new(queue, ticket));
             }
             drop(state);
             engine.point();
         } else {
             // The end of what is enqueued is a number; there is nothing to run.
-            let ticket = {
+            let mark = {
                 let state = lock(&queue.state);
                 queue.admit("record")?;
-                state.enqueued
+                Mark::end(queue, &state)
             };
-            let mark = Mark { queue: Arc::clone(queue), ticket };
             let before = mem::replace(&mut lock(&self.core.state).marks, Marks::one(mark));
             drop(before);
         }
@@ -127,9 +126,8 @@ impl Event {
         self.admit("record_device")?;
         let generation = engine.generation();
         let mut ends = engine.queues().into_iter().filter_map(|queue| {
-            let ticket = lock(&queue.state).enqueued;
             // A reset has waited for whatever is older.
-            let mark = Mark { queue, ticket };
+            let mark = Mark::end(&queue, &lock(&queue.state));
             (mark.queue.generation == generation && mark.is_news()).then_some(mark)
         });
         let ends = Marks { first: ends.next(), more: ends.collect() };
@@ -176,7 +174,7 @@ impl Event {
             return Ok(());
         }
         self.core.engine.check_lost(operation)?;
-        match marks.iter().find_map(|mark| mark.queue.fault_at(mark.ticket)) {
+        match marks.iter().find_map(|mark| mark.fault()) {
             Some(what) => Err(fault(operation, &what)),
             None => Ok(()),
         }

@@ -192,6 +192,35 @@ fn what_a_lost_device_was_to_write_elsewhere_is_not_there() {
 }
 
 #[test]
+fn an_event_does_not_repeat_what_was_told_before_it_was_recorded() {
+    for device in both() {
+        let stream = stream(&device);
+        let buffer = allocate(&device, 64);
+        let here = on(&device, &buffer);
+        release(&device, buffer);
+        let mut data = [0_u8; 64];
+        let record = || {
+            let recorded = event(&device);
+            Host::record(&stream, &recorded).unwrap();
+            recorded
+        };
+        // More faults than a stream remembers.
+        for _ in 0..20 {
+            copy(&stream, here, host_mut(&mut data), 64);
+            let before = record();
+            assert!(is_fault(&stream.synchronize()));
+            let after = record();
+            let everywhere = event(&device);
+            Host::record_device(&device, &everywhere).unwrap();
+            assert!(is_fault(&before.synchronize()));
+            after.synchronize().unwrap();
+            everywhere.synchronize().unwrap();
+            assert!(after.query().unwrap());
+        }
+    }
+}
+
+#[test]
 fn panics_of_kernels_are_faults() {
     for device in both() {
         let stream = stream(&device);

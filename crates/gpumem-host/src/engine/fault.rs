@@ -49,6 +49,16 @@ impl Faults {
         self.spans.iter().find(|span| span.from <= ticket && ticket <= span.to).map(|span| span.fault.clone())
     }
 
+    /// As [`at`](Self::at), for a mark that was made when `told` faults had been told. No command stands between the end of
+    /// such a fault and the mark, so that their tickets may be the same.
+    pub(crate) fn at_mark(&self, ticket: u64, told: u64) -> Option<Fault> {
+        let closed = self.spans.iter().filter(|span| !span.is_open()).count() as u64;
+        let forgotten = self.told.saturating_sub(closed);
+        let since = self.spans.iter().skip(told.saturating_sub(forgotten) as usize);
+        let mut found = since.filter(|span| span.from <= ticket && ticket <= span.to);
+        found.next().map(|span| span.fault.clone())
+    }
+
     /// The fault that nobody has been told.
     pub(crate) fn open(&self) -> Option<Arc<str>> {
         self.spans.back().filter(|span| span.is_open()).map(|span| Arc::clone(&span.fault.what))

@@ -16,6 +16,8 @@ use std::sync::{Arc, Condvar, Mutex};
 pub(crate) struct Mark {
     pub(crate) queue: Arc<Queue>,
     pub(crate) ticket: u64,
+    /// How many faults of the stream had been told when the mark was made: it says nothing of those.
+    told: u64,
 }
 
 /// How far the stream of a mark has come.
@@ -28,6 +30,21 @@ pub(crate) enum Progress {
 }
 
 impl Mark {
+    /// Marks the end of a command.
+    pub(crate) fn new(queue: &Arc<Queue>, ticket: u64) -> Self {
+        Self { queue: Arc::clone(queue), ticket, told: 0 }
+    }
+
+    /// Marks the end of what is enqueued, for which there is no command.
+    pub(crate) fn end(queue: &Arc<Queue>, state: &State) -> Self {
+        Self { queue: Arc::clone(queue), ticket: state.enqueued, told: state.faults.told() }
+    }
+
+    /// What an event with this mark has to say.
+    pub(crate) fn fault(&self) -> Option<Arc<str>> {
+        lock(&self.queue.state).faults.at_mark(self.ticket, self.told).map(|fault| fault.what)
+    }
+
     pub(crate) fn progress(&self) -> Progress {
         if self.queue.completed() < self.ticket {
             Progress::Pending
@@ -232,11 +249,6 @@ impl Queue {
     /// Forgets what failed, after a reset.
     pub(crate) fn forget_faults(&self) {
         lock(&self.state).faults = Faults::default();
-    }
-
-    /// What an event with a mark at this ticket, or a query, has to say.
-    pub(crate) fn fault_at(&self, ticket: u64) -> Option<Arc<str>> {
-        lock(&self.state).faults.at(ticket).map(|fault| fault.what)
     }
 }
 

@@ -228,7 +228,7 @@ impl Queue {
     /// Does something towards the ticket, along the chain of streams that it waits for. `false` if other threads are at
     /// it everywhere.
     pub(crate) fn help(self: &Arc<Self>, ticket: u64) -> bool {
-        let mut link = Mark { queue: Arc::clone(self), ticket };
+        let mut link = Mark::new(self, ticket);
         loop {
             if !link.queue.engine.has_workers() {
                 return link.queue.engine.force(&link.queue);
@@ -249,7 +249,7 @@ impl Queue {
         if self.completed() >= ticket {
             return true;
         }
-        let mut link = Mark { queue: Arc::clone(self), ticket };
+        let mut link = Mark::new(self, ticket);
         loop {
             if !link.queue.engine.has_workers() {
                 link.queue.engine.poke(&link.queue);
