@@ -38,6 +38,8 @@ pub struct DoubleOptions {
     /// Whether memory of the device that was released is free some time afterwards only: one block more at every look at
     /// what is free, as if somebody gave one back at a time.
     pub frees_late: bool,
+    /// Whether its streams ignore that they are to wait for an event, as those of a broken driver.
+    pub ignores_waits: bool,
 }
 
 impl Default for DoubleOptions {
@@ -49,6 +51,7 @@ impl Default for DoubleOptions {
             name: NAME,
             page_locked: u64::MAX,
             frees_late: false,
+            ignores_waits: false,
         }
     }
 }
@@ -65,6 +68,7 @@ struct Inner {
     script: Script,
     /// Bytes of page-locked memory that there may be.
     page_locked: u64,
+    ignores_waits: bool,
     /// What was released and is not free yet, the oldest first.
     late: Mutex<VecDeque<Buffer>>,
     /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
@@ -106,6 +110,7 @@ impl Double {
             capabilities,
             script,
             page_locked: options.page_locked,
+            ignores_waits: options.ignores_waits,
             late: Mutex::default(),
             locked,
         })))
@@ -406,7 +411,7 @@ unsafe impl Backend for Double {
         if left != right {
             return Err(Error::new(NAME, "wait", ErrorKind::BackendMismatch { left, right }));
         }
-        Host::wait(&stream.host, &event.host)
+        if stream.device.0.ignores_waits { Ok(()) } else { Host::wait(&stream.host, &event.host) }
     }
 
     fn elapsed(start: &DoubleEvent, end: &DoubleEvent) -> Result<f32> {
