@@ -238,6 +238,23 @@ unsafe impl<T: Element, const LEN: usize> Parameter for Constant<T, LEN> {
     }
 }
 
+// SAFETY: one byte.
+unsafe impl Parameter for bool {
+    const SIZE: usize = 1;
+    const ALIGN: usize = 1;
+
+    fn device_type() -> Option<String> {
+        Some("bool".to_owned())
+    }
+
+    unsafe fn bind(argument: &[u8], _: Option<&Checker>) -> Option<Self> {
+        match argument {
+            [byte] => Some(*byte != 0),
+            _ => None,
+        }
+    }
+}
+
 macro_rules! numbers {
     ($($type:ty)*) => {$(
         // SAFETY: the number itself.

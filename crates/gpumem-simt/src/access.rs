@@ -1,12 +1,14 @@
 //! Elements by index, as kernels written in Rust use them: `a[i]` reads or writes one element by value.
 //!
 //! Global and shared memory are never borrowed. So `#[kernel]` turns `a[i]` into calls of these traits, and rustc says which
-//! array takes which index, and which can be written.
+//! array takes which index, and which can be written. Its errors list no implementations: the notes of the traits say which
+//! arrays there are.
 
 use crate::{
     Constant, ConstantArray, FaultKind, Indices, LocalArray, Shared, Slice, SliceMut, View, ViewMut,
     fault::raise,
 };
+use bytemuck::Pod;
 use gpumem_core::Element;
 use std::panic::Location;
 
@@ -22,6 +24,18 @@ pub trait Load<I> {
 
     /// Reads an element.
     fn load(&self, at: I) -> Self::Elem;
+
+    /// Reads a part of an element, and of memory that work-items share nothing but that part.
+    ///
+    /// # Safety
+    /// `part` gives a place in the element that it is given.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(*mut Self::Elem) -> *mut F) -> F {
+        let mut element = self.load(at);
+        // SAFETY: a place in the element, by the caller's promise.
+        unsafe { part(&raw mut element).read() }
+    }
 }
 
 /// An array whose elements work-items write with the index `I`.
@@ -33,6 +47,12 @@ pub trait Load<I> {
 pub trait Store<I>: Load<I> {
     /// Writes an element.
     fn store(&self, at: I, value: Self::Elem);
+
+    /// Writes a part of an element, and nothing else of it.
+    ///
+    /// # Safety
+    /// `part` gives a place in the element that it is given.
+    unsafe fn store_part<F>(&self, at: I, part: impl FnOnce(*mut Self::Elem) -> *mut F, value: F);
 }
 
 /// An array of one work-item, whose elements it writes with the index `I`.
@@ -44,10 +64,27 @@ pub trait Store<I>: Load<I> {
 pub trait StoreLocal<I>: Load<I> {
     /// Writes an element.
     fn store_local(&mut self, at: I, value: Self::Elem);
+
+    /// Writes a part of an element.
+    ///
+    /// # Safety
+    /// `part` gives a place in the element that it is given.
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn store_local_part<F>(&mut self, at: I, part: impl FnOnce(*mut Self::Elem) -> *mut F, value: F)
+    where
+        I: Copy,
+    {
+        let mut element = self.load(at);
+        // SAFETY: a place in the element, by the caller's promise.
+        unsafe { part(&raw mut element).write(value) }
+        self.store_local(at, element);
+    }
 }
 
 macro_rules! loads {
-    ($([$($generics:tt)*] $type:ty, $index:ty;)*) => {$(
+    ($([$($generics:tt)*] $type:ty, $index:ty $(, $part:ident)?;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, $($generics)*> Load<$index> for $type {
             type Elem = T;
 
@@ -56,26 +93,43 @@ macro_rules! loads {
             fn load(&self, at: $index) -> T {
                 self.get(at)
             }
+
+            $(
+                #[inline(always)]
+                #[track_caller]
+                unsafe fn load_part<F: Pod>(&self, at: $index, part: impl FnOnce(*mut T) -> *mut F) -> F {
+                    // SAFETY: the caller's promise.
+                    unsafe { self.$part(at, part) }
+                }
+            )?
         }
     )*};
 }
 loads! {
-    [] Slice<T>, usize;
-    [] SliceMut<T>, usize;
+    [] Slice<T>, usize, get_part;
+    [] SliceMut<T>, usize, get_part;
     [const LEN: usize] Constant<T, LEN>, usize;
-    [I: Indices<N>, const N: usize] View<T, N>, I;
-    [I: Indices<N>, const N: usize] ViewMut<T, N>, I;
+    [I: Indices<N>, const N: usize] View<T, N>, I, get_part;
+    [I: Indices<N>, const N: usize] ViewMut<T, N>, I, get_part;
     [I: Indices<N>, const N: usize] ConstantArray<T, N>, I;
-    [I: Indices<N>, const N: usize] Shared<'_, T, N>, I;
+    [I: Indices<N>, const N: usize] Shared<'_, T, N>, I, get_part;
 }
 
 macro_rules! stores {
     ($([$($generics:tt)*] $type:ty, $index:ty;)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Element, $($generics)*> Store<$index> for $type {
             #[inline(always)]
             #[track_caller]
             fn store(&self, at: $index, value: T) {
                 self.set(at, value);
+            }
+
+            #[inline(always)]
+            #[track_caller]
+            unsafe fn store_part<F>(&self, at: $index, part: impl FnOnce(*mut T) -> *mut F, value: F) {
+                // SAFETY: the caller's promise.
+                unsafe { self.set_part(at, part, value) }
             }
         }
     )*};
@@ -84,6 +138,41 @@ stores! {
     [] SliceMut<T>, usize;
     [I: Indices<N>, const N: usize] ViewMut<T, N>, I;
     [I: Indices<N>, const N: usize] Shared<'_, T, N>, I;
+}
+
+// What a kernel holds by reference, as the parameters of a kernel.
+#[diagnostic::do_not_recommend]
+impl<I, A: Load<I> + ?Sized> Load<I> for &A {
+    type Elem = A::Elem;
+
+    #[inline(always)]
+    #[track_caller]
+    fn load(&self, at: I) -> A::Elem {
+        (**self).load(at)
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn load_part<F: Pod>(&self, at: I, part: impl FnOnce(*mut A::Elem) -> *mut F) -> F {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).load_part(at, part) }
+    }
+}
+
+#[diagnostic::do_not_recommend]
+impl<I, A: Store<I> + ?Sized> Store<I> for &A {
+    #[inline(always)]
+    #[track_caller]
+    fn store(&self, at: I, value: A::Elem) {
+        (**self).store(at, value);
+    }
+
+    #[inline(always)]
+    #[track_caller]
+    unsafe fn store_part<F>(&self, at: I, part: impl FnOnce(*mut A::Elem) -> *mut F, value: F) {
+        // SAFETY: the caller's promise.
+        unsafe { (**self).store_part(at, part, value) }
+    }
 }
 
 /// The position, where it is below the length; else the fault that names it.
@@ -102,6 +191,7 @@ fn outside(at: usize, len: usize, place: &'static Location<'static>) {
     raise(FaultKind::OutOfBounds { index: vec![at], extents: vec![len], at: place });
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Copy, const N: usize> Load<usize> for [T; N] {
     type Elem = T;
 
@@ -112,6 +202,7 @@ impl<T: Copy, const N: usize> Load<usize> for [T; N] {
     }
 }
 
+#[diagnostic::do_not_recommend]
 impl<T: Copy, const N: usize> StoreLocal<usize> for [T; N] {
     #[inline(always)]
     #[track_caller]
@@ -122,6 +213,7 @@ impl<T: Copy, const N: usize> StoreLocal<usize> for [T; N] {
 
 macro_rules! local_arrays {
     ($([$($extent:ident $at:ident)*] $array:ty, $rank:literal, $index:ty => $pattern:pat,)*) => {$(
+        #[diagnostic::do_not_recommend]
         impl<T: Copy, $(const $extent: usize),*> Load<$index> for LocalArray<$array, $rank> {
             type Elem = T;
 
@@ -132,6 +224,7 @@ macro_rules! local_arrays {
             }
         }
 
+        #[diagnostic::do_not_recommend]
         impl<T: Copy, $(const $extent: usize),*> StoreLocal<$index> for LocalArray<$array, $rank> {
             #[inline(always)]
             #[track_caller]
@@ -145,4 +238,7 @@ local_arrays! {
     [X x] [T; X], 1, usize => x,
     [Y y X x] [[T; X]; Y], 2, [usize; 2] => [y, x],
     [Z z Y y X x] [[[T; X]; Y]; Z], 3, [usize; 3] => [z, y, x],
+    [W w Z z Y y X x] [[[[T; X]; Y]; Z]; W], 4, [usize; 4] => [w, z, y, x],
+    [V v W w Z z Y y X x] [[[[[T; X]; Y]; Z]; W]; V], 5, [usize; 5] => [v, w, z, y, x],
+    [U u V v W w Z z Y y X x] [[[[[[T; X]; Y]; Z]; W]; V]; U], 6, [usize; 6] => [u, v, w, z, y, x],
 }

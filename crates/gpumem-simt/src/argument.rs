@@ -2,10 +2,12 @@
 
 use crate::{
     Atomic, FaultKind, Indices, Memory,
+    atomic::same_bits,
     checker::{AccessKind, Checker},
     fault::raise,
     index::copied,
 };
+use bytemuck::Pod;
 use gpumem_core::Element;
 use std::{marker::PhantomData, panic::Location, ptr::NonNull};
 
@@ -30,20 +32,20 @@ impl<T: Element> Cells<T> {
 
     #[inline(always)]
     #[track_caller]
-    fn note<const N: usize>(&self, element: *mut T, index: [usize; N], kind: AccessKind) {
+    fn note<F, const N: usize>(&self, place: *mut F, index: [usize; N], kind: AccessKind) {
         if let Some(checker) = self.checker {
             // SAFETY: it lives as long as the launch, and so does the argument, which cannot be copied out of it.
             let checker = unsafe { checker.as_ref() };
             // The index is put into memory here, and not where nothing is checked.
-            checker.access(Memory::Global, element.addr() as u64, &copied(index), kind, Location::caller());
+            checker.touch(Memory::Global, place, &copied(index), kind, Location::caller());
         }
     }
 
     /// # Safety
-    /// The address of an element of the argument, as are those below.
+    /// The address of an element of the argument or of a part of one, as are those below.
     #[inline(always)]
     #[track_caller]
-    unsafe fn read<const N: usize>(&self, element: *mut T, index: [usize; N]) -> T {
+    unsafe fn read<F: Copy, const N: usize>(&self, element: *mut F, index: [usize; N]) -> F {
         self.note(element, index, AccessKind::Read);
         // SAFETY: the caller's promise; nobody else writes it (`Parameter::bind`).
         unsafe { element.read() }
@@ -51,7 +53,7 @@ impl<T: Element> Cells<T> {
 
     #[inline(always)]
     #[track_caller]
-    unsafe fn write<const N: usize>(&self, element: *mut T, index: [usize; N], value: T) {
+    unsafe fn write<F, const N: usize>(&self, element: *mut F, index: [usize; N], value: F) {
         self.note(element, index, AccessKind::Write);
         // SAFETY: the caller's promise; nobody else uses it (`Parameter::bind`).
         unsafe { element.write(value) }
@@ -111,6 +113,20 @@ impl<T: Element> Slice<T> {
         None
     }
 
+    /// Reads a part of an element.
+    ///
+    /// # Safety
+    /// `part` gives a place in the element that it is given.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn get_part<F: Pod>(&self, at: usize, part: impl FnOnce(*mut T) -> *mut F) -> F {
+        match self.element(at) {
+            // SAFETY: a part of an element of the argument.
+            Some(element) => unsafe { self.cells.read(part(element), [at]) },
+            None => F::zeroed(),
+        }
+    }
+
     /// Reads an element.
     #[inline(always)]
     #[track_caller]
@@ -133,6 +149,19 @@ impl<T: Element> std::ops::Deref for SliceMut<T> {
 }
 
 impl<T: Element> SliceMut<T> {
+    /// Writes a part of an element.
+    ///
+    /// # Safety
+    /// As for `Slice::get_part`.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn set_part<F>(&self, at: usize, part: impl FnOnce(*mut T) -> *mut F, value: F) {
+        if let Some(element) = self.0.element(at) {
+            // SAFETY: a part of an element of the argument, which may be written.
+            unsafe { self.0.cells.write(part(element), [at], value) }
+        }
+    }
+
     /// Writes an element.
     #[inline(always)]
     #[track_caller]
@@ -177,6 +206,25 @@ impl<T: Element, const N: usize> View<T, N> {
         Some(self.cells.first.wrapping_byte_offset(bytes))
     }
 
+    /// Reads a part of an element.
+    ///
+    /// # Safety
+    /// As for `Slice::get_part`.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn get_part<F: Pod>(
+        &self,
+        at: impl Indices<N>,
+        part: impl FnOnce(*mut T) -> *mut F,
+    ) -> F {
+        let at = at.positions();
+        match self.element(at) {
+            // SAFETY: a part of an element of the argument.
+            Some(element) => unsafe { self.cells.read(part(element), at) },
+            None => F::zeroed(),
+        }
+    }
+
     /// Reads an element.
     #[inline(always)]
     #[track_caller]
@@ -200,6 +248,25 @@ impl<T: Element, const N: usize> std::ops::Deref for ViewMut<T, N> {
 }
 
 impl<T: Element, const N: usize> ViewMut<T, N> {
+    /// Writes a part of an element.
+    ///
+    /// # Safety
+    /// As for `Slice::get_part`.
+    #[inline(always)]
+    #[track_caller]
+    pub(crate) unsafe fn set_part<F>(
+        &self,
+        at: impl Indices<N>,
+        part: impl FnOnce(*mut T) -> *mut F,
+        value: F,
+    ) {
+        let at = at.positions();
+        if let Some(element) = self.0.element(at) {
+            // SAFETY: a part of an element of the argument, which may be written.
+            unsafe { self.0.cells.write(part(element), at, value) }
+        }
+    }
+
     /// Writes an element.
     #[inline(always)]
     #[track_caller]
@@ -247,6 +314,18 @@ macro_rules! atomics {
             #[track_caller]
             pub fn atomic_max(&self, at: $index, value: T) -> T {
                 self.atomic_update(at, |old| old.greatest(value))
+            }
+
+            /// Replaces an element by `value`, and gives the old value.
+            #[track_caller]
+            pub fn atomic_exchange(&self, at: $index, value: T) -> T {
+                self.atomic_update(at, |_| value)
+            }
+
+            /// Replaces an element by `value` where it has the bits of `expected`, and gives the old value.
+            #[track_caller]
+            pub fn atomic_compare_exchange(&self, at: $index, expected: T, value: T) -> T {
+                self.atomic_update(at, |old| if same_bits(old, expected) { value } else { old })
             }
         }
     )*};

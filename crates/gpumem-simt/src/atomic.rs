@@ -40,3 +40,8 @@ atomic! {
     i64, u64, AtomicU64, |bits: u64| bits as i64, |value: i64| value as u64;
     f64, u64, AtomicU64, f64::from_bits, f64::to_bits;
 }
+
+/// Whether two numbers have the same bits: what a compare-exchange asks, also of zeros and NaNs.
+pub(crate) fn same_bits<T: Atomic>(a: T, b: T) -> bool {
+    bytemuck::bytes_of(&a) == bytemuck::bytes_of(&b)
+}

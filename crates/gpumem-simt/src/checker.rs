@@ -202,15 +202,35 @@ impl Checker {
         }
     }
 
-    /// The running work-item touches the element `index` of an array, which lies at `address`.
-    pub(crate) fn access(
+    /// Notes that the running work-item touches the element `index` of an array, or a part of it that lies at `place`.
+    ///
+    /// What has parts of its own is noted at each byte: accesses to the same part meet, those to different parts do not.
+    pub(crate) fn touch<T>(
+        &self,
+        memory: Memory,
+        place: *mut T,
+        index: &[usize],
+        kind: AccessKind,
+        at: &'static Location<'static>,
+    ) {
+        let has_parts = size_of::<T>() > align_of::<T>();
+        let count = if has_parts { size_of::<T>() } else { 1 };
+        for byte in 0..count {
+            if !self.access(memory, (place.addr() + byte) as u64, index, kind, at) {
+                return;
+            }
+        }
+    }
+
+    /// Notes an access to what begins at `address`. Returns whether it was in order.
+    fn access(
         &self,
         memory: Memory,
         address: u64,
         index: &[usize],
         kind: AccessKind,
         at: &'static Location<'static>,
-    ) {
+    ) -> bool {
         let mut state = self.state();
         let State { current, fences, shared, global, .. } = &mut *state;
         let access = Access { kind, group: current.group, item: current.item, at };
@@ -238,8 +258,10 @@ impl Checker {
             }
         };
         drop(state);
+        let in_order = fault.is_none();
         if let Some(fault) = fault {
             raise(fault);
         }
+        in_order
     }
 }

@@ -2,9 +2,11 @@
 
 use crate::{
     Atomic, Indices, Memory,
+    atomic::same_bits,
     checker::{AccessKind, Checker},
     index::{copied, outside, row_major},
 };
+use bytemuck::Pod;
 use gpumem_core::Element;
 use std::{marker::PhantomData, panic::Location};
 
@@ -65,16 +67,66 @@ impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
 
     /// The element, in check mode or outside it; `None` if the index is past the end.
     fn element(self, at: [usize; N], kind: AccessKind, place: Place) -> Option<*mut T> {
+        // SAFETY: the whole element is a part of it.
+        unsafe { self.part(at, kind, place, |element| element) }
+    }
+
+    /// As [`element`](Self::element), of a part.
+    ///
+    /// # Safety
+    /// `part` gives a place in the element that it is given.
+    unsafe fn part<F>(
+        self,
+        at: [usize; N],
+        kind: AccessKind,
+        place: Place,
+        part: impl FnOnce(*mut T) -> *mut F,
+    ) -> Option<*mut F> {
         let lengths = self.lengths();
         let Some(linear) = row_major(at, &lengths) else {
             outside(&at, &lengths, place);
             return None;
         };
-        let element = self.first.wrapping_add(linear);
+        let found = part(self.first.wrapping_add(linear));
         if let Some(checker) = self.checker {
-            checker.access(Memory::Shared, element.addr() as u64, &at, kind, place);
+            checker.touch(Memory::Shared, found, &at, kind, place);
         }
-        Some(element)
+        Some(found)
+    }
+
+    /// Reads a part of an element.
+    ///
+    /// # Safety
+    /// `part` gives a place in the element that it is given.
+    #[track_caller]
+    pub(crate) unsafe fn get_part<F: Pod>(
+        &self,
+        at: impl Indices<N>,
+        part: impl FnOnce(*mut T) -> *mut F,
+    ) -> F {
+        // SAFETY: the caller's promise.
+        let found = unsafe { self.part(at.positions(), AccessKind::Read, Location::caller(), part) };
+        // SAFETY: as in `get_checked`.
+        found.map_or_else(F::zeroed, |found| unsafe { found.read() })
+    }
+
+    /// Writes a part of an element.
+    ///
+    /// # Safety
+    /// As for [`get_part`](Self::get_part).
+    #[track_caller]
+    pub(crate) unsafe fn set_part<F>(
+        &self,
+        at: impl Indices<N>,
+        part: impl FnOnce(*mut T) -> *mut F,
+        value: F,
+    ) {
+        // SAFETY: the caller's promise.
+        let found = unsafe { self.part(at.positions(), AccessKind::Write, Location::caller(), part) };
+        if let Some(found) = found {
+            // SAFETY: as in `set_checked`.
+            unsafe { found.write(value) }
+        }
     }
 
     #[cold]
@@ -151,5 +203,17 @@ impl<T: Atomic, const N: usize> Shared<'_, T, N> {
     #[track_caller]
     pub fn atomic_max(&self, at: impl Indices<N>, value: T) -> T {
         self.atomic_update(at, |old| old.greatest(value))
+    }
+
+    /// Replaces an element by `value`, and gives the old value.
+    #[track_caller]
+    pub fn atomic_exchange(&self, at: impl Indices<N>, value: T) -> T {
+        self.atomic_update(at, |_| value)
+    }
+
+    /// Replaces an element by `value` where it has the bits of `expected`, and gives the old value.
+    #[track_caller]
+    pub fn atomic_compare_exchange(&self, at: impl Indices<N>, expected: T, value: T) -> T {
+        self.atomic_update(at, |old| if same_bits(old, expected) { value } else { old })
     }
 }

@@ -202,6 +202,15 @@ impl<T: Element, const LEN: usize, B: Backend> Argument<Constant<T, LEN>, B> for
     }
 }
 
+impl sealed::Sealed for bool {}
+impl Within<'_> for bool {}
+impl<B: Backend> Argument<bool, B> for bool {
+    #[inline]
+    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+        to.bytes(&[u8::from(*self)])
+    }
+}
+
 macro_rules! numbers {
     ($($type:ty)*) => {$(
         impl sealed::Sealed for $type {}
