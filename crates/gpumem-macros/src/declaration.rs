@@ -4,7 +4,7 @@ use crate::{
     attribute::Attribute,
     lower::{self, Code, Lower},
     names::{self, VariableKind},
-    signature::{self, Parameter, ParameterKind},
+    signature::{self, Parameter, ParameterKind, Role},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -39,8 +39,8 @@ fn head(attribute: &Attribute, function: &ItemFn) -> TokenStream {
 }
 
 fn declaration(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStream> {
-    let parameters = signature::parameters(function);
-    let mut lower = Lower::new();
+    let parameters = signature::parameters(function, Role::Kernel);
+    let mut lower = Lower::new(Role::Kernel);
     let seen = declare(&mut lower, parameters.as_deref().unwrap_or_default());
     let code = lower.block(&function.block);
     let mut errors = std::mem::take(&mut lower.errors).into_iter();
@@ -57,7 +57,7 @@ fn declaration(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStr
     Ok(written(attribute, function, &parameters, &lower, &seen, &code, promise))
 }
 
-fn all_of(first: syn::Error, others: impl Iterator<Item = syn::Error>) -> syn::Error {
+pub(crate) fn all_of(first: syn::Error, others: impl Iterator<Item = syn::Error>) -> syn::Error {
     others.fold(first, |mut all, error| {
         all.combine(error);
         all
@@ -65,12 +65,13 @@ fn all_of(first: syn::Error, others: impl Iterator<Item = syn::Error>) -> syn::E
 }
 
 /// Declares the parameters. Gives what lets their witnesses see them.
-fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStream {
+pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStream {
     let mut seen = TokenStream::new();
     for Parameter { name, kind, mutable, .. } in parameters {
         let (number, look) = lower.look_at_parameter(name, *kind == ParameterKind::Array);
         let kind = match (kind, mutable) {
             (ParameterKind::Array, _) => VariableKind::ArrayParameter,
+            (ParameterKind::Named, _) => VariableKind::Unknown,
             (_, false) => VariableKind::Fixed,
             (_, true) => VariableKind::Mutable,
         };
@@ -78,6 +79,58 @@ fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStream {
         seen.extend(look);
     }
     seen
+}
+
+/// The expression that makes the `Program` of a walked body. `closure` are the parameters of the copy for rustc, `begin` what
+/// stands before its body.
+pub(crate) fn program(
+    name: &str,
+    result: &TokenStream,
+    parameters: &[Parameter],
+    lower: &Lower,
+    closure: &TokenStream,
+    begin: &TokenStream,
+    code: &Code,
+) -> TokenStream {
+    let Code { witness, tree, .. } = code;
+    let types = parameters.iter().map(|parameter| &parameter.ty);
+    let texts = parameters.iter().map(|Parameter { name, .. }| {
+        lower.names.find(&name.to_string()).map(|found| found.name.clone()).unwrap_or_default()
+    });
+    let numbered = |(number, _)| lower::witness(number, Span::call_site());
+    let witnesses: Vec<Ident> = lower.witnesses.iter().enumerate().map(numbered).collect();
+    let infos = lower.witnesses.iter().enumerate().map(|(number, span)| {
+        let witness = lower::witness(number, *span);
+        quote_spanned!(*span=> __gpumem::type_of(&#witness))
+    });
+    let numbered = |(number, span): (usize, &Span)| lower::function_witness(number, *span);
+    let functions: Vec<Ident> = lower.functions.iter().enumerate().map(numbered).collect();
+    let constants =
+        lower.constants.iter().map(|value| quote_spanned!(value.span()=> __gpumem::Constant::new(&#value)));
+    quote! {
+        {
+            #(let #witnesses = __gpumem::Witness::new();)*
+            #(let #functions = __gpumem::Witness::new();)*
+            let __never = |#closure| -> #result { #begin #witness };
+            __gpumem::Program {
+                name: #name,
+                file: ::core::file!(),
+                parameters: ::std::vec![#(__gpumem::Parameter {
+                    name: #texts,
+                    info: <#types as __gpumem::DeviceType>::device_type(),
+                }),*],
+                result: <#result as __gpumem::DeviceType>::device_type(),
+                types: ::std::vec![#(#infos),*],
+                constants: ::std::vec![#(#constants),*],
+                functions: ::std::vec![#(__gpumem::function_of(&#functions, __calls)),*],
+                body: {
+                    use __gpumem::{E, S};
+                    static BODY: &[S] = &[#(#tree),*];
+                    BODY
+                },
+            }
+        }
+    }
 }
 
 fn written(
@@ -93,26 +146,11 @@ fn written(
     let names: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
     let types: Vec<&syn::Type> = parameters.iter().map(|parameter| &parameter.ty).collect();
     let unpacked: TokenStream = parameters.iter().map(Parameter::unpacked).collect();
-    let Code { host, witness, tree } = code;
+    let host = &code.host;
     let symbol = match &attribute.name {
         Some(name) => name.value(),
         None => names::allowed(&function.sig.ident.to_string()),
     };
-
-    let texts = names.iter().map(|name| lower.names.find(&name.to_string()).map(|found| found.name.clone()));
-    let texts = texts.map(Option::unwrap_or_default);
-    let witnesses: Vec<Ident> = lower
-        .witnesses
-        .iter()
-        .enumerate()
-        .map(|(number, _)| lower::witness(number, Span::call_site()))
-        .collect();
-    let infos = lower.witnesses.iter().enumerate().map(|(number, span)| {
-        let witness = lower::witness(number, *span);
-        quote_spanned!(*span=> __gpumem::type_of(&#witness))
-    });
-    let constants =
-        lower.constants.iter().map(|value| quote_spanned!(value.span()=> __gpumem::Constant::new(&#value)));
     let shared = lower.shared.iter().map(|(element, extents)| {
         quote!(bytes = bytes.next_multiple_of(::core::mem::align_of::<#element>()) + ::core::mem::size_of::<#element>() #(* #extents)*;)
     });
@@ -128,29 +166,14 @@ fn written(
     };
     // The block stands at the author's word, braces and all: else lints take it for one that the macro answers for.
     let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDeclaration::new(#symbol) });
+    let closure = quote!(#item: __gpumem::WorkItem<'static>, #arguments);
+    let program = program(&symbol, &quote!(()), parameters, lower, &closure, &quote!(#unpacked #seen), code);
     quote! {
         #head {
             use #root::kernel::codegen as __gpumem;
+            let __calls = &__gpumem::Calls::KERNEL;
             #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
-            let __program = {
-                #(let #witnesses = __gpumem::Witness::new();)*
-                let __never = |#item: __gpumem::WorkItem<'static>, #arguments| { #unpacked #seen #witness };
-                __gpumem::Program {
-                    name: #symbol,
-                    file: ::core::file!(),
-                    parameters: ::std::vec![#(__gpumem::Parameter {
-                        name: #texts,
-                        info: <#types as __gpumem::DeviceType>::device_type(),
-                    }),*],
-                    types: ::std::vec![#(#infos),*],
-                    constants: ::std::vec![#(#constants),*],
-                    body: {
-                        use __gpumem::{E, S};
-                        static BODY: &[S] = &[#(#tree),*];
-                        BODY
-                    },
-                }
-            };
+            let __program = #program;
             let __declaration: __gpumem::KernelDeclaration<(#(#types,)*)> = #new;
             __declaration.portable(&__program.source()) #body .bounds(#checked) #shared #(.flag(#flags))*
         }

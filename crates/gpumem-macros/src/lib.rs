@@ -13,13 +13,15 @@
 
 mod attribute;
 mod declaration;
+mod function;
 mod lower;
 mod names;
+mod record;
 mod signature;
 
 use attribute::Attribute;
 use proc_macro::TokenStream;
-use syn::{ItemFn, parse_macro_input};
+use syn::{DeriveInput, ItemFn, parse_macro_input};
 
 /// Makes a function a kernel for every device.
 ///
@@ -65,4 +67,92 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
     let function = parse_macro_input!(item as ItemFn);
     declaration::expand(&attribute, &function).into()
+}
+
+/// Makes a function one that kernels call.
+///
+/// It stays an ordinary function of the host. A kernel's source for GPUs has it too, once for each set of types that it is
+/// called with. It knows no ids, barriers and waves: the kernel gives it what it needs. Arrays are given by their names: a
+/// parameter `image: View<f32, 2>` is a `&View<f32, 2>` for callers on the host.
+///
+/// ```
+/// use gpumem::{Device, kernel::{cover, prelude::*}};
+///
+/// #[gpumem::device]
+/// fn clamped<T: Numeric>(value: T, most: T) -> T {
+///     if value > most { most } else { value }
+/// }
+///
+/// // SAFETY: each work-item writes its own element.
+/// #[gpumem::kernel(unsafe)]
+/// fn limit(x: SliceMut<i32>, most: i32) {
+///     let i = global_id(0);
+///     if i < x.len() {
+///         x[i] = clamped(x[i], most);
+///     }
+/// }
+///
+/// # fn main() -> gpumem::Result<()> {
+/// let device = Device::open("host")?;
+/// let stream = device.stream()?;
+/// let mut x = stream.to_device(&[1, 5, 3])?;
+/// limit().load(&device)?.launch(&stream, &cover([3, 1, 1], [32, 1, 1]), (&mut x, 3))?;
+/// assert_eq!(x.get(1)?, 3);
+/// assert_eq!(clamped(2.5, 1.0), 1.0);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// | argument | |
+/// |---|---|
+/// | `crate = path` | where `gpumem` is, if not at `::gpumem` |
+#[proc_macro_attribute]
+pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    let attribute = parse_macro_input!(attribute as Attribute);
+    let function = parse_macro_input!(item as ItemFn);
+    function::expand(&attribute, &function).into()
+}
+
+/// Lets kernels use a structure or an enum of the user.
+///
+/// A structure has `#[repr(C)]`, fields that are elements of arrays, and no padding. It becomes an element of arrays
+/// (`bytemuck::Pod`), and a kernel reads and writes its fields one by one: `particles[i].mass = 1.0`. As a parameter it is
+/// a `Value<Particle>`.
+///
+/// An enum has no fields, and `#[repr(u32)]` or another number. A kernel compares it, and takes it apart with `match`.
+///
+/// ```
+/// use gpumem::{Device, kernel::{cover, prelude::*}};
+///
+/// #[derive(Clone, Copy, gpumem::DeviceRecord)]
+/// #[repr(C)]
+/// struct Particle {
+///     place: [f32; 3],
+///     mass: f32,
+/// }
+///
+/// // SAFETY: each work-item writes its own element.
+/// #[gpumem::kernel(unsafe)]
+/// fn lift(particles: SliceMut<Particle>, by: f32) {
+///     let i = global_id(0);
+///     if i < particles.len() {
+///         particles[i].place[2] += by / particles[i].mass;
+///     }
+/// }
+///
+/// # fn main() -> gpumem::Result<()> {
+/// let device = Device::open("host")?;
+/// let stream = device.stream()?;
+/// let mut particles = stream.to_device(&[Particle { place: [0.0; 3], mass: 2.0 }])?;
+/// lift().load(&device)?.launch(&stream, &cover([1, 1, 1], [32, 1, 1]), (&mut particles, 3.0))?;
+/// assert_eq!(particles.get(0)?.place[2], 1.5);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// `#[gpumem(crate = path)]` says where `gpumem` is, if not at `::gpumem`.
+#[proc_macro_derive(DeviceRecord, attributes(gpumem))]
+pub fn device_record(item: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(item as DeriveInput);
+    record::expand(&input).unwrap_or_else(|error| error.to_compile_error()).into()
 }

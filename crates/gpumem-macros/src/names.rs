@@ -15,7 +15,7 @@ const TAKEN: &str = " alignas alignof and and_eq asm auto bitand bitor bool brea
     local_id group_id group_size groups global_id global_size local_linear group_linear barrier wavebarrier memory_fence \
     barrier_scope LOCAL GLOBAL BOTH wave_size wave_id lane wave_items shuffle shuffle_up shuffle_down shuffle_xor \
     wave_ballot wave_any wave_all wave_reduce wave_sum wave_min wave_max wave_scan atomic_update atomic_add atomic_min \
-    atomic_max atomic_exchange gpumem_dynamic_shared gpumem_constant_memory ";
+    atomic_max atomic_exchange atomic_compare_exchange dynamic_shared_bytes functions records gpumem_dynamic_shared gpumem_constant_memory ";
 
 /// The names of one kernel.
 #[derive(Default)]
@@ -46,6 +46,8 @@ pub(crate) enum VariableKind {
     Mutable,
     /// Declared without a value.
     Later,
+    /// A parameter whose type has a name of the user's: an array by reference, or a value.
+    Unknown,
 }
 
 /// A name that C++ takes.

@@ -5,6 +5,7 @@ use quote::{quote, quote_spanned};
 use syn::{FnArg, Ident, ItemFn, Pat, ReturnType, Type, spanned::Spanned};
 
 /// A parameter of a kernel.
+#[derive(Clone)]
 pub(crate) struct Parameter {
     pub name: Ident,
     pub ty: Type,
@@ -21,7 +22,21 @@ pub(crate) enum ParameterKind {
     Value,
     /// A number.
     Number,
+    /// A type with a name of the user's: an alias, or a record.
+    Named,
 }
+
+/// What a function with a body for GPUs is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// What is launched.
+    Kernel,
+    /// What kernels call.
+    Function,
+}
+
+/// The types of numbers.
+const NUMBERS: &str = " u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 bool ";
 
 /// The types of arrays, which a kernel's signature says by these names.
 const ARRAYS: [&str; 6] = ["Slice", "SliceMut", "View", "ViewMut", "Constant", "ConstantArray"];
@@ -35,12 +50,15 @@ impl Parameter {
             ParameterKind::Array => TokenStream::new(),
             ParameterKind::Value => quote_spanned!(name.span()=> let #mutability #name = #name.0;),
             ParameterKind::Number => quote_spanned!(name.span()=> let #mutability #name = *#name;),
+            ParameterKind::Named => {
+                quote_spanned!(self.ty.span()=> let #mutability #name = __gpumem::unpack(#name);)
+            }
         }
     }
 }
 
-/// The parameters of a kernel, or all that is wrong with its head.
-pub(crate) fn parameters(function: &ItemFn) -> syn::Result<Vec<Parameter>> {
+/// The parameters of a kernel or of a function of kernels, or all that is wrong with its head.
+pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Parameter>> {
     let signature = &function.sig;
     let mut wrong: Option<syn::Error> = None;
     let mut refuse = |span: proc_macro2::Span, what: &str| {
@@ -50,7 +68,7 @@ pub(crate) fn parameters(function: &ItemFn) -> syn::Result<Vec<Parameter>> {
             None => wrong = Some(error),
         }
     };
-    if let ReturnType::Type(_, ty) = &signature.output {
+    if let (ReturnType::Type(_, ty), Role::Kernel) = (&signature.output, role) {
         refuse(ty.span(), "a kernel returns nothing: it writes to its `SliceMut` and `ViewMut`");
     }
     if let Some(word) = &signature.asyncness {
@@ -60,7 +78,13 @@ pub(crate) fn parameters(function: &ItemFn) -> syn::Result<Vec<Parameter>> {
         refuse(word.span(), "a kernel is not `const`");
     }
     if let Some(word) = &signature.unsafety {
-        refuse(word.span(), "launching a kernel is safe: the promise is made here, as `#[kernel(unsafe)]`");
+        let what = match role {
+            Role::Kernel => "launching a kernel is safe: the promise is made here, as `#[kernel(unsafe)]`",
+            Role::Function => {
+                "calling it is safe: the kernel that calls it makes the promise, as `#[kernel(unsafe)]`"
+            }
+        };
+        refuse(word.span(), what);
     }
     if let Some(word) = &signature.abi {
         refuse(word.span(), "a kernel has no ABI: `name = \"..\"` sets its symbol");
@@ -82,8 +106,18 @@ pub(crate) fn parameters(function: &ItemFn) -> syn::Result<Vec<Parameter>> {
                 let what = "a kernel takes `Slice`, `SliceMut`, `View`, `ViewMut`, constants and numbers, no references";
                 refuse(ty.span(), what);
             }
+            (_, Type::ImplTrait(ty)) => {
+                refuse(ty.span(), "name the type as a parameter: `fn f<T: Numeric>(value: T)`");
+            }
             (Pat::Ident(name), ty) if name.by_ref.is_none() && name.subpat.is_none() => {
-                let kind = kind_of(ty);
+                let kind = match kind_of(ty, &signature.generics) {
+                    ParameterKind::Named if role == Role::Function => ParameterKind::Number,
+                    ParameterKind::Value if role == Role::Function => {
+                        refuse(ty.span(), "a function of kernels takes the value itself, without `Value`");
+                        ParameterKind::Number
+                    }
+                    kind => kind,
+                };
                 if let (ParameterKind::Array, Some(word)) = (kind, &name.mutability) {
                     refuse(
                         word.span(),
@@ -99,12 +133,14 @@ pub(crate) fn parameters(function: &ItemFn) -> syn::Result<Vec<Parameter>> {
     wrong.map_or(Ok(parameters), Err)
 }
 
-fn kind_of(ty: &Type) -> ParameterKind {
+fn kind_of(ty: &Type, generics: &syn::Generics) -> ParameterKind {
     let Type::Path(path) = ty else { return ParameterKind::Number };
     let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    let is_generic = |name: &str| generics.type_params().any(|parameter| parameter.ident == name);
     match last.as_str() {
         "Value" => ParameterKind::Value,
         name if ARRAYS.contains(&name) => ParameterKind::Array,
-        _ => ParameterKind::Number,
+        name if NUMBERS.contains(&format!(" {name} ")) || is_generic(name) => ParameterKind::Number,
+        _ => ParameterKind::Named,
     }
 }

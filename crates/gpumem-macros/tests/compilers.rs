@@ -24,7 +24,11 @@ fn text<P: Parameters>(declaration: KernelDeclaration<P>) -> Text {
 
 fn all() -> Vec<Text> {
     use {operators::*, subset::*};
-    vec![
+    let features = features::all().into_iter().map(text);
+    let mut all: Vec<Text> = features.collect();
+    all.extend([
+        text(features::past_the_dynamic_end()),
+        text(features::settings()),
         text(saxpy()),
         text(axpb::<f32>()),
         text(axpb::<f64>()),
@@ -69,7 +73,8 @@ fn all() -> Vec<Text> {
         text(halves::<f16>()),
         text(halves::<bf16>()),
         text(waves()),
-    ]
+    ]);
+    all
 }
 
 fn compile_all(flavour: Flavour, architectures: &[(&str, u32)]) {

@@ -3,11 +3,13 @@
 
 mod subset;
 
+use features::{Side, Tag, nearest, weighted};
 use gpumem::{
-    Device, DeviceArray, ErrorKind, Result, Stream,
+    Device, DeviceArray, ErrorKind, LaunchDims, Result, Stream,
     kernel::{HostForm, KernelDeclaration, cover},
     ndarray::Ix1,
 };
+use num_complex::Complex;
 use subset::*;
 
 fn host() -> (Device, Stream) {
@@ -28,7 +30,7 @@ fn back<T: gpumem::Element>(stream: &Stream, array: &DeviceArray<T, Ix1>) -> Vec
 fn integers(declaration: KernelDeclaration<subset::Integers>) -> Vec<i64> {
     let (device, stream) = host();
     let mut out = zeros::<i64>(&stream, 64);
-    let dims = cover([64, 1, 1], [32, 1, 1]);
+    let dims = LaunchDims { shared_bytes: 32 * 8, ..cover([64, 1, 1], [32, 1, 1]) };
     declaration.load(&device).unwrap().launch(&stream, &dims, (&mut out,)).unwrap();
     back(&stream, &out)
 }
@@ -284,4 +286,135 @@ fn a_fault_names_the_line_and_the_work_item() {
 fn check_mode_finds_races_at_the_users_line() {
     let text = fault(race().check(true), 64);
     assert!(text.contains("races in shared memory") && text.contains("subset/mod.rs:"), "{text}");
+}
+
+#[test]
+fn functions_are_called_with_the_types_that_rustc_infers() {
+    expect(features::functions(), |n| {
+        let small = nearest(n as f32 * 0.5, 11.25);
+        weighted(n, n as usize % 3) + nearest(n, 40) + (small * 4.0) as i64 + n * 3 + 7
+    });
+    let source = features::functions().source().unwrap().to_owned();
+    // One for each set of types, however often it is called, and one for each constant.
+    assert_eq!(source.matches("float nearest").count(), 1, "{source}");
+    assert_eq!(source.matches("i64 nearest").count(), 1, "{source}");
+    assert_eq!(source.matches("GPUMEM_DEVICE i64 scaled").count(), 2, "{source}");
+}
+
+#[test]
+fn records_are_read_and_written_by_their_fields() {
+    expect(features::records(), |n| {
+        let neighbour = (n / 32 * 32) + (n % 32 + 1) % 32 + 5;
+        // The one in shared memory is the heavier one, with `1.0` more than twice its number.
+        let (place, mass) = ([n as f32, n as f32 + 0.5, 6.0], n * 2 + 1);
+        let bright = Complex::new(1.0, -n as f32) * Complex::new(0.0, 2.0);
+        let mut sum = place[0] as i64 + place[1] as i64 * 3 + place[2] as i64 * 5 + mass * 7;
+        sum += bright.re as i64 * 11 + bright.im as i64 * 13 + n + 1;
+        sum + neighbour * 17 - 3
+    });
+    let source = features::records().source().unwrap().to_owned();
+    assert!(source.contains("struct kernels_subset_features_Body {"), "{source}");
+}
+
+#[test]
+fn enums_tuples_and_records_are_matched() {
+    expect(features::enums(), |n| {
+        let side = [Side::Left, Side::Left, Side::Right, Side::Both, Side::Both][n as usize % 5];
+        let even = n % 2 == 0;
+        let turned = match (side, even) {
+            (Side::Left, true) => 10,
+            (Side::Left, false) => 20,
+            (Side::Both, _) if n > 30 => 30,
+            (_, true) => 40,
+            (_, false) => 50,
+        };
+        let matched = match (n % 4, (turned, side == Side::Right)) {
+            (0, (10 | 20, _)) => 1,
+            (1..=2, (most, true)) => most,
+            (3, (most, _)) => most * 3,
+            _ => -1,
+        };
+        let tagged = if n % 3 == 0 { 100 } else { n % 3 * 1000 };
+        turned + matched * 3 + tagged + side as i64 * 7 + 8
+    });
+}
+
+#[test]
+fn complex_numbers_are_those_of_num_complex() {
+    expect(features::complex_numbers(), |n| {
+        let z = Complex::new(n as f64, 2.0);
+        let unit = Complex::new(0.0, 1.0);
+        let mut w = z * unit + z.conj() - 1.0;
+        w *= Complex::new(0.5, -3.0);
+        w += 2.0 * z / Complex::new(2.0, 2.0);
+        let turned = -w / 4.0;
+        (turned.re * 64.0) as i64 * 3 + ((w - unit).im * 64.0) as i64 + z.norm_sqr() as i64 + 1
+    });
+}
+
+#[test]
+fn elements_are_exchanged_and_compared_atomically() {
+    expect(features::atomics(), |n| {
+        let group_end = n / 32 * 32 + 31;
+        let counts = [101, 7 ^ 0xffff_ffff, -31, 100.max(group_end)];
+        let all = counts[0] + counts[1] * 3 + counts[2] * 5 + counts[3] * 7;
+        all + if n % 32 == 5 { 300 } else { 0 }
+    });
+}
+
+#[test]
+fn waves_are_reduced_by_any_function() {
+    expect(features::reductions(), |n| {
+        let first = n / 32 * 32;
+        let of = |lane: i64| first + lane + 1;
+        let reduce = |op: fn(i64, i64) -> i64| {
+            let mut values: Vec<i64> = (0..32).map(of).collect();
+            let mut distance = 16;
+            while distance > 0 {
+                for lane in 0..distance {
+                    values[lane] = op(values[lane], values[lane + distance]);
+                }
+                distance /= 2;
+            }
+            values[0]
+        };
+        let lane = n - first;
+        let up = of((lane - 1).max(0)) + of(if lane + 2 < 32 { lane + 2 } else { lane }) * 2;
+        let all: i64 = (0..32).map(of).sum();
+        let scanned = (0..=lane).map(of).sum::<i64>() + of(0) * 2 + of(31) * 3 + all * 5;
+        let closure = reduce(|a, b| (a * 3 + b) % 97) + reduce(features::product) * 7;
+        closure + up + of(lane ^ 5) * 3 + of(3) * 5 + 1 + scanned + 0x5555_5555
+    });
+}
+
+#[test]
+fn arrays_have_any_rank_and_any_element() {
+    const GRID: [[i64; 3]; 2] = [[1, 2, 3], [40, 50, 60]];
+    expect(features::arrays(), |n| {
+        let local = n as usize % 32;
+        let mut flags = [false; 4];
+        flags[local % 4] = true;
+        flags[1] = flags[1] ^ flags[2] | !flags[3] & flags[0];
+        let next = (local + 1) % 32;
+        GRID[next % 2][next % 3] + (i64::from(flags[1]) * 2 + i64::from(flags[0])) * 100 + 41
+    });
+    let text = fault(features::past_the_dynamic_end(), 64);
+    assert!(text.contains("index [0] of an array of shape [0]") || text.contains("index [1]"), "{text}");
+}
+
+#[test]
+fn parameters_are_records_and_conditions() {
+    let (device, stream) = host();
+    let tag = Tag { number: 5, class: 9 };
+    let bodies: Vec<features::Body> = (0..4)
+        .map(|i| features::Body { place: [0.0; 3], mass: i as f32 * 10.0, bright: Complex::default(), tag })
+        .collect();
+    let bodies = stream.to_device(&bodies).unwrap();
+    for (add, expected) in [(true, [5, 15, 25, 35, 5]), (false, [9; 5])] {
+        let mut out = zeros::<i64>(&stream, 5);
+        let kernel = features::settings().load(&device).unwrap();
+        let arguments = (&mut out, gpumem::kernel::Value(tag), add, &bodies);
+        kernel.launch(&stream, &cover([5, 1, 1], [5, 1, 1]), arguments).unwrap();
+        assert_eq!(back(&stream, &out), expected);
+    }
 }

@@ -145,7 +145,7 @@ pub mod roc {
     pub use gpumem_roc::*;
 }
 
-pub use gpumem_macros::kernel;
+pub use gpumem_macros::{DeviceRecord, device, kernel};
 pub mod generic {
     //! What the types of this crate are made of, for code that is generic over backends and over arrays and views.
     pub use gpumem_runtime::*;

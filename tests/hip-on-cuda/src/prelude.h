@@ -44,6 +44,11 @@ __device__ inline void fence(const char* scope) {
 __device__ inline unsigned long long compare(unsigned left, unsigned right, int how) {
     return __ballot_sync(__activemask(), how == 32 ? left == right : left != right);
 }
+// What AMD's packet says of a launch, as far as kernels read it: the shared memory beside what is declared.
+struct packet {
+    unsigned words[16];
+    __device__ packet() : words() { asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(words[7])); }
+};
 }  // namespace hip_on_cuda
 
 // Clang's name for IEEE binary16, as far as conversions go.
@@ -59,6 +64,8 @@ struct _Float16 {
 };
 
 #define __builtin_trap() __trap()
+#define __builtin_amdgcn_dispatch_ptr() hip_on_cuda::packet().words
+#define __builtin_amdgcn_groupstaticsize() 0u
 #define __builtin_amdgcn_uicmp(left, right, how) hip_on_cuda::compare((left), (right), (how))
 // Lanes are addressed in bytes.
 #define __builtin_amdgcn_ds_bpermute(address, word) __shfl_sync(__activemask(), (word), (address) >> 2)

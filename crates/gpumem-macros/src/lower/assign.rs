@@ -1,29 +1,37 @@
 //! Reading and writing places: variables, fields of tuples, elements of arrays.
 
-use super::{Code, Lower, Order, Value, error, expressions::member_name, order_of, own, witness};
+use super::{
+    Code, Lower, Order, Value, error,
+    expressions::member_name,
+    order_of, own,
+    parts::{Part, leads_to_part},
+    witness,
+};
 use crate::names::VariableKind;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{BinOp, Expr, ExprIndex, spanned::Spanned};
 
 /// The array of an index expression, as an argument of `Load` and `Store`.
-struct Array {
-    host: TokenStream,
-    witness: TokenStream,
-    before: Vec<TokenStream>,
-    tree: TokenStream,
+pub(super) struct Array {
+    pub host: TokenStream,
+    pub witness: TokenStream,
+    pub before: Vec<TokenStream>,
+    pub tree: TokenStream,
     /// The number of the witness of its type.
-    ty: usize,
+    pub ty: usize,
     /// Whether it belongs to the work-item, so that writing borrows it.
-    is_local: bool,
+    pub is_local: bool,
+    /// The element that it is a part of.
+    part: Option<Part>,
 }
 
 /// An index, or several in brackets.
-struct Position {
-    host: TokenStream,
-    witness: TokenStream,
+pub(super) struct Position {
+    pub host: TokenStream,
+    pub witness: TokenStream,
     /// The indices.
-    trees: Vec<TokenStream>,
+    pub trees: Vec<TokenStream>,
 }
 
 /// The operator of `a op= b`, with its text and as it stands in `a op b`.
@@ -52,8 +60,20 @@ impl Lower {
         before.extend(self.in_order(&mut values));
         let order = order_of(&values);
         let at = write(&values);
-        let (host, witness) =
+        let (mut host, witness) =
             (element(index, &array.host, &at.host), element(index, &array.witness, &at.witness));
+        self.part = match array.part {
+            Some(part) => {
+                let part = part.index(&at.host, index.span());
+                host = part.read(index.span());
+                Some(part)
+            }
+            None if self.is_shared(&index.expr) => {
+                let (before, steps) = (TokenStream::new(), TokenStream::new());
+                Some(Part { array: array.host.clone(), at: at.host.clone(), before, steps })
+            }
+            None => None,
+        };
         let (tree, ty, trees) = (&array.tree, array.ty, &at.trees);
         let tree = quote!(E::Index(&#tree, #ty, &[#(#trees),*]));
         Ok(Value {
@@ -78,7 +98,7 @@ impl Lower {
     }
 
     /// What is indexed.
-    fn array(&mut self, e: &Expr) -> syn::Result<Array> {
+    pub(super) fn array(&mut self, e: &Expr) -> syn::Result<Array> {
         if let Expr::Paren(inner) = e {
             return self.array(&inner.expr);
         }
@@ -88,7 +108,8 @@ impl Lower {
         {
             let (text, ty) = (&variable.name, variable.ty);
             let is_parameter = variable.kind == VariableKind::ArrayParameter;
-            let is_local = !is_parameter && variable.kind != VariableKind::Shared;
+            let is_local =
+                !is_parameter && !matches!(variable.kind, VariableKind::Shared | VariableKind::Unknown);
             let tokens = if is_parameter { quote!(#name) } else { quote_spanned!(name.span()=> &#name) };
             let tree = quote!(E::Var(#text));
             return Ok(Array {
@@ -98,19 +119,21 @@ impl Lower {
                 tree,
                 ty,
                 is_local,
+                part: None,
             });
         }
         let Value { host, witness: seen, before, tree, .. } = self.expression(e)?;
+        let part = self.part.take().filter(|part| leads_to_part(e) && !part.steps.is_empty());
         let ty = self.watch(e.span());
         let watcher = witness(ty, e.span());
         let host = quote_spanned!(e.span()=> &#host);
         let seen = quote_spanned!(e.span()=> #watcher.of(&#seen));
-        Ok(Array { host, witness: seen, before, tree, ty, is_local: matches!(e, Expr::Field(_)) })
+        Ok(Array { host, witness: seen, before, tree, ty, is_local: matches!(e, Expr::Field(_)), part })
     }
 
     /// What stands between the brackets: its values, and how they are put together again.
     #[allow(clippy::type_complexity)]
-    fn position(
+    pub(super) fn position(
         &mut self,
         e: &Expr,
     ) -> syn::Result<(Vec<(Value, Span)>, impl Fn(&[(Value, Span)]) -> Position + use<>)> {
@@ -120,7 +143,10 @@ impl Lower {
         };
         let mut values = Vec::new();
         for element in elements {
-            let mut value = self.expression(element)?;
+            let mut value = match element {
+                Expr::Lit(literal) => self.literal_of(literal, "usize")?,
+                element => self.expression(element)?,
+            };
             if let (false, Expr::Path(path)) = (list, element)
                 && let Some(variable) =
                     path.path.get_ident().and_then(|name| self.names.find(&name.to_string()))
@@ -150,6 +176,9 @@ impl Lower {
 
     /// `place = value;`
     pub(super) fn assign(&mut self, assign: &syn::ExprAssign) -> syn::Result<Code> {
+        if let Some(code) = self.store_part(&assign.left, &assign.right, None, assign.span())? {
+            return Ok(code);
+        }
         match &*assign.left {
             Expr::Index(index) => self.store(index, &assign.right, None, assign.span()),
             Expr::Infer(_) => {
@@ -183,6 +212,10 @@ impl Lower {
         text: &str,
         plain: &BinOp,
     ) -> syn::Result<Code> {
+        let with = Some((text, plain));
+        if let Some(code) = self.store_part(&binary.left, &binary.right, with, binary.span())? {
+            return Ok(code);
+        }
         if let Expr::Index(index) = &*binary.left {
             return self.store(index, &binary.right, Some((text, plain)), binary.span());
         }
@@ -207,16 +240,12 @@ impl Lower {
                 let (text, later) = (&variable.name, variable.kind == VariableKind::Later);
                 Ok((path.to_token_stream(), quote!(E::Var(#text)), later.then_some(variable.ty)))
             }
-            Expr::Field(field) if !matches!(*field.base, Expr::Index(_)) => {
+            Expr::Field(field) => {
                 let (tokens, tree, _) = self.place(&field.base)?;
                 let (member, name) = (&field.member, member_name(&field.member));
                 Ok((quote!(#tokens.#member), quote!(E::Field(&#tree, #name)), None))
             }
             Expr::Paren(inner) => self.place(&inner.expr),
-            Expr::Field(_) | Expr::Index(_) => error(
-                e,
-                "a part of an element is not assigned: write the whole element, as `a[i] = (x, a[i].1)`",
-            ),
             Expr::Tuple(_) => error(e, "write one assignment for each variable"),
             e => error(e, "a kernel cannot assign to this"),
         }
@@ -230,12 +259,6 @@ impl Lower {
         with: Option<(&str, &BinOp)>,
         span: Span,
     ) -> syn::Result<Code> {
-        if matches!(&*index.expr, Expr::Index(_)) {
-            return error(
-                &index.expr,
-                "an array in an array is not written to: use `local::<T>([N, M])` and `a[[i, j]]`",
-            );
-        }
         let right = (self.expression(value)?, value.span());
         let array = self.array(&index.expr)?;
         let (positions, write) = self.position(&index.index)?;
@@ -243,7 +266,9 @@ impl Lower {
         values.extend(positions);
         let mut before = array.before;
         before.extend(self.in_order(&mut values));
+        // A local array is borrowed by the call: what reads it comes before.
         let acts = order_of(&values) == Order::Acts;
+        let reads = array.is_local && order_of(&values) != Order::Fixed;
         let Some(((value, _), positions)) = values.split_first() else {
             return error(index, "nothing to store");
         };
@@ -255,9 +280,16 @@ impl Lower {
             let forms = [(&array.host, &at.host, &value.host), (&array.witness, &at.witness, &value.witness)];
             let [host, seen] = forms.map(|(array_form, at, value)| {
                 let (function, array) = storing(index, array_form, array.is_local);
-                match acts {
-                    true => quote_spanned!(span=> { let #kept = #value; #function(#array, #at, #kept) };),
-                    false => quote_spanned!(span=> #function(#array, #at, #value);),
+                match (acts, reads) {
+                    (_, true) => quote_spanned!(span=> {
+                        let #kept = #value;
+                        let #at_name = #at;
+                        #function(#array, #at_name, #kept)
+                    };),
+                    (true, false) => {
+                        quote_spanned!(span=> { let #kept = #value; #function(#array, #at, #kept) };)
+                    }
+                    (false, false) => quote_spanned!(span=> #function(#array, #at, #value);),
                 }
             });
             before.push(quote!(S::Assign(&#place, &#value_tree)));

@@ -25,11 +25,22 @@ impl Lower {
         Code { host: quote_spanned!(span=> { #host }), witness: quote_spanned!(span=> { #witness }), tree }
     }
 
+    /// The body of a function that gives a value.
+    pub(crate) fn giving_block(&mut self, block: &Block) -> syn::Result<Code> {
+        let ValueBlock { host, witness, before: mut tree, value } = self.value_block(block)?;
+        if let Some(value) = value {
+            let value = value.tree;
+            tree.push(quote!(S::Give(&#value)));
+        }
+        Ok(Code { host, witness, tree })
+    }
+
     pub(super) fn statements(&mut self, statements: &[Stmt]) -> Code {
         let mut all = Code::default();
         for statement in statements {
             let mut line = Vec::new();
             self.tell_line(statement.span(), &mut line);
+            self.part = None;
             match self.any_statement(statement) {
                 Ok(code) => {
                     all.host.extend(code.host);

@@ -1,7 +1,7 @@
 //! The words of kernels: ids, barriers, operations of waves, shared and local arrays.
 
 use super::{Code, Lower, Order, Value, error, item, order_of};
-use crate::names::VariableKind;
+use crate::{names::VariableKind, signature::Role};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprCall, GenericArgument, Pat, PathArguments, Type, spanned::Spanned};
@@ -47,20 +47,33 @@ impl Lower {
         let Expr::Path(path) = &*call.func else {
             return error(&call.func, "a kernel calls functions by their names");
         };
-        let Some(name) = path.path.get_ident() else { return self.function_of_type(call, path) };
+        let Some(name) = path.path.get_ident() else {
+            return match super::methods::is_of_type(path) {
+                true => self.function_of_type(call, path),
+                false => self.function(call, path),
+            };
+        };
+        if self.names.find(&name.to_string()).is_some() {
+            return error(name, format!("`{name}` is a value: a kernel calls functions by their names"));
+        }
         let (word, span) = (name.to_string(), call.span());
         let arguments = &call.args;
         if IDS.contains(&word.as_str()) || WAVE_IDS.contains(&word.as_str()) {
-            self.meets |= WAVE_IDS.contains(&word.as_str());
+            if self.role == Role::Function || WAVE_IDS.contains(&word.as_str()) {
+                self.meet(name)?;
+            }
             return self.id(name, call);
         }
         if let Some((_, with_lane)) = WAVE.iter().find(|(known, _)| *known == word) {
             return self.wave(name, call, *with_lane);
         }
+        if word == "wave_reduce" {
+            return self.wave_reduce(name, call);
+        }
         let item = item(name.span());
         match word.as_str() {
             "barrier" => {
-                self.meets = true;
+                self.meet(name)?;
                 let (Some(scope), 1) = (arguments.first(), arguments.len()) else {
                     return error(call, SCOPES);
                 };
@@ -74,7 +87,7 @@ impl Lower {
                 })
             }
             "wavebarrier" => {
-                self.meets = true;
+                self.meet(name)?;
                 Ok(Value {
                     host: quote_spanned!(span=> #item.#name(#arguments).await),
                     witness: quote_spanned!(span=> __gpumem::finished(#item.#name(#arguments))),
@@ -84,16 +97,14 @@ impl Lower {
                 })
             }
             "memory_fence" => {
-                self.meets = true;
+                self.meet(name)?;
                 let tokens = quote_spanned!(span=> #item.#name(#arguments));
                 Ok(Value::plain(tokens, quote!(E::Call("memory_fence", &[])), Order::Acts))
             }
-            _ => error(
-                name,
-                format!(
-                    "`{name}` is no word of kernels: they call ids, barriers, operations of waves, and methods of numbers"
-                ),
-            ),
+            "shared" => error(name, SHARED),
+            "local" => error(name, LOCAL),
+            "dynamic_shared" => error(name, DYNAMIC),
+            _ => self.function(call, path),
         }
     }
 
@@ -118,7 +129,7 @@ impl Lower {
 
     /// An operation of a wave, for which its work-items wait.
     fn wave(&mut self, name: &syn::Ident, call: &ExprCall, with_lane: bool) -> syn::Result<Value> {
-        self.meets = true;
+        self.meet(name)?;
         let mut values = Vec::new();
         for argument in &call.args {
             values.push((self.expression(argument)?, argument.span()));
@@ -134,6 +145,25 @@ impl Lower {
             *lane = quote!(E::Call("rust::lane", &[#lane]));
         }
         Ok(Value { host, witness, before, tree: quote!(E::Call(#text, &[#(#trees),*])), order: Order::Acts })
+    }
+
+    /// `wave_reduce(value, |a, b| ..)`.
+    fn wave_reduce(&mut self, name: &syn::Ident, call: &ExprCall) -> syn::Result<Value> {
+        self.meet(name)?;
+        let (Some(value), Some(operation), 2) = (call.args.first(), call.args.get(1), call.args.len()) else {
+            return error(call, "`wave_reduce` takes a value and a function, as `|a, b| a * b`");
+        };
+        let Value { host, witness, before, tree, .. } = self.expression(value)?;
+        let operation = self.operation(operation, 2)?;
+        let (item, by_host, by_seen, by) =
+            (item(name.span()), &operation.host, &operation.witness, &operation.tree);
+        Ok(Value {
+            host: quote_spanned!(call.span()=> #item.#name(#host, #by_host).await),
+            witness: quote_spanned!(call.span()=> __gpumem::finished(#item.#name(#witness, #by_seen))),
+            before,
+            tree: quote!(E::Call("wave_reduce", &[#tree, #by])),
+            order: Order::Acts,
+        })
     }
 
     /// `let name = shared::<T>([..]);` and its like; `None` if it is another declaration.
@@ -167,7 +197,7 @@ impl Lower {
         if let Some(word) = &name.mutability {
             return error(word, "a shared array is written to without `mut`: it belongs to the group");
         }
-        self.meets = true;
+        self.meet(&segment.ident)?;
         self.shares.get_or_insert(span);
         let count = extents.len();
         let (number, look) = self.look_at(ident);
@@ -192,8 +222,8 @@ impl Lower {
         extents: &[Expr],
         span: Span,
     ) -> syn::Result<Code> {
-        if extents.is_empty() || extents.len() > 3 {
-            return error(name, "a local array has one, two or three axes");
+        if extents.is_empty() || extents.len() > 6 {
+            return error(name, "a local array has one to six axes");
         }
         let mut zeros = quote_spanned!(span=> __gpumem::zero::<#element>());
         for extent in extents.iter().rev() {

@@ -1,6 +1,7 @@
 //! Statements that lead elsewhere: `if`, `match`, loops, `break`, `continue`, `return`.
 
 use super::{Code, Loop, Lower, Value, assign::plain_operator, error, refuse};
+use crate::signature::Role;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Label, Lifetime, spanned::Spanned};
@@ -25,6 +26,12 @@ impl Lower {
                 Ok(Code { host: quote!(#word;), witness: quote!(#word;), tree: vec![jump] })
             }
             Expr::Return(exit) => match &exit.expr {
+                Some(value) if self.role == Role::Function => {
+                    let word = &exit.return_token;
+                    let Value { host, witness, mut before, tree, .. } = self.expression(value)?;
+                    before.push(quote!(S::Give(&#tree)));
+                    Ok(Code { host: quote!(#word #host;), witness: quote!(#word #witness;), tree: before })
+                }
                 Some(value) => error(value, "a kernel returns nothing: it writes to its arrays"),
                 None => Ok(Code { host: quote!(#e;), witness: quote!(#e;), tree: vec![quote!(S::Return)] }),
             },
@@ -74,11 +81,11 @@ impl Lower {
 
     fn match_statement(&mut self, choice: &syn::ExprMatch) -> syn::Result<Code> {
         let mut value = self.expression(&choice.expr)?;
-        let subject = self.subject(&mut value, choice.expr.span());
+        let mut subject = self.subject(&mut value, choice.expr.span());
         let (mut hosts, mut seen, mut arms) = (TokenStream::new(), TokenStream::new(), Vec::new());
         for arm in &choice.arms {
             self.names.enter();
-            let condition = self.condition(&arm.pat, &subject)?;
+            let condition = self.condition(&arm.pat, &mut subject)?;
             let (guard, condition) = self.guard(arm, condition)?;
             let body = match &*arm.body {
                 Expr::Block(block) if block.label.is_none() => self.block(&block.block),
@@ -96,7 +103,8 @@ impl Lower {
         }
         let mut tree = value.before;
         tree.extend(chain(arms));
-        let (word, host, witness) = (&choice.match_token, value.host, value.witness);
+        let (word, host) = (&choice.match_token, value.host);
+        let witness = subject.seen(&value.witness, choice.expr.span());
         let span = choice.brace_token.span.join();
         Ok(Code {
             host: quote_spanned!(span=> #word #host { #hosts }),

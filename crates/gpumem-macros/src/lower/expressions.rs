@@ -1,6 +1,6 @@
 //! Expressions: literals, names, operators, casts, tuples, arrays.
 
-use super::{Lower, Order, Value, error, order_of, refuse, witness};
+use super::{Lower, Order, Value, error, order_of, parts::leads_to_part, refuse, witness};
 use crate::names::VariableKind;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
@@ -43,6 +43,7 @@ impl Lower {
             }
             Expr::Call(call) => self.call(call),
             Expr::MethodCall(call) => self.method(call),
+            Expr::Struct(record) => self.record(record),
             e => refuse::expression(e),
         }
     }
@@ -58,9 +59,23 @@ impl Lower {
             Lit::Float(number) => number.base10_digits(),
             _ => return refuse::expression(&Expr::Lit(literal.clone())),
         };
+        if let Some(name) = suffix(&literal.lit) {
+            return Ok(Value::plain(host, quote!(E::Suffixed(#digits, #name)), Order::Fixed));
+        }
         let (number, witness) = self.seen(&host, literal.span());
         let tree = quote!(E::Literal(#digits, #number));
         Ok(Value { host, witness, before: Vec::new(), tree, order: Order::Fixed })
+    }
+
+    /// A number where only one type may stand: rustc is asked once, and says once that it is another.
+    pub(super) fn literal_of(&mut self, literal: &syn::ExprLit, ty: &str) -> syn::Result<Value> {
+        let digits = match &literal.lit {
+            Lit::Int(number) if number.suffix().is_empty() => number.base10_digits(),
+            Lit::Float(number) if number.suffix().is_empty() => number.base10_digits(),
+            _ => return self.literal(literal),
+        };
+        let name = suffix_name(ty);
+        Ok(Value::plain(literal.to_token_stream(), quote!(E::Suffixed(#digits, #name)), Order::Fixed))
     }
 
     /// A variable of one value, or a constant.
@@ -223,9 +238,15 @@ impl Lower {
     /// A field of a tuple.
     fn field(&mut self, field: &syn::ExprField) -> syn::Result<Value> {
         let value = self.expression(&field.base)?;
+        let part = self.part.take().filter(|_| leads_to_part(&field.base));
         let (host, seen, tree, member) = (&value.host, &value.witness, &value.tree, &field.member);
         let name = member_name(member);
-        let (host, witness) = (quote!(#host.#member), quote!(#seen.#member));
+        let (mut host, witness) = (quote!(#host.#member), quote!(#seen.#member));
+        if let Some(part) = part {
+            let part = part.field(member);
+            host = part.read(field.span());
+            self.part = Some(part);
+        }
         let tree = quote!(E::Field(&#tree, #name));
         Ok(Value { host, witness, tree, ..value })
     }
@@ -253,5 +274,32 @@ pub(super) fn member_name(member: &syn::Member) -> String {
     match member {
         syn::Member::Named(name) => crate::names::allowed(&name.to_string()),
         syn::Member::Unnamed(index) => format!("f{}", index.index),
+    }
+}
+
+/// The type in C++ that the suffix of a literal names.
+fn suffix(literal: &Lit) -> Option<&'static str> {
+    match literal {
+        Lit::Int(number) if !number.suffix().is_empty() => Some(suffix_name(number.suffix())),
+        Lit::Float(number) if !number.suffix().is_empty() => Some(suffix_name(number.suffix())),
+        _ => None,
+    }
+    .filter(|name| !name.is_empty())
+}
+
+/// What a type of Rust is called in C++; nothing where kernels do not have it.
+fn suffix_name(ty: &str) -> &'static str {
+    match ty {
+        "f32" => "float",
+        "f64" => "double",
+        "u8" => "u8",
+        "i8" => "i8",
+        "u16" => "u16",
+        "i16" => "i16",
+        "u32" => "u32",
+        "i32" => "i32",
+        "u64" | "usize" => "u64",
+        "i64" | "isize" => "i64",
+        _ => "",
     }
 }

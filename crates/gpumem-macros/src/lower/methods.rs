@@ -62,15 +62,25 @@ const NUMBERS: &[&str] = &[
     "leading_zeros",
     "trailing_zeros",
     "is_multiple_of",
+    "conj",
+    "norm_sqr",
 ];
-const ATOMICS: &[&str] = &["atomic_add", "atomic_min", "atomic_max"];
+/// Atomic changes of an element, and how many values they take.
+const ATOMICS: &[(&str, usize)] = &[
+    ("atomic_add", 1),
+    ("atomic_min", 1),
+    ("atomic_max", 1),
+    ("atomic_exchange", 1),
+    ("atomic_compare_exchange", 2),
+    ("atomic_update", 1),
+];
 
 impl Lower {
     pub(super) fn method(&mut self, call: &ExprMethodCall) -> syn::Result<Value> {
         let name = call.method.to_string();
         match (name.as_str(), call.args.len()) {
             ("len" | "is_empty", 0) | ("extent", 1) => return self.shape(call, &name),
-            _ if ATOMICS.contains(&name.as_str()) => return self.atomic(call, &name),
+            _ if name.starts_with("atomic_") => return self.atomic(call, &name),
             _ if NUMBERS.contains(&name.as_str()) => {}
             _ => return error(&call.method, format!("kernels do not know the method `{name}`")),
         }
@@ -121,12 +131,25 @@ impl Lower {
 
     /// `x.atomic_add(i, value)` and its like.
     fn atomic(&mut self, call: &ExprMethodCall, name: &str) -> syn::Result<Value> {
-        let (Some(at), Some(value), 2) = (call.args.first(), call.args.get(1), call.args.len()) else {
-            return error(call, format!("`{name}` takes an index and a value"));
+        let Some((_, count)) = ATOMICS.iter().find(|(known, _)| *known == name) else {
+            let known: Vec<String> = ATOMICS.iter().map(|(known, _)| format!("`{known}`")).collect();
+            return error(&call.method, format!("elements are changed atomically by {}", known.join(", ")));
+        };
+        let arguments: Vec<&Expr> = call.args.iter().collect();
+        let Some((at, given)) = arguments.split_first().filter(|(_, given)| given.len() == *count) else {
+            let takes = match name {
+                "atomic_update" => "an index and a function, as `|old| old ^ 1`",
+                "atomic_compare_exchange" => "an index, the value that is expected and the new one",
+                _ => "an index and a value",
+            };
+            return error(call, format!("`{name}` takes {takes}"));
         };
         if let Expr::Path(path) = &*call.receiver
             && let Some(variable) = path.path.get_ident().and_then(|name| self.names.find(&name.to_string()))
-            && !matches!(variable.kind, VariableKind::ArrayParameter | VariableKind::Shared)
+            && !matches!(
+                variable.kind,
+                VariableKind::ArrayParameter | VariableKind::Shared | VariableKind::Unknown
+            )
         {
             return error(&call.receiver, "only arrays that work-items share are changed atomically");
         }
@@ -134,31 +157,37 @@ impl Lower {
             attrs: Vec::new(),
             expr: call.receiver.clone(),
             bracket_token: syn::token::Bracket(at.span()),
-            index: Box::new(at.clone()),
+            index: Box::new((*at).clone()),
         };
         let (dot, method) = (&call.dot_token, &call.method);
-        let mut values =
-            vec![(self.element_place(&index)?, at.span()), (self.expression(value)?, value.span())];
+        let mut values = vec![(self.element_place(&index)?, at.span())];
+        for value in given {
+            let lowered = match name {
+                "atomic_update" => self.operation(value, 1)?,
+                _ => self.expression(value)?,
+            };
+            values.push((lowered, value.span()));
+        }
         let before = self.in_order(&mut values);
-        let [(place, _), (value, _)] = &values[..] else { return error(call, "no value") };
-        let (receiver, host_at, seen_at) = (&call.receiver, &place.host, &place.witness);
-        let (host_value, seen_value) = (&value.host, &value.witness);
-        let host = quote_spanned!(call.span()=> #receiver #dot #method(#host_at, #host_value));
-        let witness = quote_spanned!(call.span()=> #receiver #dot #method(#seen_at, #seen_value));
-        let (function, place, value) = (name, &place.tree, &value.tree);
-        let tree = quote!(E::Call(#function, &[#place, #value]));
+        let receiver = &call.receiver;
+        let hosts = values.iter().map(|(value, _)| &value.host);
+        let seen = values.iter().map(|(value, _)| &value.witness);
+        let host = quote_spanned!(call.span()=> #receiver #dot #method(#(#hosts),*));
+        let witness = quote_spanned!(call.span()=> #receiver #dot #method(#(#seen),*));
+        let trees = values.iter().map(|(value, _)| &value.tree);
+        let tree = quote!(E::Call(#name, &[#(#trees),*]));
         Ok(Value { host, witness, before, tree, order: Order::Acts })
     }
 
-    /// `T::from(x)`, `f32::from_bits(x)`, `f16::from_f32(x)`.
+    /// `T::from(x)`, `f32::from_bits(x)`, `f16::from_f32(x)`, `Complex::new(x, y)`.
     pub(super) fn function_of_type(&mut self, call: &ExprCall, path: &ExprPath) -> syn::Result<Value> {
         let name = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
-        let (Some(argument), 1) = (call.args.first(), call.args.len()) else {
-            return error(&call.func, UNKNOWN);
-        };
-        if !["from", "from_bits", "from_f32", "from_f64"].contains(&name.as_str()) {
-            return error(&call.func, UNKNOWN);
+        if name == "new" {
+            return self.new_complex(call, path);
         }
+        let (Some(argument), 1) = (call.args.first(), call.args.len()) else {
+            return error(call, format!("`{name}` takes one value"));
+        };
         let value = self.expression(argument)?;
         let (from, seen) = self.seen(&value.witness, argument.span());
         let (host, function, tree) = (&value.host, path.to_token_stream(), &value.tree);
@@ -170,7 +199,26 @@ impl Lower {
         };
         Ok(Value { host, witness, tree, ..value })
     }
+
+    fn new_complex(&mut self, call: &ExprCall, path: &ExprPath) -> syn::Result<Value> {
+        let mut values = Vec::new();
+        for argument in &call.args {
+            values.push((self.expression(argument)?, argument.span()));
+        }
+        let before = self.in_order(&mut values);
+        let order = order_of(&values);
+        let hosts = values.iter().map(|(value, _)| &value.host);
+        let seen = values.iter().map(|(value, _)| &value.witness);
+        let trees = values.iter().map(|(value, _)| &value.tree);
+        let host = quote_spanned!(call.span()=> #path(#(#hosts),*));
+        let made = quote_spanned!(call.span()=> __gpumem::new_complex(#path(#(#seen),*)));
+        let (number, witness) = self.seen(&made, call.span());
+        Ok(Value { host, witness, before, tree: quote!(E::List(#number, &[#(#trees),*])), order })
+    }
 }
 
-const UNKNOWN: &str =
-    "a kernel calls words of kernels, methods of numbers, `T::from(x)` and `T::from_bits(x)`";
+/// Whether a path names a function of a number's type, by the last part of its name.
+pub(super) fn is_of_type(path: &ExprPath) -> bool {
+    let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    ["from", "from_bits", "from_f32", "from_f64", "new"].contains(&last.as_str())
+}

@@ -14,13 +14,16 @@ mod blocks;
 mod calls;
 mod control;
 mod expressions;
+mod functions;
 mod methods;
+mod parts;
 mod patterns;
 mod ranges;
+mod records;
 mod refuse;
 mod values;
 
-use crate::names::Names;
+use crate::{names::Names, signature::Role};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
@@ -61,6 +64,10 @@ pub(crate) struct Lower {
     pub names: Names,
     /// Where each witness looks, by number.
     pub witnesses: Vec<Span>,
+    /// Where functions are called, by number.
+    pub functions: Vec<Span>,
+    /// What those are called that have names of one part.
+    called: Vec<Ident>,
     /// The constants, by number.
     pub constants: Vec<Expr>,
     /// Shared arrays: the type of their elements, and their extents.
@@ -70,6 +77,10 @@ pub(crate) struct Lower {
     /// Work-items of the body wait for each other, or ask what only a group knows.
     pub meets: bool,
     pub errors: Vec<syn::Error>,
+    /// Whether this is a kernel, or a function that kernels call.
+    role: Role,
+    /// The element whose part the last expression was, if it was one.
+    part: Option<parts::Part>,
     /// The loops around what is walked.
     loops: Vec<Loop>,
     /// Labels that something jumps to.
@@ -104,22 +115,36 @@ pub(crate) fn witness(number: usize, span: Span) -> Ident {
     format_ident!("__w{number}", span = own(span))
 }
 
+/// A witness of a function that is called.
+pub(crate) fn function_witness(number: usize, span: Span) -> Ident {
+    format_ident!("__f{number}", span = own(span))
+}
+
 impl Lower {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(role: Role) -> Self {
         let mut names = Names::default();
         names.enter();
         Self {
             names,
             witnesses: Vec::new(),
+            functions: Vec::new(),
+            called: Vec::new(),
             constants: Vec::new(),
             shared: Vec::new(),
             shares: None,
             meets: false,
             errors: Vec::new(),
+            role,
+            part: None,
             loops: Vec::new(),
             jumped: HashSet::new(),
             line: 0,
         }
+    }
+
+    /// Where a function of this name is called.
+    pub(crate) fn calls_itself(&self, name: &Ident) -> Option<Span> {
+        self.called.iter().find(|called| *called == name).map(Ident::span)
     }
 
     /// A new witness for what stands there.

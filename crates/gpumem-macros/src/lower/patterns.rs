@@ -1,12 +1,13 @@
 //! Patterns: of `let`, and of the arms of a `match`.
 
-use super::{Code, Lower, Value, error, witness};
+use super::{Code, Lower, Value, error, expressions::member_name, own, witness};
 use crate::names::{Variable, VariableKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{Expr, Pat, spanned::Spanned};
 
-const PATTERNS: &str = "kernels know the patterns `name`, `_` and `(a, b)`";
+const PATTERNS: &str = "kernels know the patterns `name`, `_`, `(a, b)` and `Point { x, y }`";
+const REST: &str = "write `_` for each part that is not used";
 
 impl Lower {
     /// `let pattern = value;`
@@ -23,7 +24,7 @@ impl Lower {
         }
         let mut value_forms = self.expression(value)?;
         let mut before = Vec::new();
-        if matches!(pattern, Pat::Tuple(_)) {
+        if matches!(pattern, Pat::Tuple(_) | Pat::Struct(_)) {
             self.move_to_variable(&mut value_forms, value.span(), &mut before);
         }
         let Value { host, witness: mut seen, before: mut earlier, tree, .. } = value_forms;
@@ -48,7 +49,7 @@ impl Lower {
         }
         let mut before = self.in_order(&mut values);
         for (part, (value, span)) in pattern.elems.iter().zip(&mut values) {
-            if matches!(part, Pat::Tuple(_)) {
+            if matches!(part, Pat::Tuple(_) | Pat::Struct(_)) {
                 self.move_to_variable(value, *span, &mut before);
             }
         }
@@ -100,6 +101,16 @@ impl Lower {
                 }
                 Ok(())
             }
+            Pat::Struct(record) => {
+                for field in &record.fields {
+                    let name = member_name(&field.member);
+                    if !matches!(*field.pat, Pat::Wild(_)) {
+                        self.bound(&field.pat, &quote!(E::Field(&#tree, #name)), before, seen)?;
+                    }
+                }
+                Ok(())
+            }
+            Pat::Rest(rest) => error(rest, REST),
             _ => error(pattern, PATTERNS),
         }
     }
@@ -118,7 +129,11 @@ impl Lower {
 
     /// The condition under which the subject of a `match` fits a pattern; `None` if it always does. A name in the pattern
     /// stands for the subject from then on.
-    pub(super) fn condition(&mut self, pattern: &Pat, subject: &Subject) -> syn::Result<Option<TokenStream>> {
+    pub(super) fn condition(
+        &mut self,
+        pattern: &Pat,
+        subject: &mut Subject,
+    ) -> syn::Result<Option<TokenStream>> {
         let name = &subject.name;
         let tree = quote!(E::Var(#name));
         let equal = |value: TokenStream| Some(quote!(E::Compare("==", &#tree, &#value)));
@@ -158,26 +173,60 @@ impl Lower {
                 any
             }
             Pat::Range(range) => {
-                let mut all: Option<TokenStream> = None;
+                let mut all = None;
                 let until = if matches!(range.limits, syn::RangeLimits::Closed(_)) { "<=" } else { "<" };
                 for (operator, bound) in [(">=", &range.start), (until, &range.end)] {
                     let Some(bound) = bound else { continue };
                     let bound = self.bound_of(bound, subject)?;
-                    let condition = quote!(E::Compare(#operator, &#tree, &#bound));
-                    all = Some(match all {
-                        None => condition,
-                        Some(all) => quote!(E::Compare("&&", &#all, &#condition)),
-                    });
+                    all = both(all, Some(quote!(E::Compare(#operator, &#tree, &#bound))));
                 }
                 all
             }
+            Pat::Tuple(tuple) => {
+                let mut all = None;
+                for (index, part) in tuple.elems.iter().enumerate() {
+                    let member = syn::Member::from(index);
+                    all = both(all, self.condition_of_part(part, &member, subject)?);
+                }
+                all
+            }
+            Pat::Struct(record) => {
+                let mut all = None;
+                for field in &record.fields {
+                    all = both(all, self.condition_of_part(&field.pat, &field.member, subject)?);
+                }
+                all
+            }
+            Pat::Rest(rest) => return error(rest, REST),
             _ => {
                 return error(
                     pattern,
-                    "a `match` of a kernel knows numbers, constants, ranges, `|`, names and `_`",
+                    "a `match` of a kernel knows numbers, constants, enums without fields, ranges, tuples, records, `|`, names and `_`",
                 );
             }
         })
+    }
+
+    /// The condition under which a field of the subject fits a pattern.
+    fn condition_of_part(
+        &mut self,
+        pattern: &Pat,
+        member: &syn::Member,
+        subject: &mut Subject,
+    ) -> syn::Result<Option<TokenStream>> {
+        if matches!(pattern, Pat::Wild(_)) {
+            return Ok(None);
+        }
+        let span = pattern.span();
+        let ty = self.watch(span);
+        let (watcher, path, whole) = (witness(ty, span), &subject.path, subject_name(span));
+        let path = quote!(#path.#member);
+        subject.looks.extend(quote_spanned!(span=> let _ = #watcher.of(&#whole #path);));
+        let name = format!("{}.{}", subject.name, member_name(member));
+        let mut part = Subject { name, ty, path, looks: TokenStream::new() };
+        let condition = self.condition(pattern, &mut part)?;
+        subject.looks.extend(part.looks);
+        Ok(condition)
     }
 
     /// A literal or a constant of a pattern. A number has the type of the subject.
@@ -207,14 +256,42 @@ impl Lower {
         let (name, tree) = (self.names.fresh("value"), &value.tree);
         value.before.push(quote!(S::Let(#name, #ty, false, Some(&#tree))));
         value.witness = seen;
-        Subject { name, ty }
+        Subject { name, ty, path: TokenStream::new(), looks: TokenStream::new() }
     }
+}
+
+/// Both of two conditions, where there are two.
+fn both(all: Option<TokenStream>, next: Option<TokenStream>) -> Option<TokenStream> {
+    match (all, next) {
+        (Some(all), Some(next)) => Some(quote!(E::Compare("&&", &#all, &#next))),
+        (all, next) => all.or(next),
+    }
+}
+
+/// The subject in the copy for rustc.
+fn subject_name(span: Span) -> proc_macro2::Ident {
+    proc_macro2::Ident::new("__subject", own(span))
 }
 
 /// What a `match` looks at: a variable of C++, and its witness.
 pub(super) struct Subject {
     name: String,
     ty: usize,
+    /// How a part is reached from the whole subject.
+    path: TokenStream,
+    /// Lets the witnesses of parts see them.
+    looks: TokenStream,
+}
+
+impl Subject {
+    /// The subject in the copy for rustc, whose parts the witnesses have seen.
+    pub(super) fn seen(&self, value: &TokenStream, span: Span) -> TokenStream {
+        let (name, looks) = (subject_name(span), &self.looks);
+        match looks.is_empty() {
+            true => value.clone(),
+            false => quote_spanned!(span=> { let #name = #value; #looks #name }),
+        }
+    }
 }
 
 /// Whether a name in a pattern is a variable, by the custom that constants are written in capitals.

@@ -9,9 +9,10 @@ pub(super) const MACRO: &str = "a kernel cannot see through a macro: the only on
 /// The error for an expression that is not in the subset.
 pub(super) fn expression<T>(e: &Expr) -> syn::Result<T> {
     match e {
-        Expr::Closure(closure) => {
-            error(closure, "kernels have no closures: write the expression where it is used")
-        }
+        Expr::Closure(closure) => error(
+            closure,
+            "kernels have no closures: write the expression where it is used, or a function with `#[gpumem::device]`",
+        ),
         Expr::Reference(reference) => {
             error(reference, "kernels have no references: arrays are given by name, numbers by value")
         }
@@ -25,9 +26,6 @@ pub(super) fn expression<T>(e: &Expr) -> syn::Result<T> {
         }
         Expr::Unsafe(e) => error(e.unsafe_token, "a kernel has no `unsafe` block: say `#[kernel(unsafe)]`"),
         Expr::Macro(call) => error(&call.mac, MACRO),
-        Expr::Struct(e) => {
-            error(&e.path, "kernels have no records: use a tuple, or one array for each field")
-        }
         Expr::Let(e) => error(e, "kernels have no `if let`: compare, or use `match`"),
         Expr::Lit(e) => error(e, "kernels have numbers and `bool`, no text and no characters"),
         Expr::Yield(_) | Expr::TryBlock(_) | Expr::Verbatim(_) => error(e, "kernels do not know this"),

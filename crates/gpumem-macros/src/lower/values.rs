@@ -63,11 +63,11 @@ impl Lower {
 
     pub(super) fn match_value(&mut self, choice: &syn::ExprMatch) -> syn::Result<Value> {
         let mut matched = self.expression(&choice.expr)?;
-        let subject = self.subject(&mut matched, choice.expr.span());
+        let mut subject = self.subject(&mut matched, choice.expr.span());
         let (mut hosts, mut seen, mut arms) = (TokenStream::new(), TokenStream::new(), Vec::new());
         for arm in &choice.arms {
             self.names.enter();
-            let condition = self.condition(&arm.pat, &subject)?;
+            let condition = self.condition(&arm.pat, &mut subject)?;
             let (guard, condition) = self.guard(arm, condition)?;
             let body = self.branch_value(&arm.body)?;
             self.names.leave();
@@ -77,7 +77,8 @@ impl Lower {
             seen.extend(quote!(#pattern #guard_seen => #witness,));
             arms.push((condition, body));
         }
-        let (word, host, witness) = (&choice.match_token, &matched.host, &matched.witness);
+        let (word, host) = (&choice.match_token, &matched.host);
+        let witness = subject.seen(&matched.witness, choice.expr.span());
         let span = choice.brace_token.span.join();
         let host = quote_spanned!(span=> #word #host { #hosts });
         let result = quote_spanned!(span=> #word #witness { #seen });

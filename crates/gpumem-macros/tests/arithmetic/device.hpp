@@ -16,6 +16,10 @@ struct three {
 };
 static three threadIdx = {0, 0, 0}, blockIdx = {0, 0, 0}, blockDim = {1, 1, 1}, gridDim = {1, 1, 1};
 
+// No shared memory beyond what is declared.
+static unsigned packet[16];
+#define __builtin_amdgcn_dispatch_ptr() packet
+#define __builtin_amdgcn_groupstaticsize() 0u
 #define __builtin_amdgcn_fence(order, scope)
 #define __builtin_amdgcn_s_barrier()
 #define __builtin_amdgcn_wave_barrier()

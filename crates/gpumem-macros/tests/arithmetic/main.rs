@@ -7,6 +7,9 @@
 #[path = "../operators/mod.rs"]
 #[allow(dead_code)] // not all of them are numbers
 mod operators;
+#[path = "../subset/mod.rs"]
+#[allow(dead_code)] // not all of them give one number for each work-item
+mod subset;
 
 use gpumem::{
     Device, Element,
@@ -296,4 +299,33 @@ fn casts_are_those_of_rust() {
     same(&out, &stream.copy_to_host(&host).unwrap().view().unwrap().to_owned(), |n| n, &cases);
     let host_wide = stream.copy_to_host(&host_wide).unwrap().view().unwrap().to_owned();
     same(&wide, &host_wide, |n| (!n.is_nan()).then(|| n.to_bits()), &cases);
+}
+
+#[test]
+fn functions_enums_and_complex_numbers_are_those_of_rust() {
+    if !has_compiler() {
+        return;
+    }
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    use subset::features::{complex_numbers, enums, functions};
+    for declaration in [functions(), enums(), complex_numbers()] {
+        let (library, _folder) = compiled(&declaration);
+        let mut found = [0i64; 64];
+        // SAFETY: as in `on_processor`.
+        unsafe {
+            let name = format!("{}\0", declaration.name());
+            let kernel = library.get::<extern "C" fn(Row)>(name.as_bytes()).unwrap();
+            let work_item = library.get::<extern "C" fn(u32)>(b"work_item\0").unwrap();
+            for number in 0..64 {
+                work_item(number);
+                kernel(Row { address: found.as_mut_ptr().expose_provenance(), len: 64 });
+            }
+        }
+        let mut out = stream.to_device(&[0i64; 64]).unwrap();
+        let kernel = declaration.load(&device).unwrap();
+        kernel.launch(&stream, &cover([64, 1, 1], [32, 1, 1]), (&mut out,)).unwrap();
+        let expected = stream.copy_to_host(&out).unwrap().view().unwrap().to_vec();
+        assert_eq!(found.to_vec(), expected, "{}", declaration.source().unwrap());
+    }
 }

@@ -13,25 +13,43 @@ fn all_of_them(y: SliceMut<f32>, n: u32) {
     let r = &y;
     let text = "words";
     let v = y[0]?;
-    y[0] = helper(1.0);
     y[0] = 1.0f32.gamma();
     println!("{}", 1);
     for x in y {}
     if let 3 = n {}
     let tile = shared::<f32>([n]);
     barrier(n);
-    let p = Point { x: 1.0 };
     'a: loop {
         break 'b;
     }
     y[0] = (1..2);
     unsafe {}
     async {};
-    y[0].re = 1.0;
     return 1.0;
     let copy = tile;
     let z = y;
     fn inner() {}
+    y.atomic_swap(0, 1.0);
+    y.atomic_add(0);
+    let s = wave_reduce(1.0);
+    let s = wave_reduce(1.0, |a, b| {
+        let c = a;
+        c + b
+    });
+    let s = wave_reduce(1.0, |(a, b), c| a);
+    let t = Point { x: 1.0, .. };
+    match n {
+        Some(1) => {}
+        _ => {}
+    }
+    match (n, n) {
+        (1, ..) => {}
+        _ => {}
+    }
+    let deep = local::<f32>([1, 1, 1, 1, 1, 1, 1]);
+    let a = local::<f32>([2]);
+    shared(1);
+    n(1);
 }
 
 fn main() {}

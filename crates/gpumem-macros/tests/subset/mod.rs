@@ -1,6 +1,8 @@
 //! Kernels that between them use all of the subset.
 #![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or what others use behind a barrier
 
+pub(crate) mod features;
+
 use gpumem::kernel::prelude::*;
 
 /// The parameters of kernels that give one number for each work-item.

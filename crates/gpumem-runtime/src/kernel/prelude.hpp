@@ -248,6 +248,19 @@ template <class T, u64... Extents> struct array {
     extern __shared__ __attribute__((aligned(16))) unsigned char gpumem_dynamic_shared[]; \
     T* name = reinterpret_cast<T*>(gpumem_dynamic_shared)
 
+// Bytes of the dynamic shared memory of the launch.
+GPUMEM_DEVICE u32 dynamic_shared_bytes() {
+#if GPUMEM_AMD
+    // A field of the packet that AMD's queue launched the kernel with: all of the group's memory.
+    u32 all = *(const u32*)((const char*)(const void*)__builtin_amdgcn_dispatch_ptr() + 28);
+    return all - __builtin_amdgcn_groupstaticsize();
+#else
+    u32 bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+#endif
+}
+
 // A packed array as one row of elements.
 template <class T> struct slice {
     T* data;
@@ -472,6 +485,17 @@ GPUMEM_DEVICE u32 atomic_min(u32& target, u32 value) { return atomicMin(&target,
 GPUMEM_DEVICE i32 atomic_min(i32& target, i32 value) { return atomicMin(&target, value); }
 GPUMEM_DEVICE u32 atomic_max(u32& target, u32 value) { return atomicMax(&target, value); }
 GPUMEM_DEVICE i32 atomic_max(i32& target, i32 value) { return atomicMax(&target, value); }
+
+// Replaces a number by `value`.
+template <class T> GPUMEM_DEVICE T atomic_exchange(T& target, T value) {
+    return atomic_update(target, [value](T) { return value; });
+}
+// Replaces a number by `value` where it has the bits of `expected`.
+template <class T> GPUMEM_DEVICE T atomic_compare_exchange(T& target, T expected, T value) {
+    typedef typename detail::word<sizeof(T)>::type word;
+    word* address = reinterpret_cast<word*>(&target);
+    return detail::bits<T>(atomicCAS(address, detail::bits<word>(expected), detail::bits<word>(value)));
+}
 
 // ---- what the library checks about a kernel ---------------------------------------------------------------------------
 

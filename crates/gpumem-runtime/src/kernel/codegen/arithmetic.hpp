@@ -220,6 +220,30 @@ GPUMEM_DEVICE u16 to_bits(bf16 x) { return x.raw; }
 template <class T> GPUMEM_DEVICE float to_f32(T x) { return (float)x; }
 template <class T> GPUMEM_DEVICE double to_f64(T x) { return (double)(float)x; }
 
+// Complex numbers, as the crate `num-complex` has them: with a number on one side, the parts are changed alone.
+template <class T> GPUMEM_DEVICE complex<T> add(complex<T> a, complex<T> b) { return a + b; }
+template <class T> GPUMEM_DEVICE complex<T> add(complex<T> a, T b) { return complex<T>(a.re + b, a.im); }
+template <class T> GPUMEM_DEVICE complex<T> add(T a, complex<T> b) { return complex<T>(a + b.re, b.im); }
+template <class T> GPUMEM_DEVICE complex<T> sub(complex<T> a, complex<T> b) { return a - b; }
+template <class T> GPUMEM_DEVICE complex<T> sub(complex<T> a, T b) { return complex<T>(a.re - b, a.im); }
+template <class T> GPUMEM_DEVICE complex<T> sub(T a, complex<T> b) { return complex<T>(a - b.re, (T)0 - b.im); }
+template <class T> GPUMEM_DEVICE complex<T> mul(complex<T> a, complex<T> b) { return a * b; }
+template <class T> GPUMEM_DEVICE complex<T> mul(complex<T> a, T b) { return complex<T>(a.re * b, a.im * b); }
+template <class T> GPUMEM_DEVICE complex<T> mul(T a, complex<T> b) { return complex<T>(a * b.re, a * b.im); }
+template <class T> GPUMEM_DEVICE complex<T> div(complex<T> a, complex<T> b) {
+    T norm = b.norm_sqr();
+    return complex<T>((a.re * b.re + a.im * b.im) / norm, (a.im * b.re - a.re * b.im) / norm);
+}
+template <class T> GPUMEM_DEVICE complex<T> div(complex<T> a, T b) { return complex<T>(a.re / b, a.im / b); }
+template <class T> GPUMEM_DEVICE complex<T> div(T a, complex<T> b) {
+    T norm = b.norm_sqr();
+    return complex<T>(a * b.re / norm, (T)0 - a * b.im / norm);
+}
+template <class T> GPUMEM_DEVICE complex<T> negated(complex<T> a) { return complex<T>(-a.re, -a.im); }
+template <class T> GPUMEM_DEVICE complex<T> conj(complex<T> a) { return a.conj(); }
+template <class T> GPUMEM_DEVICE T norm_sqr(complex<T> a) { return a.norm_sqr(); }
+template <class T> GPUMEM_DEVICE bool same(complex<T> a, complex<T> b) { return a.re == b.re && a.im == b.im; }
+
 template <class T> GPUMEM_DEVICE T clamp(T x, T least, T most) {
     require(least <= most);
     return x < least ? least : x > most ? most : x;
@@ -234,11 +258,16 @@ GPUMEM_ASSIGN(add) GPUMEM_ASSIGN(sub) GPUMEM_ASSIGN(mul) GPUMEM_ASSIGN(div) GPUM
 GPUMEM_ASSIGN(shr)
 #undef GPUMEM_ASSIGN
 
-// The dynamic shared memory of a launch, whose length a device does not tell.
+// The dynamic shared memory of a launch.
 template <class T> struct dynamic {
     T* elements;
-    GPUMEM_DEVICE T& operator()(u64 index) const { return elements[index]; }
+    u64 length;
+    GPUMEM_DEVICE T& operator()(u64 index) const {
+        gpumem::detail::in_bounds(index, length);
+        return elements[index];
+    }
 };
+template <class T> GPUMEM_DEVICE u64 extent(const dynamic<T>& all, int axis) { return axis == 0 ? all.length : 1; }
 
 template <class Array, class T> GPUMEM_DEVICE Array filled(T value) {
     Array array;
@@ -258,10 +287,6 @@ template <class T, int N> GPUMEM_DEVICE u64 extent(const constant_array<T, N>& a
 template <class T> GPUMEM_DEVICE u64 len(const slice<T>& slice) { return slice.length; }
 template <class T, u64 Length> GPUMEM_DEVICE u64 len(const constant<T, Length>&) { return Length; }
 template <class T, u64 Length> GPUMEM_DEVICE u64 len(const array<T, Length>&) { return Length; }
-
-template <class T> GPUMEM_DEVICE T atomic_exchange(T& target, T value) {
-    return atomic_update(target, [value](T) { return value; });
-}
 
 // ---- tuples -----------------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 use super::{DeviceType, Form, TypeInfo};
 use half::{bf16, f16};
+use num_complex::Complex;
 
 /// A constant of a kernel, as its value was when the kernel was declared.
 #[derive(Debug, Clone)]
@@ -28,7 +29,7 @@ impl Constant {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no constant of kernels",
     label = "a constant of the type `{Self}`, which a GPU does not know",
-    note = "constants of kernels are numbers, `bool` and arrays of them"
+    note = "constants of kernels are numbers, `bool`, and arrays, records and enums of them"
 )]
 pub trait DeviceConst: DeviceType {
     /// The value as C++ has it.
@@ -99,6 +100,12 @@ impl DeviceConst for bf16 {
 impl DeviceConst for bool {
     fn literal(&self) -> String {
         self.to_string()
+    }
+}
+
+impl<T: DeviceConst> DeviceConst for Complex<T> {
+    fn literal(&self) -> String {
+        format!("{}({}, {})", Self::device_type().name, self.re.literal(), self.im.literal())
     }
 }
 

@@ -10,15 +10,23 @@
 //! * Integer arithmetic that C++ leaves undefined, or does in other types, goes through the functions of `arithmetic.hpp`.
 
 mod constant;
+mod function;
+mod parameter;
 mod print;
+mod record;
 mod tree;
 mod types;
 mod witness;
 
 pub use super::{HostForm, KernelDeclaration};
+pub use bytemuck;
 pub use constant::{Constant, DeviceConst};
+pub use function::{Calls, DeviceFunction, function_of};
+pub use gpumem_core::Element;
 pub use gpumem_simt::{Ids, Load, LocalArray, Store, StoreLocal, WorkItem};
+pub use parameter::{Unpack, unpack};
 pub use print::{Parameter, Program};
+pub use record::{Field, Fields, Record};
 pub use tree::{E, S};
 pub use types::{DeviceType, Form, Numeric, TypeInfo};
-pub use witness::{Witness, finished, local_array, type_of, zero};
+pub use witness::{NewComplex, Witness, finished, local_array, new_complex, type_of, zero};

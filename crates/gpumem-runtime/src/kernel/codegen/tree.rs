@@ -11,6 +11,8 @@ pub enum E {
     Var(&'static str),
     /// A number, without its suffix.
     Literal(&'static str, Type),
+    /// A number, without its suffix, and its type in C++.
+    Suffixed(&'static str, &'static str),
     /// A constant.
     Constant(usize),
     /// An operator on two numbers; the type is that of the result.
@@ -39,6 +41,12 @@ pub enum E {
     Field(&'static E, &'static str),
     /// `c ? x : y`.
     Conditional(&'static E, &'static E, &'static E),
+    /// Calls a function that is written in Rust: its number among those of [`Program::functions`](super::Program::functions).
+    Invoke(usize, &'static [E]),
+    /// A record of these fields; the others are those of a value.
+    Record(Type, &'static [(&'static str, E)], Option<&'static E>),
+    /// A function of these names and types, for an operation of a wave or an atomic one.
+    Lambda(&'static [(&'static str, Type)], &'static E),
     /// A tuple or an array of these values.
     List(Type, &'static [E]),
     /// An array of one value.
@@ -84,6 +92,8 @@ pub enum S {
     Continue,
     /// `return`.
     Return,
+    /// `return value`.
+    Give(&'static E),
     /// Jumps to a label.
     Goto(&'static str),
     /// A place to jump to.

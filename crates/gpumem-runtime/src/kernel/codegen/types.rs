@@ -1,10 +1,12 @@
 //! The types of device code, and what they are called there.
 
+use super::Record;
 use gpumem_core::Element;
 use gpumem_simt::{
     Constant, ConstantArray, LocalArray, Number, Parameter, Shared, Slice, SliceMut, Value, View, ViewMut,
 };
 use half::{bf16, f16};
+use num_complex::Complex;
 
 /// How expressions of a type are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,12 +21,16 @@ pub enum Form {
     Integer,
     /// `bool`.
     Bool,
+    /// A complex number: the functions of `arithmetic.hpp` have its operators.
+    Complex,
     /// Indexed as `x[i]`.
     Row,
     /// Indexed as `x(i, j)`.
     Grid,
     /// An array of the work-item itself, indexed as `x(i, j)`, made as `{{a, b}}`.
     Local,
+    /// A record, whose fields are those of the last of [`TypeInfo::records`].
+    Record,
     /// Anything else.
     Other,
 }
@@ -36,11 +42,24 @@ pub struct TypeInfo {
     pub name: String,
     /// How its expressions are printed.
     pub form: Form,
+    /// The records in it, each behind those that it is made of.
+    pub records: Vec<Record>,
 }
 
 impl TypeInfo {
     fn new(name: impl Into<String>, form: Form) -> Self {
-        Self { name: name.into(), form }
+        Self { name: name.into(), form, records: Vec::new() }
+    }
+
+    /// A type that is made of others.
+    fn made_of(name: String, form: Form, parts: &[TypeInfo]) -> Self {
+        let mut records: Vec<Record> = Vec::new();
+        for record in parts.iter().flat_map(|part| &part.records) {
+            if !records.contains(record) {
+                records.push(record.clone());
+            }
+        }
+        Self { name, form, records }
     }
 
     /// How many elements an array of one axis has.
@@ -58,7 +77,7 @@ impl TypeInfo {
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no type of kernels",
     label = "this has the type `{Self}`, which a GPU does not know",
-    note = "kernels know numbers, `bool`, tuples and arrays of them"
+    note = "kernels know numbers, `bool`, tuples and arrays of them, and types with `#[derive(DeviceRecord)]`"
 )]
 pub unsafe trait DeviceType {
     /// Its name and form in device code.
@@ -68,6 +87,7 @@ pub unsafe trait DeviceType {
 macro_rules! plain {
     ($($type:ty => $name:literal $form:ident;)*) => {$(
         // SAFETY: the prelude, and the kernels' own part of it, have these types.
+        #[diagnostic::do_not_recommend]
         unsafe impl DeviceType for $type {
             fn device_type() -> TypeInfo {
                 TypeInfo::new($name, Form::$form)
@@ -85,23 +105,23 @@ plain! {
 /// Kernels count in 64 bits on every device, also on the host.
 const _: () = assert!(size_of::<usize>() == 8, "kernels need a host of 64 bits");
 
-fn of<T: DeviceType>() -> String {
-    T::device_type().name
-}
-
 // SAFETY: as above.
+#[diagnostic::do_not_recommend]
 unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {
     fn device_type() -> TypeInfo {
-        TypeInfo::new(format!("array<{}, {N}>", of::<T>()), Form::Local)
+        let element = T::device_type();
+        TypeInfo::made_of(format!("array<{}, {N}>", element.name), Form::Local, &[element])
     }
 }
 
 macro_rules! arrays {
-    ($([$($generics:tt)*] $type:ty => $form:ident, $($name:expr),*;)*) => {$(
+    ($([$($generics:tt)*] $type:ty => $form:ident, $name:literal;)*) => {$(
         // SAFETY: as above.
+        #[diagnostic::do_not_recommend]
         unsafe impl<T: DeviceType, $($generics)*> DeviceType for $type {
             fn device_type() -> TypeInfo {
-                TypeInfo::new(format!($($name),*, of::<T>()), Form::$form)
+                let element = T::device_type();
+                TypeInfo::made_of(format!($name, element.name), Form::$form, &[element])
             }
         }
     )*};
@@ -117,9 +137,33 @@ arrays! {
     [const X: usize] LocalArray<[T; X], 1> => Local, "array<{}, {X}>";
     [const X: usize, const Y: usize] LocalArray<[[T; X]; Y], 2> => Local, "array<{}, {Y}, {X}>";
     [const X: usize, const Y: usize, const Z: usize] LocalArray<[[[T; X]; Y]; Z], 3> => Local, "array<{}, {Z}, {Y}, {X}>";
+    [const X: usize, const Y: usize, const Z: usize, const W: usize]
+        LocalArray<[[[[T; X]; Y]; Z]; W], 4> => Local, "array<{}, {W}, {Z}, {Y}, {X}>";
+    [const X: usize, const Y: usize, const Z: usize, const W: usize, const V: usize]
+        LocalArray<[[[[[T; X]; Y]; Z]; W]; V], 5> => Local, "array<{}, {V}, {W}, {Z}, {Y}, {X}>";
+    [const X: usize, const Y: usize, const Z: usize, const W: usize, const V: usize, const U: usize]
+        LocalArray<[[[[[[T; X]; Y]; Z]; W]; V]; U], 6> => Local, "array<{}, {U}, {V}, {W}, {Z}, {Y}, {X}>";
 }
 
 // SAFETY: as above.
+#[diagnostic::do_not_recommend]
+unsafe impl<T: DeviceType> DeviceType for Complex<T> {
+    fn device_type() -> TypeInfo {
+        let part = T::device_type();
+        TypeInfo::made_of(format!("complex<{}>", part.name), Form::Complex, &[part])
+    }
+}
+
+// SAFETY: as above; a body sees such a parameter by reference.
+#[diagnostic::do_not_recommend]
+unsafe impl<T: DeviceType> DeviceType for &T {
+    fn device_type() -> TypeInfo {
+        T::device_type()
+    }
+}
+
+// SAFETY: as above.
+#[diagnostic::do_not_recommend]
 unsafe impl<T: DeviceType> DeviceType for Value<T> {
     fn device_type() -> TypeInfo {
         T::device_type()
@@ -129,10 +173,12 @@ unsafe impl<T: DeviceType> DeviceType for Value<T> {
 macro_rules! tuples {
     ($(($($name:ident)*))*) => {$(
         // SAFETY: as above.
+        #[diagnostic::do_not_recommend]
         unsafe impl<$($name: DeviceType),*> DeviceType for ($($name,)*) {
             fn device_type() -> TypeInfo {
-                let names = [$(of::<$name>()),*];
-                TypeInfo::new(format!("rust::tuple<{}>", names.join(", ")), Form::Other)
+                let parts = [$($name::device_type()),*];
+                let names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).collect();
+                TypeInfo::made_of(format!("rust::tuple<{}>", names.join(", ")), Form::Other, &parts)
             }
         }
     )*};

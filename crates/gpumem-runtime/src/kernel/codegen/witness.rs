@@ -12,6 +12,7 @@ pub struct Witness<T>(PhantomData<fn() -> T>);
 impl<T> Witness<T> {
     /// A witness that has seen nothing yet.
     #[allow(clippy::new_without_default)] // its type is inferred, which a default would not help
+    #[inline(always)]
     pub fn new() -> Self {
         Self(PhantomData)
     }
@@ -36,6 +37,21 @@ pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
 #[allow(clippy::empty_loop)]
 pub fn finished<F: Future>(_: F) -> F::Output {
     loop {}
+}
+
+/// A complex number: what `Complex::new` gives.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is made by a function that kernels do not know",
+    label = "kernels make a `Complex` with `new`",
+    note = "write a record with its fields, or a function with `#[gpumem::device]`"
+)]
+pub trait NewComplex {}
+
+impl<T> NewComplex for num_complex::Complex<T> {}
+
+/// Sees a complex number, and gives it back.
+pub fn new_complex<T: NewComplex>(value: T) -> T {
+    value
 }
 
 /// A local array of zeros; its extents are those of the nested array that it is made from.

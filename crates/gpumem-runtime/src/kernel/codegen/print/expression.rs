@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::{Program, table};
+use super::Body;
 use crate::kernel::codegen::{E, Form, TypeInfo, constant::integer};
 
 /// The function of `arithmetic.hpp` for an operator.
@@ -21,13 +21,13 @@ pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
     match info.form {
         Form::Float => operator != "%",
         Form::Bool | Form::Other => true,
-        Form::Half => false,
+        Form::Half | Form::Complex => false,
         Form::Wrapping | Form::Integer if matches!(operator, "&" | "|" | "^") => {
             info.form == Form::Wrapping || is_wide(info)
         }
         Form::Wrapping => match operator {
             "+" | "-" | "*" => true,
-            "/" | "%" => matches!(right, E::Literal(digits, _) if *digits != "0"),
+            "/" | "%" => matches!(right, E::Literal(digits, _) | E::Suffixed(digits, _) if *digits != "0"),
             _ => false,
         },
         _ => false,
@@ -39,7 +39,7 @@ fn is_wide(info: &TypeInfo) -> bool {
     matches!(info.name.as_str(), "i32" | "i64")
 }
 
-impl Program {
+impl Body<'_> {
     /// An expression that may stand beside any operator.
     pub(super) fn operand(&self, e: &E) -> String {
         match e {
@@ -73,7 +73,7 @@ impl Program {
     /// The number of an axis, which the prelude takes as an `int`.
     fn axis(&self, axis: &E) -> String {
         match axis {
-            E::Literal(digits, _) => (*digits).to_owned(),
+            E::Literal(digits, _) | E::Suffixed(digits, _) => (*digits).to_owned(),
             _ => format!("rust::axis({})", self.expression(axis)),
         }
     }
@@ -81,16 +81,18 @@ impl Program {
     pub(super) fn expression(&self, e: &E) -> String {
         match e {
             E::Var(name) => (*name).to_owned(),
-            E::Literal(digits, ty) => self.literal(digits, *ty),
+            E::Literal(digits, ty) => literal(digits, &self.type_at(*ty).name),
+            E::Suffixed(digits, name) => literal(digits, name),
             E::Constant(number) => match self.constants.get(*number) {
                 Some(constant) if !constant.is_table() => constant.literal.clone(),
-                _ => table(*number),
+                _ => self.table(*number),
             },
             E::Arithmetic(operator, ty, a, b) => self.arithmetic(operator, *ty, a, b),
             E::Compare(operator, a, b) => format!("{} {operator} {}", self.operand(a), self.operand(b)),
             E::Negate(ty, a) => match (self.type_at(*ty).form, a) {
                 (Form::Float, _) => format!("-{}", self.operand(a)),
                 (Form::Half, _) => format!("{}(-(float){})", self.type_at(*ty).name, self.operand(a)),
+                (Form::Complex, _) => format!("rust::negated({})", self.expression(a)),
                 (_, E::Literal(digits, _)) => self.negative(digits, &self.type_at(*ty).name),
                 _ => format!("rust::neg({})", self.expression(a)),
             },
@@ -127,23 +129,43 @@ impl Program {
             E::Conditional(c, a, b) => {
                 format!("{} ? {} : {}", self.operand(c), self.operand(a), self.operand(b))
             }
+            E::Invoke(number, arguments) => {
+                let name = self.functions.get(*number).map(String::as_str).unwrap_or_default();
+                format!("{name}({})", self.list(arguments))
+            }
+            E::Record(ty, values, rest) => {
+                let info = self.type_at(*ty);
+                let names: Vec<&str> = match (info.form, info.records.last()) {
+                    (Form::Complex, _) => vec!["re", "im"],
+                    (_, record) => {
+                        let fields = record.map(|record| record.fields.as_slice()).unwrap_or_default();
+                        fields.iter().map(|field| field.name).collect()
+                    }
+                };
+                let fields = names.into_iter().map(|name| {
+                    let given = values.iter().find(|(field, _)| *field == name);
+                    match (given, rest) {
+                        (Some((_, value)), _) => self.expression(value),
+                        (None, Some(rest)) => format!("{}.{name}", self.operand(rest)),
+                        (None, None) => String::new(), // rustc has said which field is missing
+                    }
+                });
+                format!("{}{{{}}}", info.name, fields.collect::<Vec<_>>().join(", "))
+            }
+            E::Lambda(parameters, value) => {
+                let parameters: Vec<String> = parameters
+                    .iter()
+                    .map(|(name, ty)| format!("const {} {name}", self.type_at(*ty).name))
+                    .collect();
+                format!("[=]({}) {{ return {}; }}", parameters.join(", "), self.expression(value))
+            }
             E::List(ty, values) => match self.type_at(*ty) {
-                TypeInfo { form: Form::Local, name } => format!("{name}{{{{{}}}}}", self.list(values)),
+                TypeInfo { form: Form::Local, name, .. } => format!("{name}{{{{{}}}}}", self.list(values)),
                 TypeInfo { name, .. } => format!("{name}{{{}}}", self.list(values)),
             },
             E::Filled(ty, value) => {
                 format!("rust::filled<{}>({})", self.type_at(*ty).name, self.expression(value))
             }
-        }
-    }
-
-    /// A number as its type writes it.
-    fn literal(&self, digits: &str, ty: usize) -> String {
-        let info = self.type_at(ty);
-        match info.name.as_str() {
-            "float" => format!("{:?}f", digits.parse::<f32>().unwrap_or_default()),
-            "double" => format!("{:?}", digits.parse::<f64>().unwrap_or_default()),
-            name => integer(digits, name),
         }
     }
 
@@ -166,6 +188,9 @@ impl Program {
         }
         match (info.form, operator) {
             (Form::Float, _) => format!("rust::rem({}, {})", self.expression(a), self.expression(b)),
+            (Form::Complex, _) => {
+                format!("rust::{}({}, {})", function(operator), self.expression(a), self.expression(b))
+            }
             (Form::Half, "%") => {
                 format!("{name}(rust::rem((float){}, (float){}))", self.operand(a), self.operand(b))
             }
@@ -191,5 +216,14 @@ impl Program {
             }
             _ => format!("({}){}", to.name, self.operand(a)),
         }
+    }
+}
+
+/// A number as its type writes it.
+fn literal(digits: &str, name: &str) -> String {
+    match name {
+        "float" => format!("{:?}f", digits.parse::<f32>().unwrap_or_default()),
+        "double" => format!("{:?}", digits.parse::<f64>().unwrap_or_default()),
+        name => integer(digits, name),
     }
 }

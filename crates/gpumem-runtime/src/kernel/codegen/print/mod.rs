@@ -3,7 +3,7 @@
 mod expression;
 mod statement;
 
-use super::{Constant, S, TypeInfo};
+use super::{Constant, Record, S, TypeInfo};
 use std::fmt::Write;
 
 /// What the C++ of a kernel that was written in Rust needs beside the prelude.
@@ -18,19 +18,23 @@ pub struct Parameter {
     pub info: TypeInfo,
 }
 
-/// A kernel that can be printed.
+/// A kernel, or a function of one, that can be printed.
 #[derive(Debug, Clone)]
 pub struct Program {
-    /// The kernel's symbol.
+    /// The kernel's symbol, or the function's name.
     pub name: &'static str,
     /// The Rust file that it stands in.
     pub file: &'static str,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
+    /// The type of what it gives.
+    pub result: TypeInfo,
     /// What the witnesses have seen, by number.
     pub types: Vec<TypeInfo>,
     /// Its constants, by number.
     pub constants: Vec<Constant>,
+    /// The functions that it calls, by number.
+    pub functions: Vec<Program>,
     /// Its body.
     pub body: &'static [S],
 }
@@ -39,40 +43,98 @@ impl Program {
     /// The source, for [`KernelDeclaration::portable`](crate::kernel::KernelDeclaration::portable). Its lines are those of the
     /// Rust file.
     pub fn source(&self) -> String {
-        let mut out =
-            format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"{}\"\n", escaped(self.file));
+        let mut out = format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"records\"\n");
         out.push_str("using namespace gpumem;\n");
-        for (number, constant) in
-            self.constants.iter().enumerate().filter(|(_, constant)| constant.is_table())
-        {
-            let _ = writeln!(
-                out,
-                "__constant__ {} {} = {};",
-                constant.info.name,
-                table(number),
-                constant.literal
-            );
+        self.records(&mut Vec::new(), &mut out);
+        let mut printed = Vec::new();
+        let functions = self.functions(&mut printed);
+        for (_, text) in printed {
+            out.push_str(&text);
         }
-        let parameter = |parameter: &Parameter| format!("{} {}", parameter.info.name, parameter.name);
-        let parameters: Vec<String> = self.parameters.iter().map(parameter).collect();
-        let _ = writeln!(out, "GPUMEM_KERNEL {}({}) {{", self.name, parameters.join(", "));
-        self.statements(&mut out, self.body, 1);
-        out.push_str("}\n");
+        let _ = writeln!(out, "#line 1 \"{}\"", escaped(self.file));
+        self.printed(self.name, "GPUMEM_KERNEL", "", functions, &mut out);
         out
     }
 
+    /// Declares the records of all types, each once.
+    fn records<'p>(&'p self, known: &mut Vec<&'p Record>, out: &mut String) {
+        for function in &self.functions {
+            function.records(known, out);
+        }
+        let parameters = self.parameters.iter().map(|parameter| &parameter.info);
+        let constants = self.constants.iter().map(|constant| &constant.info);
+        for record in parameters.chain(&self.types).chain(constants).flat_map(|info| &info.records) {
+            if !known.contains(&record) {
+                known.push(record);
+                record.declare(out);
+            }
+        }
+    }
+
+    /// Prints the functions that are not among those printed yet. Gives their names.
+    fn functions(&self, printed: &mut Vec<(String, String)>) -> Vec<String> {
+        self.functions.iter().map(|function| function.as_function(printed)).collect()
+    }
+
+    /// Prints a function before the kernel, once for all calls of the same types. Gives its name.
+    fn as_function(&self, printed: &mut Vec<(String, String)>) -> String {
+        let functions = self.functions(printed);
+        let head = format!("GPUMEM_DEVICE {}", self.result.name);
+        for count in 0.. {
+            let name = if count == 0 { self.name.to_owned() } else { format!("{}_{count}", self.name) };
+            let mut text = format!("namespace functions {{\n#line 1 \"{}\"\n", escaped(self.file));
+            self.printed(&name, &head, &format!("{name}_"), functions.clone(), &mut text);
+            text.push_str("}  // namespace functions\n");
+            match printed.iter().find(|(known, _)| *known == name) {
+                Some((_, known)) if *known != text => continue,
+                Some(_) => {}
+                None => printed.push((name.clone(), text)),
+            }
+            return format!("functions::{name}");
+        }
+        String::new()
+    }
+
+    /// Prints constants, head and body.
+    fn printed(&self, name: &str, head: &str, prefix: &str, functions: Vec<String>, out: &mut String) {
+        let body = Body { types: &self.types, constants: &self.constants, functions, prefix };
+        for (number, constant) in
+            self.constants.iter().enumerate().filter(|(_, constant)| constant.is_table())
+        {
+            let (ty, table) = (&constant.info.name, body.table(number));
+            let _ = writeln!(out, "__constant__ {ty} {table} = {};", constant.literal);
+        }
+        let parameter = |parameter: &Parameter| format!("{} {}", parameter.info.name, parameter.name);
+        let parameters: Vec<String> = self.parameters.iter().map(parameter).collect();
+        let _ = writeln!(out, "{head} {name}({}) {{", parameters.join(", "));
+        body.statements(out, self.body, 1);
+        out.push_str("}\n");
+    }
+}
+
+/// What the statements of a body refer to.
+struct Body<'p> {
+    types: &'p [TypeInfo],
+    constants: &'p [Constant],
+    /// The names of the functions that it calls.
+    functions: Vec<String>,
+    /// What the names of its constants begin with.
+    prefix: &'p str,
+}
+
+impl Body<'_> {
     fn type_at(&self, number: usize) -> &TypeInfo {
         // The macro makes as many witnesses as it numbers.
         self.types.get(number).unwrap_or(&UNKNOWN)
     }
+
+    /// The name of a constant that is an array.
+    fn table(&self, number: usize) -> String {
+        format!("{}constant_{number}", self.prefix)
+    }
 }
 
-static UNKNOWN: TypeInfo = TypeInfo { name: String::new(), form: super::Form::Other };
-
-/// The name of a constant that is an array.
-fn table(number: usize) -> String {
-    format!("constant_{number}")
-}
+static UNKNOWN: TypeInfo = TypeInfo { name: String::new(), form: super::Form::Other, records: Vec::new() };
 
 fn escaped(file: &str) -> String {
     file.replace('\\', "\\\\").replace('"', "\\\"")

@@ -1,7 +1,7 @@
 //! Statements.
 
 use super::{
-    Program,
+    Body,
     expression::{function, is_plain},
 };
 use crate::kernel::codegen::{E, Form, S};
@@ -14,7 +14,7 @@ macro_rules! put {
     }};
 }
 
-impl Program {
+impl Body<'_> {
     pub(super) fn statements(&self, out: &mut String, list: &[S], depth: usize) {
         for statement in list {
             self.statement(out, statement, depth);
@@ -48,12 +48,16 @@ impl Program {
             S::DynamicShared(name, ty) => {
                 let ty = &self.type_at(*ty).name;
                 put!(out, "GPUMEM_DYNAMIC_SHARED({ty}, {name}_memory);");
-                put!(out, "{}const rust::dynamic<{ty}> {name} = {{{name}_memory}};", "    ".repeat(depth));
+                put!(
+                    out,
+                    "{}const rust::dynamic<{ty}> {name} = {{{name}_memory, dynamic_shared_bytes() / sizeof({ty})}};",
+                    "    ".repeat(depth)
+                );
             }
             S::Unused(name) => put!(out, "(void){name};"),
             S::Assign(place, value) => put!(out, "{} = {};", self.expression(place), self.expression(value)),
             S::AssignWith(operator, ty, place, value) => self.assign_with(out, operator, *ty, place, value),
-            S::Do(call @ E::Call(..)) => put!(out, "{};", self.expression(call)),
+            S::Do(call @ (E::Call(..) | E::Invoke(..))) => put!(out, "{};", self.expression(call)),
             S::Do(value) => put!(out, "(void)({});", self.expression(value)),
             S::If(condition, yes, no) => self.branch(out, condition, yes, no, depth),
             S::Loop(body) => {
@@ -112,6 +116,7 @@ impl Program {
             S::Break => put!(out, "break;"),
             S::Continue => put!(out, "continue;"),
             S::Return => put!(out, "return;"),
+            S::Give(value) => put!(out, "return {};", self.initial(value)),
             S::Goto(label) => put!(out, "goto {label};"),
             S::Label(label) => put!(out, "{label}:;"),
         }

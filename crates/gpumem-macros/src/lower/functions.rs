@@ -1,0 +1,107 @@
+//! Calls of functions with `#[device]`, and functions that operations of waves and atomics take.
+
+use super::{Lower, Order, Value, error, function_witness, order_of};
+use crate::{names::VariableKind, signature::Role};
+use proc_macro2::TokenStream;
+use quote::{ToTokens, quote, quote_spanned};
+use syn::{Expr, ExprCall, ExprClosure, ExprPath, Pat, spanned::Spanned};
+
+const CLOSURE: &str = "what an operation takes is a function of one expression, as `|a, b| a + b`: write more as a function with `#[gpumem::device]`";
+
+impl Lower {
+    /// Notes that work-items wait here, or share what only a group has: nothing for a function that kernels call.
+    pub(super) fn meet(&mut self, at: impl ToTokens) -> syn::Result<()> {
+        if self.role == Role::Function {
+            return error(
+                at,
+                "a function of kernels knows no ids, barriers, waves and shared arrays: the kernel gives it what it needs",
+            );
+        }
+        self.meets = true;
+        Ok(())
+    }
+
+    /// Calls a function with `#[device]`.
+    pub(super) fn function(&mut self, call: &ExprCall, path: &ExprPath) -> syn::Result<Value> {
+        let (mut values, mut takes_array) = (Vec::new(), false);
+        for argument in &call.args {
+            let name = match argument {
+                Expr::Path(argument) => argument.path.get_ident(),
+                _ => None,
+            };
+            let array = name.and_then(|name| self.names.find(&name.to_string()));
+            let array = array.filter(|variable| {
+                matches!(variable.kind, VariableKind::ArrayParameter | VariableKind::Unknown)
+            });
+            let value = match array {
+                Some(variable) => {
+                    takes_array = true;
+                    let text = &variable.name;
+                    Value::plain(argument.to_token_stream(), quote!(E::Var(#text)), Order::Fixed)
+                }
+                None => self.expression(argument)?,
+            };
+            values.push((value, argument.span()));
+        }
+        let before = self.in_order(&mut values);
+        // It may write to an array that it is given.
+        let order = if takes_array { Order::Acts } else { order_of(&values) };
+        self.called.extend(path.path.get_ident().cloned());
+        self.functions.push(path.span());
+        let number = self.functions.len() - 1;
+        let instance = function_witness(number, path.span());
+        let hosts = values.iter().map(|(value, _)| &value.host);
+        let seen = values.iter().map(|(value, _)| &value.witness);
+        let trees = values.iter().map(|(value, _)| &value.tree);
+        Ok(Value {
+            // By the same name as in the other copy, so that rustc tells a wrong argument once.
+            host: quote_spanned!(call.span()=> #path::__call(&__gpumem::Witness::new(), #(#hosts),*)),
+            witness: quote_spanned!(call.span()=> #path::__call(&#instance, #(#seen),*)),
+            tree: quote!(E::Invoke(#number, &[#(#trees),*])),
+            before,
+            order,
+        })
+    }
+
+    /// The function that an operation takes: a closure of one expression, or the name of a function with `#[device]`.
+    /// `values` is how many values it takes.
+    pub(super) fn operation(&mut self, operation: &Expr, values: usize) -> syn::Result<Value> {
+        let closure: ExprClosure = match operation {
+            Expr::Closure(closure) => closure.clone(),
+            Expr::Path(path) if values == 2 => {
+                syn::parse_quote_spanned!(path.span()=> |__a, __b| #path(__a, __b))
+            }
+            Expr::Path(path) => syn::parse_quote_spanned!(path.span()=> |__a| #path(__a)),
+            _ => return error(operation, CLOSURE),
+        };
+        if closure.inputs.len() != values || closure.capture.is_some() || closure.asyncness.is_some() {
+            return error(operation, CLOSURE);
+        }
+        self.names.enter();
+        let (mut looks, mut parameters) = (TokenStream::new(), Vec::new());
+        for input in &closure.inputs {
+            let Pat::Ident(name) = input else { return error(input, CLOSURE) };
+            let (number, look) = self.look_at(&name.ident);
+            let text = self.names.declare(&name.ident.to_string(), VariableKind::Fixed, number);
+            looks.extend(look);
+            parameters.push(quote!((#text, #number)));
+        }
+        let value = self.expression(&closure.body)?;
+        self.names.leave();
+        if !value.before.is_empty() || value.order == Order::Acts {
+            return error(&closure.body, CLOSURE);
+        }
+        let (inputs, host, seen, tree) = (&closure.inputs, &value.host, &value.witness, &value.tree);
+        let host = match operation {
+            Expr::Path(path) => path.to_token_stream(),
+            _ => quote_spanned!(operation.span()=> |#inputs| #host),
+        };
+        Ok(Value {
+            host,
+            witness: quote_spanned!(operation.span()=> |#inputs| { #looks #seen }),
+            before: Vec::new(),
+            tree: quote!(E::Lambda(&[#(#parameters),*], &#tree)),
+            order: Order::Fixed,
+        })
+    }
+}

@@ -1,0 +1,212 @@
+//! Parts of elements: `a[i].x`, `a[i].place[k]`, `a[i][j]`.
+//!
+//! Work-items may use different fields of one record at the same time. So the host reads and writes only the part that is
+//! named, as a GPU does, by its place in the element.
+
+use super::{Code, Lower, Order, error, expressions::member_name, order_of, own, witness};
+use crate::names::VariableKind;
+use proc_macro2::{Ident, Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::{BinOp, Expr, ExprIndex, Member, spanned::Spanned};
+
+/// A part of an element of an array that work-items share, as the host reads it.
+pub(super) struct Part {
+    /// The array and the index.
+    pub array: TokenStream,
+    pub at: TokenStream,
+    /// Variables that the steps use.
+    pub before: TokenStream,
+    /// `.x`, `[k]`.
+    pub steps: TokenStream,
+}
+
+/// A step from an element to a part of it.
+enum Step<'e> {
+    Field(&'e Member),
+    Index(&'e Expr),
+}
+
+impl Part {
+    /// Reads it.
+    pub(super) fn read(&self, span: Span) -> TokenStream {
+        let Self { array, at, before, steps } = self;
+        let [place, at_name] = ["__place", "__at"].map(|name| Ident::new(name, own(span)));
+        quote_spanned!(span=> {
+            let #at_name = #at;
+            #before
+            // SAFETY: the closure names a part of the element.
+            unsafe { __gpumem::Load::load_part(#array, #at_name, |#place| &raw mut (*#place)#steps) }
+        })
+    }
+
+    /// Goes on to a field.
+    pub(super) fn field(mut self, member: &Member) -> Self {
+        let steps = &self.steps;
+        self.steps = quote!(#steps.#member);
+        self
+    }
+
+    /// Goes on to an element of an array in it.
+    pub(super) fn index(mut self, index: &TokenStream, span: Span) -> Self {
+        let name = Ident::new(&format!("__k{}", self.before.clone().into_iter().count()), own(span));
+        self.before.extend(quote_spanned!(span=> let #name: usize = #index;));
+        let steps = &self.steps;
+        self.steps = quote!(#steps[#name]);
+        self
+    }
+}
+
+/// Whether an expression may be a part of an element: else what was told of the last one says nothing of it.
+pub(super) fn leads_to_part(e: &Expr) -> bool {
+    match e {
+        Expr::Paren(inner) => leads_to_part(&inner.expr),
+        e => matches!(e, Expr::Index(_) | Expr::Field(_)),
+    }
+}
+
+/// The element of `a[i].x`, and the steps to the part.
+fn steps(e: &Expr) -> Option<(&ExprIndex, Vec<Step<'_>>)> {
+    let (base, step) = match e {
+        Expr::Paren(inner) => return steps(&inner.expr),
+        Expr::Field(field) => (&*field.base, Step::Field(&field.member)),
+        Expr::Index(index) => (&*index.expr, Step::Index(&index.index)),
+        _ => return None,
+    };
+    let (root, mut all) = match steps(base) {
+        Some(found) => found,
+        None => match (e, base) {
+            (Expr::Index(root), Expr::Path(_)) => return Some((root, Vec::new())),
+            _ => return None,
+        },
+    };
+    all.push(step);
+    Some((root, all))
+}
+
+impl Lower {
+    /// Whether the elements of an array are of memory that work-items share.
+    pub(super) fn is_shared(&self, array: &Expr) -> bool {
+        let Expr::Path(path) = array else { return false };
+        let variable = path.path.get_ident().and_then(|name| self.names.find(&name.to_string()));
+        variable.is_some_and(|variable| {
+            use VariableKind::{ArrayParameter, Shared, Unknown};
+            matches!(variable.kind, ArrayParameter | Shared | Unknown)
+        })
+    }
+
+    /// `a[i].x = value;`, `a[i].x op= value;`; `None` if the place is no part of an element.
+    pub(super) fn store_part(
+        &mut self,
+        place: &Expr,
+        value: &Expr,
+        with: Option<(&str, &BinOp)>,
+        span: Span,
+    ) -> syn::Result<Option<Code>> {
+        let Some((root, steps)) = steps(place).filter(|(_, steps)| !steps.is_empty()) else {
+            return Ok(None);
+        };
+        let right = (self.expression(value)?, value.span());
+        let array = self.array(&root.expr)?;
+        let (positions, write) = self.position(&root.index)?;
+        let count = 1 + positions.len();
+        let mut values = vec![right];
+        values.extend(positions);
+        for step in &steps {
+            if let Step::Index(index) = step {
+                if matches!(index, Expr::Array(_)) {
+                    return error(index, "an array in an element has one axis: write `a[i].place[j]`");
+                }
+                values.push((self.expression(index)?, index.span()));
+            }
+        }
+        let mut before = array.before.clone();
+        before.extend(self.in_order(&mut values));
+        if order_of(&values) == Order::Acts
+            && values.iter().skip(1).any(|(value, _)| value.order == Order::Acts)
+        {
+            return error(root, "compute the index before: `let i = ..;`");
+        }
+        let Some(((value, _), rest)) = values.split_first() else { return error(root, "nothing to store") };
+        let at = write(rest.get(..count - 1).unwrap_or_default());
+        let mut indices = rest.iter().skip(count - 1).map(|(value, _)| value);
+
+        let [kept, at_name, new, element, pointer] =
+            ["__value", "__at", "__new", "__element", "__place"].map(|name| Ident::new(name, own(span)));
+        let (mut lets, mut path, mut looks) = (TokenStream::new(), TokenStream::new(), TokenStream::new());
+        let mut seen_lets = TokenStream::new();
+        let (array_tree, array_ty, trees) = (&array.tree, array.ty, &at.trees);
+        let mut tree = quote!(E::Index(&#array_tree, #array_ty, &[#(#trees),*]));
+        for (number, step) in steps.iter().enumerate() {
+            match step {
+                Step::Field(member) => {
+                    let name = member_name(member);
+                    path.extend(quote!(.#member));
+                    tree = quote!(E::Field(&#tree, #name));
+                }
+                Step::Index(index) => {
+                    let Some(index_value) = indices.next() else { continue };
+                    let name = Ident::new(&format!("__k{number}"), own(index.span()));
+                    let (host, seen, index_tree) =
+                        (&index_value.host, &index_value.witness, &index_value.tree);
+                    lets.extend(quote_spanned!(index.span()=> let #name: usize = #host;));
+                    seen_lets.extend(quote_spanned!(index.span()=> let #name: usize = #seen;));
+                    let ty = self.watch(index.span());
+                    let watcher = witness(ty, index.span());
+                    looks.extend(quote_spanned!(index.span()=> let _ = #watcher.of(&#element #path);));
+                    path.extend(quote!([#name]));
+                    tree = quote!(E::Index(&#tree, #ty, &[#index_tree]));
+                }
+            }
+        }
+        let number = self.watch(span);
+        let watcher = witness(number, span);
+        let (array_host, array_seen, base) = (&array.host, &array.witness, &root.expr);
+        let (at_host, at_seen, host_value, seen_value) = (&at.host, &at.witness, &value.host, &value.witness);
+        let part = quote_spanned!(span=> |#pointer| &raw mut (*#pointer)#path);
+        let old = quote_spanned!(span=> __gpumem::Load::load_part(#array_host, #at_name, #part));
+        let store = match array.is_local {
+            true => {
+                quote_spanned!(span=> __gpumem::StoreLocal::store_local_part(&mut #base, #at_name, #part, #new))
+            }
+            false => quote_spanned!(span=> __gpumem::Store::store_part(#array_host, #at_name, #part, #new)),
+        };
+        let compute = match with {
+            None => quote!(#kept),
+            Some((_, op)) => quote_spanned!(op.span()=> unsafe { #old } #op #kept),
+        };
+        let host = quote_spanned!(span=> {
+            let #kept = #host_value;
+            let #at_name = #at_host;
+            #lets
+            // SAFETY: the closure names a part of the element.
+            let #new = #compute;
+            unsafe { #store }
+        };);
+        let store_whole = match array.is_local {
+            true => {
+                quote_spanned!(root.span()=> __gpumem::StoreLocal::store_local(&mut #base, #at_name, #element))
+            }
+            false => quote_spanned!(root.span()=> __gpumem::Store::store(#array_seen, #at_name, #element)),
+        };
+        let change = match with {
+            None => quote_spanned!(span=> #element #path = #kept;),
+            Some((_, op)) => quote_spanned!(op.span()=> #element #path = #element #path #op #kept;),
+        };
+        let seen = quote_spanned!(span=> {
+            let #kept = #seen_value;
+            let #at_name = #at_seen;
+            #seen_lets
+            let mut #element = __gpumem::Load::load(#array_seen, #at_name);
+            #looks
+            #change
+            let _ = #watcher.of(&#element #path);
+            #store_whole
+        };);
+        let value_tree = &value.tree;
+        before.push(match with {
+            None => quote!(S::Assign(&#tree, &#value_tree)),
+            Some((text, _)) => quote!(S::AssignWith(#text, #number, &#tree, &#value_tree)),
+        });
+        Ok(Some(Code { host, witness: seen, tree: before }))
+    }
+}

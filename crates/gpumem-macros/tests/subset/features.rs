@@ -1,0 +1,250 @@
+//! Kernels with functions, records, enums, tuples, complex numbers and the rest of the atomics. Each gives one number for
+//! each of 64 work-items in groups of 32, so that every device can be compared with every other.
+
+use gpumem::{DeviceRecord, kernel::prelude::*};
+use num_complex::Complex;
+
+/// Another name for a type of arrays.
+type Numbers = SliceMut<i64>;
+
+#[derive(Clone, Copy, Debug, PartialEq, DeviceRecord)]
+#[repr(C)]
+pub(crate) struct Body {
+    pub place: [f32; 3],
+    pub mass: f32,
+    pub bright: Complex<f32>,
+    pub tag: Tag,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, DeviceRecord)]
+#[repr(C)]
+pub(crate) struct Tag {
+    pub number: i32,
+    pub class: i32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, DeviceRecord)]
+#[repr(u8)]
+pub(crate) enum Side {
+    Left = 1,
+    Right = 4,
+    Both = 7,
+}
+
+#[gpumem::device]
+pub(crate) fn nearest<T: Numeric>(at: T, most: T) -> T {
+    if at > most {
+        return most;
+    }
+    at
+}
+
+/// Calls another, and has constants of its own.
+#[gpumem::device]
+pub(crate) fn weighted(mut at: i64, by: usize) -> i64 {
+    let mut sum = 0;
+    for step in 0..STEPS.len() {
+        sum += nearest(at, 20) * STEPS[(step + by) % STEPS.len()];
+        at += 1;
+    }
+    sum
+}
+
+const STEPS: [i64; 4] = [1, -2, 3, 5];
+const GRID: [[i64; 3]; 2] = [[1, 2, 3], [40, 50, 60]];
+
+#[gpumem::device]
+pub(crate) fn put<T: Numeric>(out: SliceMut<T>, at: usize, value: T) {
+    out[at] = value;
+}
+
+#[gpumem::device]
+pub(crate) fn heavier(a: Body, b: Body) -> Body {
+    if a.mass < b.mass { b } else { a }
+}
+
+#[gpumem::device]
+pub(crate) fn product(a: i64, b: i64) -> i64 {
+    a * b % 1009
+}
+
+pub(crate) mod elsewhere {
+    #[gpumem::device]
+    pub(crate) fn scaled<const BY: i64>(value: i64) -> i64 {
+        value * BY
+    }
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn functions(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let n = i as i64;
+    let small = nearest(n as f32 * 0.5, 11.25);
+    let sum = weighted(n, i % 3) + nearest(n, 40) + (small * 4.0) as i64;
+    put(out, i, sum + elsewhere::scaled::<3>(n) + elsewhere::scaled::<7>(1));
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn records(out: SliceMut<i64>) {
+    let bodies = shared::<Body>([32]);
+    let (i, local) = (global_id(0), local_id(0));
+    let n = i as f32;
+    let tag = Tag { number: i as i32, class: 2 };
+    let first = Body { mass: n, place: [n, 1.0, 2.0], tag, bright: Complex::new(1.0, -n) };
+    bodies[local] = Body { mass: n * 2.0, ..first };
+    bodies[local].place[1] = n + 0.5;
+    bodies[local].place[2] *= 3.0;
+    bodies[local].tag.number += 5;
+    bodies[local].bright = bodies[local].bright * Complex::new(0.0, 2.0);
+    barrier(Local);
+    // A neighbour's field is read while its owner writes another one.
+    let neighbour = bodies[(local + 1) % 32].tag.number;
+    bodies[local].mass += 1.0;
+    let Body { place, mass, .. } = heavier(bodies[local], first);
+    let mut own = bodies[local];
+    own.tag.class = neighbour;
+    own.place[0] += 1.0;
+    let mut kept = local::<Tag>([2]);
+    kept[1].class = own.tag.class;
+    kept[1].number -= 3;
+    let mut sum = place[0] as i64 + place[1] as i64 * 3 + place[2] as i64 * 5 + mass as i64 * 7;
+    sum += own.bright.re as i64 * 11 + own.bright.im as i64 * 13 + own.place[0] as i64;
+    out[i] = sum + kept[1].class as i64 * 17 + kept[1].number as i64 + kept[0].number as i64;
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn enums(out: Numbers) {
+    let i = global_id(0);
+    let side = match i % 5 {
+        0 | 1 => Side::Left,
+        2 => Side::Right,
+        _ => Side::Both,
+    };
+    let turned = match (side, i.is_multiple_of(2)) {
+        (Side::Left, true) => 10,
+        (Side::Left, false) => 20,
+        (Side::Both, _) if i > 30 => 30,
+        (_, even) => {
+            if even {
+                40
+            } else {
+                50
+            }
+        }
+    };
+    let pair = (i as i64 % 4, (turned, side == Side::Right));
+    let matched = match pair {
+        (0, (10 | 20, _)) => 1,
+        (1..=2, (most, true)) => most,
+        (k, (most, _)) if k == 3 => most * k,
+        _ => -1,
+    };
+    let tag = Tag { number: i as i32 % 3, class: 8 };
+    let tagged = match tag {
+        Tag { number: 0, .. } => 100,
+        Tag { number, class: 8 } => number as i64 * 1000,
+        Tag { .. } => 5,
+    };
+    let Tag { class, number: _ } = tag;
+    out[i] = turned + matched * 3 + tagged + side as i64 * 7 + class as i64;
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn complex_numbers(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let z = Complex::new(i as f64, 2.0);
+    let unit = Complex { re: 0.0, im: 1.0 };
+    let mut w = z * unit + z.conj() - 1.0;
+    w *= Complex::new(0.5, -3.0);
+    w += 2.0 * z / Complex::new(2.0, 2.0);
+    let turned = -w / 4.0;
+    let mut parts = [turned, w];
+    parts[1] -= unit;
+    let same = if parts[1].re == w.re { 1 } else { 0 };
+    out[i] = (turned.re * 64.0) as i64 * 3 + (parts[1].im * 64.0) as i64 + z.norm_sqr() as i64 + same;
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn atomics(out: SliceMut<i64>) {
+    let counts = shared::<i64>([4]);
+    let floats = shared::<f32>([1]);
+    let (i, local) = (global_id(0), local_id(0));
+    if local < 4 {
+        counts[local] = 100;
+    }
+    if local == 0 {
+        floats[0] = -0.0;
+    }
+    barrier(Local);
+    if local == 5 {
+        counts[0] = counts.atomic_exchange(1, 7) + 1;
+        let seen = counts.atomic_compare_exchange(2, 100, 3);
+        let not_seen = counts.atomic_compare_exchange(3, 99, 3);
+        out[i] = seen * 2 + not_seen;
+        // Other bits, though an equal number.
+        floats.atomic_compare_exchange(0, 0.0, 5.0);
+    }
+    barrier(Local);
+    counts.atomic_update(1, |old| old ^ (1 << local));
+    counts.atomic_max(3, i as i64);
+    counts.atomic_min(2, -(local as i64));
+    barrier(Local);
+    let all = counts[0] + counts[1] * 3 + counts[2] * 5 + counts[3] * 7;
+    out[i] = all + if floats[0] == 5.0 { 1000 } else { 0 } + if local == 5 { out[i] } else { 0 };
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn reductions(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let n = i as i64 + 1;
+    let most = 97;
+    let by_closure = wave_reduce(n, |a, b| (a * 3 + b) % most);
+    let by_name = wave_reduce(n, product);
+    let up = shuffle_up(n, 1) + shuffle_down(n, 2) * 2 + shuffle_xor(n, 5) * 3 + shuffle(n, 3) * 5;
+    let all = if wave_all(n > 0) && !wave_any(n > 1000) { 1 } else { 0 };
+    let scanned = wave_scan(n) + wave_min(n) * 2 + wave_max(n) * 3 + wave_sum(n) * 5;
+    let votes = wave_ballot(lane() % 2 == 0) as u32 as i64;
+    out[i] = by_closure + by_name * 7 + up + all + scanned + votes;
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn arrays(out: SliceMut<i64>) {
+    let all = dynamic_shared::<i64>();
+    let (i, local) = (global_id(0), local_id(0));
+    let mut flags = local::<bool>([4]);
+    flags[local % 4] = true;
+    flags[1] = flags[1] ^ flags[2] | !flags[3] & flags[0];
+    let mut deep = local::<i32>([2, 2, 3, 2]);
+    deep[[1, 0, 2, 1]] = 9;
+    deep[[1, 0, 2, 1]] <<= 2;
+    let mut nested = [[0; 3]; 2];
+    nested[1][2] = 5;
+    nested[1][2] += deep[[1, 0, 2, 1]];
+    all[local] = GRID[local % 2][local % 3];
+    barrier(Local);
+    let flag = flags[1] as i64 * 2 + flags[0] as i64;
+    out[i] = all[(local + 1) % all.extent(0)] + flag * 100 + nested[1][2] as i64 + nested[0][0] as i64;
+}
+
+/// An index past the end of the dynamic shared memory.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn past_the_dynamic_end(out: SliceMut<i64>) {
+    let all = dynamic_shared::<i64>();
+    let i = global_id(0);
+    all[local_id(0) + 1] = 1;
+    out[i] = 1;
+}
+
+/// Parameters of every kind.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn settings(out: Numbers, tag: Value<Tag>, add: bool, bodies: View<Body, 1>) {
+    let i = global_id(0);
+    let mass = bodies[[i % bodies.extent(0)]].mass as i64;
+    out[i] = if add { mass + tag.number as i64 } else { tag.class as i64 };
+}
+
+/// All of them that take one array, in which each work-item writes one number.
+#[allow(dead_code)] // not every test program runs all of them
+pub(crate) fn all() -> Vec<gpumem::kernel::KernelDeclaration<super::Integers>> {
+    vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()]
+}

@@ -1,0 +1,52 @@
+//! Functions of kernels that are written in Rust: what `#[device]` generates, and how a kernel finds them.
+//!
+//! Beside a function stands an empty type of the same name, with the same generic parameters. A kernel's witness has that
+//! type as its own: so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
+
+use super::{Form, Program, TypeInfo, Witness};
+use std::any::type_name;
+
+/// The type beside a function with `#[device]`.
+pub trait DeviceFunction {
+    /// Its tree, within the functions that lead to it.
+    fn program(calls: &Calls<'_>) -> Program;
+}
+
+/// The functions that call one another, from a kernel on.
+#[derive(Debug)]
+pub struct Calls<'c> {
+    name: &'static str,
+    by: Option<&'c Calls<'c>>,
+}
+
+impl Calls<'_> {
+    /// Where a kernel begins.
+    pub const KERNEL: Calls<'static> = Calls { name: "", by: None };
+
+    fn contains(&self, name: &str) -> bool {
+        self.name == name || self.by.is_some_and(|by| by.contains(name))
+    }
+}
+
+/// The tree of the function that a witness has seen.
+pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> Program {
+    let name = type_name::<F>();
+    if calls.contains(name) {
+        return recursive();
+    }
+    F::program(&Calls { name, by: Some(calls) })
+}
+
+/// In the place of a function that calls itself through others, which the device's compiler then refuses with these words.
+fn recursive() -> Program {
+    Program {
+        name: "functions_of_kernels_do_not_call_themselves",
+        file: "",
+        parameters: Vec::new(),
+        result: TypeInfo { name: "error".to_owned(), form: Form::Other, records: Vec::new() },
+        types: Vec::new(),
+        constants: Vec::new(),
+        functions: Vec::new(),
+        body: &[],
+    }
+}

@@ -1,0 +1,80 @@
+//! Records: structures of the user with the same form in Rust and in C++.
+
+use super::{DeviceType, Form, TypeInfo};
+use gpumem_core::Element;
+use std::fmt::Write;
+
+/// A structure as C++ has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// Its name in C++, within `namespace records`.
+    pub name: String,
+    /// Its size and its alignment, in bytes.
+    pub layout: [usize; 2],
+    /// Its fields, in order.
+    pub fields: Vec<Field>,
+}
+
+/// A field of a record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Field {
+    /// Its name in C++.
+    pub name: &'static str,
+    /// Its type in C++.
+    pub ty: String,
+    /// Where it begins, in bytes.
+    pub offset: usize,
+}
+
+/// Collects the fields of a record: what `#[derive(DeviceRecord)]` calls.
+#[derive(Debug, Default)]
+pub struct Fields {
+    fields: Vec<Field>,
+    records: Vec<Record>,
+}
+
+impl Fields {
+    /// With the next field.
+    #[must_use]
+    pub fn field<T: DeviceType>(mut self, name: &'static str, offset: usize) -> Self {
+        let TypeInfo { name: ty, records, .. } = T::device_type();
+        for record in records {
+            if !self.records.contains(&record) {
+                self.records.push(record);
+            }
+        }
+        self.fields.push(Field { name, ty, offset });
+        self
+    }
+
+    /// The type of the record `T`, which is declared in `module`.
+    pub fn record<T: Element>(self, module: &str, name: &str) -> TypeInfo {
+        let name = format!("{}_{name}", module.replace("::", "_").replace("__", "_u_"));
+        let mut records = self.records;
+        let layout = [size_of::<T>(), align_of::<T>()];
+        records.push(Record { name: name.clone(), layout, fields: self.fields });
+        TypeInfo { name: format!("records::{name}"), form: Form::Record, records }
+    }
+}
+
+impl Record {
+    /// Declares it in C++, and lets the compiler compare the layouts.
+    pub(super) fn declare(&self, out: &mut String) {
+        let Self { name, layout: [size, align], fields } = self;
+        let _ = writeln!(out, "namespace records {{\nstruct {name} {{");
+        for Field { name, ty, .. } in fields {
+            let _ = writeln!(out, "    {ty} {name};");
+        }
+        let _ = writeln!(
+            out,
+            "}};\nstatic_assert(sizeof({name}) == {size} && alignof({name}) == {align}, \"{name} has the layout of Rust\");"
+        );
+        for Field { name: field, offset, .. } in fields {
+            let _ = writeln!(
+                out,
+                "static_assert(__builtin_offsetof({name}, {field}) == {offset}, \"{name}::{field} lies where it does in Rust\");"
+            );
+        }
+        out.push_str("}  // namespace records\n");
+    }
+}
