@@ -169,7 +169,7 @@ impl<B: Backend> Allocation<B> {
                 address: block.address(),
                 host: block.host().map_or(0, |host| host.as_ptr() as usize),
                 len: bytes,
-                generation: core.generation(),
+                generation: block.origin().generation,
                 log: ShortMutex::new(UseLog::new()),
                 lent: Lent::default(),
                 extra,
@@ -240,10 +240,10 @@ impl<B: Backend> Allocation<B> {
                 .inspect_err(|_| core.recorder.failed(request, current_name().as_ref()))
                 .map_err(|error| core.place(error))?,
         };
-        match pressure::is_fit(&block, request) {
-            true => Ok(block),
-            false => Err(Self::unfit(request, block, number)),
+        if resource.is_foreign && !pressure::is_fit(&block, request) {
+            return Err(Self::unfit(request, block, number));
         }
+        Ok(block)
     }
 
     /// Counts the bytes for the name in force, if there is one, and those that a resource has lent for them.

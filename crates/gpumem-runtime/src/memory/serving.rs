@@ -73,29 +73,46 @@ impl<'a, B: Backend> Serving<'a, B> {
     ) -> Result<R> {
         match self.is_foreign {
             false => Ok(call(self.resource)),
-            true => {
-                let _restore = Restore(IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true));
-                user_code::run(|| call(self.resource)).map_err(|message| panicked(operation, message))
-            }
+            true => self.call_foreign(operation, call),
         }
     }
 
-    /// As [`MemoryResource::allocate`].
+    #[cold]
+    fn call_foreign<R>(
+        self,
+        operation: &'static str,
+        call: impl FnOnce(&'a dyn MemoryResource<B>) -> R,
+    ) -> Result<R> {
+        let _restore = Restore(IS_INSIDE.try_with(|inside| inside.replace(true)).unwrap_or(true));
+        user_code::run(|| call(self.resource)).map_err(|message| panicked(operation, message))
+    }
+
+    /// As [`MemoryResource::allocate`]. The library's own resources are called without [`call`](Self::call), which would move
+    /// the block once more for each array.
     #[inline]
     pub(crate) fn allocate(self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
-        self.call(request.operation, |resource| resource.allocate(request))?
+        match self.is_foreign {
+            false => self.resource.allocate(request),
+            true => self.call_foreign(request.operation, |resource| resource.allocate(request))?,
+        }
     }
 
-    /// As [`MemoryResource::recycle`]. A block whose resource panics is leaked.
+    /// As [`MemoryResource::recycle`]. A block whose resource panics is leaked. The library's own resources are called without
+    /// [`call`](Self::call), as in [`allocate`](Self::allocate).
     #[inline]
     pub(crate) fn recycle(self, errors: &ErrorQueue, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        match self.call("recycle", |resource| resource.recycle(block)) {
-            Ok(outcome) => outcome,
-            Err(error) => {
-                errors.push(error);
-                Ok(())
-            }
+        match self.is_foreign {
+            false => self.resource.recycle(block),
+            true => self.recycle_foreign(errors, block),
         }
+    }
+
+    #[cold]
+    fn recycle_foreign(self, errors: &ErrorQueue, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        self.call_foreign("recycle", |resource| resource.recycle(block)).unwrap_or_else(|error| {
+            errors.push(error);
+            Ok(())
+        })
     }
 
     /// As [`MemoryResource::deallocate`].
