@@ -1,7 +1,11 @@
 //! The types that users write, on the device that every machine has.
 #![cfg(feature = "host")]
 
-use gpumem::{Device, DeviceArray, ndarray::Array2, ndarray::Ix2, s};
+use gpumem::{
+    Device, DeviceArray, DeviceView, DeviceViewMut,
+    ndarray::{Array2, Dimension, Ix2},
+    s,
+};
 
 #[test]
 fn there_and_back() -> gpumem::Result<()> {
@@ -19,5 +23,28 @@ fn there_and_back() -> gpumem::Result<()> {
     stream.scope(|scope| scope.copy_to_host(&array, out.view_mut()))??;
     assert_eq!(out, host);
     device.synchronize()?;
+    Ok(())
+}
+
+/// Reads an array or a view.
+fn read<'a, D: Dimension>(view: impl Into<DeviceView<'a, f32, D>>) -> gpumem::Result<Vec<f32>> {
+    Ok(view.into().copy_to_host()?.iter().copied().collect())
+}
+
+/// Writes into an array or a view.
+fn clear<'a, D: Dimension>(view: impl Into<DeviceViewMut<'a, f32, D>>) -> gpumem::Result<()> {
+    view.into().fill(0.0)
+}
+
+#[test]
+fn functions_take_arrays_and_views() -> gpumem::Result<()> {
+    let device = Device::open("host")?;
+    let mut array: DeviceArray<f32> = device.to_device(&[1.0, 2.0, 3.0])?;
+    assert_eq!(read(&array)?, [1.0, 2.0, 3.0]);
+    assert_eq!(read(array.slice(s![1..])?)?, [2.0, 3.0]);
+    clear(array.slice_mut(s![..1])?)?;
+    assert_eq!(read(&array)?, [0.0, 2.0, 3.0]);
+    clear(&mut array)?;
+    assert_eq!(read(&array)?, [0.0; 3]);
     Ok(())
 }

@@ -149,3 +149,18 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! Nor may the memory leave the scope of a stream as a tensor.
+//! ```compile_fail,E0521
+//! # use gpumem_core::Result;
+//! # use gpumem_host::Host;
+//! # use gpumem_runtime::{Device, DeviceArray, DeviceView, PinnedArray, RawAccess};
+//! # use ndarray::{Array1, Ix1, array, s};
+//! # fn main() -> Result<()> {
+//! # let device = Device::<Host>::open("host")?;
+//! # let stream = device.stream()?;
+//! let mut data = array![1.0f32, 2.0, 3.0];
+//! let tensor = stream.scope(|scope| scope.pinned(data.view_mut())?.lend_mut_to_host()?.into_dlpack())??;
+//! # Ok(())
+//! # }
+//! ```

@@ -1,0 +1,69 @@
+//! A process that gets no more threads from the operating system.
+#![cfg(all(target_os = "linux", feature = "host"))]
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+use gpumem::{Device, ErrorKind, Result, Stream};
+use std::{fs, sync::mpsc, thread, time::Duration};
+
+/// Less than the stack of a thread, and enough for what a call allocates.
+const SPARE_BYTES: u64 = 1 << 20;
+
+/// Limits the address space to what the process has, and returns the limit that there was.
+fn limit_address_space() -> libc::rlimit {
+    let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: a valid place for the limits.
+    assert_eq!(unsafe { libc::getrlimit(libc::RLIMIT_AS, &raw mut before) }, 0);
+    let pages = fs::read_to_string("/proc/self/statm").unwrap();
+    let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
+    // SAFETY: it takes a number and returns one.
+    let page_bytes = u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap();
+    set_limit(libc::rlimit { rlim_cur: pages * page_bytes + SPARE_BYTES, ..before });
+    before
+}
+
+fn set_limit(limit: libc::rlimit) {
+    // SAFETY: valid limits.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
+}
+
+/// Uses its stream when it is dropped.
+struct UsesItsStream(Stream, mpsc::Sender<Result<()>>);
+
+impl Drop for UsesItsStream {
+    fn drop(&mut self) {
+        let _ = self.1.send(self.0.add_callback(|_| ()));
+    }
+}
+
+fn is_refused(result: Result<()>) -> bool {
+    matches!(result, Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }))
+}
+
+/// Returns whether the callback was refused, and what its captured value was told when it was dropped.
+fn add_callback_without_a_thread() -> (bool, bool) {
+    let device = Device::open("host").unwrap();
+    let stream = device.stream().unwrap();
+    // The device has started the threads that it works with.
+    let array = stream.to_device(&[1u32, 2, 3]).unwrap();
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
+    let (sender, told) = mpsc::channel();
+    let captured = UsesItsStream(stream.clone(), sender);
+    let before = limit_address_space();
+    let refused = stream.add_callback(move |_| drop(captured));
+    set_limit(before);
+    // With memory for a thread, callbacks run.
+    let (sender, receiver) = mpsc::channel();
+    stream.add_callback(move |result| sender.send(result).unwrap()).unwrap();
+    receiver.recv().unwrap().unwrap();
+    (is_refused(refused), is_refused(told.recv().unwrap()))
+}
+
+/// The one test of this program: the limit is that of the process.
+#[test]
+fn a_callback_that_gets_no_thread_is_an_error_and_dropped_without_a_lock() {
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(add_callback_without_a_thread()).unwrap());
+    let outcome = receiver.recv_timeout(Duration::from_secs(60));
+    assert_ne!(outcome, Err(mpsc::RecvTimeoutError::Timeout), "the dropped callback waits for itself");
+    assert_eq!(outcome, Ok((true, true)));
+}
