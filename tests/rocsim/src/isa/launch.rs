@@ -79,6 +79,8 @@ pub(super) struct Room {
     private_bytes: usize,
     shared_bytes: usize,
     is_gfx10: bool,
+    /// Groups keep the places of their lanes.
+    packs_places: bool,
     checked: bool,
 }
 
@@ -92,6 +94,7 @@ impl Kernel {
             private_bytes: self.private_bytes as usize,
             shared_bytes: launch.shared_bytes as usize,
             is_gfx10: launch.isa.0 >= 10,
+            packs_places: self.packs_places,
             checked,
         }
     }

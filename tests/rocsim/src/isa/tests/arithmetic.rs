@@ -132,7 +132,7 @@ fn conversions_are_exact() {
 }
 
 /// The nearest number of 16 bits, found by steps of exact arithmetic in 64 bits.
-fn expected_half(x: f32) -> u16 {
+pub(super) fn expected_half(x: f32) -> u16 {
     let sign = if x.is_sign_negative() { 0x8000 } else { 0 };
     let value = f64::from(x.abs());
     if value.is_nan() {

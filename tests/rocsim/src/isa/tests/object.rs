@@ -148,7 +148,12 @@ impl Object {
 
     /// The address of a kernel's descriptor.
     pub(super) fn kernel(&self, name: &str) -> u64 {
-        self.address + self.symbols.get(&format!("{name}.kd")).unwrap_or_else(|| panic!("no {name}")).0
+        self.symbol(&format!("{name}.kd"))
+    }
+
+    /// The address of a variable or a function.
+    pub(super) fn symbol(&self, name: &str) -> u64 {
+        self.address + self.symbols.get(name).unwrap_or_else(|| panic!("no {name}")).0
     }
 
     /// The kernels' names, with the addresses and lengths of their code.
