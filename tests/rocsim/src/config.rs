@@ -22,6 +22,8 @@ pub(crate) struct Config {
     pub(crate) register_in_place: bool,
     /// Whether machine code is checked for what only a simulator can find.
     pub(crate) check: bool,
+    /// How many instructions a wave may execute before it is said to be endless.
+    pub(crate) most_instructions: u64,
     /// Where the statistics go at exit.
     pub(crate) stats: Option<StatsTarget>,
     /// Whether to say on stderr what is done.
@@ -89,6 +91,7 @@ impl Config {
             svm: svm != 0,
             register_in_place: number("ROCSIM_REGISTER_IN_PLACE", svm) != 0,
             check: number("ROCSIM_CHECK", 0) != 0,
+            most_instructions: number("ROCSIM_MOST_INSTRUCTIONS", 1_000_000_000),
             stats: lookup("ROCSIM_STATS").filter(|text| !text.is_empty()).map(|text| match text.as_str() {
                 "stderr" => StatsTarget::Stderr,
                 _ => StatsTarget::File(text.replace("%p", &std::process::id().to_string()).into()),

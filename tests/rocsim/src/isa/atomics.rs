@@ -78,7 +78,7 @@ fn update<T: Word, const SPACE: u8>(
             Ok(host) if (host as u64).is_multiple_of(bytes) => host,
             Ok(_) => {
                 let why = "an atomic that is not aligned";
-                let cause = Cause::BadAddress { space: "the", address: 0, bytes, why };
+                let cause = Cause::BadAddress { space: "private", address: 0, bytes, why };
                 return stop(wave, cause, lane);
             }
             Err(cause) => return stop(wave, cause, lane),

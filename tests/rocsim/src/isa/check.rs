@@ -48,6 +48,9 @@ struct Pending {
     begins: Begins,
     /// The counters that still count it: vector memory, scalar memory and the group's, stores.
     counted: [bool; 3],
+    /// The counters that must be waited for before its registers are there. They are fewer for flat loads: which memory
+    /// a load reaches says which counter its result comes with.
+    guards: [bool; 3],
     registers: Vec<Use>,
     written: Vec<(Space, u64)>,
     text: Box<str>,
@@ -82,6 +85,8 @@ pub(super) struct Checks {
     pending: Vec<Vec<Pending>>,
     /// What the instruction that runs has written.
     writing: Vec<(Space, u64)>,
+    /// Whether it has reached memory of the GPU, and that of the group.
+    reached: [bool; 2],
     /// Stores have a counter of their own, as from gfx10 on.
     counts_stores: bool,
 }
@@ -95,6 +100,7 @@ impl Checks {
     /// Called before an instruction runs: its registers must be there.
     pub(super) fn before(&mut self, wave: &Wave, i: &Instruction) -> Result<(), Cause> {
         self.writing.clear();
+        self.reached = [false; 2];
         let Some(pending) = self.pending.get_mut(wave.number as usize) else { return Ok(()) };
         if i.begins == Begins::Wait {
             wait(pending, i.extra);
@@ -102,10 +108,14 @@ impl Checks {
         }
         for used in &i.uses {
             let overlaps = |filled: &Use| filled.writes && overlap(used, filled);
-            if let Some(first) = pending.iter().find(|pending| pending.registers.iter().any(overlaps)) {
+            let awaited = |pending: &&Pending| {
+                let guards = pending.counted.iter().zip(pending.guards);
+                guards.into_iter().any(|(counted, guard)| *counted && guard)
+                    && pending.registers.iter().any(overlaps)
+            };
+            if let Some(first) = pending.iter().find(awaited) {
                 let verb = if used.writes { "written" } else { "read" };
-                let (name, text) = (name(used), &first.text);
-                return Err(Cause::Check(format!("{name} is {verb} before `{text}` was waited for")));
+                return Err(Cause::NotWaitedFor { register: name(used), verb, load: first.text.clone() });
             }
         }
         Ok(())
@@ -121,10 +131,15 @@ impl Checks {
             Begins::Store => [!self.counts_stores, false, self.counts_stores],
             Begins::FlatStore => [!self.counts_stores, true, self.counts_stores],
         };
+        let guards = match self.reached {
+            [global, shared] if i.begins == Begins::FlatLoad && (global || shared) => [global, shared, false],
+            _ => counted,
+        };
         if let Some(pending) = self.pending.get_mut(wave.number as usize) {
             pending.push(Pending {
                 begins: i.begins,
                 counted,
+                guards,
                 registers: i.uses.iter().filter(|used| used.writes).copied().collect(),
                 written: std::mem::take(&mut self.writing),
                 text: i.text.clone(),
@@ -154,14 +169,18 @@ impl Checks {
         bytes: u64,
         access: Access,
     ) -> Result<(), Cause> {
-        // Loads and stores that go past the caches are how compilers write atomic ones.
-        let atomic = access == Access::Atomic || space == Space::Global && i.modifiers.returns;
+        // Stores that go past the caches are how compilers write atomic ones. Loads race with stores, and not with atomics:
+        // AMD's headers begin the loop of an atomic addition with a plain load.
+        let atomic = access == Access::Atomic
+            || space == Space::Global && i.modifiers.returns
+            || access == Access::Read;
         let touch =
             Touch { wave: wave.number, lane: lane as u32, epoch: self.epoch, atomic, address: i.address };
+        self.reached[usize::from(space == Space::Shared)] = true;
         for address in address..address + bytes {
             let byte = self.bytes.entry((space, address)).or_default();
             if space == Space::Shared && access != Access::Write && !byte.initialized {
-                return Err(Cause::Check(format!("byte {address:#x} of shared memory was never written")));
+                return Err(Cause::Unwritten { address });
             }
             let races = |other: &&Touch| {
                 other.epoch == touch.epoch && other.wave != touch.wave && !(other.atomic && atomic)
@@ -173,7 +192,7 @@ impl Checks {
                 .filter(|other| races(other) || byte.read_by_others && other.epoch == touch.epoch && !atomic);
             let reader = reader.filter(|_| access != Access::Read).map(|other| ("read", *other));
             if let Some((verb, other)) = writer.or(reader) {
-                return Err(Cause::Check(race(space, address, verb, &other)));
+                return Err(race(space, address, verb, &other));
             }
             if access == Access::Read {
                 let same = byte.read.is_some_and(|read| read.epoch == touch.epoch);
@@ -190,13 +209,10 @@ impl Checks {
     }
 }
 
-fn race(space: Space, address: u64, verb: &str, other: &Touch) -> String {
+fn race(space: Space, address: u64, verb: &'static str, other: &Touch) -> Cause {
     let space = if space == Space::Shared { "shared" } else { "global" };
-    let Touch { wave, lane, address: by, .. } = other;
-    format!(
-        "a race in {space} memory: byte {address:#x} was {verb} by wave {wave}, lane {lane} at {by:#x} since the \
-         same barrier"
-    )
+    let Touch { wave, lane, address: by, .. } = *other;
+    Cause::Race { space, address, verb, wave, lane, by }
 }
 
 /// Lets go of what the limits of a wait say has ended.

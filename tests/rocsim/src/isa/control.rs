@@ -48,9 +48,10 @@ fn branch(taken: bool) -> Flow {
 
 /// Hardware registers that can be read and written.
 pub(super) mod hardware {
-    pub(crate) const OTHER: u32 = 0;
     pub(crate) const MODE: u32 = 1;
     pub(crate) const MEMORY_BASES: u32 = 2;
+    /// Where private memory begins. It has no address here.
+    pub(crate) const PRIVATE_MEMORY: u32 = 3;
 }
 
 /// What an instruction on a hardware register is about: which one, the first bit, how many bits.
@@ -64,6 +65,9 @@ fn ones(count: u32) -> u32 {
 
 fn set_hardware(wave: &mut Wave, i: &Instruction) -> Flow {
     let (register, start, count) = hardware_field(i);
+    if register == hardware::PRIVATE_MEMORY {
+        return Flow::Next;
+    }
     if register != hardware::MODE {
         wave.stop = Some(Stop::new(Cause::Unknown("a hardware register that is not known"), None));
         return Flow::Stop;
@@ -107,7 +111,10 @@ pub(super) fn hardware_bits(text: &Text) -> Option<u32> {
     let register = match *field.first()? {
         "HW_REG_MODE" => hardware::MODE,
         "HW_REG_SH_MEM_BASES" => hardware::MEMORY_BASES,
-        _ => hardware::OTHER,
+        "HW_REG_FLAT_SCR_LO" | "HW_REG_FLAT_SCR_HI" if text.name != "s_getreg_b32" => {
+            hardware::PRIVATE_MEMORY
+        }
+        _ => return None,
     };
     let number = |index: usize, otherwise: u32| match field.get(index) {
         Some(text) => text.parse().ok(),

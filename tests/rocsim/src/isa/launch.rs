@@ -26,6 +26,8 @@ pub(crate) struct Launch {
     pub(crate) arguments: u64,
     pub(crate) packet: u64,
     pub(crate) queue: u64,
+    /// How many instructions a wave may execute before it is said to be endless.
+    pub(crate) most_instructions: u64,
 }
 
 /// What the descriptor of a kernel says.
@@ -204,6 +206,7 @@ fn begin_wave(wave: &mut Wave, kernel: &Kernel, launch: &Launch, id: [u32; 3]) {
     wave.scalars = [0; 256];
     wave.mode = kernel.mode;
     wave.stop = None;
+    wave.executed = 0;
     let bases = [
         (scalar::SHARED_BASE, SHARED_APERTURE),
         (scalar::PRIVATE_BASE, PRIVATE_APERTURE),

@@ -134,10 +134,21 @@ fn global(
     access: Access,
 ) -> Result<*mut u8, Cause> {
     let host = environment.device.host(address, bytes)?;
+    aligned("global", address, bytes, access)?;
     if let Some(checks) = &mut environment.checks {
         checks.access(wave, i, lane, Checked::Global, address, bytes, access)?;
     }
     Ok(host)
+}
+
+/// Loads and stores may be anywhere, as AMD's runtime sets its GPUs up; atomics may not.
+#[inline(always)]
+fn aligned(space: &'static str, address: u64, bytes: u64, access: Access) -> Result<(), Cause> {
+    if access == Access::Atomic && !address.is_multiple_of(bytes) {
+        let why = "an atomic that is not aligned";
+        return Err(Cause::BadAddress { space, address, bytes, why });
+    }
+    Ok(())
 }
 
 /// Where the host finds bytes of the group's memory.
@@ -156,6 +167,7 @@ pub(super) fn shared(
         let why = "the group has less";
         return Err(Cause::BadAddress { space: "shared", address, bytes, why });
     }
+    aligned("shared", address, bytes, access)?;
     if let Some(checks) = &mut environment.checks {
         checks.access(wave, i, lane, Checked::Shared, address, bytes, access)?;
     }

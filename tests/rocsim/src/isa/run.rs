@@ -185,6 +185,12 @@ impl Shared<'_> {
                     self.advance::<false>(wave, &mut environment)
                 };
                 *instructions += u64::from(count);
+                wave.executed += u64::from(count);
+                let goes_on = !matches!(flow, Flow::End | Flow::Stop);
+                if goes_on && wave.executed > self.launch.most_instructions {
+                    wave.stop = Some(Stop::new(Cause::Endless { instructions: wave.executed }, None));
+                    return Err(self.place(wave, group.id));
+                }
                 ran += 1;
                 match flow {
                     Flow::Barrier => wave.state = State::Waits,

@@ -14,8 +14,14 @@ pub(crate) enum Cause {
     Fault(Fault),
     /// An access beyond the memory of the group or of the lane, or one that is not aligned.
     BadAddress { space: &'static str, address: u64, bytes: u64, why: &'static str },
-    /// What only the checks of a simulator find.
-    Check(String),
+    /// A register is used before what fills it was waited for: one of the findings of `ROCSIM_CHECK`, as the next two.
+    NotWaitedFor { register: String, verb: &'static str, load: Box<str> },
+    /// Two waves use a byte between the same two barriers, and one of them writes it.
+    Race { space: &'static str, address: u64, verb: &'static str, wave: u32, lane: u32, by: u64 },
+    /// Shared memory is read that was never written.
+    Unwritten { address: u64 },
+    /// The wave has executed as many instructions as it may and has not ended.
+    Endless { instructions: u64 },
 }
 
 /// Why a wave has stopped, and where.
@@ -54,7 +60,21 @@ impl fmt::Display for Stop {
             Cause::BadAddress { space, address, bytes, why } => {
                 write!(f, "{bytes} bytes at {address:#x} of {space} memory: {why}")?;
             }
-            Cause::Check(what) => f.write_str(what)?,
+            Cause::NotWaitedFor { register, verb, load } => {
+                write!(f, "{register} is {verb} before `{load}` was waited for")?;
+            }
+            Cause::Race { space, address, verb, wave, lane, by } => write!(
+                f,
+                "a race in {space} memory: byte {address:#x} was {verb} by wave {wave}, lane {lane} at {by:#x} since \
+                 the same barrier"
+            )?,
+            Cause::Unwritten { address } => {
+                write!(f, "byte {address:#x} of shared memory was never written")?
+            }
+            Cause::Endless { instructions } => write!(
+                f,
+                "the wave has not ended after {instructions} instructions (ROCSIM_MOST_INSTRUCTIONS allows more)"
+            )?,
         }
         let Place { kernel, address, offset, text, group, wave } = &self.place;
         write!(f, ", by `{text}` at {address:#x} ({kernel}+{offset:#x}), group {group:?}, wave {wave}")?;

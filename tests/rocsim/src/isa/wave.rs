@@ -51,6 +51,8 @@ pub(super) struct Wave {
     /// The place of each lane in its group along the three axes, as the wave begins with.
     pub(super) places: [Lanes; 3],
     pub(super) stop: Option<Box<Stop>>,
+    /// How many instructions it has executed.
+    pub(super) executed: u64,
     /// Whether results of 16 bits leave the upper half of a register as it is, as from gfx10 on.
     pub(super) keeps_upper_half: bool,
     /// The execution mask as a mask for each lane, and what it was made from.
@@ -75,6 +77,7 @@ impl Wave {
             private_bytes: 0,
             places: [[0; 64]; 3],
             stop: None,
+            executed: 0,
             keeps_upper_half: false,
             lane_mask: [0; 64],
             lane_mask_of: 0,

@@ -36,6 +36,7 @@ pub(super) fn run(
         arguments: packet.kernarg_address,
         packet: origin.packet,
         queue: origin.queue,
+        most_instructions: config.most_instructions,
     };
     match isa::run(&launch, config.check, stopped) {
         Ok(instructions) => {
@@ -58,7 +59,12 @@ pub(super) fn run(
                     stats().unknown_kernels.add(1);
                     Refusal::Unknown
                 }
-                Cause::Trap | Cause::BadAddress { .. } | Cause::Check(_) => Refusal::Trap,
+                Cause::Trap
+                | Cause::BadAddress { .. }
+                | Cause::NotWaitedFor { .. }
+                | Cause::Race { .. }
+                | Cause::Unwritten { .. }
+                | Cause::Endless { .. } => Refusal::Trap,
             })
         }
     }

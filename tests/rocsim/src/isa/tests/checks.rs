@@ -5,10 +5,11 @@ use super::{
     rig::{ARCHITECTURES, Arguments, Array, NODE, Shape, launch},
 };
 use crate::isa::{
+    Failure,
     check::{Access, Checks, Space},
     comgr::Line,
     decode::{Shape as Registers, decode},
-    stop::Cause,
+    stop::{Cause, Stop},
     wave::Wave,
 };
 
@@ -28,7 +29,7 @@ extern "C" __global__ void second_barrier_missing(unsigned* out) {
     __shared__ unsigned t[256]; unsigned i = threadIdx.x;
     t[i] = i; BARRIER; unsigned x = t[255 - i]; t[i] = x + 1; BARRIER; out[i] = t[i];
 }
-extern "C" __global__ void nobody_wrote(unsigned* out) {
+extern "C" __global__ void never_written(unsigned* out) {
     __shared__ unsigned t[256]; unsigned i = threadIdx.x;
     if (i != 77) t[i] = i;
     BARRIER; out[i] = t[i];
@@ -40,36 +41,98 @@ extern "C" __global__ void atomics(unsigned* out) {
     unsigned i = threadIdx.x; atomicAdd(out + i % 3, 1u);
 }
 extern "C" __global__ void beyond(unsigned* out) { out[threadIdx.x * 100] = 1; }
+extern "C" __global__ void freed(unsigned* out) { out[threadIdx.x] = 1; }
+extern "C" __global__ void misaligned(char* out) { atomicAdd((unsigned*)(out + 2), 1u); }
+extern "C" __global__ void misaligned_shared(const char* in, unsigned* out) {
+    __shared__ unsigned t[256]; t[threadIdx.x] = 0; BARRIER;
+    atomicAdd((unsigned*)((char*)t + 1 + in[0]), 1u); BARRIER; out[threadIdx.x] = t[threadIdx.x];
+}
+extern "C" __global__ void beyond_shared(const unsigned* in, unsigned* out) {
+    __shared__ unsigned t[256]; t[threadIdx.x] = 5; BARRIER; out[threadIdx.x] = t[in[0] + 256 + threadIdx.x];
+}
+extern "C" __global__ void beyond_private(const volatile unsigned* in, unsigned* out) {
+    unsigned a[100]; for (int k = 0; k < 100; ++k) a[k] = in[k];
+    out[threadIdx.x] = a[in[0] + 100000];
+}
+extern "C" __global__ void not_waited_for(const unsigned* in, unsigned* out) {
+    unsigned x;
+    asm volatile("global_load_dword %0, %1, off\n\tv_or_b32_e32 %0, 1, %0\n\ts_waitcnt vmcnt(0)" : "=&v"(x) : "v"(in));
+    out[threadIdx.x] = x;
+}
+extern "C" __global__ void trapped(unsigned* out) { out[0] = 1; __builtin_trap(); }
+extern "C" __global__ void endless(volatile unsigned* out) { while (out[threadIdx.x] != 7) {} }
+extern "C" __global__ void endless_barriers(volatile unsigned* out) { while (out[0] != 7) { BARRIER; } }
 "#;
 
-fn outcome(name: &str, object: &Object, isa: (u32, u32, u32)) -> String {
-    let array = Array::new(&[0u32; 1024]);
-    let shape = Shape { checked: true, ..Shape::line(1, 256) };
-    match launch(object, isa, name, &shape, Arguments::default().array(&array)) {
-        Ok(_) => "nothing".to_owned(),
-        Err(crate::isa::Failure::Stop(stop)) => stop.to_string(),
-        Err(failure) => format!("{failure:?}"),
+/// Why a kernel that is checked stops; `None` if it comes to its end.
+fn outcome(name: &str, object: &Object, isa: (u32, u32, u32)) -> Option<Box<Stop>> {
+    let (first, second) = (Array::new(&[0u32; 1024]), Array::new(&[0u32; 1024]));
+    let arguments = Arguments::default().array(&first).array(&second);
+    if name == "freed" {
+        drop(first);
+    }
+    let shape = Shape { checked: true, most: 100_000, ..Shape::line(1, 256) };
+    match launch(object, isa, name, &shape, arguments) {
+        Ok(_) => None,
+        Err(Failure::Stop(stop)) => Some(stop),
+        Err(failure) => panic!("{name}: {failure:?}"),
+    }
+}
+
+/// What was found, by the name of its type.
+fn kind(cause: &Cause) -> &'static str {
+    match cause {
+        Cause::Unknown(_) => "Unknown",
+        Cause::Trap => "Trap",
+        Cause::Fault(_) => "Fault",
+        Cause::BadAddress { .. } => "BadAddress",
+        Cause::NotWaitedFor { .. } => "NotWaitedFor",
+        Cause::Race { .. } => "Race",
+        Cause::Unwritten { .. } => "Unwritten",
+        Cause::Endless { .. } => "Endless",
     }
 }
 
 #[test]
 fn planted_faults_are_named() {
-    let planted: &[(&str, &[&str])] = &[
-        ("turned", &["nothing"]),
-        ("atomics", &["nothing"]),
-        ("no_barrier", &["wave", "lane"]),
-        ("second_barrier_missing", &["a race in shared memory", "by wave", "`ds_", "lane"]),
-        ("nobody_wrote", &["was never written", "ds_read_b32", "lane"]),
-        ("in_global", &["a race in global memory", "by wave", "`global_", "lane"]),
-        ("beyond", &["GPU node 1 touches 4 bytes at", "global_store", "group [0, 0, 0], wave", "lane"]),
+    let planted: &[(&str, &str, &[&str])] = &[
+        ("no_barrier", "", &["lane"]),
+        ("second_barrier_missing", "Race", &["a race in shared memory", "by wave", "`ds_", "lane"]),
+        ("never_written", "Unwritten", &["was never written", "ds_read_b32", "lane"]),
+        ("in_global", "Race", &["a race in global memory", "by wave", "`global_", "lane"]),
+        (
+            "beyond",
+            "Fault",
+            &["GPU node 1 touches 4 bytes at", "global_store", "group [0, 0, 0], wave", "lane"],
+        ),
+        ("freed", "Fault", &["GPU node 1 touches 4 bytes at", "global_store", "lane 0"]),
+        (
+            "misaligned",
+            "BadAddress",
+            &["4 bytes at 0x", "of global memory", "not aligned", "`global_atomic_add"],
+        ),
+        ("misaligned_shared", "BadAddress", &["of shared memory", "not aligned", "`ds_add_"]),
+        ("beyond_shared", "BadAddress", &["4 bytes at 0x400 of shared memory", "`ds_read_b32", "lane 0"]),
+        ("beyond_private", "BadAddress", &["of private memory: the lane has less", "lane 0"]),
+        ("not_waited_for", "NotWaitedFor", &["before `global_load_dword v", "`v_or_b32_e32 v"]),
+        ("trapped", "Trap", &["`s_trap"]),
+        ("endless", "Endless", &["has not ended after 1", "group [0, 0, 0], wave 0"]),
+        ("endless_barriers", "Endless", &["has not ended after 1", "group [0, 0, 0], wave 0"]),
     ];
     for (isa, version, _) in ARCHITECTURES {
         let Some(code) = compile(SOURCE, isa, &[]) else { return };
         let object = Object::load(NODE, &code);
-        for (name, parts) in planted {
+        for name in ["turned", "atomics"] {
             let found = outcome(name, &object, version);
-            assert!(parts.iter().all(|part| found.contains(part)), "{isa}, {name}: {found}");
-            assert!(found == "nothing" || found.contains(&format!("({name}+0x")), "{found}");
+            assert!(found.is_none(), "{isa}, {name}: {}", found.unwrap());
+        }
+        for (name, expected, parts) in planted {
+            let Some(stop) = outcome(name, &object, version) else { panic!("{isa}, {name}: not found") };
+            let text = stop.to_string();
+            assert!(expected.is_empty() || kind(&stop.cause) == *expected, "{isa}, {name}: {text}");
+            assert!(parts.iter().all(|part| text.contains(part)), "{isa}, {name}: {text}");
+            assert_eq!(stop.place.kernel, *name);
+            assert!(text.contains(&format!("({name}+0x")), "{text}");
         }
     }
 }
@@ -98,14 +161,20 @@ fn the_kernels_that_ship_are_not_accused() {
     }
 }
 
+fn instruction(text: &str) -> crate::isa::instruction::Instruction {
+    let line = Line { text: text.to_owned(), bytes: 4, target: None };
+    decode(&line, 0, Registers { wave_size: 64, vectors: 64, accumulators: 64 })
+}
+
 /// Runs instructions through the checks alone, and says what they find.
 fn checked(lines: &[&str], counts_stores: bool) -> Result<(), String> {
     let (mut checks, wave) = (Checks::new(1, counts_stores), Wave::new(64, 64));
     for text in lines {
-        let line = Line { text: (*text).to_owned(), bytes: 4, target: None };
-        let i = decode(&line, 0, Registers { wave_size: 64, vectors: 64, accumulators: 64 });
+        let i = instruction(text);
         checks.before(&wave, &i).map_err(|cause| match cause {
-            Cause::Check(what) => format!("{text}: {what}"),
+            Cause::NotWaitedFor { register, verb, load } => {
+                format!("{text}: {register} is {verb} before {load}")
+            }
             other => format!("{other:?}"),
         })?;
         checks.after(&wave, &i);
@@ -138,6 +207,21 @@ fn registers_are_used_only_when_they_are_there() {
     let flat = "flat_load_dword v2, v[0:1]";
     assert!(checked(&[flat, "s_waitcnt vmcnt(0)", "v_mov_b32_e32 v3, v2"], false).is_err());
     assert_eq!(checked(&[flat, "s_waitcnt vmcnt(0) lgkmcnt(0)", "v_mov_b32_e32 v3, v2"], false), Ok(()));
+    // One of the counters is enough where it is known what was reached.
+    for (space, right, wrong) in [
+        (Space::Global, "s_waitcnt vmcnt(0)", "s_waitcnt lgkmcnt(0)"),
+        (Space::Shared, "s_waitcnt lgkmcnt(0)", "s_waitcnt vmcnt(0)"),
+    ] {
+        for wait in [right, wrong] {
+            let [flat, wait, used] = [flat, wait, "v_mov_b32_e32 v3, v2"].map(instruction);
+            let (mut checks, wave) = (Checks::new(1, false), Wave::new(64, 64));
+            checks.before(&wave, &flat).unwrap();
+            checks.access(&wave, &flat, 0, space, 64, 4, Access::Write).unwrap();
+            checks.after(&wave, &flat);
+            checks.before(&wave, &wait).unwrap();
+            assert_eq!(checks.before(&wave, &used).is_ok(), wait.text.contains(&right[10..]), "{space:?}");
+        }
+    }
 }
 
 #[test]

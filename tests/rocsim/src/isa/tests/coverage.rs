@@ -81,6 +81,7 @@ fn what_is_not_known_is_not_guessed() {
         "v_mov_b32_e32 v24, v0",
         "v_add_f64 v[0:1], v[2:3]",
         "global_load_dword v0, v[1:2], off lds",
+        "s_getreg_b32 s0, hwreg(HW_REG_HW_ID)",
     ] {
         assert!(!is_known(&line(text), shape), "{text}");
     }

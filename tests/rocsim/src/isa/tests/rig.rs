@@ -85,11 +85,19 @@ pub(super) struct Shape {
     pub(super) group: [u32; 3],
     pub(super) dynamic_bytes: u32,
     pub(super) checked: bool,
+    /// How many instructions a wave may execute.
+    pub(super) most: u64,
 }
 
 impl Shape {
     pub(super) fn line(groups: usize, group: u32) -> Self {
-        Self { groups: [groups as u32, 1, 1], group: [group, 1, 1], dynamic_bytes: 0, checked: false }
+        Self {
+            groups: [groups as u32, 1, 1],
+            group: [group, 1, 1],
+            dynamic_bytes: 0,
+            checked: false,
+            most: 1 << 30,
+        }
     }
 }
 
@@ -101,7 +109,7 @@ pub(super) fn launch(
     shape: &Shape,
     arguments: Arguments,
 ) -> Result<u64, Failure> {
-    let Shape { groups, group, dynamic_bytes, checked } = *shape;
+    let Shape { groups, group, dynamic_bytes, checked, most } = *shape;
     let grid: [u32; 3] = std::array::from_fn(|axis| groups[axis] * group[axis]);
     // What the compiler adds for itself follows.
     let mut block = arguments.0;
@@ -129,6 +137,7 @@ pub(super) fn launch(
         arguments: block.address,
         packet: packet.address,
         queue: queue.address,
+        most_instructions: most,
     };
     run(&launch, checked, &|| false)
 }

@@ -73,8 +73,7 @@ fn counted<T: bytemuck::Pod + PartialOrd + Debug>(
     each(false, |probes| {
         let mut numbers = vec![number(0); 10];
         (numbers[3], numbers[4]) = (most, least);
-        let (from, global, old) =
-            (Array::new(&values), Array::new(&numbers), Array::new(&vec![number(0); 512]));
+        let (from, global, old) = (Array::new(&values), Array::new(&numbers), Array::new(&[number(0); 512]));
         let arguments = Arguments::default().array(&from).array(&global).array(&old).with(most).with(least);
         probes.group(&name, arguments)?;
         compare(&name, &global.get(), &[results, results].concat())?;

@@ -170,7 +170,7 @@ fn reduced<T: Number>() {
     let values: Vec<T> = (0..ITEMS).map(T::nth).collect();
     let name = format!("reduced_{}", T::NAME);
     each(false, |probes| {
-        let (from, out) = (Array::new(&values), Array::new(&vec![T::zeroed(); 4 * ITEMS]));
+        let (from, out) = (Array::new(&values), Array::new(&[T::zeroed(); 4 * ITEMS]));
         probes.group(&name, Arguments::default().array(&from).array(&out))?;
         let mut expected = [const { vec![] }; 4];
         for (first, items) in probes.waves() {
