@@ -6,7 +6,7 @@
 //! * **Untyped.** A backend moves bytes between addresses. Elements, shapes, borrows and policies live above.
 //! * **Trusting.** A backend trusts its caller: what may go wrong with memory is listed under `# Safety`, and
 //!   the runtime upholds it. What the caller cannot anticipate (out of memory, a lost device) is an [`Error`].
-//! * **Small.** About thirty functions, most of them one driver call long.
+//! * **Small.** Almost fifty functions, most of them one driver call long.
 //! * **Never a panic.** Not without a driver, not with an old one, not in `Drop`, not in a forked child.
 //!
 //! A third party can write a backend against this crate alone and run the conformance suite

@@ -172,3 +172,28 @@ pub use gpumem_core::{
     LaunchDims, LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind,
     RawStream, Result, StreamKind, StreamOptions, Which,
 };
+
+// The Rust blocks of the book are compiled and run as documentation tests. Packages do not have the pages, and build none.
+#[cfg(all(doctest, feature = "host"))]
+mod book {
+    #[doc = include_str!("../../../docs/src/introduction.md")]
+    struct Introduction;
+    #[doc = include_str!("../../../docs/src/coming-from-numba.md")]
+    struct ComingFromNumba;
+    #[doc = include_str!("../../../docs/src/kernels.md")]
+    struct Kernels;
+    #[doc = include_str!("../../../docs/src/memory.md")]
+    struct Memory;
+    #[doc = include_str!("../../../docs/src/safety.md")]
+    struct Safety;
+    #[doc = include_str!("../../../docs/src/backends.md")]
+    struct Backends;
+    #[doc = include_str!("../../../docs/src/architecture.md")]
+    struct Architecture;
+    #[doc = include_str!("../../../docs/src/errors.md")]
+    struct Errors;
+    #[doc = include_str!("../../../docs/src/testing.md")]
+    struct Testing;
+    #[doc = include_str!("../../../docs/src/performance.md")]
+    struct Performance;
+}

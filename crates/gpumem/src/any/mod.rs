@@ -8,7 +8,8 @@
 //! * `enum_dispatch` writes the matches. It wants traits of this crate without associated types, and variant types
 //!   that are plain paths: hence the small traits `DeviceOps`, `StreamOps` and so on, and the wrappers [`OnDevice`],
 //!   [`OnStream`] and so on, with one blanket implementation each.
-//! * A call with things of two backends is [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch).
+//! * A copy or a wait for an event may join two backends. Any other call with things of two is
+//!   [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch).
 //! * With one backend enabled each enum has one variant, is as large as what it holds, and its matches are no code.
 
 #[macro_use]
