@@ -204,8 +204,12 @@ fn packets_are_taken_when_the_doorbell_has_rung_and_in_order() {
     // Two producers: the second one is ready first.
     queue.write_index().store(2, Ordering::Release);
     queue.aql(1, packet::BARRIER_AND, barrier(signal));
+    let doorbell = || word(queue.resource.doorbell as u64).load(Ordering::Acquire);
+    let silent = doorbell();
     queue.ring_doorbell(1);
-    thread::sleep(Duration::from_millis(5));
+    // The engine looks only after it has answered, however late it gets a processor.
+    wait_for("the engine", || doorbell() == silent);
+    thread::sleep(Duration::from_millis(20));
     assert_eq!(queue.read_index(), 0, "the first packet is not there yet");
     queue.aql(0, packet::BARRIER_AND, barrier(signal));
     thread::sleep(Duration::from_millis(5));
