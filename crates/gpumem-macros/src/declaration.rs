@@ -5,6 +5,7 @@ use crate::{
     lower::{self, Code, Lower},
     names::{self, VariableKind},
     signature::{self, Parameter, ParameterKind, Role},
+    split::{self, Why},
 };
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -133,6 +134,17 @@ pub(crate) fn program(
     }
 }
 
+/// The body that is split at its barriers, or why it is not.
+fn phases(function: &ItemFn, parameters: &[Parameter], unpacked: &TokenStream) -> Result<TokenStream, Why> {
+    let names: Vec<(Ident, bool)> =
+        parameters.iter().map(|parameter| (parameter.name.clone(), parameter.mutable)).collect();
+    let split = split::split(&function.block, &names)?;
+    let mut lower = Lower::new(Role::Kernel);
+    declare(&mut lower, parameters);
+    let body = lower.split(split, unpacked);
+    if lower.errors.is_empty() { Ok(body) } else { Err("a phase is not in the subset of kernels") }
+}
+
 fn written(
     attribute: &Attribute,
     function: &ItemFn,
@@ -160,9 +172,21 @@ fn written(
     let item = lower::item(Span::call_site());
     let arguments = quote!((#(#names,)*): &(#(#types,)*));
     // Only what the body needs: without anything to wait for it is a plain loop.
-    let body = match lower.meets {
-        true => quote!(.host(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host })),
-        false => quote!(.host_flat(|#item: &__gpumem::Ids<'_>, #arguments| { #unpacked #host })),
+    let awaiting = quote!(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host });
+    let body = match (lower.meets, phases(function, parameters, &unpacked)) {
+        (false, _) => quote!(.host_flat(|#item: &__gpumem::Ids<'_>, #arguments| { #unpacked #host })),
+        (true, Err(_)) => quote!(.host(#awaiting)),
+        (true, Ok(phases)) => quote! {
+            .host_split(
+                #awaiting,
+                |__phases: &mut __gpumem::Phases<'_>, #arguments| -> ::core::result::Result<(), __gpumem::Fault> {
+                    // The other body is the one that lints are about.
+                    #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
+                    let __outcome: ::core::result::Result<(), __gpumem::Fault> = { #phases };
+                    __outcome
+                },
+            )
+        },
     };
     // The block stands at the author's word, braces and all: else lints take it for one that the macro answers for.
     let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDeclaration::new(#symbol) });

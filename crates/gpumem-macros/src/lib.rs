@@ -5,6 +5,8 @@
 //! * A kernel has one subset of Rust, one walk over its body (`lower`), and three results: the body for the host, a copy
 //!   whose types rustc infers, and a tree that is printed as C++ when the kernel is declared. What is not in the subset is
 //!   refused in that walk, at the user's token, with what to write instead.
+//! * A body whose work-items are known to come to the same barriers is split there (`split`), which makes it faster on the
+//!   host. The body that awaits is what check mode runs, and what it is tested against.
 //! * No type is inferred here. Where C++ depends on a type, the copy has a witness of it
 //!   (`gpumem_runtime::kernel::codegen`), and the tree the witness's number.
 //! * Tokens of the user keep their places in all copies, and so do the calls that are made of them: rustc's errors, panics and
@@ -18,6 +20,7 @@ mod lower;
 mod names;
 mod record;
 mod signature;
+mod split;
 
 use attribute::Attribute;
 use proc_macro::TokenStream;

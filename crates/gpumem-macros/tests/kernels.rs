@@ -84,7 +84,7 @@ fn shared_memory_and_barriers_multiply_matrices() {
     let a = ndarray::Array2::from_shape_fn((rows, depth), |(i, j)| ((i * 7 + j * 3) % 11) as f32);
     let b = ndarray::Array2::from_shape_fn((depth, columns), |(i, j)| ((i * 5 + j) % 13) as f32);
     for declaration in [matmul::<f32, 8>(), matmul::<f32, 16>(), matmul::<f32, 16>().check(true)] {
-        assert_eq!(declaration.host_form(), Some(HostForm::WorkItems));
+        assert_eq!(declaration.host_form(), Some(HostForm::Phases));
         let (left, right) = (stream.to_device(&a).unwrap(), stream.to_device(&b).unwrap());
         let mut product = stream.to_device(&ndarray::Array2::<f32>::zeros((rows, columns))).unwrap();
         let tile = if declaration.source().unwrap().contains("left, 8ull") { 8 } else { 16 };

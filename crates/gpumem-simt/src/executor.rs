@@ -1,7 +1,8 @@
 //! From a body to a launch.
 
 use crate::{
-    Fault, Ids, Parameters, WorkItem, batch::Batch, checker::Checker, flat, group::Group, pool, run,
+    Fault, Ids, Parameters, Phases, WorkItem, batch::Batch, checker::Checker, flat, group::Group, phases,
+    pool, run,
 };
 use gpumem_core::{HostFunction, HostLaunch, LaunchDims};
 use std::sync::Arc;
@@ -93,6 +94,26 @@ impl Executor {
         })
     }
 
+    /// As [`function`](Self::function), for a body that is split at its barriers. There is no check mode for it.
+    ///
+    /// # Safety
+    /// As for [`function`](Self::function).
+    pub unsafe fn shared_split_function<P, F>(self, body: Arc<F>) -> HostFunction
+    where
+        P: Parameters,
+        F: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
+    {
+        // SAFETY: the caller's promise.
+        HostFunction::new(move |launch| unsafe {
+            self.bound(launch, |arguments: &P, dims, _| self.run_split(&dims, arguments, &*body))
+        })
+    }
+
+    /// Whether it runs bodies in check mode.
+    pub fn checks(&self) -> bool {
+        self.check
+    }
+
     /// # Safety
     /// As for [`function`](Self::function).
     unsafe fn bound<P: Parameters>(
@@ -123,6 +144,18 @@ impl Executor {
             Some(_) => part(&mut Batch::all(0..groups(dims)), checker),
             None => pool::run(groups(dims), |numbers| part(numbers, None)),
         }
+    }
+
+    fn run_split<P: Parameters>(
+        &self,
+        dims: &LaunchDims,
+        arguments: &P,
+        body: &(impl Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Sync),
+    ) -> Result<(), Fault> {
+        pool::run(groups(dims), |numbers| {
+            let group = Group::new(*dims, self.wave_size as usize, self.shared_memory, None);
+            phases::run(&group, numbers, arguments, body)
+        })
     }
 
     fn run_flat<P: Parameters>(

@@ -97,6 +97,12 @@ impl<'c> Group<'c> {
         seats
     }
 
+    /// Work-items of a group; 0 if nothing is kept of them.
+    #[inline(always)]
+    pub(crate) fn items(&self) -> usize {
+        self.items
+    }
+
     /// Another group begins.
     #[inline(always)]
     pub(crate) fn begin(&self, number: u64) {

@@ -104,9 +104,27 @@ impl<'g> WorkItem<'g> {
     #[inline(always)]
     #[track_caller]
     pub fn shared<T: Element, const N: usize>(self, extents: [usize; N]) -> Shared<'g, T, N> {
+        self.group.shared(extents, Location::caller())
+    }
+
+    /// The dynamic shared memory of the launch, as elements: `shared_bytes` of it.
+    ///
+    /// Elements are aligned to at most 16 bytes: others do not compile.
+    pub fn dynamic_shared<T: Element>(self) -> Shared<'g, T, 1> {
+        self.group.dynamic_shared()
+    }
+}
+
+impl<'g> Group<'g> {
+    /// The shared array that a place of the source names.
+    #[inline(always)]
+    pub(crate) fn shared<T: Element, const N: usize>(
+        &'g self,
+        extents: [usize; N],
+        place: &'static Location<'static>,
+    ) -> Shared<'g, T, N> {
         const { check_alignment::<T>() };
-        let place = Location::caller();
-        let arena = &self.group.arena;
+        let arena = &self.arena;
         let size = extents.iter().try_fold(size_of::<T>(), |size, extent| size.checked_mul(*extent));
         let lengths = extents.map(|extent| u32::try_from(extent).ok());
         // An axis that long fits only beside one of length zero, or with elements of no bytes.
@@ -114,24 +132,21 @@ impl<'g> WorkItem<'g> {
         match arena.named(place, size) {
             Ok(offset) => {
                 let lengths = lengths.map(Option::unwrap_or_default);
-                Shared::over(arena.at(offset).cast::<T>(), lengths, self.group.checker)
+                Shared::over(arena.at(offset).cast::<T>(), lengths, self.checker)
             }
             Err(needs) => {
                 raise(FaultKind::SharedMemory { needs, has: arena.bytes(), at: place });
-                Shared::over(arena.at(0).cast::<T>(), [0; N], self.group.checker)
+                Shared::over(arena.at(0).cast::<T>(), [0; N], self.checker)
             }
         }
     }
 
-    /// The dynamic shared memory of the launch, as elements: `shared_bytes` of it.
-    ///
-    /// Elements are aligned to at most 16 bytes: others do not compile.
-    pub fn dynamic_shared<T: Element>(self) -> Shared<'g, T, 1> {
+    /// The dynamic shared memory of the launch, as elements.
+    pub(crate) fn dynamic_shared<T: Element>(&'g self) -> Shared<'g, T, 1> {
         const { check_alignment::<T>() };
-        let arena = &self.group.arena;
         // The launch gives the number of bytes in 32 bits.
-        let len = arena.dynamic().checked_div(size_of::<T>()).unwrap_or(0) as u32;
-        Shared::over(arena.at(0).cast::<T>(), [len], self.group.checker)
+        let len = self.arena.dynamic().checked_div(size_of::<T>()).unwrap_or(0) as u32;
+        Shared::over(self.arena.at(0).cast::<T>(), [len], self.checker)
     }
 }
 

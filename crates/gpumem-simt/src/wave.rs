@@ -10,7 +10,7 @@ use std::{
 };
 
 /// Work-items of the largest wave.
-const LANES: usize = 64;
+pub(crate) const LANES: usize = 64;
 
 /// What the lanes of one wave exchange. Two sets of values in turn, because a lane that goes on gives its next value
 /// before the others have read the last ones.
@@ -122,40 +122,52 @@ impl Given<'_> {
         values
     }
 
-    /// The tree that the prelude walks on a GPU: lane `i` takes in lane `i + d`, for `d` from half a wave down to 1.
     #[inline(always)]
     fn reduce<T: Element>(&self, op: impl Fn(T, T) -> T) -> T {
         let compute = || {
             let mut values = self.unpacked::<T>();
-            let lanes = self.values.len();
-            let mut distance = self.wave_size / 2;
-            while distance > 0 {
-                for lane in 0..distance.min(lanes.saturating_sub(distance)) {
-                    values[lane] = op(values[lane], values[lane + distance]);
-                }
-                distance /= 2;
-            }
-            pack(values[0])
+            pack(reduce_lanes(&mut values[..self.values.len()], self.wave_size, op))
         };
         unpack(self.once(compute))
     }
 
-    /// The prefix over lanes 0 to this one, in the order of the prelude (Kogge and Stone).
+    /// The prefix over lanes 0 to this one.
     #[inline(always)]
     fn scan<T: Element>(&self, op: impl Fn(T, T) -> T) -> T {
         self.once(|| {
             let mut values = self.unpacked::<T>();
-            let mut distance = 1;
-            while distance < self.wave_size {
-                for lane in (distance..self.values.len()).rev() {
-                    values[lane] = op(values[lane - distance], values[lane]);
-                }
-                distance *= 2;
-            }
+            scan_lanes(&mut values[..self.values.len()], self.wave_size, op);
             self.values.iter().zip(values).for_each(|(to, from)| to.set(pack(from)));
             1
         });
         self.of(self.lane).unwrap_or_else(T::zeroed)
+    }
+}
+
+/// Combines the values of a wave by the tree that the prelude walks on a GPU: lane `i` takes in lane `i + d`, for `d` from
+/// half a wave down to 1.
+#[inline(always)]
+pub(crate) fn reduce_lanes<T: Copy>(values: &mut [T], wave_size: usize, op: impl Fn(T, T) -> T) -> T {
+    let lanes = values.len();
+    let mut distance = wave_size / 2;
+    while distance > 0 {
+        for lane in 0..distance.min(lanes.saturating_sub(distance)) {
+            values[lane] = op(values[lane], values[lane + distance]);
+        }
+        distance /= 2;
+    }
+    values[0]
+}
+
+/// Combines each value with those of the lanes below, in the order of the prelude (Kogge and Stone).
+#[inline(always)]
+pub(crate) fn scan_lanes<T: Copy>(values: &mut [T], wave_size: usize, op: impl Fn(T, T) -> T) {
+    let mut distance = 1;
+    while distance < wave_size {
+        for lane in (distance..values.len()).rev() {
+            values[lane] = op(values[lane - distance], values[lane]);
+        }
+        distance *= 2;
     }
 }
 

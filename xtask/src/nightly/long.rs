@@ -31,6 +31,12 @@ const RUNS: &[Run] = &[
         test: "conformance",
         arguments: &["03_pairs"],
     },
+    Run {
+        variables: &[("GPUMEM_KERNELS", "10000")],
+        package: "gpumem-macros",
+        test: "random",
+        arguments: &[],
+    },
     // Skipped by the test itself where AMD's libraries are missing.
     Run {
         variables: &[("GPUMEM_ROUNDS", "100")],

@@ -1,7 +1,7 @@
 //! Blocks and their statements.
 
 use super::{Code, Lower, Value, error, refuse};
-use crate::names::VariableKind;
+use crate::{names::VariableKind, split::MARK};
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{Block, Expr, Local, Pat, Stmt, spanned::Spanned};
@@ -106,6 +106,9 @@ impl Lower {
 
     /// `assert!(condition, ..)`: the one macro that a kernel can see through.
     pub(super) fn statement_macro(&mut self, call: &syn::Macro) -> syn::Result<Code> {
+        if call.path.is_ident(MARK) && !self.phases.is_empty() {
+            return self.marked(call);
+        }
         if !call.path.is_ident("assert") {
             return error(call, refuse::MACRO);
         }

@@ -65,6 +65,11 @@ const NUMBERS: &[&str] = &[
     "conj",
     "norm_sqr",
 ];
+/// Whether a method of numbers has this name.
+pub(crate) fn is_method_of_numbers(name: &str) -> bool {
+    NUMBERS.contains(&name)
+}
+
 /// Atomic changes of an element, and how many values they take.
 const ATOMICS: &[(&str, usize)] = &[
     ("atomic_add", 1),

@@ -18,12 +18,15 @@ mod functions;
 mod methods;
 mod parts;
 mod patterns;
+mod phases;
 mod ranges;
 mod records;
 mod refuse;
 mod values;
 
-use crate::{names::Names, signature::Role};
+pub(crate) use methods::is_method_of_numbers;
+
+use crate::{names::Names, signature::Role, split::Phase};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use std::collections::HashSet;
@@ -87,6 +90,8 @@ pub(crate) struct Lower {
     jumped: HashSet<String>,
     /// The last line that was told.
     line: usize,
+    /// The phases of a split body that have not been walked yet.
+    phases: Vec<Option<Phase>>,
 }
 
 /// A loop that encloses what is walked.
@@ -139,6 +144,7 @@ impl Lower {
             loops: Vec::new(),
             jumped: HashSet::new(),
             line: 0,
+            phases: Vec::new(),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::Device;
 use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, ErrorKind, HostFunction, KernelSource, Lowering, Result,
 };
-use gpumem_simt::{Entry, Executor, Ids, Parameters, WorkItem};
+use gpumem_simt::{Entry, Executor, Fault, Ids, Parameters, Phases, WorkItem};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
@@ -101,6 +101,25 @@ impl<P: Parameters> KernelDeclaration<P> {
         // SAFETY: the promise of `new`; the runtime launches it with arguments for `P` only.
         self.host = Some(Arc::new(move |executor| unsafe { executor.shared_function::<P, F>(body.clone()) }));
         self.form = Some(HostForm::WorkItems);
+        self
+    }
+
+    /// With a body for the host that is split at its barriers, and the one that awaits them, which check mode runs.
+    #[doc(hidden)] // for `#[kernel]`, which makes one of the other
+    #[must_use]
+    pub fn host_split<F, S>(mut self, body: F, split: S) -> Self
+    where
+        F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
+        S: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
+    {
+        let (body, split) = (Arc::new(body), Arc::new(split));
+        self.host = Some(Arc::new(move |executor| match executor.checks() {
+            // SAFETY: as in `host`.
+            true => unsafe { executor.shared_function::<P, F>(body.clone()) },
+            // SAFETY: as in `host`.
+            false => unsafe { executor.shared_split_function::<P, S>(split.clone()) },
+        }));
+        self.form = Some(HostForm::Phases);
         self
     }
 

@@ -23,7 +23,7 @@ pub use bytemuck;
 pub use constant::{Constant, DeviceConst};
 pub use function::{Calls, DeviceFunction, function_of};
 pub use gpumem_core::Element;
-pub use gpumem_simt::{Ids, Load, LocalArray, Store, StoreLocal, WorkItem};
+pub use gpumem_simt::{Fault, Ids, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem};
 pub use parameter::{Unpack, unpack};
 pub use print::{Parameter, Program};
 pub use record::{Field, Fields, Record};

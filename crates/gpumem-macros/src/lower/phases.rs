@@ -1,0 +1,77 @@
+//! The phases of a body that is split at its barriers, as the host runs them.
+
+use super::{Code, Lower, error, item, own};
+use crate::split::{Operation, Phase, Split, private};
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::{Lifetime, LitInt};
+
+/// The loop over the groups that a thread runs.
+fn group_label() -> Lifetime {
+    Lifetime::new("'__group", Span::call_site())
+}
+
+impl Lower {
+    /// The body that runs all groups, one after the other. `unpacked` declares the parameters.
+    pub(crate) fn split(&mut self, split: Split, unpacked: &TokenStream) -> TokenStream {
+        let privates = split.kept.iter().map(|number| private(*number));
+        self.phases = split.phases.into_iter().map(Some).collect();
+        let Code { host, .. } = self.block(&split.block);
+        let (label, item) = (group_label(), item(Span::call_site()));
+        quote! {
+            #unpacked
+            #(let mut #privates = __gpumem::Private::new();)*
+            #label: while __phases.next_group() {
+                let #item = __phases.first();
+                #host
+            }
+            ::core::result::Result::Ok(())
+        }
+    }
+
+    /// What a mark stands for.
+    pub(super) fn marked(&mut self, call: &syn::Macro) -> syn::Result<Code> {
+        let host = match call.parse_body::<LitInt>() {
+            Ok(number) => {
+                let number: usize = number.base10_parse()?;
+                let Some(phase) = self.phases.get_mut(number).and_then(Option::take) else {
+                    return error(call, "there is no such phase");
+                };
+                self.phase(phase)?
+            }
+            Err(_) => {
+                let label = group_label();
+                quote!(continue #label;)
+            }
+        };
+        Ok(Code { host, ..Code::default() })
+    }
+
+    fn phase(&mut self, phase: Phase) -> syn::Result<TokenStream> {
+        let item = item(Span::call_site());
+        let loads = phase.loads.iter().map(|(name, number)| {
+            let kept = private(*number);
+            quote!(let mut #name = #kept.get(#item);)
+        });
+        let again = self.statements(&phase.again).host;
+        let statements = self.statements(&phase.statements).host;
+        let stores = phase.stores.iter().map(|(name, number)| {
+            let kept = private(*number);
+            quote!(#kept.set(#item, #name);)
+        });
+        let then = phase.then.map(|operation| self.after_phase(&operation)).transpose()?;
+        let run = own(Span::call_site());
+        let each = quote::quote_spanned!(run=> __phases.each);
+        Ok(quote!(#each(|#item| { #(#loads)* #again #statements #(#stores)* })?; #then))
+    }
+
+    /// An operation of waves on kept values.
+    fn after_phase(&mut self, operation: &Operation) -> syn::Result<TokenStream> {
+        let Operation { name, value, lane, function, result } = operation;
+        let (value, result) = (private(*value), private(*result));
+        let lane = lane.map(private).into_iter();
+        let function = function.as_ref().map(|function| self.operation(function, 2)).transpose()?;
+        let function = function.map(|function| function.host).into_iter();
+        Ok(quote!(__phases.#name(&#value, #(&#lane,)* &mut #result #(, #function)*);))
+    }
+}

@@ -1,0 +1,133 @@
+//! Splits the body of a kernel at its barriers, into phases: loops over the work-items of a group, with nothing to wait for.
+//!
+//! A body is split only if all work-items of a group are known to come to the same barriers: the conditions and ranges
+//! around a barrier are common to the group, and so is what leaves them. Then the order in which work-items run is one that
+//! the awaiting body could have, and both give the same. Any other body awaits.
+//!
+//! * What is common to the group is a variable beside the phases, and computed once.
+//! * What a work-item keeps from one phase to another lies in a `Private`: a phase reads it at its begin, and writes it at
+//!   its end. So the statements in it stay as the author wrote them, and names mean what they mean there.
+//! * What is cheap, and does not change, is computed again in each phase.
+//!
+//! Which variables are common is found by assuming it of all, and walking the body again until nothing contradicts.
+
+mod common;
+mod plan;
+#[cfg(test)]
+mod tests;
+mod walk;
+
+use proc_macro2::{Ident, Span};
+use std::collections::{HashMap, HashSet};
+use syn::{Block, Expr, Stmt};
+
+/// Why a body is not split.
+pub(crate) type Why = &'static str;
+/// The name that stands for a phase among the statements of a split body.
+pub(crate) const MARK: &str = "__gpumem_phase";
+
+/// A body that is split.
+pub(crate) struct Split {
+    /// The statements beside the phases, with marks for the phases.
+    pub block: Block,
+    pub phases: Vec<Phase>,
+    /// The numbers of the variables that are kept.
+    pub kept: Vec<usize>,
+}
+
+/// A loop over the work-items.
+#[derive(Default)]
+pub(crate) struct Phase {
+    /// Variables that are read at its begin.
+    pub loads: Vec<(Ident, usize)>,
+    /// What is computed again.
+    pub again: Vec<Stmt>,
+    pub statements: Vec<Stmt>,
+    /// Variables that are written at its end.
+    pub stores: Vec<(Ident, usize)>,
+    /// The operation of waves after it.
+    pub then: Option<Operation>,
+}
+
+/// An operation of waves, on kept variables.
+pub(crate) struct Operation {
+    pub name: Ident,
+    pub value: usize,
+    pub lane: Option<usize>,
+    pub function: Option<Expr>,
+    pub result: usize,
+}
+
+/// The variable that keeps the values of a binding.
+pub(crate) fn private(number: usize) -> Ident {
+    Ident::new(&format!("__p{number}"), Span::call_site())
+}
+
+/// A variable of the body, outside of what lies within one phase.
+struct Binding {
+    name: Ident,
+    kind: Kind,
+    mutable: bool,
+    /// Its declaration, if that may stand in other phases too, and the variables in it.
+    cheap: Option<(Stmt, Vec<(String, usize)>)>,
+    /// The phase that declares it.
+    phase: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    /// A parameter or a shared array: the same for all.
+    Array,
+    Value,
+    /// Declared without a value.
+    Later,
+    /// A value for an operation of waves, or its result.
+    Temporary,
+}
+
+/// Statements that will be a phase.
+#[derive(Default)]
+struct Run {
+    statements: Vec<Stmt>,
+    mentions: HashSet<String>,
+    assigned: HashSet<String>,
+    declared: HashSet<usize>,
+    /// The variables that names stand for before it and after it.
+    before: HashMap<String, usize>,
+    after: HashMap<String, usize>,
+    returns: bool,
+    then: Option<Operation>,
+}
+
+/// One walk over a body.
+#[derive(Default)]
+struct Plan {
+    bindings: Vec<Binding>,
+    scopes: Vec<HashMap<String, usize>>,
+    /// Variables that differ among work-items, as far as is known. Stays from one walk to the next.
+    varying: HashSet<usize>,
+    changed: bool,
+    runs: Vec<Run>,
+    /// What will be the next phase.
+    run: Run,
+}
+
+/// Splits a body whose parameters have these names.
+pub(crate) fn split(block: &Block, parameters: &[(Ident, bool)]) -> Result<Split, Why> {
+    if parameters.iter().any(|(_, mutable)| *mutable) {
+        return Err("a parameter is `mut`");
+    }
+    let mut varying = HashSet::new();
+    loop {
+        let mut plan = Plan { varying, ..Plan::default() };
+        plan.enter();
+        for (name, _) in parameters {
+            plan.declare(name, Kind::Array, false, None);
+        }
+        let statements = plan.block(block, true);
+        if !plan.changed {
+            return plan.finish(Block { stmts: statements?, ..block.clone() });
+        }
+        varying = plan.varying;
+    }
+}

@@ -1,0 +1,274 @@
+//! What is split, into which phases, and what is not.
+
+use super::*;
+use quote::{ToTokens, quote};
+use syn::parse_quote;
+
+fn split_of(body: Block) -> Result<Split, Why> {
+    let parameters = ["x", "n"].map(|name| (Ident::new(name, Span::call_site()), false));
+    split(&body, &parameters)
+}
+
+fn why(body: Block) -> Why {
+    split_of(body).err().unwrap()
+}
+
+fn names(list: &[(Ident, usize)]) -> Vec<String> {
+    list.iter().map(|(name, _)| name.to_string()).collect()
+}
+
+#[test]
+fn a_phase_goes_from_one_barrier_to_the_next() {
+    let split = split_of(parse_quote!({
+        let tile = shared::<f32>([64]);
+        let local = local_id(0);
+        let mut sum = x[local];
+        let half = n / 2;
+        tile[local] = sum;
+        barrier(Local);
+        for step in 0..half {
+            sum += tile[local + step];
+            barrier(Local);
+        }
+        x[local] = sum;
+    }));
+    let split = split.unwrap();
+    assert_eq!(split.phases.len(), 3);
+    // The mutable variable is kept, the id is computed again, what the group has in common is neither.
+    let [first, second, third] = [0, 1, 2].map(|number: usize| &split.phases[number]);
+    assert_eq!((names(&first.loads), names(&first.stores)), (vec![], vec!["sum".to_owned()]));
+    assert_eq!((names(&second.loads), names(&second.stores)), (vec!["sum".into()], vec!["sum".into()]));
+    assert_eq!((names(&third.loads), names(&third.stores)), (vec!["sum".to_owned()], vec![]));
+    let again =
+        |phase: &Phase| phase.again.iter().map(|again| quote!(#again).to_string()).collect::<String>();
+    let id = quote!(let local = local_id(0);).to_string();
+    assert_eq!([first, second, third].map(again), [String::new(), id.clone(), id]);
+    assert_eq!(split.kept.len(), 1);
+    let outside = split.block.to_token_stream().to_string();
+    let half = quote!(let half = n / 2;).to_string();
+    assert!(outside.contains(&half), "{outside}");
+}
+
+#[test]
+fn a_hidden_variable_is_written_before_its_name_means_another() {
+    let split = split_of(parse_quote!({
+        let mut a = x[0];
+        barrier(Local);
+        {
+            a += 1.0;
+            let a = a * 2.0;
+            barrier(Local);
+            x[1] = a;
+        }
+        x[0] = a;
+    }));
+    let split = split.unwrap();
+    // Between them: the first half of the block ends where the second `a` begins.
+    assert_eq!(split.phases.iter().map(|phase| phase.stores.len()).collect::<Vec<_>>(), [1, 1, 1, 0, 0]);
+    assert_eq!(split.kept.len(), 2);
+}
+
+#[test]
+fn work_items_that_may_part_around_a_barrier_await_it() {
+    const PART: Why = "work-items may part around a barrier";
+    assert_eq!(
+        why(parse_quote!({
+            if local_id(0) < 3 {
+                barrier(Local);
+            }
+        })),
+        PART
+    );
+    assert_eq!(
+        why(parse_quote!({
+            while x[0] > 0.0 {
+                barrier(Local);
+            }
+        })),
+        PART
+    );
+    assert_eq!(
+        why(parse_quote!({
+            for i in 0..global_id(0) {
+                wavebarrier();
+            }
+        })),
+        PART
+    );
+    assert_eq!(
+        why(parse_quote!({
+            let mut i = 0;
+            while i < n {
+                i += lane();
+                barrier(Local);
+            }
+        })),
+        PART
+    );
+    // It varies only after the first turn.
+    assert_eq!(
+        why(parse_quote!({
+            let mut a = 0;
+            let mut b = 0;
+            while a < n {
+                barrier(Local);
+                a = b;
+                b = lane();
+            }
+        })),
+        PART
+    );
+    assert_eq!(
+        why(parse_quote!({
+            let mut i = 0;
+            while i < n {
+                if x[0] > 1.0 {
+                    i += 1;
+                }
+                i += 1;
+                barrier(Local);
+            }
+        })),
+        PART
+    );
+    // The name stands for another variable inside.
+    assert_eq!(
+        why(parse_quote!({
+            let a = n;
+            let a = a + lane();
+            if a > 1 {
+                barrier(Local);
+            }
+        })),
+        PART
+    );
+    assert!(
+        split_of(parse_quote!({
+            let a = lane();
+            {
+                let a = n;
+                if a > 1 {
+                    barrier(Local);
+                }
+            }
+        }))
+        .is_ok()
+    );
+}
+
+#[test]
+fn work_items_that_may_leave_before_a_barrier_await_it() {
+    const LEAVE: Why = "a work-item may leave before a barrier";
+    assert_eq!(
+        why(parse_quote!({
+            if x[0] > 1.0 {
+                return;
+            }
+            barrier(Local);
+        })),
+        LEAVE
+    );
+    assert_eq!(
+        why(parse_quote!({
+            loop {
+                barrier(Local);
+                if lane() > 1 {
+                    break;
+                }
+            }
+        })),
+        LEAVE
+    );
+    assert_eq!(
+        why(parse_quote!({
+            'a: loop {
+                barrier(Local);
+                for i in 0..3 {
+                    if x[i] > 1.0 {
+                        continue 'a;
+                    }
+                }
+            }
+        })),
+        LEAVE
+    );
+    // All of the group leave, or none; or nothing waits any more.
+    assert!(
+        split_of(parse_quote!({
+            if n > 1 {
+                return;
+            }
+            barrier(Local);
+        }))
+        .is_ok()
+    );
+    assert!(
+        split_of(parse_quote!({
+            barrier(Local);
+            if x[0] > 1.0 {
+                return;
+            }
+            x[1] = 1.0;
+        }))
+        .is_ok()
+    );
+    // One that has left would do what comes in the next phase.
+    assert_eq!(
+        why(parse_quote!({
+            barrier(Local);
+            if n > 1 {
+                if lane() > 3 {
+                    return;
+                }
+                barrier(Local);
+            }
+            x[0] = 1.0;
+        })),
+        LEAVE
+    );
+}
+
+#[test]
+fn what_waits_within_an_expression_is_awaited() {
+    const WITHIN: Why = "work-items wait within an expression";
+    assert_eq!(
+        why(parse_quote!({
+            x[0] = wave_sum(1.0) + 1.0;
+        })),
+        WITHIN
+    );
+    assert_eq!(
+        why(parse_quote!({
+            assert!(wave_any(n > 1));
+        })),
+        WITHIN
+    );
+    assert_eq!(
+        why(parse_quote!({
+            let a = if n > 1 {
+                barrier(Local);
+                1
+            } else {
+                2
+            };
+        })),
+        WITHIN
+    );
+    assert!(
+        split_of(parse_quote!({
+            let a = wave_sum(x[0]);
+            x[0] = a;
+        }))
+        .is_ok()
+    );
+    assert_eq!(
+        why(parse_quote!({
+            let a;
+            barrier(Local);
+            a = x[0];
+            barrier(Local);
+            x[1] = a;
+        })),
+        "a variable without a value is kept across a barrier"
+    );
+}

@@ -1,0 +1,31 @@
+//! Random kernels give the same from the body that is split at its barriers as from the one that awaits them, which check mode
+//! runs, with waves of 32 and of 64.
+//!
+//! The kernels are written anew each time, and compiled as programs of their own. `GPUMEM_KERNELS` says how many there are,
+//! and `GPUMEM_SEED` which is the first.
+#![allow(clippy::unwrap_used)] // helpers of tests
+
+#[path = "random/generate.rs"]
+mod generate;
+
+use std::{env, fs, path::Path};
+
+/// Kernels of one program.
+const BATCH: u64 = 250;
+
+fn number(name: &str, or: u64) -> u64 {
+    env::var(name).map_or(or, |text| text.parse().unwrap())
+}
+
+#[test]
+fn both_bodies_of_random_kernels_give_the_same() {
+    let (mut seed, mut left) = (number("GPUMEM_SEED", 0), number("GPUMEM_KERNELS", 200));
+    let cases = trybuild::TestCases::new();
+    while left > 0 {
+        let count = left.min(BATCH);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("random_{seed}.rs"));
+        fs::write(&path, generate::program(seed..seed + count)).unwrap();
+        cases.pass(path);
+        (seed, left) = (seed + count, left - count);
+    }
+}
