@@ -41,7 +41,7 @@ pub enum E {
     Field(&'static E, &'static str),
     /// `c ? x : y`.
     Conditional(&'static E, &'static E, &'static E),
-    /// Calls a function that is written in Rust: its number among those of [`Program::functions`](super::Program::functions).
+    /// Calls a function that is written in Rust: its number among those of `Program::functions`.
     Invoke(usize, &'static [E]),
     /// A record of these fields; the others are those of a value.
     Record(Type, &'static [(&'static str, E)], Option<&'static E>),
