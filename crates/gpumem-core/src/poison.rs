@@ -109,8 +109,11 @@ impl PoisonTable {
     }
 
     /// Notes that the bytes of a use were to be written by work that failed.
+    ///
+    /// # Safety
+    /// The use is of memory that belongs to its owner. The entry replaces those of others, who could be read then.
     #[cold]
-    pub fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
+    pub unsafe fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
         let range = used.range();
         let Some(mut entries) = self.lock().filter(|_| !range.is_empty()) else { return };
         cut(&mut entries, &range, |_| true);
@@ -119,15 +122,25 @@ impl PoisonTable {
         self.is_any.store(true, Ordering::Relaxed);
     }
 
-    /// Notes that the bytes were written anew.
+    /// Notes that the bytes were written anew. They may never have been written before, so that safe code cannot say so:
+    ///
+    /// ```compile_fail,E0133
+    /// gpumem_core::POISONED.clear(&(0..u64::MAX));
+    /// ```
+    ///
+    /// # Safety
+    /// The bytes have been written, or nothing reads them as they are: they are the caller's own, or are lent anew.
     #[cold]
-    pub fn clear(&self, range: &Range<u64>) {
+    pub unsafe fn clear(&self, range: &Range<u64>) {
         self.remove(range, |_| true);
     }
 
     /// Forgets what is known of an allocation that ends.
+    ///
+    /// # Safety
+    /// The host writes all of these bytes next, or nothing reads the allocation again.
     #[cold]
-    pub fn forget(&self, owner: u64, range: &Range<u64>) {
+    pub unsafe fn forget(&self, owner: u64, range: &Range<u64>) {
         self.remove(range, |entry| entry.owner == owner);
     }
 
@@ -249,8 +262,12 @@ impl Drop for Reset {
 
 /// Calls `enqueue`, which enqueues work on this thread that uses this memory: a backend finds it there ([`current_uses`]).
 /// Without uses, `enqueue` alone.
+///
+/// # Safety
+/// The work uses this memory as is said, and no other. A backend that is told something else lets others read what failed work
+/// has not written.
 #[inline]
-pub fn with_uses<R>(uses: Option<&dyn MemoryUses>, enqueue: impl FnOnce() -> R) -> R {
+pub unsafe fn with_uses<R>(uses: Option<&dyn MemoryUses>, enqueue: impl FnOnce() -> R) -> R {
     // SAFETY: the reference is in the cell only until `Reset` is dropped, before this function returns or unwinds, and is lent by
     // `current_uses` to calls on this thread only, which have returned by then.
     let uses =
@@ -285,40 +302,57 @@ mod tests {
         table.find(used).map(|(range, failure)| (range, failure.work.clone()))
     }
 
+    // The tables of these tests speak of no memory.
+
+    fn poison(table: &PoisonTable, used: &MemoryUse, failure: &Arc<Failure>) {
+        // SAFETY: as above.
+        unsafe { table.poison(used, failure) };
+    }
+
+    fn clear(table: &PoisonTable, range: &Range<u64>) {
+        // SAFETY: as above.
+        unsafe { table.clear(range) };
+    }
+
+    fn forget(table: &PoisonTable, owner: u64, range: &Range<u64>) {
+        // SAFETY: as above.
+        unsafe { table.forget(owner, range) };
+    }
+
     #[test]
     fn bytes_are_poisoned_until_they_are_written() {
         let table = PoisonTable::new();
         assert!(!table.is_any() && table.find(&used(1, 0..u64::MAX)).is_none());
-        table.poison(&used(1, 100..200), &failure("a"));
+        poison(&table, &used(1, 100..200), &failure("a"));
         assert!(table.is_any());
         assert_eq!(found(&table, &used(1, 0..100)), None);
         assert_eq!(found(&table, &used(1, 200..300)), None);
         assert_eq!(found(&table, &used(1, 150..151)), Some((150..151, "a".into())));
         assert_eq!(found(&table, &used(2, 150..151)), None, "the memory was lent again");
-        table.clear(&(120..130));
-        table.clear(&(0..110));
+        clear(&table, &(120..130));
+        clear(&table, &(0..110));
         assert_eq!(found(&table, &used(1, 100..110)), None);
         assert_eq!(found(&table, &used(1, 100..125)), Some((110..120, "a".into())));
         assert_eq!(found(&table, &used(1, 120..300)), Some((130..200, "a".into())));
-        table.clear(&(110..200));
+        clear(&table, &(110..200));
         assert!(!table.is_any() && table.is_empty());
     }
 
     #[test]
     fn the_last_entry_replaces_what_was_there() {
         let table = PoisonTable::new();
-        table.poison(&used(1, 100..200), &failure("a"));
-        table.poison(&used(2, 150..250), &failure("b"));
+        poison(&table, &used(1, 100..200), &failure("a"));
+        poison(&table, &used(2, 150..250), &failure("b"));
         assert_eq!(found(&table, &used(1, 0..300)), Some((100..150, "a".into())));
         assert_eq!(found(&table, &used(2, 0..300)), Some((150..250, "b".into())));
-        table.forget(1, &(0..300));
+        forget(&table, 1, &(0..300));
         assert_eq!(table.len(), 1);
         let foreign = MemoryUse { is_foreign: true, ..used(9, 240..260) };
         assert_eq!(found(&table, &foreign), Some((240..250, "b".into())), "it may be the same memory");
-        table.poison(&foreign, &failure("c"));
+        poison(&table, &foreign, &failure("c"));
         assert_eq!(found(&table, &used(2, 245..246)), Some((245..246, "c".into())));
-        table.forget(2, &(0..300));
-        table.forget(9, &(0..300));
+        forget(&table, 2, &(0..300));
+        forget(&table, 9, &(0..300));
         assert!(!table.is_any());
     }
 
@@ -335,15 +369,15 @@ mod tests {
             let (range, owner) = (start..start + random(12), 1 + random(3));
             match random(3) {
                 0 => {
-                    table.poison(&used(owner, range.clone()), &failure(&step.to_string()));
+                    poison(&table, &used(owner, range.clone()), &failure(&step.to_string()));
                     model.extend(range.map(|byte| (byte, (owner, step.to_string()))));
                 }
                 1 => {
-                    table.clear(&range);
+                    clear(&table, &range);
                     range.for_each(|byte| drop(model.remove(&byte)));
                 }
                 _ => {
-                    table.forget(owner, &range);
+                    forget(&table, owner, &range);
                     model.retain(|byte, entry| !range.contains(byte) || entry.0 != owner);
                 }
             }
@@ -368,14 +402,18 @@ mod tests {
     fn uses_are_seen_while_work_is_enqueued() {
         let uses = [used(1, 0..8)];
         assert_eq!(all(), []);
-        with_uses(Some(&uses), || {
+        let with = |uses: Option<&dyn MemoryUses>, enqueue: &dyn Fn()| {
+            // SAFETY: nothing is enqueued.
+            unsafe { with_uses(uses, enqueue) }
+        };
+        with(Some(&uses), &|| {
             assert_eq!(all(), uses);
-            with_uses(Some(&[]), || assert_eq!(all(), []));
-            with_uses(None, || assert_eq!(all(), uses));
+            with(Some(&[]), &|| assert_eq!(all(), []));
+            with(None, &|| assert_eq!(all(), uses));
             assert_eq!(all(), uses);
             std::thread::spawn(|| assert_eq!(all(), [])).join().unwrap();
         });
-        let unwound = std::panic::catch_unwind(|| with_uses(Some(&[used(1, 0..8)]), || panic!("the test's")));
+        let unwound = std::panic::catch_unwind(|| with(Some(&[used(1, 0..8)]), &|| panic!("the test's")));
         assert!(unwound.is_err() && all().is_empty());
     }
 }

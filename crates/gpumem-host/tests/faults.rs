@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use gpumem_core::{
     Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, KernelArguments, KernelSource,
-    LaunchDims, MemoryKind, MemoryUse, POISONED, Space, Stream as _, StreamOptions, with_uses,
+    LaunchDims, MemoryKind, MemoryUse, MemoryUses, POISONED, Space, Stream as _, StreamOptions, with_uses,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
 use std::sync::{Arc, Mutex, mpsc};
@@ -113,6 +113,24 @@ fn used(owner: u64, buffer: &gpumem_host::Buffer, write: bool) -> MemoryUse {
     MemoryUse { owner: (1 << 60) + owner, start, bytes, write, is_foreign: false }
 }
 
+/// Enqueues work that uses this memory.
+fn uses(uses: &[MemoryUse], enqueue: impl FnOnce()) {
+    struct All<'a>(&'a [MemoryUse]);
+    impl MemoryUses for All<'_> {
+        fn each(&self, found: &mut dyn FnMut(&MemoryUse)) {
+            self.0.iter().for_each(found);
+        }
+    }
+    // SAFETY: the tests read no bytes that were never written.
+    unsafe { with_uses(Some(&All(uses)), enqueue) }
+}
+
+/// Forgets what is known of the memory.
+fn clear(used: &MemoryUse) {
+    // SAFETY: as in `uses`.
+    unsafe { POISONED.clear(&used.range()) }
+}
+
 #[test]
 fn failures_travel_with_what_is_used() {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
@@ -125,11 +143,11 @@ fn failures_travel_with_what_is_used() {
         release(&device, gone);
         let poison = |number, buffer: &_| POISONED.find(&used(first + number, buffer, false));
         // From memory that was released; left out behind that; from what was to be written, on another stream.
-        with_uses(Some(&[used(first, &a, true)]), || copy(&one, nowhere, on(&device, &a), 64));
-        with_uses(Some(&[used(first + 1, &b, true)]), || fill(&one, &b, 7));
+        uses(&[used(first, &a, true)], || copy(&one, nowhere, on(&device, &a), 64));
+        uses(&[used(first + 1, &b, true)], || fill(&one, &b, 7));
         Host::record(&one, &behind).unwrap();
         Host::wait(&two, &behind).unwrap();
-        with_uses(Some(&[used(first, &a, false), used(first + 2, &c, true)]), || {
+        uses(&[used(first, &a, false), used(first + 2, &c, true)], || {
             copy(&two, on(&device, &a), on(&device, &c), 64);
         });
         for (faulty, words) in
@@ -148,7 +166,7 @@ fn failures_travel_with_what_is_used() {
             );
         }
         // What is said to be used decides: a fill of 64 bytes makes them good, whoever they belong to.
-        with_uses(Some(&[used(first + 1, &b, true)]), || fill(&two, &b, 9));
+        uses(&[used(first + 1, &b, true)], || fill(&two, &b, 9));
         assert_eq!(read(&device, &two, &b), [9; 64]);
         assert!(poison(1, &b).is_none() && poison(0, &a).is_some());
         let mut half = vec![3u8; 32];
@@ -156,7 +174,7 @@ fn failures_travel_with_what_is_used() {
         two.synchronize().unwrap();
         assert_eq!(poison(0, &a).unwrap().0, a.address() + 32..a.address() + 64);
         for buffer in [a, b, c] {
-            POISONED.clear(&used(0, &buffer, true).range());
+            clear(&used(0, &buffer, true));
             release(&device, buffer);
         }
     }
@@ -179,13 +197,13 @@ fn what_a_lost_device_was_to_write_elsewhere_is_not_there() {
         launch(&late, &blocking).unwrap();
         Host::record(&late, &gate).unwrap();
         Host::wait(&stream, &gate).unwrap();
-        with_uses(Some(&[kept]), || copy(&stream, on(&lost, &from), on(&other, &to), 64));
+        uses(&[kept], || copy(&stream, on(&lost, &from), on(&other, &to), 64));
         lost.lose("the test");
         let (_, failure) = POISONED.find(&kept).expect("the copy was dropped");
         assert!(failure.cause.contains("the test"), "{failure}");
         release_it.send(()).unwrap();
         late.synchronize().unwrap();
-        POISONED.clear(&kept.range());
+        clear(&kept);
         release(&other, to);
         let _never_released = from;
     }

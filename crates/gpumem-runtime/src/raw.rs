@@ -98,7 +98,8 @@ impl<B: Backend> Stream<B> {
         let parts = RawParts { stream, addresses: &addresses };
         // What is enqueued by way of the backend is judged as work of ours is.
         let uses = Uses(&accesses);
-        let value = with_uses(timeline.survives_faults().then_some(&uses as _), || body(parts));
+        // SAFETY: the work uses the arrays named and no other memory of the library (the caller's promise).
+        let value = unsafe { with_uses(timeline.survives_faults().then_some(&uses as _), || body(parts)) };
         drop(noting);
         Ok(value)
     }

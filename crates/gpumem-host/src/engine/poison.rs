@@ -4,7 +4,7 @@ use super::{Command, Engine, Queue};
 use crate::copy::{runs_of_fill, runs_of_region};
 use gpumem_core::{Failure, MemoryUse, MemoryUses, POISONED, current_uses};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 /// What a command uses, as far as its enqueuer has said.
 #[derive(Debug, Default)]
@@ -146,7 +146,8 @@ fn refuse_poisoned(command: &Command, uses: &dyn MemoryUses) -> Refused {
 pub(super) fn poison(uses: &dyn MemoryUses, failure: &Arc<Failure>) {
     uses.each(&mut |used| {
         if used.write {
-            POISONED.poison(used, failure);
+            // SAFETY: the use is the command's, by the promise of `with_uses`.
+            unsafe { POISONED.poison(used, failure) };
         }
     });
 }
@@ -154,10 +155,12 @@ pub(super) fn poison(uses: &dyn MemoryUses, failure: &Arc<Failure>) {
 /// Notes that what a command has written is there: these bytes, and none between them.
 #[cold]
 fn clear_written(command: &Command) {
+    // SAFETY: the command has run to its end, and these are the bytes that it writes.
+    let clear = |run: Range<u64>| unsafe { POISONED.clear(&run) };
     match command {
-        Command::Copy(region) => runs_of_region(region, |run| POISONED.clear(&run)),
-        Command::Strided(plan) => plan.runs(|run| POISONED.clear(&run)),
-        Command::Fill(fill) => runs_of_fill(fill, |run| POISONED.clear(&run)),
+        Command::Copy(region) => runs_of_region(region, clear),
+        Command::Strided(plan) => plan.runs(clear),
+        Command::Fill(fill) => runs_of_fill(fill, clear),
         _ => {}
     }
 }

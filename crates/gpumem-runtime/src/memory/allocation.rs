@@ -191,7 +191,8 @@ impl<B: Backend> Allocation<B> {
             block.take_uses().for_each(|timeline, ticket| log.inherit(0..len, timeline, ticket));
         } else if POISONED.is_any() {
             // Nothing that has used the memory before is under way.
-            POISONED.clear(&self.used(&(0..self.len), false).range());
+            // SAFETY: the memory is lent anew, and its type says whether it was written.
+            unsafe { POISONED.clear(&self.used(&(0..self.len), false).range()) };
         }
     }
 

@@ -422,7 +422,8 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
         Item::Foreign { owner, memory, .. } => {
             // The bytes are their owner's from here on, and no work of ours writes them any more.
             if POISONED.is_any() {
-                POISONED.forget(memory.owner, &memory.range());
+                // SAFETY: nothing of ours reads them again.
+                unsafe { POISONED.forget(memory.owner, &memory.range()) };
             }
             drop(owner);
             Outcome::Done(Ok(()))

@@ -119,8 +119,9 @@ impl<B: Backend> Timeline<B> {
         let (ticket, is_lent) = (admitted.ticket, admitted.is_lent);
         let uses = Uses(accesses);
         let told: Option<&dyn MemoryUses> = if self.survives_faults() { Some(&uses) } else { None };
-        let result =
-            self.enqueue(admitted, operation, |raw, ticket| with_uses(told, || enqueue(raw, ticket)));
+        // SAFETY: what is enqueued uses the memory of the accesses, which the caller has listed.
+        let enqueue = |raw: &_, ticket| unsafe { with_uses(told, || enqueue(raw, ticket)) };
+        let result = self.enqueue(admitted, operation, enqueue);
         let result = if is_lent { self.hold_borrowers(accesses, ticket).and(result) } else { result };
         match result {
             Ok(value) => Ok(Submitted { ticket, value }),

@@ -14,7 +14,8 @@ pub(super) fn note_torn<B: Backend>(operation: &'static str, destination: Place<
     }
     let Place { memory, layout } = destination;
     let failure = Failure::new(operation, memory.core().name(), error.kind().to_string());
-    POISONED.poison(&memory.used(&layout.extent(), true), &Arc::new(failure));
+    // SAFETY: the extent is the allocation's own.
+    unsafe { POISONED.poison(&memory.used(&layout.extent(), true), &Arc::new(failure)) };
 }
 
 /// Notes that every element of a place has been written, where the backend does not note it itself.
@@ -38,7 +39,8 @@ fn clear<B: Backend>(destination: Place<'_, B>) {
         for (slice, row) in (0..region.slices).flat_map(|slice| (0..region.rows).map(move |row| (slice, row)))
         {
             let start = region.destination.address + (slice * slice_pitch + row * row_pitch) as u64;
-            POISONED.clear(&(start..start + region.bytes as u64));
+            // SAFETY: the transfer has written every element of the place.
+            unsafe { POISONED.clear(&(start..start + region.bytes as u64)) };
         }
         Ok::<_, std::convert::Infallible>(())
     });

@@ -62,7 +62,8 @@ impl<B: Backend> Allocation<B> {
     /// Forgets what failed work was to write by any allocation: the bytes are the caller's own again, who sees them as they are.
     pub(crate) fn forget_poison_of_all(&self) {
         if POISONED.is_any() {
-            POISONED.clear(&self.used(&(0..self.len), false).range());
+            // SAFETY: the bytes are the caller's own, and have been written.
+            unsafe { POISONED.clear(&self.used(&(0..self.len), false).range()) };
         }
     }
 
@@ -71,7 +72,8 @@ impl<B: Backend> Allocation<B> {
     pub(crate) fn forget_poison(&self) {
         if POISONED.is_any() {
             let all = self.used(&(0..self.len), false);
-            POISONED.forget(all.owner, &all.range());
+            // SAFETY: the host writes them next, or nothing reads them again.
+            unsafe { POISONED.forget(all.owner, &all.range()) };
         }
     }
 }
