@@ -201,6 +201,11 @@ pub fn find(
 /// # Errors
 /// Returns [`Refusal`] if there is no such library, if it cannot be loaded, or if it lacks the function.
 pub fn open(candidate: &Path, symbol: &CStr) -> Result<&'static Library, Refusal> {
+    // The loader would wait for the other end of a pipe.
+    let is_path = candidate.parent().is_some_and(|folder| !folder.as_os_str().is_empty());
+    if is_path && candidate.metadata().is_ok_and(|metadata| !metadata.is_file()) {
+        return Err(Refusal::NotLoaded("it is no regular file".to_owned()));
+    }
     // SAFETY: running the constructors of ROCm's own libraries asks nothing of us, and by these names nothing else is
     // meant. Who puts another library under such a name on the search path is trusted as with any linked library.
     let library = unsafe { Library::new(candidate) }.map_err(|error| {

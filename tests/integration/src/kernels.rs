@@ -3,9 +3,13 @@
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Device,
-    kernel::{KernelDeclaration, Slice, SliceMut},
+    kernel::{Indices, KernelDeclaration, Slice, SliceMut, View, ViewMut},
 };
-use std::{thread::sleep, time::Duration};
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    thread::sleep,
+    time::Duration,
+};
 
 /// Writes a value into every element.
 pub fn fill() -> KernelDeclaration<(SliceMut<u32>, u32)> {
@@ -79,6 +83,27 @@ pub fn calling(body: impl Fn() + Send + Sync + 'static) -> KernelDeclaration<(u3
     // SAFETY: nothing is used.
     let declaration = unsafe { KernelDeclaration::<(u32,)>::new("calling") };
     declaration.host_flat(move |_, _| body())
+}
+
+/// An index that is 3 at the first look, and outside at every other.
+#[derive(Debug, Clone, Copy)]
+struct Changing<'a>(&'a AtomicUsize);
+
+impl Indices<1> for Changing<'_> {
+    fn positions(self) -> [usize; 1] {
+        [if self.0.fetch_add(1, Ordering::Relaxed) == 0 { 3 } else { usize::MAX }]
+    }
+}
+
+/// Writes what it reads by an index that changes, once in each work-item, by an index that changes as well.
+pub fn by_changing_indices() -> KernelDeclaration<(View<u32, 1>, ViewMut<u32, 1>)> {
+    // SAFETY: the launches are of one work-item.
+    let declaration = unsafe { KernelDeclaration::<(View<u32, 1>, ViewMut<u32, 1>)>::new("by_changing") };
+    declaration.host_flat(|_, (from, to)| {
+        let (read, write) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        to.set(Changing(&write), from.get(Changing(&read)));
+        assert_eq!((read.into_inner(), write.into_inner()), (1, 1), "each is asked once");
+    })
 }
 
 /// Starts a device anew.

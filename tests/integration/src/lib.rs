@@ -8,5 +8,5 @@ mod kernels;
 mod script;
 
 pub use double::{Double, DoubleDevice, DoubleEvent, DoubleOptions, DoubleStream};
-pub use kernels::{calling, fill, holding, reset, slow_copy, slow_fill, threaded_sum};
+pub use kernels::{by_changing_indices, calling, fill, holding, reset, slow_copy, slow_fill, threaded_sum};
 pub use script::{Script, Trouble};

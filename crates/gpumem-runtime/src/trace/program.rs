@@ -11,9 +11,13 @@ use gpumem_core::{
     process::{OnceBeforeFork, Origin, at_exit},
 };
 use parking_lot::Mutex;
+#[cfg(unix)]
+use std::fs::OpenOptions;
 use std::{
+    fs::File,
+    io,
     panic::{self, AssertUnwindSafe},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -64,10 +68,29 @@ extern "C" fn write() {
     let written = panic::catch_unwind(AssertUnwindSafe(|| {
         let tapes = program.tapes.try_lock().map(|tapes| tapes.clone()).unwrap_or_default();
         let trace = tapes.iter().map(|tape| assemble::trace(tape)).reduce(Trace::merge);
-        trace.map_or(Ok(()), |trace| trace.write(&program.file))
+        let Some(trace) = trace else { return Ok(()) };
+        let _reader = has_reader(&program.file)?;
+        trace.write(&program.file)
     }));
     if let Ok(Err(error)) = written {
         // Nobody is left to be told otherwise, and somebody is waiting for the file.
         eprintln!("gpumem: {RECORD_VARIABLE}: cannot write {}: {error}", program.file.display());
     }
+}
+
+/// Opens a pipe without a wait, which fails where nothing reads it: the process is to end all the same.
+#[cfg(unix)]
+fn has_reader(path: &Path) -> io::Result<Option<File>> {
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    match path.metadata() {
+        Ok(metadata) if metadata.file_type().is_fifo() => {
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(not(unix))]
+fn has_reader(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
 }

@@ -8,6 +8,7 @@ mod objects;
 mod own;
 mod panics;
 mod resources;
+mod traits;
 
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::Device;

@@ -138,7 +138,8 @@ impl Trace {
     ///
     /// # Errors
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a trace that contradicts itself ([`check`](Self::check)); of
-    /// `resource`; of making streams. Requests and uses that fail are counted instead.
+    /// `resource`; of making streams; [`Unsupported`](ErrorKind::Unsupported) where the system has no thread for each one of the
+    /// trace. Requests and uses that fail are counted instead.
     pub fn replay<B: Backend>(
         &self,
         device: &Device<B>,

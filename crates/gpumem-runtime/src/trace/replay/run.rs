@@ -8,14 +8,11 @@ use crate::{
     trace::{TraceAllocation, clock::clock, format::Happening},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::{
     hint,
     ops::Range,
-    sync::{
-        Barrier,
-        atomic::{AtomicU32, AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU32, AtomicU64, Ordering},
     thread,
     time::{Duration, Instant},
 };
@@ -76,7 +73,7 @@ pub(super) fn run<B: Backend>(
     }
     let parts = stage.parts();
     let threads = parts.len();
-    let (counts, wall) = stage.perform(parts);
+    let (counts, wall) = stage.perform(parts)?;
     counts.into_iter().for_each(|counts| all.add(counts));
     // What the trace never frees goes back now; that is not measured.
     stage.slots.iter().for_each(|slot| drop(slot.memory.lock().take()));
@@ -103,6 +100,31 @@ pub(super) fn run<B: Backend>(
     })
 }
 
+/// Where threads wait until all of them are there, or until it is known that some cannot be had.
+#[derive(Default)]
+struct Gate {
+    go_on: Mutex<Option<bool>>,
+    opened: Condvar,
+}
+
+impl Gate {
+    /// Waits, and says whether to go on.
+    fn pass(&self) -> bool {
+        let mut go_on = self.go_on.lock();
+        loop {
+            match *go_on {
+                Some(go_on) => return go_on,
+                None => self.opened.wait(&mut go_on),
+            }
+        }
+    }
+
+    fn open(&self, go_on: bool) {
+        *self.go_on.lock() = Some(go_on);
+        self.opened.notify_all();
+    }
+}
+
 impl<B: Backend> Stage<'_, B> {
     /// The events of each thread that has some, by index.
     fn parts(&self) -> Vec<Vec<usize>> {
@@ -115,28 +137,34 @@ impl<B: Backend> Stage<'_, B> {
         parts
     }
 
-    fn perform(&self, mut parts: Vec<Vec<usize>>) -> (Vec<Counts>, Duration) {
+    fn perform(&self, mut parts: Vec<Vec<usize>>) -> Result<(Vec<Counts>, Duration)> {
         if parts.len() <= 1 {
             let start = Instant::now();
             let counts = self.act(&parts.pop().unwrap_or_default());
-            return (vec![counts], start.elapsed());
+            return Ok((vec![counts], start.elapsed()));
         }
-        let (ready, mut start) = (Barrier::new(parts.len() + 1), Instant::now());
+        let (gate, mut start) = (Gate::default(), Instant::now());
         let counts = thread::scope(|scope| {
-            let workers: Vec<_> = parts
-                .iter()
-                .map(|part| {
-                    scope.spawn(|| {
-                        ready.wait();
-                        self.act(part)
-                    })
-                })
-                .collect();
-            ready.wait();
+            let mut workers = Vec::new();
+            for part in &parts {
+                let work = || if gate.pass() { self.act(part) } else { Counts::default() };
+                match thread::Builder::new().spawn_scoped(scope, work) {
+                    Ok(worker) => workers.push(worker),
+                    Err(error) => {
+                        // Those that are there would wait for the others' turns.
+                        gate.open(false);
+                        return Err(error);
+                    }
+                }
+            }
             start = Instant::now();
-            workers.into_iter().filter_map(|worker| worker.join().ok()).collect()
+            gate.open(true);
+            Ok(workers.into_iter().filter_map(|worker| worker.join().ok()).collect())
         });
-        (counts, start.elapsed())
+        counts.map(|counts| (counts, start.elapsed())).map_err(|error: std::io::Error| {
+            tracing::error!(%error, threads = parts.len(), "there is no thread for each one of the trace");
+            self.device.core().error(OPERATION, ErrorKind::Unsupported { what: "so many threads" })
+        })
     }
 
     /// Does these events, one after the other.
