@@ -7,6 +7,7 @@ mod around;
 mod boards;
 #[path = "../common/mod.rs"]
 mod common;
+mod ends;
 mod hosts;
 mod model;
 mod program;

@@ -95,9 +95,18 @@ impl<'a, B: Backend> Program<'a, B> {
         }
         for known in &self.arrays {
             if let Some(elements) = known.all() {
-                assert_eq!(known.array.copy_to_host().unwrap().to_vec(), elements, "seed {}", self.seed);
+                assert!(known.array.copy_to_host().unwrap().to_vec() == elements, "seed {}", self.seed);
             }
         }
+        if self.fails && self.random.one_in(3) {
+            self.reset();
+        }
+    }
+
+    /// Drops what the host sees, so that the device may be reset.
+    pub(crate) fn drop_host_memory(&mut self) {
+        self.pinned.clear();
+        self.hosts = Hosts::new();
     }
 
     fn step(&mut self) {
@@ -128,6 +137,7 @@ impl<'a, B: Backend> Program<'a, B> {
             25 => self.alias(at),
             26 | 27 => self.use_seen(),
             28 => self.lock(at),
+            29 if self.fails && self.random.one_in(12) => self.fork(at),
             _ => self.board(),
         }
     }
@@ -158,10 +168,12 @@ impl<'a, B: Backend> Program<'a, B> {
 
     /// Lets go of something, in one of several ways, where there is much.
     fn bound(&mut self) {
+        // What is forgotten keeps its device, with all that its pools hold.
+        let forgets = self.seed.is_multiple_of(20);
         if self.arrays.len() > MOST_ARRAYS {
             let known = self.arrays.swap_remove(self.random.below(MOST_ARRAYS));
             match self.random.below(40) {
-                0 => std::mem::forget(known.array),
+                0 if forgets => std::mem::forget(known.array),
                 1..=10 => known.array.free().unwrap(),
                 _ => {}
             }

@@ -59,7 +59,7 @@ impl<B: Backend> Program<'_, B> {
                 if is_reversed {
                     expected.reverse();
                 }
-                assert_eq!(found.to_vec(), expected, "seed {}", self.seed);
+                assert!(found.to_vec() == expected, "seed {}", self.seed);
             }
             (Err(error), None) => self.is_refused(&error),
             (found, expected) => {
@@ -85,7 +85,7 @@ impl<B: Backend> Program<'_, B> {
     pub(crate) fn look_at_pinned(&mut self) {
         if !self.pinned.is_empty() {
             let pinned = &self.pinned[self.random.below(self.pinned.len())];
-            assert_eq!(pinned.array.view().unwrap().to_vec(), pinned.elements, "seed {}", self.seed);
+            assert!(pinned.array.view().unwrap().to_vec() == pinned.elements, "seed {}", self.seed);
         }
     }
 
@@ -225,7 +225,7 @@ impl<B: Backend> Program<'_, B> {
         let import = self.device.as_cuda_array::<u32, Ix1, _>(loan).unwrap();
         assert!(elements.is_empty() || import.is_read_only());
         if self.random.one_in(2) {
-            assert_eq!(import.copy_to_host().unwrap().to_vec(), elements, "seed {}", self.seed);
+            assert!(import.copy_to_host().unwrap().to_vec() == elements, "seed {}", self.seed);
         } else if self.random.one_in(2) {
             let Known { array, model } = self.arrays.swap_remove(at);
             drop(array);
@@ -250,7 +250,7 @@ impl<B: Backend> Program<'_, B> {
                 let known = &mut self.arrays[at];
                 stream.fill(&mut known.array, value).unwrap();
                 known.model.fill(Some(value));
-                if self.random.one_in(2) {
+                if self.random.one_in(2) && self.seed.is_multiple_of(20) {
                     std::mem::forget(stream);
                 }
             }
