@@ -97,6 +97,7 @@ impl Drop for Wild {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "takes minutes")]
 fn a_waker_that_panics_stops_no_thread_of_the_library() {
     let device = device();
     let stream = device.stream().unwrap();
