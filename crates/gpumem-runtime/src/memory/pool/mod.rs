@@ -326,10 +326,12 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         if block.lender().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_usable() {
             return self.refuse(block);
         }
-        let place = self.place(&block);
+        let (place, number) = (self.place(&block), (block.token() >> 32) as usize);
         let mut uses = block.take_uses();
+        // Nothing is left in it: a pool's block has no description of the driver's. Dropping it would look for one.
+        mem::forget(block);
         uses.forget_done();
-        let lane = &self.lanes[(block.token() >> 32) as usize % self.lanes.len()];
+        let lane = &self.lanes[number % self.lanes.len()];
         if !lane.is_hot()
             && let Some(mut central) = self.try_books(lane)
         {
