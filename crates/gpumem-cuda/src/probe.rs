@@ -165,7 +165,11 @@ fn find<T>(
     let mut seen = BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
     let mut failure = LoadFailure::Missing;
-    for name in &names {
+    // The loader would wait for the other end of a pipe.
+    let is_loadable = |name: &&String| {
+        !name.contains('/') || std::fs::metadata(name).map_or(true, |metadata| metadata.is_file())
+    };
+    for name in names.iter().filter(is_loadable) {
         // SAFETY: loading runs the library's initialisers; those of NVIDIA's libraries have no preconditions.
         let Ok(library) = (unsafe { Library::new(name) }) else { continue };
         let outcome = serve(&library, name);
@@ -215,5 +219,17 @@ mod tests {
     fn versions_are_written_as_nvidia_writes_them() {
         assert_eq!(version_text(12_000), "12.0");
         assert_eq!(version_text(13_020), "13.2");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_pipe_in_place_of_a_library_is_not_opened() {
+        let pipe = std::env::temp_dir().join(format!("gpumem-pipe-{}", std::process::id()));
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.is_ok_and(|status| status.success()));
+        let name = pipe.to_string_lossy().into_owned();
+        let found = find("a pipe", vec![name], |_, _| Ok(()));
+        std::fs::remove_file(&pipe).unwrap_or_default();
+        assert_eq!(found.map_err(|error| error.failure), Err(LoadFailure::Missing));
     }
 }

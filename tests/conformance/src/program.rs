@@ -17,7 +17,7 @@ struct Options {
     #[arg(long, value_name = "SELECTOR")]
     device: Option<DeviceSelector>,
     /// Run the cases up to this level (1 to 13), for bringing up a new backend
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=12))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=13))]
     level: Option<u8>,
     /// List the cases instead of running them
     #[arg(long)]
