@@ -163,7 +163,11 @@ fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<H
     let mut resource: Arc<dyn MemoryResource<Host>> =
         Arc::new(Wild { upstream, armed: armed.clone(), panics, absurd });
     if under_a_pool {
-        let options = device.pool_options(MemoryKind::Device);
+        let mut options = device.pool_options(MemoryKind::Device);
+        if cfg!(miri) {
+            // So that the small arrays of the interpreter need pieces of their own.
+            (options.first_chunk, options.smallest_chunk, options.largest_chunk) = (0, 1 << 9, 1 << 9);
+        }
         resource = Arc::new(gpumem_runtime::memory::Pool::new(resource, options));
     }
     for kind in [MemoryKind::Device, MemoryKind::Pinned] {

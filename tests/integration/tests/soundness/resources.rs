@@ -70,6 +70,9 @@ impl MemoryResource<Host> for Nested {
     }
 }
 
+/// Arrays that are made: each calls the resource more than ten times.
+const ROUNDS: u32 = if cfg!(miri) { 2 } else { 30 };
+
 fn use_nested(pools: bool) {
     let device = device();
     let kind = MemoryKind::Device;
@@ -81,8 +84,8 @@ fn use_nested(pools: bool) {
     let nested = Arc::new(nested);
     device.set_memory_resource(kind, nested.clone()).unwrap();
     let stream = device.stream().unwrap();
-    for value in 0..30u32 {
-        let array = stream.to_device(&vec![value; 5000]).unwrap();
+    for value in 0..ROUNDS {
+        let array = stream.to_device(&vec![value; if cfg!(miri) { 100 } else { 5000 }]).unwrap();
         let copy = array.try_clone().unwrap();
         drop(array);
         // The caller's own calls work as ever, and reach the resource.
@@ -96,7 +99,7 @@ fn use_nested(pools: bool) {
     assert_eq!(nested.upstream.statistics().reserved, 0);
     *nested.device.lock().unwrap() = None;
     let refused = nested.refused.lock().unwrap();
-    assert!(refused.len() > 100 && refused.iter().all(|refused| *refused));
+    assert!(refused.len() > 3 * ROUNDS as usize && refused.iter().all(|refused| *refused));
     assert_eq!(device.take_errors(), []);
 }
 
@@ -108,7 +111,7 @@ fn a_resource_that_flushes_and_trims_its_device_is_told_and_ends() {
             use_nested(pools);
             let _ = sender.send(());
         });
-        let ended = receiver.recv_timeout(Duration::from_secs(60));
+        let ended = receiver.recv_timeout(Duration::from_secs(if cfg!(miri) { 600 } else { 60 }));
         assert!(ended != Err(mpsc::RecvTimeoutError::Timeout), "it does not end; over a pool: {pools}");
         run.join().unwrap();
     }
@@ -168,7 +171,7 @@ fn a_pool_that_is_asked_from_its_own_upstream_refuses() {
         }
         let _ = sender.send(());
     });
-    let ended = receiver.recv_timeout(Duration::from_secs(60));
+    let ended = receiver.recv_timeout(Duration::from_secs(if cfg!(miri) { 600 } else { 60 }));
     assert!(ended != Err(mpsc::RecvTimeoutError::Timeout), "the pool waits for itself");
     run.join().unwrap();
 }

@@ -1,7 +1,6 @@
 //! A lock under which code of the user may run that comes back to the same lock.
 
-use crate::sync::Mutex;
-use parking_lot::MutexGuard;
+use crate::sync::{Mutex, MutexGuard};
 use std::{
     ops::{Deref, DerefMut},
     sync::atomic::{AtomicUsize, Ordering},
