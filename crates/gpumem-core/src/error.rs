@@ -555,6 +555,14 @@ pub struct LoadError {
     pub failure: LoadFailure,
 }
 
+impl LoadError {
+    /// The error for `library` in a child that was forked while its parent was loading it.
+    pub fn in_forked_child(library: &'static str) -> Self {
+        let message = "this process was forked while its parent was loading it".to_owned();
+        Self { library, tried: Vec::new(), failure: LoadFailure::Refused { message } }
+    }
+}
+
 impl fmt::Display for LoadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} cannot be used: {} (tried {})", self.library, self.failure, self.tried.join(", "))

@@ -111,7 +111,8 @@ impl PoisonTable {
     /// Notes that the bytes of a use were to be written by work that failed.
     ///
     /// # Safety
-    /// The use is of memory that belongs to its owner. The entry replaces those of others, who could be read then.
+    /// The bytes of the use belong to its owner. Their entry replaces entries of other owners, whose bytes could be read
+    /// without the error then.
     #[cold]
     pub unsafe fn poison(&self, used: &MemoryUse, failure: &Arc<Failure>) {
         let range = used.range();

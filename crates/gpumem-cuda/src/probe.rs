@@ -59,11 +59,7 @@ fn load() -> Option<&'static Result<Driver, Refusal>> {
 pub(crate) fn probe() -> Result<(), LoadError> {
     match load() {
         Some(outcome) => outcome.as_ref().map(drop).map_err(|refusal| refusal.error.clone()),
-        None => {
-            let message = "this process was forked while its parent was loading it".to_owned();
-            let failure = LoadFailure::Refused { message };
-            Err(LoadError { library: "the CUDA driver", tried: Vec::new(), failure })
-        }
+        None => Err(LoadError::in_forked_child("the CUDA driver")),
     }
 }
 

@@ -21,6 +21,7 @@ mod names;
 mod record;
 mod signature;
 mod split;
+mod wave;
 
 use attribute::Attribute;
 use proc_macro::TokenStream;

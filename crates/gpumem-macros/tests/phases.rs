@@ -175,7 +175,7 @@ fn waves_give_what_they_give_in_the_body_that_awaits() {
 }
 
 const PANIC: u32 = line!() + 7;
-/// Two work-items go wrong behind a barrier.
+/// Two work-items go wrong after a barrier.
 #[gpumem::kernel(unsafe)]
 fn panics(out: SliceMut<i64>) {
     let i = global_id(0);

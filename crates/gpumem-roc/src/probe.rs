@@ -53,11 +53,7 @@ fn load() -> Option<&'static Result<Driver, NotUsable>> {
 pub(crate) fn probe() -> Result<(), LoadError> {
     match load() {
         Some(outcome) => outcome.as_ref().map(drop).map_err(|refusal| refusal.error.clone()),
-        None => {
-            let message = "this process was forked while its parent was loading it".to_owned();
-            let failure = LoadFailure::Refused { message };
-            Err(LoadError { library: "the HIP runtime of ROCm", tried: Vec::new(), failure })
-        }
+        None => Err(LoadError::in_forked_child("the HIP runtime of ROCm")),
     }
 }
 

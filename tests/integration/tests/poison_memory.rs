@@ -60,7 +60,7 @@ fn memory_goes_back<B: Backend>(device: &Device<B>, seed: u64) {
         let layout = Layout::packed(&[LEN], size_of::<u32>(), Order::C).unwrap();
         let lowest = elements.as_mut_ptr().cast::<u8>();
         let owner = Owner(Some(elements), sender);
-        // SAFETY: the owner keeps the elements, which lie on the heap; nobody else uses them.
+        // SAFETY: the owner keeps the elements, which lie on the heap and have no other user.
         let locked = unsafe { device.register_foreign_mapped::<u32, Ix1, _>(lowest, &layout, owner) };
         let mut locked = locked.unwrap();
         bad.launch(&stream, &once, (&mut locked.device_view_mut(),)).unwrap();
@@ -72,7 +72,7 @@ fn memory_goes_back<B: Backend>(device: &Device<B>, seed: u64) {
         device.flush().unwrap();
         elements = is_ordinary(device, receiver.try_recv().unwrap());
         assert!(!POISONED.is_any(), "seed {seed}, round {round}");
-        // Page-locked for a scope that nobody waits in.
+        // Page-locked for a scope whose closure does not wait.
         let told = device.mapped([elements.view_mut()], |locked| {
             bad.launch(&stream, &once, (&mut locked[0].device_view_mut(),))
         });

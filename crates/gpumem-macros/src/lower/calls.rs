@@ -1,7 +1,7 @@
 //! The words of kernels: ids, barriers, operations of waves, shared and local arrays.
 
 use super::{Code, Lower, Order, Value, error, item, order_of};
-use crate::{names::VariableKind, signature::Role};
+use crate::{names::VariableKind, signature::Role, wave::WAVE};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprCall, GenericArgument, Pat, PathArguments, Type, spanned::Spanned};
@@ -19,21 +19,6 @@ const IDS: [&str; 8] = [
 ];
 /// Ids of bodies whose groups have waves.
 const WAVE_IDS: [&str; 4] = ["wave_size", "wave_id", "lane", "wave_items"];
-/// Operations of a wave on one value, and whether a lane or a distance stands beside it.
-const WAVE: [(&str, bool); 11] = [
-    ("shuffle", true),
-    ("shuffle_up", true),
-    ("shuffle_down", true),
-    ("shuffle_xor", true),
-    ("wave_ballot", false),
-    ("wave_any", false),
-    ("wave_all", false),
-    ("wave_sum", false),
-    ("wave_min", false),
-    ("wave_max", false),
-    ("wave_scan", false),
-];
-
 const SHARED: &str =
     "a shared array is declared as `let tile = shared::<f32>([16, 16]);`, with constant extents";
 const LOCAL: &str =

@@ -29,7 +29,7 @@ impl Lower {
         }
     }
 
-    /// What a mark stands for.
+    /// Lowers the phase that a mark names, or the end of the group.
     pub(super) fn marked(&mut self, call: &syn::Macro) -> syn::Result<Code> {
         let host = match call.parse_body::<LitInt>() {
             Ok(number) => {

@@ -2,6 +2,7 @@
 //! again after a barrier.
 
 use super::{Binding, Plan};
+use crate::wave::WAVE;
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
 use std::collections::HashSet;
@@ -14,22 +15,7 @@ use syn::{
 const COMMON: [&str; 6] = ["group_id", "group_size", "groups", "global_size", "group_linear", "wave_size"];
 /// Words with a value for each work-item, which does not change.
 const OWN: [&str; 6] = ["local_id", "global_id", "local_linear", "wave_id", "lane", "wave_items"];
-/// Operations of waves, and whether they take a lane beside the value.
-const WAVE: [(&str, bool); 11] = [
-    ("shuffle", true),
-    ("shuffle_up", true),
-    ("shuffle_down", true),
-    ("shuffle_xor", true),
-    ("wave_ballot", false),
-    ("wave_any", false),
-    ("wave_all", false),
-    ("wave_sum", false),
-    ("wave_min", false),
-    ("wave_max", false),
-    ("wave_scan", false),
-];
-
-/// The word of kernels that a call says, if it says one.
+/// The name of the function that a call names without a path.
 fn word(call: &ExprCall) -> Option<&Ident> {
     match &*call.func {
         Expr::Path(path) => {

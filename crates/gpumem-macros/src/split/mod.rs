@@ -23,7 +23,7 @@ use syn::{Block, Expr, Stmt};
 
 /// Why a body is not split.
 pub(crate) type Why = &'static str;
-/// The name that stands for a phase among the statements of a split body.
+/// The name of the macro call that takes the place of a phase among the statements of a split body.
 pub(crate) const MARK: &str = "__gpumem_phase";
 
 /// A body that is split.

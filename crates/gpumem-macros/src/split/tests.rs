@@ -131,7 +131,7 @@ fn work_items_that_may_part_around_a_barrier_await_it() {
         })),
         PART
     );
-    // The name stands for another variable inside.
+    // The inner `a` is another variable than the outer one.
     assert_eq!(
         why(parse_quote!({
             let a = n;

@@ -53,7 +53,7 @@ fn taken_apart(local: &Local) -> Option<Vec<Stmt>> {
     fits.then(|| lets.map(|(name, value)| parse_quote_spanned!(name.span()=> let #name = #value;)).collect())
 }
 
-/// A statement that stands for a phase, or for the end of the group.
+/// The statement that takes the place of a phase, or that ends the group.
 fn mark(what: TokenStream) -> Stmt {
     let name = Ident::new(MARK, Span::call_site());
     parse_quote!(#name!(#what);)
@@ -69,7 +69,7 @@ impl Plan {
         self.scopes.iter().rev().find_map(|scope| scope.get(&name)).copied()
     }
 
-    /// What all names stand for.
+    /// The variables that names refer to here.
     fn visible(&self) -> HashMap<String, usize> {
         self.scopes.iter().flatten().map(|(name, binding)| (name.clone(), *binding)).collect()
     }

@@ -139,7 +139,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         if POISONED.is_any() {
             // The driver may give the addresses to others.
             let start = block.address();
-            // SAFETY: nothing of ours reads the block again.
+            // SAFETY: the library does not read the block again.
             unsafe { POISONED.clear(&(start..start.saturating_add(block.bytes() as u64))) };
         }
         // SAFETY: the buffer was made by this device in this generation, and its uses are over.

@@ -420,9 +420,9 @@ fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wai
             })
         }
         Item::Foreign { owner, memory, .. } => {
-            // The bytes are their owner's from here on, and no work of ours writes them any more.
+            // The bytes belong to their owner from here on, and no enqueued work writes them any more.
             if POISONED.is_any() {
-                // SAFETY: nothing of ours reads them again.
+                // SAFETY: the library does not read them again.
                 unsafe { POISONED.forget(memory.owner, &memory.range()) };
             }
             drop(owner);

@@ -179,7 +179,7 @@ fn look_up(name: &'static str) -> u16 {
         let known = std::iter::successors(last, |operation| operation.before).find(|have| have.name == name);
         match (known, last) {
             (Some(known), _) => return known.number,
-            // Whoever makes up that many shares the last number.
+            // Names beyond the last number share it.
             (None, Some(Operation { number: u16::MAX, .. })) => return u16::MAX,
             _ => {}
         }

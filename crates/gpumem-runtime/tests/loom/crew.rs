@@ -80,8 +80,8 @@ fn two_callers_share_a_helper() {
     });
 }
 
-/// The caller waits for a helper here, as no transfer does: a job for which nobody is woken would be done by the caller
-/// alone, and nothing would show.
+/// Waits for a helper, which no transfer does: the caller would do a job alone for which it had woken no helper, and the
+/// model would not notice.
 fn run_until_a_helper_comes(crew: &Crew) {
     let (has_come, bell) = (AtomicBool::new(false), Bell::default());
     let theirs = || {

@@ -42,7 +42,7 @@ pub struct TypeInfo {
     pub name: String,
     /// How its expressions are printed.
     pub form: Form,
-    /// The records in it, each behind those that it is made of.
+    /// The records in it, each after those that it is made of.
     pub records: Vec<Record>,
 }
 

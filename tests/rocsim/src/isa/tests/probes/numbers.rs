@@ -9,7 +9,7 @@ use crate::isa::tests::{
 
 const EVERY: usize = 1 << 16;
 
-/// What a number of 16 bits stands for.
+/// The value of a number of 16 bits.
 fn value_of_half(bits: u16) -> f32 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let (exponent, fraction) = (i32::from(bits >> 10 & 31), f32::from(bits & 0x3ff));
