@@ -119,7 +119,8 @@ impl<B: Backend> Pool<B> {
         failed: &mut dyn FnMut(Error),
     ) -> usize {
         // Inside its own upstream, the pool is about to get larger.
-        let Some(mut grown) = self.growing.lock() else { return 0 };
+        let held = self.growing.lock();
+        let Ok(mut grown) = held.try_borrow_mut() else { return 0 };
         let Grown::Is(memory) = &mut *grown else { return 0 };
         let before = memory.bytes();
         let length = {
@@ -157,7 +158,7 @@ impl<B: Backend> Pool<B> {
 
     /// Forgets the memory without a driver call: the driver has it again.
     pub(super) fn forget_in_place(&self) {
-        if let Some(mut grown) = self.growing.lock() {
+        if let Ok(mut grown) = self.growing.lock().try_borrow_mut() {
             mem::forget(mem::take(&mut *grown));
         }
     }

@@ -20,7 +20,6 @@ mod grow;
 mod in_place;
 mod lane;
 mod meetings;
-mod once_a_thread;
 mod options;
 
 pub use options::PoolOptions;
@@ -35,8 +34,9 @@ use central::{Central, Found, Place};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::Origin};
 use in_place::Grown;
 use lane::{Lane, thread_number};
-use once_a_thread::OnceAThread;
+use parking_lot::ReentrantMutex;
 use std::{
+    cell::RefCell,
     fmt, mem,
     sync::atomic::{AtomicBool, AtomicU64, Ordering},
     sync::{Arc, OnceLock},
@@ -55,7 +55,8 @@ pub struct Pool<B: Backend> {
     lanes: Box<[Lane<B>]>,
     central: ShortMutex<Central<B>>,
     /// Held while memory is asked of upstream, so that two do not ask for the same need. The books are not locked then.
-    growing: OnceAThread<Grown>,
+    /// Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not wait for itself.
+    growing: ReentrantMutex<RefCell<Grown>>,
     /// The number that blocks are lent by. Another one from each time on that the driver has taken everything.
     id: AtomicU64,
     /// Those before: their blocks are not ours any more.
@@ -79,7 +80,7 @@ impl<B: Backend> Pool<B> {
             options: PoolOptions { granule, ..options },
             lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
             central: ShortMutex::new(Central::new(granule)),
-            growing: OnceAThread::new(Grown::default()),
+            growing: ReentrantMutex::default(),
             id: AtomicU64::new(ResourceId::new().number()),
             former: Mutex::new(Vec::new()),
             generation: AtomicU64::new(0),
@@ -238,7 +239,8 @@ impl<B: Backend> Pool<B> {
             self.keep_within_bounds();
         }
         let grown = {
-            let Some(mut one) = self.growing.lock() else {
+            let held = self.growing.lock();
+            let Ok(mut one) = held.try_borrow_mut() else {
                 let what = "taking memory from a pool inside a memory resource that the pool grows from";
                 return Err(request.core.error(request.operation, ErrorKind::Unsupported { what }));
             };
