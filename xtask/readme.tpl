@@ -10,7 +10,7 @@ In a clone of the repository, with nothing but Rust:
 ```sh
 cargo run --release --example photo   # cuts a photo into views on a device, writes a contact sheet to target/photo.png
 cargo xtask test-all-backends         # every test, on every backend that this machine has
-cargo xtask pack --out DIR            # the same for a machine without cargo: there, DIR/run
+cargo xtask archive --out DIR            # the same for a machine without cargo: there, DIR/run
 ```
 
 ## Licence

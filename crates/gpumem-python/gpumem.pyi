@@ -267,7 +267,7 @@ def device_array(
     stream: _StreamOrNone = None,
     device: Device | None = None,
 ) -> DeviceNDArray:
-    """A new array; without a ``dtype`` of float64, as in Numba. Nobody has written its elements."""
+    """A new array; without a ``dtype`` of float64, as in Numba. Its elements are uninitialised."""
 
 def device_array_like(ary: _Source, stream: _StreamOrNone = None, device: Device | None = None) -> DeviceNDArray: ...
 def to_device(
@@ -316,7 +316,7 @@ def managed_array(
 def managed_array_like(
     ary: _Source, stream: _StreamOrNone = None, attach_global: bool = True, device: Device | None = None
 ) -> HostNDArray: ...
-def exportable_array(
+def ipc_array(
     shape: _Shape,
     dtype: npt.DTypeLike | None = None,
     strides: Sequence[int] | None = None,

@@ -1,14 +1,14 @@
 //! What Rust's own test harness prints.
 
-use crate::counts::Counts;
+use crate::summary::Summary;
 
 /// Adds up all `test result:` lines of the output of `cargo test`. Ignored tests count as skipped; what a filter
 /// left out does not count.
-pub(crate) fn counts(output: &str) -> Counts {
-    let mut sum = Counts::default();
+pub(crate) fn counts(output: &str) -> Summary {
+    let mut sum = Summary::default();
     for line in output.lines() {
         if let Some(rest) = line.strip_prefix("test result: ") {
-            sum += Counts {
+            sum += Summary {
                 passed: number_before(rest, " passed"),
                 failed: number_before(rest, " failed"),
                 skipped: number_before(rest, " ignored"),
@@ -35,11 +35,11 @@ test result: ok. 12 passed; 0 failed; 2 ignored; 0 measured; 5 filtered out; fin
    Doc-tests gpumem_core
 test result: FAILED. 3 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.30s
 a test that prints `test result: ok. 9 passed; 9 failed` in the middle of a line";
-        assert_eq!(counts(output), Counts { passed: 15, failed: 4, skipped: 2 });
+        assert_eq!(counts(output), Summary { passed: 15, failed: 4, skipped: 2 });
     }
 
     #[test]
     fn output_without_results_counts_nothing() {
-        assert_eq!(counts("error: could not compile\ntest result: "), Counts::default());
+        assert_eq!(counts("error: could not compile\ntest result: "), Summary::default());
     }
 }

@@ -1,20 +1,20 @@
 //! The workshop: `cargo xtask <command>`, run anywhere in the workspace.
 
+mod archive;
 mod artifacts;
 mod bench;
 mod bindings;
 mod ci;
-mod counts;
-mod hunters;
 mod libtest;
 mod links;
 mod miri;
 mod nightly;
-mod pack;
 mod performance;
 mod readme;
+mod sanitizers;
 mod shell;
 mod steps;
+mod summary;
 mod test_all;
 mod tools;
 #[cfg(test)]
@@ -44,10 +44,10 @@ enum Command {
     /// Make the declarations of HIP, HSA and NCCL from their headers
     Bindings(bindings::Options),
     /// Build tests, examples and benches for a machine without cargo, with a script that runs them
-    Pack(pack::Options),
+    Archive(archive::Options),
     /// What the script in a pack calls
     #[command(hide = true)]
-    RunPacked(pack::RunOptions),
+    RunArchived(archive::RunOptions),
     /// Write the tables of the performance page from reports of the benches
     Performance(performance::Options),
     /// Write the READMEs from the crate documentation
@@ -61,8 +61,8 @@ fn main() -> ExitCode {
         Command::Ci(options) => ci::run(&options),
         Command::Nightly(options) => nightly::run(&options),
         Command::Bindings(options) => bindings::run(&options),
-        Command::Pack(options) => pack::run(&options),
-        Command::RunPacked(options) => pack::run_packed(&options),
+        Command::Archive(options) => archive::run(&options),
+        Command::RunArchived(options) => archive::run_archived(&options),
         Command::Performance(options) => performance::run(&options),
         Command::Readme(options) => readme::run(&options),
     };

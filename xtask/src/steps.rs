@@ -1,6 +1,6 @@
 //! Named steps of one command, each of which passes, fails or is skipped.
 
-use crate::{counts::Counts, shell::Finished};
+use crate::{shell::Finished, summary::Summary};
 use anyhow::Result;
 use clap::ValueEnum;
 use comfy_table::{Table, presets::ASCII_MARKDOWN};
@@ -32,7 +32,7 @@ pub(crate) fn run<S: ValueEnum>(
     no_skip: bool,
     run: impl Fn(&S) -> Result<Outcome>,
 ) -> Result<bool> {
-    let mut counts = Counts::default();
+    let mut counts = Summary::default();
     let mut table = Table::new();
     table.load_style(ASCII_MARKDOWN).set_header([what, "result", "seconds", "reason"]);
     for step in steps {

@@ -107,7 +107,7 @@ impl KernelArguments {
             _ => return Err(ArgumentTooLong),
         };
         match self.reserve(length) {
-            // SAFETY: the place has room for so many bytes, and nobody else has it.
+            // SAFETY: the slot has room for that many bytes, and nothing else uses it.
             Some(place) => unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) },
             None => self.push_more(bytes, length),
         }
@@ -128,7 +128,7 @@ impl KernelArguments {
         Some(self.bytes.0.as_mut_ptr().wrapping_add(usize::from(start)).cast())
     }
 
-    /// Takes the value as it is, so that nobody else has to make bytes of it.
+    /// Takes the value as it is, so that no caller has to convert it to bytes.
     #[cold]
     fn push_value_more<T: Pod>(&mut self, value: T) {
         self.push_more(bytemuck::bytes_of(&value), size_of::<T>() as u16);

@@ -1,10 +1,10 @@
-//! The trait that a driver is brought under.
+//! The `Backend` trait: the interface between the runtime and a GPU driver.
 
 use crate::{
-    Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceBuffer,
-    DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill, IpcMemory,
-    KernelArguments, KernelSource, LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Reservation, Residence, Result, Stream, StreamOptions, StridedCopy,
+    AddressRange, Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion,
+    DeviceBuffer, DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill,
+    IpcMemory, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind,
+    RawStream, RegisterOptions, Reservation, Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
 
@@ -33,7 +33,7 @@ const IMAGES: &str = "images apart from loaded programs";
 ///   event says so. An event that another stream waits for holds back all later work of that stream.
 /// * The safe functions touch no memory of the caller's but their arguments, and the unsafe ones ask no more of their caller than
 ///   they say.
-/// * What [`Capabilities`], [`DeviceInfo`], [`device_of`](Self::device_of) and [`dlpack_device`](Self::dlpack_device) say about
+/// * What [`Capabilities`], [`DeviceInfo`], [`device_of`](Self::pointer_info) and [`dlpack_device`](Self::dlpack_device) say about
 ///   memory is true.
 pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The name by which users select this backend (`host`, `cuda`, `roc`).
@@ -109,7 +109,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// What the driver says.
     fn memory_info(device: &Self::Device) -> Result<MemoryInfo>;
 
-    /// Waits for everything on the device, whoever enqueued it.
+    /// Waits for everything on the device, including work of other libraries.
     ///
     /// # Errors
     /// What the driver or the work itself says.
@@ -167,8 +167,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Memory of other libraries is checked with it before it is used.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default, where nobody can tell: then the address is believed.
-    fn device_of(device: &Self::Device, address: u64) -> Result<Option<Residence>> {
+    /// [`ErrorKind::Unsupported`] by default, where the driver cannot tell: then the address is trusted.
+    fn pointer_info(device: &Self::Device, address: u64) -> Result<Option<AddressRange>> {
         let _ = (device, address);
         Err(Error::new(Self::NAME, "device_of", ErrorKind::Unsupported { what: "the device of an address" }))
     }
@@ -294,16 +294,16 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         Err(Error::new(Self::NAME, "unreserve", ErrorKind::Unsupported { what: IN_PLACE }))
     }
 
-    /// Whether [`watch`](Self::watch) is to be called. False by default.
-    const IS_WATCHED: bool = false;
+    /// Whether [`watch`](Self::set_poisoned) is to be called. False by default.
+    const WANTS_POISONING: bool = false;
 
-    /// Told by the runtime, before a part of a live buffer is lent and after nobody uses it any more, for memory
+    /// Told by the runtime, before a part of a live buffer is lent and after nothing uses it any more, for memory
     /// checkers: memory that a pool keeps is otherwise no different from memory in use. `address` is the host's where it
     /// can see the memory. Does nothing by default.
     ///
     /// # Safety
     /// The range lies in a live buffer of this backend, and nothing reads or writes it before it is lent again.
-    unsafe fn watch(address: u64, bytes: usize, is_lent: bool) {
+    unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
         let _ = (address, bytes, is_lent);
     }
 
@@ -358,7 +358,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     ///
     /// # Safety
     /// As for [`copy`](Self::copy), and nothing else uses either side during the call.
-    unsafe fn copy_now(stream: &Self::Stream, region: &CopyRegion) -> bool {
+    unsafe fn try_copy_sync(stream: &Self::Stream, region: &CopyRegion) -> bool {
         let _ = (stream, region);
         false
     }
@@ -408,7 +408,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// What the driver says.
     fn destroy_event(device: &Self::Device, event: Self::Event) -> Result<()>;
 
-    /// Puts a mark behind everything that is enqueued on the stream. The event is one of the stream's own device.
+    /// Records the event after all work submitted to the stream so far. The event is one of the stream's own
+    /// device.
     ///
     /// # Errors
     /// What the driver says.
@@ -417,7 +418,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Puts a mark behind everything that is enqueued on the device, on whichever stream and by whomever.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default: then whoever needs such a mark waits for the device.
+    /// [`ErrorKind::Unsupported`] by default: then callers that need such an event wait for the device.
     fn record_device(device: &Self::Device, event: &Self::Event) -> Result<()> {
         let _ = (device, event);
         Err(Error::new(
@@ -427,7 +428,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         ))
     }
 
-    /// Holds back what is enqueued on the stream from now on until the mark is reached. Works across devices.
+    /// Makes all future work on the stream wait for the event. Works across devices.
     ///
     /// # Errors
     /// What the driver says.
@@ -502,7 +503,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     unsafe fn launch(
         stream: &Self::Stream,
         kernel: &Self::Kernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()>;
 }

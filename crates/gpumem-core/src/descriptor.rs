@@ -1,4 +1,4 @@
-//! What can be wrong with a description of somebody else's memory.
+//! What can be wrong with a description of foreign memory.
 
 /// A descriptor of another library (CUDA Array Interface, DLPack) that cannot be taken as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

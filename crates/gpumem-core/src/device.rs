@@ -40,7 +40,7 @@ impl std::str::FromStr for PciAddress {
 
 /// Which device of a backend.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Which {
+pub enum DeviceId {
     /// By position in the driver's list, from 0.
     Ordinal(usize),
     /// By its unique identifier, 16 bytes.
@@ -49,12 +49,12 @@ pub enum Which {
     Pci(PciAddress),
 }
 
-impl fmt::Display for Which {
+impl fmt::Display for DeviceId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Which::Ordinal(ordinal) => write!(f, "{ordinal}"),
-            Which::Pci(address) => write!(f, "{address}"),
-            Which::Uuid(bytes) => {
+            DeviceId::Ordinal(ordinal) => write!(f, "{ordinal}"),
+            DeviceId::Pci(address) => write!(f, "{address}"),
+            DeviceId::Uuid(bytes) => {
                 f.write_str("uuid-")?;
                 bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
             }
@@ -62,7 +62,7 @@ impl fmt::Display for Which {
     }
 }
 
-/// A wish for a device.
+/// Selects a device by backend and index, UUID or PCI address.
 ///
 /// As text: `cuda:1`, `roc:0`, `host`, `cuda:0000:3b:00.0` (PCI), `cuda:uuid-` and 32 hexadecimal digits (dashes
 /// allowed, also NVIDIA's `GPU-` form). A name without a position means position 0.
@@ -71,13 +71,13 @@ pub struct DeviceSelector {
     /// Name of the backend.
     pub backend: String,
     /// Which of its devices.
-    pub which: Which,
+    pub which: DeviceId,
 }
 
 impl DeviceSelector {
     /// The device at that position of the backend.
     pub fn ordinal(backend: &str, ordinal: usize) -> Self {
-        Self { backend: backend.to_owned(), which: Which::Ordinal(ordinal) }
+        Self { backend: backend.to_owned(), which: DeviceId::Ordinal(ordinal) }
     }
 
     /// The position of the wanted device in a list, so that every backend chooses by the same rule.
@@ -92,9 +92,9 @@ impl DeviceSelector {
             return Err(Error::new(name, "open", kind));
         }
         let found = match &self.which {
-            Which::Ordinal(ordinal) => (*ordinal < devices.len()).then_some(*ordinal),
-            Which::Uuid(uuid) => devices.iter().position(|device| device.uuid == Some(*uuid)),
-            Which::Pci(pci) => devices.iter().position(|device| device.pci == Some(*pci)),
+            DeviceId::Ordinal(ordinal) => (*ordinal < devices.len()).then_some(*ordinal),
+            DeviceId::Uuid(uuid) => devices.iter().position(|device| device.uuid == Some(*uuid)),
+            DeviceId::Pci(pci) => devices.iter().position(|device| device.pci == Some(*pci)),
         };
         found.ok_or_else(|| {
             Error::new(
@@ -124,11 +124,11 @@ impl std::str::FromStr for DeviceSelector {
         let backend = backend.to_ascii_lowercase();
         let lower = rest.to_ascii_lowercase();
         let which = if let Some(digits) = lower.strip_prefix("uuid-").or_else(|| lower.strip_prefix("gpu-")) {
-            Which::Uuid(parse_uuid(digits).ok_or_else(|| bad("a UUID has 32 hexadecimal digits"))?)
+            DeviceId::Uuid(parse_uuid(digits).ok_or_else(|| bad("a UUID has 32 hexadecimal digits"))?)
         } else if let Ok(ordinal) = rest.parse() {
-            Which::Ordinal(ordinal)
+            DeviceId::Ordinal(ordinal)
         } else if let Ok(pci) = rest.parse() {
-            Which::Pci(pci)
+            DeviceId::Pci(pci)
         } else {
             return Err(bad("after the colon stands a position, a PCI address or a UUID"));
         };
@@ -150,7 +150,7 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
 
 /// Where memory belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Residence {
+pub struct AddressRange {
     /// Position of the device in the backend's list.
     pub ordinal: usize,
     /// Address behind the last byte that is known to belong there as well. At least one more than the address that was asked

@@ -254,7 +254,7 @@ pub enum ErrorKind {
     /// A shape, a stride or an index does not fit.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// Somebody else's memory is described in a way that cannot be taken.
+    /// Foreign memory is described in a way that cannot be taken.
     #[error(transparent)]
     Descriptor(#[from] crate::DescriptorError),
     /// Source and destination share memory.

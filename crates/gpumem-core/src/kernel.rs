@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 
 /// Size of a launch: groups, work-items of a group, and bytes of dynamic shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct LaunchDims {
+pub struct LaunchConfig {
     /// Groups along x, y and z (CUDA: grid).
     pub groups: [u32; 3],
     /// Work-items of a group along x, y and z (CUDA: block).
@@ -14,8 +14,8 @@ pub struct LaunchDims {
     pub shared_bytes: u32,
 }
 
-impl LaunchDims {
-    /// Makes a launch of so many groups of so many work-items: `LaunchDims::new((8, 8), (16, 16))`.
+impl LaunchConfig {
+    /// Makes a launch of so many groups of so many work-items: `LaunchConfig::new((8, 8), (16, 16))`.
     pub fn new(groups: impl Into<Extents<u32>>, group_size: impl Into<Extents<u32>>) -> Self {
         let (Extents(groups), Extents(group_size)) = (groups.into(), group_size.into());
         Self { groups, group_size, shared_bytes: 0 }
@@ -28,7 +28,7 @@ impl LaunchDims {
 }
 
 /// One group of one work-item.
-impl Default for LaunchDims {
+impl Default for LaunchConfig {
     fn default() -> Self {
         Self::linear(1, 1)
     }
@@ -68,21 +68,21 @@ macro_rules! extents {
 extents!(u32 usize);
 
 /// So many groups along x, each of one work-item.
-impl From<u32> for LaunchDims {
+impl From<u32> for LaunchConfig {
     fn from(groups: u32) -> Self {
         Self::new(groups, 1)
     }
 }
 
 /// So many groups along x and y, each of one work-item.
-impl From<(u32, u32)> for LaunchDims {
+impl From<(u32, u32)> for LaunchConfig {
     fn from(groups: (u32, u32)) -> Self {
         Self::new(groups, 1)
     }
 }
 
 /// So many groups along x, y and z, each of one work-item.
-impl From<(u32, u32, u32)> for LaunchDims {
+impl From<(u32, u32, u32)> for LaunchConfig {
     fn from(groups: (u32, u32, u32)) -> Self {
         Self::new(groups, 1)
     }
@@ -92,7 +92,7 @@ impl From<(u32, u32, u32)> for LaunchDims {
 #[derive(Debug, Clone, Copy)]
 pub struct HostLaunch<'a> {
     /// Size of the launch.
-    pub dims: LaunchDims,
+    pub dims: LaunchConfig,
     /// The arguments in order.
     pub arguments: &'a KernelArguments,
 }
@@ -172,12 +172,12 @@ mod tests {
 
     #[test]
     fn sizes_are_made_from_one_two_or_three_numbers() {
-        let dims = |groups, group_size| LaunchDims { groups, group_size, shared_bytes: 0 };
-        assert_eq!(LaunchDims::new(7, 32), LaunchDims::linear(7, 32));
-        assert_eq!(LaunchDims::new((7, 5), (16, 8)), dims([7, 5, 1], [16, 8, 1]));
-        assert_eq!(LaunchDims::new((7, 5, 3), [4, 2, 1]), dims([7, 5, 3], [4, 2, 1]));
-        assert_eq!(LaunchDims::from((7, 5)), dims([7, 5, 1], [1, 1, 1]));
-        assert_eq!(LaunchDims::default(), dims([1; 3], [1; 3]));
+        let dims = |groups, group_size| LaunchConfig { groups, group_size, shared_bytes: 0 };
+        assert_eq!(LaunchConfig::new(7, 32), LaunchConfig::linear(7, 32));
+        assert_eq!(LaunchConfig::new((7, 5), (16, 8)), dims([7, 5, 1], [16, 8, 1]));
+        assert_eq!(LaunchConfig::new((7, 5, 3), [4, 2, 1]), dims([7, 5, 3], [4, 2, 1]));
+        assert_eq!(LaunchConfig::from((7, 5)), dims([7, 5, 1], [1, 1, 1]));
+        assert_eq!(LaunchConfig::default(), dims([1; 3], [1; 3]));
     }
 
     #[test]

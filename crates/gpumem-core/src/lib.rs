@@ -20,17 +20,17 @@ mod buffer;
 mod copy;
 mod descriptor;
 mod device;
+pub mod driver_calls;
 mod element;
 mod error;
 mod event;
 mod fill;
 mod ipc;
 mod kernel;
-mod loss;
+mod lost_state;
 mod memory;
 mod non_blocking;
 pub mod pack;
-pub mod plan;
 mod poison;
 mod pressure;
 pub mod process;
@@ -43,14 +43,16 @@ pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK
 pub use buffer::DeviceBuffer;
 pub use copy::{CopyRegion, Endpoint, Space, StridedCopy};
 pub use descriptor::DescriptorError;
-pub use device::{Capabilities, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress, Residence, Which};
+pub use device::{
+    AddressRange, Capabilities, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, PciAddress,
+};
 pub use element::Element;
 pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
 pub use fill::{Fill, Pattern};
 pub use ipc::IpcMemory;
-pub use kernel::{CompileOptions, Compiler, Extents, HostFunction, HostLaunch, KernelSource, LaunchDims};
-pub use loss::Loss;
+pub use kernel::{CompileOptions, Compiler, Extents, HostFunction, HostLaunch, KernelSource, LaunchConfig};
+pub use lost_state::LostState;
 pub use memory::{
     Advice, AllocationRequest, Attach, HostAccess, Location, MappedOptions, MemoryInfo, MemoryKind,
     RegisterOptions,

@@ -178,7 +178,7 @@ impl PoisonTable {
         }
     }
 
-    /// The entries. `None` in a forked child whose parent held the lock when it forked: nobody ever gives that back.
+    /// The entries. `None` in a forked child whose parent held the lock when it forked: it is never released.
     fn lock(&self) -> Option<MutexGuard<'_, BTreeMap<u64, Entry>>> {
         let forks = process::forks();
         if self.process.load(Ordering::Relaxed) == forks {

@@ -1,4 +1,4 @@
-//! Who holds the memory when there is none left.
+//! Memory usage that is attached to out-of-memory errors.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ pub struct PoolPressure {
     /// Bytes that it holds.
     pub reserved: usize,
     /// Bytes of these that are lent.
-    pub lent: usize,
+    pub allocated: usize,
     /// Bytes that are free, and that work may still be using.
     pub in_flight: usize,
     /// The largest free block in bytes.
@@ -37,8 +37,8 @@ pub struct PoolPressure {
 impl fmt::Display for MemoryPressure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for each in &self.resources {
-            let PoolPressure { kind, resource, reserved, lent, in_flight, largest_free } = each;
-            write!(f, "; the {resource} of {kind} memory holds {reserved}, {lent} of them lent")?;
+            let PoolPressure { kind, resource, reserved, allocated, in_flight, largest_free } = each;
+            write!(f, "; the {resource} of {kind} memory holds {reserved}, {allocated} of them lent")?;
             write!(f, ", {in_flight} in flight, largest hole {largest_free}")?;
         }
         if self.pending_items > 0 {

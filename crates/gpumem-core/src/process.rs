@@ -19,28 +19,28 @@ static WATCH: Once = Once::new();
 
 /// The process in which something was made. A forked child is another process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin(u64);
+pub struct ProcessGuard(u64);
 
-impl Origin {
+impl ProcessGuard {
     /// This process.
-    pub fn here() -> Self {
+    pub fn current() -> Self {
         WATCH.call_once(watch);
         Self(forks())
     }
 
     /// Whether we are still in the process that made this, and it is not ending: the driver may be called.
     #[inline]
-    pub fn is_usable(self) -> bool {
+    pub fn is_valid(self) -> bool {
         STATE.load(Ordering::Relaxed) == self.0
     }
 
-    /// As [`is_usable`](Self::is_usable), as an error for `operation`.
+    /// As [`is_valid`](Self::is_valid), as an error for `operation`.
     ///
     /// # Errors
     /// [`ErrorKind::ForkedChild`] in a child of the process that made this, [`ErrorKind::Exiting`] at its end.
     #[inline]
     pub fn check(self, backend: &'static str, operation: &'static str) -> Result<()> {
-        if self.is_usable() { Ok(()) } else { Err(self.refusal(backend, operation)) }
+        if self.is_valid() { Ok(()) } else { Err(self.refusal(backend, operation)) }
     }
 
     #[cold]
@@ -54,7 +54,7 @@ pub(crate) fn forks() -> u64 {
     STATE.load(Ordering::Relaxed) & !EXITING
 }
 
-/// Lets `run` be called when the process ends by itself, before the marks of [`Origin`] say that it is ending. Other threads
+/// Lets `run` be called when the process ends by itself, before the marks of [`ProcessGuard`] say that it is ending. Other threads
 /// may still be running then. Whether the system does that; it does not where a process is killed.
 pub fn at_exit(run: extern "C" fn()) -> bool {
     // What is registered later runs earlier.
@@ -80,9 +80,9 @@ pub fn page_size() -> usize {
     usize::try_from(size).ok().filter(|size| size.is_power_of_two()).unwrap_or(4096)
 }
 
-/// Asks the system to back memory with huge pages where it has them for the asking (Linux): whoever writes it for the
-/// first time then takes a fault for every 2 MiB instead of every 4 KiB. A hint, which changes no contents and fails
-/// quietly. Only for memory of the library's own, because it is a decision about the memory of the process.
+/// Asks the system to back memory with huge pages where it has them for the asking (Linux): the first write of it
+/// then takes a fault for every 2 MiB instead of every 4 KiB. A hint, which changes no contents and fails quietly.
+/// Only for memory of the library's own, because it is a decision about the memory of the process.
 pub fn advise_huge_pages(start: *const u8, bytes: usize) {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
@@ -103,7 +103,7 @@ pub fn advise_huge_pages(start: *const u8, bytes: usize) {
 ///
 /// # Safety
 /// The range is memory of the caller's that may be written.
-pub unsafe fn make_pages_ready(start: *mut u8, bytes: usize) -> bool {
+pub unsafe fn prefault_pages(start: *mut u8, bytes: usize) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     {
         let page = page_size();
@@ -120,8 +120,8 @@ pub unsafe fn make_pages_ready(start: *mut u8, bytes: usize) -> bool {
     }
 }
 
-/// Whether somebody has touched the pages of a range, as far as a few of them show: an allocator gives out again what it
-/// was given back. `false` where the system cannot tell.
+/// Whether the pages of a range have been touched, judged by a sample of them: an allocator gives out again what it was
+/// given back. `false` where the system cannot tell.
 pub fn has_touched_pages(start: *const u8, bytes: usize) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     {

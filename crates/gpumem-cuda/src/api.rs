@@ -150,7 +150,7 @@ functions! {
 }
 
 functions! {
-    /// Virtual memory management, which is not asked for until somebody needs it.
+    /// Virtual memory management, which is looked up on first use.
     VirtualApi: cuda -> CUresult {
         fn cuMemGetAllocationGranularity(
             granularity: *mut usize, prop: *const CUmemAllocationProp, option: CUmemAllocationGranularity_flags

@@ -5,10 +5,10 @@ use crate::{
     ipc, managed, nvrtc, pack, peer, pointer, probe, registry, reserve,
 };
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
-    Residence, Result, StreamOptions, StridedCopy,
+    AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments,
+    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
+    Reservation, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -107,7 +107,7 @@ unsafe impl Backend for Cuda {
         unsafe { reserve::unreserve(device, place) }
     }
 
-    fn device_of(device: &CudaDevice, address: u64) -> Result<Option<Residence>> {
+    fn pointer_info(device: &CudaDevice, address: u64) -> Result<Option<AddressRange>> {
         pointer::residence(device, address)
     }
 
@@ -227,7 +227,7 @@ unsafe impl Backend for Cuda {
     unsafe fn launch(
         stream: &CudaStream,
         kernel: &CudaKernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.

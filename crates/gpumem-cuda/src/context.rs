@@ -5,14 +5,14 @@ use cudarc::driver::sys::CUcontext;
 use std::{marker::PhantomData, ptr::null_mut};
 
 /// While it lives, a context is current on this thread. The raw pointer keeps it from moving to another one.
-pub(crate) struct Current<'a> {
+pub(crate) struct ContextGuard<'a> {
     api: &'a DriverApi,
     /// Whether the context was put on top of the caller's own, if it has one.
     pushed: bool,
     thread: PhantomData<*mut ()>,
 }
 
-impl<'a> Current<'a> {
+impl<'a> ContextGuard<'a> {
     /// Makes `context` current. Where it is already, that costs one call that only reads.
     #[inline]
     pub(crate) fn enter(api: &'a DriverApi, context: CUcontext) -> Result<Self, Status> {
@@ -39,7 +39,7 @@ impl<'a> Current<'a> {
     }
 }
 
-impl Drop for Current<'_> {
+impl Drop for ContextGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         if self.pushed {

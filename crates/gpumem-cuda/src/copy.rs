@@ -9,7 +9,7 @@ use cudarc::driver::sys::{
 };
 use gpumem_core::{
     CopyRegion, Error, ErrorKind, Result, Space, Stream,
-    plan::{Call, Plan},
+    driver_calls::{Call, DriverCalls},
 };
 use std::{
     ffi::c_void,
@@ -24,7 +24,7 @@ pub(crate) unsafe fn copy(stream: &CudaStream, region: &CopyRegion) -> Result<()
         return unsafe { copy_run(stream, region) };
     }
     let device = &stream.owner.device;
-    let plan = Plan::new(region, device.inner().limits.max_pitch).ok_or_else(|| {
+    let plan = DriverCalls::new(region, device.inner().limits.max_pitch).ok_or_else(|| {
         let why = "the region has more bytes than can be addressed";
         Error::new(NAME, "copy", ErrorKind::InvalidArgument { why })
     })?;
@@ -69,7 +69,7 @@ unsafe fn copy_run(stream: &CudaStream, region: &CopyRegion) -> Result<()> {
 
 /// Bytes of a cache line of the host, and rows of one from which on a copy is better done as two.
 const LINE: usize = 64;
-const ROWS_WORTH_TURNS: usize = 512 << 10;
+const INTERLEAVE_MIN_ROWS: usize = 512 << 10;
 
 /// What lies between the two sides.
 #[derive(Clone, Copy)]
@@ -126,15 +126,15 @@ impl Route {
     /// steps of twice that, they come up to a twentieth faster: on an H100 beside a Xeon, 128 MiB of 64 in every 128 bytes
     /// reached 0.75 to 0.77 of a packed copy instead of 0.72 to 0.76, each time beside the other. Below some hundred thousand
     /// rows another call does not pay.
-    fn in_best_order(self, plan: Plan, max_pitch: usize) -> Plan {
+    fn in_best_order(self, plan: DriverCalls, max_pitch: usize) -> DriverCalls {
         match plan.call {
             Call::Plane { bytes: LINE, rows, pitch: [theirs, _] }
                 if matches!(self, Self::Upload)
                     && plan.is_one_call()
                     && theirs.is_multiple_of(2 * LINE)
-                    && rows >= ROWS_WORTH_TURNS =>
+                    && rows >= INTERLEAVE_MIN_ROWS =>
             {
-                plan.in_turns(max_pitch).unwrap_or(plan)
+                plan.interleaved(max_pitch).unwrap_or(plan)
             }
             _ => plan,
         }

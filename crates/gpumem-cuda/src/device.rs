@@ -3,14 +3,16 @@
 use crate::{
     NAME,
     api::DriverApi,
-    context::Current,
+    context::ContextGuard,
     error::Status,
     info::Limits,
     pack::Packers,
     reserve::{self, Mapped},
 };
 use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
-use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, Loss, MemoryInfo, Result, process::Origin};
+use gpumem_core::{
+    Capabilities, DeviceInfo, Error, ErrorKind, LostState, MemoryInfo, Result, process::ProcessGuard,
+};
 use std::{
     fmt,
     ptr::null_mut,
@@ -28,12 +30,12 @@ pub struct CudaDevice(Arc<Inner>);
 #[repr(C, align(64))]
 pub(crate) struct Inner {
     pub(crate) api: &'static DriverApi,
-    origin: Origin,
+    origin: ProcessGuard,
     context: AtomicPtr<CUctx_st>,
     /// Number of resets so far. What an earlier generation has made is not given to the driver any more.
     generation: AtomicU64,
     ordinal: usize,
-    loss: Loss,
+    loss: LostState,
     pub(crate) handle: CUdevice,
     /// Whether the context is another library's.
     foreign: bool,
@@ -47,7 +49,7 @@ pub(crate) struct Inner {
 /// What an open device is made of.
 pub(crate) struct Parts {
     pub(crate) api: &'static DriverApi,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ProcessGuard,
     pub(crate) handle: CUdevice,
     pub(crate) info: DeviceInfo,
     pub(crate) capabilities: Capabilities,
@@ -70,7 +72,7 @@ impl CudaDevice {
             context: AtomicPtr::new(context),
             foreign,
             generation: AtomicU64::new(0),
-            loss: Loss::default(),
+            loss: LostState::default(),
             packers: Packers::default(),
             mapped: Mapped::default(),
         }))
@@ -114,7 +116,7 @@ impl CudaDevice {
     /// Whether the driver may be called at all. [`check_alive`](Self::check_alive) says why not.
     #[inline]
     fn is_alive(&self) -> bool {
-        self.0.origin.is_usable() && !self.is_lost()
+        self.0.origin.is_valid() && !self.is_lost()
     }
 
     /// Whether the driver may be called at all: not in a forked child, not at the end, not on a lost device.
@@ -125,9 +127,9 @@ impl CudaDevice {
 
     /// Begins a call: the device's context is current until the result is dropped.
     #[inline]
-    pub(crate) fn enter(&self, operation: &'static str) -> Result<Current<'static>> {
+    pub(crate) fn enter(&self, operation: &'static str) -> Result<ContextGuard<'static>> {
         self.check_alive(operation)?;
-        Current::enter(self.0.api, self.context()).map_err(|status| self.failure(status, operation))
+        ContextGuard::enter(self.0.api, self.context()).map_err(|status| self.failure(status, operation))
     }
 
     /// What the driver has answered, as a result.
@@ -261,10 +263,10 @@ impl Owner {
 
     /// Begins a call that uses a handle of this owner; `what` names it.
     #[inline]
-    pub(crate) fn enter(&self, operation: &'static str, what: &'static str) -> Result<Current<'static>> {
+    pub(crate) fn enter(&self, operation: &'static str, what: &'static str) -> Result<ContextGuard<'static>> {
         self.check(operation, what)?;
         let (api, context) = (self.device.api(), self.device.context());
-        Current::enter(api, context).map_err(|status| self.device.failure(status, operation))
+        ContextGuard::enter(api, context).map_err(|status| self.device.failure(status, operation))
     }
 
     /// Whether a handle of this owner may be given to the driver.
@@ -307,7 +309,7 @@ impl Owner {
         }
     }
 
-    /// As [`destroy`](Self::destroy), in a `Drop`, where nobody can receive the error.
+    /// As [`destroy`](Self::destroy), in a `Drop`, where no caller can receive the error.
     pub(crate) fn destroy_quietly(
         &self,
         operation: &'static str,

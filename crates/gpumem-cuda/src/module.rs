@@ -10,7 +10,7 @@ use crate::{
 use cudarc::driver::sys::{
     CUdeviceptr, CUfunction, CUfunction_attribute_enum as Attribute, CUjit_option_enum as JitOption, CUmodule,
 };
-use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchDims, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result};
 use std::{
     ffi::{CString, c_char, c_void},
     ptr::{null_mut, without_provenance_mut},
@@ -207,7 +207,7 @@ impl CudaKernel {
     pub(crate) unsafe fn launch(
         &self,
         stream: &CudaStream,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         const OPERATION: &str = "cuLaunchKernel";
@@ -245,7 +245,7 @@ impl CudaKernel {
 
     /// Why the driver has not launched: in our words, where it is the sizes.
     #[cold]
-    fn refused(&self, device: &CudaDevice, dims: &LaunchDims, status: Status) -> Error {
+    fn refused(&self, device: &CudaDevice, dims: &LaunchConfig, status: Status) -> Error {
         match self.check(device, dims) {
             Err(error) if !status.is_sticky() => error,
             _ => device.failure(status, "cuLaunchKernel"),
@@ -255,14 +255,14 @@ impl CudaKernel {
     /// Looks at what the runtime does not know of the kernel, and at nothing that the driver refuses by itself. Launches with
     /// more shared memory than one gets without opting in are looked at closely too.
     #[inline]
-    fn is_likely_to_fit(&self, dims: &LaunchDims) -> bool {
+    fn is_likely_to_fit(&self, dims: &LaunchConfig) -> bool {
         let [x, y, z] = dims.group_size.map(u64::from);
         x.saturating_mul(y).saturating_mul(z) <= u64::from(self.0.max_group_size)
             && dims.shared_bytes <= self.0.plain_dynamic_bytes
     }
 
     #[cold]
-    fn check(&self, device: &CudaDevice, dims: &LaunchDims) -> Result<()> {
+    fn check(&self, device: &CudaDevice, dims: &LaunchConfig) -> Result<()> {
         let capabilities = &device.inner().capabilities;
         let invalid = |why| Err(Error::new(NAME, "launch", ErrorKind::InvalidArgument { why }));
         let within = |sizes: [u32; 3], limits: [u32; 3]| {

@@ -2,11 +2,11 @@
 
 use crate::{device::CudaDevice, error::Status};
 use cudarc::driver::sys::CUpointer_attribute_enum as Attribute;
-use gpumem_core::{Residence, Result};
+use gpumem_core::{AddressRange, Result};
 
 /// The device whose memory the address lies in, and how far the same allocation goes. All is asked for at once, which takes
 /// the driver as long as one attribute does.
-pub(crate) fn residence(device: &CudaDevice, address: u64) -> Result<Option<Residence>> {
+pub(crate) fn residence(device: &CudaDevice, address: u64) -> Result<Option<AddressRange>> {
     const OPERATION: &str = "cuPointerGetAttributes";
     device.check_alive(OPERATION)?;
     let (mut kind, mut ordinal, mut start, mut bytes, mut whole) = (0u32, -1i32, 0u64, 0usize, 0u32);
@@ -46,5 +46,5 @@ pub(crate) fn residence(device: &CudaDevice, address: u64) -> Result<Option<Resi
     // Of memory that is mapped piece by piece the range is the addresses that were reserved, with or without memory. Only
     // what was allocated as a whole can be shared with other processes in the old way.
     let known = if whole == 0 { 0 } else { start.saturating_add(bytes as u64) };
-    Ok(Some(Residence { ordinal, end: known.max(address.saturating_add(1)) }))
+    Ok(Some(AddressRange { ordinal, end: known.max(address.saturating_add(1)) }))
 }

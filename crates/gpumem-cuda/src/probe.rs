@@ -8,7 +8,7 @@ use crate::{
 use cudarc::driver::sys::{CUcontext, CUevent};
 use gpumem_core::{
     Error, ErrorKind, LoadError, LoadFailure, Result,
-    process::{OnceBeforeFork, Origin},
+    process::{OnceBeforeFork, ProcessGuard},
 };
 use libloading::Library;
 use std::{collections::BTreeSet, sync::OnceLock};
@@ -27,7 +27,7 @@ pub(crate) struct Driver {
     /// A mark behind all streams of a context, which drivers have from CUDA 12.5 on.
     pub(crate) record_context: Option<RecordContext>,
     /// The process that it was initialised in; it does not survive a fork.
-    pub(crate) origin: Origin,
+    pub(crate) origin: ProcessGuard,
 }
 
 struct Refusal {
@@ -123,7 +123,7 @@ fn start(library: &Library, no_device: &mut bool) -> Result<Driver, LoadFailure>
         unsafe { library.get::<RecordContext>(b"cuCtxRecordEvent\0") }.ok().map(|found| *found);
     // SAFETY: as for the other functions of the library.
     let virtual_memory = unsafe { VirtualApi::resolve(library) }.ok();
-    Ok(Driver { api, virtual_memory, record_context, origin: Origin::here() })
+    Ok(Driver { api, virtual_memory, record_context, origin: ProcessGuard::current() })
 }
 
 fn version_text(version: i32) -> String {

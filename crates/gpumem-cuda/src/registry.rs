@@ -3,7 +3,7 @@
 use crate::{
     NAME,
     api::DriverApi,
-    context::Current,
+    context::ContextGuard,
     device::{CudaDevice, Parts},
     error::Status,
     info,
@@ -68,7 +68,7 @@ pub(crate) unsafe fn adopt(context: CUcontext) -> Result<CudaDevice> {
     }
     let failed = |status: Status| status.error(OPERATION);
     let handle = {
-        let _current = Current::enter(api, context).map_err(failed)?;
+        let _current = ContextGuard::enter(api, context).map_err(failed)?;
         let mut handle = 0;
         // SAFETY: a place for a handle; a context is current.
         unsafe { api.cuCtxGetDevice(&mut handle) }.ok().map_err(failed)?;
@@ -105,7 +105,7 @@ fn finish(
     let failed = |status: Status| status.error(OPERATION);
     let Driver { api, origin, .. } = driver;
     let info = info.ok_or_else(|| failed(Status::NO_DEVICE))?;
-    let _current = Current::enter(api, context).map_err(failed)?;
+    let _current = ContextGuard::enter(api, context).map_err(failed)?;
     let (capabilities, limits) = info::capabilities(api, handle).map_err(failed)?;
     Ok(CudaDevice::new(Parts { api, origin: *origin, handle, info, capabilities, limits, context, foreign }))
 }

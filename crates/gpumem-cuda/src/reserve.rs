@@ -130,7 +130,7 @@ pub(crate) unsafe fn commit(
     let outcome =
         device.check(opened, "cuMemSetAccess").and_then(|()| device.check(released, "cuMemRelease"));
     if let Err(error) = outcome {
-        // SAFETY: the piece, which nobody has used.
+        // SAFETY: the piece, which is unused.
         let status = unsafe { api.cuMemUnmap(address, bytes) };
         if !status.is_success() {
             tracing::error!(%status, bytes, "memory that could not be opened to its device is leaked");
@@ -213,7 +213,7 @@ pub(crate) unsafe fn forget(device: &CudaDevice) {
     let state = std::mem::take(&mut *device.inner().mapped.0.lock());
     let Ok(api) = api("cuMemUnmap") else { return };
     for (address, bytes) in state.pieces {
-        // SAFETY: a piece that nobody uses, says the caller.
+        // SAFETY: the caller promises that the piece is unused.
         let status = unsafe { api.cuMemUnmap(address, bytes) };
         if !status.is_success() {
             tracing::warn!(%status, bytes, "memory that was mapped outlives a reset");

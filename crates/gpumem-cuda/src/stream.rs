@@ -27,7 +27,7 @@ pub struct CudaStream {
     pub(crate) raw: CUstream,
     owned: bool,
     /// Whether the driver wants the stream's context to be current, as far as we have seen.
-    wants_context: AtomicBool,
+    needs_context: AtomicBool,
 }
 
 // SAFETY: a stream handle is a name that the driver takes from any thread, and its functions are thread-safe.
@@ -60,7 +60,7 @@ impl CudaStream {
     /// A default stream, ours or another library's, is a name whose meaning depends on the current context, so that the
     /// context must be current.
     fn of(owner: Owner, raw: CUstream, owned: bool) -> Self {
-        Self { owner, raw, owned, wants_context: AtomicBool::new(raw.addr() <= PER_THREAD) }
+        Self { owner, raw, owned, needs_context: AtomicBool::new(raw.addr() <= PER_THREAD) }
     }
 
     pub(crate) fn wrap(device: &CudaDevice, raw: RawStream) -> Result<Self> {
@@ -115,15 +115,15 @@ impl CudaStream {
         call: impl Fn() -> Status,
         failure: impl FnOnce(Status) -> Error,
     ) -> Result<()> {
-        if self.wants_context.load(Ordering::Relaxed) {
-            return self.call_within(operation, call, failure);
+        if self.needs_context.load(Ordering::Relaxed) {
+            return self.call_with_context(operation, call, failure);
         }
         self.owner.check(operation, "stream")?;
         match call() {
             status if status.is_success() => Ok(()),
             status if status.may_be_about_the_context() => {
-                self.call_within(operation, call, failure)?;
-                self.wants_context.store(true, Ordering::Relaxed);
+                self.call_with_context(operation, call, failure)?;
+                self.needs_context.store(true, Ordering::Relaxed);
                 Ok(())
             }
             status => Err(failure(status)),
@@ -131,7 +131,7 @@ impl CudaStream {
     }
 
     #[inline(never)]
-    fn call_within(
+    fn call_with_context(
         &self,
         operation: &'static str,
         call: impl Fn() -> Status,

@@ -1,7 +1,7 @@
 //! Telling AddressSanitizer about memory that a pool keeps.
 //!
-//! A pool's free blocks are parts of live allocations: the sanitizer cannot see that nobody may use them. Built with
-//! `RUSTFLAGS="-Zsanitizer=address --cfg gpumem_asan"`, they are poisoned until they are lent again.
+//! A pool's free blocks are parts of live allocations: the sanitizer cannot see that they must not be used. Built
+//! with `RUSTFLAGS="-Zsanitizer=address --cfg gpumem_asan"`, they are poisoned until they are lent again.
 
 /// Whether this build is watched.
 pub(crate) const IS_ON: bool = cfg!(gpumem_asan);
@@ -17,7 +17,7 @@ unsafe extern "C" {
 /// # Safety
 /// The range lies in memory of this backend, and nothing reads or writes it before it is lent again.
 #[cfg(gpumem_asan)]
-pub(crate) unsafe fn watch(address: u64, bytes: usize, is_lent: bool) {
+pub(crate) unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
     let start = address as usize as *const core::ffi::c_void;
     // SAFETY: the sanitizer only notes which bytes may be used; the range is the caller's promise.
     unsafe {
@@ -33,4 +33,4 @@ pub(crate) unsafe fn watch(address: u64, bytes: usize, is_lent: bool) {
 /// # Safety
 /// None.
 #[cfg(not(gpumem_asan))]
-pub(crate) unsafe fn watch(_: u64, _: usize, _: bool) {}
+pub(crate) unsafe fn set_poisoned(_: u64, _: usize, _: bool) {}

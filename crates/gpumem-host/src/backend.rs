@@ -7,10 +7,10 @@ use crate::inject::Operation;
 use crate::{Buffer, Device, Event, HostBarrier, HostOptions, Kernel, Module, NAME, Stream};
 use crate::{memory, probe, stream};
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo, DeviceSelector,
-    DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource, LaunchDims, LoadError,
-    Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation, Residence, Result, StreamKind,
-    StreamOptions, StridedCopy,
+    AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo,
+    DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
+    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
+    Result, StreamKind, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -22,8 +22,8 @@ const AT_ONCE: usize = 8;
 pub struct Host;
 
 impl Host {
-    /// Makes a new device that nobody else can open: with memory, streams and threads of its own, and an ordinal from
-    /// 1000 upward that no other device of the process has.
+    /// Makes a new device that no other code can open: with memory, streams and threads of its own, and an ordinal
+    /// from 1000 upward that no other device of the process has.
     ///
     /// # Errors
     /// [`ErrorKind::InvalidArgument`] for options that make no sense.
@@ -119,7 +119,7 @@ unsafe impl Backend for Host {
         memory::unreserve(device.engine(), place)
     }
 
-    fn device_of(device: &Device, address: u64) -> Result<Option<Residence>> {
+    fn pointer_info(device: &Device, address: u64) -> Result<Option<AddressRange>> {
         let engine = device.engine();
         engine.origin().check(NAME, "device_of")?;
         let table = &engine.process().table;
@@ -150,11 +150,11 @@ unsafe impl Backend for Host {
         Err(invalid("advise", "the range is not inside one managed buffer"))
     }
 
-    const IS_WATCHED: bool = crate::asan::IS_ON;
+    const WANTS_POISONING: bool = crate::asan::IS_ON;
 
-    unsafe fn watch(address: u64, bytes: usize, is_lent: bool) {
+    unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
         // SAFETY: the caller's promise.
-        unsafe { crate::asan::watch(address, bytes, is_lent) };
+        unsafe { crate::asan::set_poisoned(address, bytes, is_lent) };
     }
 
     fn create_stream(device: &Device, options: &StreamOptions) -> Result<Stream> {
@@ -197,14 +197,14 @@ unsafe impl Backend for Host {
         Ok(())
     }
 
-    unsafe fn copy_now(stream: &Stream, region: &CopyRegion) -> bool {
+    unsafe fn try_copy_sync(stream: &Stream, region: &CopyRegion) -> bool {
         let engine = &stream.queue().engine;
         // The caller waits in any case; longer copies only must not keep others from enqueuing.
         let limit = engine.brief_bytes().saturating_mul(AT_ONCE);
         let brief = region.total_bytes().filter(|bytes| (1..=limit).contains(bytes));
         // What is to fail, fails in the ordinary way.
         // SAFETY: the caller's promise.
-        brief.is_some_and(|bytes| engine.is_plain() && unsafe { stream.queue().copy_now(region, bytes) })
+        brief.is_some_and(|bytes| engine.is_plain() && unsafe { stream.queue().try_copy_sync(region, bytes) })
     }
 
     unsafe fn copy_strided(stream: &Stream, copy: &StridedCopy) -> Result<()> {
@@ -283,7 +283,7 @@ unsafe impl Backend for Host {
     unsafe fn launch(
         stream: &Stream,
         kernel: &Kernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         stream.submit("launch", Operation::Launch, |engine| {

@@ -49,7 +49,7 @@ impl Device {
         Ok(device)
     }
 
-    /// Makes a device that nobody else can open.
+    /// Makes a device that no other code can open.
     pub(crate) fn private(options: &HostOptions) -> Result<Self> {
         options.check()?;
         let process = ProcessState::here();
@@ -88,19 +88,19 @@ impl Device {
     /// The steps of an adversarial schedule so far, at most the first 65536; empty under the concurrent schedule, and in
     /// a forked child.
     pub fn schedule_trace(&self) -> Vec<Step> {
-        if self.engine().origin().is_usable() { self.engine().trace() } else { Vec::new() }
+        if self.engine().origin().is_valid() { self.engine().trace() } else { Vec::new() }
     }
 
     /// Makes a later call fail, for tests. Does nothing in a forked child.
     pub fn inject(&self, injection: Injection) {
-        if self.engine().origin().is_usable() {
+        if self.engine().origin().is_valid() {
             self.engine().injections().add(injection);
         }
     }
 
     /// Takes all injections back that have not struck.
     pub fn clear_injections(&self) {
-        if self.engine().origin().is_usable() {
+        if self.engine().origin().is_valid() {
             self.engine().injections().clear();
         }
     }
@@ -111,7 +111,7 @@ impl Device {
     /// Waits end with that error as soon as the command that is running at this moment has ended, because memory must not
     /// be given up while it is being written. Streams of other devices that wait for an event of this one fault.
     pub fn lose(&self, cause: &str) {
-        if self.engine().origin().is_usable() {
+        if self.engine().origin().is_valid() {
             self.engine().lose(cause);
         }
     }
@@ -119,7 +119,7 @@ impl Device {
     /// Whether access to the memory of `peer` was enabled by
     /// [`set_peer_access`](gpumem_core::Backend::set_peer_access).
     pub fn has_peer_access(&self, peer: &Self) -> bool {
-        self.engine().origin().is_usable() && lock(&self.0.peers).contains(&peer.ordinal())
+        self.engine().origin().is_valid() && lock(&self.0.peers).contains(&peer.ordinal())
     }
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
@@ -219,7 +219,7 @@ impl Device {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if self.engine.origin().is_usable() {
+        if self.engine.origin().is_valid() {
             self.engine.close();
             return;
         }

@@ -99,10 +99,10 @@ impl Event {
                 state.recording
             };
             let command = Command::Record { event: Arc::clone(&self.core), recording };
-            let ticket = queue.enqueue("record", command)?;
+            let submission = queue.enqueue("record", command)?;
             let mut state = lock(&self.core.state);
             if state.recording == recording {
-                state.marks = Marks::one(Mark::new(queue, ticket));
+                state.marks = Marks::one(Mark::new(queue, submission));
             }
             drop(state);
             engine.point();
@@ -202,7 +202,7 @@ unsafe impl gpumem_core::Event for Event {
         self.core.engine.enter("event query", Operation::Query)?;
         self.admit("event query")?;
         let marks = self.marks();
-        if !marks.iter().all(|mark| mark.queue.poll(mark.ticket)) {
+        if !marks.iter().all(|mark| mark.queue.poll(mark.submission)) {
             return Ok(false);
         }
         self.verdicts("event query", &marks).map(|()| true)
@@ -215,10 +215,10 @@ unsafe impl gpumem_core::Event for Event {
         engine.counters().synchronizations.up();
         let marks = self.marks();
         for mark in marks.iter() {
-            if mark.queue.completed() < mark.ticket && is_inside(mark.queue.id) {
+            if mark.queue.completed() < mark.submission && is_inside(mark.queue.id) {
                 return Err(error("event synchronize", ErrorKind::BlockingInCallback));
             }
-            mark.queue.wait_until(mark.ticket);
+            mark.queue.wait_until(mark.submission);
         }
         // Wait first, report after.
         engine.strike("event synchronize", Operation::Synchronize)?;
@@ -229,7 +229,7 @@ unsafe impl gpumem_core::Event for Event {
 
 impl Drop for Event {
     fn drop(&mut self) {
-        if self.core.engine.origin().is_usable() {
+        if self.core.engine.origin().is_valid() {
             self.core.engine.counters().events.down();
         } else {
             // One count too many: nothing is ever freed in a process that does not own it.

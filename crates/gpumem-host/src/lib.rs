@@ -12,10 +12,10 @@
 //!
 //! # Faults
 //! A command that fails when it runs (a kernel that returns an error or panics, memory that was released) is an
-//! [`ErrorKind::AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault). It stands until somebody waited for the
-//! stream or the device and was told; what was enqueued on the stream in between does not run. Events behind it report
-//! it as often as they are asked. A wait for such an event orders and does not carry the failure over: other streams
-//! go on.
+//! [`ErrorKind::AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault). It stands until a caller has waited for
+//! the stream or the device and was told; what was enqueued on the stream in between does not run. Events behind it
+//! report it as often as they are asked. A wait for such an event orders and does not carry the failure over: other
+//! streams go on.
 //!
 //! The data carry it over. What a command was to write that failed, or that was left out, is noted in
 //! [`POISONED`](gpumem_core::POISONED), with the first failure of all; a command that uses such bytes does not run and fails

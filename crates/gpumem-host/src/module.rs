@@ -3,7 +3,7 @@
 use crate::Device;
 use crate::engine::{Command, Engine, Function, Launch};
 use crate::error::{error, invalid, unsupported};
-use gpumem_core::{Capabilities, ErrorKind, KernelArguments, KernelSource, LaunchDims, Result};
+use gpumem_core::{Capabilities, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl Kernel {
         &self,
         engine: &Engine,
         capabilities: &Capabilities,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<Command> {
         let module = &self.module.0;
@@ -75,7 +75,7 @@ impl Kernel {
     }
 }
 
-fn check(capabilities: &Capabilities, dims: &LaunchDims) -> Result<(), &'static str> {
+fn check(capabilities: &Capabilities, dims: &LaunchConfig) -> Result<(), &'static str> {
     if dims.groups.contains(&0) || dims.group_size.contains(&0) {
         return Err("a launch has at least one group and one work-item along every axis");
     }

@@ -5,7 +5,7 @@
 
 use crate::Device;
 use crate::memory::Table;
-use gpumem_core::process::Origin;
+use gpumem_core::process::ProcessGuard;
 use std::ptr;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering};
@@ -18,7 +18,7 @@ static CURRENT: AtomicPtr<ProcessState> = AtomicPtr::new(ptr::null_mut());
 /// The state of one process. It is never freed: devices and threads refer to it until the end.
 #[derive(Debug)]
 pub(crate) struct ProcessState {
-    origin: Origin,
+    origin: ProcessGuard,
     /// All live memory.
     pub(crate) table: Table,
     /// The devices that [`open`](gpumem_core::Backend::open) gave out, by ordinal.
@@ -30,7 +30,7 @@ pub(crate) struct ProcessState {
 impl ProcessState {
     /// The state of this process.
     pub(crate) fn here() -> &'static Self {
-        let origin = Origin::here();
+        let origin = ProcessGuard::current();
         loop {
             let current = CURRENT.load(Ordering::Acquire);
             // SAFETY: the pointer is null or comes from a box that is never freed.
@@ -48,14 +48,14 @@ impl ProcessState {
                 serial: AtomicU64::new(3),
             }));
             if CURRENT.compare_exchange(current, new, Ordering::AcqRel, Ordering::Acquire).is_err() {
-                // SAFETY: made above, and nobody else has seen it.
+                // SAFETY: made above, and no other thread has seen it.
                 drop(unsafe { Box::from_raw(new) });
             }
         }
     }
 
     /// The process that this belongs to.
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> ProcessGuard {
         self.origin
     }
 

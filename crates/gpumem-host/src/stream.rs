@@ -82,7 +82,7 @@ unsafe impl gpumem_core::Stream for Stream {
         let (target, told) = {
             let mut state = lock(&self.queue.state);
             let target = state.enqueued;
-            state.haste.waited(self.queue.id, target);
+            state.predictor.waited(self.queue.id, target);
             (target, state.faults.told())
         };
         engine.counters().synchronizations.up();
@@ -123,7 +123,7 @@ unsafe impl gpumem_core::Stream for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        if !self.queue.engine.origin().is_usable() {
+        if !self.queue.engine.origin().is_valid() {
             // One count too many: nothing is ever freed in a process that does not own it.
             mem::forget(Arc::clone(&self.queue));
             mem::forget(self.device.clone());
@@ -140,7 +140,7 @@ struct Own(Vec<Arc<Queue>>);
 impl Own {
     fn forget_old(&mut self) {
         for queue in mem::take(&mut self.0) {
-            if !queue.engine.origin().is_usable() {
+            if !queue.engine.origin().is_valid() {
                 mem::forget(queue);
             } else if queue.generation == queue.engine.generation() && !queue.engine.is_closed() {
                 self.0.push(queue);

@@ -21,7 +21,7 @@ pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
     lock.write().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sleeps until somebody notifies, at most `limit`. Whether the time ran out.
+/// Sleeps until another thread notifies, at most `limit`. Whether the time ran out.
 pub(crate) fn sleep<'a, T>(
     condition: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -15,7 +15,7 @@ fn brief() -> Device {
 fn up(stream: &Stream, device: &Device, source: &[u8], destination: &Buffer) -> bool {
     let region = CopyRegion::linear(host(source), on(device, destination), source.len());
     // SAFETY: both sides outlive the call, and only this thread uses them.
-    unsafe { Host::copy_now(stream, &region) }
+    unsafe { Host::try_copy_sync(stream, &region) }
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn what_was_known_of_the_last_copy_is_asked_anew_where_it_says_too_little() {
         let (address, space) = on(&device, to);
         let region = CopyRegion::linear(host(from), (address + offset, space), from.len());
         // SAFETY: the backend checks what is live; only this thread uses it.
-        unsafe { Host::copy_now(&stream, &region) }
+        unsafe { Host::try_copy_sync(&stream, &region) }
     };
     assert!(copy(&source[..64], &buffer, 0));
     assert!(copy(&source[3..19], &buffer, 48), "a part of the same block");
@@ -53,7 +53,7 @@ fn what_was_known_of_the_last_copy_is_asked_anew_where_it_says_too_little() {
         64,
     );
     // SAFETY: as above.
-    assert!(!unsafe { Host::copy_now(&stream, &region) });
+    assert!(!unsafe { Host::try_copy_sync(&stream, &region) });
     release(&device, other);
     assert!(copy(&source[..64], &buffer, 0));
 }
@@ -108,7 +108,7 @@ fn what_is_wrong_is_left_to_the_ordinary_way() {
     device.inject(Injection::next(Operation::Copy, ErrorKind::NotReady));
     assert!(!up(&stream, &device, &[2; 64], &buffer));
     device.clear_injections();
-    // A fault that nobody has been told.
+    // A fault that no caller has been told of.
     launch(&stream, &kernel(&device, |_| Err("on purpose".into()))).unwrap();
     while stream.query().is_ok() {
         std::thread::yield_now();
@@ -123,7 +123,7 @@ fn what_is_wrong_is_left_to_the_ordinary_way() {
     let region =
         CopyRegion::linear(host(&[2; 64]), (address, gpumem_core::Space::Device(device.ordinal())), 64);
     // SAFETY: the backend checks what is live.
-    assert!(!unsafe { Host::copy_now(&stream, &region) });
+    assert!(!unsafe { Host::try_copy_sync(&stream, &region) });
     // A lost device.
     device.lose("on purpose");
     let elsewhere = brief();

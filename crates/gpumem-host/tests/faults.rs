@@ -6,7 +6,7 @@ mod common;
 use common::*;
 use gpumem_core::{
     Backend, DeviceBuffer, Error, ErrorKind, Event as _, EventOptions, KernelArguments, KernelSource,
-    LaunchDims, MemoryKind, MemoryUse, MemoryUses, POISONED, Space, Stream as _, StreamOptions, with_uses,
+    LaunchConfig, MemoryKind, MemoryUse, MemoryUses, POISONED, Space, Stream as _, StreamOptions, with_uses,
 };
 use gpumem_host::{Device, Host, HostOptions, Injection, Operation};
 use std::sync::{Arc, Mutex, mpsc};
@@ -165,7 +165,8 @@ fn failures_travel_with_what_is_used() {
                 ("copy", &*format!("host:{}, stream 0", device.ordinal()))
             );
         }
-        // What is said to be used decides: a fill of 64 bytes makes them good, whoever they belong to.
+        // What is said to be used decides: a fill of 64 bytes makes them good, whichever buffer they belong
+        // to.
         uses(&[used(first + 1, &b, true)], || fill(&two, &b, 9));
         assert_eq!(read(&device, &two, &b), [9; 64]);
         assert!(poison(1, &b).is_none() && poison(0, &a).is_some());
@@ -276,7 +277,7 @@ fn launches_are_checked() {
             other => Err(format!("{other:?}")),
         });
         let run = |groups, group_size, shared_bytes| {
-            let dims = LaunchDims { groups, group_size, shared_bytes };
+            let dims = LaunchConfig { groups, group_size, shared_bytes };
             let arguments = KernelArguments::new().with(42u32);
             // SAFETY: the kernel takes one `u32`.
             unsafe { Host::launch(&stream, &body, &dims, &arguments) }

@@ -35,7 +35,7 @@ fn head(attribute: &Attribute, function: &ItemFn) -> TokenStream {
     quote! {
         #(#attrs)*
         #[allow(clippy::type_complexity)]
-        #vis fn #name #generics () -> #root::kernel::KernelDeclaration<(#(#types,)*)> #clauses
+        #vis fn #name #generics () -> #root::kernel::KernelDef<(#(#types,)*)> #clauses
     }
 }
 
@@ -113,7 +113,7 @@ pub(crate) fn program(
             #(let #witnesses = __gpumem::Witness::new();)*
             #(let #functions = __gpumem::Witness::new();)*
             let __never = |#closure| -> #result { #begin #witness };
-            __gpumem::Program {
+            __gpumem::PrintedProgram {
                 name: #name,
                 file: ::core::file!(),
                 parameters: ::std::vec![#(__gpumem::Parameter {
@@ -174,8 +174,8 @@ fn written(
     // Only what the body needs: without anything to wait for it is a plain loop.
     let awaiting = quote!(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host });
     let body = match (lower.meets, phases(function, parameters, &unpacked)) {
-        (false, _) => quote!(.host_flat(|#item: &__gpumem::Ids<'_>, #arguments| { #unpacked #host })),
-        (true, Err(_)) => quote!(.host(#awaiting)),
+        (false, _) => quote!(.host_loop(|#item: &__gpumem::WorkItemIds<'_>, #arguments| { #unpacked #host })),
+        (true, Err(_)) => quote!(.host_body(#awaiting)),
         (true, Ok(phases)) => quote! {
             .host_split(
                 #awaiting,
@@ -189,7 +189,7 @@ fn written(
         },
     };
     // The block stands at the author's word, braces and all: else lints take it for one that the macro answers for.
-    let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDeclaration::new(#symbol) });
+    let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDef::new(#symbol) });
     let closure = quote!(#item: __gpumem::WorkItem<'static>, #arguments);
     let program = program(&symbol, &quote!(()), parameters, lower, &closure, &quote!(#unpacked #seen), code);
     quote! {
@@ -198,8 +198,8 @@ fn written(
             let __calls = &__gpumem::Calls::KERNEL;
             #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
             let __program = #program;
-            let __declaration: __gpumem::KernelDeclaration<(#(#types,)*)> = #new;
-            __declaration.portable(&__program.source()) #body .bounds(#checked) #shared #(.flag(#flags))*
+            let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
+            __declaration.source(&__program.source()) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))*
         }
     }
 }

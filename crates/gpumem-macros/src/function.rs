@@ -150,7 +150,7 @@ fn pieces(
             }
 
             impl #impl_generics __gpumem::DeviceFunction for #name #type_generics #clauses {
-                fn program(__calls: &__gpumem::Calls<'_>) -> __gpumem::Program {
+                fn program(__calls: &__gpumem::Calls<'_>) -> __gpumem::PrintedProgram {
                     #program
                 }
             }

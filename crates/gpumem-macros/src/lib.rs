@@ -29,12 +29,12 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 
 /// Makes a function a kernel for every device.
 ///
-/// `fn saxpy(x: Slice<f32>, y: SliceMut<f32>, a: f32)` becomes `fn saxpy() -> KernelDeclaration<(Slice<f32>, SliceMut<f32>, f32)>`,
+/// `fn saxpy(x: Slice<f32>, y: SliceMut<f32>, a: f32)` becomes `fn saxpy() -> KernelDef<(Slice<f32>, SliceMut<f32>, f32)>`,
 /// to be loaded and launched like any other declaration. Its source for GPUs is printed from the function; its body for the
 /// host is the function.
 ///
 /// ```
-/// use gpumem::{Device, host::Host, kernel::{cover, prelude::*}};
+/// use gpumem::{Device, host::Host, kernel::{config_for_items, prelude::*}};
 ///
 /// // SAFETY: each work-item writes its own element.
 /// #[gpumem::kernel(unsafe)]
@@ -51,7 +51,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// let saxpy = saxpy().load(&device)?;
 /// let x = stream.to_device(&vec![1.0f32; 1000])?;
 /// let mut y = stream.to_device(&vec![2.0f32; 1000])?;
-/// saxpy.launch(&stream, &cover(1000, 256), (&x, &mut y, 2.5))?;
+/// saxpy.launch(&stream, &config_for_items(1000, 256), (&x, &mut y, 2.5))?;
 /// assert_eq!(y.get(999)?, 4.5);
 /// # Ok(())
 /// # }
@@ -62,7 +62,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// | `unsafe` | the author answers for races: an element that one work-item writes is used by another only behind a barrier of the same group, or atomically by both |
 /// | `unchecked` | a GPU does not check indices, divisors and steps; the author answers for them. Needs `unsafe` |
 /// | `name = ".."` | the kernel's symbol, where it is not the function's name |
-/// | `flag = ".."` | an option of the device's compiler, as `KernelDeclaration::flag` |
+/// | `flag = ".."` | an option of the device's compiler, as `KernelDef::compiler_flag` |
 /// | `crate = path` | where `gpumem` is, if not at `::gpumem` |
 ///
 /// What a kernel is written with stands in the book's page on kernels.
@@ -80,7 +80,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// parameter `image: View<f32, 2>` is a `&View<f32, 2>` for callers on the host.
 ///
 /// ```
-/// use gpumem::{Device, kernel::{cover, prelude::*}};
+/// use gpumem::{Device, kernel::{config_for_items, prelude::*}};
 ///
 /// #[gpumem::device]
 /// fn clamped<T: Numeric>(value: T, most: T) -> T {
@@ -100,7 +100,7 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// let device = Device::open("host")?;
 /// let stream = device.stream()?;
 /// let mut x = stream.to_device(&[1, 5, 3])?;
-/// limit().load(&device)?.launch(&stream, &cover([3, 1, 1], [32, 1, 1]), (&mut x, 3))?;
+/// limit().load(&device)?.launch(&stream, &config_for_items([3, 1, 1], [32, 1, 1]), (&mut x, 3))?;
 /// assert_eq!(x.get(1)?, 3);
 /// assert_eq!(clamped(2.5, 1.0), 1.0);
 /// # Ok(())
@@ -126,7 +126,7 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// An enum has no fields, and `#[repr(u32)]` or another number. A kernel compares it, and takes it apart with `match`.
 ///
 /// ```
-/// use gpumem::{Device, kernel::{cover, prelude::*}};
+/// use gpumem::{Device, kernel::{config_for_items, prelude::*}};
 ///
 /// #[derive(Clone, Copy, gpumem::DeviceRecord)]
 /// #[repr(C)]
@@ -148,7 +148,7 @@ pub fn device(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// let device = Device::open("host")?;
 /// let stream = device.stream()?;
 /// let mut particles = stream.to_device(&[Particle { place: [0.0; 3], mass: 2.0 }])?;
-/// lift().load(&device)?.launch(&stream, &cover([1, 1, 1], [32, 1, 1]), (&mut particles, 3.0))?;
+/// lift().load(&device)?.launch(&stream, &config_for_items([1, 1, 1], [32, 1, 1]), (&mut particles, 3.0))?;
 /// assert_eq!(particles.get(0)?.place[2], 1.5);
 /// # Ok(())
 /// # }

@@ -11,13 +11,13 @@ mod operators;
 mod subset;
 
 use compiler::{Compiler, Flavour};
-use gpumem::kernel::{KernelDeclaration, Parameters};
+use gpumem::kernel::{KernelDef, Parameters};
 use half::{bf16, f16};
 
 /// A kernel's name, and its whole text for a wave size, with or without bounds.
 type Text = (String, Box<dyn Fn(u32, bool) -> String>);
 
-fn text<P: Parameters>(declaration: KernelDeclaration<P>) -> Text {
+fn text<P: Parameters>(declaration: KernelDef<P>) -> Text {
     let name = declaration.name().to_owned();
     (name, Box::new(move |wave, bounds| declaration.portable_text(wave, bounds).unwrap()))
 }

@@ -8,10 +8,10 @@
 mod subset;
 
 use gpumem::{
-    Backend, LaunchDims,
+    Backend, LaunchConfig,
     generic::Device,
     host::Host,
-    kernel::{KernelDeclaration, cover},
+    kernel::{KernelDef, config_for_items},
 };
 use gpumem_cuda::Cuda;
 use gpumem_roc::Roc;
@@ -20,12 +20,12 @@ use subset::*;
 /// What a kernel of one number per work-item gives, for 64 work-items in groups of 32.
 fn run<B: Backend>(
     device: &Device<B>,
-    kernel: &KernelDeclaration<Integers>,
+    kernel: &KernelDef<Integers>,
     shared_bytes: u32,
 ) -> gpumem::Result<Vec<i64>> {
     let stream = device.stream()?;
     let mut out = stream.to_device(&[0i64; 64])?;
-    let dims = LaunchDims { shared_bytes, ..cover([64, 1, 1], [32, 1, 1]) };
+    let dims = LaunchConfig { shared_bytes, ..config_for_items([64, 1, 1], [32, 1, 1]) };
     kernel.load(device)?.launch(&stream, &dims, (&mut out,))?;
     Ok(stream.copy_to_host(&out)?.view()?.to_vec())
 }

@@ -5,8 +5,8 @@ mod subset;
 
 use features::{Side, Tag, nearest, weighted};
 use gpumem::{
-    Device, DeviceArray, ErrorKind, LaunchDims, Result, Stream,
-    kernel::{HostForm, KernelDeclaration, cover},
+    Device, DeviceArray, ErrorKind, LaunchConfig, Result, Stream,
+    kernel::{HostForm, KernelDef, config_for_items},
     ndarray::Ix1,
 };
 use num_complex::Complex;
@@ -27,20 +27,20 @@ fn back<T: gpumem::Element>(stream: &Stream, array: &DeviceArray<T, Ix1>) -> Vec
 }
 
 /// What a kernel of one `i64` per work-item gives, for 64 work-items in groups of 32.
-fn integers(declaration: KernelDeclaration<subset::Integers>) -> Vec<i64> {
+fn integers(declaration: KernelDef<subset::Integers>) -> Vec<i64> {
     let (device, stream) = host();
     let mut out = zeros::<i64>(&stream, 64);
-    let dims = LaunchDims { shared_bytes: 32 * 8, ..cover([64, 1, 1], [32, 1, 1]) };
+    let dims = LaunchConfig { shared_bytes: 32 * 8, ..config_for_items([64, 1, 1], [32, 1, 1]) };
     declaration.load(&device).unwrap().launch(&stream, &dims, (&mut out,)).unwrap();
     back(&stream, &out)
 }
 
 #[track_caller]
-fn expect(declaration: KernelDeclaration<subset::Integers>, of: impl Fn(i64) -> i64) {
+fn expect(declaration: KernelDef<subset::Integers>, of: impl Fn(i64) -> i64) {
     let found = integers(declaration.clone());
     assert_eq!(found, (0..64).map(&of).collect::<Vec<_>>());
     // In check mode the work-items do the same, and nothing races.
-    assert_eq!(integers(declaration.check(true)), found);
+    assert_eq!(integers(declaration.race_checks(true)), found);
 }
 
 #[test]
@@ -51,18 +51,27 @@ fn saxpy_is_a_loop_and_gives_what_plain_rust_gives() {
     assert_eq!(declaration.host_form(), Some(HostForm::Loop));
     let (x_there, mut y_there) = (stream.to_device(&x).unwrap(), stream.to_device(&y).unwrap());
     let kernel = declaration.load(&device).unwrap();
-    kernel.launch(&stream, &cover([1000, 1, 1], [256, 1, 1]), (&x_there, &mut y_there, 2.5)).unwrap();
+    kernel
+        .launch(&stream, &config_for_items([1000, 1, 1], [256, 1, 1]), (&x_there, &mut y_there, 2.5))
+        .unwrap();
     let expected: Vec<f32> = x.iter().zip(&y).map(|(x, y)| 2.5 * x + y).collect();
     assert_eq!(back(&stream, &y_there), expected);
 }
 
 #[test]
 fn a_generic_kernel_is_one_for_each_type() {
-    fn run<T: Numeric + gpumem::kernel::Argument<T, gpumem::Any>>(numbers: [T; 4], a: T) -> Result<Vec<T>> {
+    fn run<T: Numeric + gpumem::kernel::Argument<T, gpumem::AnyBackend>>(
+        numbers: [T; 4],
+        a: T,
+    ) -> Result<Vec<T>> {
         let (device, stream) = host();
         let x = stream.to_device(&numbers.to_vec())?;
         let mut y = zeros::<T>(&stream, 4);
-        axpb::<T>().load(&device)?.launch(&stream, &cover([4, 1, 1], [32, 1, 1]), (&x, &mut y, a))?;
+        axpb::<T>().load(&device)?.launch(
+            &stream,
+            &config_for_items([4, 1, 1], [32, 1, 1]),
+            (&x, &mut y, a),
+        )?;
         Ok(back(&stream, &y))
     }
     use gpumem::kernel::Numeric;
@@ -71,10 +80,10 @@ fn a_generic_kernel_is_one_for_each_type() {
     assert_eq!(run([0i32, 1, -2, 5], 3).unwrap(), [1, 4, -5, 16]);
     assert_eq!(run([0u8, 1, 2, 5], 3).unwrap(), [1, 4, 7, 16]);
     assert_eq!(run([0i64, 1, -2, 5], 3).unwrap(), [1, 4, -5, 16]);
-    let sources = [axpb::<f32>(), axpb::<f32>()].map(|kernel| kernel.source().unwrap().to_owned());
+    let sources = [axpb::<f32>(), axpb::<f32>()].map(|kernel| kernel.source_text().unwrap().to_owned());
     assert_eq!(sources[0], sources[1]);
     assert!(sources[0].contains("slice<const float> x"), "{}", sources[0]);
-    assert!(axpb::<i32>().source().unwrap().contains("rust::add<i32>"));
+    assert!(axpb::<i32>().source_text().unwrap().contains("rust::add<i32>"));
 }
 
 #[test]
@@ -83,13 +92,13 @@ fn shared_memory_and_barriers_multiply_matrices() {
     let (rows, depth, columns) = (37, 53, 41);
     let a = ndarray::Array2::from_shape_fn((rows, depth), |(i, j)| ((i * 7 + j * 3) % 11) as f32);
     let b = ndarray::Array2::from_shape_fn((depth, columns), |(i, j)| ((i * 5 + j) % 13) as f32);
-    for declaration in [matmul::<f32, 8>(), matmul::<f32, 16>(), matmul::<f32, 16>().check(true)] {
+    for declaration in [matmul::<f32, 8>(), matmul::<f32, 16>(), matmul::<f32, 16>().race_checks(true)] {
         assert_eq!(declaration.host_form(), Some(HostForm::Phases));
         let (left, right) = (stream.to_device(&a).unwrap(), stream.to_device(&b).unwrap());
         let mut product = stream.to_device(&ndarray::Array2::<f32>::zeros((rows, columns))).unwrap();
-        let tile = if declaration.source().unwrap().contains("left, 8ull") { 8 } else { 16 };
+        let tile = if declaration.source_text().unwrap().contains("left, 8ull") { 8 } else { 16 };
         let kernel = declaration.load(&device).unwrap();
-        let dims = cover([columns, rows, 1], [tile, tile, 1]);
+        let dims = config_for_items([columns, rows, 1], [tile, tile, 1]);
         kernel.launch(&stream, &dims, (&left, &right, &mut product)).unwrap();
         assert_eq!(stream.copy_to_host(&product).unwrap().view().unwrap(), a.dot(&b));
     }
@@ -102,7 +111,7 @@ fn operations_of_waves_give_what_the_tree_gives() {
     let x = stream.to_device(&numbers).unwrap();
     let (mut tree, mut wave) = (zeros::<f32>(&stream, 4), zeros::<f32>(&stream, 4));
     let kernel = reduce().load(&device).unwrap();
-    kernel.launch(&stream, &cover([1000, 1, 1], [256, 1, 1]), (&x, &mut tree, &mut wave)).unwrap();
+    kernel.launch(&stream, &config_for_items([1000, 1, 1], [256, 1, 1]), (&x, &mut tree, &mut wave)).unwrap();
     let sums: Vec<f32> = numbers.chunks(256).map(|chunk| chunk.iter().sum()).collect();
     assert_eq!(back(&stream, &tree), sums);
     assert_eq!(back(&stream, &wave), sums);
@@ -114,8 +123,8 @@ fn atomics_count() {
     let values: Vec<u8> = (0..5000u32).map(|i| (i * i % 251) as u8).collect();
     let there = stream.to_device(&values).unwrap();
     let mut totals = zeros::<u32>(&stream, 256);
-    let kernel = histogram().check(true).load(&device).unwrap();
-    kernel.launch(&stream, &cover([1024, 1, 1], [256, 1, 1]), (&there, &mut totals)).unwrap();
+    let kernel = histogram().race_checks(true).load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items([1024, 1, 1], [256, 1, 1]), (&there, &mut totals)).unwrap();
     let mut expected = vec![0u32; 256];
     values.iter().for_each(|value| expected[usize::from(*value)] += 1);
     assert_eq!(back(&stream, &totals), expected);
@@ -230,7 +239,7 @@ fn tuples_arrays_and_shadowed_names_are_as_in_rust() {
 #[test]
 fn words_of_cpp_are_names_like_any_other() {
     expect(cpp_words(), |n| n + 1 + 2 + 3 + 4 + 5);
-    let source = cpp_words().source().unwrap().to_owned();
+    let source = cpp_words().source_text().unwrap().to_owned();
     assert!(source.contains("const i64 float_ = ") && source.contains("template_"), "{source}");
 }
 
@@ -239,10 +248,10 @@ fn operands_with_effects_keep_their_order() {
     let (device, stream) = host();
     let mut out = zeros::<u32>(&stream, 4);
     let kernel = order().load(&device).unwrap();
-    kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&mut out,)).unwrap();
+    kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut out,)).unwrap();
     // 1000 * 0 + 100 * 1 + 10 * 3 + 3
     assert_eq!(back(&stream, &out), [133, 0, 0, 3]);
-    let source = order().source().unwrap().to_owned();
+    let source = order().source_text().unwrap().to_owned();
     assert!(source.contains("const u32 value = atomic_add("), "{source}");
 }
 
@@ -250,20 +259,20 @@ fn operands_with_effects_keep_their_order() {
 fn constants_are_values() {
     let (device, stream) = host();
     let mut out = zeros::<f32>(&stream, 4);
-    let dims = cover([4, 1, 1], [4, 1, 1]);
+    let dims = config_for_items([4, 1, 1], [4, 1, 1]);
     constants::<3>().load(&device).unwrap().launch(&stream, &dims, (&mut out,)).unwrap();
     assert_eq!(back(&stream, &out), [1.5, 2.5, 4.0, 1.5].map(|weight| weight * 3.0 + 49.0 + f32::EPSILON));
-    let source = constants::<3>().source().unwrap().to_owned();
+    let source = constants::<3>().source_text().unwrap().to_owned();
     assert!(source.contains("__constant__ array<float, 3>"), "{source}");
     assert!(source.contains("{{1.5f, 2.5f, 4.0f}}"), "{source}");
 }
 
 /// What is told of a kernel over 64 work-items in groups of 32, with an array of `len`.
-fn fault(declaration: KernelDeclaration<subset::Integers>, len: usize) -> String {
+fn fault(declaration: KernelDef<subset::Integers>, len: usize) -> String {
     let (device, stream) = host();
     let mut out = zeros::<i64>(&stream, len);
     let kernel = declaration.load(&device).unwrap();
-    let outcome = kernel.launch(&stream, &cover([64, 1, 1], [32, 1, 1]), (&mut out,));
+    let outcome = kernel.launch(&stream, &config_for_items([64, 1, 1], [32, 1, 1]), (&mut out,));
     let error = outcome.and_then(|()| stream.synchronize()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::AsynchronousFault { .. }), "{error:?}");
     error.to_string()
@@ -284,7 +293,7 @@ fn a_fault_names_the_line_and_the_work_item() {
 
 #[test]
 fn check_mode_finds_races_at_the_users_line() {
-    let text = fault(race().check(true), 64);
+    let text = fault(race().race_checks(true), 64);
     assert!(text.contains("races in shared memory") && text.contains("subset/mod.rs:"), "{text}");
 }
 
@@ -294,7 +303,7 @@ fn functions_are_called_with_the_types_that_rustc_infers() {
         let small = nearest(n as f32 * 0.5, 11.25);
         weighted(n, n as usize % 3) + nearest(n, 40) + (small * 4.0) as i64 + n * 3 + 7
     });
-    let source = features::functions().source().unwrap().to_owned();
+    let source = features::functions().source_text().unwrap().to_owned();
     // One for each set of types, however often it is called, and one for each constant.
     assert_eq!(source.matches("float nearest").count(), 1, "{source}");
     assert_eq!(source.matches("i64 nearest").count(), 1, "{source}");
@@ -312,7 +321,7 @@ fn records_are_read_and_written_by_their_fields() {
         sum += bright.re as i64 * 11 + bright.im as i64 * 13 + n + 1;
         sum + neighbour * 17 - 3
     });
-    let source = features::records().source().unwrap().to_owned();
+    let source = features::records().source_text().unwrap().to_owned();
     assert!(source.contains("struct kernels_subset_features_Body {"), "{source}");
 }
 
@@ -414,7 +423,7 @@ fn parameters_are_records_and_conditions() {
         let mut out = zeros::<i64>(&stream, 5);
         let kernel = features::settings().load(&device).unwrap();
         let arguments = (&mut out, gpumem::kernel::Value(tag), add, &bodies);
-        kernel.launch(&stream, &cover([5, 1, 1], [5, 1, 1]), arguments).unwrap();
+        kernel.launch(&stream, &config_for_items([5, 1, 1], [5, 1, 1]), arguments).unwrap();
         assert_eq!(back(&stream, &out), expected);
     }
 }

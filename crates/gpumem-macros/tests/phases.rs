@@ -3,16 +3,16 @@
 #![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or what others use after a barrier
 
 use gpumem::{
-    DeviceRecord, LaunchDims,
+    DeviceRecord, LaunchConfig,
     generic::Device,
     host::{Host, HostOptions},
-    kernel::{HostForm, KernelDeclaration, cover, prelude::*},
+    kernel::{HostForm, KernelDef, config_for_items, prelude::*},
 };
 
-type Kernel = KernelDeclaration<(SliceMut<i64>,)>;
+type Kernel = KernelDef<(SliceMut<i64>,)>;
 
 /// What a kernel gives with this launch, or what it does wrong.
-fn run(kernel: &Kernel, dims: &LaunchDims, wave_size: u32) -> Result<Vec<i64>, String> {
+fn run(kernel: &Kernel, dims: &LaunchConfig, wave_size: u32) -> Result<Vec<i64>, String> {
     let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new().wave_size(wave_size)).unwrap());
     let stream = device.stream().unwrap();
     let items = dims.groups.iter().chain(&dims.group_size).map(|size| *size as usize).product::<usize>();
@@ -28,11 +28,11 @@ fn run(kernel: &Kernel, dims: &LaunchDims, wave_size: u32) -> Result<Vec<i64>, S
 
 /// The kernel is run in this form, and does in it what it does in check mode, where it awaits.
 #[track_caller]
-fn agrees(kernel: &Kernel, form: HostForm, dims: &LaunchDims) -> Result<Vec<i64>, String> {
+fn agrees(kernel: &Kernel, form: HostForm, dims: &LaunchConfig) -> Result<Vec<i64>, String> {
     assert_eq!(kernel.host_form(), Some(form), "{}", kernel.name());
     let [first, second] = [32, 64].map(|wave_size| {
         let found = run(kernel, dims, wave_size);
-        assert_eq!(found, run(&kernel.clone().check(true), dims, wave_size), "{}", kernel.name());
+        assert_eq!(found, run(&kernel.clone().race_checks(true), dims, wave_size), "{}", kernel.name());
         found
     });
     // Most kernels do not ask for waves.
@@ -83,7 +83,7 @@ fn keeps(out: SliceMut<i64>) {
 
 #[test]
 fn values_of_all_types_are_kept() {
-    let found = agrees(&keeps(), HostForm::Phases, &cover(80, 40)).unwrap();
+    let found = agrees(&keeps(), HostForm::Phases, &config_for_items(80, 40)).unwrap();
     let expected = (0..80i64).map(|n| {
         let (flag, y) = if n % 3 == 0 { (100.0, 0.5) } else { (0.0, 2.0) };
         ((2.0 + n as f32 + flag) * 4.0) as i64 + (n as f32 + y) as i64 * 7 + n + 2 * (2 * n + 1)
@@ -127,7 +127,7 @@ fn together(out: SliceMut<i64>) {
 
 #[test]
 fn groups_leave_and_go_on_as_a_whole() {
-    let dims = LaunchDims { groups: [2, 2, 2], group_size: [5, 3, 2], ..cover(1, 1) };
+    let dims = LaunchConfig { groups: [2, 2, 2], group_size: [5, 3, 2], ..config_for_items(1, 1) };
     let found = agrees(&together(), HostForm::Phases, &dims).unwrap();
     assert_eq!(found.iter().filter(|value| **value == -1).count(), 120);
 }
@@ -170,7 +170,7 @@ fn in_waves(out: SliceMut<i64>) {
 #[test]
 fn waves_give_what_they_give_in_the_body_that_awaits() {
     for group in [32, 33, 64, 100] {
-        agrees(&in_waves(), HostForm::Phases, &cover(group as usize * 2, group)).unwrap();
+        agrees(&in_waves(), HostForm::Phases, &config_for_items(group as usize * 2, group)).unwrap();
     }
 }
 
@@ -195,10 +195,10 @@ fn divides_by_zero(out: SliceMut<i64>) {
 
 #[test]
 fn a_fault_is_the_same_in_both_bodies() {
-    let found = agrees(&panics(), HostForm::Phases, &cover(64, 32)).unwrap_err();
+    let found = agrees(&panics(), HostForm::Phases, &config_for_items(64, 32)).unwrap_err();
     assert!(found.starts_with("work-item (13, 0, 0) of group (0, 0, 0) uses index [1000]"), "{found}");
     assert!(found.contains(&format!("phases.rs:{PANIC}:")), "{found}");
-    let found = agrees(&divides_by_zero(), HostForm::Phases, &cover(64, 32)).unwrap_err();
+    let found = agrees(&divides_by_zero(), HostForm::Phases, &config_for_items(64, 32)).unwrap_err();
     assert!(found.starts_with("work-item (0, 0, 0) of group (0, 0, 0) panicked"), "{found}");
 }
 
@@ -238,8 +238,8 @@ fn parts(out: SliceMut<i64>) {
 
 #[test]
 fn bodies_whose_work_items_may_part_await() {
-    agrees(&strides(), HostForm::WorkItems, &cover(64, 32)).unwrap();
-    agrees(&first_wave(), HostForm::WorkItems, &cover(200, 100)).unwrap();
-    let found = agrees(&parts(), HostForm::WorkItems, &cover(64, 32)).unwrap_err();
+    agrees(&strides(), HostForm::WorkItems, &config_for_items(64, 32)).unwrap();
+    agrees(&first_wave(), HostForm::WorkItems, &config_for_items(200, 100)).unwrap();
+    let found = agrees(&parts(), HostForm::WorkItems, &config_for_items(64, 32)).unwrap_err();
     assert!(found.contains("has ended, while 16 of 32 work-items of its group wait"), "{found}");
 }

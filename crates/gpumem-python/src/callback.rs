@@ -17,7 +17,7 @@ pub(crate) fn add(
                 Ok(()) => PyInt::new(py, 0).into_any().unbind(),
                 Err(error) => raise(error).into_value(py).into_any(),
             };
-            // Nobody waits for what it returns: what it raises goes to `sys.unraisablehook`.
+            // Its return value is not used: an exception goes to `sys.unraisablehook`.
             if let Err(error) = callback.bind(py).call1((of, status, arg)) {
                 error.write_unraisable(py, Some(callback.bind(py)));
             }
@@ -35,7 +35,7 @@ pub(crate) fn done<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py,
     let run = move |outcome: Result<(), gpumem::Error>| {
         let _ = Python::try_attach(|py| {
             let error = outcome.err().map(|error| raise(error).into_value(py));
-            // A loop that has ended has nobody left who waits.
+            // A loop that has ended has no waiters left.
             let _ = to.call_method1(py, "call_soon_threadsafe", (tell, then, result, error));
         });
     };

@@ -1,7 +1,7 @@
 //! Who holds memory, and when it goes back.
 
 use crate::{device, error::raise};
-use gpumem::{Any, memory::DeferCleanup};
+use gpumem::{AnyBackend, memory::DeferCleanup};
 use pyo3::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Deferring {
     device: gpumem::Device,
-    held: Mutex<Vec<DeferCleanup<Any>>>,
+    held: Mutex<Vec<DeferCleanup<AnyBackend>>>,
 }
 
 #[pymethods]

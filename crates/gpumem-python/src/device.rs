@@ -30,7 +30,7 @@ pub(crate) fn current() -> PyResult<gpumem::Device> {
     match &*current {
         Some(device) => Ok(device.clone()),
         None => {
-            let device = gpumem::Device::default().map_err(raise)?;
+            let device = gpumem::Device::open_default().map_err(raise)?;
             Ok(current.insert(device).clone())
         }
     }

@@ -2,7 +2,8 @@
 
 use crate::error::{raise, raise_descriptor};
 use gpumem::{
-    Any, DescriptorError, DeviceViewMut, ElementType, ErrorKind, ImportedArray, Storage, ndarray::IxDyn,
+    AnyBackend, DescriptorError, DeviceViewMut, ElementType, ErrorKind, ImportedArray, Storage,
+    ndarray::IxDyn,
 };
 use pyo3::{
     prelude::*,
@@ -152,7 +153,7 @@ where
 /// A view or an array of ours as Python holds it: it keeps the memory alive.
 pub(crate) fn hold<S>(array: &gpumem::generic::ArrayBase<S, IxDyn>) -> Elements
 where
-    S: Storage<Backend = Any>,
+    S: Storage<Backend = AnyBackend>,
     Elements: From<DeviceViewMut<'static, S::Elem, IxDyn>>,
 {
     // SAFETY: as in `adopt`.

@@ -19,7 +19,7 @@ impl Event {
     }
 
     /// The stream of a call: the one that it names, or the default stream of the event's device.
-    fn on(&self, stream: Option<stream::Given>) -> PyResult<gpumem::Stream> {
+    fn on(&self, stream: Option<stream::GivenStream>) -> PyResult<gpumem::Stream> {
         match stream::given(stream) {
             Some(stream) => Ok(stream.0),
             None => self.device.default_stream().map_err(raise),
@@ -31,16 +31,17 @@ impl Event {
 impl Event {
     /// Marks what has been enqueued on the stream so far: on the device's default stream where none is named.
     #[pyo3(signature = (stream=None))]
-    fn record(&self, py: Python<'_>, stream: Option<stream::Given>) -> PyResult<()> {
+    fn record(&self, py: Python<'_>, stream: Option<stream::GivenStream>) -> PyResult<()> {
         let stream = self.on(stream)?;
-        let mark = py.detach(|| if self.timing { stream.record_with_timing() } else { stream.record() });
+        let mark =
+            py.detach(|| if self.timing { stream.record_timed_event() } else { stream.record_event() });
         *self.recorded.lock().unwrap_or_else(PoisonError::into_inner) = Some(mark.map_err(raise)?);
         Ok(())
     }
 
     /// Lets what is enqueued on the stream from now on wait for the mark. Without a mark there is nothing to wait for.
     #[pyo3(signature = (stream=None))]
-    fn wait(&self, py: Python<'_>, stream: Option<stream::Given>) -> PyResult<()> {
+    fn wait(&self, py: Python<'_>, stream: Option<stream::GivenStream>) -> PyResult<()> {
         let stream = self.on(stream)?;
         let Some(mark) = self.mark() else { return Ok(()) };
         py.detach(|| stream.wait(&mark)).map_err(raise)

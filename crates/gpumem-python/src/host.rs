@@ -174,7 +174,7 @@ impl<'py> Host<'py> {
     pub(crate) fn view<T: Element>(&self) -> PyResult<ArrayViewD<'_, T>> {
         let (shape, strides) = self.held::<T>()?;
         // SAFETY: NumPy's own array, which is alive, with elements that it has; aligned and whole elements apart, else
-        // they are bytes. As in every extension, whoever writes it meanwhile from another thread races.
+        // they are bytes. As in every extension, a write from another thread meanwhile is a race.
         Ok(unsafe { view_at(self.first().cast_const(), &shape, &strides) })
     }
 

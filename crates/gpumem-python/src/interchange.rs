@@ -8,8 +8,8 @@ use crate::{
     error::{raise, raise_descriptor},
 };
 use gpumem::{
-    Any, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind, ElementType, Error,
-    Loan, RawStream, StorageMut, StreamHandle, generic::ArrayBase, ndarray::IxDyn,
+    AnyBackend, CudaArrayInterface, DescriptorError, DlpackDevice, DlpackTensor, ElementKind, ElementType,
+    Error, InterchangeStream, Loan, RawStream, StorageMut, generic::ArrayBase, ndarray::IxDyn,
 };
 use pyo3::{
     exceptions::{PyBufferError, PyOverflowError, PyTypeError, PyValueError},
@@ -57,10 +57,10 @@ pub(crate) fn describe<'py>(py: Python<'py>, array: &DeviceNDArray) -> PyResult<
     Ok(dict)
 }
 
-fn lend_by_stream<S: StorageMut<Backend = Any>>(
+fn lend_by_stream<S: StorageMut<Backend = AnyBackend>>(
     view: &mut ArrayBase<S, IxDyn>,
     read_only: bool,
-) -> Result<Loan<Any>, Error> {
+) -> Result<Loan<AnyBackend>, Error> {
     if place(view).is_some_and(|place| place.device_type == DlpackDevice::CPU) {
         return lend_to_host(view, read_only);
     }
@@ -70,10 +70,10 @@ fn lend_by_stream<S: StorageMut<Backend = Any>>(
     if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
 }
 
-fn lend_to_host<S: StorageMut<Backend = Any>>(
+fn lend_to_host<S: StorageMut<Backend = AnyBackend>>(
     view: &mut ArrayBase<S, IxDyn>,
     read_only: bool,
-) -> Result<Loan<Any>, Error> {
+) -> Result<Loan<AnyBackend>, Error> {
     if read_only { view.lend_to_host() } else { view.lend_mut_to_host() }
 }
 
@@ -200,9 +200,9 @@ fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArr
 
 // ---- DLPack ---------------------------------------------------------------------------------------------------------
 
-fn place<S: StorageMut<Backend = Any>>(view: &ArrayBase<S, IxDyn>) -> Option<DlpackDevice> {
+fn place<S: StorageMut<Backend = AnyBackend>>(view: &ArrayBase<S, IxDyn>) -> Option<DlpackDevice> {
     use gpumem::Backend as _;
-    Any::dlpack_device(view.device().ok()?.raw(), view.kind())
+    AnyBackend::dlpack_device(view.device().ok()?.raw(), view.kind())
 }
 
 pub(crate) fn dlpack_device(array: &DeviceNDArray) -> PyResult<(i32, i32)> {
@@ -213,14 +213,14 @@ pub(crate) fn dlpack_device(array: &DeviceNDArray) -> PyResult<(i32, i32)> {
 }
 
 /// The stream that a consumer names: by the array API's rules for CUDA and for ROCm.
-fn consumer(stream: Option<i64>, device_type: i32) -> PyResult<Option<StreamHandle>> {
+fn consumer(stream: Option<i64>, device_type: i32) -> PyResult<Option<InterchangeStream>> {
     let rocm = device_type == DlpackDevice::ROCM;
     match stream {
         Some(-1) => Ok(None),
-        None => Ok(Some(StreamHandle::Legacy)),
-        Some(0) if rocm => Ok(Some(StreamHandle::Legacy)),
+        None => Ok(Some(InterchangeStream::Legacy)),
+        Some(0) if rocm => Ok(Some(InterchangeStream::Legacy)),
         Some(1 | 2) if rocm => Err(PyValueError::new_err("streams 1 and 2 are CUDA's")),
-        Some(number) => StreamHandle::from_number(number).map(Some).map_err(raise_descriptor),
+        Some(number) => InterchangeStream::from_number(number).map(Some).map_err(raise_descriptor),
     }
 }
 
@@ -247,7 +247,7 @@ pub(crate) fn dlpack<'py>(
         return Err(PyValueError::new_err("memory of the host has no streams"));
     }
     let borrower = consumer(stream, own.0)?;
-    let loan = py.detach(|| -> Result<Loan<Any>, Error> {
+    let loan = py.detach(|| -> Result<Loan<AnyBackend>, Error> {
         each!(&array.elements, elements => {
             if copy == Some(true) {
                 let mut fresh = elements.device()?.to_device(elements)?;
@@ -264,22 +264,22 @@ pub(crate) fn dlpack<'py>(
     capsule(py, tensor.map_err(raise)?)
 }
 
-fn lend<S: StorageMut<Backend = Any>>(
+fn lend<S: StorageMut<Backend = AnyBackend>>(
     view: &mut ArrayBase<S, IxDyn>,
     read_only: bool,
     on_host: bool,
-    borrower: Option<StreamHandle>,
-) -> Result<Loan<Any>, Error> {
+    borrower: Option<InterchangeStream>,
+) -> Result<Loan<AnyBackend>, Error> {
     if on_host {
         return lend_to_host(view, read_only);
     }
     let device = view.device()?.clone();
     match borrower {
         // SAFETY: the consumer has just named it for us to wait on.
-        Some(handle @ (StreamHandle::Handle(_) | StreamHandle::PerThread)) => unsafe {
+        Some(handle @ (InterchangeStream::Handle(_) | InterchangeStream::PerThread)) => unsafe {
             if read_only { view.lend_to_handle(handle) } else { view.lend_mut_to_handle(handle) }
         },
-        Some(StreamHandle::Legacy) => {
+        Some(InterchangeStream::Legacy) => {
             let stream = device.legacy_stream()?;
             if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
         }
@@ -291,7 +291,7 @@ fn lend<S: StorageMut<Backend = Any>>(
     }
 }
 
-/// Deletes a tensor that nobody has taken out of its capsule.
+/// Deletes a tensor that was never taken out of its capsule.
 unsafe extern "C" fn delete(capsule: *mut ffi::PyObject) {
     // SAFETY: called by Python for a capsule that `capsule` has made; a consumer renames it.
     unsafe {
@@ -324,8 +324,8 @@ fn capsule(py: Python<'_>, tensor: DlpackTensor) -> PyResult<Bound<'_, PyAny>> {
 /// Takes the tensor out of a capsule, which is spent then.
 fn open(capsule: &Bound<'_, PyAny>) -> PyResult<DlpackTensor> {
     let capsule = capsule.cast::<PyCapsule>()?;
-    // SAFETY: the protocol: a capsule of one of these names holds a tensor that nobody has consumed; renaming it says
-    // that we have. Deleters of the protocol may be called from any thread.
+    // SAFETY: the protocol: a capsule of one of these names holds a tensor that has not been consumed; renaming it
+    // says that we have. Deleters of the protocol may be called from any thread.
     unsafe {
         for (name, used) in [(VERSIONED, c"used_dltensor_versioned"), (UNVERSIONED, c"used_dltensor")] {
             if ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 0 {

@@ -9,7 +9,7 @@ use crate::{
     error::{raise, raise_layout},
     make,
 };
-use gpumem::{IpcArray, Layout, Order, ndarray::IxDyn};
+use gpumem::{Layout, Order, ndarray::IxDyn};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
@@ -54,9 +54,9 @@ impl IpcArrayHandle {
         }
         let device = device::given(device)?;
         let elements = with_type!(self.dtype.held(), {
-            let array = IpcArray::<T, IxDyn>::from_bytes(&self.data).map_err(raise)?;
+            let array = gpumem::IpcArrayHandle::<T, IxDyn>::from_bytes(&self.data).map_err(raise)?;
             // SAFETY: the other process keeps the memory and agrees on its use, which Python has no way to promise.
-            let array = py.detach(|| unsafe { Ok(device.open_shared(&array)?.into_array()) });
+            let array = py.detach(|| unsafe { Ok(device.open_ipc(&array)?.into_array()) });
             hold(&array.map_err(raise)?)
         })?;
         let array = Py::new(py, DeviceNDArray::new(elements, self.dtype.clone_ref(py)))?;
@@ -97,12 +97,12 @@ impl IpcArrayHandle {
     }
 }
 
-/// The handle of an array that [`exportable_array`] has made, or of a view of one.
+/// The handle of an array that [`ipc_array`] has made, or of a view of one.
 pub(crate) fn export(array: &Bound<'_, DeviceNDArray>) -> PyResult<IpcArrayHandle> {
     let (py, own) = (array.py(), array.get());
     let data = each!(&own.elements, elements => {
         // SAFETY: the handle keeps the array; the processes agree on its use, which Python has no way to promise.
-        py.detach(|| unsafe { elements.export() }).map(|shared| shared.to_bytes())
+        py.detach(|| unsafe { elements.ipc_handle() }).map(|shared| shared.to_bytes())
     });
     Ok(IpcArrayHandle::new_of(data.map_err(raise)?, own.dtype.clone_ref(py), Some(array.clone().unbind())))
 }
@@ -111,7 +111,7 @@ pub(crate) fn export(array: &Bound<'_, DeviceNDArray>) -> PyResult<IpcArrayHandl
 /// whole piece of memory that it lies in.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", device=None))]
-fn exportable_array(
+fn ipc_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -122,9 +122,8 @@ fn exportable_array(
     let dtype = DType::parse(py, dtype)?;
     let spec = dtype.held_spec(make::spec(make::shape(shape)?, strides, order)?)?;
     let device = device::given(device)?;
-    let elements = with_type!(dtype.held(), {
-        hold(&py.detach(|| device.exportable_array::<T, _>(spec)).map_err(raise)?)
-    })?;
+    let elements =
+        with_type!(dtype.held(), hold(&py.detach(|| device.ipc_array::<T, _>(spec)).map_err(raise)?))?;
     Ok(DeviceNDArray::new(elements, dtype))
 }
 
@@ -147,7 +146,7 @@ fn open_ipc_array(
         None => Layout::packed(&shape, dtype.size(), Order::C),
     };
     let layout = dtype.held_layout(&layout.map_err(raise_layout)?)?;
-    // As `IpcArray::to_bytes` writes it: the memory, then the element, the first element's place, the rank and the axes.
+    // As `IpcArrayHandle::to_bytes` writes it: the memory, then the element, the first element's place, the rank and the axes.
     let mut data = handle.to_vec();
     data.extend(offset.to_le_bytes());
     data.extend((layout.extent().len() as u64).to_le_bytes());
@@ -160,6 +159,6 @@ fn open_ipc_array(
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<IpcArrayHandle>()?;
-    module.add_function(wrap_pyfunction!(exportable_array, module)?)?;
+    module.add_function(wrap_pyfunction!(ipc_array, module)?)?;
     module.add_function(wrap_pyfunction!(open_ipc_array, module)?)
 }

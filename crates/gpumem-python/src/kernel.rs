@@ -12,8 +12,8 @@ use crate::{
     stream,
 };
 use gpumem::{
-    Any, LaunchDims,
-    kernel::{HostFunction, UntypedArguments, UntypedDeclaration, UntypedKernel},
+    AnyBackend, LaunchConfig,
+    kernel::{HostFunction, UntypedArguments, UntypedKernel, UntypedKernelDef},
 };
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
@@ -27,18 +27,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) struct Kernel {
     name: String,
     parameters: Arc<[Parameter]>,
-    declaration: UntypedDeclaration,
+    declaration: UntypedKernelDef,
     /// What a host device runs.
     host: Option<Py<PyAny>>,
     /// What has been compiled, for each device.
-    loaded: Mutex<Vec<(gpumem::Device, UntypedKernel<Any>)>>,
+    loaded: Mutex<Vec<(gpumem::Device, UntypedKernel<AnyBackend>)>>,
 }
 
 /// A kernel with the size and the stream of its launches.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Launch {
     kernel: Py<Kernel>,
-    dims: LaunchDims,
+    dims: LaunchConfig,
     stream: Option<gpumem::Stream>,
 }
 
@@ -72,9 +72,9 @@ pub(crate) fn compile(
     let parameters: Arc<[Parameter]> = parameters.clone().into();
     let infos = parameters.iter().map(Parameter::info).collect();
     // SAFETY: Python cannot promise what a kernel does; who writes one answers for it, as in Numba.
-    let mut declaration = unsafe { UntypedDeclaration::new(name, infos) }.portable(source).bounds(bounds);
+    let mut declaration = unsafe { UntypedKernelDef::new(name, infos) }.source(source).bounds_checks(bounds);
     for flag in flags.unwrap_or_default() {
-        declaration = declaration.flag(&flag);
+        declaration = declaration.compiler_flag(&flag);
     }
     Ok(Kernel { name: name.clone(), parameters, declaration, host, loaded: Mutex::default() })
 }
@@ -121,7 +121,7 @@ impl Kernel {
             Err(_) => None,
         };
         let shared_bytes = if key.len() == 4 { key.get_item(3)?.extract()? } else { 0 };
-        let dims = LaunchDims {
+        let dims = LaunchConfig {
             groups: size(&key.get_item(0)?)?,
             group_size: size(&key.get_item(1)?)?,
             shared_bytes,
@@ -143,7 +143,7 @@ impl Kernel {
         py: Python<'_>,
         device: &gpumem::Device,
         given: &[Given],
-    ) -> PyResult<UntypedKernel<Any>> {
+    ) -> PyResult<UntypedKernel<AnyBackend>> {
         let Some(function) = self.host.as_ref().filter(|_| is_host(device)) else {
             return self.of(py, device);
         };
@@ -160,7 +160,7 @@ impl Kernel {
         &self,
         py: Python<'_>,
         stream: &gpumem::Stream,
-        dims: LaunchDims,
+        dims: LaunchConfig,
         all: &mut [Given],
     ) -> PyResult<()> {
         let loaded = self.for_launch(py, stream.device(), all)?;
@@ -185,13 +185,13 @@ impl Kernel {
     }
 
     /// The declaration with a function for host devices.
-    fn on_host(&self, function: HostFunction) -> UntypedDeclaration {
+    fn on_host(&self, function: HostFunction) -> UntypedKernelDef {
         let infos = self.parameters.iter().map(Parameter::info).collect();
         // SAFETY: as in `compile`.
-        unsafe { UntypedDeclaration::new(&self.name, infos) }.host(function)
+        unsafe { UntypedKernelDef::new(&self.name, infos) }.host_body(function)
     }
 
-    fn of(&self, py: Python<'_>, device: &gpumem::Device) -> PyResult<UntypedKernel<Any>> {
+    fn of(&self, py: Python<'_>, device: &gpumem::Device) -> PyResult<UntypedKernel<AnyBackend>> {
         let find = || {
             let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
             loaded.iter().find(|(own, _)| own == device).map(|(_, kernel)| kernel.clone())

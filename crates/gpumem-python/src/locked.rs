@@ -9,7 +9,7 @@ use crate::{
 };
 use gpumem::{
     Error,
-    generic::{HostArray, HostKind, Refused},
+    generic::{HostArray, HostKind, RegisterError},
     ndarray::IxDyn,
 };
 use pyo3::{
@@ -33,7 +33,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
     let lowest = SendPointer(lowest);
     let dtype = host.dtype.clone_ref(py);
     with_type!(host.dtype.held(), {
-        let locked = py.detach(move || -> Result<Memory, Refused<Py<PyAny>>> {
+        let locked = py.detach(move || -> Result<Memory, RegisterError<Py<PyAny>>> {
             let lowest = { lowest }.0;
             Ok(match mapped {
                 // SAFETY: NumPy's own memory, which its array keeps; Python promises nothing about who else uses it.
@@ -62,7 +62,7 @@ unsafe impl Send for SendPointer {}
 
 /// Unlocks the memory. Where views of the device are still there, it is unlocked with the last of them.
 fn give_back<K: HostKind, T: gpumem::Element>(
-    array: HostArray<gpumem::generic::Registered<'static, K>, T, IxDyn, gpumem::Any>,
+    array: HostArray<gpumem::generic::Registered<'static, K>, T, IxDyn, gpumem::AnyBackend>,
 ) -> Result<(), Error> {
     match array.give_back::<Py<PyAny>>() {
         Ok(owner) => {

@@ -52,7 +52,7 @@ fn place(stream: Option<&Stream>, device: Option<&Bound<'_, device::Device>>) ->
     }
 }
 
-/// A new array. As in Numba, nobody has written its elements: they are what the memory held, zeros where it is new.
+/// A new array. As in Numba, its elements are uninitialised: they are what the memory held, zeros where it is new.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, device=None))]
 fn device_array(
@@ -61,7 +61,7 @@ fn device_array(
     dtype: Option<&Bound<'_, PyAny>>,
     strides: Option<Vec<isize>>,
     order: &str,
-    stream: Option<stream::Given>,
+    stream: Option<stream::GivenStream>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
     let dtype = DType::parse(py, dtype)?;
@@ -70,7 +70,7 @@ fn device_array(
     let elements = with_type!(dtype.held(), {
         let array = py.detach(|| device.uninit_array::<T, _>(spec)).map_err(raise)?;
         // SAFETY: all bits are elements. Memory of a GPU is only read by its driver; memory of the host was zeroed when it
-        // came from the system, and written since by whoever had it.
+        // came from the system, and written since by its former owner.
         hold(&unsafe { array.assume_init() })
     })?;
     Ok(DeviceNDArray::new(elements, dtype))
@@ -98,7 +98,7 @@ pub(crate) fn spec_like(layout: &Layout, dtype: &DType) -> PyResult<ArraySpec<Ix
 fn device_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
-    stream: Option<stream::Given>,
+    stream: Option<stream::GivenStream>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
     zeros_like(py, ary, stream::given(stream).as_ref(), device)
@@ -129,7 +129,7 @@ fn zeros_like(
 fn to_device<'py>(
     py: Python<'py>,
     obj: &Bound<'py, PyAny>,
-    stream: Option<stream::Given>,
+    stream: Option<stream::GivenStream>,
     copy: bool,
     to: Option<&Bound<'py, DeviceNDArray>>,
     device: Option<&Bound<'py, device::Device>>,

@@ -103,7 +103,7 @@ fn mapped_array(
     dtype: Option<&Bound<'_, PyAny>>,
     strides: Option<Vec<isize>>,
     order: &str,
-    stream: Option<stream::Given>,
+    stream: Option<stream::GivenStream>,
     portable: bool,
     wc: bool,
     device: Option<&Bound<'_, device::Device>>,
@@ -119,7 +119,7 @@ fn mapped_array(
 fn mapped_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
-    stream: Option<stream::Given>,
+    stream: Option<stream::GivenStream>,
     portable: bool,
     wc: bool,
     device: Option<&Bound<'_, device::Device>>,
@@ -139,7 +139,7 @@ fn managed_array(
     dtype: Option<&Bound<'_, PyAny>>,
     strides: Option<Vec<isize>>,
     order: &str,
-    stream: Option<stream::Given>,
+    stream: Option<stream::GivenStream>,
     attach_global: bool,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {
@@ -154,7 +154,7 @@ fn managed_array(
 fn managed_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
-    stream: Option<stream::Given>,
+    stream: Option<stream::GivenStream>,
     attach_global: bool,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<HostNDArray> {

@@ -8,7 +8,7 @@ use crate::{
     error::raise,
 };
 use gpumem::{
-    Any, Element, Error, Layout,
+    AnyBackend, Element, Error, Layout,
     generic::{DeviceVisible, HostArray, HostKind},
     ndarray::IxDyn,
 };
@@ -19,7 +19,7 @@ use pyo3::{
 };
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-type Typed<K, T> = HostArray<K, T, IxDyn, Any>;
+type Typed<K, T> = HostArray<K, T, IxDyn, AnyBackend>;
 
 /// A page-locked array, with what only some kinds of it can do.
 pub(crate) struct Held<K: HostKind, T: Element> {

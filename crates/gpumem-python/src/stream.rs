@@ -1,18 +1,18 @@
 //! Streams.
 
 use crate::{callback, device, error::raise};
-use gpumem::generic::StreamHandle;
+use gpumem::generic::InterchangeStream;
 use pyo3::{Borrowed, exceptions::PyTypeError, prelude::*};
 
 /// A stream as an argument: `None` and Numba's `0` mean that there is none.
-pub(crate) struct Given(Option<Stream>);
+pub(crate) struct GivenStream(Option<Stream>);
 
 /// The stream of a call, if it names one.
-pub(crate) fn given(stream: Option<Given>) -> Option<Stream> {
+pub(crate) fn given(stream: Option<GivenStream>) -> Option<Stream> {
     stream.and_then(|stream| stream.0)
 }
 
-impl<'py> FromPyObject<'_, 'py> for Given {
+impl<'py> FromPyObject<'_, 'py> for GivenStream {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
@@ -142,11 +142,11 @@ fn external_stream(
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<Stream> {
     let device = device::given(device)?;
-    let stream = match StreamHandle::from_number(handle).map_err(crate::error::raise_descriptor)? {
-        StreamHandle::Legacy => device.legacy_stream(),
-        StreamHandle::PerThread => device.per_thread_stream(),
+    let stream = match InterchangeStream::from_number(handle).map_err(crate::error::raise_descriptor)? {
+        InterchangeStream::Legacy => device.legacy_stream(),
+        InterchangeStream::PerThread => device.per_thread_stream(),
         // SAFETY: Python has no way to promise it; the name of the function says what is asked.
-        StreamHandle::Handle(raw) => unsafe { device.external_stream(raw, owner) },
+        InterchangeStream::Handle(raw) => unsafe { device.external_stream(raw, owner) },
     };
     stream.map(Stream).map_err(raise)
 }

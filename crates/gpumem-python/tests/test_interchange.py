@@ -97,7 +97,7 @@ def test_owners_live_as_long_as_their_memory():
     assert alive is None or alive() is not None
     capsule = gpumem.to_device(cube()).__dlpack__(max_version=(1, 0))
     assert "dltensor_versioned" in repr(capsule)
-    del capsule  # nobody took it: the capsule itself deletes the tensor
+    del capsule  # never consumed: the capsule itself deletes the tensor
     old = gpumem.to_device(cube()).__dlpack__()
     assert '"dltensor"' in repr(old)
 

@@ -166,7 +166,7 @@ def test_tensors_that_are_wrong(versioned, says, error):
 
 
 @pytest.mark.parametrize("version", [(0, 8), (2, 0), (2**32 - 1, 0)])
-def test_versions_that_nobody_knows(version):
+def test_unknown_versions(version):
     producer = Producer(version=version)
     with pytest.raises(ValueError, match="[Vv]ersion"):
         gpumem.from_dlpack(producer)

@@ -191,14 +191,14 @@ def test_gpus():
 
 
 def test_handles_for_other_processes():
-    array = gpumem.exportable_array((3, 4), "f4", order="F")
+    array = gpumem.ipc_array((3, 4), "f4", order="F")
     assert not array.copy_to_host().any() and array.is_f_contiguous()
-    records = gpumem.exportable_array(3, [("a", "i1"), ("b", "f8")])
+    records = gpumem.ipc_array(3, [("a", "i1"), ("b", "f8")])
     assert records.dtype.names == ("a", "b")
     for exported in (array, array[1:, ::2], records):
         with pytest.raises(NotImplementedError):
             exported.get_ipc_handle()
-    with pytest.raises(ValueError, match="exportable_array"):
+    with pytest.raises(ValueError, match="ipc_array"):
         gpumem.to_device(np.zeros(3)).get_ipc_handle()
     handle = gpumem.open_ipc_array(bytes(64), (3, 4), "f4", offset=256)
     again = pickle.loads(pickle.dumps(handle))

@@ -5,10 +5,10 @@ use crate::{
     hiprtc, ipc, managed, pack, peer, probe, registry,
 };
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Residence, Result,
-    StreamOptions, StridedCopy,
+    AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments,
+    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
+    Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -88,10 +88,10 @@ unsafe impl Backend for Roc {
         work();
     }
 
-    fn device_of(device: &RocDevice, address: u64) -> Result<Option<Residence>> {
+    fn pointer_info(device: &RocDevice, address: u64) -> Result<Option<AddressRange>> {
         let found = <Self as crate::RocExt>::pointer(device, address)?;
         let ordinal = found.and_then(|pointer| usize::try_from(pointer.device).ok());
-        Ok(ordinal.map(|ordinal| Residence { ordinal, end: address.saturating_add(1) }))
+        Ok(ordinal.map(|ordinal| AddressRange { ordinal, end: address.saturating_add(1) }))
     }
 
     fn dlpack_device(device: &RocDevice, kind: MemoryKind) -> Option<DlpackDevice> {
@@ -205,7 +205,7 @@ unsafe impl Backend for Roc {
     unsafe fn launch(
         stream: &RocStream,
         kernel: &RocKernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: passed on to the caller.

@@ -295,7 +295,7 @@ impl RocBuffer {
         }
         let held = Held::Memory(self.origin);
         let outcome = device.enter(operation).and_then(|_current| {
-            let _turn = device.turns().alone();
+            let _turn = device.enqueue_lock().alone();
             if !device.release(held) {
                 return Ok(());
             }

@@ -3,7 +3,7 @@
 use crate::{NAME, device::RocDevice, error::Status, stream::RocStream};
 use gpumem_core::{
     CopyRegion, Error, ErrorKind, Result, Space, Stream,
-    plan::{Call, Plan},
+    driver_calls::{Call, DriverCalls},
 };
 use gpumem_hip_sys::{hipExtent, hipMemcpy3DParms, hipMemcpyKind, hipPitchedPtr, hipPos};
 use std::{
@@ -18,12 +18,12 @@ pub(crate) unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()>
     let route = Route::new(device, region);
     // A pitch of 0 is never exceeded by a plane, so that everything becomes runs.
     let max_pitch = if route.copies_runs_only() { 0 } else { device.inner().limits.max_pitch };
-    let plan = Plan::new(region, max_pitch).ok_or_else(|| {
+    let plan = DriverCalls::new(region, max_pitch).ok_or_else(|| {
         let why = "the region has more bytes than can be addressed";
         Error::new(NAME, "copy", ErrorKind::InvalidArgument { why })
     })?;
     let operation = route.operation(&plan.call);
-    let _turn = stream.owner.device.turns().shared();
+    let _turn = stream.owner.device.enqueue_lock().shared();
     let current = stream.owner.enter(operation, "stream")?;
     let bases = [region.source.address, region.destination.address];
     for (index, step) in plan.steps().enumerate() {

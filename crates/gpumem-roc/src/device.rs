@@ -1,10 +1,10 @@
 //! An open device: whether it is lost, what is held on it, and how calls on it begin and fail.
 
 use crate::{
-    NAME, buffer, buffer::Provenance, context::Current, error::Status, fill::WORD, info::Limits,
-    pack::Packers, probe::Driver, turns::Turns,
+    NAME, buffer, buffer::Provenance, context::Current, enqueue_lock::EnqueueLock, error::Status, fill::WORD,
+    info::Limits, pack::Packers, probe::Driver,
 };
-use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, Loss, MemoryInfo, Result};
+use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, LostState, MemoryInfo, Result};
 use gpumem_hip_sys::{Hip, hipMemcpyKind, hipStream_t};
 use parking_lot::Mutex;
 use std::{
@@ -32,7 +32,7 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     /// Number of resets so far. What an earlier generation has made is not given to HIP any more.
     generation: AtomicU64,
-    loss: Loss,
+    loss: LostState,
     held: Mutex<BTreeSet<Held>>,
     /// The table of [`words`](RocDevice::words), and the generation that has made it.
     words: Mutex<Option<(u64, u64)>>,
@@ -72,7 +72,7 @@ impl RocDevice {
             capabilities,
             limits,
             generation: AtomicU64::new(0),
-            loss: Loss::default(),
+            loss: LostState::default(),
             held: Mutex::default(),
             words: Mutex::default(),
             packers: Packers::default(),
@@ -88,8 +88,8 @@ impl RocDevice {
         &self.0.driver.hip.hip
     }
 
-    pub(crate) fn turns(&self) -> &'static Turns {
-        &self.0.driver.turns
+    pub(crate) fn enqueue_lock(&self) -> &'static EnqueueLock {
+        &self.0.driver.enqueue_lock
     }
 
     pub(crate) fn ordinal(&self) -> usize {
@@ -228,7 +228,7 @@ impl RocDevice {
     pub(crate) fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "hipDeviceSynchronize";
         let _current = self.enter(OPERATION)?;
-        let _turn = self.turns().alone();
+        let _turn = self.enqueue_lock().alone();
         // SAFETY: the device is current.
         self.check(unsafe { self.hip().hipDeviceSynchronize() }, OPERATION)
     }
@@ -244,7 +244,7 @@ impl RocDevice {
         let hip = self.hip();
         let _current = Current::enter(hip, self.0.handle).map_err(|status| status.error(OPERATION))?;
         self.0.generation.fetch_add(1, Ordering::AcqRel);
-        let _turn = self.turns().alone();
+        let _turn = self.enqueue_lock().alone();
         // Work that is under way must be over before its memory goes; on a lost device there is none.
         // SAFETY: the device is current.
         let waited = Status::from(unsafe { hip.hipDeviceSynchronize() });
@@ -339,7 +339,7 @@ impl Owner {
                 return Ok(());
             }
             // Memory goes back behind all work of the device.
-            let _turn = matches!(held, Held::Memory(_)).then(|| self.device.turns().alone());
+            let _turn = matches!(held, Held::Memory(_)).then(|| self.device.enqueue_lock().alone());
             // SAFETY: the note was there, so the thing is; who destroys it uses it no more.
             self.device.check(unsafe { give_back(self.device.hip(), held) }, operation)
         });
@@ -349,7 +349,7 @@ impl Owner {
         }
     }
 
-    /// As [`destroy`](Self::destroy), in a `Drop`, where nobody can receive the error.
+    /// As [`destroy`](Self::destroy), in a `Drop`, where no caller can receive the error.
     pub(crate) fn destroy_quietly(&self, operation: &'static str, held: Held) {
         if let Err(error) = self.destroy(operation, held) {
             tracing::warn!(%error, "a handle could not be destroyed");

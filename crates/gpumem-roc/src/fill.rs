@@ -28,7 +28,7 @@ pub(crate) unsafe fn fill(stream: &RocStream, fill: &Fill) -> Result<()> {
         Pattern::U16(_) => "hipMemsetD16Async",
         Pattern::U32(_) => "hipMemsetD32Async",
     };
-    let _turn = stream.owner.device.turns().shared();
+    let _turn = stream.owner.device.enqueue_lock().shared();
     let current = stream.owner.enter(operation, "stream")?;
     let mut enqueued = 0;
     // SAFETY: the rows are valid for writes until the fill is done, says the caller.

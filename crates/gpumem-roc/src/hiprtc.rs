@@ -16,7 +16,7 @@ const NO_CONTRACTION: &str = "-ffp-contract=off";
 const DECIDE_CONTRACTION: [&str; 3] = ["-ffp-contract", "-ffast-math", "-Ofast"];
 
 /// Held while hipRTC compiles. The compiler behind it (comgr, which is LLVM) keeps options in variables of the process,
-/// so that two compilations at the same time can end it, and nobody promises that hipRTC takes a lock of its own.
+/// so that two compilations at the same time can end it, and hipRTC does not promise to take a lock of its own.
 static COMPILER: Mutex<()> = Mutex::new(());
 
 /// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.

@@ -351,7 +351,7 @@ pub(crate) fn allocate(pool: &Pool, bytes: usize, access: &[Agent]) -> Result<No
     let granted = if access.is_empty() {
         Ok(())
     } else {
-        // SAFETY: allocated above, and nobody uses it yet.
+        // SAFETY: allocated above, and not in use yet.
         unsafe { grant(access, place) }
     };
     let failed = match (granted, NonNull::new(place.cast::<u8>())) {
@@ -359,7 +359,7 @@ pub(crate) fn allocate(pool: &Pool, bytes: usize, access: &[Agent]) -> Result<No
         (Ok(()), None) => HsaStatus::INVALID_ALLOCATION.error(OPERATION),
         (Err(status), _) => status.error("hsa_amd_agents_allow_access"),
     };
-    // SAFETY: allocated above, and nobody has used it.
+    // SAFETY: allocated above, and never used.
     let _ = unsafe { free(place) };
     Err(failed)
 }

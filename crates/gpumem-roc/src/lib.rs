@@ -23,6 +23,7 @@ mod buffer;
 mod context;
 mod copy;
 mod device;
+mod enqueue_lock;
 mod error;
 mod event;
 mod ext;
@@ -40,7 +41,6 @@ mod pin;
 mod probe;
 mod registry;
 mod stream;
-mod turns;
 
 pub use backend::Roc;
 pub use barrier::RocBarrier;

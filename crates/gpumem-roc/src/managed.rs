@@ -18,7 +18,7 @@ pub(crate) unsafe fn prefetch(stream: &RocStream, address: u64, bytes: usize, to
     let device = &stream.owner.device;
     needs_concurrent_access(device, OPERATION)?;
     let place = place(device, to);
-    let _turn = stream.owner.device.turns().shared();
+    let _turn = stream.owner.device.enqueue_lock().shared();
     let _current = stream.owner.enter(OPERATION, "stream")?;
     let address = with_exposed_provenance::<c_void>(address as usize);
     // SAFETY: the range lies in one live managed buffer, says the caller.

@@ -7,7 +7,7 @@ use crate::{
     hiprtc, image,
     stream::RocStream,
 };
-use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchDims, Result};
+use gpumem_core::{CompileOptions, Error, ErrorKind, KernelArguments, KernelSource, LaunchConfig, Result};
 use gpumem_hip_sys::{hipFunction_attribute as Attribute, hipFunction_t, hipModule_t};
 use std::{
     ffi::{CString, c_void},
@@ -167,14 +167,14 @@ impl RocKernel {
     pub(crate) unsafe fn launch(
         &self,
         stream: &RocStream,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         const OPERATION: &str = "hipModuleLaunchKernel";
         let device = &stream.owner.device;
         self.0.module.0.owner.check(OPERATION, "kernel")?;
         self.check(device, dims)?;
-        let _turn = device.turns().shared();
+        let _turn = device.enqueue_lock().shared();
         let _current = stream.owner.enter(OPERATION, "stream")?;
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
         // SAFETY: the arguments are what the kernel's signature says, says the caller; HIP copies them before it
@@ -197,7 +197,7 @@ impl RocKernel {
         device.check(status, OPERATION)
     }
 
-    fn check(&self, device: &RocDevice, dims: &LaunchDims) -> Result<()> {
+    fn check(&self, device: &RocDevice, dims: &LaunchConfig) -> Result<()> {
         let capabilities = &device.inner().capabilities;
         let invalid = |why| Err(Error::new(NAME, "launch", ErrorKind::InvalidArgument { why }));
         let within = |sizes: [u32; 3], limits: [u32; 3]| {

@@ -147,7 +147,7 @@ impl Registered {
     }
 
     fn undo_one(&self, operation: &'static str, host: NonNull<u8>, bytes: usize) -> Result<()> {
-        // In a forked child and at the end of the process there is nobody to tell.
+        // In a forked child and at the end of the process there is no caller to tell.
         if self.device.check_alive(operation).is_err() {
             return Ok(());
         }

@@ -1,9 +1,9 @@
 //! Finding HIP, hipRTC and the HSA runtime, once each, before anything else is called.
 
-use crate::{NAME, error::Status, hsa::Runtime, turns::Turns};
+use crate::{NAME, enqueue_lock::EnqueueLock, error::Status, hsa::Runtime};
 use gpumem_core::{
     Error, ErrorKind, LoadError, LoadFailure, Result,
-    process::{OnceBeforeFork, Origin},
+    process::{OnceBeforeFork, ProcessGuard},
 };
 use gpumem_hip_sys::{HipLibrary, Hiprtc, Loaded, Places, Refusal, Version};
 use std::sync::OnceLock;
@@ -15,9 +15,9 @@ const OLDEST: Version = Version::new(50_200_000);
 pub(crate) struct Driver {
     pub(crate) hip: HipLibrary,
     pub(crate) version: Version,
-    pub(crate) turns: Turns,
+    pub(crate) enqueue_lock: EnqueueLock,
     /// The process that it was initialised in; it does not survive a fork.
-    pub(crate) origin: Origin,
+    pub(crate) origin: ProcessGuard,
     library: Loaded<HipLibrary>,
 }
 
@@ -114,8 +114,8 @@ fn start(library: Loaded<HipLibrary>) -> Result<Driver, NotUsable> {
             Driver {
                 hip: library.functions,
                 version,
-                turns: Turns::new(version),
-                origin: Origin::here(),
+                enqueue_lock: EnqueueLock::new(version),
+                origin: ProcessGuard::current(),
                 library,
             }
         })

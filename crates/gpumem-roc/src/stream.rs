@@ -72,7 +72,7 @@ impl RocStream {
         const OPERATION: &str = "hipEventRecord";
         event.owner.check(OPERATION, "event")?;
         let device = &self.owner.device;
-        let _turn = device.turns().shared();
+        let _turn = device.enqueue_lock().shared();
         let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: both handles are alive and of this device.
         device.check(unsafe { device.hip().hipEventRecord(event.raw, self.raw) }, OPERATION)
@@ -82,7 +82,7 @@ impl RocStream {
         const OPERATION: &str = "hipStreamWaitEvent";
         event.owner.check(OPERATION, "event")?;
         let device = &self.owner.device;
-        let _turn = device.turns().shared();
+        let _turn = device.enqueue_lock().shared();
         let _current = self.owner.enter(OPERATION, "stream")?;
         // SAFETY: both handles are alive; the event may be another device's.
         device.check(unsafe { device.hip().hipStreamWaitEvent(self.raw, event.raw, 0) }, OPERATION)
@@ -94,8 +94,8 @@ unsafe impl Stream for RocStream {
     fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "hipStreamSynchronize";
         let device = &self.owner.device;
-        if device.turns().are_needed() {
-            // A wait for the stream while others enqueue there is not true: see `Turns`. One for an event is.
+        if device.enqueue_lock().are_needed() {
+            // A wait for the stream while others enqueue there is not true: see `EnqueueLock`. One for an event is.
             let event = RocEvent::create(device, EventOptions::default(), false)?;
             self.record(&event)?;
             return event.synchronize().map_err(|error| error.in_operation(OPERATION));

@@ -5,8 +5,8 @@
 //! with the first callback and ends when there are none. A blocking wait inside a callback is a typed error: it would
 //! wait for the thread that it runs on.
 
-use crate::{order::Timeline, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, NonBlockingContext, Result, process::Origin};
+use crate::{track::Timeline, user_code};
+use gpumem_core::{Backend, Error, ErrorKind, NonBlockingContext, Result, process::ProcessGuard};
 use parking_lot::{Condvar, Mutex};
 use std::{
     collections::VecDeque,
@@ -68,20 +68,20 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<()> {
         self.check(operation)?;
         // The mark is made now, so that work enqueued later does not delay the callback.
-        let ticket = self.last_ticket();
-        self.point(ticket)?;
-        self.when_passed(operation, ticket, task)
+        let submission = self.last_submission();
+        self.wait_target(submission)?;
+        self.when_complete(operation, submission, task)
     }
 
-    /// As [`when_done`](Self::when_done), for a ticket of the past.
-    fn when_passed(
+    /// As [`when_done`](Self::when_done), for a submission index of the past.
+    fn when_complete(
         self: &Arc<Self>,
         operation: &'static str,
-        ticket: u64,
+        submission: u64,
         task: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
         let mut state = self.callbacks.state.lock();
-        state.waiting.push_back((ticket, Box::new(task)));
+        state.waiting.push_back((submission, Box::new(task)));
         state.added += 1;
         if !state.thread {
             let timeline = self.clone();
@@ -105,7 +105,7 @@ impl<B: Backend> Timeline<B> {
 fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
     let callbacks = &timeline.callbacks;
     loop {
-        let (ticket, task) = {
+        let (submission, task) = {
             let mut state = callbacks.state.lock();
             match state.waiting.pop_front() {
                 Some(next) => next,
@@ -115,7 +115,7 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
                 }
             }
         };
-        let result = timeline.settle(ticket).result;
+        let result = timeline.wait_host(submission).result;
         let info = B::info(&timeline.core.raw);
         let context = NonBlockingContext { backend: info.backend, device: info.ordinal, stream: None };
         if let Err(message) = user_code::run(move || NonBlockingContext::run(Some(context), || task(result)))
@@ -130,11 +130,11 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
 
 /// A future that is ready once the work before it is done. It holds no borrow: dropping or forgetting it is harmless.
 ///
-/// Made by [`Stream::done`](crate::Stream::done) and [`Event::done`](crate::Event::done). Gives the error of the work, if it failed.
+/// Made by [`Stream::completed`](crate::Stream::completed) and [`Event::completed`](crate::Event::completed). Gives the error of the work, if it failed.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Completion {
     shared: Arc<Mutex<Shared>>,
-    origin: Origin,
+    origin: ProcessGuard,
     backend: &'static str,
 }
 
@@ -145,8 +145,8 @@ struct Shared {
 }
 
 impl Completion {
-    /// A future for everything up to `ticket` of `timeline`, or for what it has enqueued so far.
-    pub(crate) fn of<B: Backend>(timeline: &Arc<Timeline<B>>, ticket: Option<u64>) -> Self {
+    /// A future for everything up to `submission` of `timeline`, or for what it has enqueued so far.
+    pub(crate) fn of<B: Backend>(timeline: &Arc<Timeline<B>>, submission: Option<u64>) -> Self {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let sender = shared.clone();
         let task = move |result| {
@@ -159,9 +159,9 @@ impl Completion {
                 waker.wake();
             }
         };
-        let outcome = match ticket {
-            Some(ticket) => {
-                timeline.check_event("done").and_then(|()| timeline.when_passed("done", ticket, task))
+        let outcome = match submission {
+            Some(submission) => {
+                timeline.check_event("done").and_then(|()| timeline.when_complete("done", submission, task))
             }
             None => timeline.when_done("done", task),
         };

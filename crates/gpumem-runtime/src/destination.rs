@@ -5,9 +5,9 @@ use crate::{
     ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, Source, StorageMut, ToDevice,
     interchange::described_array,
     layout::Layout,
-    memory::{Allocation, Counted},
-    order::Timeline,
-    transfer::{self, Place},
+    memory::{Allocation, IntrusiveArc},
+    track::Timeline,
+    transfer::{self, ArrayRef},
 };
 use gpumem_core::{Backend, DescriptorError, Element, ErrorKind, LayoutError, Result};
 use ndarray::{ArrayViewMut, Axis, Dimension, Ix0, Ix1};
@@ -30,7 +30,7 @@ pub struct Destination<'a, T: Element, D: Dimension, B: Backend>(To<'a, T, D, B>
 enum To<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayViewMut<'a, T, D>),
     Memory {
-        memory: &'a Counted<Allocation<B>>,
+        memory: &'a IntrusiveArc<Allocation<B>>,
         layout: &'a Layout,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
@@ -39,7 +39,7 @@ enum To<'a, T: Element, D: Dimension, B: Backend> {
 
 /// How elements come into memory of the caller.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Landing {
+pub(crate) enum WriteBack {
     /// Before the call returns.
     Now,
     /// When the scope of that number waits.
@@ -91,28 +91,28 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
         }
     }
 
-    /// Copies the elements of `source` here, behind what writes them. Returns the ticket of a copy that is still on its
-    /// way (0 for none), and the memory of an object that is only borrowed, which that copy writes.
+    /// Copies the elements of `source` here, behind what writes them. Returns the submission index of a copy that is
+    /// still on its way (0 for none), and the memory of an object that is only borrowed, which that copy writes.
     ///
     /// # Safety
-    /// With [`Landing::InScope`], the destination is valid for writes, and used by nobody else, until the landings of the
-    /// scope are run or leaked. The borrowed memory is waited for before the borrow ends.
+    /// With [`WriteBack::InScope`], the destination is valid for writes, and not used by anything else, until the landings
+    /// of the scope are run or leaked. The borrowed memory is waited for before the borrow ends.
     pub(crate) unsafe fn copy_from(
         self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
-        source: Place<'_, B>,
+        source: ArrayRef<'_, B>,
         device: &Device<B>,
-        landing: Landing,
-    ) -> Result<(u64, Option<Counted<Allocation<B>>>)> {
-        match (self.0, landing) {
-            (To::Host(mut view), Landing::Now) => {
-                if !transfer::download_at_once(timeline, source, &mut view) {
+        write_back: WriteBack,
+    ) -> Result<(u64, Option<IntrusiveArc<Allocation<B>>>)> {
+        match (self.0, write_back) {
+            (To::Host(mut view), WriteBack::Now) => {
+                if !transfer::try_download_inline(timeline, source, &mut view) {
                     transfer::download(timeline, operation, source, view.into_dyn(), None)?;
                 }
                 Ok((0, None))
             }
-            (To::Host(view), Landing::InScope(scope)) => {
+            (To::Host(view), WriteBack::InScope(scope)) => {
                 // SAFETY: the caller's promise.
                 unsafe {
                     transfer::download_in_scope(timeline, operation, scope, source, view.into_dyn())?;
@@ -120,7 +120,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
                 Ok((0, None))
             }
             (To::Memory { memory, layout }, _) => {
-                let to = Place::new(memory, layout);
+                let to = ArrayRef::new(memory, layout);
                 Ok((transfer::copy::<T, B>(timeline, operation, source, to)?, None))
             }
             (To::Described(descriptor), _) => {
@@ -128,9 +128,9 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
                 let array = unsafe { described_array::<T, B>(device, &descriptor?, operation)? };
                 let read_only = Allocation::is_import_read_only(&array.memory);
                 check_writable(device.core(), operation, &array.layout, read_only)?;
-                let to = Place::new(&array.memory, &array.layout);
-                let ticket = transfer::copy::<T, B>(timeline, operation, source, to)?;
-                Ok((ticket, Some(array.memory.clone())))
+                let to = ArrayRef::new(&array.memory, &array.layout);
+                let submission = transfer::copy::<T, B>(timeline, operation, source, to)?;
+                Ok((submission, Some(array.memory.clone())))
             }
         }
     }
@@ -200,7 +200,7 @@ impl<S: StorageMut, D: Dimension> FromDevice<S::Backend> for ArrayBase<S, D> {
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> FromDevice<B> for HostArray<K, T, D, B> {
     fn destination(&mut self) -> Destination<'_, T, D, B> {
-        let Place { memory, layout } = self.place();
+        let ArrayRef { memory, layout } = self.place();
         Destination(To::Memory { memory, layout })
     }
 }

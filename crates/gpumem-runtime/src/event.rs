@@ -2,18 +2,18 @@
 
 use crate::{
     Completion, Stream, completion,
-    memory::Item,
-    order::{Mark, Timeline},
+    memory::DeferredFree,
+    track::{RecordedEvent, Timeline},
 };
 use gpumem_core::{Backend, ErrorKind, Event as _, EventOptions, Result};
 use std::{fmt, sync::Arc};
 
-/// A mark in a stream, made by [`Stream::record`]. Cloning it is cheap and gives the same mark.
+/// An event in a stream, made by [`Stream::record_event`]. Cloning it is cheap and gives the same mark.
 #[must_use = "an event that is dropped at once cannot be waited for"]
 pub struct Event<B: Backend> {
     timeline: Arc<Timeline<B>>,
-    ticket: u64,
-    mark: Arc<Mark<B>>,
+    submission: u64,
+    recorded: Arc<RecordedEvent<B>>,
     timing: Option<Arc<Timed<B>>>,
 }
 
@@ -34,8 +34,8 @@ impl<B: Backend> Drop for Timed<B> {
     fn drop(&mut self) {
         let core = &self.timeline.core;
         match self.event.take() {
-            Some(event) if core.origin.is_usable() => {
-                core.reclaim.add(Item::Event(event), self.timeline.generation)
+            Some(event) if core.origin.is_valid() => {
+                core.deferred_frees.add(DeferredFree::Event(event), self.timeline.generation)
             }
             // The driver is another process's, or gone.
             event => std::mem::forget(event),
@@ -47,7 +47,7 @@ impl<B: Backend> Event<B> {
     pub(crate) fn record(stream: &Stream<B>, options: EventOptions) -> Result<Self> {
         let timeline = stream.timeline();
         timeline.check("record")?;
-        let (ticket, mark) = timeline.mark_now()?;
+        let (submission, recorded) = timeline.record_now()?;
         let timing = match options.timing {
             true => {
                 let event = timeline.core.note_loss(B::create_event(&timeline.core.raw, options))?;
@@ -56,28 +56,28 @@ impl<B: Backend> Event<B> {
             }
             false => None,
         };
-        Ok(Self { timeline: timeline.clone(), ticket, mark, timing })
+        Ok(Self { timeline: timeline.clone(), submission, recorded, timing })
     }
 
     pub(crate) fn hold(&self, waiting: &Arc<Timeline<B>>) -> Result<()> {
         waiting.check("wait")?;
         self.timeline.check_event("wait")?;
-        if self.timeline.id() == waiting.id() || self.timeline.has_passed(self.ticket) {
+        if self.timeline.id() == waiting.id() || self.timeline.is_complete(self.submission) {
             return Ok(());
         }
-        waiting.wait_for(self.timeline.id(), self.ticket, &self.mark)
+        waiting.wait_for(self.timeline.id(), self.submission, &self.recorded)
     }
 
-    /// Whether the work before the mark is done. Never blocks.
+    /// Whether the work before the event is done. Never blocks.
     ///
     /// # Errors
     /// What the work did wrong.
     pub fn query(&self) -> Result<bool> {
         self.timeline.check_event("query")?;
-        self.timeline.poll(self.ticket).map_err(|error| error.in_operation("query"))
+        self.timeline.poll(self.submission).map_err(|error| error.in_operation("query"))
     }
 
-    /// Blocks until the work before the mark is done.
+    /// Blocks until the work before the event is done.
     ///
     /// # Errors
     /// What the work did wrong, [`BlockingInCallback`](ErrorKind::BlockingInCallback) inside a callback.
@@ -87,13 +87,13 @@ impl<B: Backend> Event<B> {
         if let Some(event) = self.timing.as_deref().and_then(Timed::event) {
             self.timeline.core.note_loss(event.synchronize())?;
         }
-        self.timeline.settle(self.ticket).result.map_err(|error| error.in_operation("synchronize"))
+        self.timeline.wait_host(self.submission).result.map_err(|error| error.in_operation("synchronize"))
     }
 
     /// Milliseconds from `start` to this event.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) unless both were made by [`Stream::record_with_timing`],
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) unless both were made by [`Stream::record_timed_event`],
     /// [`NotReady`](ErrorKind::NotReady) before both are reached.
     pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
         self.timeline.check_event("elapsed_since")?;
@@ -101,15 +101,15 @@ impl<B: Backend> Event<B> {
         {
             (Some(start), Some(end)) => self.timeline.core.note_loss(B::elapsed(start, end)),
             _ => {
-                let why = "an event without a time; make it with record_with_timing";
+                let why = "an event without a time; make it with record_timed_event";
                 Err(self.timeline.core.error("elapsed_since", ErrorKind::InvalidArgument { why }))
             }
         }
     }
 
-    /// A future that is ready once the mark is reached.
-    pub fn done(&self) -> Completion {
-        Completion::of(&self.timeline, Some(self.ticket))
+    /// A future that is ready once the event is reached.
+    pub fn completed(&self) -> Completion {
+        Completion::of(&self.timeline, Some(self.submission))
     }
 }
 
@@ -117,8 +117,8 @@ impl<B: Backend> Clone for Event<B> {
     fn clone(&self) -> Self {
         Self {
             timeline: self.timeline.clone(),
-            ticket: self.ticket,
-            mark: self.mark.clone(),
+            submission: self.submission,
+            recorded: self.recorded.clone(),
             timing: self.timing.clone(),
         }
     }
@@ -126,6 +126,9 @@ impl<B: Backend> Clone for Event<B> {
 
 impl<B: Backend> fmt::Debug for Event<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Event").field("timeline", &self.timeline.id()).field("ticket", &self.ticket).finish()
+        f.debug_struct("Event")
+            .field("timeline", &self.timeline.id())
+            .field("submission", &self.submission)
+            .finish()
     }
 }

@@ -1,8 +1,8 @@
 //! Arrays that several processes on one machine share.
 //!
-//! One process exports an array and sends the [`IpcArray`] to another one, which opens it as a [`SharedArray`]. Neither
+//! One process exports an array and sends the [`IpcArrayHandle`] to another one, which opens it as a [`IpcArray`]. Neither
 //! library knows what the other does with the memory, so that a shared mapping is a type of its own: what is in it comes
-//! out as a copy ([`SharedArray::snapshot`]), and nothing of it is ever shown in place to safe code (law 4).
+//! out as a copy ([`IpcArray::snapshot`]), and nothing of it is ever shown in place to safe code (law 4).
 
 use crate::{
     ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray, memory::Allocation,
@@ -14,7 +14,7 @@ use std::{fmt, marker::PhantomData};
 /// Where another process finds an array: memory, shape and strides. Plain data, to be sent as
 /// [bytes](Self::to_bytes).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IpcArray<T, D> {
+pub struct IpcArrayHandle<T, D> {
     memory: IpcMemory,
     shape: Vec<usize>,
     strides: Vec<isize>,
@@ -23,7 +23,7 @@ pub struct IpcArray<T, D> {
     marker: PhantomData<fn() -> (T, D)>,
 }
 
-impl<T: Element, D: Dimension> IpcArray<T, D> {
+impl<T: Element, D: Dimension> IpcArrayHandle<T, D> {
     /// The driver's handle, with the part of the allocation that the array takes.
     pub fn memory(&self) -> &IpcMemory {
         &self.memory
@@ -100,8 +100,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// [`Unsupported`](ErrorKind::Unsupported) where the backend shares no memory between processes,
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an array without elements, memory that is not the device's, and
     /// an array in a pool, because the other process would see and could write all that shares its piece of memory: make
-    /// it with [`Device::exportable_array`]; of the driver.
-    pub unsafe fn export(&self) -> Result<IpcArray<S::Elem, D>> {
+    /// it with [`Device::ipc_array`]; of the driver.
+    pub unsafe fn ipc_handle(&self) -> Result<IpcArrayHandle<S::Elem, D>> {
         const OPERATION: &str = "export";
         let extent = self.layout.extent();
         if extent.is_empty() {
@@ -109,7 +109,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             return Err(self.memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
         if self.memory.is_owned() && !self.memory.is_alone() {
-            let why = "the array is in a pool, whose other arrays would be shared as well: make it with exportable_array";
+            let why =
+                "the array is in a pool, whose other arrays would be shared as well: make it with ipc_array";
             return Err(self.memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
         crate::completion::may_block(OPERATION)?;
@@ -118,7 +119,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let start = self.memory.address().wrapping_add(extent.start as u64);
         // SAFETY: the range is that of this array, which is alive; for later the caller vouches.
         let memory = unsafe { S::Backend::export_memory(&core.raw, start, extent.len()) };
-        Ok(IpcArray {
+        Ok(IpcArrayHandle {
             memory: core.note_loss(memory).map_err(|error| error.in_operation(OPERATION))?,
             shape: self.shape().to_vec(),
             strides: self.strides().to_vec(),
@@ -129,17 +130,14 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<B: Backend> Device<B> {
-    /// A new array of zeros that may be [exported](ArrayBase::export): in memory of its own straight from the driver, and
+    /// A new array of zeros that may be [exported](ArrayBase::ipc_handle): in memory of its own straight from the driver, and
     /// not in a pool, so that another process sees nothing else. It takes whole pages of 2 MiB, because a driver puts
     /// several small blocks into one. Making it is as slow as the driver is; dropping it leaves it to the deferred queue.
     ///
     /// # Errors
     /// As [`device_array`](Self::device_array).
-    pub fn exportable_array<T: Element, S: IntoArraySpec>(
-        &self,
-        spec: S,
-    ) -> Result<DeviceArray<T, S::Dim, B>> {
-        UninitArray::exportable(self, "exportable_array", spec.into_spec())
+    pub fn ipc_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<DeviceArray<T, S::Dim, B>> {
+        UninitArray::exportable(self, "ipc_array", spec.into_spec())
     }
 
     /// Opens an array of another process. Dropping the result closes it, once its last use here is over. Numba's
@@ -152,11 +150,11 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) where the backend shares no memory between processes; a layout that does
     /// not lie in the memory, or overlaps itself; of the driver.
-    pub unsafe fn open_shared<T: Element, D: Dimension>(
+    pub unsafe fn open_ipc<T: Element, D: Dimension>(
         &self,
-        array: &IpcArray<T, D>,
-    ) -> Result<SharedArray<T, D, B>> {
-        const OPERATION: &str = "open_shared";
+        array: &IpcArrayHandle<T, D>,
+    ) -> Result<IpcArray<T, D, B>> {
+        const OPERATION: &str = "open_ipc";
         self.core().check(OPERATION)?;
         let fail = |error| self.core().error(OPERATION, error);
         let layout = Layout::strided(&array.shape, &array.strides, size_of::<T>())
@@ -173,16 +171,16 @@ impl<B: Backend> Device<B> {
         let memory =
             Allocation::opened(self, OPERATION, || unsafe { B::open_memory(self.raw(), &array.memory) })?;
         crate::array::check_address::<T, B>(self.core(), OPERATION, memory.address())?;
-        Ok(SharedArray(ArrayBase::over(memory, layout)))
+        Ok(IpcArray(ArrayBase::over(memory, layout)))
     }
 }
 
 /// An array of another process, mapped into this one. The other process may change it at any time, so that its elements
 /// are copied out and in, and never lent.
 #[must_use = "the memory is let go when this is dropped"]
-pub struct SharedArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
+pub struct IpcArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
 
-impl<T: Element, D: Dimension, B: Backend> SharedArray<T, D, B> {
+impl<T: Element, D: Dimension, B: Backend> IpcArray<T, D, B> {
     /// Lengths of the axes.
     pub fn shape(&self) -> &[usize] {
         self.0.shape()
@@ -229,9 +227,9 @@ impl<T: Element, D: Dimension, B: Backend> SharedArray<T, D, B> {
     }
 }
 
-impl<T: Element, D: Dimension, B: Backend> fmt::Debug for SharedArray<T, D, B> {
+impl<T: Element, D: Dimension, B: Backend> fmt::Debug for IpcArray<T, D, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SharedArray").field(&self.0).finish()
+        f.debug_tuple("IpcArray").field(&self.0).finish()
     }
 }
 
@@ -243,32 +241,32 @@ mod tests {
     /// The memory, and behind it the size of an element, the offset and the rank.
     const HEAD: usize = IpcMemory::ENCODED_LEN + 3 * 8;
 
-    fn sample() -> IpcArray<f32, Ix2> {
+    fn sample() -> IpcArrayHandle<f32, Ix2> {
         let memory = IpcMemory::new([7; 64], 256, 96);
-        IpcArray { memory, shape: vec![3, 4], strides: vec![32, -8], offset: 24, marker: PhantomData }
+        IpcArrayHandle { memory, shape: vec![3, 4], strides: vec![32, -8], offset: 24, marker: PhantomData }
     }
 
     #[test]
     fn what_is_sent_arrives() {
         let bytes = sample().to_bytes();
         assert_eq!(bytes.len(), HEAD + 4 * 8);
-        assert_eq!(IpcArray::from_bytes(&bytes), Ok(sample()));
-        assert_eq!(IpcArray::<f32, IxDyn>::from_bytes(&bytes).unwrap().strides(), [32, -8]);
+        assert_eq!(IpcArrayHandle::from_bytes(&bytes), Ok(sample()));
+        assert_eq!(IpcArrayHandle::<f32, IxDyn>::from_bytes(&bytes).unwrap().strides(), [32, -8]);
     }
 
     #[test]
     fn what_does_not_fit_is_refused() {
         let bytes = sample().to_bytes();
         for length in 0..bytes.len() {
-            assert!(IpcArray::<f32, Ix2>::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
+            assert!(IpcArrayHandle::<f32, Ix2>::from_bytes(&bytes[..length]).is_err(), "{length} bytes");
         }
-        assert!(IpcArray::<f64, Ix2>::from_bytes(&bytes).is_err(), "elements of another size");
-        assert!(IpcArray::<f32, Ix1>::from_bytes(&bytes).is_err(), "another rank");
+        assert!(IpcArrayHandle::<f64, Ix2>::from_bytes(&bytes).is_err(), "elements of another size");
+        assert!(IpcArrayHandle::<f32, Ix1>::from_bytes(&bytes).is_err(), "another rank");
         let mut negative = bytes.clone();
         negative[HEAD..HEAD + 8].fill(0xFF);
-        assert!(IpcArray::<f32, Ix2>::from_bytes(&negative).is_err(), "a negative length");
+        assert!(IpcArrayHandle::<f32, Ix2>::from_bytes(&negative).is_err(), "a negative length");
         let mut endless = bytes;
         endless[HEAD - 8..HEAD].copy_from_slice(&i64::MAX.to_le_bytes());
-        assert!(IpcArray::<f32, IxDyn>::from_bytes(&endless).is_err(), "a rank without end");
+        assert!(IpcArrayHandle::<f32, IxDyn>::from_bytes(&endless).is_err(), "a rank without end");
     }
 }

@@ -24,20 +24,20 @@ mod ipc;
 pub mod kernel;
 pub mod layout;
 pub mod memory;
-mod order;
 mod raw;
 mod scope;
 mod source;
 mod stream;
 mod sync;
 pub mod trace;
+mod track;
 mod transfer;
 mod user_code;
 
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_models {
-    pub use crate::{order::models::*, transfer::models::*};
+    pub use crate::{track::models::*, transfer::models::*};
 }
 
 pub use array::{
@@ -50,21 +50,21 @@ pub use device::{Device, DeviceCounters};
 pub use event::Event;
 pub use host::{
     DeviceVisible, HostArray, HostKind, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
-    MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, Refused, Registered, RegisteredArray,
-    UninitHostArray, view_at, view_mut_at,
+    MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, RegisterError, Registered,
+    RegisteredArray, UninitHostArray, view_at, view_mut_at,
 };
 pub use interchange::{
     Bool, CudaArrayDestination, CudaArrayInterface, CudaArraySource, DescrField, DlpackTensor, ElementKind,
-    ElementType, HasCudaArrayInterface, ImportedArray, Loan, StreamHandle, cuda_array, cuda_array_mut,
+    ElementType, HasCudaArrayInterface, ImportedArray, InterchangeStream, Loan, cuda_array, cuda_array_mut,
     dlpack, is_cuda_array,
 };
-pub use ipc::{IpcArray, SharedArray};
+pub use ipc::{IpcArray, IpcArrayHandle};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
 pub use raw::{RawAccess, RawParts};
 pub use scope::Scope;
 pub use source::{Scalar, Source, ToDevice};
 pub use stream::Stream;
-pub use transfer::{CopyPlan, CopyWay, Progress, StreamingStores, TransferOptions};
+pub use transfer::{CopyPlan, CopyStrategy, NonTemporalStores, Progress, TransferOptions};
 
 /// Numbers for streams and allocations, unique in this process.
 fn unique_id() -> u64 {

@@ -2,9 +2,9 @@
 
 use crate::{
     ArrayBase, Storage, StorageMut, Stream,
-    memory::{Allocation, Counted},
-    order::Access,
-    order::{Timeline, Uses},
+    memory::{Allocation, IntrusiveArc},
+    track::Access,
+    track::{Timeline, Uses},
 };
 use gpumem_core::{Backend, RawStream, Result, Stream as _, with_uses};
 use ndarray::Dimension;
@@ -15,7 +15,7 @@ use std::{marker::PhantomData, ops::Range, sync::Arc};
 #[derive(Debug)]
 #[must_use = "an access does nothing until a raw scope has it"]
 pub struct RawAccess<'a, B: Backend> {
-    memory: &'a Counted<Allocation<B>>,
+    memory: &'a IntrusiveArc<Allocation<B>>,
     extent: Range<usize>,
     address: u64,
     write: bool,

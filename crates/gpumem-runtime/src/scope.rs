@@ -1,17 +1,17 @@
 //! Borrowed host memory in asynchronous transfers (law 3).
 
-use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, host::LockSet, transfer};
+use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, host::PinScope, transfer};
 use gpumem_core::{Backend, Element, ErrorKind, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use std::{fmt, marker::PhantomData};
 
-/// A stretch of a stream in which memory of the caller takes part in transfers. Made by [`Stream::scope`], as threads by
+/// A scope in which borrowed host memory can be used by asynchronous transfers. Made by [`Stream::scope`], as threads by
 /// [`std::thread::scope`]: it waits on every way out, and what is borrowed for it stays borrowed until then.
 pub struct Scope<'scope, 'env: 'scope, B: Backend> {
     stream: Stream<B>,
     id: u64,
     /// Dropped after the wait.
-    locks: LockSet<B>,
+    locks: PinScope<B>,
     scope: PhantomData<&'scope mut &'scope ()>,
     env: PhantomData<&'env mut &'env ()>,
 }
@@ -20,7 +20,7 @@ pub struct Scope<'scope, 'env: 'scope, B: Backend> {
 struct Finish<'a, B: Backend> {
     stream: &'a Stream<B>,
     id: u64,
-    /// The last ticket before the scope.
+    /// The last submission index before the scope.
     before: u64,
     armed: bool,
 }
@@ -31,17 +31,18 @@ impl<B: Backend> Finish<'_, B> {
         let timeline = self.stream.timeline();
         // In a forked child nothing lands: the transfers are the parent's, and so are the locks.
         timeline.core.check_process("scope")?;
-        let settled = timeline.finish(true);
-        if settled.done {
+        let wait_outcome = timeline.finish(true);
+        if wait_outcome.done {
             // What is left cannot land any more: the device was reset meanwhile.
-            timeline.landings.abandon(self.id);
+            timeline.copy_outs.abandon(self.id);
         } else {
-            // The device may still write into the staging blocks; they are leaked, and nobody's memory is touched.
-            timeline.landings.leak(self.id);
+            // The device may still write into the staging blocks; they are leaked, and no memory of the caller is
+            // touched.
+            timeline.copy_outs.leak(self.id);
         }
-        let lost = timeline.landings.has_given_up(self.id);
-        // Somebody else may have been told already of what went wrong with the work of this scope.
-        let result = settled.result.and_then(|()| timeline.fault_since(self.before));
+        let lost = timeline.copy_outs.has_given_up(self.id);
+        // An earlier call may have reported already what went wrong with the work of this scope.
+        let result = wait_outcome.result.and_then(|()| timeline.fault_since(self.before));
         result.and_then(|()| timeline.check("scope")).map_err(|error| error.in_operation("scope"))?;
         if lost {
             // A wait for the whole device has told of a failure, which may have been this scope's.
@@ -69,9 +70,9 @@ pub(crate) fn run<'env, B: Backend, R>(
     crate::completion::may_block("scope")?;
     stream.timeline().check("scope")?;
     let id = crate::unique_id();
-    let locks = LockSet::new(stream.device());
+    let locks = PinScope::new(stream.device());
     let scope = Scope { stream: stream.clone(), id, locks, scope: PhantomData, env: PhantomData };
-    let mut finish = Finish { stream, id, before: stream.ticket(), armed: true };
+    let mut finish = Finish { stream, id, before: stream.submission_index(), armed: true };
     let value = body(&scope);
     let finished = finish.finish();
     // Other streams may have used what was page-locked.
@@ -92,7 +93,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     }
 
     /// What is waited for before anything borrowed goes back.
-    pub(crate) fn locks(&self) -> &LockSet<B> {
+    pub(crate) fn locks(&self) -> &PinScope<B> {
         &self.locks
     }
 

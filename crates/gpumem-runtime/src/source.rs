@@ -5,9 +5,9 @@ use crate::{
     host::zeros,
     interchange::{described_array, described_layout},
     layout::Layout,
-    memory::{Allocation, Counted},
-    order::Timeline,
-    transfer::{self, Place, Upload},
+    memory::{Allocation, IntrusiveArc},
+    track::Timeline,
+    transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Element, Error, Result};
 use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn, ShapeBuilder};
@@ -39,7 +39,7 @@ pub struct Source<'a, T: Element, D: Dimension, B: Backend>(From<'a, T, D, B>);
 enum From<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayView<'a, T, D>),
     Memory {
-        memory: &'a Counted<Allocation<B>>,
+        memory: &'a IntrusiveArc<Allocation<B>>,
         layout: &'a Layout,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
@@ -49,7 +49,7 @@ enum From<'a, T: Element, D: Dimension, B: Backend> {
 /// Elements that a kernel can use where they lie.
 #[derive(Debug)]
 pub(crate) struct InPlace<B: Backend> {
-    pub(crate) memory: Counted<Allocation<B>>,
+    pub(crate) memory: IntrusiveArc<Allocation<B>>,
     pub(crate) layout: Layout,
     /// The memory belongs to an object that is only borrowed: what uses it is waited for before the borrow ends.
     pub(crate) borrowed: bool,
@@ -68,7 +68,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     }
 
     /// A source in memory of the library.
-    pub(crate) fn memory(memory: &'a Counted<Allocation<B>>, layout: &'a Layout) -> Self {
+    pub(crate) fn memory(memory: &'a IntrusiveArc<Allocation<B>>, layout: &'a Layout) -> Self {
         Self(From::Memory { memory, layout })
     }
 
@@ -104,8 +104,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
             }
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
-                // SAFETY: the object is borrowed by the source; whoever uses the memory waits before that ends, because
-                // it is said to be borrowed.
+                // SAFETY: the object is borrowed by the source; users of the memory wait before that ends, because it
+                // is said to be borrowed.
                 let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
                 // Memory of ours is kept by the use log, whatever becomes of the object.
                 let read_only = Allocation::is_import_read_only(&array.memory);
@@ -133,13 +133,19 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         match &self.0 {
             From::Host(view) => packed.assign(&view.view().into_dyn()),
             From::Memory { memory, layout } => {
-                transfer::download(timeline, operation, Place::new(memory, layout), packed.view_mut(), None)?;
+                transfer::download(
+                    timeline,
+                    operation,
+                    ArrayRef::new(memory, layout),
+                    packed.view_mut(),
+                    None,
+                )?;
             }
             From::Described(descriptor) => {
                 let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
                 // SAFETY: the object is borrowed by the source, and the copy is over when this returns.
                 let array = unsafe { described_array::<T, B>(device, descriptor, operation)? };
-                let place = Place::new(&array.memory, &array.layout);
+                let place = ArrayRef::new(&array.memory, &array.layout);
                 transfer::download(timeline, operation, place, packed.view_mut(), None)?;
             }
         }
@@ -156,23 +162,23 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         UninitArray::with_layout(device, operation, layout.like())
     }
 
-    /// Copies the elements. Returns the ticket of the last copy, 0 for none.
+    /// Copies the elements. Returns the submission index of the last copy, 0 for none.
     pub(crate) fn copy_to(
         &self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
-        destination: Place<'_, B>,
+        destination: ArrayRef<'_, B>,
         upload: Upload,
     ) -> Result<u64> {
         match &self.0 {
             From::Host(view) => {
-                if upload == Upload::Blocking && transfer::upload_at_once(timeline, view, destination) {
+                if upload == Upload::Blocking && transfer::try_upload_inline(timeline, view, destination) {
                     return Ok(0);
                 }
                 transfer::upload(timeline, operation, view.view().into_dyn(), destination, upload, None)
             }
             From::Memory { memory, layout } => {
-                copy_memory::<T, B>(timeline, operation, Place::new(memory, layout), destination, upload)
+                copy_memory::<T, B>(timeline, operation, ArrayRef::new(memory, layout), destination, upload)
             }
             From::Described(descriptor) => {
                 copy_described::<T, B>(timeline, operation, descriptor, None, destination)
@@ -185,9 +191,9 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         &self,
         timeline: &Timeline<B>,
         operation: &'static str,
-        destination: Place<'_, B>,
+        destination: ArrayRef<'_, B>,
     ) -> Result<CopyPlan> {
-        let Place { memory: to, layout } = destination;
+        let ArrayRef { memory: to, layout } = destination;
         match &self.0 {
             From::Memory { memory, layout: from } => {
                 CopyPlan::between(timeline, operation, (memory, from), (to, layout))
@@ -207,25 +213,25 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         }
     }
 
-    /// As [`copy_to`](Self::copy_to), blocking, and told to `watch`: piece by piece from memory of the caller, at the
+    /// As [`copy_to`](Self::copy_to), blocking, and told to `progress`: piece by piece from memory of the caller, at the
     /// end from memory of the library.
-    pub(crate) fn copy_watched(
+    pub(crate) fn copy_with_progress(
         &self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
-        destination: Place<'_, B>,
-        watch: transfer::Watch<'_>,
+        destination: ArrayRef<'_, B>,
+        progress: transfer::ProgressFn<'_>,
     ) -> Result<()> {
         let total = destination.layout.packed_bytes() as u64;
         match &self.0 {
             From::Host(view) => {
                 let view = view.view().into_dyn();
-                transfer::upload(timeline, operation, view, destination, Upload::Blocking, Some(watch))?;
+                transfer::upload(timeline, operation, view, destination, Upload::Blocking, Some(progress))?;
             }
             From::Memory { .. } | From::Described(_) => {
                 self.copy_to(timeline, operation, destination, Upload::Blocking)?;
                 // It is done: there is nothing left to cancel.
-                let _ = watch(transfer::Progress { done: total, total });
+                let _ = progress(transfer::Progress { done: total, total });
             }
         }
         Ok(())
@@ -236,7 +242,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
         &self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
-        destination: Place<'_, B>,
+        destination: ArrayRef<'_, B>,
         upload: Upload,
     ) -> Result<u64> {
         let shape = destination.layout.shape();
@@ -251,7 +257,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 None => self.copy_to(timeline, operation, destination, upload),
             },
             From::Memory { memory, .. } => {
-                copy_memory::<T, B>(timeline, operation, Place::new(memory, &wide), destination, upload)
+                copy_memory::<T, B>(timeline, operation, ArrayRef::new(memory, &wide), destination, upload)
             }
             From::Described(descriptor) => {
                 copy_described::<T, B>(timeline, operation, descriptor, Some(shape), destination)
@@ -266,7 +272,7 @@ fn copy_described<T: Element, B: Backend>(
     operation: &'static str,
     descriptor: &Result<CudaArrayInterface>,
     wide: Option<&[usize]>,
-    destination: Place<'_, B>,
+    destination: ArrayRef<'_, B>,
 ) -> Result<u64> {
     let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
     // SAFETY: the object is borrowed by the source, and the copy is over when this returns.
@@ -278,7 +284,7 @@ fn copy_described<T: Element, B: Backend>(
         }
         None => array.layout.clone(),
     };
-    let from = Place::new(&array.memory, &layout);
+    let from = ArrayRef::new(&array.memory, &layout);
     copy_memory::<T, B>(timeline, operation, from, destination, Upload::Blocking)
 }
 
@@ -293,13 +299,13 @@ fn near<'a, B: Backend>(memory: &'a Allocation<B>, operation: &'static str) -> R
 fn copy_memory<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    source: Place<'_, B>,
-    destination: Place<'_, B>,
+    source: ArrayRef<'_, B>,
+    destination: ArrayRef<'_, B>,
     upload: Upload,
 ) -> Result<u64> {
     if upload == Upload::Blocking {
         crate::completion::may_block(operation)?;
-        if transfer::copy_at_once(timeline, source, destination) {
+        if transfer::try_copy_inline(timeline, source, destination) {
             return Ok(0);
         }
     }
@@ -307,13 +313,13 @@ fn copy_memory<T: Element, B: Backend>(
         return transfer::copy::<T, B>(timeline, operation, source, destination);
     }
     let writers = source.memory.writers(&source.layout.extent(), timeline);
-    let ticket = transfer::copy::<T, B>(timeline, operation, source, destination)?;
-    timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+    let submission = transfer::copy::<T, B>(timeline, operation, source, destination)?;
+    timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
     // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
-    for (writer, ticket) in &writers {
-        writer.settle(*ticket).result.map_err(|error| error.in_operation(operation))?;
+    for (writer, submission) in &writers {
+        writer.wait_host(*submission).result.map_err(|error| error.in_operation(operation))?;
     }
-    Ok(ticket)
+    Ok(submission)
 }
 
 #[diagnostic::do_not_recommend]
@@ -404,7 +410,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> ToDevice<B> for HostArra
     type Dim = D;
 
     fn source(&self) -> Source<'_, T, D, B> {
-        let Place { memory, layout } = self.place();
+        let ArrayRef { memory, layout } = self.place();
         Source(From::Memory { memory, layout })
     }
 }

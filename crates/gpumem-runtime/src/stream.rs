@@ -4,10 +4,10 @@ use crate::{
     ArrayBase, Completion, Device, DeviceArray, Event, HostArray, HostKind, PinnedArray, Scope, Storage,
     StorageMut, ToDevice, UninitArray, completion,
     layout::IntoArraySpec,
-    memory::Item,
-    order::Timeline,
+    memory::DeferredFree,
     scope,
-    transfer::{self, Place},
+    track::Timeline,
+    transfer::{self, ArrayRef},
 };
 use gpumem_core::{Backend, Element, EventOptions, RawStream, Result, Stream as _, StreamKind};
 use ndarray::Dimension;
@@ -60,9 +60,9 @@ impl<B: Backend> Stream<B> {
         self.0.timeline.kind()
     }
 
-    /// Number of the last ticket: how much has been enqueued. For tests and traces.
-    pub fn ticket(&self) -> u64 {
-        self.0.timeline.last_ticket()
+    /// Number of the last submission index: how much has been enqueued. For tests and traces.
+    pub fn submission_index(&self) -> u64 {
+        self.0.timeline.last_submission()
     }
 
     /// The driver's handle, for looking at. To enqueue work of another library, use [`raw_scope`](Self::raw_scope).
@@ -91,22 +91,22 @@ impl<B: Backend> Stream<B> {
     /// What the work did wrong.
     pub fn query(&self) -> Result<bool> {
         self.0.timeline.check("query")?;
-        self.0.timeline.poll(self.0.timeline.last_ticket()).map_err(|error| error.in_operation("query"))
+        self.0.timeline.poll(self.0.timeline.last_submission()).map_err(|error| error.in_operation("query"))
     }
 
-    /// Puts a mark behind everything enqueued so far.
+    /// Puts an event behind everything enqueued so far.
     ///
     /// # Errors
     /// Of the driver.
-    pub fn record(&self) -> Result<Event<B>> {
+    pub fn record_event(&self) -> Result<Event<B>> {
         Event::record(self, EventOptions::default())
     }
 
-    /// As [`record`](Self::record), with the time, for [`Event::elapsed_since`].
+    /// As [`record_event`](Self::record_event), with the time, for [`Event::elapsed_since`].
     ///
     /// # Errors
     /// Of the driver.
-    pub fn record_with_timing(&self) -> Result<Event<B>> {
+    pub fn record_timed_event(&self) -> Result<Event<B>> {
         Event::record(self, EventOptions { timing: true })
     }
 
@@ -130,12 +130,12 @@ impl<B: Backend> Stream<B> {
     }
 
     /// A future that is ready once everything enqueued so far is done. It holds no borrow.
-    pub fn done(&self) -> Completion {
+    pub fn completed(&self) -> Completion {
         Completion::of(&self.0.timeline, None)
     }
 
     /// Runs `body` with a scope in which memory of the caller takes part in asynchronous transfers, and waits at its end,
-    /// whichever way it ends. This is Numba's `auto_synchronize`.
+    /// however it ends. This is Numba's `auto_synchronize`.
     ///
     /// ```no_run
     /// # fn example<B: gpumem_runtime::ToDevice<H, Elem = f32, Dim = ndarray::Ix1>, H: gpumem_core::Backend>(
@@ -272,7 +272,7 @@ impl<B: Backend> Stream<B> {
         M: StorageMut<Backend = B>,
         S: ToDevice<B, Elem = M::Elem> + ?Sized,
     {
-        let to = Place::new(&destination.memory, &destination.layout);
+        let to = ArrayRef::new(&destination.memory, &destination.layout);
         source.source().broadcast_to(self.timeline(), "assign", to, transfer::Upload::Staged)?;
         Ok(())
     }
@@ -281,14 +281,14 @@ impl<B: Backend> Stream<B> {
 impl<B: Backend> Drop for Inner<B> {
     fn drop(&mut self) {
         let core = self.device.core();
-        if self.lent || !core.origin.is_usable() {
+        if self.lent || !core.origin.is_valid() {
             if let Some(owner) = self.owner.take() {
                 std::mem::forget(owner);
             }
             return;
         }
         if let Some(raw) = self.timeline.end() {
-            core.reclaim.add(Item::Stream(raw), self.timeline.generation);
+            core.deferred_frees.add(DeferredFree::Stream(raw), self.timeline.generation);
         }
         if let Some(owner) = self.owner.take() {
             // Dropped once, after the last use, and leaked where that cannot be waited for.

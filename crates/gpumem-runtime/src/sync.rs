@@ -25,8 +25,8 @@ pub(crate) fn wait<'a, T>(condvar: &Condvar, mut guard: MutexGuard<'a, T>) -> Mu
 }
 
 /// A lock that is held for a few dozen instructions or a call of the driver at a time, and hardly ever met: giving it back
-/// is a plain store, where other locks look whether somebody sleeps on them with an atomic instruction, of which work of
-/// a microsecond notices each. Who has waited in vain for a while sleeps between looks.
+/// is a plain store, where other locks look whether a thread sleeps on them with an atomic instruction, of which work of a
+/// microsecond notices each. Who has waited in vain for a while sleeps between looks.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub(crate) struct ShortMutex<T>(spin::mutex::SpinMutex<T>);
@@ -56,8 +56,8 @@ impl<T> ShortMutex<T> {
         }
     }
 
-    /// Whoever holds the lock may have been put off its processor, and must get one: spinning alone could go on for as long
-    /// as a time slice lasts.
+    /// The thread that holds the lock may have been preempted, and needs a processor: spinning alone could go on for as
+    /// long as a time slice lasts.
     #[cold]
     fn wait(&self) -> ShortMutexGuard<'_, T> {
         for turn in 0.. {

@@ -5,7 +5,7 @@ use gpumem_core::{ErrorKind, MemoryKind, StreamOptions};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
 use gpumem_runtime::{
     Device,
-    kernel::{Ids, KernelDeclaration, cover},
+    kernel::{KernelDef, WorkItemIds, config_for_items},
     memory::DeferredLimits,
 };
 use std::sync::Arc;
@@ -37,13 +37,13 @@ fn ten_items_stay_and_eleven_go() {
     let (device, raw) = device(HostOptions::new());
     assert_eq!(device.deferred_limits(), DeferredLimits { items: 10, ratio: 0.2 });
     drop_some(&device, 10, 16);
-    assert_eq!((device.pending(), raw.counters().releases), ((10, 160), 0), "a drop frees nothing");
+    assert_eq!((device.pending_frees(), raw.counters().releases), ((10, 160), 0), "a drop frees nothing");
     look(&device);
     assert_eq!(raw.counters().releases, 0, "ten are not more than ten");
     drop_some(&device, 1, 16);
     assert_eq!(raw.counters().releases, 0);
     look(&device);
-    assert_eq!((device.pending(), raw.counters().releases), ((0, 0), 11), "eleven are, and all go");
+    assert_eq!((device.pending_frees(), raw.counters().releases), ((0, 0), 11), "eleven are, and all go");
 }
 
 #[test]
@@ -81,15 +81,15 @@ fn streams_and_events_are_items_too() {
     let (device, raw) = device(HostOptions::new());
     let stream = device.stream().unwrap();
     let streams: Vec<_> = (0..5).map(|_| device.stream_with(StreamOptions::default()).unwrap()).collect();
-    let events: Vec<_> = (0..5).map(|_| stream.record_with_timing().unwrap()).collect();
+    let events: Vec<_> = (0..5).map(|_| stream.record_timed_event().unwrap()).collect();
     let before = raw.counters();
     drop((streams, events));
-    assert_eq!((device.pending(), raw.counters().streams), ((10, 0), before.streams));
+    assert_eq!((device.pending_frees(), raw.counters().streams), ((10, 0), before.streams));
     look(&device);
     assert_eq!(raw.counters().streams, before.streams);
     drop_some(&device, 1, 16);
     look(&device);
-    assert_eq!((device.pending(), raw.counters().streams), ((0, 0), before.streams - 5));
+    assert_eq!((device.pending_frees(), raw.counters().streams), ((0, 0), before.streams - 5));
 }
 
 /// Unloading a program is a driver call: dropping its kernel leaves it to the queue, launched or not.
@@ -102,27 +102,27 @@ fn programs_are_items_too() {
         let held = Arc::downgrade(&loaded);
         let is_loaded = || held.strong_count() > 0;
         // SAFETY: the body touches nothing.
-        let declaration = unsafe { KernelDeclaration::<(u32,)>::new("nothing") };
-        let declaration = declaration.host_flat(move |_: &Ids<'_>, _: &(u32,)| {
+        let declaration = unsafe { KernelDef::<(u32,)>::new("nothing") };
+        let declaration = declaration.host_loop(move |_: &WorkItemIds<'_>, _: &(u32,)| {
             let _ = &loaded;
         });
         let kernels: Vec<_> = (0..11).map(|_| declaration.load(&device).unwrap()).collect();
         let again = kernels[0].clone();
         drop(declaration);
         if launched {
-            let dims = cover([64, 1, 1], [64, 1, 1]);
+            let dims = config_for_items([64, 1, 1], [64, 1, 1]);
             kernels.iter().for_each(|kernel| kernel.launch(&stream, &dims, (1u32,)).unwrap());
         }
         drop(kernels);
-        assert_eq!(device.pending(), (10, 0), "one has a clone");
+        assert_eq!(device.pending_frees(), (10, 0), "one has a clone");
         look(&device);
         assert!(is_loaded());
         drop(again);
-        assert_eq!(device.pending(), (11, 0));
+        assert_eq!(device.pending_frees(), (11, 0));
         assert!(is_loaded(), "no drop unloads");
         stream.synchronize().unwrap();
         look(&device);
-        assert_eq!(device.pending(), (0, 0));
+        assert_eq!(device.pending_frees(), (0, 0));
         assert!(!is_loaded());
     }
 }
@@ -135,7 +135,11 @@ fn a_free_that_fails_is_told_and_the_others_run() {
         let what = ErrorKind::Driver { code: 7, name: "REFUSED" };
         raw.inject(Injection::next(Operation::Release, what.clone()).after(failing));
         look(&device);
-        assert_eq!((device.pending(), raw.counters().releases), ((0, 0), 10), "all but number {failing}");
+        assert_eq!(
+            (device.pending_frees(), raw.counters().releases),
+            ((0, 0), 10),
+            "all but number {failing}"
+        );
         let errors = device.take_errors();
         assert_eq!(errors.iter().map(|error| error.kind()).collect::<Vec<_>>(), [&what]);
     }
@@ -158,7 +162,7 @@ fn nothing_is_freed_trimmed_or_waited_for_inside() {
         device.flush().unwrap();
         assert_eq!(device.trim(gpumem_runtime::memory::Trim::ALL).unwrap(), 0);
         filled.free().unwrap();
-        assert_eq!((raw.counters().releases, device.pending().0), (0, 31));
+        assert_eq!((raw.counters().releases, device.pending_frees().0), (0, 31));
         assert_eq!(raw.counters().synchronizations, before.synchronizations);
         // Out of memory inside is an error that says so, and frees nothing.
         let error = device.uninit_array::<u8, _>(TOTAL).unwrap_err();
@@ -171,7 +175,7 @@ fn nothing_is_freed_trimmed_or_waited_for_inside() {
     }
     assert_eq!(raw.counters().releases, 0, "its end frees nothing by itself");
     look(&device);
-    assert_eq!((device.pending(), raw.counters().releases), ((0, 0), 31));
+    assert_eq!((device.pending_frees(), raw.counters().releases), ((0, 0), 31));
     drop(pooled);
 }
 
@@ -180,7 +184,7 @@ fn an_explicit_free_returns_the_error() {
     let (device, raw) = device(HostOptions::new());
     let array = device.to_device(&[1u8, 2, 3]).unwrap();
     array.free().unwrap();
-    assert_eq!((raw.counters().live_allocations, device.pending()), (0, (0, 0)));
+    assert_eq!((raw.counters().live_allocations, device.pending_frees()), (0, (0, 0)));
     let array = device.to_device(&[1u8, 2, 3]).unwrap();
     let what = ErrorKind::Driver { code: 7, name: "REFUSED" };
     raw.inject(Injection::next(Operation::Release, what.clone()));
@@ -202,7 +206,7 @@ fn memory_in_use_stays_until_it_is_done() {
         }
         look(&device);
         device.flush().unwrap();
-        assert_eq!((device.pending(), raw.counters().faults), ((0, 0), 0));
+        assert_eq!((device.pending_frees(), raw.counters().faults), ((0, 0), 0));
         assert_eq!(raw.counters().live_allocations, 1);
     }
 }

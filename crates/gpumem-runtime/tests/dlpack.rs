@@ -299,7 +299,7 @@ fn a_stream_that_the_producer_was_told_of_is_waited_for() {
             let tensor = produce(&memory, &[16], None, &deleted, |tensor| tensor.tensor.data = data);
             let taken: ImportedArray<f32, Ix1, Host> = device.from_dlpack(tensor, Some(&theirs)).unwrap();
             match value % 3 {
-                // Nobody of ours has used it, whatever the producer is still doing there.
+                // This library has not used it, whatever the producer is still doing there.
                 0 => {
                     let before = deleted.load(Ordering::SeqCst);
                     drop(taken);

@@ -33,7 +33,7 @@ struct Says {
     byte_offset: u64,
     device: (i32, i32),
     dtype: (u8, u8, u16),
-    /// Another number of axes than there are, if it is one that nobody believes.
+    /// Another number of axes than there are, if it is not a plausible one.
     ndim: Option<i32>,
     shape: Option<Vec<i64>>,
     strides: Option<Vec<i64>>,
@@ -66,7 +66,7 @@ fn says() -> impl Strategy<Value = Says> {
                 (shape, steps, dtype, device, data),
                 (byte_offset, ndim, version, flags, [versioned, deleter]),
             )| {
-                // Numbers of axes that are believed must be true: whoever makes a tensor promises it.
+                // Numbers of axes that are believed must be true: the producer of a tensor promises it.
                 let ndim = ndim.filter(|count| !(0..=64).contains(count));
                 let strides = steps.map(|steps| steps[..shape.as_ref().map_or(0, Vec::len)].to_vec());
                 Says {

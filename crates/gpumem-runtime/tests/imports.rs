@@ -3,7 +3,7 @@
 
 use gpumem_core::{ErrorKind, RawStream};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{CudaArrayInterface, Device, ImportedArray, StreamHandle};
+use gpumem_runtime::{CudaArrayInterface, Device, ImportedArray, InterchangeStream};
 use ndarray::{Array1, Ix1};
 use std::sync::{
     Arc,
@@ -40,7 +40,7 @@ fn owners_go_without_an_allocation_or_a_flush() {
     let (array, stream) = (device.to_device(&Array1::from_elem(16, 1f32)).unwrap(), device.stream().unwrap());
     let loan = array.lend(&stream).unwrap();
     let says = loan.describe();
-    assert_eq!(says.stream, Some(StreamHandle::Handle(stream.raw_handle().unwrap()).number()));
+    assert_eq!(says.stream, Some(InterchangeStream::Handle(stream.raw_handle().unwrap()).number()));
     let (alive, mut most) = (Arc::default(), 0);
     let mut events = 0;
     for round in 0..500 {
@@ -110,6 +110,6 @@ fn streams_that_do_not_exist_are_refused() {
     let device = Device::<Host>::open("host").unwrap();
     let array = device.to_device(&Array1::from_elem(16, 1f32)).unwrap();
     // SAFETY: the host backend looks for the stream, and there is none.
-    let lent = unsafe { array.lend_to_handle(StreamHandle::Handle(RawStream(u64::MAX - 7))) };
+    let lent = unsafe { array.lend_to_handle(InterchangeStream::Handle(RawStream(u64::MAX - 7))) };
     assert!(matches!(lent.unwrap_err().kind(), ErrorKind::InvalidArgument { .. }));
 }

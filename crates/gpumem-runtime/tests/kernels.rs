@@ -1,13 +1,13 @@
 //! Declared kernels on the host: arguments, ordering, refusals, faults.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
-use gpumem_core::{BarrierScope::Local, Error, ErrorKind, LaunchDims, LayoutError};
+use gpumem_core::{BarrierScope::Local, Error, ErrorKind, LaunchConfig, LayoutError};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
     kernel::{
-        Constant, Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut, Value, View, ViewMut, WorkItem,
-        cover,
+        Constant, In, InOut, KernelDef, Out, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
+        config_for_items,
     },
 };
 use ndarray::{Array1, Array2, s};
@@ -19,9 +19,9 @@ fn devices() -> Vec<Device<Host>> {
 
 type Saxpy = (Slice<f32>, SliceMut<f32>, f32);
 
-fn saxpy() -> KernelDeclaration<Saxpy> {
+fn saxpy() -> KernelDef<Saxpy> {
     // SAFETY: each work-item uses its own elements.
-    unsafe { KernelDeclaration::<Saxpy>::new("saxpy") }.host_flat(|ids: &Ids<'_>, (x, y, a): &Saxpy| {
+    unsafe { KernelDef::<Saxpy>::new("saxpy") }.host_loop(|ids: &WorkItemIds<'_>, (x, y, a): &Saxpy| {
         let i = ids.global_id(0);
         if i < y.len() {
             y.set(i, a * x.get(i) + y.get(i));
@@ -38,7 +38,9 @@ fn launches_are_ordered_as_copies_are() {
         let x = first.to_device(&host).unwrap();
         let mut y = second.device_array::<f32, _>(1000).unwrap();
         for stream in [&first, &second, &first] {
-            kernel.launch(stream, &cover([1000, 1, 1], [256, 1, 1]), (&x, &mut y, 2.0f32)).unwrap();
+            kernel
+                .launch(stream, &config_for_items([1000, 1, 1], [256, 1, 1]), (&x, &mut y, 2.0f32))
+                .unwrap();
         }
         // The kernel and its arrays may go while it runs.
         let result = second.copy_to_host(&y).unwrap();
@@ -54,7 +56,7 @@ type Transpose = (View<f32, 2>, ViewMut<f32, 2>, Constant<f32, 2>, Value<[u16; 3
 fn views_go_in_with_their_strides() {
     for device in devices() {
         // SAFETY: each work-item writes its own element, and shares its tile behind a barrier.
-        let declaration = unsafe { KernelDeclaration::<Transpose>::new("transpose") }.check(true).host(
+        let declaration = unsafe { KernelDef::<Transpose>::new("transpose") }.race_checks(true).host_body(
             async |item: WorkItem<'_>, (input, output, scale, extra): &Transpose| {
                 let tile = item.shared::<f32, 2>([8, 9]);
                 let (x, y) = (item.local_id(0), item.local_id(1));
@@ -76,7 +78,7 @@ fn views_go_in_with_their_strides() {
             let whole = device.to_device(&host).unwrap();
             let input = whole.slice(s![..;-2, ..]).unwrap();
             let mut output = device.device_array::<f32, _>((columns, rows)).unwrap();
-            let dims = cover([columns, rows, 1], [8, 8, 1]);
+            let dims = config_for_items([columns, rows, 1], [8, 8, 1]);
             let arguments = (&input, &mut output, Constant([0.0, 2.0]), Value([0u16, 1, 5]));
             kernel.launch(&stream, &dims, arguments).unwrap();
             let expected = host.slice(s![..;-2, ..]).t().mapv(|value| value * 2.0 + 5.0);
@@ -92,10 +94,10 @@ fn what_does_not_fit_is_refused_before_the_launch() {
     let stream = device.stream().unwrap();
     let x = device.device_array::<f32, _>((4, 6)).unwrap();
     let mut y = device.device_array::<f32, _>(24).unwrap();
-    let good = LaunchDims::linear(1, 32);
-    let before = stream.ticket();
+    let good = LaunchConfig::linear(1, 32);
+    let before = stream.submission_index();
     let has = device.capabilities();
-    let sizes = |groups, group_size, shared_bytes| LaunchDims { groups, group_size, shared_bytes };
+    let sizes = |groups, group_size, shared_bytes| LaunchConfig { groups, group_size, shared_bytes };
     for wrong in [
         sizes([0, 1, 1], [1, 1, 1], 0),
         sizes([1, 1, 1], [1, 0, 1], 0),
@@ -123,11 +125,11 @@ fn what_does_not_fit_is_refused_before_the_launch() {
     let error = kernel.launch(&other.stream().unwrap(), &good, (&x, &mut y, 1f32)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::WrongDevice { what: "kernel", .. }), "{error}");
     // SAFETY: it does nothing.
-    let of_rank = unsafe { KernelDeclaration::<(View<f32, 2>,)>::new("of_rank") }.host_flat(|_, _| {});
+    let of_rank = unsafe { KernelDef::<(View<f32, 2>,)>::new("of_rank") }.host_loop(|_, _| {});
     let of_rank = of_rank.load(&device).unwrap();
     let error = of_rank.launch(&stream, &good, (&y,)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Layout(LayoutError::RankMismatch { found: 1, expected: 2 })));
-    assert_eq!(stream.ticket(), before, "nothing was launched");
+    assert_eq!(stream.submission_index(), before, "nothing was launched");
     kernel.launch(&stream, &good, (&x, &mut y, 1f32)).unwrap();
     stream.synchronize().unwrap();
 }
@@ -139,7 +141,7 @@ fn empty_arrays_are_ordinary_arguments() {
         let stream = device.stream().unwrap();
         let x = device.device_array::<f32, _>((0, 3)).unwrap();
         let mut y = device.device_array::<f32, _>(0).unwrap();
-        kernel.launch(&stream, &cover([0, 1, 1], [64, 1, 1]), (&x, &mut y, 1f32)).unwrap();
+        kernel.launch(&stream, &config_for_items([0, 1, 1], [64, 1, 1]), (&x, &mut y, 1f32)).unwrap();
         stream.synchronize().unwrap();
     }
 }
@@ -155,9 +157,9 @@ fn faults_of_a_body_surface_at_the_next_wait() {
         let stream = device.stream().unwrap();
         let mut y = device.device_array::<f32, _>(24).unwrap();
         // SAFETY: the host finds what it does wrong.
-        let past = unsafe { KernelDeclaration::<(SliceMut<f32>,)>::new("past") }
-            .host_flat(|ids: &Ids<'_>, (y,): &(SliceMut<f32>,)| y.set(ids.global_id(0), 1.0));
-        past.load(&device).unwrap().launch(&stream, &LaunchDims::linear(1, 32), (&mut y,)).unwrap();
+        let past = unsafe { KernelDef::<(SliceMut<f32>,)>::new("past") }
+            .host_loop(|ids: &WorkItemIds<'_>, (y,): &(SliceMut<f32>,)| y.set(ids.global_id(0), 1.0));
+        past.load(&device).unwrap().launch(&stream, &LaunchConfig::linear(1, 32), (&mut y,)).unwrap();
         let told = fault(stream.synchronize().unwrap_err());
         assert!(
             told.contains("work-item (24, 0, 0) of group (0, 0, 0)") && told.contains("kernels.rs"),
@@ -165,7 +167,7 @@ fn faults_of_a_body_surface_at_the_next_wait() {
         );
 
         // SAFETY: as above; it is checked, so that it runs on one thread.
-        let racy = unsafe { KernelDeclaration::<(SliceMut<f32>,)>::new("racy") }.check(true).host(
+        let racy = unsafe { KernelDef::<(SliceMut<f32>,)>::new("racy") }.race_checks(true).host_body(
             async |item: WorkItem<'_>, (y,): &(SliceMut<f32>,)| {
                 let tile = item.shared::<f32, 1>([24]);
                 tile.set(item.local_id(0), 1.0);
@@ -174,7 +176,7 @@ fn faults_of_a_body_surface_at_the_next_wait() {
         );
         let stream = device.stream().unwrap();
         y.fill(0.0).unwrap();
-        racy.load(&device).unwrap().launch(&stream, &LaunchDims::linear(1, 24), (&mut y,)).unwrap();
+        racy.load(&device).unwrap().launch(&stream, &LaunchConfig::linear(1, 24), (&mut y,)).unwrap();
         let told = fault(stream.synchronize().unwrap_err());
         assert!(told.contains("races in shared memory") && told.contains("work-item (1, 0, 0)"), "{told}");
     }
@@ -184,8 +186,7 @@ fn faults_of_a_body_surface_at_the_next_wait() {
 fn a_kernel_without_a_body_for_the_device_is_unsupported() {
     let device = devices().remove(0);
     // SAFETY: it never runs.
-    let declaration =
-        unsafe { KernelDeclaration::<()>::new("nothing") }.portable("GPUMEM_KERNEL nothing() {}");
+    let declaration = unsafe { KernelDef::<()>::new("nothing") }.source("GPUMEM_KERNEL nothing() {}");
     let error = declaration.load(&device).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
 }
@@ -194,15 +195,15 @@ fn a_kernel_without_a_body_for_the_device_is_unsupported() {
 fn nothing_comes_back_of_a_kernel_that_failed() {
     for device in devices() {
         // SAFETY: an index past the end is refused by the body's own checks.
-        let declaration = unsafe { KernelDeclaration::<Saxpy>::new("past_the_end") };
+        let declaration = unsafe { KernelDef::<Saxpy>::new("past_the_end") };
         let kernel = declaration
-            .host_flat(|ids: &Ids<'_>, (x, y, _): &Saxpy| y.set(ids.global_id(0) + 60, x.get(0)))
+            .host_loop(|ids: &WorkItemIds<'_>, (x, y, _): &Saxpy| y.set(ids.global_id(0) + 60, x.get(0)))
             .load(&device)
             .unwrap();
         let stream = device.stream().unwrap();
         let x = Array1::from_elem(64, 1f32);
         let (mut out, mut both) = (Array1::from_elem(64, 5f32), Array1::from_elem(64, 7f32));
-        let dims = cover([64, 1, 1], [64, 1, 1]);
+        let dims = config_for_items([64, 1, 1], [64, 1, 1]);
         let is_fault = |error: &Error| matches!(error.kind(), ErrorKind::AsynchronousFault { .. });
         let error = kernel.launch(&stream, &dims, (In(&x), Out(&mut out), 1f32)).unwrap_err();
         assert!(is_fault(&error) && error.to_string().contains("(4, 0, 0)"), "{error}");
@@ -234,7 +235,8 @@ fn a_launch_that_waits_is_refused_in_a_callback() {
     let inner = stream.clone();
     let callback = move |_| {
         let mut y = [1f32; 8];
-        let launched = kernel.launch(&inner, &LaunchDims::linear(1, 8), (In(&[2f32; 8]), Out(&mut y), 1f32));
+        let launched =
+            kernel.launch(&inner, &LaunchConfig::linear(1, 8), (In(&[2f32; 8]), Out(&mut y), 1f32));
         let _ = send.send(launched);
     };
     stream.add_callback(callback).unwrap();

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use gpumem_core::LayoutError;
-use gpumem_runtime::layout::{ArraySpec, IntoArraySpec, Layout, Order, Pair};
+use gpumem_runtime::layout::{ArraySpec, CopyNest, IntoArraySpec, Layout, Order};
 use ndarray::{Array, ArrayD, Axis, Dim, IxDyn, NewAxis, SliceInfoElem, s};
 use proptest::prelude::*;
 
@@ -18,11 +18,11 @@ fn parts(layout: &Layout) -> (&[usize], &[isize], usize) {
 #[test]
 fn d2_negative_strides_are_copied_like_any_other() {
     let backwards = rows(&[6], 4).invert_axis(0).unwrap();
-    let pair = Pair::new(&backwards, &rows(&[6], 4)).unwrap();
+    let pair = CopyNest::new(&backwards, &rows(&[6], 4)).unwrap();
     assert_eq!((pair.src, pair.dst, pair.run), (20, 0, 4));
     assert_eq!((pair.axes[0].src, pair.axes[0].dst, pair.axes[0].len), (-4, 4, 6));
     // The other way round, the destination is walked forwards.
-    let pair = Pair::new(&rows(&[6], 4), &backwards).unwrap();
+    let pair = CopyNest::new(&rows(&[6], 4), &backwards).unwrap();
     assert_eq!((pair.src, pair.dst, pair.axes[0].src, pair.axes[0].dst), (20, 0, -4, 4));
 }
 
@@ -92,7 +92,7 @@ fn d9_strides_of_unit_axes_do_not_count() {
         assert_eq!(layout.extent(), 0..20);
         assert_eq!(layout.invert_axis(0).unwrap().extent(), 0..20);
         assert_eq!(layout.slice(s![..;-3, .., ..;2].as_ref()).unwrap().extent(), 0..20);
-        assert_eq!(Pair::new(&layout, &layout).unwrap().run, 20);
+        assert_eq!(CopyNest::new(&layout, &layout).unwrap().run, 20);
         assert!(layout.check_alignment(4).is_ok());
     }
 }
@@ -117,7 +117,7 @@ fn d18_cost_does_not_depend_on_the_number_of_elements() {
         assert!(view.overlaps(&huge));
         assert!(view.reshape(&[-1, 2], Order::C).is_err());
         assert_eq!(huge.reshape(&[-1, 100], Order::C).unwrap().shape(), [10_000_000_000, 100]);
-        assert_eq!(Pair::new(&view, &view.like()).unwrap().axes.len(), 3);
+        assert_eq!(CopyNest::new(&view, &view.like()).unwrap().axes.len(), 3);
         let mut parts = huge.ravel(Order::C).unwrap().split(1 << 20).unwrap();
         assert_eq!(parts.len(), 953_675);
         assert_eq!(parts.next().unwrap().len(), 1 << 20);
@@ -130,7 +130,7 @@ fn d18_cost_does_not_depend_on_the_number_of_elements() {
 fn d22_a_smaller_source_is_an_error() {
     let (small, large) = (rows(&[3], 4), rows(&[4], 4));
     let mismatch = LayoutError::ShapeMismatch { found: vec![3], expected: vec![4] };
-    assert_eq!(Pair::new(&small, &large), Err(mismatch));
+    assert_eq!(CopyNest::new(&small, &large), Err(mismatch));
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn sizes_are_checked() {
     // Elements of no bytes have a place, and nothing to overlap with.
     let nothing = rows(&[3, 4], 0);
     assert_eq!((nothing.packed_bytes(), nothing.extent(), nothing.has_self_overlap()), (0, 0..0, false));
-    assert_eq!(Pair::new(&nothing, &nothing).unwrap().run, 0);
+    assert_eq!(CopyNest::new(&nothing, &nothing).unwrap().run, 0);
 }
 
 fn extreme() -> impl Strategy<Value = isize> {
@@ -397,8 +397,8 @@ proptest! {
             let extent = view.extent();
             prop_assert!(memory.start <= extent.start && extent.end <= memory.end, "{:?} of {:?}", view, layout);
             let _ = (view.len(), view.packed_bytes(), view.like(), view.check_alignment(n[1]), view.has_self_overlap());
-            let _ = (view.is_c_contiguous(), view.is_f_contiguous(), view.overlaps(&layout), Pair::new(view, view));
-            let _ = (view.clone().with_offset(n[3]), view.index(&n[..view.ndim()]), Pair::new(view, &view.like()));
+            let _ = (view.is_c_contiguous(), view.is_f_contiguous(), view.overlaps(&layout), CopyNest::new(view, view));
+            let _ = (view.clone().with_offset(n[3]), view.index(&n[..view.ndim()]), CopyNest::new(view, &view.like()));
         }
         let _ = Layout::of_ndarray(&shape, &strides[..shape.len()], item);
     }

@@ -2,7 +2,7 @@
 //! from 16 bytes to 2 MiB. Blocks never overlap, free neighbours are joined, no byte is lost, and the numbers are right.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
-mod observed;
+mod observed_resource;
 
 use gpumem_core::MemoryKind;
 use gpumem_host::{Host, HostOptions};
@@ -11,7 +11,7 @@ use gpumem_runtime::{
     memory::{MemoryResource, Pool, PoolOptions, Trim},
 };
 use ndarray::Ix1;
-use observed::{Chunks, Observed};
+use observed_resource::{Chunks, Observed};
 use proptest::prelude::*;
 use std::sync::Arc;
 
@@ -66,12 +66,12 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, granule: usize, in_place: bool) -> (Self, gpumem_host::Device) {
+    fn new(seed: u64, granule: usize, expandable: bool) -> (Self, gpumem_host::Device) {
         let raw = Host::open_with(&HostOptions::new().adversarial(seed).memory(64 << 20)).unwrap();
         let device = Device::from_raw(raw.clone());
         let chunks = Arc::new(Chunks::over(device.driver_memory()));
         let options =
-            PoolOptions::device(granule).chunks(32 * KIB, 128 * KIB).limit(LIMIT).in_place(in_place);
+            PoolOptions::device(granule).chunks(32 * KIB, 128 * KIB).max_size(LIMIT).expandable(expandable);
         let pool = Arc::new(Pool::new(chunks.clone(), options));
         let observed = Arc::new(Observed::over(pool, chunks, granule));
         device.set_memory_resource(MemoryKind::Device, observed.clone()).unwrap();
@@ -140,9 +140,9 @@ proptest! {
 
     #[test]
     fn the_pool_is_as_its_model(
-        seed in any::<u64>(), granule in 4..13u32, in_place in any::<bool>(), steps in steps()
+        seed in any::<u64>(), granule in 4..13u32, expandable in any::<bool>(), steps in steps()
     ) {
-        let (mut world, raw) = World::new(seed, 1 << granule, in_place);
+        let (mut world, raw) = World::new(seed, 1 << granule, expandable);
         steps.iter().for_each(|step| world.run(step));
         world.end(&raw);
     }
@@ -187,8 +187,8 @@ fn reuse_without_waiting_is_found() {
 /// Alignments up to the largest one, each met and each in books that stay whole.
 #[test]
 fn every_alignment_is_met() {
-    for in_place in [false, true] {
-        let (mut world, raw) = World::new(1, 16, in_place);
+    for expandable in [false, true] {
+        let (mut world, raw) = World::new(1, 16, expandable);
         for align in (4..22).chain((4..22).rev()) {
             world.run(&Step::Make { stream: 0, bytes: 100, align });
             world.run(&Step::Make { stream: 3, bytes: 3000, align });
@@ -204,13 +204,13 @@ fn threads_share_one_pool() {
     [false, true].into_iter().for_each(share);
 }
 
-fn share(in_place: bool) {
+fn share(expandable: bool) {
     let raw = Host::open_with(&HostOptions::new().memory(256 << 20)).unwrap();
     let device = Device::from_raw(raw.clone());
     let chunks = Arc::new(Chunks::over(device.driver_memory()));
     let pool = Arc::new(Pool::new(
         chunks.clone(),
-        PoolOptions::device(256).chunks(64 * KIB, LIMIT).in_place(in_place),
+        PoolOptions::device(256).chunks(64 * KIB, LIMIT).expandable(expandable),
     ));
     let observed = Arc::new(Observed::over(pool, chunks, 256));
     device.set_memory_resource(MemoryKind::Device, observed.clone()).unwrap();

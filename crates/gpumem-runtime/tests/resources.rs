@@ -5,7 +5,10 @@ use gpumem_core::{ErrorKind, MemoryKind};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
-    memory::{Counting, FailurePlan, Injecting, Limit, MemoryResource, Pool, PoolOptions, Tracking, named},
+    memory::{
+        FailureInjectingResource, FailurePlan, LimitingResource, MemoryResource, Pool, PoolOptions,
+        StatisticsResource, TrackingResource, named,
+    },
 };
 use std::sync::Arc;
 
@@ -26,10 +29,10 @@ fn a_limit_holds_inside_and_outside_of_a_pool() {
         let (device, raw) = device();
         let resource: Arc<dyn MemoryResource<Host>> = match inside {
             true => {
-                let limit = Arc::new(Limit::new(device.driver_memory(), 256 * KIB));
+                let limit = Arc::new(LimitingResource::new(device.driver_memory(), 256 * KIB));
                 Arc::new(Pool::new(limit, PoolOptions::device(256)))
             }
-            false => Arc::new(Limit::new(pool(&device), 256 * KIB)),
+            false => Arc::new(LimitingResource::new(pool(&device), 256 * KIB)),
         };
         device.set_memory_resource(MemoryKind::Device, resource).unwrap();
         let arrays: Vec<_> = (0..4).map(|_| device.uninit_array::<u8, _>(60 * KIB).unwrap()).collect();
@@ -46,18 +49,21 @@ fn a_limit_holds_inside_and_outside_of_a_pool() {
 #[test]
 fn counting_knows_the_peak() {
     let (device, _) = device();
-    let counting = Arc::new(Counting::new(pool(&device)));
+    let counting = Arc::new(StatisticsResource::new(pool(&device)));
     device.set_memory_resource(MemoryKind::Device, counting.clone()).unwrap();
     let arrays: Vec<_> = (0..10).map(|_| device.uninit_array::<u8, _>(KIB).unwrap()).collect();
     assert!(device.uninit_array::<u8, _>(1 << 60).is_err());
     drop(arrays);
     let one = device.uninit_array::<u8, _>(KIB).unwrap();
     let seen = counting.statistics();
-    assert_eq!((seen.lent, seen.peak_lent, seen.blocks, seen.allocations), (KIB, Some(10 * KIB), 1, 11));
+    assert_eq!(
+        (seen.allocated, seen.peak_allocated, seen.blocks, seen.allocations),
+        (KIB, Some(10 * KIB), 1, 11)
+    );
     assert!(seen.failures >= 1);
     counting.reset_peak();
     drop(one);
-    assert_eq!((counting.statistics().lent, counting.statistics().peak_lent), (0, Some(KIB)));
+    assert_eq!((counting.statistics().allocated, counting.statistics().peak_allocated), (0, Some(KIB)));
 }
 
 #[test]
@@ -65,7 +71,7 @@ fn tracking_names_what_is_alive() {
     for over_driver in [true, false] {
         let (device, _) = device();
         let upstream = if over_driver { device.driver_memory() } else { pool(&device) };
-        let tracking = Arc::new(Tracking::new(upstream).with_sites());
+        let tracking = Arc::new(TrackingResource::new(upstream).with_sites());
         device.set_memory_resource(MemoryKind::Device, tracking.clone()).unwrap();
         assert_eq!(tracking.leak_report(), "");
         let first = device.uninit_array::<u8, _>(100).unwrap();
@@ -87,29 +93,29 @@ fn tracking_names_what_is_alive() {
 fn failures_come_as_planned() {
     let run = |plan: FailurePlan| -> (Vec<bool>, (u64, u64)) {
         let (device, _) = device();
-        // Refused, not out of memory: nobody tries again.
+        // Refused, not out of memory: the request is not repeated.
         let plan = plan.kind(ErrorKind::Driver { code: 1, name: "PLANNED" });
-        let injecting = Arc::new(Injecting::new(pool(&device), plan));
+        let injecting = Arc::new(FailureInjectingResource::new(pool(&device), plan));
         device.set_memory_resource(MemoryKind::Device, injecting.clone()).unwrap();
         let failed = (1..200).map(|n| device.uninit_array::<u8, _>(n).is_err()).collect();
         (failed, injecting.counts())
     };
     let (failed, counts) = run(FailurePlan::nth(7));
     assert_eq!((failed.iter().position(|failed| *failed), counts), (Some(7), (199, 1)));
-    let (failed, counts) = run(FailurePlan::of_bytes(50..=59));
+    let (failed, counts) = run(FailurePlan::for_sizes(50..=59));
     assert!(failed.iter().enumerate().all(|(at, failed)| *failed == (49..59).contains(&at)));
     assert_eq!(counts, (10, 10));
-    let (first, counts) = run(FailurePlan::by_chance(0.25, 3));
+    let (first, counts) = run(FailurePlan::with_probability(0.25, 3));
     assert!((20..80).contains(&counts.1), "{counts:?}");
-    assert_eq!(run(FailurePlan::by_chance(0.25, 3)).0, first, "the same seed, the same failures");
-    assert_ne!(run(FailurePlan::by_chance(0.25, 4)).0, first);
+    assert_eq!(run(FailurePlan::with_probability(0.25, 3)).0, first, "the same seed, the same failures");
+    assert_ne!(run(FailurePlan::with_probability(0.25, 4)).0, first);
 }
 
-/// Out of memory once: the request is repeated, and nobody hears of it.
+/// Out of memory once: the request is repeated, and the caller sees no error.
 #[test]
 fn a_lack_that_passes_is_not_told() {
     let (device, _) = device();
-    let injecting = Arc::new(Injecting::new(pool(&device), FailurePlan::nth(3)));
+    let injecting = Arc::new(FailureInjectingResource::new(pool(&device), FailurePlan::nth(3)));
     device.set_memory_resource(MemoryKind::Device, injecting.clone()).unwrap();
     for n in 1..10 {
         drop(device.uninit_array::<u8, _>(n).unwrap());
@@ -121,7 +127,7 @@ fn a_lack_that_passes_is_not_told() {
 fn what_was_made_before_goes_back_to_where_it_came_from() {
     let (device, raw) = device();
     let old = device.uninit_array::<u8, _>(100).unwrap();
-    let counting = Arc::new(Counting::new(device.driver_memory()));
+    let counting = Arc::new(StatisticsResource::new(device.driver_memory()));
     let before = device.set_memory_resource(MemoryKind::Device, counting.clone()).unwrap().unwrap();
     let new = device.uninit_array::<u8, _>(100).unwrap();
     assert_eq!((before.statistics().blocks, counting.statistics().blocks), (1, 1));
@@ -160,7 +166,7 @@ fn the_report_gives_no_name_of_the_caller_to_what_is_not_the_callers() {
     assert!(device.memory_report().unwrap().holders.is_empty());
 
     fn lent(kind: &gpumem_runtime::memory::KindReport) -> usize {
-        kind.resources.first().map_or(0, |resource| resource.statistics.lent)
+        kind.resources.first().map_or(0, |resource| resource.statistics.allocated)
     }
 }
 
@@ -168,7 +174,9 @@ fn the_report_gives_no_name_of_the_caller_to_what_is_not_the_callers() {
 fn the_report_tells_everything_as_text_and_as_json() {
     let (device, _) = device();
     let driver = device.driver_memory();
-    device.set_memory_resource(MemoryKind::Device, Arc::new(Limit::new(driver, 100 * KIB))).unwrap();
+    device
+        .set_memory_resource(MemoryKind::Device, Arc::new(LimitingResource::new(driver, 100 * KIB)))
+        .unwrap();
     device.set_deferred_limits(gpumem_runtime::memory::DeferredLimits { items: 7, ratio: 0.5 });
     let weights = named("weights", || device.uninit_array::<u8, _>(30 * KIB)).unwrap();
     let unnamed = device.uninit_array::<u8, _>(10 * KIB).unwrap();
@@ -205,7 +213,7 @@ fn the_report_tells_everything_as_text_and_as_json() {
     for field in [
         "reserved",
         "peak_reserved",
-        "lent",
+        "allocated",
         "blocks",
         "in_flight",
         "largest_free",

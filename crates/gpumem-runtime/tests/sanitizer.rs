@@ -63,7 +63,7 @@ fn run(case: &str) {
     match case {
         "caught: a read after the drop" => touch(dropped(&device) + 100, false),
         "caught: a write after the drop" => touch(dropped(&device) + BYTES as u64 - 1, true),
-        "caught: behind the end, in what nobody has" => touch(neighbour.address() + BYTES as u64, true),
+        "caught: behind the end, in unallocated memory" => touch(neighbour.address() + BYTES as u64, true),
         "caught: in a piece that was never lent" => {
             // The piece is much larger than what is lent of it.
             let (start, bytes) = neighbour.driver_block();
@@ -127,7 +127,7 @@ fn a_use_after_free_inside_a_pool_is_caught() {
     let caught = [
         "caught: a read after the drop",
         "caught: a write after the drop",
-        "caught: behind the end, in what nobody has",
+        "caught: behind the end, in unallocated memory",
         "caught: in a piece that was never lent",
         "caught: after work on a stream that is done",
     ];

@@ -191,8 +191,7 @@ unsafe impl<T: Element, const N: usize> Parameter for ConstantArray<T, N> {
     }
 
     unsafe fn bind(argument: &[u8], _: Option<&Checker>) -> Option<Self> {
-        // Nobody writes constants, so there is nothing to check.
-        // SAFETY: the caller's promise.
+        // Nothing writes constants, so there is nothing to check. SAFETY: the caller's promise.
         unsafe { View::bind(&without_place(argument)?, None) }.map(Self)
     }
 }

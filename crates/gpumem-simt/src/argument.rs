@@ -47,7 +47,7 @@ impl<T: Element> Cells<T> {
     #[track_caller]
     unsafe fn read<F: Copy, const N: usize>(&self, element: *mut F, index: [usize; N]) -> F {
         self.note(element, index, AccessKind::Read);
-        // SAFETY: the caller's promise; nobody else writes it (`Parameter::bind`).
+        // SAFETY: the caller promises it; nothing else writes it (`Parameter::bind`).
         unsafe { element.read() }
     }
 
@@ -55,7 +55,7 @@ impl<T: Element> Cells<T> {
     #[track_caller]
     unsafe fn write<F, const N: usize>(&self, element: *mut F, index: [usize; N], value: F) {
         self.note(element, index, AccessKind::Write);
-        // SAFETY: the caller's promise; nobody else uses it (`Parameter::bind`).
+        // SAFETY: the caller promises it; nothing else uses it (`Parameter::bind`).
         unsafe { element.write(value) }
     }
 }

@@ -4,23 +4,23 @@ use crate::Number;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedAtomic {}
 }
 
 /// A number of four or eight bytes: what every GPU changes atomically.
-pub trait Atomic: Number + sealed::Sealed {
+pub trait Atomic: Number + sealed::SealedAtomic {
     /// Replaces the value at `address` by `change` of it and gives the old one, relaxed.
     ///
     /// # Safety
-    /// The address is valid for reads and writes and aligned to the size of the number; whoever else uses it at the same
-    /// time does so atomically.
+    /// The address is valid for reads and writes and aligned to the size of the number; other code that uses it at the
+    /// same time does so atomically.
     #[doc(hidden)]
     unsafe fn update(address: *mut Self, change: impl Fn(Self) -> Self) -> Self;
 }
 
 macro_rules! atomic {
     ($($type:ty, $bits:ty, $atomic:ty, $from:expr, $to:expr;)*) => {$(
-        impl sealed::Sealed for $type {}
+        impl sealed::SealedAtomic for $type {}
         impl Atomic for $type {
             unsafe fn update(address: *mut Self, change: impl Fn(Self) -> Self) -> Self {
                 // SAFETY: the caller's promise.

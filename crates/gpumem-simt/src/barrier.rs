@@ -149,12 +149,12 @@ impl Desk {
 /// Where it waits has been said already, so that this, which every suspended body holds, is one byte.
 #[derive(Debug)]
 #[must_use = "a barrier waits only when it is awaited"]
-pub struct Arrival<'g> {
+pub struct BarrierFuture<'g> {
     waiting: bool,
     desk: PhantomData<&'g Desk>,
 }
 
-impl<'g> Arrival<'g> {
+impl<'g> BarrierFuture<'g> {
     #[inline(always)]
     pub(crate) fn new(desk: &'g Desk, stop: Stop, place: Place) -> Self {
         desk.set(stop, place);
@@ -162,7 +162,7 @@ impl<'g> Arrival<'g> {
     }
 }
 
-impl Future for Arrival<'_> {
+impl Future for BarrierFuture<'_> {
     type Output = ();
 
     /// The executor polls a work-item again only when all have arrived.

@@ -173,7 +173,7 @@ impl Checker {
 
     /// Another group begins.
     pub(crate) fn begin(&self, number: u64, group: [u32; 3], waves: usize) {
-        // The number 0 belongs to elements that nobody has touched.
+        // The number 0 belongs to elements that have not been touched.
         let mut state = self.state();
         state.current = Current { group_number: number + 1, group, ..Current::default() };
         state.fences.clear();

@@ -1,10 +1,10 @@
 //! From a body to a launch.
 
 use crate::{
-    Fault, Ids, Parameters, Phases, WorkItem, batch::Batch, checker::Checker, flat, group::Group, phases,
-    pool, run,
+    Fault, Parameters, Phases, WorkItem, WorkItemIds, checker::Checker, group::Group, group_batch::Batch,
+    no_barrier, phases, pool, run,
 };
-use gpumem_core::{HostFunction, HostLaunch, LaunchDims};
+use gpumem_core::{HostFunction, HostLaunch, LaunchConfig};
 use std::sync::Arc;
 
 /// How bodies are run: the facts of the device that they run on behalf of.
@@ -22,13 +22,13 @@ impl Executor {
     }
 
     /// In check mode: launches find races between work-items, in shared and in global memory, and reads of shared memory
-    /// that nobody wrote. They run on one thread, some hundred times slower.
+    /// that was never written. They run on one thread, some hundred times slower.
     ///
     /// What orders two accesses is a barrier whose scope takes in the memory, for work-items of one group; a
     /// wavebarrier, for those of one wave; nothing, for those of two groups. Atomic changes do not conflict with each
     /// other.
     #[must_use]
-    pub fn check(mut self, check: bool) -> Self {
+    pub fn race_checks(mut self, check: bool) -> Self {
         self.check = check;
         self
     }
@@ -36,8 +36,8 @@ impl Executor {
     /// A body as a function that a backend can launch, for the parameters `P`.
     ///
     /// # Safety
-    /// * The function is called only with arguments for `P`, whose memory is valid until it returns and is used by
-    ///   nobody else meanwhile, but for reads of what it only reads.
+    /// * The function is called only with arguments for `P`, whose memory is valid until it returns and is not
+    ///   used by anything else meanwhile, but for reads of what it only reads.
     /// * Work-items of different groups do not race: no element is written by one and used by another, other than
     ///   atomically by both.
     pub unsafe fn function<P, F>(self, body: F) -> HostFunction
@@ -71,7 +71,7 @@ impl Executor {
     pub unsafe fn flat_function<P, F>(self, body: F) -> HostFunction
     where
         P: Parameters,
-        F: Fn(&Ids<'_>, &P) + Send + Sync + 'static,
+        F: Fn(&WorkItemIds<'_>, &P) + Send + Sync + 'static,
     {
         // SAFETY: the caller's promise.
         unsafe { self.shared_flat_function::<P, F>(Arc::new(body)) }
@@ -84,7 +84,7 @@ impl Executor {
     pub unsafe fn shared_flat_function<P, F>(self, body: Arc<F>) -> HostFunction
     where
         P: Parameters,
-        F: Fn(&Ids<'_>, &P) + Send + Sync + 'static,
+        F: Fn(&WorkItemIds<'_>, &P) + Send + Sync + 'static,
     {
         // SAFETY: the caller's promise.
         HostFunction::new(move |launch| unsafe {
@@ -119,7 +119,7 @@ impl Executor {
     unsafe fn bound<P: Parameters>(
         &self,
         launch: HostLaunch<'_>,
-        run: impl FnOnce(&P, LaunchDims, Option<&Checker>) -> Result<(), Fault>,
+        run: impl FnOnce(&P, LaunchConfig, Option<&Checker>) -> Result<(), Fault>,
     ) -> Result<(), String> {
         let checker = self.check.then(Checker::default);
         // SAFETY: the caller's promise; the parameters live as long as the checker.
@@ -130,7 +130,7 @@ impl Executor {
 
     fn run<P: Parameters>(
         &self,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &P,
         body: &(impl AsyncFn(WorkItem<'_>, &P) + Sync),
         checker: Option<&Checker>,
@@ -148,7 +148,7 @@ impl Executor {
 
     fn run_split<P: Parameters>(
         &self,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &P,
         body: &(impl Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Sync),
     ) -> Result<(), Fault> {
@@ -160,14 +160,14 @@ impl Executor {
 
     fn run_flat<P: Parameters>(
         &self,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &P,
-        body: &(impl Fn(&Ids<'_>, &P) + Sync),
+        body: &(impl Fn(&WorkItemIds<'_>, &P) + Sync),
         checker: Option<&Checker>,
     ) -> Result<(), Fault> {
         let part = |numbers: &mut Batch, checker: Option<&Checker>| {
             let group = Group::flat(*dims, self.wave_size as usize, checker);
-            flat::run(&group, dims, numbers, arguments, body)
+            no_barrier::run(&group, dims, numbers, arguments, body)
         };
         match checker {
             Some(_) => part(&mut Batch::all(0..groups(dims)), checker),
@@ -176,7 +176,7 @@ impl Executor {
     }
 }
 
-fn groups(dims: &LaunchDims) -> u64 {
+fn groups(dims: &LaunchConfig) -> u64 {
     // A launch of more groups than this would never end.
     dims.groups.iter().fold(1, |product: u64, size| product.saturating_mul(u64::from(*size)))
 }

@@ -90,7 +90,7 @@ pub enum FaultKind {
         /// The later one, of the work-item that the fault names.
         second: Box<Access>,
     },
-    /// A read of shared memory that nobody of the group has written. Found in check mode.
+    /// A read of shared memory that no one of the group has written. Found in check mode.
     NeverWritten {
         /// The read.
         at: Place,
@@ -139,7 +139,7 @@ impl fmt::Display for FaultKind {
                 }
                 write!(f, " is {second}, and {first}, with nothing between them")
             }
-            Self::NeverWritten { at } => write!(f, "reads shared memory that nobody wrote, at {at}"),
+            Self::NeverWritten { at } => write!(f, "reads shared memory that was never written, at {at}"),
         }
     }
 }

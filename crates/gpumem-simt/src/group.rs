@@ -1,14 +1,14 @@
 //! What the work-items of one group share while they run.
 
 use crate::{
-    Fault, FaultKind, Ids,
-    arena::Arena,
+    Fault, FaultKind, WorkItemIds,
     barrier::Desk,
     checker::Checker,
     ids::{self, GroupIds},
+    shared_arena::Arena,
     wave::Wave,
 };
-use gpumem_core::LaunchDims;
+use gpumem_core::LaunchConfig;
 use std::cell::Cell;
 
 /// The state of the group that a thread is running; used for one group after the other.
@@ -31,7 +31,7 @@ pub(crate) struct Group<'c> {
 /// that what a suspended body holds stays small: it is what a barrier has to load.
 #[derive(Debug)]
 pub(crate) struct Seat<'g> {
-    pub(crate) ids: Ids<'g>,
+    pub(crate) ids: WorkItemIds<'g>,
     /// Its wave in the group, and its place there.
     pub(crate) wave: u32,
     pub(crate) lane: u32,
@@ -41,7 +41,7 @@ pub(crate) struct Seat<'g> {
 
 impl<'c> Group<'c> {
     pub(crate) fn new(
-        dims: LaunchDims,
+        dims: LaunchConfig,
         wave_size: usize,
         shared_memory: usize,
         checker: Option<&'c Checker>,
@@ -51,13 +51,13 @@ impl<'c> Group<'c> {
     }
 
     /// For bodies that never wait: nothing is kept of a work-item.
-    pub(crate) fn flat(dims: LaunchDims, wave_size: usize, checker: Option<&'c Checker>) -> Self {
-        Self::with_items(0, LaunchDims { shared_bytes: 0, ..dims }, wave_size, 0, checker)
+    pub(crate) fn flat(dims: LaunchConfig, wave_size: usize, checker: Option<&'c Checker>) -> Self {
+        Self::with_items(0, LaunchConfig { shared_bytes: 0, ..dims }, wave_size, 0, checker)
     }
 
     fn with_items(
         items: usize,
-        dims: LaunchDims,
+        dims: LaunchConfig,
         wave_size: usize,
         shared_memory: usize,
         checker: Option<&'c Checker>,
@@ -89,7 +89,7 @@ impl<'c> Group<'c> {
                         (wave, lane) = (wave + 1, 0);
                         lanes = size.min((self.items - seats.len()) as u32);
                     }
-                    seats.push(Seat { ids: Ids::new(&self.ids, 0, [x, y, z]), wave, lane, lanes });
+                    seats.push(Seat { ids: WorkItemIds::new(&self.ids, 0, [x, y, z]), wave, lane, lanes });
                     lane += 1;
                 }
             }

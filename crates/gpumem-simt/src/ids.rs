@@ -42,10 +42,10 @@ impl GroupIds {
 ///
 /// The words are OpenCL's; CUDA's are in brackets.
 #[derive(Debug, Clone)]
-pub struct Ids<'g> {
+pub struct WorkItemIds<'g> {
     of_group: &'g GroupIds,
     /// Kept as it is, so that the compiler sees the counter of a loop in it. A cell, because a work-item with barriers has
-    /// the same `Ids` in every group.
+    /// the same `WorkItemIds` in every group.
     global_x: Cell<usize>,
     local: [u32; 3],
 }
@@ -54,7 +54,7 @@ fn along(values: [u32; 3], axis: usize, beyond: u32) -> usize {
     values.get(axis).copied().unwrap_or(beyond) as usize
 }
 
-impl<'g> Ids<'g> {
+impl<'g> WorkItemIds<'g> {
     #[inline(always)]
     pub(crate) fn new(of_group: &'g GroupIds, global_x: usize, local: [u32; 3]) -> Self {
         Self { of_group, global_x: Cell::new(global_x), local }

@@ -1,7 +1,7 @@
 //! What a body with barriers knows of its work-item.
 
 use crate::{
-    Arrival, FaultKind, Ids, Shared,
+    BarrierFuture, FaultKind, Shared, WorkItemIds,
     barrier::Stop,
     fault::raise,
     group::{Group, Seat},
@@ -10,7 +10,7 @@ use crate::{
 use gpumem_core::{BarrierScope, Element};
 use std::{ops::Deref, panic::Location};
 
-/// A work-item, with its [`Ids`]. All work-items of a group run in turn on one thread.
+/// A work-item, with its [`WorkItemIds`]. All work-items of a group run in turn on one thread.
 #[derive(Debug, Clone, Copy)]
 pub struct WorkItem<'g> {
     group: &'g Group<'g>,
@@ -18,10 +18,10 @@ pub struct WorkItem<'g> {
 }
 
 impl<'g> Deref for WorkItem<'g> {
-    type Target = Ids<'g>;
+    type Target = WorkItemIds<'g>;
 
     #[inline(always)]
-    fn deref(&self) -> &Ids<'g> {
+    fn deref(&self) -> &WorkItemIds<'g> {
         &self.seat.ids
     }
 }
@@ -39,14 +39,14 @@ impl<'g> WorkItem<'g> {
     /// [fault](crate::FaultKind::GroupDivergence).
     #[inline(always)]
     #[track_caller]
-    pub fn barrier(self, scope: BarrierScope) -> Arrival<'g> {
+    pub fn barrier(self, scope: BarrierScope) -> BarrierFuture<'g> {
         self.arrive(scope.into(), Location::caller())
     }
 
     /// Waits until all work-items of the wave have come here, with a fence for shared and global memory among them.
     #[inline(always)]
     #[track_caller]
-    pub fn wavebarrier(self) -> Arrival<'g> {
+    pub fn wavebarrier(self) -> BarrierFuture<'g> {
         self.arrive(Stop::WaveFence, Location::caller())
     }
 
@@ -63,8 +63,8 @@ impl<'g> WorkItem<'g> {
     }
 
     #[inline(always)]
-    pub(crate) fn arrive(self, stop: Stop, place: &'static Location<'static>) -> Arrival<'g> {
-        Arrival::new(&self.group.desk, stop, place)
+    pub(crate) fn arrive(self, stop: Stop, place: &'static Location<'static>) -> BarrierFuture<'g> {
+        BarrierFuture::new(&self.group.desk, stop, place)
     }
 
     /// Work-items of a wave on this device: 32 or 64.
@@ -154,7 +154,7 @@ impl<'g> Group<'g> {
 #[allow(clippy::panic)] // in a constant
 const fn check_alignment<T>() {
     assert!(
-        align_of::<T>() <= crate::arena::ALIGN,
+        align_of::<T>() <= crate::shared_arena::ALIGN,
         "elements of shared arrays are aligned to at most 16 bytes"
     );
 }

@@ -10,50 +10,50 @@
 //!   [`wavebarrier`](WorkItem::wavebarrier), shared arrays, operations of its wave.
 //! * [`Slice`], [`SliceMut`], [`View`], [`ViewMut`], [`Constant`], [`Value`] and numbers are a kernel's parameters. Global
 //!   memory is seen through loads and stores, never through a `&mut [T]`.
-//! * What a body does wrong is a [`Fault`] that names the work-item: divergence at a barrier, a foreign `.await`, an
-//!   index past the end, a panic. [`Executor::check`] also finds races and reads of shared memory that nobody wrote.
+//! * What a body does wrong is a [`Fault`] that names the work-item: divergence at a barrier, a foreign `.await`, an index
+//!   past the end, a panic. [`Executor::race_checks`] also finds races and reads of shared memory that was never written.
 //!
 //! The crate knows no backend and no device.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod abi;
 mod access;
-mod arena;
+mod arg_block;
 mod argument;
 mod array;
 mod atomic;
 mod barrier;
-mod batch;
-mod block;
 mod checker;
 mod divergence;
 mod executor;
 mod fault;
-mod flat;
 mod group;
+mod group_batch;
 mod ids;
 mod index;
 mod item;
+mod no_barrier;
 mod number;
 mod parameter;
 mod phases;
 mod pool;
 mod run;
 mod shared;
+mod shared_arena;
 mod wave;
 
 pub use access::{Load, Store, StoreLocal};
+pub use arg_block::Entry;
 pub use argument::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};
 pub use array::{Local, LocalArray};
 pub use atomic::Atomic;
-pub use barrier::Arrival;
-pub use block::Entry;
+pub use barrier::BarrierFuture;
 #[doc(hidden)]
 pub use checker::Checker;
 pub use checker::{Access, AccessKind};
 pub use executor::Executor;
 pub use fault::{Fault, FaultKind, Memory};
-pub use ids::Ids;
+pub use ids::WorkItemIds;
 pub use index::Indices;
 pub use item::WorkItem;
 pub use number::Number;

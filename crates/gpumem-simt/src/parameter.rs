@@ -71,18 +71,18 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
     /// The value for a body from the bytes of an argument, or `None` where they are more or fewer.
     ///
     /// # Safety
-    /// The memory that the argument names is valid while the value lives, holds initialised elements, and is used by
-    /// nobody else, but for reads of what is only read.
+    /// The memory that the argument names is valid while the value lives, holds initialised elements, and is not
+    /// used by anything else, but for reads of what is only read.
     #[doc(hidden)]
     unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self>;
 }
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedParameter {}
 }
 
 /// The parameters of a kernel in order: a tuple of up to twelve.
-pub trait Parameters: sealed::Sealed + Sized + Send + Sync + 'static {
+pub trait Parameters: sealed::SealedParameter + Sized + Send + Sync + 'static {
     /// How many there are.
     const COUNT: usize;
 
@@ -109,7 +109,7 @@ pub trait Parameters: sealed::Sealed + Sized + Send + Sync + 'static {
 
 macro_rules! tuples {
     ($(($count:literal: $($name:ident)*))*) => {$(
-        impl<$($name: Parameter),*> sealed::Sealed for ($($name,)*) {}
+        impl<$($name: Parameter),*> sealed::SealedParameter for ($($name,)*) {}
         impl<$($name: Parameter),*> Parameters for ($($name,)*) {
             const COUNT: usize = $count;
 

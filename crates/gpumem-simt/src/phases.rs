@@ -4,10 +4,9 @@
 //! across a barrier lies in a [`Private`]; what all work-items have in common is a variable beside the loops.
 
 use crate::{
-    Fault, Ids, Number, Parameters, Shared,
-    batch::Batch,
-    fault,
+    Fault, Number, Parameters, Shared, WorkItemIds, fault,
     group::{Group, Unwound},
+    group_batch::Batch,
     wave::{LANES, reduce_lanes, scan_lanes},
 };
 use gpumem_core::Element;
@@ -26,10 +25,10 @@ pub struct Phases<'g> {
     at: &'g Cell<u32>,
 }
 
-/// A work-item between two barriers, with its [`Ids`].
+/// A work-item between two barriers, with its [`WorkItemIds`].
 #[derive(Debug)]
 pub struct PhaseItem<'g> {
-    ids: Ids<'g>,
+    ids: WorkItemIds<'g>,
     group: &'g Group<'g>,
     linear: u32,
 }
@@ -76,7 +75,7 @@ impl<'g> Phases<'g> {
     #[inline(always)]
     pub fn first(&self) -> PhaseItem<'g> {
         let group = self.group;
-        PhaseItem { ids: Ids::new(&group.ids, group.ids.first_x(), [0; 3]), group, linear: 0 }
+        PhaseItem { ids: WorkItemIds::new(&group.ids, group.ids.first_x(), [0; 3]), group, linear: 0 }
     }
 
     /// Runs each work-item of the group, in the order of their numbers.
@@ -93,7 +92,7 @@ impl<'g> Phases<'g> {
             for y in 0..height {
                 for x in 0..width {
                     let linear = row + x;
-                    let ids = Ids::new(&group.ids, first + x as usize, [x, y, z]);
+                    let ids = WorkItemIds::new(&group.ids, first + x as usize, [x, y, z]);
                     let unwound = Unwound { at: self.at, number: linear };
                     run(&PhaseItem { ids, group, linear });
                     std::mem::forget(unwound);
@@ -262,10 +261,10 @@ fn lanes<T: Element>(given: &[T]) -> [T; LANES] {
 }
 
 impl<'g> Deref for PhaseItem<'g> {
-    type Target = Ids<'g>;
+    type Target = WorkItemIds<'g>;
 
     #[inline(always)]
-    fn deref(&self) -> &Ids<'g> {
+    fn deref(&self) -> &WorkItemIds<'g> {
         &self.ids
     }
 }

@@ -1,6 +1,6 @@
 //! The threads that groups run on.
 
-use crate::batch::Batch;
+use crate::group_batch::Batch;
 use gpumem_core::{NonBlockingContext, process::PerProcess};
 use rayon::{Scope, ThreadPool, ThreadPoolBuilder};
 use std::{

@@ -7,9 +7,9 @@
 use crate::{
     Fault, FaultKind, WorkItem,
     barrier::{Halt, Stop},
-    batch::Batch,
     divergence, fault,
     group::{Group, Seat, Unwound},
+    group_batch::Batch,
 };
 use std::{
     cell::Cell,

@@ -3,13 +3,13 @@
 mod common;
 
 use common::{dims, launch, slice, value, view};
-use gpumem_core::{BarrierScope::Local, LaunchDims};
-use gpumem_simt::{Constant, Executor, Ids, Slice, SliceMut, Value, View, ViewMut, WorkItem};
+use gpumem_core::{BarrierScope::Local, LaunchConfig};
+use gpumem_simt::{Constant, Executor, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds};
 
 fn executors() -> Vec<Executor> {
     [32, 64]
         .into_iter()
-        .flat_map(|wave| [false, true].map(|check| Executor::new(wave, 48 << 10).check(check)))
+        .flat_map(|wave| [false, true].map(|check| Executor::new(wave, 48 << 10).race_checks(check)))
         .collect()
 }
 
@@ -19,7 +19,7 @@ fn every_work_item_runs_once_and_knows_its_place() {
         let mut out = vec![0u32; 3 * 5 * 2 * 56];
         // SAFETY: the argument is the buffer, and each work-item writes its own element.
         let function = unsafe {
-            executor.flat_function(|ids: &Ids<'_>, (out,): &(SliceMut<u32>,)| {
+            executor.flat_function(|ids: &WorkItemIds<'_>, (out,): &(SliceMut<u32>,)| {
                 let at = ids.group_linear() * 56 + ids.local_linear();
                 out.set(at, out.get(at) + at as u32);
                 assert_eq!(ids.global_id(1), ids.group_id(1) * 2 + ids.local_id(1));
@@ -60,7 +60,7 @@ fn barriers_order_a_group() {
             let mut out = vec![-1.0f32; groups];
             // SAFETY: the arguments are the buffers, and each group writes its own element.
             let function = unsafe { executor.function(tree) };
-            let sizes = LaunchDims::linear(groups as u32, 256);
+            let sizes = LaunchConfig::linear(groups as u32, 256);
             launch(&function, sizes, &[slice(&mut input), slice(&mut out)]).unwrap();
             let expected: Vec<f32> = input.chunks(256).map(|chunk| chunk.iter().sum()).collect();
             assert_eq!(out, expected);
@@ -93,7 +93,7 @@ fn waves_exchange_values_also_where_they_are_not_full() {
                     }
                 })
             };
-            launch(&function, LaunchDims::linear(1, size), &[slice(&mut out)]).unwrap();
+            launch(&function, LaunchConfig::linear(1, size), &[slice(&mut out)]).unwrap();
             let wave = if format!("{executor:?}").contains("wave_size: 32") { 32 } else { 64 };
             for (linear, found) in out.chunks(8).enumerate() {
                 let (lane, first) = ((linear % wave) as u64, linear / wave * wave);
@@ -140,7 +140,7 @@ fn wave_barriers_and_group_barriers_mix() {
                 out.set(local, tile.get(127 - local));
             })
         };
-        launch(&function, LaunchDims::linear(1, 128), &[slice(&mut out)]).unwrap();
+        launch(&function, LaunchConfig::linear(1, 128), &[slice(&mut out)]).unwrap();
         let wave = if format!("{executor:?}").contains("wave_size: 32") { 32 } else { 64 };
         let expected = |local: u32| (127 - local) / wave * wave + (127 - local + 1) % wave;
         assert!((0..128).all(|local| out[local as usize] == expected(local)));
@@ -167,7 +167,7 @@ fn shared_arrays_are_named_by_their_line_and_dynamic_ones_by_the_launch() {
                 out.set(y * 8 + x, tile.get([x, y]) * 1000 + sum);
             })
         };
-        let sizes = LaunchDims { shared_bytes: 128, ..dims([1; 3], [8, 8, 1]) };
+        let sizes = LaunchConfig { shared_bytes: 128, ..dims([1; 3], [8, 8, 1]) };
         launch(&function, sizes, &[slice(&mut out)]).unwrap();
         for (at, found) in out.iter().enumerate() {
             let turned = (at % 8 * 8 + at / 8) as u32;
@@ -199,7 +199,7 @@ fn atomics_count_across_groups() {
                 float.atomic_add(0, 0.5);
             })
         };
-        launch(&function, LaunchDims::linear(100, 96), &[slice(&mut totals), slice(&mut float)]).unwrap();
+        launch(&function, LaunchConfig::linear(100, 96), &[slice(&mut totals), slice(&mut float)]).unwrap();
         assert_eq!((totals, float), ([9600, 9599, 5], [4800.0]));
     }
 }
@@ -218,7 +218,7 @@ fn views_have_any_strides_and_values_any_type() {
         let mut out = vec![0f32; 12];
         // SAFETY: the arguments are the buffers, and each work-item writes its own element.
         let function = unsafe {
-            executor.flat_function(|ids: &Ids<'_>, (input, out, pair, weights, scale): &P| {
+            executor.flat_function(|ids: &WorkItemIds<'_>, (input, out, pair, weights, scale): &P| {
                 let at = [ids.global_id(1), ids.global_id(0)];
                 let value = input.get(at) * weights.get(at[0]) + pair.0.a + pair.0.b as f32;
                 out.set(at, value * *scale as f32);
@@ -262,6 +262,6 @@ fn the_prelude_order_of_sums_is_the_hosts() {
             },
         )
     };
-    launch(&function, LaunchDims::linear(1, 32), &[slice(&mut input), slice(&mut out)]).unwrap();
+    launch(&function, LaunchConfig::linear(1, 32), &[slice(&mut input), slice(&mut out)]).unwrap();
     assert_eq!(out, [tree[0]; 32]);
 }

@@ -1,4 +1,4 @@
-//! The check mode: races and reads of what nobody wrote, and no alarm where there is nothing.
+//! The check mode: races and reads of memory that was never written, and no alarm where there is nothing.
 #![allow(clippy::unwrap_used)] // in a helper of tests
 
 mod common;
@@ -6,7 +6,7 @@ mod common;
 use common::{launch, slice, view};
 use gpumem_core::{
     BarrierScope::{self, Both, Global, Local},
-    HostFunction, LaunchDims,
+    HostFunction, LaunchConfig,
 };
 use gpumem_simt::{Executor, SliceMut, ViewMut, WorkItem};
 
@@ -14,11 +14,11 @@ fn checked<P: gpumem_simt::Parameters>(
     body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
 ) -> HostFunction {
     // SAFETY: what is checked runs on one thread, so that races are harmless.
-    unsafe { Executor::new(32, 16 << 10).check(true).function(body) }
+    unsafe { Executor::new(32, 16 << 10).race_checks(true).function(body) }
 }
 
 fn outcome(
-    sizes: LaunchDims,
+    sizes: LaunchConfig,
     body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p (SliceMut<u32>,)) + Send + Sync + 'static,
 ) -> Result<(), String> {
     launch(&checked(body), sizes, &[slice(&mut vec![0u32; 4096])])
@@ -32,7 +32,7 @@ fn has(found: Result<(), String>, parts: &[&str]) {
 
 /// Reads the neighbour's element of shared memory, after a barrier of `between`.
 fn neighbour(between: Option<BarrierScope>) -> Result<(), String> {
-    outcome(LaunchDims::linear(2, 64), async move |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
+    outcome(LaunchConfig::linear(2, 64), async move |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
         let tile = item.shared::<u32, 1>([64]);
         tile.set(item.local_id(0), 1);
         if let Some(scope) = between {
@@ -47,8 +47,8 @@ fn a_missing_barrier_is_found_and_one_of_the_wrong_scope() {
     neighbour(Some(Local)).unwrap();
     neighbour(Some(Both)).unwrap();
     has(neighbour(Some(Global)), &["races in shared memory", "work-item (0, 0, 0)", "work-item (63, 0, 0)"]);
-    // Nobody has written the element of the last work-item when the first one reads it.
-    has(neighbour(None), &["work-item (0, 0, 0)", "that nobody wrote"]);
+    // No one has written the element of the last work-item when the first one reads it.
+    has(neighbour(None), &["work-item (0, 0, 0)", "that was never written"]);
 }
 
 #[test]
@@ -57,9 +57,9 @@ fn a_read_before_the_write_of_another_is_found() {
         let value = out.get((item.local_id(0) + 1) % 64);
         out.set(item.local_id(0), value);
     };
-    has(outcome(LaunchDims::linear(1, 64), body), &["global", "(1, 0, 0)", "written", "read"]);
+    has(outcome(LaunchConfig::linear(1, 64), body), &["global", "(1, 0, 0)", "written", "read"]);
     let twice = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| out.set(item.local_id(0) / 2, 1);
-    has(outcome(LaunchDims::linear(1, 64), twice), &["global", "written by work-item (1, 0, 0)"]);
+    has(outcome(LaunchConfig::linear(1, 64), twice), &["global", "written by work-item (1, 0, 0)"]);
 }
 
 #[test]
@@ -72,14 +72,18 @@ fn a_race_names_the_argument_and_the_index() {
     let (mut first, mut rows, mut out) = (vec![0u32; 4], vec![0u32; 12], vec![0u32; 64]);
     // The rows from the last to the first.
     let rows = view(rows.as_mut_ptr().wrapping_add(8), [3, 4], [-16, 4]);
-    let told = launch(&checked(body), LaunchDims::linear(1, 64), &[slice(&mut first), rows, slice(&mut out)]);
+    let told =
+        launch(&checked(body), LaunchConfig::linear(1, 64), &[slice(&mut first), rows, slice(&mut out)]);
     let start = "work-item (1, 0, 0) of group (0, 0, 0) races in global memory: element [1, 2] of argument #2 is written \
                  by work-item (1, 0, 0) of group (0, 0, 0) at ";
     let told = told.unwrap_err();
     assert!(told.starts_with(start), "{told}");
     assert!(told.contains(", and written by work-item (0, 0, 0) of group (0, 0, 0) at "), "{told}");
     let body = async |item: WorkItem<'_>, _: &(SliceMut<u32>,)| item.shared::<u32, 2>([2, 2]).set([1, 0], 3);
-    has(outcome(LaunchDims::linear(1, 64), body), &["races in shared memory: element [1, 0] is written by"]);
+    has(
+        outcome(LaunchConfig::linear(1, 64), body),
+        &["races in shared memory: element [1, 0] is written by"],
+    );
 }
 
 #[test]
@@ -90,7 +94,7 @@ fn global_memory_needs_a_global_barrier() {
             item.barrier(scope).await;
             out.set(64 + item.local_id(0), out.get(63 - item.local_id(0)));
         };
-        assert_eq!(outcome(LaunchDims::linear(1, 64), body).is_ok(), good, "{scope:?}");
+        assert_eq!(outcome(LaunchConfig::linear(1, 64), body).is_ok(), good, "{scope:?}");
     }
 }
 
@@ -103,20 +107,20 @@ fn a_wave_barrier_orders_its_wave_only() {
         item.wavebarrier().await;
         out.set(item.local_id(0) ^ 2, 2);
     };
-    outcome(LaunchDims::linear(1, 64), within).unwrap();
+    outcome(LaunchConfig::linear(1, 64), within).unwrap();
     let across = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
         out.set(item.local_id(0), 1);
         item.wavebarrier().await;
         out.get(item.local_id(0) ^ 32);
     };
-    has(outcome(LaunchDims::linear(1, 64), across), &["(0, 0, 0)", "(32, 0, 0)"]);
+    has(outcome(LaunchConfig::linear(1, 64), across), &["(0, 0, 0)", "(32, 0, 0)"]);
     let exchange = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
         out.set(item.local_id(0), 1);
         item.wave_sum(1u32).await;
         out.get(item.local_id(0) ^ 1);
     };
     // Exchanging values is no fence.
-    has(outcome(LaunchDims::linear(1, 64), exchange), &["races"]);
+    has(outcome(LaunchConfig::linear(1, 64), exchange), &["races"]);
 }
 
 #[test]
@@ -125,12 +129,12 @@ fn nothing_orders_two_groups_but_atomics() {
         item.barrier(Both).await;
         out.set(item.local_id(0), 1);
     };
-    has(outcome(LaunchDims::linear(2, 4), same), &["group (1, 0, 0)", "group (0, 0, 0)"]);
+    has(outcome(LaunchConfig::linear(2, 4), same), &["group (1, 0, 0)", "group (0, 0, 0)"]);
     let atomic = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
         out.atomic_add(0, 1);
         out.get(item.local_id(0) + 1);
     };
-    outcome(LaunchDims::linear(3, 64), atomic).unwrap();
+    outcome(LaunchConfig::linear(3, 64), atomic).unwrap();
     let mixed = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
         if item.global_id(0) == 9 {
             out.get(0);
@@ -138,7 +142,7 @@ fn nothing_orders_two_groups_but_atomics() {
             out.atomic_add(0, 1);
         }
     };
-    has(outcome(LaunchDims::linear(3, 4), mixed), &["group (2, 0, 0)", "read", "changed atomically"]);
+    has(outcome(LaunchConfig::linear(3, 4), mixed), &["group (2, 0, 0)", "read", "changed atomically"]);
     let late = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
         // Written by the first group, then hidden behind its own later reads.
         if item.group_id(0) == 0 {
@@ -153,7 +157,7 @@ fn nothing_orders_two_groups_but_atomics() {
         }
     };
     has(
-        outcome(LaunchDims::linear(2, 4), late),
+        outcome(LaunchConfig::linear(2, 4), late),
         &["group (1, 0, 0)", "written by work-item (0, 0, 0) of group (0, 0, 0)"],
     );
 }
@@ -166,7 +170,7 @@ fn many_readers_hide_no_writer() {
             out.set(0, 1);
         }
     };
-    has(outcome(LaunchDims::linear(1, 128), body), &["(127, 0, 0)", "races"]);
+    has(outcome(LaunchConfig::linear(1, 128), body), &["(127, 0, 0)", "races"]);
     // Two readers of another wave, then one of the writer's own wave: a fence of that wave hides only the last.
     let waves = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
         if item.wave_id() == 0 {
@@ -180,7 +184,7 @@ fn many_readers_hide_no_writer() {
         }
     };
     has(
-        outcome(LaunchDims::linear(1, 64), waves),
+        outcome(LaunchConfig::linear(1, 64), waves),
         &["(37, 0, 0)", "wave"].map(|part| if part == "wave" { "(0, 0, 0)" } else { part }),
     );
 }

@@ -6,9 +6,9 @@ mod common;
 use common::{dims, launch, slice, value, view};
 use gpumem_core::{
     BarrierScope::{Global, Local},
-    LaunchDims,
+    LaunchConfig,
 };
-use gpumem_simt::{Executor, Ids, Local as LocalArray, Slice, SliceMut, View, WorkItem};
+use gpumem_simt::{Executor, Local as LocalArray, Slice, SliceMut, View, WorkItem, WorkItemIds};
 
 fn executor() -> Executor {
     Executor::new(32, 1024)
@@ -16,7 +16,7 @@ fn executor() -> Executor {
 
 /// Launches a body without arguments.
 fn fault(
-    sizes: LaunchDims,
+    sizes: LaunchConfig,
     body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p ()) + Send + Sync + 'static,
 ) -> String {
     // SAFETY: there is no memory.
@@ -37,7 +37,7 @@ fn divergence_at_a_group_barrier() {
         }
     };
     has(
-        &fault(LaunchDims::linear(1, 8), few),
+        &fault(LaunchConfig::linear(1, 8), few),
         &["work-item (3, 0, 0) of group (0, 0, 0) has ended", "3 of 8"],
     );
     let early = async |item: WorkItem<'_>, &(): &()| {
@@ -54,7 +54,7 @@ fn divergence_at_a_group_barrier() {
         5 => item.barrier(Local).await,
         _ => item.barrier(Local).await,
     };
-    has(&fault(LaunchDims::linear(1, 8), elsewhere), &["work-item (5, 0, 0)", "waits at", "7 of 8"]);
+    has(&fault(LaunchConfig::linear(1, 8), elsewhere), &["work-item (5, 0, 0)", "waits at", "7 of 8"]);
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn divergence_in_a_wave() {
         }
     };
     has(
-        &fault(LaunchDims::linear(1, 64), few),
+        &fault(LaunchConfig::linear(1, 64), few),
         &["work-item (40, 0, 0)", "has ended", "31 of 32", "its wave"],
     );
     let other = async |item: WorkItem<'_>, &(): &()| {
@@ -75,7 +75,7 @@ fn divergence_in_a_wave() {
             item.wave_sum(1u32).await;
         }
     };
-    has(&fault(LaunchDims::linear(1, 32), other), &["work-item (7, 0, 0)", "waits at", "31 of 32"]);
+    has(&fault(LaunchConfig::linear(1, 32), other), &["work-item (7, 0, 0)", "waits at", "31 of 32"]);
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_foreign_await() {
         }
     };
     has(
-        &fault(LaunchDims::linear(3, 4), foreign),
+        &fault(LaunchConfig::linear(3, 4), foreign),
         &["work-item (1, 0, 0) of group (2, 0, 0) awaits something"],
     );
 }
@@ -96,9 +96,10 @@ fn an_index_past_the_end() {
     let mut memory = vec![0u32; 10];
     // SAFETY: the argument is the buffer; what lies outside is not touched, which is the point.
     let function = unsafe {
-        executor().flat_function(|ids: &Ids<'_>, (out,): &(SliceMut<u32>,)| out.set(ids.global_id(0), 1))
+        executor()
+            .flat_function(|ids: &WorkItemIds<'_>, (out,): &(SliceMut<u32>,)| out.set(ids.global_id(0), 1))
     };
-    let found = launch(&function, LaunchDims::linear(3, 4), &[slice(&mut memory)]).unwrap_err();
+    let found = launch(&function, LaunchConfig::linear(3, 4), &[slice(&mut memory)]).unwrap_err();
     has(&found, &["work-item (2, 0, 0) of group (2, 0, 0)", "[10]", "shape [10]", "faults.rs"]);
     assert_eq!(memory, [1; 10]);
 
@@ -109,18 +110,18 @@ fn an_index_past_the_end() {
             input.get([item.local_id(0), 1]);
         })
     };
-    let found = launch(&function, LaunchDims::linear(1, 8), &[view(memory.as_mut_ptr(), [5, 2], [8, 4])]);
+    let found = launch(&function, LaunchConfig::linear(1, 8), &[view(memory.as_mut_ptr(), [5, 2], [8, 4])]);
     has(&found.unwrap_err(), &["work-item (5, 0, 0)", "[5, 1]", "shape [5, 2]"]);
 
     let shared = async |item: WorkItem<'_>, &(): &()| {
         item.shared::<f32, 1>([4]).set(item.local_id(0), 0.0);
     };
-    has(&fault(LaunchDims::linear(1, 8), shared), &["work-item (4, 0, 0)", "[4]"]);
+    has(&fault(LaunchConfig::linear(1, 8), shared), &["work-item (4, 0, 0)", "[4]"]);
     let local = async |item: WorkItem<'_>, &(): &()| {
         let mut window = LocalArray::<f32, 2, 9>::zeroed([3, 3]);
         window.set([item.local_id(0), 2], window.get([0, 0]));
     };
-    has(&fault(LaunchDims::linear(1, 8), local), &["work-item (3, 0, 0)", "[3, 2]"]);
+    has(&fault(LaunchConfig::linear(1, 8), local), &["work-item (3, 0, 0)", "[3, 2]"]);
 }
 
 #[test]
@@ -141,7 +142,7 @@ fn a_panic_and_what_is_alive_then() {
         assert_ne!(item.local_id(0), 6, "six is not allowed");
         item.barrier(Local).await;
     };
-    has(&fault(LaunchDims::linear(1, 8), body), &["work-item (6, 0, 0)", "panicked", "six is not allowed"]);
+    has(&fault(LaunchConfig::linear(1, 8), body), &["work-item (6, 0, 0)", "panicked", "six is not allowed"]);
     assert_eq!((made.load(SeqCst), dropped.load(SeqCst)), (8, 8));
 }
 
@@ -163,7 +164,7 @@ fn a_panic_while_a_work_item_is_dropped() {
         std::mem::forget(_bomb);
     };
     // The divergence is told; the bombs of those that wait go off one by one.
-    has(&fault(LaunchDims::linear(1, 8), body), &["5 of 8"]);
+    has(&fault(LaunchConfig::linear(1, 8), body), &["5 of 8"]);
 }
 
 #[test]
@@ -172,15 +173,15 @@ fn too_much_shared_memory() {
         item.shared::<u8, 1>([1000]);
         item.shared::<f32, 2>([8, 8]);
     };
-    has(&fault(LaunchDims::linear(1, 8), body), &["needs 1264 bytes of shared memory", "has 1024"]);
+    has(&fault(LaunchConfig::linear(1, 8), body), &["needs 1264 bytes of shared memory", "has 1024"]);
 }
 
 #[test]
 fn arguments_of_another_form() {
     // SAFETY: nothing is run.
-    let function = unsafe { executor().flat_function(|_: &Ids<'_>, _: &(Slice<f32>, f32)| {}) };
+    let function = unsafe { executor().flat_function(|_: &WorkItemIds<'_>, _: &(Slice<f32>, f32)| {}) };
     for wrong in [vec![], vec![value(0u64), value(1f32)], vec![value([0u64; 2]), value(1f64)]] {
-        has(&launch(&function, LaunchDims::linear(1, 1), &wrong).unwrap_err(), &["not those"]);
+        has(&launch(&function, LaunchConfig::linear(1, 1), &wrong).unwrap_err(), &["not those"]);
     }
 }
 
@@ -188,6 +189,6 @@ fn arguments_of_another_form() {
 fn the_first_of_many_groups_that_fail_is_told() {
     let body = async |item: WorkItem<'_>, &(): &()| assert!(item.group_id(0) < 77, "too far");
     for _ in 0..5 {
-        has(&fault(LaunchDims::linear(5000, 64), body), &["(0, 0, 0) of group (77, 0, 0)"]);
+        has(&fault(LaunchConfig::linear(5000, 64), body), &["(0, 0, 0) of group (77, 0, 0)"]);
     }
 }

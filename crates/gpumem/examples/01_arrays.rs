@@ -5,7 +5,7 @@
 use gpumem::{ArraySpec, Device, DeviceArray, Order, ndarray::Array2, ndarray::Ix2};
 
 fn main() -> gpumem::Result<()> {
-    run(&Device::default()?)
+    run(&Device::open_default()?)
 }
 
 pub(crate) fn run(device: &Device) -> gpumem::Result<()> {

@@ -3,7 +3,7 @@
 use gpumem::{Device, ErrorKind, LayoutError, Order, ndarray::Array, s};
 
 fn main() -> gpumem::Result<()> {
-    run(&Device::default()?)
+    run(&Device::open_default()?)
 }
 
 pub(crate) fn run(device: &Device) -> gpumem::Result<()> {

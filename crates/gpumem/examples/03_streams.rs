@@ -3,7 +3,7 @@
 use gpumem::{Device, ndarray::Array1, s};
 
 fn main() -> gpumem::Result<()> {
-    run(&Device::default()?)
+    run(&Device::open_default()?)
 }
 
 pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
@@ -23,9 +23,9 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     println!("copies {}, waits {}", after.copies - before.copies, after.waits - before.waits);
 
     // Events are for your own purposes: how long something took, or whether it is done.
-    let start = first.record_with_timing()?;
+    let start = first.record_timed_event()?;
     let again = first.to_device(&array)?;
-    let end = first.record_with_timing()?;
+    let end = first.record_timed_event()?;
     end.synchronize()?;
     println!("{} bytes in {:.3} ms", again.byte_len(), end.elapsed_since(&start)?);
 

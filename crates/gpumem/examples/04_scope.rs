@@ -3,7 +3,7 @@
 use gpumem::{Device, ndarray::Array2, s};
 
 fn main() -> gpumem::Result<()> {
-    run(&Device::default()?)
+    run(&Device::open_default()?)
 }
 
 pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
@@ -13,7 +13,7 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let (mut all, mut corner) = (Array2::zeros((64, 64)), Array2::zeros((8, 8)));
     let copies = stream.scope(|scope| -> gpumem::Result<u32> {
         // Both copies are under way together. The borrows last until the scope has ended, and it ends with a wait,
-        // whichever way: by its end, by `?`, or by a panic.
+        // however it is left: by its end, by `?`, or by a panic.
         scope.copy_to_host(&array, all.view_mut())?;
         scope.copy_to_host(&array.slice(s![56.., 56..])?, corner.slice_mut(s![..;-1, ..;-1]))?;
         Ok(2)

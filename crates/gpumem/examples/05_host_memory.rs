@@ -3,7 +3,7 @@
 use gpumem::{Attach, Device, MappedOptions, ndarray::Array2};
 
 fn main() -> gpumem::Result<()> {
-    run(&Device::default()?)
+    run(&Device::open_default()?)
 }
 
 pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
@@ -24,7 +24,7 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
         assert_eq!(mapped.view()?, Array2::from_elem((16, 16), 3.0));
     }
 
-    // Managed: pages that migrate to whoever uses them.
+    // Managed: pages that migrate to the device that uses them.
     if device.capabilities().managed {
         let mut managed = device.managed_array::<f32, _>((16, 16), Attach::Global)?;
         managed.view_mut()?[(0, 0)] = 1.0;

@@ -5,7 +5,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use std::ops::ControlFlow;
 
 fn main() -> gpumem::Result<()> {
-    run(&Device::default()?)
+    run(&Device::open_default()?)
 }
 
 /// A bar that follows a transfer.
@@ -30,12 +30,12 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let mut back = Array1::zeros(host.len());
 
     // The bar moves between the pieces of the transfer, on this thread; other threads help meanwhile.
-    array.copy_to_device_watched(&host, bar("to device"))?;
-    array.copy_to_host_watched(back.view_mut(), bar("to host"))?;
+    array.copy_to_device_with_progress(&host, bar("to device"))?;
+    array.copy_to_host_with_progress(back.view_mut(), bar("to host"))?;
     assert_eq!(back, host);
 
-    // Whoever has seen enough ends it between two pieces.
-    let ended = array.copy_to_host_watched(back.view_mut(), |progress| {
+    // The callback can end it between two chunks.
+    let ended = array.copy_to_host_with_progress(back.view_mut(), |progress| {
         println!("ended after {} of {} bytes", progress.done, progress.total);
         ControlFlow::Break(())
     });

@@ -9,12 +9,12 @@ mod saxpy;
 
 use gpumem::{
     Device,
-    kernel::cover,
+    kernel::config_for_items,
     ndarray::{Array1, Array2},
 };
 
 fn main() -> gpumem::Result<()> {
-    run(&Device::default()?)
+    run(&Device::open_default()?)
 }
 
 pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
@@ -26,7 +26,7 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let mut y = stream.to_device(&Array1::<f32>::ones(1000))?;
     // Groups of 256 work-items, as many as it takes. What is `&` is read and what is `&mut` written: a launch is ordered
     // like a copy.
-    saxpy.launch(&stream, &cover(y.len(), 256), (&x, &mut y, 2.0f32))?;
+    saxpy.launch(&stream, &config_for_items(y.len(), 256), (&x, &mut y, 2.0f32))?;
     assert_eq!(y.get(999)?, 2.0 * 999.0 + 1.0);
 
     // Views go in with their strides: the second matrix is transposed, and nothing is copied for it.
@@ -35,7 +35,7 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let b = Array2::from_shape_fn((40, 30), |(i, j)| (i * j % 7) as f32);
     let (left, right) = (stream.to_device(&a)?, stream.to_device(&b)?);
     let mut product = stream.device_array::<f32, _>((50, 40))?;
-    let dims = cover((40, 50), (matmul::TILE, matmul::TILE));
+    let dims = config_for_items((40, 50), (matmul::TILE, matmul::TILE));
     matmul.launch(&stream, &dims, (&left, &right.view().reversed_axes(), &mut product))?;
     assert_eq!(product.copy_to_host()?, a.dot(&b.t()));
     Ok(())

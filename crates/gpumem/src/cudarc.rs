@@ -56,7 +56,8 @@ pub fn from_cudarc<T: Element, B: Backend>(
         version: 3,
         stream: Some(number),
     };
-    // SAFETY: the slice owns so many elements at that address, and keeps its stream alive; nobody else has it any more.
+    // SAFETY: the slice owns so many elements at that address, and keeps its stream alive; there is no other reference
+    // to it.
     unsafe { device.from_cuda_array_interface(&descriptor, slice) }
         .map_err(|error| error.in_operation("from_cudarc"))
 }

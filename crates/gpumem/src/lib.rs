@@ -1,15 +1,15 @@
 //! Numba's GPU memory model for Rust: one device-array API over CUDA, ROCm/HSA and the host CPU.
 //!
-//! Whoever has written `cuda.to_device(a)`, `d.copy_to_host()`, `cuda.pinned_array(...)` or `stream.auto_synchronize()` in Python finds the
-//! same words here, with a compiler behind them: device arrays of any layout and views that are borrows, page-locked, mapped and managed
-//! host memory, streams and events whose ordering is the library's business. The same program runs on every backend: on NVIDIA GPUs,
-//! on AMD GPUs, and, for tests and for machines without either, on the processor.
+//! If you have written `cuda.to_device(a)`, `d.copy_to_host()`, `cuda.pinned_array(...)` or `stream.auto_synchronize()` in
+//! Python, you find the same words here, with a compiler behind them: device arrays of any layout and views that are borrows,
+//! page-locked, mapped and managed host memory, streams and events whose ordering is the library's business. The same program
+//! runs on every backend: on NVIDIA GPUs, on AMD GPUs, and, for tests and for machines without either, on the processor.
 //!
 //! ```
 //! use gpumem::{Device, DeviceArray, ndarray::{Array2, Ix2}, s};
 //!
 //! # fn main() -> gpumem::Result<()> {
-//! let device = Device::open("host")?; // or "cuda:0", or Device::default()
+//! let device = Device::open("host")?; // or "cuda:0", or Device::open_default()
 //! let host = Array2::from_shape_fn((480, 640), |(y, x)| (x + y) as f32);
 //!
 //! // Blocking: on return the host's array is yours again. Views are borrows, in ndarray's notation, and copy nothing.
@@ -25,7 +25,7 @@
 //! let back = first.copy_to_host(&pair)?; // page-locked, and looking at it waits
 //! assert_eq!(back.view()?.slice(s![.., 640..]), host.slice(s![.., ..;-1]));
 //!
-//! // Your own memory takes part in asynchronous copies inside a scope, which waits at its end, whichever way it ends.
+//! // Your own memory takes part in asynchronous copies inside a scope, which waits at its end, however it ends.
 //! let mut corner = Array2::zeros((2, 2));
 //! first.scope(|scope| scope.copy_to_host(&image.slice(s![..2, ..2])?, corner.view_mut()))??;
 //! assert_eq!(corner, host.slice(s![..2, ..2]));
@@ -72,24 +72,24 @@
 //! * **The default** is what the environment variable `GPUMEM_DEVICE` names, else the first device of the first *enabled* backend
 //!   in the order `cuda`, `roc`, `host`. Enabled, and not available: a program that is meant for a GPU does not quietly run on the processor
 //!   because a driver is broken. It fails, and the message says what was tried and what to do.
-//! * **`best_available`** is for those who want the other thing: the first backend in that order that works. What was passed over, and why,
-//!   is told to `tracing`, and `Any::best_available` returns it. `GPUMEM_DEVICE` rules here as well.
-//! * **A list** of the devices of all enabled backends leaves out a backend without a driver; `Any::unavailable` says which, and why.
+//! * **`open_first_available`** is for those who want the other thing: the first backend in that order that works. What was passed over, and why,
+//!   is told to `tracing`, and `AnyBackend::open_first_available` returns it. `GPUMEM_DEVICE` rules here as well.
+//! * **A list** of the devices of all enabled backends leaves out a backend without a driver; `AnyBackend::unavailable` says which, and why.
 //!
 //! The choice among backends costs one comparison a call. With a single backend enabled, or with the backend named as a type
-//! (`cuda::Cuda` where `Any` is the default), it costs nothing.
+//! (`cuda::Cuda` where `AnyBackend` is the default), it costs nothing.
 //!
 //! # Design
 //!
 //! * **One set of traits below, one set of types above.** A backend moves bytes between addresses; elements, shapes, borrows, ordering and
-//!   allocation are written once over it. `Any`, the choice among backends while the program runs, is itself a backend.
+//!   allocation are written once over it. `AnyBackend`, the choice among backends while the program runs, is itself a backend.
 //! * **Ordering is automatic.** Each allocation knows which work uses it. Using an array on another stream waits for what must be waited
 //!   for; on one stream no event is made.
 //! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a pool, and is
 //!   lent again in constant time; `flush` and `trim` give it back to the driver.
 //! * **Errors are typed** and name the operation, the backend and the sizes. Nothing panics: not without a driver, not when a device is
 //!   lost, not in `Drop`, not in a forked child.
-//! * **The way down is open.** `Any`'s devices, streams, events and buffers can be taken as those of their backend (`typed`), and a stream can
+//! * **The way down is open.** `AnyBackend`'s devices, streams, events and buffers can be taken as those of their backend (`typed`), and a stream can
 //!   be lent to another library (`raw_scope`).
 //!
 //! # Safety
@@ -123,7 +123,7 @@ pub mod any;
 mod select;
 
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
-pub use {any::Any, select::DEVICE_VARIABLE};
+pub use {any::AnyBackend, select::ENV_DEVICE};
 
 #[cfg(feature = "cudarc")]
 pub mod cudarc;
@@ -151,10 +151,11 @@ pub mod generic {
     pub use gpumem_runtime::*;
 }
 pub use gpumem_runtime::{
-    ArraySpec, Bool, Completion, CopyPlan, CopyWay, CudaArrayInterface, DescrField, DeviceCounters,
-    DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, IntoArraySpec, IpcArray, Layout,
-    Order, Progress, RawParts, Refused, Scalar, Storage, StorageMut, StreamHandle, StreamingStores, ToDevice,
-    TransferOptions, cuda_array, dlpack, field, is_cuda_array, kernel, layout, memory, trace,
+    ArraySpec, Bool, Completion, CopyPlan, CopyStrategy, CudaArrayInterface, DescrField, DeviceCounters,
+    DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, InterchangeStream, IntoArraySpec,
+    IpcArrayHandle, Layout, NonTemporalStores, Order, Progress, RawParts, RegisterError, Scalar, Storage,
+    StorageMut, ToDevice, TransferOptions, cuda_array, dlpack, field, is_cuda_array, kernel, layout, memory,
+    trace,
 };
 pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
@@ -168,9 +169,9 @@ pub use {bytemuck, half, num_complex};
 
 pub use gpumem_core::{
     Advice, Attach, Backend, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Capabilities,
-    DescriptorError, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, Extents, Failure,
-    LaunchDims, LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo, MemoryKind,
-    RawStream, Result, StreamKind, StreamOptions, Which,
+    DescriptorError, DeviceId, DeviceInfo, DeviceSelector, DlpackDevice, Element, Error, ErrorKind, Extents,
+    Failure, LaunchConfig, LayoutError, LoadError, LoadFailure, Location, MappedOptions, MemoryInfo,
+    MemoryKind, RawStream, Result, StreamKind, StreamOptions,
 };
 
 // The Rust blocks of the book are compiled and run as documentation tests. Packages do not have the pages, and build none.

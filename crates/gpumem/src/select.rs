@@ -1,9 +1,9 @@
 //! Which device is meant.
 //!
 //! The rules are functions of what there is to choose from ([`Candidate`]) and of what the user wishes, so that they
-//! can be tested without a driver; [`Any`] applies them to the enabled backends and to the environment.
+//! can be tested without a driver; [`AnyBackend`] applies them to the enabled backends and to the environment.
 
-use crate::any::{Any, AnyDevice, CANDIDATES};
+use crate::any::{AnyBackend, AnyDevice, CANDIDATES};
 use gpumem_core::{DeviceInfo, DeviceSelector, Error, ErrorKind, LoadError, LoadFailure, Result};
 use std::{env, ffi::OsStr};
 
@@ -11,7 +11,7 @@ use std::{env, ffi::OsStr};
 ///
 /// It holds a [`DeviceSelector`], for example `host`, `cuda:1` or `cuda:0000:3b:00.0`. Set but empty it names nothing,
 /// which is an error as any other mistake in it.
-pub const DEVICE_VARIABLE: &str = "GPUMEM_DEVICE";
+pub const ENV_DEVICE: &str = "GPUMEM_DEVICE";
 
 /// The backends that there are, enabled or not. Each is a feature.
 const BACKENDS: [&str; 3] = ["cuda", "roc", "host"];
@@ -28,7 +28,7 @@ pub(crate) struct Candidate<D> {
 /// What could not be used, and why.
 type Unavailable = Vec<(&'static str, Error)>;
 
-impl Any {
+impl AnyBackend {
     /// Names of the enabled backends, the preferred one first: `cuda`, `roc`, `host`.
     pub fn enabled() -> Vec<&'static str> {
         names(CANDIDATES)
@@ -43,7 +43,7 @@ impl Any {
     /// device of the first *enabled* backend in the order `cuda`, `roc`, `host`.
     ///
     /// Enabled, and not available: which device a program runs on must not depend on whether a driver could be
-    /// loaded. For the other wish there is [`best_available`](Self::best_available).
+    /// loaded. For the other wish there is [`open_first_available`](Self::open_first_available).
     ///
     /// # Errors
     /// * [`ErrorKind::InvalidSelector`] if `GPUMEM_DEVICE` does not name a device, and
@@ -73,13 +73,13 @@ impl Any {
     ///   [`default_selector`](Self::default_selector).
     /// * What stands in the way of the device that `GPUMEM_DEVICE` names.
     /// * [`ErrorKind::Load`] if no enabled backend can be used, with the reason of each.
-    pub fn best_available() -> Result<(AnyDevice, Vec<(&'static str, Error)>)> {
-        best_available(CANDIDATES, wish()?)
+    pub fn open_first_available() -> Result<(AnyDevice, Vec<(&'static str, Error)>)> {
+        open_first_available(CANDIDATES, wish()?)
     }
 }
 
 fn wish() -> Result<Option<DeviceSelector>> {
-    env::var_os(DEVICE_VARIABLE).map(|value| parse(&value)).transpose()
+    env::var_os(ENV_DEVICE).map(|value| parse(&value)).transpose()
 }
 
 fn parse(value: &OsStr) -> Result<DeviceSelector> {
@@ -194,17 +194,20 @@ fn advise<D>(error: Error, candidates: &[Candidate<D>]) -> Error {
 fn advice(names: &[&str]) -> Option<&'static str> {
     match names {
         [_, others @ ..] if others.contains(&"host") => Some(
-            "this is the default device; for another one set GPUMEM_DEVICE=host or call `Device::best_available`",
+            "this is the default device; for another one set GPUMEM_DEVICE=host or call `Device::open_first_available`",
         ),
         [_, _, ..] => Some(
-            "this is the default device; for another one set GPUMEM_DEVICE or call `Device::best_available`",
+            "this is the default device; for another one set GPUMEM_DEVICE or call `Device::open_first_available`",
         ),
         ["host"] => None,
         _ => Some("this program has no other backend; the feature `host` of gpumem adds the processor"),
     }
 }
 
-fn best_available<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<(D, Unavailable)> {
+fn open_first_available<D>(
+    candidates: &[Candidate<D>],
+    wish: Option<DeviceSelector>,
+) -> Result<(D, Unavailable)> {
     if wish.is_some() {
         let selector = default_selector(candidates, wish)?;
         return Ok((open_wish(candidates, &selector)?, Vec::new()));
@@ -219,7 +222,7 @@ fn best_available<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) 
             }
         }
     }
-    Err(Error::new("", "best_available", none_of(&passed_over)))
+    Err(Error::new("", "open_first_available", none_of(&passed_over)))
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Choosing a device: by name, by default, by `GPUMEM_DEVICE`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use gpumem::{Any, Backend, DeviceSelector, Error, ErrorKind};
+use gpumem::{AnyBackend, Backend, DeviceSelector, Error, ErrorKind};
 use std::process::Command;
 
 /// Set in the child processes, which run the same test again with another environment.
-const CHILD: &str = "GPUMEM_TEST_CHILD";
+const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
 
 /// What a process of its own, with this `GPUMEM_DEVICE`, says about its default device; `None` in that process.
 fn told_by_a_child(test: &str, device: Option<&str>) -> Option<String> {
@@ -24,15 +24,15 @@ fn told_by_a_child(test: &str, device: Option<&str>) -> Option<String> {
 }
 
 fn tell() {
-    match Any::default_selector() {
+    match AnyBackend::default_selector() {
         Ok(selector) => println!("selected {selector}"),
         Err(error) => println!("failed {error}"),
     }
-    match Any::open_default() {
-        Ok(device) => println!("opened {}:{}", device.backend(), Any::info(&device).ordinal),
+    match AnyBackend::open_default() {
+        Ok(device) => println!("opened {}:{}", device.backend(), AnyBackend::info(&device).ordinal),
         Err(error) => println!("not opened {error}"),
     }
-    match Any::best_available() {
+    match AnyBackend::open_first_available() {
         Ok((device, passed_over)) => println!("best {} after {}", device.backend(), passed_over.len()),
         Err(error) => println!("no best {error}"),
     }
@@ -45,25 +45,25 @@ fn the_enabled_backends_come_in_the_documented_order() {
             .into_iter()
             .filter_map(|(name, enabled)| enabled.then_some(name))
             .collect();
-    assert_eq!(Any::enabled(), expected);
+    assert_eq!(AnyBackend::enabled(), expected);
 }
 
 #[test]
 fn a_name_that_is_not_enabled_is_told_with_those_that_are() {
-    let error = Any::open(&DeviceSelector::ordinal("vulkan", 0)).unwrap_err();
+    let error = AnyBackend::open(&DeviceSelector::ordinal("vulkan", 0)).unwrap_err();
     let kind = ErrorKind::UnknownBackend { wanted: "vulkan".into(), known: "cuda, roc, host".into() };
     assert_eq!(error, Error::new("", "open", kind));
 }
 
 #[test]
 fn every_enabled_backend_is_listed_or_said_to_be_unavailable() {
-    let unavailable = Any::unavailable();
-    let listed = Any::devices().unwrap();
-    assert!(unavailable.iter().all(|(name, _)| Any::enabled().contains(name)));
+    let unavailable = AnyBackend::unavailable();
+    let listed = AnyBackend::devices().unwrap();
+    assert!(unavailable.iter().all(|(name, _)| AnyBackend::enabled().contains(name)));
     assert!(listed.iter().all(|info| unavailable.iter().all(|(name, _)| *name != info.backend)));
     for (name, error) in &unavailable {
         assert_eq!(error.backend(), *name);
-        let opened = Any::open(&DeviceSelector::ordinal(name, 0)).unwrap_err();
+        let opened = AnyBackend::open(&DeviceSelector::ordinal(name, 0)).unwrap_err();
         assert_eq!(opened.kind(), error.kind());
     }
 }
@@ -72,8 +72,8 @@ fn every_enabled_backend_is_listed_or_said_to_be_unavailable() {
 fn without_a_wish_the_first_enabled_backend_is_meant() {
     let test = "without_a_wish_the_first_enabled_backend_is_meant";
     let Some(said) = told_by_a_child(test, None) else { return };
-    let first = Any::enabled()[0];
-    let usable = Any::open(&DeviceSelector::ordinal(first, 0)).is_ok();
+    let first = AnyBackend::enabled()[0];
+    let usable = AnyBackend::open(&DeviceSelector::ordinal(first, 0)).is_ok();
     if usable {
         assert!(said.contains(&format!("selected {first}:0\n")), "{said}");
         assert!(said.contains(&format!("opened {first}:0\n")), "{said}");
@@ -117,7 +117,7 @@ fn rocm_that_cannot_be_used_is_a_load_error_with_what_was_tried() {
     use gpumem::roc::Roc;
     let Err(reason) = Roc::probe() else { return };
     assert!(!reason.tried.is_empty(), "{reason}");
-    let error = Any::open(&DeviceSelector::ordinal("roc", 0)).unwrap_err();
+    let error = AnyBackend::open(&DeviceSelector::ordinal("roc", 0)).unwrap_err();
     if Roc::devices().is_ok_and(|devices| devices.is_empty()) {
         // ROCm is there and has no GPU.
         assert!(matches!(error.kind(), ErrorKind::NoSuchDevice { found: 0, .. }), "{error}");
@@ -125,7 +125,7 @@ fn rocm_that_cannot_be_used_is_a_load_error_with_what_was_tried() {
     }
     assert_eq!(error, Error::new("roc", "open", reason.clone()));
     assert!(
-        Any::unavailable()
+        AnyBackend::unavailable()
             .iter()
             .any(|(name, error)| { *name == "roc" && error.kind() == &ErrorKind::Load(reason.clone()) })
     );

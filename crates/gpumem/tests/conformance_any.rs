@@ -1,8 +1,8 @@
 //! The conformance suite on the run-time choice among the backends, with the host as what was chosen.
 
-use gpumem::{Any, DeviceSelector};
+use gpumem::{AnyBackend, DeviceSelector};
 use gpumem_conformance::{RanOn, Suite};
 
 fn main() -> std::process::ExitCode {
-    Suite::<Any>::new("any", RanOn::Host).device(DeviceSelector::ordinal("host", 0)).main()
+    Suite::<AnyBackend>::new("any", RanOn::Host).device(DeviceSelector::ordinal("host", 0)).main()
 }

@@ -34,7 +34,7 @@ fn slices_become_arrays() {
     let Some((device, stream, other)) = parts() else { return };
     let host: Vec<f32> = (0..LEN).map(|at| at as f32).collect();
     for round in 0..8u8 {
-        // Pending on two streams of theirs; nobody waits on the host.
+        // Pending on two streams of theirs; the host does not wait.
         let mut slice = stream.clone_htod(&host).unwrap();
         if round % 2 == 1 {
             other.memset_zeros(&mut slice).unwrap();

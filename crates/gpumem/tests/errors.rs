@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
 use gpumem::{
-    Device, ErrorKind, LaunchDims,
-    kernel::{ConstantArray, Ids, In, Kernel, KernelDeclaration, Out, Slice, SliceMut, View},
+    Device, ErrorKind, LaunchConfig,
+    kernel::{ConstantArray, In, Kernel, KernelDef, Out, Slice, SliceMut, View, WorkItemIds},
     ndarray::Array2,
     s,
 };
@@ -15,14 +15,14 @@ type Scale = (Slice<f32>, SliceMut<f32>);
 const SOURCE: &str =
     "GPUMEM_KERNEL scale(gpumem::slice<const float> x, gpumem::slice<float> y) { y[0] = x[0]; }";
 
-fn declaration() -> KernelDeclaration<Scale> {
+fn declaration() -> KernelDef<Scale> {
     // SAFETY: each work-item writes its own element.
-    unsafe { KernelDeclaration::<Scale>::new("scale") }.portable(SOURCE)
+    unsafe { KernelDef::<Scale>::new("scale") }.source(SOURCE)
 }
 
-fn scale(device: &Device) -> Kernel<Scale, gpumem::Any> {
-    let body = |ids: &Ids<'_>, (x, y): &Scale| y.set(ids.global_id(0), x.get(ids.global_id(0)));
-    declaration().host_flat(body).load(device).unwrap()
+fn scale(device: &Device) -> Kernel<Scale, gpumem::AnyBackend> {
+    let body = |ids: &WorkItemIds<'_>, (x, y): &Scale| y.set(ids.global_id(0), x.get(ids.global_id(0)));
+    declaration().host_loop(body).load(device).unwrap()
 }
 
 #[track_caller]
@@ -58,7 +58,7 @@ fn errors_of_arrays_name_the_device() {
 #[test]
 fn errors_of_launches_name_the_kernel_the_argument_and_the_numbers() {
     let device = Device::open("host").unwrap();
-    let (kernel, stream, dims) = (scale(&device), device.stream().unwrap(), LaunchDims::linear(1, 1));
+    let (kernel, stream, dims) = (scale(&device), device.stream().unwrap(), LaunchConfig::linear(1, 1));
     let x = device.to_device(&[1f32, 2.0]).unwrap();
     let square = device.to_device(&Array2::<f32>::zeros((4, 4))).unwrap();
     let mut y = device.device_array::<f32, _>(2).unwrap();
@@ -69,12 +69,12 @@ fn errors_of_launches_name_the_kernel_the_argument_and_the_numbers() {
     );
     let has = device.capabilities();
     let most = has.max_group_size;
-    let large = LaunchDims { group_size: [most, 2, 1], ..dims };
+    let large = LaunchConfig { group_size: [most, 2, 1], ..dims };
     says(
         kernel.launch(&stream, &large, (&x, &mut y)),
         &format!("launch of scale on host:0: work-items of a group: {} asked for, {most} at most", 2 * most),
     );
-    let large = LaunchDims { shared_bytes: u32::MAX, ..dims };
+    let large = LaunchConfig { shared_bytes: u32::MAX, ..dims };
     says(
         kernel.launch(&stream, &large, (&x, &mut y)),
         &format!(
@@ -83,7 +83,7 @@ fn errors_of_launches_name_the_kernel_the_argument_and_the_numbers() {
             has.shared_memory
         ),
     );
-    let error = kernel.launch(&stream, &LaunchDims { groups: [0; 3], ..dims }, (&x, &mut y)).unwrap_err();
+    let error = kernel.launch(&stream, &LaunchConfig { groups: [0; 3], ..dims }, (&x, &mut y)).unwrap_err();
     assert_eq!(error.kernel(), Some("scale"));
     let error = kernel.launch(&stream, &dims, (&square, &mut y)).err();
     assert!(error.is_none(), "a packed array of any rank is a slice");
@@ -94,9 +94,9 @@ fn the_rank_and_the_constants_of_an_argument_are_told() {
     type Look = (u32, View<f32, 1>, ConstantArray<f32, 1>, SliceMut<f32>);
     let device = Device::open("host").unwrap();
     // SAFETY: it does nothing.
-    let look = unsafe { KernelDeclaration::<Look>::new("look") }.host_flat(|_: &Ids<'_>, _: &Look| {});
+    let look = unsafe { KernelDef::<Look>::new("look") }.host_loop(|_: &WorkItemIds<'_>, _: &Look| {});
     let (look, stream) = (look.load(&device).unwrap(), device.stream().unwrap());
-    let dims = LaunchDims::linear(1, 1);
+    let dims = LaunchConfig::linear(1, 1);
     let square = device.device_array::<f32, _>((2, 3)).unwrap();
     let row = device.device_array::<f32, _>(3).unwrap();
     let mut y = [0f32; 2];
@@ -119,7 +119,7 @@ fn the_rank_and_the_constants_of_an_argument_are_told() {
 /// Two host devices need a process of their own.
 #[test]
 fn an_array_of_another_device_is_told_by_its_position() {
-    const CHILD: &str = "GPUMEM_TEST_CHILD";
+    const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
     if std::env::var_os(CHILD).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "an_array_of_another_device_is_told_by_its_position"]);
@@ -128,7 +128,7 @@ fn an_array_of_another_device_is_told_by_its_position() {
         return;
     }
     let (first, second) = (Device::open("host:0").unwrap(), Device::open("host:1").unwrap());
-    let (kernel, stream, dims) = (scale(&first), first.stream().unwrap(), LaunchDims::linear(1, 1));
+    let (kernel, stream, dims) = (scale(&first), first.stream().unwrap(), LaunchConfig::linear(1, 1));
     let x = first.to_device(&[1f32]).unwrap();
     let mut far = second.device_array::<f32, _>(1).unwrap();
     says(

@@ -2,10 +2,10 @@
 #![cfg(feature = "host")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
-use gpumem::{Any, Backend, DeviceSelector, ErrorKind, MemoryKind, host::Host};
+use gpumem::{AnyBackend, Backend, DeviceSelector, ErrorKind, MemoryKind, host::Host};
 use gpumem_core::{
     AllocationRequest, CompileOptions, CopyRegion, DeviceBuffer, EventOptions, Fill, HostFunction,
-    HostLaunch, KernelArguments, KernelSource, LaunchDims, Pattern, Space, Stream, StreamOptions,
+    HostLaunch, KernelArguments, KernelSource, LaunchConfig, Pattern, Space, Stream, StreamOptions,
 };
 use std::sync::{
     Arc,
@@ -61,7 +61,7 @@ fn filled_and_read<B: Backend>() -> Vec<u32> {
 #[test]
 fn memory_and_ordering_are_those_of_the_backend() {
     assert_eq!(filled_and_read::<Host>(), [0x0102_0304; 10]);
-    assert_eq!(filled_and_read::<Any>(), filled_and_read::<Host>());
+    assert_eq!(filled_and_read::<AnyBackend>(), filled_and_read::<Host>());
 }
 
 /// Launches a function that takes one number and keeps it.
@@ -80,7 +80,7 @@ fn launched<B: Backend>(number: u32) -> u32 {
     let kernel = B::kernel(&module, "keep").unwrap();
     let arguments = KernelArguments::new().with(number);
     // SAFETY: the function takes one number and reaches no memory of the device.
-    unsafe { B::launch(&stream, &kernel, &LaunchDims::linear(3, 1), &arguments) }.unwrap();
+    unsafe { B::launch(&stream, &kernel, &LaunchConfig::linear(3, 1), &arguments) }.unwrap();
     stream.synchronize().unwrap();
     assert!(matches!(B::kernel(&module, "lose").unwrap_err().kind(), ErrorKind::NoSuchKernel { .. }));
     seen.load(Ordering::Relaxed)
@@ -88,26 +88,26 @@ fn launched<B: Backend>(number: u32) -> u32 {
 
 #[test]
 fn kernels_run_through_the_choice() {
-    assert_eq!(launched::<Any>(7), 21);
+    assert_eq!(launched::<AnyBackend>(7), 21);
     assert_eq!(launched::<Host>(7), 21);
 }
 
 #[test]
 fn the_device_is_the_backends_own() {
-    let any = open::<Any>();
+    let any = open::<AnyBackend>();
     let own = any.typed::<Host>().unwrap();
-    assert_eq!(Any::info(&any), Host::info(own));
-    assert_eq!(Any::capabilities(&any), Host::capabilities(own));
-    assert_eq!(Any::info(&any).backend, "host");
-    assert_eq!(Any::memory_info(&any).unwrap().total, Host::memory_info(own).unwrap().total);
+    assert_eq!(AnyBackend::info(&any), Host::info(own));
+    assert_eq!(AnyBackend::capabilities(&any), Host::capabilities(own));
+    assert_eq!(AnyBackend::info(&any).backend, "host");
+    assert_eq!(AnyBackend::memory_info(&any).unwrap().total, Host::memory_info(own).unwrap().total);
 }
 
 #[test]
 fn the_list_has_the_host() {
-    assert!(Any::devices().unwrap().iter().any(|info| info.backend == "host"));
-    assert!(Any::unavailable().iter().all(|(name, _)| *name != "host"));
-    assert_eq!(Any::probe(), Ok(()));
-    let error = Any::open(&"host:9999".parse().unwrap()).unwrap_err();
+    assert!(AnyBackend::devices().unwrap().iter().any(|info| info.backend == "host"));
+    assert!(AnyBackend::unavailable().iter().all(|(name, _)| *name != "host"));
+    assert_eq!(AnyBackend::probe(), Ok(()));
+    let error = AnyBackend::open(&"host:9999".parse().unwrap()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NoSuchDevice { .. }), "{error}");
 }
 
@@ -115,15 +115,15 @@ fn the_list_has_the_host() {
 #[test]
 fn things_of_the_host_and_of_cuda_do_not_mix() {
     // Without a GPU the same is tested with made-up backends, in the unit tests of the dispatch.
-    let Ok(gpu) = Any::open(&DeviceSelector::ordinal("cuda", 0)) else { return };
-    let host = open::<Any>();
-    let event = Any::create_event(&gpu, EventOptions::default()).unwrap();
+    let Ok(gpu) = AnyBackend::open(&DeviceSelector::ordinal("cuda", 0)) else { return };
+    let host = open::<AnyBackend>();
+    let event = AnyBackend::create_event(&gpu, EventOptions::default()).unwrap();
     let mismatch = ErrorKind::BackendMismatch { left: "host", right: "cuda" };
-    assert_eq!(Any::record(&stream::<Any>(&host), &event).unwrap_err().kind(), &mismatch);
-    let buffer = allocate::<Any>(&gpu, 64);
+    assert_eq!(AnyBackend::record(&stream::<AnyBackend>(&host), &event).unwrap_err().kind(), &mismatch);
+    let buffer = allocate::<AnyBackend>(&gpu, 64);
     // SAFETY: nothing uses the buffer, and the host does not take it.
-    let (buffer, error) = unsafe { Any::release(&host, buffer) }.unwrap_err();
+    let (buffer, error) = unsafe { AnyBackend::release(&host, buffer) }.unwrap_err();
     assert_eq!(error.kind(), &mismatch);
     // SAFETY: the buffer is this device's, and nothing uses it.
-    unsafe { Any::release(&gpu, buffer) }.unwrap();
+    unsafe { AnyBackend::release(&gpu, buffer) }.unwrap();
 }

@@ -7,7 +7,7 @@
 #[allow(dead_code, reason = "its main reads the command line")]
 mod photo;
 
-use gpumem::trace::{Happening, Trace};
+use gpumem::trace::{Trace, TraceEventKind};
 use std::{
     ffi::OsStr,
     fs::File,
@@ -162,7 +162,9 @@ fn the_timeline_opens_in_a_browser_and_shows_what_was_recorded() {
         .iter()
         .map(|n| n.parse::<usize>().unwrap())
         .sum();
-    let is_drawn = |what: &Happening| !matches!(what, Happening::Reserve { .. } | Happening::Release { .. });
+    let is_drawn = |what: &TraceEventKind| {
+        !matches!(what, TraceEventKind::Reserve { .. } | TraceEventKind::Release { .. })
+    };
     assert_eq!(drawn, trace.events.iter().filter(|event| is_drawn(&event.what)).count());
 
     // Who holds most at the peak has a band, named below the picture.

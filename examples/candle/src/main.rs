@@ -56,7 +56,7 @@ fn export(tensor: &Tensor) -> Result<DlpackTensor, Box<dyn Error>> {
     block.head.dl_tensor.shape = block.numbers.as_mut_ptr();
     block.head.dl_tensor.strides = block.numbers.as_mut_ptr().wrapping_add(axes);
     // SAFETY: the numbers and the tensor's memory live in the block until the deleter is called, from whatever thread;
-    // candle writes no tensor that somebody else holds.
+    // candle writes no tensor that another user holds.
     Ok(unsafe { DlpackTensor::from_versioned(NonNull::from(block).cast()) })
 }
 

@@ -1,4 +1,4 @@
-//! Side-by-side benches: what gpumem does, beside what it is measured against.
+//! Side-by-side benches: what gpumem does/vs_what it is measured against.
 //!
 //! A [`Bench`] is two routines that do the same. They take turns in short rounds, so that what drifts (clock rates,
 //! temperature, neighbours) hits both; the medians of the rounds are compared. The program prints a table and writes

@@ -75,7 +75,7 @@ fn take_turns(ours: Timed<'_>, reference: Timed<'_>, effort: Effort) -> Result<R
         if round >= FEWEST_ROUNDS && spent >= effort.limit {
             break;
         }
-        // Whoever goes second finds warm caches and a clock that has come up: each does half of the time.
+        // The second one finds warm caches and a higher clock: each does half of the time.
         let (our_time, reference_time) = if round % 2 == 0 {
             let our_time = ours(our_calls)?;
             (our_time, reference(reference_calls)?)

@@ -79,9 +79,9 @@ impl From<Error> for Stop {
     }
 }
 
-impl<A> From<gpumem_runtime::Refused<A>> for Stop {
+impl<A> From<gpumem_runtime::RegisterError<A>> for Stop {
     #[track_caller]
-    fn from(refused: gpumem_runtime::Refused<A>) -> Self {
+    fn from(refused: gpumem_runtime::RegisterError<A>) -> Self {
         refused.error.into()
     }
 }

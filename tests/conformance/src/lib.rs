@@ -18,7 +18,7 @@
 //! * What a backend is known to do wrong is data: [`Expectations`]. A known failure that passes is a failure, so that the
 //!   list cannot go stale.
 //! * After every case the runner waits for the device, flushes it, and checks that all memory went back and that no
-//!   error was left that nobody could be told.
+//!   error was left that no call could return.
 //! * The case of a kernel is made of a [`ShippedKernel`](gpumem_kernels::ShippedKernel) by [`Case::kernel`], which holds
 //!   the device against the host's body and both against a plain reference. There is no other way to one.
 //! * [`compare`] runs one computation on the host backend and on the device under test.
@@ -31,7 +31,7 @@ mod case;
 mod cases;
 mod compare;
 mod expectations;
-mod lab;
+mod fixture;
 mod panics;
 mod program;
 mod refusal;
@@ -42,7 +42,7 @@ pub use case::{Case, Level, Stop, Verdict, skip};
 pub use cases::all;
 pub use compare::{Computation, compare};
 pub use expectations::Expectations;
-pub use lab::Lab;
+pub use fixture::Lab;
 pub use refusal::{refused, refused_layout};
 pub use report::{Outcome, RanOn, Report};
 pub use suite::{Selection, Suite};

@@ -1,6 +1,6 @@
 //! Running cases on a backend.
 
-use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, lab::Setting, panics};
+use crate::{Case, Expectations, Lab, Level, Outcome, RanOn, Report, Stop, all, fixture::Setting, panics};
 use gpumem_core::{Backend, DeviceSelector, Result};
 use gpumem_runtime::Device;
 use std::{rc::Rc, time::Duration};
@@ -170,10 +170,11 @@ impl<B: Backend> Suite<B> {
             (case.run)(&lab)?;
             let after = lab.devices().map(settle).collect::<Result<Vec<_>>>()?;
             if let Some(error) = lab.devices().flat_map(Device::take_errors).next() {
-                return Err(Stop::Failed(format!("an error was left that nobody was told: {error}")));
+                return Err(Stop::Failed(format!("an error was left that no call returned: {error}")));
             }
             let sum = |counts: &[Alive], of: fn(&Alive) -> u64| counts.iter().map(of).sum::<u64>();
-            let is_right = sum(&before, |alive| alive.lent) + lab.leaked() == sum(&after, |alive| alive.lent)
+            let is_right = sum(&before, |alive| alive.allocated) + lab.leaked()
+                == sum(&after, |alive| alive.allocated)
                 && sum(&before, |alive| alive.driver) + lab.leaked() >= sum(&after, |alive| alive.driver);
             if !is_right && !lab.was_reset() {
                 return Err(Stop::Failed(format!(
@@ -204,7 +205,7 @@ impl<B: Backend> Suite<B> {
 #[derive(Debug)]
 struct Alive {
     /// Those that resources have lent.
-    lent: u64,
+    allocated: u64,
     /// The driver's, of which these are parts.
     driver: u64,
 }
@@ -217,7 +218,7 @@ fn settle<B: Backend>(device: &Device<B>) -> Result<Alive> {
     let report = device.memory_report()?;
     let outermost = report.kinds.iter().filter_map(|kind| kind.resources.first());
     Ok(Alive {
-        lent: outermost.map(|resource| resource.statistics.blocks as u64).sum(),
+        allocated: outermost.map(|resource| resource.statistics.blocks as u64).sum(),
         driver: counters.allocations.saturating_sub(counters.releases),
     })
 }

@@ -24,7 +24,7 @@ fn leaks(lab: &Lab<Host>) -> Verdict {
 }
 fn leaves_an_error(lab: &Lab<Host>) -> Verdict {
     let stream = lab.device().stream()?;
-    stream.add_callback(|_| panic!("nobody asks"))?;
+    stream.add_callback(|_| panic!("no caller asks"))?;
     Ok(stream.synchronize()?)
 }
 fn skips(_: &Lab<Host>) -> Verdict {
@@ -57,7 +57,7 @@ fn what_goes_wrong_in_a_case_is_a_failure_with_a_message() {
         "a panic of a case",
         "index 5 is outside",
         "blocks of memory alive",
-        "nobody asks",
+        "no caller asks",
     ]) {
         assert!(failure.contains(part), "{failure}");
     }

@@ -10,7 +10,7 @@ use gpumem_host::Host;
 use gpumem_kernels::{Saxpy, Shipped, ShippedKernel, saxpy};
 use gpumem_runtime::{
     Device, Stream,
-    kernel::{Entry, Ids, Kernel, KernelDeclaration},
+    kernel::{Entry, Kernel, KernelDef, WorkItemIds},
 };
 
 type Gpu = Double<true>;
@@ -48,8 +48,8 @@ fn every_kernel_that_ships_has_a_case_and_agrees_on_a_gpu_of_either_wave_size() 
 #[test]
 fn a_device_source_that_computes_something_else_fails() {
     // SAFETY: each work-item uses its own elements.
-    let other = unsafe { KernelDeclaration::<saxpy::Parameters>::new("saxpy") }.host_flat(
-        |ids: &Ids<'_>, (x, y, a): &saxpy::Parameters| {
+    let other = unsafe { KernelDef::<saxpy::Parameters>::new("saxpy") }.host_loop(
+        |ids: &WorkItemIds<'_>, (x, y, a): &saxpy::Parameters| {
             let i = ids.global_id(0);
             // Off by one, and in the last group only.
             let factor = if i > 4990 { a + 1.0 } else { *a };
@@ -79,7 +79,7 @@ macro_rules! planted {
             type Elem = f32;
             const ROWS: &'static str = "K6";
 
-            fn declaration() -> KernelDeclaration<saxpy::Parameters> {
+            fn declaration() -> KernelDef<saxpy::Parameters> {
                 $declaration
             }
             fn problems() -> Vec<Self::Problem> {
@@ -99,7 +99,7 @@ macro_rules! planted {
     };
 }
 
-planted!(WrongBody, saxpy::declaration().host_flat(|_, _| {}), |right| right, Saxpy::problems());
+planted!(WrongBody, saxpy::declaration().host_loop(|_, _| {}), |right| right, Saxpy::problems());
 planted!(
     WrongReference,
     saxpy::declaration(),
@@ -112,7 +112,7 @@ planted!(
 planted!(NoProblems, saxpy::declaration(), |right| right, Vec::new());
 planted!(
     PastTheEnd,
-    saxpy::declaration().host_flat(|ids: &Ids<'_>, (x, y, _): &saxpy::Parameters| {
+    saxpy::declaration().host_loop(|ids: &WorkItemIds<'_>, (x, y, _): &saxpy::Parameters| {
         y.set(ids.global_id(0), x.get(ids.global_id(0)));
     }),
     |right| right,

@@ -8,7 +8,7 @@ use crate::Script;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
     DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space,
+    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space,
     Stream, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
@@ -36,7 +36,7 @@ pub struct DoubleOptions {
     /// Bytes of page-locked memory that there are.
     pub page_locked: u64,
     /// Whether memory of the device that was released is free some time afterwards only: one block more at every look at
-    /// what is free, as if somebody gave one back at a time.
+    /// what is free, as if one was given back at a time.
     pub frees_late: bool,
     /// Whether its streams ignore that they are to wait for an event, as those of a broken driver.
     pub ignores_waits: bool,
@@ -90,7 +90,7 @@ pub struct DoubleEvent {
 }
 
 impl Double {
-    /// A new device that nobody else can open.
+    /// A new device that no other code can open.
     ///
     /// # Errors
     /// Options that make no sense.
@@ -429,7 +429,7 @@ unsafe impl Backend for Double {
     unsafe fn launch(
         stream: &DoubleStream,
         kernel: &Kernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         stream.device.call("launch")?;

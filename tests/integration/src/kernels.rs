@@ -3,7 +3,7 @@
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Device,
-    kernel::{Indices, KernelDeclaration, Slice, SliceMut, View, ViewMut},
+    kernel::{Indices, KernelDef, Slice, SliceMut, View, ViewMut},
 };
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -12,10 +12,10 @@ use std::{
 };
 
 /// Writes a value into every element.
-pub fn fill() -> KernelDeclaration<(SliceMut<u32>, u32)> {
+pub fn fill() -> KernelDef<(SliceMut<u32>, u32)> {
     // SAFETY: each work-item writes its own element.
-    let declaration = unsafe { KernelDeclaration::<(SliceMut<u32>, u32)>::new("fill") };
-    declaration.host_flat(|ids, (out, value)| {
+    let declaration = unsafe { KernelDef::<(SliceMut<u32>, u32)>::new("fill") };
+    declaration.host_loop(|ids, (out, value)| {
         let i = ids.global_id(0);
         if i < out.len() {
             out.set(i, *value);
@@ -24,10 +24,10 @@ pub fn fill() -> KernelDeclaration<(SliceMut<u32>, u32)> {
 }
 
 /// Writes 1 into every element, in one work-item that takes its time.
-pub fn slow_fill() -> KernelDeclaration<(SliceMut<u32>,)> {
+pub fn slow_fill() -> KernelDef<(SliceMut<u32>,)> {
     // SAFETY: one work-item.
-    let declaration = unsafe { KernelDeclaration::<(SliceMut<u32>,)>::new("slow_fill") };
-    declaration.host_flat(|_, (out,)| {
+    let declaration = unsafe { KernelDef::<(SliceMut<u32>,)>::new("slow_fill") };
+    declaration.host_loop(|_, (out,)| {
         for i in 0..out.len() {
             out.set(i, 1);
             if i.is_multiple_of(1024) {
@@ -38,10 +38,10 @@ pub fn slow_fill() -> KernelDeclaration<(SliceMut<u32>,)> {
 }
 
 /// Copies element by element, and takes its time.
-pub fn slow_copy() -> KernelDeclaration<(Slice<u32>, SliceMut<u32>)> {
+pub fn slow_copy() -> KernelDef<(Slice<u32>, SliceMut<u32>)> {
     // SAFETY: each work-item writes its own element.
-    let declaration = unsafe { KernelDeclaration::<(Slice<u32>, SliceMut<u32>)>::new("slow_copy") };
-    declaration.host_flat(|ids, (from, to)| {
+    let declaration = unsafe { KernelDef::<(Slice<u32>, SliceMut<u32>)>::new("slow_copy") };
+    declaration.host_loop(|ids, (from, to)| {
         let i = ids.global_id(0);
         if i.is_multiple_of(256) {
             sleep(Duration::from_micros(100));
@@ -53,10 +53,10 @@ pub fn slow_copy() -> KernelDeclaration<(Slice<u32>, SliceMut<u32>)> {
 }
 
 /// Adds elements up on threads of its own, checked.
-pub fn threaded_sum() -> KernelDeclaration<(Slice<u32>,)> {
+pub fn threaded_sum() -> KernelDef<(Slice<u32>,)> {
     // SAFETY: nothing is written.
-    let declaration = unsafe { KernelDeclaration::<(Slice<u32>,)>::new("threaded_sum") };
-    declaration.check(true).host_flat(|_, (data,)| {
+    let declaration = unsafe { KernelDef::<(Slice<u32>,)>::new("threaded_sum") };
+    declaration.race_checks(true).host_loop(|_, (data,)| {
         std::thread::scope(|scope| {
             for _ in 0..4 {
                 scope.spawn(|| {
@@ -69,20 +69,20 @@ pub fn threaded_sum() -> KernelDeclaration<(Slice<u32>,)> {
 }
 
 /// Takes some 20 ms, and holds a value for as long as the kernel is loaded.
-pub fn holding<V: Send + Sync + 'static>(value: V) -> KernelDeclaration<(u32,)> {
+pub fn holding<V: Send + Sync + 'static>(value: V) -> KernelDef<(u32,)> {
     // SAFETY: nothing is used.
-    let declaration = unsafe { KernelDeclaration::<(u32,)>::new("holding") };
-    declaration.host_flat(move |_, _| {
+    let declaration = unsafe { KernelDef::<(u32,)>::new("holding") };
+    declaration.host_loop(move |_, _| {
         let _ = &value;
         sleep(Duration::from_millis(20));
     })
 }
 
 /// Calls back, once in every work-item.
-pub fn calling(body: impl Fn() + Send + Sync + 'static) -> KernelDeclaration<(u32,)> {
+pub fn calling(body: impl Fn() + Send + Sync + 'static) -> KernelDef<(u32,)> {
     // SAFETY: nothing is used.
-    let declaration = unsafe { KernelDeclaration::<(u32,)>::new("calling") };
-    declaration.host_flat(move |_, _| body())
+    let declaration = unsafe { KernelDef::<(u32,)>::new("calling") };
+    declaration.host_loop(move |_, _| body())
 }
 
 /// An index that is 3 at the first look, and outside at every other.
@@ -96,10 +96,10 @@ impl Indices<1> for Changing<'_> {
 }
 
 /// Writes what it reads by an index that changes, once in each work-item, by an index that changes as well.
-pub fn by_changing_indices() -> KernelDeclaration<(View<u32, 1>, ViewMut<u32, 1>)> {
+pub fn by_changing_indices() -> KernelDef<(View<u32, 1>, ViewMut<u32, 1>)> {
     // SAFETY: the launches are of one work-item.
-    let declaration = unsafe { KernelDeclaration::<(View<u32, 1>, ViewMut<u32, 1>)>::new("by_changing") };
-    declaration.host_flat(|_, (from, to)| {
+    let declaration = unsafe { KernelDef::<(View<u32, 1>, ViewMut<u32, 1>)>::new("by_changing") };
+    declaration.host_loop(|_, (from, to)| {
         let (read, write) = (AtomicUsize::new(0), AtomicUsize::new(0));
         to.set(Changing(&write), from.get(Changing(&read)));
         assert_eq!((read.into_inner(), write.into_inner()), (1, 1), "each is asked once");

@@ -2,19 +2,19 @@
 #![cfg(feature = "host")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
-use gpumem::{Any, Device, ErrorKind};
+use gpumem::{AnyBackend, Device, ErrorKind};
 use std::process::Command;
 
-const CHILD: &str = "GPUMEM_TEST_CHILD";
+const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
 
-/// What `Device::default` and `Device::best_available` say in a process with that `GPUMEM_DEVICE`; `None` in that process.
+/// What `Device::open_default` and `Device::open_first_available` say in a process with that `GPUMEM_DEVICE`; `None` in that process.
 fn told_by_a_child(test: &str, device: Option<&str>) -> Option<(String, String)> {
     if std::env::var_os(CHILD).is_some() {
         let told = |result: gpumem::Result<Device>| match result {
             Ok(device) => device.name(),
             Err(error) => format!("error {error}"),
         };
-        println!("default={}\nbest={}", told(Device::default()), told(Device::best_available()));
+        println!("default={}\nbest={}", told(Device::open_default()), told(Device::open_first_available()));
         return None;
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
@@ -32,7 +32,7 @@ fn told_by_a_child(test: &str, device: Option<&str>) -> Option<(String, String)>
 
 /// Whether the backend's driver is missing here. Says so where it is not.
 fn is_missing(backend: &str) -> bool {
-    let missing = Any::unavailable().iter().any(|(name, _)| *name == backend);
+    let missing = AnyBackend::unavailable().iter().any(|(name, _)| *name == backend);
     if !missing {
         println!("{backend} is not missing: this machine has it, or the feature is off");
     }
@@ -76,13 +76,13 @@ fn names_that_name_nothing() {
 fn the_default_is_the_first_enabled_backend_and_never_another() {
     let test = "the_default_is_the_first_enabled_backend_and_never_another";
     let Some((default, best)) = told_by_a_child(test, None) else { return };
-    let first = Any::enabled()[0];
+    let first = AnyBackend::enabled()[0];
     if first == "host" {
         assert_eq!((&*default, &*best), ("host:0", "host:0"));
     } else if is_missing(first) {
         assert!(default.starts_with("error") && default.contains("GPUMEM_DEVICE=host"), "{default}");
         // This one was asked for what there is.
-        let others = Any::enabled().into_iter().find(|name| !is_missing(name)).unwrap();
+        let others = AnyBackend::enabled().into_iter().find(|name| !is_missing(name)).unwrap();
         assert_eq!(best, format!("{others}:0"));
     } else {
         assert_eq!(default, format!("{first}:0"));
@@ -101,7 +101,7 @@ fn a_wish_that_cannot_be_had_is_an_error_everywhere() {
     let test = "a_wish_that_cannot_be_had_is_an_error_everywhere";
     for wish in ["cuda:0", "cuda:999", "nope", "", "host:999"] {
         let Some((default, best)) = told_by_a_child(test, Some(wish)) else { return };
-        if wish == "cuda:0" && Any::enabled().contains(&"cuda") && !is_missing("cuda") {
+        if wish == "cuda:0" && AnyBackend::enabled().contains(&"cuda") && !is_missing("cuda") {
             continue;
         }
         assert!(default.starts_with("error") && best.starts_with("error"), "{wish:?}: {default}, {best}");

@@ -154,7 +154,7 @@ fn every_command_may_fault() {
                     };
                     assert!(is_fault, "{operation:?} {number}: {error}");
                 } else if raw.host().counters().faults > 0 {
-                    panic!("{operation:?} {number}: a fault was told to nobody");
+                    panic!("{operation:?} {number}: a fault was never reported");
                 }
                 let _told = device.synchronize();
                 device.take_errors();

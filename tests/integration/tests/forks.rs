@@ -4,7 +4,9 @@
 
 use gpumem::{
     Device, DeviceArray, Error, ErrorKind, MappedHost, PinnedArray, Result, Stream,
-    kernel::{ConstantArray, Ids, In, InOut, Kernel, KernelDeclaration, Out, Slice, SliceMut, cover},
+    kernel::{
+        ConstantArray, In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items,
+    },
     memory::{Trim, named},
     trace::{RecorderOptions, ReplayOptions, Trace},
 };
@@ -62,17 +64,17 @@ fn in_a_child(body: impl FnOnce() -> Result<(), &'static str>) {
     assert_eq!((waited, status), (pid, 0), "status {status:#x}");
 }
 
-fn declarations() -> (KernelDeclaration<Scale>, KernelDeclaration<Copy>) {
+fn declarations() -> (KernelDef<Scale>, KernelDef<Copy>) {
     // SAFETY: there is no source.
     unsafe {
-        let scale = KernelDeclaration::<Scale>::new("scale").constant_bytes(64);
-        let copy = KernelDeclaration::<Copy>::new("copy");
+        let scale = KernelDef::<Scale>::new("scale").constant_bytes(64);
+        let copy = KernelDef::<Copy>::new("copy");
         (
-            scale.host_flat(|ids: &Ids<'_>, (y, c): &Scale| {
+            scale.host_loop(|ids: &WorkItemIds<'_>, (y, c): &Scale| {
                 let at = ids.global_id(0);
                 y.set(at, y.get(at).wrapping_mul(c.get(0)));
             }),
-            copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| {
+            copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| {
                 // Long enough that other threads take part.
                 if ids.global_id(0).is_multiple_of(1000) {
                     thread::sleep(Duration::from_micros(50));
@@ -87,8 +89,8 @@ fn declarations() -> (KernelDeclaration<Scale>, KernelDeclaration<Copy>) {
 struct Things {
     device: Device,
     stream: Stream,
-    scale: Kernel<Scale, gpumem::Any>,
-    copy: Kernel<Copy, gpumem::Any>,
+    scale: Kernel<Scale, gpumem::AnyBackend>,
+    copy: Kernel<Copy, gpumem::AnyBackend>,
     array: DeviceArray<u32, Ix1>,
     pinned: PinnedArray<u32, Ix1>,
 }
@@ -106,7 +108,7 @@ impl Things {
     /// Uses everything that takes a lock. What it gives must be right.
     fn use_all(&mut self) -> Result<()> {
         let Self { device, stream, scale, copy, array, pinned } = self;
-        let dims = cover([LEN, 1, 1], [50, 1, 1]);
+        let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
         let host = vec![5u32; LEN];
         let mut copied = vec![0u32; LEN];
         copy.launch(stream, &dims, (In(&host), Out(&mut copied)))?;
@@ -128,7 +130,7 @@ impl Things {
         device.pinned([landed.view_mut()], |locked| stream.to_device(&locked[0]).map(drop))??;
         let lent = named("lent", || array.lend(stream))?;
         drop(lent);
-        let _ = (stream.record()?.query()?, device.memory_report()?.to_string(), device.counters());
+        let _ = (stream.record_event()?.query()?, device.memory_report()?.to_string(), device.counters());
         stream.synchronize()
     }
 }
@@ -136,7 +138,7 @@ impl Things {
 /// Everything that a user can call with what the parent has made is an error, at once.
 fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     let Things { device, stream, scale, copy, array, pinned } = things;
-    let dims = cover([LEN, 1, 1], [50, 1, 1]);
+    let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
     let (scale_declared, copy_declared) = declarations();
     check(is_forked(scale_declared.load(device)) && is_forked(copy_declared.load(device)), "load")?;
     let host = vec![5u32; LEN];
@@ -149,13 +151,13 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
         Trace::empty().replay(device, ReplayOptions::default(), |kind| device.memory_resource(kind));
     check(replayed.is_ok() || is_forked(replayed), "replay")?;
     check(is_forked(stream.add_callback(|_| ())), "callback")?;
-    let done = pin!(stream.done());
+    let done = pin!(stream.completed());
     let polled = done.poll(&mut Context::from_waker(Waker::noop()));
     check(is_ready_and_forked(polled), "completion")?;
     check(is_forked(stream.scope(|_| ())), "scope")?;
     check(is_forked(array.lend(stream)) && is_forked(array.lend_to_host()), "loans")?;
     check(is_forked(array.try_clone()) && is_forked(device.trim(Trim::ALL)), "memory")?;
-    check(is_forked(stream.record()) && is_forked(pinned.view()), "event and view")?;
+    check(is_forked(stream.record_event()) && is_forked(pinned.view()), "event and view")?;
     let _ =
         (device.clone(), stream.clone(), device.defer_cleanup(), format!("{stream:?} {device:?} {array:?}"));
     check(is_forked(device.flush()) && is_forked(device.synchronize()), "flush")
@@ -167,7 +169,7 @@ fn a_device_of_its_own_works() -> Result<(), &'static str> {
     let mut things = Things::new(&device);
     let recording = device.record_memory(RecorderOptions::default()).map_err(|_| "recording")?;
     things.use_all().map_err(|error| &*error.to_string().leak())?;
-    let done = pin!(things.stream.done());
+    let done = pin!(things.stream.completed());
     let _ = done.poll(&mut Context::from_waker(Waker::noop()));
     let trace = recording.finish();
     let known = |word: &str| trace.operations.iter().any(|operation| operation == word);
@@ -197,7 +199,7 @@ fn children_of_busy_threads_are_refused_and_never_wait() {
             scope.spawn(|| {
                 for _ in 0..rounds {
                     let mut things = Things::new(&device);
-                    let done = things.stream.done();
+                    let done = things.stream.completed();
                     let loan = things.array.lend_to_host().unwrap();
                     // Inside a scope, with what has yet to land.
                     let mut landed = Array1::<u32>::zeros(LEN);

@@ -31,7 +31,9 @@ fn open(seed: u64, page_locked: u64) -> (Device<Double>, DoubleDevice) {
     let host = HostOptions::new().adversarial(seed).memory(MEMORY);
     let raw = Double::open_with(&DoubleOptions { host, page_locked, ..DoubleOptions::default() }).unwrap();
     let device = Device::from_raw(raw.clone());
-    device.set_transfer_options(TransferOptions::new().threads(2).block_bytes(LEN * 8).short_bytes(LEN * 8));
+    device.set_transfer_options(
+        TransferOptions::new().threads(2).block_bytes(LEN * 8).single_block_bytes(LEN * 8),
+    );
     (device, raw)
 }
 
@@ -49,7 +51,7 @@ fn open_tight(seed: u64) -> (Device<Double>, DoubleDevice) {
     (device, raw)
 }
 
-/// Schedules in which nothing runs before somebody waits, and as many others.
+/// Schedules in which nothing runs before a thread waits, and as many others.
 fn seeds(each: usize) -> Vec<u64> {
     let is_late = |seed: &u64| {
         let (device, raw) = open(*seed, u64::MAX);
@@ -68,13 +70,13 @@ fn seeds(each: usize) -> Vec<u64> {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     /// In one block, waiting.
-    Short,
+    SingleBlock,
     /// In one block, in stream order.
     Staged,
-    /// Through the ring, several blocks.
-    Ring,
-    /// Through the circular buffer.
-    Circular,
+    /// Through the pipeline, several blocks.
+    Pipeline,
+    /// Through the staging ring.
+    StagingRing,
     /// A value whose halves differ, which is sent and then doubled.
     Fill,
     /// Out of an array of the library, which is dropped at once.
@@ -83,8 +85,16 @@ enum Way {
     Managed,
 }
 
-const WAYS: [Way; 8] =
-    [Way::Short, Way::Staged, Way::Ring, Way::Circular, Way::Fill, Way::Pinned, Way::Mapped, Way::Managed];
+const WAYS: [Way; 8] = [
+    Way::SingleBlock,
+    Way::Staged,
+    Way::Pipeline,
+    Way::StagingRing,
+    Way::Fill,
+    Way::Pinned,
+    Way::Mapped,
+    Way::Managed,
+];
 
 /// What gives memory back between two uploads.
 #[derive(Debug, Clone, Copy)]
@@ -124,12 +134,12 @@ impl Arrays {
         let value = self.next;
         let packed = |len| Array1::from_elem(len, value);
         let array = match way {
-            Way::Short => device.to_device(&packed(LEN))?,
+            Way::SingleBlock => device.to_device(&packed(LEN))?,
             Way::Staged => stream.to_device(&packed(LEN))?,
-            Way::Ring => stream.to_device(&packed(6 * LEN).slice(s![..;-2]))?,
-            Way::Circular => {
+            Way::Pipeline => stream.to_device(&packed(6 * LEN).slice(s![..;-2]))?,
+            Way::StagingRing => {
                 let before = device.transfer_options();
-                device.set_transfer_options(before.parallel_bytes(1).short_bytes(0));
+                device.set_transfer_options(before.parallel_bytes(1).single_block_bytes(0));
                 let array = stream.to_device(&packed(16 * LEN));
                 device.set_transfer_options(before);
                 array?
@@ -361,7 +371,7 @@ fn interrupted((first, second): (Way, Way), event: Event, seed: u64, at: usize) 
         let theirs = weak.upgrade().unwrap();
         let mut theirs = theirs.lock().unwrap();
         theirs.send(second).unwrap();
-        theirs.send(Way::Short).unwrap();
+        theirs.send(Way::SingleBlock).unwrap();
     };
     let resource = Arc::new(Interrupted {
         inner: device.memory_resource(MemoryKind::Pinned).unwrap(),
@@ -376,7 +386,7 @@ fn interrupted((first, second): (Way, Way), event: Event, seed: u64, at: usize) 
         ours.send(first).unwrap();
     }
     ours.meet(event);
-    ours.send(Way::Short).unwrap();
+    ours.send(Way::SingleBlock).unwrap();
     resource.at.store(usize::MAX, Ordering::Relaxed);
     let was_met = resource.calls.load(Ordering::Relaxed) > at;
     let wrong = ours.wrong() + theirs.lock().unwrap().wrong();
@@ -388,7 +398,8 @@ fn interrupted((first, second): (Way, Way), event: Event, seed: u64, at: usize) 
 #[test]
 fn another_thread_at_every_call_of_the_pool() {
     let (mut wrong, mut programs) = (Vec::new(), 0);
-    let ways = [(Way::Staged, Way::Staged), (Way::Short, Way::Circular), (Way::Pinned, Way::Short)];
+    let ways =
+        [(Way::Staged, Way::Staged), (Way::SingleBlock, Way::StagingRing), (Way::Pinned, Way::SingleBlock)];
     for seed in seeds(2) {
         for (ways, event) in ways.iter().flat_map(|ways| EVENTS.map(|event| (*ways, event))) {
             for at in 0.. {
@@ -449,8 +460,8 @@ fn ways_are_what_they_are_called() {
         device.synchronize().unwrap();
         raw.host().counters().copies - before
     };
-    assert_eq!(copies(Way::Short), 1);
+    assert_eq!(copies(Way::SingleBlock), 1);
     assert_eq!(copies(Way::Pinned), 1);
-    assert!(copies(Way::Ring) > 1 && copies(Way::Circular) > 1);
+    assert!(copies(Way::Pipeline) > 1 && copies(Way::StagingRing) > 1);
     assert_eq!(copies(Way::Fill), 1);
 }

@@ -5,7 +5,7 @@ mod common;
 
 use common::{direct_double, double, packing_double};
 use gpumem_host::HostOptions;
-use gpumem_runtime::{ArraySpec, CopyWay, TransferOptions};
+use gpumem_runtime::{ArraySpec, CopyStrategy, TransferOptions};
 use ndarray::{Array2, Array3, s};
 
 #[test]
@@ -44,7 +44,7 @@ fn the_plan_is_what_is_done() {
         let from = from.slice(view).unwrap();
         let mut to = device.device_array::<u32, _>(from.raw_dim()).unwrap();
         let plan = to.copy_plan(&from).unwrap();
-        let CopyWay::Copies(calls) = plan.way() else { unreachable!("{plan}") };
+        let CopyStrategy::Copies(calls) = plan.strategy() else { unreachable!("{plan}") };
         let before = raw.host().counters().copies;
         to.copy_to_device(&from).unwrap();
         assert_eq!(raw.host().counters().copies - before, calls as u64, "{plan}");
@@ -74,11 +74,11 @@ fn each_device_has_its_way() {
     gpu.set_transfer_options(TransferOptions::new().threads(2).block_bytes(32 << 10).parallel_bytes(1));
     let array = gpu.to_device(&matrix).unwrap();
     let plan = array.copy_plan(&matrix).unwrap();
-    assert_eq!(plan.way(), CopyWay::Ring { threads: 2, piece_bytes: 32 << 10 });
+    assert_eq!(plan.strategy(), CopyStrategy::Staged { threads: 2, piece_bytes: 32 << 10 });
     assert_eq!(plan.to_string(), "ring of 32768 B by 2 threads of 65536 × 4 B: run 262144 B");
     let array = direct.to_device(&matrix).unwrap();
-    assert_eq!(array.copy_plan(&matrix).unwrap().way(), CopyWay::Copies(1));
-    assert_eq!(array.copy_plan(&matrix.t()).unwrap().way(), CopyWay::Strided);
+    assert_eq!(array.copy_plan(&matrix).unwrap().strategy(), CopyStrategy::Copies(1));
+    assert_eq!(array.copy_plan(&matrix.t()).unwrap().strategy(), CopyStrategy::Kernel);
 }
 
 /// Kernels read page-locked memory where the link would carry single elements otherwise, or where that takes many calls.
@@ -96,22 +96,22 @@ fn page_locked_memory_is_walked_where_that_is_faster() {
         stream.copy_to_device(&mut array, &pinned).unwrap();
         let after = raw.host().counters();
         let walked = after.strided_copies - before.strided_copies;
-        assert_eq!(walked == 1, plan.way() == CopyWay::Strided, "{plan}");
-        // Down, and where nobody walks it.
+        assert_eq!(walked == 1, plan.strategy() == CopyStrategy::Kernel, "{plan}");
+        // Downwards, and along an axis of length one.
         stream.copy_to_host_into(&array, &mut pinned).unwrap();
         let down = raw.host().counters().strided_copies - after.strided_copies;
         let there = other.device_array::<f32, _>((rows, columns)).unwrap();
         let pinned = other.pinned_array::<f32, _>(spec()).unwrap();
-        assert_ne!(there.copy_plan(&pinned).unwrap().way(), CopyWay::Strided);
-        (plan.way(), down)
+        assert_ne!(there.copy_plan(&pinned).unwrap().strategy(), CopyStrategy::Kernel);
+        (plan.strategy(), down)
     };
     // Single elements: up only. Runs of a line: by the driver.
-    assert_eq!(way(256, 256, [2048, 8]), (CopyWay::Strided, 0));
-    assert_eq!(way(4096, 16, [128, 4]), (CopyWay::Copies(1), 0));
-    assert_eq!(way(16, 16, [128, 8]), (CopyWay::Copies(1), 0), "a few");
+    assert_eq!(way(256, 256, [2048, 8]), (CopyStrategy::Kernel, 0));
+    assert_eq!(way(4096, 16, [128, 4]), (CopyStrategy::Copies(1), 0));
+    assert_eq!(way(16, 16, [128, 8]), (CopyStrategy::Copies(1), 0), "a few");
     // Many calls either way, or calls that are long.
-    assert_eq!(way(300, 200, [4, 1200]), (CopyWay::Strided, 1));
-    assert_eq!(way(32, 1024, [-4096, 4]), (CopyWay::Strided, 1));
-    assert_eq!(way(4, 64 << 10, [-(256 << 10), 4]), (CopyWay::Copies(4), 0));
+    assert_eq!(way(300, 200, [4, 1200]), (CopyStrategy::Kernel, 1));
+    assert_eq!(way(32, 1024, [-4096, 4]), (CopyStrategy::Kernel, 1));
+    assert_eq!(way(4, 64 << 10, [-(256 << 10), 4]), (CopyStrategy::Copies(4), 0));
     stream.synchronize().unwrap();
 }

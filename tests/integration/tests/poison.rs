@@ -10,7 +10,7 @@ use gpumem_host::HostOptions;
 use gpumem_integration::Trouble;
 use gpumem_runtime::{
     Device, DeviceArray, Stream,
-    kernel::{Ids, Kernel, KernelDeclaration, Slice, SliceMut, cover},
+    kernel::{Kernel, KernelDef, Slice, SliceMut, WorkItemIds, config_for_items},
 };
 use ndarray::{Array1, Ix1, s};
 use std::ops::Range;
@@ -56,13 +56,13 @@ impl<B: Backend> Program<B> {
         // SAFETY: there is no source.
         let (bad, add) = unsafe {
             (
-                KernelDeclaration::<One>::new("bad").host_flat(|ids: &Ids<'_>, (y,): &One| {
+                KernelDef::<One>::new("bad").host_loop(|ids: &WorkItemIds<'_>, (y,): &One| {
                     y.set(ids.global_id(0), 0xbad);
                     if ids.global_id(0) + 1 == y.len() {
                         y.get(1 << 30);
                     }
                 }),
-                KernelDeclaration::<Two>::new("add").host_flat(|ids: &Ids<'_>, (x, y): &Two| {
+                KernelDef::<Two>::new("add").host_loop(|ids: &WorkItemIds<'_>, (x, y): &Two| {
                     let at = ids.global_id(0);
                     y.set(at, y.get(at).wrapping_mul(3).wrapping_add(x.get(at)));
                 }),
@@ -147,7 +147,7 @@ impl<B: Backend> Program<B> {
                 let [source, target] = self.arrays.get_disjoint_mut([from, to]).unwrap();
                 let source = source.slice(s![range.clone()]).unwrap();
                 let mut part = target.slice_mut(s![range.clone()]).unwrap();
-                let dims = cover([range.len(), 1, 1], [range.len() as u32, 1, 1]);
+                let dims = config_for_items([range.len(), 1, 1], [range.len() as u32, 1, 1]);
                 let result = self.add.launch(&self.streams[at].0, &dims, (&source, &mut part));
                 self.done((at, result), is_whole, (to, range), |at, model| {
                     Some(model[to][at]?.wrapping_mul(3).wrapping_add(model[from][at]?))
@@ -156,7 +156,7 @@ impl<B: Backend> Program<B> {
             6 => {
                 let at = self.stream();
                 let mut part = self.arrays[to].slice_mut(s![range.clone()]).unwrap();
-                let dims = cover([range.len(), 1, 1], [range.len() as u32, 1, 1]);
+                let dims = config_for_items([range.len(), 1, 1], [range.len() as u32, 1, 1]);
                 let result = self.bad.launch(&self.streams[at].0, &dims, (&mut part,));
                 // It fails in any case.
                 self.done((at, result), false, (to, range), |_, _| None);

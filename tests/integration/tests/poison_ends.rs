@@ -6,7 +6,7 @@ mod common;
 use common::host;
 use gpumem_core::POISONED;
 use gpumem_host::HostOptions;
-use gpumem_runtime::kernel::{Ids, KernelDeclaration, SliceMut, cover};
+use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 
 type One = (SliceMut<u32>,);
 
@@ -15,8 +15,8 @@ fn nothing_is_left_of_failures_when_the_memory_is_gone() {
     for seed in 0..20 {
         let (device, _) = host(HostOptions::new().adversarial(seed).memory(64 << 20));
         // SAFETY: there is no source.
-        let bad = unsafe { KernelDeclaration::<One>::new("bad") }
-            .host_flat(|_: &Ids<'_>, (y,): &One| {
+        let bad = unsafe { KernelDef::<One>::new("bad") }
+            .host_loop(|_: &WorkItemIds<'_>, (y,): &One| {
                 y.get(1 << 30);
             })
             .load(&device)
@@ -25,8 +25,9 @@ fn nothing_is_left_of_failures_when_the_memory_is_gone() {
         for round in 0..10 {
             let mut array = device.device_array::<u32, _>(1000).unwrap();
             let mut pinned = device.mapped_array::<u32, _>(1000, Default::default()).unwrap();
-            bad.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
-            bad.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&mut pinned.device_view_mut(),)).unwrap();
+            bad.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
+            bad.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut pinned.device_view_mut(),))
+                .unwrap();
             if round % 2 == 0 {
                 assert!(stream.synchronize().is_err());
                 assert!(POISONED.is_any());

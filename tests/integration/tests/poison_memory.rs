@@ -9,7 +9,7 @@ use gpumem_core::{Backend, POISONED};
 use gpumem_host::HostOptions;
 use gpumem_runtime::{
     Device, Layout, Order,
-    kernel::{Ids, Kernel, KernelDeclaration, SliceMut, cover},
+    kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items},
 };
 use ndarray::{Array1, Ix1};
 use std::sync::mpsc::{Sender, channel};
@@ -30,8 +30,8 @@ impl Drop for Owner {
 
 fn bad<B: Backend>(device: &Device<B>) -> Kernel<One, B> {
     // SAFETY: there is no source.
-    let declaration = unsafe { KernelDeclaration::<One>::new("bad") };
-    declaration.host_flat(|_: &Ids<'_>, (y,): &One| y.set(1 << 30, 0)).load(device).unwrap()
+    let declaration = unsafe { KernelDef::<One>::new("bad") };
+    declaration.host_loop(|_: &WorkItemIds<'_>, (y,): &One| y.set(1 << 30, 0)).load(device).unwrap()
 }
 
 /// The elements can be page-locked, read and written again.
@@ -52,7 +52,7 @@ fn is_ordinary<B: Backend>(device: &Device<B>, mut elements: Array1<u32>) -> Arr
 
 fn memory_goes_back<B: Backend>(device: &Device<B>, seed: u64) {
     let (bad, stream) = (bad(device), device.stream().unwrap());
-    let once = cover([1, 1, 1], [1, 1, 1]);
+    let once = config_for_items([1, 1, 1], [1, 1, 1]);
     let mut elements = Array1::from_elem(LEN, 1u32);
     for round in 0..8 {
         // Dropped with the kernel under way: its owner has the memory back by the next flush.

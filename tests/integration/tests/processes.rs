@@ -1,4 +1,4 @@
-//! Forked children, and the end of a process with arrays that nobody drops.
+//! Forked children, and the end of a process with arrays that are not dropped.
 #![cfg(all(unix, feature = "host"))]
 #![allow(clippy::unwrap_used, reason = "tests")]
 
@@ -45,7 +45,7 @@ fn check(condition: bool, what: &'static str) -> Result<(), &'static str> {
 
 #[test]
 fn a_forked_child_waits_for_no_lock_of_its_parents() {
-    use gpumem::memory::{MemoryResource, Pool, Tracking, Trim};
+    use gpumem::memory::{MemoryResource, Pool, TrackingResource, Trim};
     use std::sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -53,7 +53,7 @@ fn a_forked_child_waits_for_no_lock_of_its_parents() {
     let device = Device::open("host").unwrap();
     let kind = gpumem::MemoryKind::Device;
     let pool = Arc::new(Pool::new(device.driver_memory(), device.pool_options(kind)));
-    let tracking = Arc::new(Tracking::new(pool.clone()));
+    let tracking = Arc::new(TrackingResource::new(pool.clone()));
     device.set_memory_resource(kind, tracking.clone()).unwrap();
     let end = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -72,7 +72,7 @@ fn a_forked_child_waits_for_no_lock_of_its_parents() {
             in_a_child(|| {
                 check(is_forked(device.memory_report()), "report")?;
                 check(device.take_errors().len() == 1, "errors")?;
-                let _ = (device.counters(), device.transfer_options(), device.pending());
+                let _ = (device.counters(), device.transfer_options(), device.pending_frees());
                 device.set_transfer_options(gpumem::TransferOptions::default());
                 let request = device.memory_request(100, kind);
                 check(is_forked(pool.allocate(&request)), "pool")?;
@@ -97,7 +97,7 @@ fn a_forked_child_is_told_and_may_begin_anew() {
     let stream = device.stream().unwrap();
     let mut array: DeviceArray<u32> = stream.to_device(&[1, 2, 3]).unwrap();
     let pinned: PinnedArray<u32> = stream.copy_to_host(&array).unwrap();
-    let event = stream.record().unwrap();
+    let event = stream.record_event().unwrap();
     let mut out = ndarray::Array1::from_elem(3, 9u32);
     in_a_child(|| {
         check(is_forked(device.synchronize()) && is_forked(device.flush()), "device")?;
@@ -105,7 +105,7 @@ fn a_forked_child_is_told_and_may_begin_anew() {
         // SAFETY: no other thread uses the device.
         check(is_forked(device.to_device(&[1u8])) && is_forked(unsafe { device.reset() }), "device")?;
         check(is_forked(stream.synchronize()) && is_forked(stream.query()), "stream")?;
-        check(is_forked(stream.record()) && is_forked(stream.scope(|_| ())), "stream")?;
+        check(is_forked(stream.record_event()) && is_forked(stream.scope(|_| ())), "stream")?;
         check(is_forked(event.synchronize()) && is_forked(event.query()), "event")?;
         check(is_forked(array.copy_to_host()) && is_forked(array.fill(1)), "array")?;
         check(is_forked(array.copy_to_host_into(out.view_mut())) && out[0] == 9, "array into")?;
@@ -139,7 +139,7 @@ fn everything() -> Everything {
 }
 
 /// Set in the child process.
-const CHILD: &str = "GPUMEM_TEST_CHILD";
+const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
 
 #[test]
 fn a_process_may_end_with_arrays_in_statics_and_thread_locals() {
@@ -199,7 +199,7 @@ fn a_program() -> (Device, DeviceArray<u32>) {
 
 #[test]
 fn a_program_can_be_recorded_from_outside() {
-    use gpumem::trace::{RECORD_VARIABLE, Trace};
+    use gpumem::trace::{ENV_TRACE_FILE, Trace};
     if std::env::var_os(CHILD).is_some() {
         static KEPT: OnceLock<Mutex<(Device, DeviceArray<u32>)>> = OnceLock::new();
         KEPT.get_or_init(|| Mutex::new(a_program()));
@@ -209,7 +209,7 @@ fn a_program_can_be_recorded_from_outside() {
     let run = |name: &str| {
         let mut child = Command::new(std::env::current_exe().unwrap());
         child.args(["--exact", "a_program_can_be_recorded_from_outside", "--nocapture"]);
-        let output = child.env(CHILD, "1").env(RECORD_VARIABLE, folder.path().join(name)).output().unwrap();
+        let output = child.env(CHILD, "1").env(ENV_TRACE_FILE, folder.path().join(name)).output().unwrap();
         assert!(output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
@@ -229,7 +229,7 @@ fn a_program_can_be_recorded_from_outside() {
     let page = std::fs::read_to_string(folder.path().join("page.HTML")).unwrap();
     assert!(page.starts_with("<!doctype html>") && page.contains("kept"));
     let said = run("not there/trace.json");
-    assert!(said.contains(RECORD_VARIABLE) && said.contains("not there"), "{said}");
+    assert!(said.contains(ENV_TRACE_FILE) && said.contains("not there"), "{said}");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn eight_threads<B: Backend>(device: Device<B>, host: &gpumem_host::Device) {
     let end = Instant::now() + Duration::from_millis(1000);
     let shared = Arc::new(Mutex::new(device.to_device(&vec![0u32; LENGTH]).unwrap()));
     let fixed = device.to_device(&(0..LENGTH as u32).collect::<Vec<_>>()).unwrap();
-    // Nobody has to wait for the default stream from here on, so it needs no event, which it would keep.
+    // No stream has to wait for the default stream from here on, so it needs no event, which it would keep.
     device.synchronize().unwrap();
     std::thread::scope(|scope| {
         for thread in 0..THREADS {

@@ -3,7 +3,7 @@
 use gpumem_core::{Backend, Element, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Entry, Kernel, KernelDeclaration, Parameters},
+    kernel::{Entry, Kernel, KernelDef, Parameters},
 };
 use std::fmt::Debug;
 
@@ -21,7 +21,7 @@ pub trait ShippedKernel: 'static {
     const ROWS: &'static str;
 
     /// The kernel.
-    fn declaration() -> KernelDeclaration<Self::Parameters>;
+    fn declaration() -> KernelDef<Self::Parameters>;
 
     /// Problems: sizes that do not divide, nothing at all, one element; views with strides and reversed, where the kernel
     /// takes views.
@@ -56,7 +56,7 @@ impl Shipped {
         Self {
             name: K::declaration().name().to_owned(),
             text: |wave_size, bounds| K::declaration().portable_text(wave_size, bounds).unwrap_or_default(),
-            entry: |wave_size, shared, check| K::declaration().check(check).entry(wave_size, shared),
+            entry: |wave_size, shared, check| K::declaration().race_checks(check).entry(wave_size, shared),
         }
     }
 

@@ -78,7 +78,7 @@ pub(crate) fn create(
     Ok(address)
 }
 
-/// Destroys an event. Whoever waits for it is told so.
+/// Destroys an event. Its waiters are told so.
 pub(crate) fn destroy(id: u32) -> Status {
     let removed = EVENTS.lock().slots.remove(&id);
     SIGNALLED.notify_all();

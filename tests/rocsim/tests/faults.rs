@@ -130,8 +130,8 @@ fn unmapped(hsa: &Hsa) {
     };
     assert_ne!(host, libc::MAP_FAILED);
     let agent = locked(hsa, host.cast());
-    // As unmapping, but nothing else can come to lie there.
-    // SAFETY: nobody uses the memory but the copy, whose fault is what is shown.
+    // As unmapping, but nothing else can come to lie there. SAFETY: only the copy uses the memory, whose
+    // fault is what is shown.
     ok!(unsafe { libc::mprotect(host, BYTES, libc::PROT_NONE) });
     copy_to(hsa, device, agent, BYTES);
 }

@@ -29,7 +29,7 @@ const SETS: [(&[&str], Check); 9] = [
 ];
 
 /// The tests of [`Check::Chooses`].
-const CHOICE: [&str; 4] = ["choice", "host", "smoke", "vanishing"];
+const CHOICE: [&str; 4] = ["choice", "host", "smoke", "single_backend_is_zst"];
 
 impl Check {
     /// The command of cargo. What is tested builds as well.

@@ -8,7 +8,7 @@ mod package;
 mod python;
 
 use crate::{
-    hunters, miri, performance, readme,
+    miri, performance, readme, sanitizers,
     steps::{self, Outcome},
     workspace::Workspace,
 };
@@ -79,8 +79,8 @@ impl Step {
             Step::Bindings => bindings::run(workspace),
             Step::Msrv => checks::msrv(workspace),
             Step::Book => book::run(workspace),
-            Step::Loom => hunters::loom(workspace, None),
-            Step::Asan => hunters::asan(workspace),
+            Step::Loom => sanitizers::loom(workspace, None),
+            Step::Asan => sanitizers::asan(workspace),
             Step::Miri => miri::run(workspace, miri::GATE),
         }
     }

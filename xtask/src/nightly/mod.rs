@@ -5,7 +5,7 @@ mod programs;
 mod tsan;
 
 use crate::{
-    hunters, miri,
+    miri, sanitizers,
     steps::{self, Outcome},
     workspace::Workspace,
 };
@@ -44,7 +44,7 @@ impl Step {
     fn run(self, workspace: &Workspace) -> Result<Outcome> {
         match self {
             Step::Long => long::run(workspace),
-            Step::Loom => hunters::loom(workspace, Some(PREEMPTIONS)),
+            Step::Loom => sanitizers::loom(workspace, Some(PREEMPTIONS)),
             Step::Tsan => tsan::run(workspace),
             Step::Miri => miri::run(workspace, miri::NIGHTLY),
             Step::Programs => programs::run(workspace),

@@ -1,7 +1,7 @@
 //! Random programs over the public API, from a grammar, under AddressSanitizer and the adversarial schedule.
 
 use crate::{
-    hunters::{TARGET, address_sanitizer, no_sanitizer},
+    sanitizers::{TARGET, address_sanitizer, no_sanitizer},
     steps::Outcome,
     workspace::Workspace,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     ci::NO_BROWSER,
-    hunters::{TARGET, no_sanitizer},
+    sanitizers::{TARGET, no_sanitizer},
     shell::Shell,
     steps::Outcome,
     workspace::Workspace,
@@ -18,18 +18,18 @@ const RUNS: &[(&str, &[&str])] = &[
         "gpumem-integration",
         &[
             "--test",
-            "ring",
+            "pipeline",
             "--test",
             "threads",
             "--test",
-            "short",
+            "single_block",
             "--test",
             "late_copies",
             "--test",
             "stress",
         ],
     ),
-    ("gpumem-integration", &["--test", "soundness", "--test", "ends", "--test", "forgotten"]),
+    ("gpumem-integration", &["--test", "soundness", "--test", "lost_device", "--test", "mem_forget"]),
 ];
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {

@@ -7,9 +7,9 @@ mod machine;
 mod report;
 
 use crate::{
-    counts::Counts,
     libtest,
     shell::{Finished, Shell},
+    summary::Summary,
     workspace::Workspace,
 };
 use anyhow::{Context, Result, bail};
@@ -87,7 +87,7 @@ impl Options {
 pub(crate) fn run(options: &Options) -> Result<bool> {
     options.check()?;
     let workspace = Workspace::load()?;
-    let others = if options.conformance_only { Counts::default() } else { tests(&workspace, options)? };
+    let others = if options.conformance_only { Summary::default() } else { tests(&workspace, options)? };
     let mut report = Report { backends: Vec::new(), workspace: others };
     let programs = backend::programs(&workspace);
     for name in BACKENDS {
@@ -112,7 +112,7 @@ pub(crate) fn conclude(report: &Report, options: &Options) -> Result<bool> {
 }
 
 /// What test programs did, by what they printed and how they ended.
-pub(crate) fn judge_tests(done: &Finished) -> Counts {
+pub(crate) fn judge_tests(done: &Finished) -> Summary {
     let mut counts = libtest::counts(&done.output);
     if !done.success && counts.failed == 0 {
         // A test program that does not build or that dies prints no result.
@@ -122,7 +122,7 @@ pub(crate) fn judge_tests(done: &Finished) -> Counts {
 }
 
 /// Unit, integration and documentation tests of all members.
-fn tests(workspace: &Workspace, options: &Options) -> Result<Counts> {
+fn tests(workspace: &Workspace, options: &Options) -> Result<Summary> {
     let members = workspace.all_members();
     // Targets by name, because cargo knows no "all but this one".
     let targets = workspace.tests().into_iter().filter(|name| *name != CONFORMANCE);
@@ -132,7 +132,7 @@ fn tests(workspace: &Workspace, options: &Options) -> Result<Counts> {
     let mut documentation = vec!["test", "--no-fail-fast", "--doc"];
     documentation.extend(&members);
 
-    let mut sum = Counts::default();
+    let mut sum = Summary::default();
     for mut arguments in [code, documentation] {
         if let Some(filter) = &options.filter {
             arguments.extend(["--", filter]);
@@ -140,7 +140,7 @@ fn tests(workspace: &Workspace, options: &Options) -> Result<Counts> {
         let done = Shell::new(workspace.root()).run("cargo", &arguments)?;
         sum += judge_tests(&done);
     }
-    if sum == Counts::default() && options.filter.is_none() {
+    if sum == Summary::default() && options.filter.is_none() {
         bail!("no test ran at all");
     }
     Ok(sum)

@@ -1,6 +1,6 @@
 //! The results of all backends, as a table and as JSON.
 
-use crate::counts::Counts;
+use crate::summary::Summary;
 use comfy_table::{Table, presets::ASCII_MARKDOWN};
 use serde::Serialize;
 
@@ -58,14 +58,14 @@ impl BackendResult {
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     pub(crate) backends: Vec<BackendResult>,
-    pub(crate) workspace: Counts,
+    pub(crate) workspace: Summary,
 }
 
 impl Report {
-    pub(crate) fn total(&self) -> Counts {
+    pub(crate) fn total(&self) -> Summary {
         let mut total = self.workspace;
         for backend in &self.backends {
-            total += Counts { passed: backend.passed, failed: backend.failed, skipped: backend.skipped };
+            total += Summary { passed: backend.passed, failed: backend.failed, skipped: backend.skipped };
         }
         total
     }
@@ -86,7 +86,7 @@ impl Report {
                 row.reason.clone().unwrap_or_default(),
             ]);
         }
-        let Counts { passed, failed, skipped } = self.workspace;
+        let Summary { passed, failed, skipped } = self.workspace;
         let numbers = [passed, failed, skipped].map(|number| number.to_string());
         let mut row = vec!["workspace".to_owned(), "-".to_owned(), "host".to_owned()];
         row.extend(numbers);
@@ -107,7 +107,7 @@ mod tests {
             BackendResult::absent("cuda", "no driver"),
             BackendResult::failed("roc", "no report".to_owned()),
         ];
-        let report = Report { backends, workspace: Counts { passed: 10, failed: 0, skipped: 1 } };
+        let report = Report { backends, workspace: Summary { passed: 10, failed: 0, skipped: 1 } };
         assert_eq!(report.total().to_string(), "15 passed, 1 failed, 4 skipped");
         let table = report.table().to_string();
         assert!(table.contains("no driver") && table.contains("no report"), "{table}");

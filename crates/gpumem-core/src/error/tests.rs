@@ -84,7 +84,7 @@ fn errors() -> Vec<Error> {
     };
     vec![
         Error::new("cuda", "open", missing).with_hint(
-            "this is the default device; for another one set GPUMEM_DEVICE=host or call `Device::best_available`",
+            "this is the default device; for another one set GPUMEM_DEVICE=host or call `Device::open_first_available`",
         ),
         Error::new("cuda", "open", ErrorKind::NoSuchDevice { wanted: text("cuda:7"), found: 2 }),
         Error::new(
@@ -108,7 +108,7 @@ fn errors() -> Vec<Error> {
         on("copy_to_device", ErrorKind::Overlap { source_bytes: 0..400, destination_bytes: 200..600 }),
         on("register", ErrorKind::Registration { why: "a page of it is locked already, with other options" }),
         on("elapsed_since", ErrorKind::InvalidArgument {
-            why: "an event without a time; make it with record_with_timing",
+            why: "an event without a time; make it with record_timed_event",
         }),
         on("launch", ErrorKind::LaunchTooLarge { what: "work-items of a group", requested: 2000, most: 1024 })
             .in_kernel("saxpy"),
@@ -244,7 +244,7 @@ fn the_message_is_printed_once_by_main_and_by_reports() {
 }
 
 #[test]
-fn memory_that_nobody_counts_is_not_said_to_be_zero() {
+fn uncounted_memory_is_not_reported_as_zero() {
     let error = |total| {
         let kind = ErrorKind::OutOfMemory { requested: 10, kind: "pinned", free: 0, total, pressure: None };
         on("pinned_array", kind).to_string()

@@ -1,6 +1,6 @@
 //! From a strided copy to the work of the kernels.
 
-use super::work::{TURN_RANK, Turn, WALK_RANK, Walk, Work, tile};
+use super::work::{PackLaunch, StridedKernel, TURN_RANK, TransposeKernel, WALK_RANK, tile};
 use crate::StridedCopy;
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ struct Axis {
 pub struct Lowered {
     unit: usize,
     crosses_link: bool,
-    work: Work,
+    work: PackLaunch,
     around: SmallVec<[Axis; 2]>,
 }
 
@@ -60,8 +60,8 @@ impl Lowered {
         }
         let around = take_around(&mut axes, WALK_RANK);
         let (work, around) = match turn(from, to, unit, &axes) {
-            Some(turn) if around.is_empty() => (Work::Turn(turn), around),
-            _ => (Work::Walk(walk(from, to, &axes)), around),
+            Some(turn) if around.is_empty() => (PackLaunch::TransposeKernel(turn), around),
+            _ => (PackLaunch::StridedKernel(walk(from, to, &axes)), around),
         };
         Some(Self { unit, crosses_link: copy.crosses_link(), work, around })
     }
@@ -72,12 +72,12 @@ impl Lowered {
     }
 
     /// Groups to launch along x for a work of this copy; there is one along y and z.
-    pub fn groups(&self, work: &Work) -> u32 {
+    pub fn groups(&self, work: &PackLaunch) -> u32 {
         work.groups(self.crosses_link)
     }
 
     #[cfg(test)]
-    pub(super) fn work(&self) -> &Work {
+    pub(super) fn work(&self) -> &PackLaunch {
         &self.work
     }
 
@@ -86,7 +86,7 @@ impl Lowered {
     ///
     /// # Errors
     /// The first of `launch`.
-    pub fn each<E>(&self, mut launch: impl FnMut(&Work) -> Result<(), E>) -> Result<(), E> {
+    pub fn each<E>(&self, mut launch: impl FnMut(&PackLaunch) -> Result<(), E>) -> Result<(), E> {
         let count: usize = self.around.iter().map(|axis| axis.len).product();
         for index in 0..count {
             let (mut rest, mut from, mut to) = (index, 0i64, 0i64);
@@ -96,12 +96,12 @@ impl Lowered {
                 (from, to) = (from + at * axis.from, to + at * axis.to);
             }
             launch(&match self.work {
-                Work::Walk(walk) => Work::Walk(Walk {
+                PackLaunch::StridedKernel(walk) => PackLaunch::StridedKernel(StridedKernel {
                     from: walk.from.wrapping_add_signed(from),
                     to: walk.to.wrapping_add_signed(to),
                     ..walk
                 }),
-                Work::Turn(turn) => Work::Turn(Turn {
+                PackLaunch::TransposeKernel(turn) => PackLaunch::TransposeKernel(TransposeKernel {
                     from: turn.from.wrapping_add_signed(from),
                     to: turn.to.wrapping_add_signed(to),
                     ..turn
@@ -137,8 +137,8 @@ fn take_around(axes: &mut SmallVec<[Axis; 8]>, most: usize) -> SmallVec<[Axis; 2
     around
 }
 
-fn walk(from: u64, to: u64, axes: &[Axis]) -> Walk {
-    let mut walk = Walk { from, to, rank: axes.len() as u64, ..Walk::default() };
+fn walk(from: u64, to: u64, axes: &[Axis]) -> StridedKernel {
+    let mut walk = StridedKernel { from, to, rank: axes.len() as u64, ..StridedKernel::default() };
     walk.total = axes.iter().map(|axis| axis.len as u64).product();
     for (index, axis) in axes.iter().enumerate() {
         walk.length[index] = axis.len as i64;
@@ -149,7 +149,7 @@ fn walk(from: u64, to: u64, axes: &[Axis]) -> Walk {
 }
 
 /// The copy as a transpose, if the two sides are contiguous along different axes that are long enough for tiles.
-fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<Turn> {
+fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<TransposeKernel> {
     let (along, rest) = axes.split_last()?;
     let near = |axis: &Axis| axis.from.unsigned_abs();
     let (at, across) =
@@ -165,7 +165,7 @@ fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<Turn> {
         return None;
     }
     let (tiles_to, tiles_from) = (along.len.div_ceil(tile(unit)), across.len.div_ceil(tile(unit)));
-    let mut turn = Turn {
+    let mut turn = TransposeKernel {
         from,
         to,
         rank: axes.len() as u64 - 2,
@@ -177,7 +177,7 @@ fn turn(from: u64, to: u64, unit: usize, axes: &[Axis]) -> Option<Turn> {
         to_stride_to: along.to,
         from_stride_from: across.from,
         to_stride_from: across.to,
-        ..Turn::default()
+        ..TransposeKernel::default()
     };
     let mut tiles = (tiles_to * tiles_from) as u64;
     let outer = rest.iter().enumerate().filter(|(index, _)| *index != at);

@@ -1,9 +1,9 @@
 //! Copies between any two layouts by kernels of our own, for backends whose devices run CUDA C++ or HIP C++. Nothing here
 //! calls a driver.
 //!
-//! A backend makes a [`Lowered`] of a [`StridedCopy`](crate::StridedCopy) and launches, for each [`Work`] of it, the
-//! kernel of [`SOURCE`] that [`Work::family`] names, with [`Work::argument`] as its only argument.
-//! [`Walk::each_unit`] and [`Turn::each_unit`] say what the kernels do: tests and simulated devices have them instead of the
+//! A backend makes a [`Lowered`] of a [`StridedCopy`](crate::StridedCopy) and launches, for each [`PackLaunch`] of it, the
+//! kernel of [`SOURCE`] that [`PackLaunch::family`] names, with [`PackLaunch::argument`] as its only argument.
+//! [`StridedKernel::each_unit`] and [`TransposeKernel::each_unit`] say what the kernels do: tests and simulated devices have them instead of the
 //! kernels.
 
 mod lower;
@@ -13,7 +13,7 @@ mod tests;
 mod work;
 
 pub use lower::Lowered;
-pub use work::{Family, Turn, Walk, Work};
+pub use work::{PackKernel, PackLaunch, StridedKernel, TransposeKernel};
 
 /// The kernels, in the common subset of CUDA C++ and HIP C++. With the macro `GPUMEM_PACK_UNIT` defined, those for units of
 /// so many bytes only.

@@ -1,6 +1,6 @@
 //! What the kernels would do with what they are given, done here unit by unit.
 
-use super::{Lowered, UNITS, Work};
+use super::{Lowered, PackLaunch, UNITS};
 use crate::{Space, StridedCopy};
 
 /// A small generator: the same numbers every time.
@@ -91,11 +91,11 @@ fn every_pair_of_layouts_is_copied_and_nothing_else_written() {
         lowered
             .each(|work| {
                 match work {
-                    Work::Walk(walk) => {
+                    PackLaunch::StridedKernel(walk) => {
                         walks += 1;
                         walk.each_unit(&mut each);
                     }
-                    Work::Turn(turn) => {
+                    PackLaunch::TransposeKernel(turn) => {
                         turns += 1;
                         turn.each_unit(unit, &mut each);
                     }
@@ -117,9 +117,12 @@ fn the_usual_copies_take_the_best_way() {
         axes: axes.to_vec(),
     };
     let transpose = Lowered::new(&copy(4, &[(8192, 4, 32768), (8192, 32768, 4)])).unwrap();
-    assert!(matches!(transpose.work(), Work::Turn(turn) if turn.tiles == 128 * 128), "{transpose:?}");
+    assert!(
+        matches!(transpose.work(), PackLaunch::TransposeKernel(turn) if turn.tiles == 128 * 128),
+        "{transpose:?}"
+    );
     let columns = Lowered::new(&copy(4, &[(8192, 32768, 16384), (4096, 8, 4)])).unwrap();
-    assert!(matches!(columns.work(), Work::Walk(walk) if walk.rank == 1), "{columns:?}");
+    assert!(matches!(columns.work(), PackLaunch::StridedKernel(walk) if walk.rank == 1), "{columns:?}");
     let rows = Lowered::new(&copy(4, &[(100, 256, 64), (16, 4, 4)])).unwrap();
     assert_eq!(rows.unit(), 16);
     let colours = Lowered::new(&copy(3, &[(100, 6, 3)])).unwrap();
@@ -127,7 +130,7 @@ fn the_usual_copies_take_the_best_way() {
     assert!(Lowered::new(&copy(4, &[(0, 4, 4)])).is_none());
     let many: Vec<_> = (0..10).map(|axis| (2, 8 << (2 * axis), 4 << (3 * axis))).collect();
     let mut launches = 0;
-    let count = |_: &Work| {
+    let count = |_: &PackLaunch| {
         launches += 1;
         Ok::<_, ()>(())
     };

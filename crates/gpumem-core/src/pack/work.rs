@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-/// Axes of a [`Walk`].
+/// Axes of a [`StridedKernel`].
 pub(super) const WALK_RANK: usize = 8;
-/// Axes around the two of a [`Turn`].
+/// Axes around the two of a [`TransposeKernel`].
 pub(super) const TURN_RANK: usize = 6;
 
 /// Threads of a group that walks, and units that each of them moves, about.
@@ -27,34 +27,34 @@ pub(super) const fn tile(unit: usize) -> usize {
 
 /// The kernels of one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Family {
-    /// Takes a [`Walk`] of fewer than 2³¹ units.
-    Walk,
-    /// Takes any [`Walk`].
+pub enum PackKernel {
+    /// Takes a [`StridedKernel`] of fewer than 2³¹ units.
+    StridedKernel,
+    /// Takes any [`StridedKernel`].
     WalkFar,
-    /// Takes a [`Turn`].
-    Turn,
+    /// Takes a [`TransposeKernel`].
+    TransposeKernel,
 }
 
-impl Family {
+impl PackKernel {
     /// All of them, in the order of their discriminants.
-    pub const ALL: [Self; 3] = [Self::Walk, Self::WalkFar, Self::Turn];
+    pub const ALL: [Self; 3] = [Self::StridedKernel, Self::WalkFar, Self::TransposeKernel];
 
     /// The symbol of the kernel for units of so many bytes.
     pub fn symbol(self, unit: usize) -> String {
         let family = match self {
-            Self::Walk => "walk",
+            Self::StridedKernel => "walk",
             Self::WalkFar => "walk_far",
-            Self::Turn => "turn",
+            Self::TransposeKernel => "turn",
         };
         format!("gpumem_{family}_{unit}")
     }
 }
 
-/// A loop nest over units, the last axis innermost: `Walk` of pack.cu. Strides count bytes.
+/// A loop nest over units, the last axis innermost: `StridedKernel` of pack.cu. Strides count bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
-pub struct Walk {
+pub struct StridedKernel {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) total: u64,
@@ -64,7 +64,7 @@ pub struct Walk {
     pub(super) to_stride: [i64; WALK_RANK],
 }
 
-impl Walk {
+impl StridedKernel {
     /// Calls `each` with the addresses from and to which the kernel copies a unit, one unit after the other.
     pub fn each_unit(&self, mut each: impl FnMut(u64, u64)) {
         for index in 0..self.total {
@@ -81,10 +81,10 @@ impl Walk {
     }
 }
 
-/// Tiles over two axes, and the axes around them, outermost first: `Turn` of pack.cu. Strides count bytes.
+/// Tiles over two axes, and the axes around them, outermost first: `TransposeKernel` of pack.cu. Strides count bytes.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
-pub struct Turn {
+pub struct TransposeKernel {
     pub(super) from: u64,
     pub(super) to: u64,
     pub(super) tiles: u64,
@@ -102,8 +102,8 @@ pub struct Turn {
     pub(super) to_stride: [i64; TURN_RANK],
 }
 
-impl Turn {
-    /// As [`Walk::each_unit`], for units of so many bytes.
+impl TransposeKernel {
+    /// As [`StridedKernel::each_unit`], for units of so many bytes.
     pub fn each_unit(&self, unit: usize, mut each: impl FnMut(u64, u64)) {
         let side = tile(unit) as i64;
         for index in 0..self.tiles as i64 {
@@ -132,36 +132,36 @@ impl Turn {
 
 /// What one launch does.
 #[derive(Debug, Clone, Copy)]
-pub enum Work {
+pub enum PackLaunch {
     /// One unit after the other.
-    Walk(Walk),
+    StridedKernel(StridedKernel),
     /// A transpose, tile by tile.
-    Turn(Turn),
+    TransposeKernel(TransposeKernel),
 }
 
-impl Work {
+impl PackLaunch {
     /// The kernel that does it.
-    pub fn family(&self) -> Family {
+    pub fn family(&self) -> PackKernel {
         match self {
-            Self::Walk(walk) if walk.total < FAR => Family::Walk,
-            Self::Walk(_) => Family::WalkFar,
-            Self::Turn(_) => Family::Turn,
+            Self::StridedKernel(walk) if walk.total < FAR => PackKernel::StridedKernel,
+            Self::StridedKernel(_) => PackKernel::WalkFar,
+            Self::TransposeKernel(_) => PackKernel::TransposeKernel,
         }
     }
 
     /// The only argument of that kernel, which takes the structure by value.
     pub fn argument(&self) -> *const c_void {
         match self {
-            Self::Walk(walk) => std::ptr::from_ref(walk).cast(),
-            Self::Turn(turn) => std::ptr::from_ref(turn).cast(),
+            Self::StridedKernel(walk) => std::ptr::from_ref(walk).cast(),
+            Self::TransposeKernel(turn) => std::ptr::from_ref(turn).cast(),
         }
     }
 
     /// Groups to launch along x; there is one along y and z.
     pub(super) fn groups(&self, crosses_link: bool) -> u32 {
         let groups = match self {
-            Self::Walk(walk) => walk.total.div_ceil(u64::from(THREADS) * UNITS_OF_A_THREAD),
-            Self::Turn(turn) => turn.tiles,
+            Self::StridedKernel(walk) => walk.total.div_ceil(u64::from(THREADS) * UNITS_OF_A_THREAD),
+            Self::TransposeKernel(turn) => turn.tiles,
         };
         groups.clamp(1, if crosses_link { MOST_GROUPS_AT_LINK } else { MOST_GROUPS }) as u32
     }
@@ -169,8 +169,8 @@ impl Work {
     /// Work-items of a group along x and y, for units of so many bytes; there is one along z.
     pub fn group_size(&self, unit: usize) -> [u32; 2] {
         match self {
-            Self::Walk(_) => [THREADS, 1],
-            Self::Turn(_) => [tile(unit) as u32, ROWS],
+            Self::StridedKernel(_) => [THREADS, 1],
+            Self::TransposeKernel(_) => [tile(unit) as u32, ROWS],
         }
     }
 }

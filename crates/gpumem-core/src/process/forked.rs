@@ -1,7 +1,7 @@
 //! Values of the whole process that a forked child can ask for: a lock that another thread held at the fork is never
 //! released in the child.
 
-use super::{Origin, forks};
+use super::{ProcessGuard, forks};
 use std::{
     fmt, ptr,
     sync::{
@@ -17,7 +17,7 @@ pub struct PerProcess<T: 'static> {
 }
 
 struct Entry<T> {
-    origin: Origin,
+    origin: ProcessGuard,
     value: T,
 }
 
@@ -29,7 +29,7 @@ impl<T: Send + Sync> PerProcess<T> {
 
     /// Returns the value of this process. Two threads that ask at the same time may both make one, and one is dropped.
     pub fn get(&'static self) -> &'static T {
-        let origin = Origin::here();
+        let origin = ProcessGuard::current();
         loop {
             let current = self.current.load(Ordering::Acquire);
             // SAFETY: the pointer is null, or from a box below that is never freed once others can see it.
@@ -75,7 +75,7 @@ impl<T> OnceBeforeFork<T> {
 
     #[cold]
     fn init(&self, make: impl FnOnce() -> T) -> Option<&T> {
-        let _ = Origin::here();
+        let _ = ProcessGuard::current();
         let this = forks() + 1;
         match self.began.compare_exchange(0, this, Ordering::Relaxed, Ordering::Relaxed) {
             Err(began) if began != this => self.value.get(),

@@ -4,7 +4,7 @@ use crate::{NAME, api::DriverApi, device::CudaDevice, error::Status, stream::Cud
 use cudarc::driver::sys::CUfunction;
 use gpumem_core::{
     Error, ErrorKind, Result, Stream, StridedCopy,
-    pack::{Family, Lowered, UNITS, Work},
+    pack::{Lowered, PackKernel, PackLaunch, UNITS},
 };
 use parking_lot::Mutex;
 use std::{ffi::CString, ptr::null_mut};
@@ -16,7 +16,7 @@ pub(super) const PTX: &str = include_str!("pack.ptx");
 #[derive(Debug, Clone, Copy)]
 struct Functions {
     generation: u64,
-    of: [[CUfunction; UNITS.len()]; Family::ALL.len()],
+    of: [[CUfunction; UNITS.len()]; PackKernel::ALL.len()],
 }
 
 // SAFETY: function handles are names that the driver takes from any thread.
@@ -52,8 +52,8 @@ fn load(device: &CudaDevice) -> Result<Functions> {
         return Err(unreadable(&format!("the built-in PTX: {status}")));
     }
     device.check(status, OPERATION)?;
-    let mut of = [[null_mut(); UNITS.len()]; Family::ALL.len()];
-    for (family, functions) in Family::ALL.into_iter().zip(&mut of) {
+    let mut of = [[null_mut(); UNITS.len()]; PackKernel::ALL.len()];
+    for (family, functions) in PackKernel::ALL.into_iter().zip(&mut of) {
         for (unit, function) in UNITS.into_iter().zip(functions) {
             let name = CString::new(family.symbol(unit)).map_err(|_| unreadable("a name"))?;
             // SAFETY: a place for a handle; the module is alive; the name ends with a zero.
@@ -95,7 +95,7 @@ unsafe fn launch(
     stream: &CudaStream,
     functions: &Functions,
     lowered: &Lowered,
-    work: &Work,
+    work: &PackLaunch,
 ) -> Status {
     let unit = lowered.unit();
     let function = functions.of[work.family() as usize][unit.trailing_zeros() as usize];

@@ -1,7 +1,7 @@
 use super::launch::PTX;
-use gpumem_core::pack::{Family, SOURCE, Turn, UNITS, Walk};
+use gpumem_core::pack::{PackKernel, SOURCE, StridedKernel, TransposeKernel, UNITS};
 
-/// Whoever changes pack.cu runs build.py.
+/// After a change of pack.cu, run build.py.
 #[test]
 fn the_compiled_text_belongs_to_the_source() {
     let sum = SOURCE
@@ -11,11 +11,11 @@ fn the_compiled_text_belongs_to_the_source() {
     assert!(head.contains(&format!("{sum:016x}")), "run build.py: {head}");
     assert!(PTX.contains(".version 8.0\n"), "a driver of CUDA 12.0 reads nothing newer");
     for unit in UNITS {
-        for family in Family::ALL {
+        for family in PackKernel::ALL {
             assert!(PTX.contains(&format!(".entry {}(", family.symbol(unit))));
         }
     }
     // As large as the compiler sees them.
-    assert!(PTX.contains(&format!("gpumem_walk_4_param_0[{}]", size_of::<Walk>())));
-    assert!(PTX.contains(&format!("gpumem_turn_4_param_0[{}]", size_of::<Turn>())));
+    assert!(PTX.contains(&format!("gpumem_walk_4_param_0[{}]", size_of::<StridedKernel>())));
+    assert!(PTX.contains(&format!("gpumem_turn_4_param_0[{}]", size_of::<TransposeKernel>())));
 }

@@ -1,11 +1,11 @@
 //! Compiled kernels that processes find again.
 
-use crate::{Case, Part, Skip, lab::Lab, processes::again};
+use crate::{Case, Part, Skip, fixture::Lab, processes::again};
 use gpumem_core::ErrorKind;
 use gpumem_cuda::Cuda;
 use gpumem_runtime::{
     Device,
-    kernel::{KernelDeclaration, Out, SliceMut, cover},
+    kernel::{KernelDef, Out, SliceMut, config_for_items},
 };
 use std::{fs, path::PathBuf};
 
@@ -48,7 +48,7 @@ impl Drop for Directory {
 fn counts(lab: &Lab) -> (u64, u64) {
     let device = Device::<Cuda>::from_raw(lab.device.clone());
     // SAFETY: each work-item writes its own element.
-    let declaration = unsafe { KernelDeclaration::<(SliceMut<u32>,)>::new("squares") }.portable(
+    let declaration = unsafe { KernelDef::<(SliceMut<u32>,)>::new("squares") }.source(
         "GPUMEM_KERNEL squares(gpumem::slice<gpumem::u32> y) {
             gpumem::u32 i = (gpumem::u32)gpumem::global_id(0);
             if (i < y.size()) y[i] = i * i;
@@ -59,7 +59,11 @@ fn counts(lab: &Lab) -> (u64, u64) {
         let kernel = declaration.load(&device).unwrap();
         let mut squares = vec![0u32; 1000];
         kernel
-            .launch(&device.stream().unwrap(), &cover([1000, 1, 1], [128, 1, 1]), (Out(&mut squares),))
+            .launch(
+                &device.stream().unwrap(),
+                &config_for_items([1000, 1, 1], [128, 1, 1]),
+                (Out(&mut squares),),
+            )
             .unwrap();
         assert!(squares.iter().enumerate().all(|(i, square)| *square == (i * i) as u32));
     }
@@ -79,8 +83,7 @@ fn finds(lab: &Lab) {
 /// Nothing to compile with is a reason to skip.
 fn can_compile(lab: &Lab) -> Result<(), Skip> {
     // SAFETY: it does nothing.
-    let declaration =
-        unsafe { KernelDeclaration::<()>::new("nothing") }.portable("GPUMEM_KERNEL nothing() {}");
+    let declaration = unsafe { KernelDef::<()>::new("nothing") }.source("GPUMEM_KERNEL nothing() {}");
     match declaration.compile(&Device::<Cuda>::from_raw(lab.device.clone())) {
         Ok(_) => Ok(()),
         Err(error) if matches!(error.kind(), ErrorKind::Load(_)) => Err("there is no NVRTC"),
@@ -98,7 +101,7 @@ fn processes(lab: &Lab) -> Result<(), Skip> {
     let together = Directory::new("together");
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            // Whoever is later may find what another has written.
+            // A later process may find what another one has written.
             scope.spawn(|| again("cache_any", &together.variable()));
         }
     });

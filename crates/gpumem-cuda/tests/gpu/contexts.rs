@@ -3,12 +3,12 @@
 
 use crate::{
     Case, Skip,
-    lab::{Lab, current_context, host},
+    fixture::{Lab, current_context, host},
 };
 use cudarc::driver::sys;
 use gpumem_core::{
     Backend, CopyRegion, DeviceBuffer, DeviceSelector, ErrorKind, Event, EventOptions, Fill, KernelArguments,
-    LaunchDims, MemoryKind, Pattern, Space, Stream, StreamKind, StreamOptions,
+    LaunchConfig, MemoryKind, Pattern, Space, Stream, StreamKind, StreamOptions,
 };
 use gpumem_cuda::{CUcontext, Cuda, CudaExt};
 use std::ptr::null_mut;
@@ -104,7 +104,7 @@ fn through(lab: &Lab, value: u8, with: &dyn Fn(&dyn Fn()), first: u64) {
         let pattern = Pattern::U8(0x40 + value);
         lab.fill(&stream, &Fill { address: second.address(), pattern, count: 10, rows: 1, pitch: 0 });
         let arguments = KernelArguments::new().with(second.address()).with(BYTES as u32);
-        lab.launch(&stream, &more, LaunchDims::linear(4, 256), &arguments);
+        lab.launch(&stream, &more, LaunchConfig::linear(4, 256), &arguments);
         copy(&ends[2..]);
         assert!(!stream.query().unwrap(), "the work is behind a closed gate");
     });

@@ -2,7 +2,7 @@
 
 use crate::{
     Case, Skip,
-    lab::{Block, Lab, Numbers, host},
+    fixture::{Block, Lab, Numbers, host},
 };
 use gpumem_core::{Attach, Backend, CopyRegion, DeviceBuffer, Endpoint, MemoryKind, Space, Stream};
 use gpumem_cuda::Cuda;
@@ -162,7 +162,7 @@ fn host_to_host(lab: &Lab) -> Result<(), Skip> {
     let [first, second] =
         [&middle, &end].map(|block| (host(block.host_address().unwrap().as_ptr()), Space::Host));
     lab.copy(&stream, &CopyRegion::linear((device.address(), lab.here()), first, bytes));
-    // A copy on the host may keep the caller waiting, so somebody else opens the gate.
+    // A copy on the host may keep the caller waiting, so another thread opens the gate.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             std::thread::sleep(std::time::Duration::from_millis(20));

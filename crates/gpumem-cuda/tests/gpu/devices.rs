@@ -1,7 +1,7 @@
 //! Finding and opening devices.
 
-use crate::{Case, Skip, lab::Lab, processes};
-use gpumem_core::{Backend, Barrier, DeviceSelector, ErrorKind, Which};
+use crate::{Case, Skip, fixture::Lab, processes};
+use gpumem_core::{Backend, Barrier, DeviceId, DeviceSelector, ErrorKind};
 use gpumem_cuda::{Cuda, CudaExt};
 
 pub(crate) const CASES: &[Case] = &[
@@ -29,7 +29,8 @@ fn described(_lab: &Lab) -> Result<(), Skip> {
 fn opened(lab: &Lab) -> Result<(), Skip> {
     let info = Cuda::info(&lab.device);
     let context = Cuda::context(&lab.device);
-    for which in [Which::Ordinal(0), Which::Uuid(info.uuid.unwrap()), Which::Pci(info.pci.unwrap())] {
+    for which in [DeviceId::Ordinal(0), DeviceId::Uuid(info.uuid.unwrap()), DeviceId::Pci(info.pci.unwrap())]
+    {
         let device = Cuda::open(&DeviceSelector { backend: "cuda".to_owned(), which }).unwrap();
         assert_eq!(Cuda::info(&device), info);
         assert_eq!(Cuda::context(&device), context);

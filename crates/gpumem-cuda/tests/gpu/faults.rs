@@ -4,12 +4,12 @@
 
 use crate::{
     Case, Part,
-    lab::{Lab, current_context},
+    fixture::{Lab, current_context},
     processes::start,
 };
 use gpumem_core::{
     AllocationRequest, Backend, CompileOptions, CopyRegion, DeviceBuffer, DeviceSelector, Error, ErrorKind,
-    Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchDims, MemoryKind, Pattern,
+    Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchConfig, MemoryKind, Pattern,
     RegisterOptions, Stream,
 };
 use gpumem_cuda::Cuda;
@@ -35,7 +35,7 @@ fn enqueue_fault(lab: &Lab, body: &str) -> gpumem_cuda::CudaStream {
     let block = lab.allocate(MemoryKind::Device, 64);
     let stream = lab.stream();
     let arguments = KernelArguments::new().with(block.address());
-    lab.launch(&stream, &kernel, LaunchDims::linear(1, 1), &arguments);
+    lab.launch(&stream, &kernel, LaunchConfig::linear(1, 1), &arguments);
     // The kernel uses the block; it goes with the context.
     std::mem::forget(block);
     stream

@@ -1,6 +1,6 @@
 //! Fills against loops of the host.
 
-use crate::{Case, Skip, lab::Lab};
+use crate::{Case, Skip, fixture::Lab};
 use gpumem_core::{Attach, Backend, DeviceBuffer, Fill, MappedOptions, MemoryKind, Pattern, Stream};
 use gpumem_cuda::Cuda;
 

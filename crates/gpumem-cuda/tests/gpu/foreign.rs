@@ -1,6 +1,6 @@
 //! Contexts, streams and memory of other libraries: cudarc's safe types, and plain driver handles.
 
-use crate::{Case, Skip, lab::Lab};
+use crate::{Case, Skip, fixture::Lab};
 use cudarc::driver::{CudaContext, DevicePtr, sys};
 use gpumem_core::{Backend, CopyRegion, DeviceBuffer, ErrorKind, MemoryKind, Stream};
 use gpumem_cuda::{Cuda, CudaExt};

@@ -4,7 +4,7 @@
 
 use crate::{
     Case, Skip,
-    lab::{Lab, Numbers},
+    fixture::{Lab, Numbers},
 };
 use gpumem_cuda::Cuda;
 use gpumem_runtime::{Device, DeviceArray, PinnedArray, Stream, memory::Trim};
@@ -51,7 +51,7 @@ fn empty(device: &Device<Cuda>) {
     device.synchronize().unwrap();
     device.flush().unwrap();
     device.trim(Trim::ALL).unwrap();
-    assert_eq!(device.pending(), (0, 0));
+    assert_eq!(device.pending_frees(), (0, 0));
     let counters = device.counters();
     assert_eq!(counters.allocations - counters.releases, 0, "blocks of the driver");
 }
@@ -104,7 +104,7 @@ impl<'a> Worker<'a> {
         (self.stream().to_device(&numbers).unwrap(), numbers)
     }
 
-    /// An array of somebody, which nobody else has meanwhile.
+    /// An array of one actor, which no other actor uses meanwhile.
     fn take(&mut self) -> Known {
         let place = self.random.below(SHARED);
         let mut shared = self.shared.lock().unwrap();

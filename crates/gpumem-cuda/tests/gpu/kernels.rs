@@ -1,10 +1,10 @@
 //! Compiling, loading and launching.
 
-use crate::{Case, Skip, lab::Lab};
+use crate::{Case, Skip, fixture::Lab};
 use cudarc::nvrtc::sys as nvrtc;
 use gpumem_core::{
     Backend, Barrier, BarrierPoint, BarrierScope, CompileOptions, DeviceBuffer, ErrorKind, KernelArguments,
-    KernelSource, LaunchDims, Lowering, MappedOptions, MemoryKind, Stream,
+    KernelSource, LaunchConfig, Lowering, MappedOptions, MemoryKind, Stream,
 };
 use gpumem_cuda::{Cuda, CudaExt, CudaKernel};
 
@@ -52,7 +52,7 @@ fn text(lab: &Lab) -> Result<(), Skip> {
         .with(0.5f64)
         .with([1f32, 2.0, 3.0, 4.0])
         .with(count as u64 - 1);
-    lab.launch(&stream, &kernel, LaunchDims::linear(8, 128), &arguments);
+    lab.launch(&stream, &kernel, LaunchConfig::linear(8, 128), &arguments);
     stream.synchronize().unwrap();
     let found = numbers(&lab.read(out.address(), count * 4));
     for (i, value) in found[..count - 1].iter().enumerate() {
@@ -74,7 +74,7 @@ fn dimensions(lab: &Lab) -> Result<(), Skip> {
         "place",
     );
     assert!(!Cuda::function(&kernel).is_null());
-    let dims = LaunchDims { groups: [3, 5, 2], group_size: [4, 2, 7], shared_bytes: 0 };
+    let dims = LaunchConfig { groups: [3, 5, 2], group_size: [4, 2, 7], shared_bytes: 0 };
     let (groups, items) = (30, 56);
     let out = lab.allocate(MemoryKind::Device, groups * items * 4);
     let stream = lab.stream();
@@ -120,7 +120,7 @@ fn barriers(lab: &Lab) -> Result<(), Skip> {
         let [global, out] = [0, 1].map(|_| lab.allocate(MemoryKind::Device, count * 4));
         let stream = lab.stream();
         let arguments = KernelArguments::new().with(global.address()).with(out.address());
-        lab.launch(&stream, &kernel, LaunchDims::linear(1, count as u32), &arguments);
+        lab.launch(&stream, &kernel, LaunchConfig::linear(1, count as u32), &arguments);
         stream.synchronize().unwrap();
         let found = lab.read(out.address(), count * 4);
         for (i, four) in found.chunks_exact(4).enumerate() {
@@ -149,7 +149,7 @@ fn reverse(lab: &Lab, kernel: &CudaKernel, dynamic: usize) {
     let bytes = (count + items) * 4;
     let out = lab.allocate(MemoryKind::Device, bytes);
     let stream = lab.stream();
-    let dims = LaunchDims { shared_bytes: dynamic as u32, ..LaunchDims::linear(1, items as u32) };
+    let dims = LaunchConfig { shared_bytes: dynamic as u32, ..LaunchConfig::linear(1, items as u32) };
     let arguments = KernelArguments::new().with(out.address()).with(count as u32);
     lab.launch(&stream, kernel, dims, &arguments);
     stream.synchronize().unwrap();
@@ -178,7 +178,7 @@ fn sizes(lab: &Lab) -> Result<(), Skip> {
     let small = lab.kernel(r#"extern "C" __global__ void __launch_bounds__(64) small() {}"#, "small");
     let has = Cuda::capabilities(&lab.device);
     let stream = lab.stream();
-    let dims = |groups, group_size, shared_bytes| LaunchDims { groups, group_size, shared_bytes };
+    let dims = |groups, group_size, shared_bytes| LaunchConfig { groups, group_size, shared_bytes };
     let [x, y, z] = has.max_grid_dims;
     for wrong in [
         dims([0, 1, 1], [1, 1, 1], 0),
@@ -200,10 +200,11 @@ fn sizes(lab: &Lab) -> Result<(), Skip> {
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{wrong:?}: {error}");
     }
     // SAFETY: the kernel does nothing.
-    let error = unsafe { Cuda::launch(&stream, &small, &LaunchDims::linear(1, 65), &KernelArguments::new()) }
-        .unwrap_err();
+    let error =
+        unsafe { Cuda::launch(&stream, &small, &LaunchConfig::linear(1, 65), &KernelArguments::new()) }
+            .unwrap_err();
     assert!(error.to_string().contains("registers"), "{error}");
-    lab.launch(&stream, &small, LaunchDims::linear(1, 64), &KernelArguments::new());
+    lab.launch(&stream, &small, LaunchConfig::linear(1, 64), &KernelArguments::new());
     stream.synchronize().unwrap();
     Ok(())
 }
@@ -264,7 +265,7 @@ fn stores(lab: &Lab, kernel: &CudaKernel) {
     let to = lab.allocate(MemoryKind::Mapped(MappedOptions::default()), 4);
     let stream = lab.stream();
     let arguments = KernelArguments::new().with(to.address()).with(0x1234_5678u32);
-    lab.launch(&stream, kernel, LaunchDims::linear(1, 1), &arguments);
+    lab.launch(&stream, kernel, LaunchConfig::linear(1, 1), &arguments);
     stream.synchronize().unwrap();
     assert_eq!(to.bytes(), 0x1234_5678u32.to_ne_bytes());
 }

@@ -1,6 +1,6 @@
 //! Other libraries at work on our arrays and our streams (law 15): cudarc's safe types, and cuBLAS.
 
-use crate::{Case, Skip, lab::Lab};
+use crate::{Case, Skip, fixture::Lab};
 use cudarc::driver::{CudaContext, sys::CUstream};
 use gpumem_core::RawStream;
 use gpumem_cuda::Cuda;
@@ -27,7 +27,7 @@ fn cudarc_works(lab: &Lab) -> Result<(), Skip> {
     let length = 1 << 20;
     let mut array = device.to_device(&Array1::from_elem(length, 1.0f32)).unwrap();
     let source = device.to_device(&Array1::from_elem(length / 4, 5.0f32)).unwrap();
-    // The fill comes late: whoever does not wait for it is overwritten.
+    // The fill comes late: a copy that does not wait for it is overwritten.
     let gate = lab.close_raw(handle(producer.raw_handle().unwrap()));
     producer.fill(&mut array, 2.0).unwrap();
     let uses = [RawAccess::write(&mut array), RawAccess::read(&source)];

@@ -9,13 +9,13 @@ mod cache;
 mod contexts;
 mod copies;
 mod devices;
+mod expandable;
 mod faults;
 mod fills;
+mod fixture;
 mod foreign;
-mod growing;
 mod interleavings;
 mod kernels;
-mod lab;
 mod libraries;
 mod memory;
 mod order;
@@ -24,7 +24,7 @@ mod processes;
 mod streams;
 mod uploads;
 
-use lab::Lab;
+use fixture::Lab;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     process::ExitCode,
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     let cases: Vec<Case> = [
         devices::CASES,
         memory::CASES,
-        growing::CASES,
+        expandable::CASES,
         copies::CASES,
         fills::CASES,
         streams::CASES,

@@ -2,7 +2,7 @@
 
 use crate::{
     Case, Skip,
-    lab::{Block, Lab, Numbers},
+    fixture::{Block, Lab, Numbers},
 };
 use gpumem_core::{
     Advice, AllocationRequest, Attach, Backend, DeviceBuffer, ErrorKind, Location, MappedOptions, MemoryKind,

@@ -1,6 +1,6 @@
 //! Events: order between streams, and time.
 
-use crate::{Case, Skip, lab::Lab};
+use crate::{Case, Skip, fixture::Lab};
 use gpumem_core::{
     Backend, CopyRegion, DeviceBuffer, ErrorKind, Event, EventOptions, Fill, MemoryKind, Pattern, Space,
     Stream,

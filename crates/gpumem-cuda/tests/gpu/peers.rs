@@ -2,7 +2,7 @@
 
 use crate::{
     Case, Skip,
-    lab::{Lab, Numbers},
+    fixture::{Lab, Numbers},
 };
 use gpumem_core::{
     Backend, CopyRegion, DeviceBuffer, DeviceSelector, Endpoint, EventOptions, MappedOptions, MemoryKind,

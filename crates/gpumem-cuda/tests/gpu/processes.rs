@@ -3,7 +3,7 @@
 
 use crate::{
     Case, Part, Skip,
-    lab::{Lab, Numbers},
+    fixture::{Lab, Numbers},
     uploads,
 };
 use cudarc::driver::sys;
@@ -12,7 +12,7 @@ use gpumem_core::{
     KernelArguments, MemoryKind, Stream,
 };
 use gpumem_cuda::{Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaExt, CudaStream, IpcMemory};
-use gpumem_runtime::{Device, IpcArray};
+use gpumem_runtime::{Device, IpcArrayHandle};
 use ndarray::{Array2, Ix2, s};
 use std::{
     process::{Command, Stdio},
@@ -40,7 +40,7 @@ pub(crate) const PARTS: &[Part] = &[
 ];
 
 /// The variable that names the part of a process that was started by [`again`].
-pub(crate) const PART: &str = "GPUMEM_CUDA_PART";
+pub(crate) const PART: &str = "GPUMEM_TEST_SUBPROCESS";
 const SHARED: &str = "GPUMEM_CUDA_SHARED";
 
 /// Plays a part in a process of its own, to its end. Nothing may hang.
@@ -124,13 +124,13 @@ fn share_array(lab: &Lab) -> Result<(), Skip> {
     let device = Device::<Cuda>::from_raw(lab.device.clone());
     let stream = device.stream().unwrap();
     let before = stream.to_device(&numbers()).unwrap();
-    // Written on a stream that nobody waits for: exporting does.
-    let mut array = device.exportable_array::<u32, _>((600, 80)).unwrap();
+    // Written on a stream that is never waited for: exporting does.
+    let mut array = device.ipc_array::<u32, _>((600, 80)).unwrap();
     stream.copy_to_device(&mut array, &before).unwrap();
     let part = s![1..;2, ..;-1];
     let view = array.slice(part).unwrap();
     // SAFETY: the array outlives the other process, and is not used meanwhile.
-    let shared = unsafe { view.export() }.unwrap();
+    let shared = unsafe { view.ipc_handle() }.unwrap();
     let text: String = shared.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
     again("array_borrower", &[(SHARED, text)]);
     let mut expected = numbers();
@@ -143,11 +143,11 @@ fn array_borrower(lab: &Lab) {
     let text = std::env::var(SHARED).unwrap();
     let bytes: Vec<u8> =
         (0..text.len() / 2).map(|i| u8::from_str_radix(&text[2 * i..2 * i + 2], 16).unwrap()).collect();
-    let described = IpcArray::<u32, Ix2>::from_bytes(&bytes).unwrap();
+    let described = IpcArrayHandle::<u32, Ix2>::from_bytes(&bytes).unwrap();
     let device = Device::<Cuda>::from_raw(lab.device.clone());
     let expected = numbers().slice_move(s![1..;2, ..;-1]);
     // SAFETY: the parent waits for this process and keeps the array alive.
-    let mut shared = unsafe { device.open_shared(&described) }.unwrap();
+    let mut shared = unsafe { device.open_ipc(&described) }.unwrap();
     assert_eq!(shared.copy_to_host().unwrap(), expected);
     let snapshot = shared.snapshot().unwrap();
     shared.copy_to_device(&expected.mapv(|number| !number)).unwrap();
@@ -157,7 +157,7 @@ fn array_borrower(lab: &Lab) {
     assert_eq!(device.take_errors(), [], "closing");
     // Closed, so that it can be opened again.
     // SAFETY: as above.
-    let again = unsafe { device.open_shared(&described) }.unwrap();
+    let again = unsafe { device.open_ipc(&described) }.unwrap();
     assert_eq!(again.copy_to_host().unwrap(), expected.mapv(|number| !number));
 }
 
@@ -268,7 +268,7 @@ fn reset(lab: &Lab) {
     stale(Cuda::record(&stream, &event).unwrap_err());
     let fresh = Lab::on(lab.device.clone());
     stale(Cuda::record(&fresh.stream(), &event).unwrap_err());
-    let dims = gpumem_core::LaunchDims::linear(1, 1);
+    let dims = gpumem_core::LaunchConfig::linear(1, 1);
     // SAFETY: refused.
     stale(unsafe { Cuda::launch(&fresh.stream(), &kernel, &dims, &KernelArguments::new()) }.unwrap_err());
     for old in [buffer, pinned] {

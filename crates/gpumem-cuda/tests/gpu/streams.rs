@@ -2,7 +2,7 @@
 
 use crate::{
     Case, Skip,
-    lab::{Lab, Numbers, current_context},
+    fixture::{Lab, Numbers, current_context},
 };
 use cudarc::driver::sys;
 use gpumem_core::{

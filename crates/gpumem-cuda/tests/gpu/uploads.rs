@@ -1,7 +1,7 @@
 //! A process of several that use one device: threads send numbers and look whether these come back, while page-locked
 //! memory is dropped and flushed with copies under way.
 
-use crate::lab::{Lab, Numbers};
+use crate::fixture::{Lab, Numbers};
 use gpumem_cuda::Cuda;
 use gpumem_runtime::{Device, DeviceArray, Stream};
 use ndarray::{Array1, Ix1};

@@ -21,7 +21,7 @@ unsafe fn put(place: *mut c_void, offset: usize, text: &[u8]) {
 #[cfg(part = "hip")]
 #[unsafe(no_mangle)]
 extern "C" fn hipInit(flags: u32) -> u32 {
-    // `hipErrorInvalidValue`, for whoever passes flags.
+    // `hipErrorInvalidValue`, for callers that pass flags.
     (flags != 0) as u32
 }
 

@@ -1,5 +1,5 @@
 //! What copies and fills do, once their turn has come. All of it goes through raw pointers: memory of a device is
-//! shared with whoever else the caller has ordered against.
+//! shared with other work only as far as the caller has ordered it.
 
 mod fill;
 mod region;

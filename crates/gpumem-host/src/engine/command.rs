@@ -5,7 +5,7 @@ use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run
 use crate::event::EventCore;
 use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
-    CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchDims, NonBlockingContext,
+    CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,
     Space,
 };
 use std::any::Any;
@@ -52,7 +52,7 @@ pub(crate) struct Function {
 #[derive(Debug)]
 pub(crate) struct Launch {
     pub(crate) function: Arc<Function>,
-    pub(crate) dims: LaunchDims,
+    pub(crate) dims: LaunchConfig,
     pub(crate) arguments: KernelArguments,
 }
 
@@ -66,8 +66,8 @@ impl Sides {
     /// `false` if it has not; running the command tells why.
     ///
     /// # Safety
-    /// Both sides are valid for the region during the call, and nobody else uses them. (What is checked here is whether
-    /// that can be true.)
+    /// Both sides are valid for the region during the call, and nothing else uses them. (What is checked here is
+    /// whether that can be true.)
     pub(crate) unsafe fn copy(&mut self, engine: &Engine, region: &CopyRegion, bytes: usize) -> bool {
         let table = &engine.process().table;
         let version = table.version();

@@ -1,6 +1,6 @@
-//! Faults of a stream: what failed while nobody was looking.
+//! Faults of a stream: what failed before a call could report it.
 //!
-//! A fault stands from the command that failed until somebody has waited for the stream (or the device) and been told.
+//! A fault stands from the command that failed until a caller has waited for the stream (or the device) and been told.
 //! What was enqueued in between does not run. Marks in that span are failed for good; what is enqueued later runs.
 
 use super::Fault;
@@ -13,7 +13,7 @@ const HISTORY: usize = 16;
 #[derive(Debug)]
 struct Span {
     from: u64,
-    /// The last ticket that does not run, or `u64::MAX` as long as nobody has been told.
+    /// The last submission index that does not run, or `u64::MAX` until a caller has been told.
     to: u64,
     fault: Fault,
 }
@@ -24,7 +24,7 @@ impl Span {
     }
 }
 
-/// The spans of failed tickets of one stream.
+/// The spans of failed submission indexes of one stream.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     spans: VecDeque<Span>,
@@ -33,33 +33,36 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Notes that the command with this ticket failed.
-    pub(crate) fn raise(&mut self, ticket: u64, fault: Fault) {
+    /// Notes that the command with this submission index failed.
+    pub(crate) fn raise(&mut self, submission: u64, fault: Fault) {
         if self.open().is_some() {
             return;
         }
         if self.spans.len() == HISTORY {
             self.spans.pop_front();
         }
-        self.spans.push_back(Span { from: ticket, to: u64::MAX, fault });
+        self.spans.push_back(Span { from: submission, to: u64::MAX, fault });
     }
 
-    /// What failed before or at the mark with this ticket and makes it a failed one.
-    pub(crate) fn at(&self, ticket: u64) -> Option<Fault> {
-        self.spans.iter().find(|span| span.from <= ticket && ticket <= span.to).map(|span| span.fault.clone())
+    /// What failed before or at the mark with this submission index and makes it a failed one.
+    pub(crate) fn at(&self, submission: u64) -> Option<Fault> {
+        self.spans
+            .iter()
+            .find(|span| span.from <= submission && submission <= span.to)
+            .map(|span| span.fault.clone())
     }
 
     /// As [`at`](Self::at), for a mark that was made when `told` faults had been told. No command stands between the end of
-    /// such a fault and the mark, so that their tickets may be the same.
-    pub(crate) fn at_mark(&self, ticket: u64, told: u64) -> Option<Fault> {
+    /// such a fault and the mark, so that their submission indexes may be the same.
+    pub(crate) fn at_mark(&self, submission: u64, told: u64) -> Option<Fault> {
         let closed = self.spans.iter().filter(|span| !span.is_open()).count() as u64;
         let forgotten = self.told.saturating_sub(closed);
         let since = self.spans.iter().skip(told.saturating_sub(forgotten) as usize);
-        let mut found = since.filter(|span| span.from <= ticket && ticket <= span.to);
+        let mut found = since.filter(|span| span.from <= submission && submission <= span.to);
         found.next().map(|span| span.fault.clone())
     }
 
-    /// The fault that nobody has been told.
+    /// The fault that no caller has been told of.
     pub(crate) fn open(&self) -> Option<Arc<str>> {
         self.spans.back().filter(|span| span.is_open()).map(|span| Arc::clone(&span.fault.what))
     }

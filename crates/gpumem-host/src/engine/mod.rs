@@ -1,22 +1,22 @@
 //! The engine of a device: its streams, who runs them, and what went wrong.
 
-mod adversary;
 mod command;
+mod deterministic;
 mod fault;
-mod haste;
 mod poison;
 mod pool;
 mod queue;
 mod random;
 mod run;
+mod sync_predictor;
 
-pub use adversary::Step;
 pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
+pub use deterministic::Step;
 pub(crate) use fault::Faults;
-pub(crate) use haste::Haste;
 pub(crate) use poison::{Fault, Item, Refused};
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;
+pub(crate) use sync_predictor::SyncPredictor;
 
 use crate::NAME;
 use crate::counters::{CounterCells, Counters};
@@ -26,8 +26,8 @@ use crate::memory::{Budget, Reservations};
 use crate::options::{HostOptions, Schedule};
 use crate::process::ProcessState;
 use crate::sync::lock;
-use adversary::Adversary;
-use gpumem_core::process::Origin;
+use deterministic::Deterministic;
+use gpumem_core::process::ProcessGuard;
 use gpumem_core::{ErrorKind, Result};
 use pool::Pool;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -39,7 +39,7 @@ const ORPHANS: usize = 16;
 #[derive(Debug)]
 enum Runner {
     Threads(Pool),
-    Nobody(Mutex<Adversary>),
+    Deterministic(Mutex<Deterministic>),
 }
 
 /// What the streams, events and threads of a device share. The device itself is dropped before.
@@ -70,7 +70,7 @@ impl Engine {
             brief_bytes: options.brief_bytes,
             runner: match options.schedule {
                 Schedule::Concurrent => Runner::Threads(Pool::new(options.workers)),
-                Schedule::Adversarial { seed } => Runner::Nobody(Mutex::new(Adversary::new(seed))),
+                Schedule::Adversarial { seed } => Runner::Deterministic(Mutex::new(Deterministic::new(seed))),
             },
             counters: CounterCells::default(),
             budget: Budget::new(options.memory),
@@ -90,7 +90,7 @@ impl Engine {
         self.process
     }
 
-    pub(crate) fn origin(&self) -> Origin {
+    pub(crate) fn origin(&self) -> ProcessGuard {
         self.process.origin()
     }
 
@@ -105,7 +105,7 @@ impl Engine {
     /// What has been done so far. Takes no lock in a forked child, where it tells less.
     pub(crate) fn count(&self) -> Counters {
         // Before the cells, to which a stream adds its own count when it ends.
-        let queues = if self.origin().is_usable() { self.queues() } else { Vec::new() };
+        let queues = if self.origin().is_valid() { self.queues() } else { Vec::new() };
         let mut counters = self.counters.snapshot();
         for queue in &queues {
             let at_once = lock(&queue.state).at_once;
@@ -134,14 +134,14 @@ impl Engine {
     pub(crate) fn pool(&self) -> Option<&Pool> {
         match &self.runner {
             Runner::Threads(pool) => Some(pool),
-            Runner::Nobody(_) => None,
+            Runner::Deterministic(_) => None,
         }
     }
 
-    fn adversary(&self) -> Option<&Mutex<Adversary>> {
+    fn adversary(&self) -> Option<&Mutex<Deterministic>> {
         match &self.runner {
             Runner::Threads(_) => None,
-            Runner::Nobody(adversary) => Some(adversary),
+            Runner::Deterministic(adversary) => Some(adversary),
         }
     }
 
@@ -171,7 +171,7 @@ impl Engine {
     /// Whether a call may do its work at once: there are worker threads (an adversarial schedule decides when work is
     /// done), the process and the device are usable, and no failure is to come.
     pub(crate) fn is_plain(&self) -> bool {
-        self.has_workers() && self.origin().is_usable() && !self.is_lost() && !self.injections.has_any()
+        self.has_workers() && self.origin().is_valid() && !self.is_lost() && !self.injections.has_any()
     }
 
     /// As [`enter`](Self::enter), for commands that can also be made to fail when their turn comes: then, why.
@@ -300,7 +300,7 @@ impl Engine {
         self.is_closed.store(true, Ordering::Relaxed);
         match &self.runner {
             Runner::Threads(pool) => pool.close(),
-            Runner::Nobody(adversary) => {
+            Runner::Deterministic(adversary) => {
                 let queues = lock(adversary).queues().to_vec();
                 for queue in &queues {
                     let enqueued = lock(&queue.state).enqueued;
@@ -314,7 +314,7 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        if self.origin().is_usable() {
+        if self.origin().is_valid() {
             self.process.table.clear(self.ordinal);
         }
     }

@@ -1,4 +1,4 @@
-//! What failed work leaves behind: bytes that nobody reads, until they are written anew.
+//! What failed work leaves behind: bytes that must not be read until they are written again.
 
 use super::{Command, Engine, Queue};
 use crate::copy::{runs_of_fill, runs_of_region};
@@ -39,7 +39,7 @@ impl Item {
 pub(crate) struct Fault {
     /// The error of the stream's next wait.
     pub(crate) what: Arc<str>,
-    /// For whoever uses what the command was to write: the first failure of all that led here.
+    /// For users of what the command was to write: the first failure of all that led here.
     pub(crate) failure: Arc<Failure>,
 }
 
@@ -116,7 +116,7 @@ impl Queue {
 #[derive(Debug)]
 pub(crate) enum Refused {
     No,
-    /// Its stream has failed, and nobody has been told.
+    /// Its stream has failed, and no caller has been told.
     LeftOut,
     /// It uses what failed work was to write.
     Failed(Fault),

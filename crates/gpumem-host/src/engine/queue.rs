@@ -1,21 +1,21 @@
-//! A stream's queue: tickets, who runs it, and who waits for it.
+//! A stream's queue: submission indexes, who runs it, and who waits for it.
 //!
-//! Every command gets a ticket, counted from 1. Commands end in order, so that one number says which are done. At most
-//! one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either in the list of
-//! the workers (`listed`) or belongs to an engine without threads.
+//! Every command gets a submission index, counted from 1. Commands end in order, so that one number says which are
+//! done. At most one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either
+//! in the list of the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Fault, Faults, Haste, Item, Sides, poison};
+use super::{Command, Engine, Fault, Faults, Item, Sides, SyncPredictor, poison};
 use crate::sync::lock;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-/// A place in a stream: reached when the commands up to the ticket are done.
+/// A place in a stream: reached when the commands up to the submission index are done.
 #[derive(Debug, Clone)]
 pub(crate) struct Mark {
     pub(crate) queue: Arc<Queue>,
-    pub(crate) ticket: u64,
+    pub(crate) submission: u64,
     /// How many faults of the stream had been told when the mark was made: it says nothing of those.
     told: u64,
 }
@@ -31,24 +31,24 @@ pub(crate) enum Progress {
 
 impl Mark {
     /// Marks the end of a command.
-    pub(crate) fn new(queue: &Arc<Queue>, ticket: u64) -> Self {
-        Self { queue: Arc::clone(queue), ticket, told: 0 }
+    pub(crate) fn new(queue: &Arc<Queue>, submission: u64) -> Self {
+        Self { queue: Arc::clone(queue), submission, told: 0 }
     }
 
     /// Marks the end of what is enqueued, for which there is no command.
     pub(crate) fn end(queue: &Arc<Queue>, state: &State) -> Self {
-        Self { queue: Arc::clone(queue), ticket: state.enqueued, told: state.faults.told() }
+        Self { queue: Arc::clone(queue), submission: state.enqueued, told: state.faults.told() }
     }
 
     /// What an event with this mark has to say.
     pub(crate) fn fault(&self) -> Option<Arc<str>> {
-        lock(&self.queue.state).faults.at_mark(self.ticket, self.told).map(|fault| fault.what)
+        lock(&self.queue.state).faults.at_mark(self.submission, self.told).map(|fault| fault.what)
     }
 
     pub(crate) fn progress(&self) -> Progress {
-        if self.queue.completed() < self.ticket {
+        if self.queue.completed() < self.submission {
             Progress::Pending
-        } else if self.ticket >= self.queue.dropped_from.load(Ordering::Relaxed) {
+        } else if self.submission >= self.queue.dropped_from.load(Ordering::Relaxed) {
             Progress::Dropped
         } else {
             Progress::Reached
@@ -90,17 +90,17 @@ pub(crate) struct State {
     pub(crate) listed: bool,
     /// The first command waits, and the mark's stream knows it.
     pub(crate) parked: bool,
-    /// Smallest ticket that a sleeping thread waits for.
+    /// Smallest submission index that a sleeping thread waits for.
     pub(crate) wake_at: u64,
     pub(crate) faults: Faults,
-    pub(crate) haste: Haste,
+    pub(crate) predictor: SyncPredictor,
     pub(crate) at_once: AtOnce,
     pub(crate) sides: Sides,
     waiters: SmallVec<[(u64, Arc<Queue>); 2]>,
 }
 
-/// Copies that were done without a ticket. Counted here, where a lock is held anyway: a count that all streams share costs
-/// as much as copying a hundred bytes.
+/// Copies that were done without a submission index. Counted here, where a lock is held anyway: a count that all streams
+/// share costs as much as copying a hundred bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct AtOnce {
     pub(crate) copies: u64,
@@ -147,7 +147,7 @@ impl Queue {
                 parked: false,
                 wake_at: u64::MAX,
                 faults: Faults::default(),
-                haste: Haste::default(),
+                predictor: SyncPredictor::default(),
                 at_once: AtOnce::default(),
                 sides: Sides::default(),
                 waiters: SmallVec::new(),
@@ -159,21 +159,22 @@ impl Queue {
         }
     }
 
-    /// The ticket of the last command that is done. What it did is visible to whoever reads this.
+    /// The submission index of the last command that is done. Its effects are visible to every thread that
+    /// reads this.
     pub(crate) fn completed(&self) -> u64 {
         self.completed.load(Ordering::Acquire)
     }
 
     /// Counts the first command as done. It is no longer in `pending`.
     pub(crate) fn complete(&self, state: &mut State, fault: Option<Fault>) -> Aftermath {
-        let ticket = self.completed.load(Ordering::Relaxed) + 1;
+        let submission = self.completed.load(Ordering::Relaxed) + 1;
         if let Some(fault) = fault {
             self.engine.counters().faults.up();
-            state.faults.raise(ticket, fault);
+            state.faults.raise(submission, fault);
         }
         state.done_units = 0;
         state.chunks = 0;
-        self.advance(state, ticket)
+        self.advance(state, submission)
     }
 
     /// Drops what is pending after the device was lost. The command that is running is left to its thread.
@@ -204,8 +205,8 @@ impl Queue {
         }
         if !state.waiters.is_empty() {
             let woken = &mut aftermath.woken;
-            state.waiters.retain(|(ticket, queue)| {
-                let waits = *ticket > completed;
+            state.waiters.retain(|(submission, queue)| {
+                let waits = *submission > completed;
                 if !waits {
                     woken.push(Arc::clone(queue));
                 }
@@ -225,13 +226,13 @@ impl Queue {
         }
     }
 
-    /// Has `waiter` unparked once the ticket is done. `false` if it is already.
-    pub(crate) fn park(&self, ticket: u64, waiter: &Arc<Queue>) -> bool {
+    /// Has `waiter` unparked once the submission index is done. `false` if it is already.
+    pub(crate) fn park(&self, submission: u64, waiter: &Arc<Queue>) -> bool {
         let mut state = lock(&self.state);
-        if self.completed() >= ticket {
+        if self.completed() >= submission {
             return false;
         }
-        state.waiters.push((ticket, Arc::clone(waiter)));
+        state.waiters.push((submission, Arc::clone(waiter)));
         true
     }
 
@@ -255,8 +256,8 @@ impl Queue {
 impl State {
     /// What the stream failed of before a command, which is left out then.
     #[inline]
-    pub(crate) fn failed_before(&self, command: &Command, ticket: u64) -> Option<Fault> {
-        if command.is_work() { self.faults.at(ticket) } else { None }
+    pub(crate) fn failed_before(&self, command: &Command, submission: u64) -> Option<Fault> {
+        if command.is_work() { self.faults.at(submission) } else { None }
     }
 
     /// Whether the queue is to be put on the workers' list. Says so to one caller only.
@@ -269,7 +270,7 @@ impl State {
 
 impl Drop for Queue {
     fn drop(&mut self) {
-        if self.engine.origin().is_usable() {
+        if self.engine.origin().is_valid() {
             self.engine.counters().streams.down();
             let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
             self.engine.counters().copies.add(state.at_once.copies);

@@ -29,29 +29,29 @@ pub(crate) enum Ran {
 }
 
 impl Queue {
-    /// Enqueues a command on an engine with threads, or runs it on the spot. Its ticket.
+    /// Enqueues a command on an engine with threads, or runs it on the spot. Its submission index.
     pub(crate) fn enqueue(self: &Arc<Self>, operation: &'static str, command: Command) -> Result<u64> {
         let mut state = lock(&self.state);
         self.admit(operation)?;
         state.enqueued += 1;
-        let ticket = state.enqueued;
+        let submission = state.enqueued;
         if !self.engine.has_workers() {
             state.pending.push_back(Item::now(command));
-            return Ok(ticket);
+            return Ok(submission);
         }
         let brief = self.engine.brief_bytes();
         let long = brief > 0 && !command.is_brief(brief) && command.is_brief(usize::MAX);
-        let limit = if long { state.haste.limit(brief) } else { brief };
+        let limit = if long { state.predictor.limit(brief) } else { brief };
         if state.pending.is_empty() && !state.busy && command.is_brief(limit) {
             state.busy = true;
-            let before = state.failed_before(&command, ticket);
+            let before = state.failed_before(&command, submission);
             drop(state);
             let fault = current_uses(|uses| self.run_whole(&command, uses, before));
             command.retire();
             let mut state = lock(&self.state);
             state.busy = false;
             if long {
-                state.haste.enqueued(self.id, ticket);
+                state.predictor.enqueued(self.id, submission);
             }
             let aftermath = self.complete(&mut state, fault);
             // Others may have enqueued meanwhile.
@@ -63,7 +63,7 @@ impl Queue {
             if list {
                 Engine::list(Arc::clone(self));
             }
-            return Ok(ticket);
+            return Ok(submission);
         }
         state.pending.push_back(Item::now(command));
         let list = state.take_listing();
@@ -72,17 +72,17 @@ impl Queue {
             Engine::list(Arc::clone(self));
         }
         if long {
-            lock(&self.state).haste.enqueued(self.id, ticket);
+            lock(&self.state).predictor.enqueued(self.id, submission);
         }
-        Ok(ticket)
+        Ok(submission)
     }
 
-    /// Copies on the spot, without a ticket, if all that was enqueued is done and went well. `false` if it has not copied.
-    /// The lock is held meanwhile, so that nothing overtakes it.
+    /// Copies on the spot, without a submission index, if all that was enqueued is done and went well. `false` if it has
+    /// not copied. The lock is held meanwhile, so that nothing overtakes it.
     ///
     /// # Safety
-    /// As for [`Sides::copy`].
-    pub(crate) unsafe fn copy_now(&self, region: &CopyRegion, bytes: usize) -> bool {
+    /// As for `copy_region`.
+    pub(crate) unsafe fn try_copy_sync(&self, region: &CopyRegion, bytes: usize) -> bool {
         let engine = &*self.engine;
         let mut state = lock(&self.state);
         let idle = self.completed() == state.enqueued && !state.busy;
@@ -116,7 +116,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Runs commands up to the ticket `until`, at most `budget` of them.
+    /// Runs commands up to the submission index `until`, at most `budget` of them.
     pub(crate) fn run(self: &Arc<Self>, until: u64, mut budget: usize, worker: bool) -> Ran {
         let mut state = lock(&self.state);
         if worker {
@@ -152,7 +152,7 @@ impl Queue {
                 }
                 state.parked = true;
                 drop(state);
-                let parked = mark.queue.park(mark.ticket, self);
+                let parked = mark.queue.park(mark.submission, self);
                 state = lock(&self.state);
                 if state.busy {
                     return Ran::Busy;
@@ -166,8 +166,8 @@ impl Queue {
             let Some(Item { command, uses }) = state.pending.pop_front() else { break Ran::Done };
             if !matches!(command, Command::Wait(_)) {
                 state.busy = true;
-                let ticket = self.completed() + 1;
-                let before = state.failed_before(&command, ticket);
+                let submission = self.completed() + 1;
+                let before = state.failed_before(&command, submission);
                 drop(state);
                 fault = self.run_whole(&command, &uses, before);
                 command.retire();
@@ -199,11 +199,12 @@ impl Queue {
         ran
     }
 
-    /// Waits until the commands up to `ticket` are done, and runs them meanwhile where nobody else does.
-    pub(crate) fn wait_until(self: &Arc<Self>, ticket: u64) {
+    /// Waits until the commands up to `submission` are done, and runs them meanwhile where no other thread
+    /// does.
+    pub(crate) fn wait_until(self: &Arc<Self>, submission: u64) {
         let mut spins = 0;
-        while self.completed() < ticket {
-            if self.help(ticket) {
+        while self.completed() < submission {
+            if self.help(submission) {
                 spins = 0;
                 continue;
             }
@@ -212,29 +213,29 @@ impl Queue {
                 std::hint::spin_loop();
                 continue;
             }
-            self.nap(ticket);
+            self.nap(submission);
         }
     }
 
-    /// Sleeps until the ticket is done, or a moment.
-    fn nap(&self, ticket: u64) {
+    /// Sleeps until the submission index is done, or a moment.
+    fn nap(&self, submission: u64) {
         let mut state = lock(&self.state);
-        if self.completed() < ticket {
-            state.wake_at = state.wake_at.min(ticket);
+        if self.completed() < submission {
+            state.wake_at = state.wake_at.min(submission);
             drop(sleep(&self.progress, state, NAP));
         }
     }
 
-    /// Does something towards the ticket, along the chain of streams that it waits for. `false` if other threads are at
-    /// it everywhere.
-    pub(crate) fn help(self: &Arc<Self>, ticket: u64) -> bool {
-        let mut link = Mark::new(self, ticket);
+    /// Does something towards the submission index, along the chain of streams that it waits for. `false` if other
+    /// threads are at it everywhere.
+    pub(crate) fn help(self: &Arc<Self>, submission: u64) -> bool {
+        let mut link = Mark::new(self, submission);
         loop {
             if !link.queue.engine.has_workers() {
                 return link.queue.engine.force(&link.queue);
             }
             let before = link.queue.completed();
-            match link.queue.run(link.ticket, usize::MAX, false) {
+            match link.queue.run(link.submission, usize::MAX, false) {
                 Ran::Done | Ran::Budget => return true,
                 Ran::Waits(_) if link.queue.completed() != before => return true,
                 Ran::Waits(mark) => link = mark,
@@ -243,13 +244,13 @@ impl Queue {
         }
     }
 
-    /// Whether the ticket is done. Lets engines without threads move on if not.
-    pub(crate) fn poll(self: &Arc<Self>, ticket: u64) -> bool {
+    /// Whether the submission index is done. Lets engines without threads move on if not.
+    pub(crate) fn poll(self: &Arc<Self>, submission: u64) -> bool {
         self.engine.point();
-        if self.completed() >= ticket {
+        if self.completed() >= submission {
             return true;
         }
-        let mut link = Mark::new(self, ticket);
+        let mut link = Mark::new(self, submission);
         loop {
             if !link.queue.engine.has_workers() {
                 link.queue.engine.poke(&link.queue);
@@ -263,7 +264,7 @@ impl Queue {
             };
             link = next;
         }
-        self.completed() >= ticket
+        self.completed() >= submission
     }
 
     /// The fault of a stream that waited for a lost device.

@@ -43,7 +43,7 @@ pub(crate) fn allocate(engine: &Engine, request: &AllocationRequest) -> Result<B
         if device {
             engine.budget().give_back(bytes);
         }
-        // For other kinds nobody can say what is free.
+        // For other kinds the amount of free memory is unknown.
         return Err(out_of_memory(if device { engine.budget().info() } else { MemoryInfo::default() }));
     };
     let (start, serial) = (block.start(), block.serial());

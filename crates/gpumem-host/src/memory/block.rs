@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What released memory is filled with, so that whoever still reads it sees nonsense.
+/// What released memory is filled with, so that a late reader sees nonsense.
 pub(crate) const POISON: u8 = 0xDD;
 
 /// The alignment that every allocation has at least: a cache line.
@@ -127,11 +127,11 @@ impl Block {
         self.released.load(Ordering::Relaxed)
     }
 
-    /// Marks the block as released. With `unused`, nobody is using it and its contents are overwritten at once.
+    /// Marks the block as released. With `unused`, it is not in use and its contents are overwritten at once.
     pub(crate) fn set_released(&self, unused: bool) {
         self.released.store(true, Ordering::Relaxed);
         if self.poison && unused {
-            // SAFETY: the memory is ours, and nobody uses it.
+            // SAFETY: the memory belongs to this block and is not in use.
             unsafe { self.start.as_ptr().write_bytes(POISON, self.bytes) };
         }
     }
@@ -142,7 +142,7 @@ impl Drop for Block {
         let Backing::Heap(base, layout) = self.backing else { return };
         // SAFETY: allocated with this layout, and this is its last owner. A pool that is gone may have left parts of it watched.
         unsafe {
-            crate::asan::watch(self.start.as_ptr().addr() as u64, self.bytes, true);
+            crate::asan::set_poisoned(self.start.as_ptr().addr() as u64, self.bytes, true);
             if self.poison {
                 self.start.as_ptr().write_bytes(POISON, self.bytes);
             }

@@ -34,8 +34,8 @@ impl Mapping {
         }
     }
 
-    /// Puts zeroed memory behind whole pages, or takes it back. The caller names pages of the mapping, and nobody uses those
-    /// that lose theirs.
+    /// Puts zeroed memory behind whole pages, or takes it back. The caller names pages of the mapping, and nothing uses
+    /// those that lose theirs.
     pub(crate) fn set(&self, from: usize, bytes: usize, has_memory: bool) -> io::Result<()> {
         debug_assert!(from + bytes <= self.bytes);
         // SAFETY: inside the mapping, whose owner says who uses what.

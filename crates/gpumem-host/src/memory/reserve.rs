@@ -73,7 +73,7 @@ pub(crate) fn commit(engine: &Engine, place: &Reservation, from: usize, bytes: u
         engine.budget().give_back(bytes);
         return Err(out_of_memory(engine.budget().info()));
     }
-    cover(engine, reserved, from + bytes);
+    config_for_items(engine, reserved, from + bytes);
     let counters = engine.counters();
     counters.allocations.up();
     counters.live_allocations.up();
@@ -89,9 +89,9 @@ pub(crate) fn decommit(engine: &Engine, place: &Reservation, from: usize, bytes:
         return Err(invalid("decommit", "memory is taken back from the end"));
     }
     // First out of the table, so that no command begins to use it.
-    cover(engine, reserved, from);
+    config_for_items(engine, reserved, from);
     if let Err(why) = reserved.mapping.set(from, bytes, false) {
-        cover(engine, reserved, from + bytes);
+        config_for_items(engine, reserved, from + bytes);
         let code = why.raw_os_error().unwrap_or(0);
         return Err(error("decommit", ErrorKind::Driver { code, name: "errno of mmap" }));
     }
@@ -118,7 +118,7 @@ pub(crate) fn unreserve(engine: &Engine, place: &Reservation) -> Result<()> {
 }
 
 /// Lets one block of the table stand for the first `bytes` bytes. A command that runs keeps the block that it has found.
-fn cover(engine: &Engine, reserved: &mut Reserved, bytes: usize) {
+fn config_for_items(engine: &Engine, reserved: &mut Reserved, bytes: usize) {
     let table = &engine.process().table;
     if bytes == 0 {
         // It is there, because something was.

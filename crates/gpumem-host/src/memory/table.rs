@@ -2,7 +2,7 @@
 
 use super::Block;
 use crate::sync::{read, write};
-use gpumem_core::{MemoryKind, Residence};
+use gpumem_core::{AddressRange, MemoryKind};
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +23,7 @@ pub(crate) enum Place {
     Host,
     /// In memory of the device with this ordinal.
     Device(usize),
-    /// In memory that the device with this ordinal reaches, whoever's it is.
+    /// In memory that the device with this ordinal reaches, whatever block it belongs to.
     ReachedBy(usize),
 }
 
@@ -80,7 +80,7 @@ impl Table {
     }
 
     /// Marks a block as released. With `keep` it stays in the table, so that its address is not given out again and
-    /// whoever still uses it is caught; [`forget`](Self::forget) takes it out later.
+    /// a use of it is caught; [`forget`](Self::forget) takes it out later.
     pub(crate) fn release(&self, address: usize, serial: u64, keep: bool) -> Result<Arc<Block>, NotLive> {
         let mut blocks = self.change();
         let live = |block: &&Arc<Block>| block.serial() == serial && !block.is_released();
@@ -90,7 +90,7 @@ impl Table {
         if !keep {
             blocks.remove(&address);
         }
-        // Commands pin under the read lock: whoever is counted now is running, and nobody else can come.
+        // Commands pin under the read lock: the counted commands are running, and no other one can start.
         let ours = if keep { 2 } else { 1 };
         block.set_released(keep && Arc::strong_count(&block) == ours);
         Ok(block)
@@ -186,7 +186,7 @@ impl Table {
         }
     }
 
-    /// Whether a range lies in a live block, or in memory of the host that is nobody's block; and if so, what else does. Says
+    /// Whether a range lies in a live block, or in memory of the host outside of all blocks; and if so, what else does. Says
     /// nothing of registered memory, and keeps nothing alive: for callers who promise that themselves.
     pub(crate) fn look_up(&self, reach: &Reach) -> Option<Known> {
         let (start, end) = reach.range().ok()?;
@@ -207,13 +207,13 @@ impl Table {
 
     /// The device that an address belongs to, as `ordinal` sees it: the one that made the block, or `ordinal` itself
     /// for memory of the caller that is registered with it.
-    pub(crate) fn residence(&self, ordinal: usize, address: usize) -> Option<Residence> {
+    pub(crate) fn residence(&self, ordinal: usize, address: usize) -> Option<AddressRange> {
         let inside = |block: &Arc<Block>| address < block.end() && !block.is_released();
         match self.block_at(address).filter(inside) {
-            Some(block) => Some(Residence { ordinal: block.owner(), end: block.end() as u64 }),
+            Some(block) => Some(AddressRange { ordinal: block.owner(), end: block.end() as u64 }),
             None => {
                 let end = address.checked_add(1)?;
-                let found = Residence { ordinal, end: end as u64 };
+                let found = AddressRange { ordinal, end: end as u64 };
                 self.is_registered(ordinal, address, end).then_some(found)
             }
         }

@@ -3,8 +3,8 @@
 
 use gpumem_core::{
     AllocationRequest, Backend, CopyRegion, DeviceBuffer, Endpoint, ErrorKind, Event, EventOptions, Fill,
-    HostFunction, HostLaunch, KernelArguments, KernelSource, LaunchDims, MemoryKind, Pattern, Result, Space,
-    Stream as _, StreamOptions,
+    HostFunction, HostLaunch, KernelArguments, KernelSource, LaunchConfig, MemoryKind, Pattern, Result,
+    Space, Stream as _, StreamOptions,
 };
 use gpumem_host::{Buffer, Device, Event as HostEvent, Host, HostOptions, Kernel, Stream};
 
@@ -92,7 +92,7 @@ pub(crate) fn kernel(
 
 pub(crate) fn launch(stream: &Stream, kernel: &Kernel) -> Result<()> {
     // SAFETY: the kernels of the tests take no arguments.
-    unsafe { Host::launch(stream, kernel, &LaunchDims::linear(1, 1), &KernelArguments::new()) }
+    unsafe { Host::launch(stream, kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new()) }
 }
 
 pub(crate) fn is_fault<T>(result: &Result<T>) -> bool {

@@ -16,7 +16,7 @@ pub(crate) struct ValueBlock {
 }
 
 impl Lower {
-    /// A block whose value nobody uses: `{ .. }` in Rust, a list of statements in the tree.
+    /// A block whose value is not used: `{ .. }` in Rust, a list of statements in the tree.
     pub(crate) fn block(&mut self, block: &Block) -> Code {
         self.names.enter();
         let Code { host, witness, tree } = self.statements(&block.stmts);

@@ -7,7 +7,7 @@ use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, Label, Lifetime, spanned::Spanned};
 
 impl Lower {
-    /// An expression whose value nobody uses.
+    /// An expression whose value is not used.
     pub(super) fn statement(&mut self, e: &Expr) -> syn::Result<Code> {
         match e {
             Expr::If(branch) => self.if_statement(branch),

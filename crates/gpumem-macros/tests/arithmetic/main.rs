@@ -13,7 +13,7 @@ mod subset;
 
 use gpumem::{
     Device, Element,
-    kernel::{KernelDeclaration, Parameters, Slice, ViewMut, cover},
+    kernel::{KernelDef, Parameters, Slice, ViewMut, config_for_items},
 };
 use libloading::Library;
 use ndarray::Array2;
@@ -63,7 +63,7 @@ fn has_compiler() -> bool {
 }
 
 /// Compiles a kernel's C++ for this processor.
-fn compiled<P: Parameters>(declaration: &KernelDeclaration<P>) -> (Library, tempfile::TempDir) {
+fn compiled<P: Parameters>(declaration: &KernelDef<P>) -> (Library, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let (source, library) = (folder.path().join("kernel.cpp"), folder.path().join("kernel.so"));
     let text = format!("{DEVICE}\n{}", declaration.portable_text(32, true).unwrap());
@@ -87,7 +87,7 @@ fn compiled<P: Parameters>(declaration: &KernelDeclaration<P>) -> (Library, temp
     (unsafe { Library::new(&library) }.unwrap(), folder)
 }
 
-type Kernel<T, U> = KernelDeclaration<(Slice<T>, Slice<T>, ViewMut<T, 2>, ViewMut<U, 2>)>;
+type Kernel<T, U> = KernelDef<(Slice<T>, Slice<T>, ViewMut<T, 2>, ViewMut<U, 2>)>;
 
 /// Runs the C++ of a kernel for every pair.
 fn on_processor<T: Element, U: Element>(
@@ -125,7 +125,9 @@ fn on_host<T: Element, U: Element>(
     let mut out = stream.to_device(&Array2::from_elem((rows[0], a.len()), T::zeroed())).unwrap();
     let mut more = stream.to_device(&Array2::from_elem((rows[1], a.len()), U::zeroed())).unwrap();
     let kernel = declaration.load(&device).unwrap();
-    kernel.launch(&stream, &cover([a.len(), 1, 1], [64, 1, 1]), (&x, &y, &mut out, &mut more)).unwrap();
+    kernel
+        .launch(&stream, &config_for_items([a.len(), 1, 1], [64, 1, 1]), (&x, &y, &mut out, &mut more))
+        .unwrap();
     let out = stream.copy_to_host(&out).unwrap().view().unwrap().to_owned();
     (out, stream.copy_to_host(&more).unwrap().view().unwrap().to_owned())
 }
@@ -294,7 +296,9 @@ fn casts_are_those_of_rust() {
     let mut host = stream.to_device(&Array2::<i64>::zeros((20, 24))).unwrap();
     let mut host_wide = stream.to_device(&Array2::<f64>::zeros((6, 24))).unwrap();
     let kernel = declaration.load(&device).unwrap();
-    kernel.launch(&stream, &cover([24, 1, 1], [24, 1, 1]), (&x, &d, &n, &mut host, &mut host_wide)).unwrap();
+    kernel
+        .launch(&stream, &config_for_items([24, 1, 1], [24, 1, 1]), (&x, &d, &n, &mut host, &mut host_wide))
+        .unwrap();
     let cases: Vec<_> = (0..24).map(|i| (floats[i], doubles[i], integers[i])).collect();
     same(&out, &stream.copy_to_host(&host).unwrap().view().unwrap().to_owned(), |n| n, &cases);
     let host_wide = stream.copy_to_host(&host_wide).unwrap().view().unwrap().to_owned();
@@ -324,8 +328,8 @@ fn functions_enums_and_complex_numbers_are_those_of_rust() {
         }
         let mut out = stream.to_device(&[0i64; 64]).unwrap();
         let kernel = declaration.load(&device).unwrap();
-        kernel.launch(&stream, &cover([64, 1, 1], [32, 1, 1]), (&mut out,)).unwrap();
+        kernel.launch(&stream, &config_for_items([64, 1, 1], [32, 1, 1]), (&mut out,)).unwrap();
         let expected = stream.copy_to_host(&out).unwrap().view().unwrap().to_vec();
-        assert_eq!(found.to_vec(), expected, "{}", declaration.source().unwrap());
+        assert_eq!(found.to_vec(), expected, "{}", declaration.source_text().unwrap());
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn program(seeds: Range<u64>) -> String {
     let run = include_str!("run.rs");
     format!(
         "#![allow(warnings)]\n{run}\nconst GROUP: usize = {GROUP};\n{kernels}\n\
-        fn all() -> Vec<KernelDeclaration<(SliceMut<i64>,)>> {{\n    vec![\n{names}    ]\n}}\n"
+        fn all() -> Vec<KernelDef<(SliceMut<i64>,)>> {{\n    vec![\n{names}    ]\n}}\n"
     )
 }
 

@@ -2,18 +2,18 @@
 use gpumem::{
     generic::Device,
     host::{Host, HostOptions},
-    kernel::{HostForm, KernelDeclaration, cover, prelude::*},
+    kernel::{HostForm, KernelDef, config_for_items, prelude::*},
 };
 
 const GROUPS: usize = 3;
 
 /// Returns what a kernel gives, or what it does wrong.
-fn run(device: &Device<Host>, kernel: KernelDeclaration<(SliceMut<i64>,)>) -> Result<Vec<i64>, String> {
+fn run(device: &Device<Host>, kernel: KernelDef<(SliceMut<i64>,)>) -> Result<Vec<i64>, String> {
     let stream = device.stream().unwrap();
     let items = GROUP * GROUPS;
     let mut out = stream.to_device(&vec![-1i64; items]).unwrap();
     let kernel = kernel.load(device).unwrap();
-    kernel.launch(&stream, &cover(items, GROUP as u32), (&mut out,)).unwrap();
+    kernel.launch(&stream, &config_for_items(items, GROUP as u32), (&mut out,)).unwrap();
     let fault = |error: gpumem::Error| {
         let text = error.to_string();
         text.find("work-item").map_or(text.clone(), |at| text[at..].to_owned())
@@ -31,7 +31,7 @@ fn main() {
         for kernel in &all {
             let found = run(&device, kernel.clone());
             faults += usize::from(found.is_err());
-            assert_eq!(found, run(&device, kernel.clone().check(true)), "{} in waves of {wave_size}", kernel.name());
+            assert_eq!(found, run(&device, kernel.clone().race_checks(true)), "{} in waves of {wave_size}", kernel.name());
         }
     }
     let count = all.len();

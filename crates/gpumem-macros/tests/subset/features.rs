@@ -245,6 +245,6 @@ pub(crate) fn settings(out: Numbers, tag: Value<Tag>, add: bool, bodies: View<Bo
 
 /// All of them that take one array, in which each work-item writes one number.
 #[allow(dead_code)] // not every test program runs all of them
-pub(crate) fn all() -> Vec<gpumem::kernel::KernelDeclaration<super::Integers>> {
+pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
     vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()]
 }

@@ -8,7 +8,7 @@ use crate::{
     signature::Form,
     stream::Stream,
 };
-use gpumem::{ElementKind, ElementType, LaunchDims, Layout, Order};
+use gpumem::{ElementKind, ElementType, LaunchConfig, Layout, Order};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     prelude::*,
@@ -61,7 +61,7 @@ pub(super) fn convert(
     let (from_layout, to_layout) = (flat(&from_layout, &to_layout)?, flat(&to_layout, &from_layout)?);
     let rank = to_layout.ndim();
     let count = to_layout.len().div_ceil(256).min(1 << 16) as u32;
-    let dims = LaunchDims { groups: [count, 1, 1], group_size: [256, 1, 1], shared_bytes: 0 };
+    let dims = LaunchConfig { groups: [count, 1, 1], group_size: [256, 1, 1], shared_bytes: 0 };
     let given = [(source, from_layout, false), (to, to_layout, true)].map(|(array, layout, write)| {
         let elements = array.relayout(py, &layout)?.elements;
         Ok::<_, PyErr>(Given::Array { elements, form: Form::View { write, rank } })

@@ -17,7 +17,7 @@ use crate::{
     stream,
 };
 use assign::Way;
-use gpumem::{Any, Layout, Loan, Order, ndarray::IxDyn};
+use gpumem::{AnyBackend, Layout, Loan, Order, ndarray::IxDyn};
 use pyo3::{
     exceptions::{PyTypeError, PyValueError},
     ffi,
@@ -35,7 +35,7 @@ pub(crate) struct DeviceNDArray {
     /// What the memory belongs to, where it is not ours alone.
     pub(crate) owner: Option<Py<PyAny>>,
     /// What `__cuda_array_interface__` has lent. The last descriptor's loan stands for the earlier ones.
-    loan: Mutex<Option<Loan<Any>>>,
+    loan: Mutex<Option<Loan<AnyBackend>>>,
 }
 
 impl DeviceNDArray {
@@ -50,7 +50,7 @@ impl DeviceNDArray {
     }
 
     /// Keeps a loan until the next one.
-    pub(crate) fn keep(&self, loan: Loan<Any>) {
+    pub(crate) fn keep(&self, loan: Loan<AnyBackend>) {
         *self.loan.lock().unwrap_or_else(PoisonError::into_inner) = Some(loan);
     }
 
@@ -206,7 +206,7 @@ impl DeviceNDArray {
         &self,
         py: Python<'py>,
         ary: Option<&Bound<'py, PyAny>>,
-        stream: Option<stream::Given>,
+        stream: Option<stream::GivenStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let stream = stream::given(stream);
         let ary = match ary.filter(|ary| !ary.is_none()) {
@@ -249,7 +249,7 @@ impl DeviceNDArray {
         &self,
         py: Python<'_>,
         ary: &Bound<'_, PyAny>,
-        stream: Option<stream::Given>,
+        stream: Option<stream::GivenStream>,
     ) -> PyResult<()> {
         self.fill_from(py, ary, stream::given(stream).as_ref(), Way::Copy)
     }
@@ -281,7 +281,12 @@ impl DeviceNDArray {
     /// Parts of `section` elements along the first axis, as a list of views; the last may be smaller. Arrays have no
     /// stream of their own, and `stream` changes nothing.
     #[pyo3(signature = (section, stream=None))]
-    fn split(&self, py: Python<'_>, section: isize, stream: Option<stream::Given>) -> PyResult<Vec<Self>> {
+    fn split(
+        &self,
+        py: Python<'_>,
+        section: isize,
+        stream: Option<stream::GivenStream>,
+    ) -> PyResult<Vec<Self>> {
         drop(stream);
         self.parts(py, section)
     }
@@ -293,7 +298,7 @@ impl DeviceNDArray {
         &self,
         py: Python<'_>,
         axis: Option<&Bound<'_, PyAny>>,
-        stream: Option<stream::Given>,
+        stream: Option<stream::GivenStream>,
     ) -> PyResult<Self> {
         drop(stream);
         self.without_axes(py, axis)
@@ -314,12 +319,12 @@ impl DeviceNDArray {
 
     /// The array itself: arrays have no stream of their own, and one may be used on any stream. For scripts of Numba's.
     #[pyo3(signature = (stream=None))]
-    fn bind(slf: Py<Self>, stream: Option<stream::Given>) -> Py<Self> {
+    fn bind(slf: Py<Self>, stream: Option<stream::GivenStream>) -> Py<Self> {
         drop(stream);
         slf
     }
 
-    /// A handle by which another process on this machine opens the array. It must come from `exportable_array`.
+    /// A handle by which another process on this machine opens the array. It must come from `ipc_array`.
     fn get_ipc_handle(slf: &Bound<'_, Self>) -> PyResult<crate::ipc::IpcArrayHandle> {
         crate::ipc::export(slf)
     }
@@ -330,7 +335,7 @@ impl DeviceNDArray {
         &self,
         py: Python<'py>,
         item: &Bound<'py, PyAny>,
-        stream: Option<stream::Given>,
+        stream: Option<stream::GivenStream>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if let Some(stream) = stream::given(stream) {
             stream.synchronize(py)?;
@@ -345,7 +350,7 @@ impl DeviceNDArray {
         py: Python<'_>,
         key: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
-        stream: Option<stream::Given>,
+        stream: Option<stream::GivenStream>,
     ) -> PyResult<()> {
         self.set_item(py, key, value, stream::given(stream).as_ref())
     }

@@ -91,7 +91,7 @@ with pickle.loads(sys.stdin.buffer.read()) as array:
 
 
 def another_process():
-    array = gpumem.exportable_array((10, 100), "f4")
+    array = gpumem.ipc_array((10, 100), "f4")
     array[:] = 1
     part = array[::2]
     try:

@@ -158,7 +158,7 @@ def read_only_of_ours(peer, route):
 
 
 class Without:
-    """An array whose export asks nobody to wait: a missing wait, planted."""
+    """An array whose export leaves out the wait, on purpose."""
 
     def __init__(self, array):
         self.array = array

@@ -50,7 +50,7 @@ class Torch(Peer):
     def refuses(self, direction, route, dtype, layout):
         if layout == "reversed":
             if direction == "ours":
-                raise Ends("PyTorch ends the process for negative strides, whoever gives them: see the note")
+                raise Ends("PyTorch ends the process for negative strides from every producer: see the note")
             return "PyTorch has no negative strides"
         return super().refuses(direction, route, dtype, layout)
 

@@ -1,4 +1,4 @@
-"""What a call costs, beside the same call of CuPy, in turns."""
+"""What a call costs/vs_the same call of CuPy, in turns."""
 
 import time
 

@@ -8,7 +8,7 @@ use crate::{
 };
 use gpumem_core::{
     CompileOptions, KernelSource, Result, Stream, StridedCopy,
-    pack::{Family, Lowered, SOURCE, UNITS, Work},
+    pack::{Lowered, PackKernel, PackLaunch, SOURCE, UNITS},
 };
 use parking_lot::Mutex;
 use std::ptr::null_mut;
@@ -17,7 +17,7 @@ use std::ptr::null_mut;
 #[derive(Debug, Clone)]
 struct Kernels {
     generation: u64,
-    of: [RocKernel; Family::ALL.len()],
+    of: [RocKernel; PackKernel::ALL.len()],
 }
 
 /// The kernels of a device, by unit, once they have been needed. They are never unloaded, but by a reset.
@@ -25,7 +25,7 @@ struct Kernels {
 pub(crate) struct Packers(Mutex<[Option<Kernels>; UNITS.len()]>);
 
 impl Packers {
-    /// The kernels of a unit, compiled now if they are not. Whoever needs them meanwhile waits.
+    /// The kernels of a unit, compiled now if they are not. Other threads that need them wait.
     fn get(&self, device: &RocDevice, unit: usize) -> Result<Kernels> {
         let mut slots = self.0.lock();
         let slot = &mut slots[unit.trailing_zeros() as usize];
@@ -40,8 +40,8 @@ fn compile(device: &RocDevice, unit: usize) -> Result<Kernels> {
     let generation = device.generation();
     let options = CompileOptions { flags: vec![format!("-DGPUMEM_PACK_UNIT={unit}")], ..Default::default() };
     let module = RocModule::compile(device, &KernelSource::Text(SOURCE.to_owned()), &options)?;
-    let find = |family: Family| module.kernel(&family.symbol(unit));
-    let [walk, far, turn] = Family::ALL;
+    let find = |family: PackKernel| module.kernel(&family.symbol(unit));
+    let [walk, far, turn] = PackKernel::ALL;
     Ok(Kernels { generation, of: [find(walk)?, find(far)?, find(turn)?] })
 }
 
@@ -52,7 +52,7 @@ pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Res
     let device = &stream.owner.device;
     let Some(lowered) = Lowered::new(copy) else { return device.check_alive(OPERATION) };
     let kernels = device.inner().packers.get(device, lowered.unit())?;
-    let turn = device.turns().shared();
+    let turn = device.enqueue_lock().shared();
     let current = stream.owner.enter(OPERATION, "stream")?;
     let mut launched = 0;
     let outcome = lowered.each(|work| {
@@ -71,7 +71,7 @@ pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Res
 
 /// # Safety
 /// The work is one of the copy, and in bounds. The stream's device is current.
-unsafe fn launch(stream: &RocStream, kernels: &Kernels, lowered: &Lowered, work: &Work) -> Status {
+unsafe fn launch(stream: &RocStream, kernels: &Kernels, lowered: &Lowered, work: &PackLaunch) -> Status {
     let unit = lowered.unit();
     let function = kernels.of[work.family() as usize].function();
     let [x, y] = work.group_size(unit);

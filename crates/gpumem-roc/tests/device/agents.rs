@@ -1,8 +1,8 @@
 //! Agents and pools of the HSA runtime, the grain of memory, and memory of the caller locked for agents.
 
 use super::{
+    fixture::{Lab, Skip, allocate, needs_hsa, release, request},
     kernels::run_increment,
-    lab::{Lab, Skip, allocate, needs_hsa, release, request},
 };
 use gpumem_core::{Backend, DeviceBuffer, ErrorKind, MappedOptions, MemoryKind};
 use gpumem_roc::{AgentKind, Grain, Pinning, PoolKind, Roc, RocExt};
@@ -74,7 +74,7 @@ pub(super) fn pools_allocate_and_grant(lab: &Lab) -> Result<(), Skip> {
         // SAFETY: as above; the kernel is done.
         let seen = unsafe { std::slice::from_raw_parts(host.as_ptr().cast::<u32>(), 1024) };
         assert!(seen.iter().all(|value| *value == 0x0707_0708), "{kind:?}: {:x}", seen[0]);
-        // SAFETY: the first address of a live allocation that nobody uses.
+        // SAFETY: the first address of a live allocation that is not in use.
         unsafe { Roc::allow_access(&lab.device, buffer.address(), &[own.clone(), cpu.clone()]) }.unwrap();
         release(lab, buffer);
         // SAFETY: nothing is allocated.

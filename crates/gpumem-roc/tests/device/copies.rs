@@ -1,7 +1,7 @@
 //! Copies between any two layouts, by kernels.
 
 use super::{
-    lab::{Lab, Skip, allocate, download, release, upload},
+    fixture::{Lab, Skip, allocate, download, release, upload},
     simulator::counter,
 };
 use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Space, Stream, StridedCopy, pack::Lowered};

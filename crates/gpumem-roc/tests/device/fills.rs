@@ -1,6 +1,6 @@
 //! Fills, which HIP 5.2 gets wrong within one word.
 
-use super::lab::{Lab, Skip, allocate, download, release, upload};
+use super::fixture::{Lab, Skip, allocate, download, release, upload};
 use gpumem_core::{Backend, DeviceBuffer, Fill, MemoryKind, Pattern};
 use gpumem_roc::Roc;
 

@@ -1,9 +1,9 @@
 //! Programs and launches.
 
-use super::lab::{Lab, Skip, allocate, download, release, upload};
+use super::fixture::{Lab, Skip, allocate, download, release, upload};
 use gpumem_core::{
-    Backend, CompileOptions, CopyRegion, DeviceBuffer, ErrorKind, KernelArguments, KernelSource, LaunchDims,
-    MemoryKind, Space, Stream, StreamOptions,
+    Backend, CompileOptions, CopyRegion, DeviceBuffer, ErrorKind, KernelArguments, KernelSource,
+    LaunchConfig, MemoryKind, Space, Stream, StreamOptions,
 };
 use gpumem_roc::{Roc, RocStream};
 use std::thread;
@@ -23,7 +23,7 @@ pub(super) fn kernel(lab: &Lab) -> <Roc as Backend>::Kernel {
 
 pub(super) fn launch(stream: &RocStream, kernel: &<Roc as Backend>::Kernel, address: u64, count: u32) {
     let arguments = KernelArguments::new().with(address).with(count);
-    let dims = LaunchDims::linear(count.div_ceil(64), 64);
+    let dims = LaunchConfig::linear(count.div_ceil(64), 64);
     // SAFETY: the signature's arguments; every case's memory is that long and is waited for.
     unsafe { Roc::launch(stream, kernel, &dims, &arguments) }.unwrap();
 }
@@ -81,15 +81,15 @@ pub(super) fn launches_that_do_not_fit_are_refused(lab: &Lab) -> Result<(), Skip
     let capabilities = Roc::capabilities(&lab.device);
     let shared = u32::try_from(capabilities.shared_memory).unwrap() + 1;
     for dims in [
-        LaunchDims::linear(0, 64),
-        LaunchDims::linear(1, capabilities.max_group_size + 1),
-        LaunchDims {
+        LaunchConfig::linear(0, 64),
+        LaunchConfig::linear(1, capabilities.max_group_size + 1),
+        LaunchConfig {
             groups: [1; 3],
             group_size: [1, 1, capabilities.max_group_dims[2] + 1],
             shared_bytes: 0,
         },
-        LaunchDims { groups: [1; 3], group_size: [1; 3], shared_bytes: shared },
-        LaunchDims::linear(i32::MAX as u32, 64),
+        LaunchConfig { groups: [1; 3], group_size: [1; 3], shared_bytes: shared },
+        LaunchConfig::linear(i32::MAX as u32, 64),
     ] {
         // SAFETY: nothing is launched.
         let error = unsafe { Roc::launch(&lab.stream, &kernel, &dims, &KernelArguments::new()) }.unwrap_err();

@@ -8,8 +8,8 @@
 mod agents;
 mod copies;
 mod fills;
+mod fixture;
 mod kernels;
-mod lab;
 mod memory;
 mod process;
 #[path = "../simulator/mod.rs"]
@@ -18,8 +18,8 @@ mod simulator;
 use agents::*;
 use copies::*;
 use fills::*;
+use fixture::{Case, Lab};
 use kernels::*;
-use lab::{Case, Lab};
 use memory::*;
 use process::*;
 use std::{

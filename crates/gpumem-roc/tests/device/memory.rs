@@ -1,7 +1,7 @@
 //! Memory of the caller, the end of memory, and resets.
 
 use super::{
-    lab::{Lab, Skip, allocate, release, request},
+    fixture::{Lab, Skip, allocate, release, request},
     simulator,
 };
 use gpumem_conformance::RanOn;
@@ -118,7 +118,7 @@ pub(super) fn a_reset_gives_everything_back(lab: &Lab) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Where GPUs check what they read, memory of the caller that nobody has pinned cannot be copied in place.
+/// Where GPUs check what they read, memory of the caller that is not pinned cannot be copied in place.
 pub(super) fn pageable_memory_is_staged(lab: &Lab) -> Result<(), Skip> {
     let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
     // From a few bytes to more than HIP's own staging buffer of 4 MiB, at addresses of any alignment.

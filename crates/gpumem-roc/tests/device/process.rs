@@ -1,6 +1,6 @@
 //! What is the process's and not ours: its current device, its last error, the memory of another process.
 
-use super::lab::{Lab, Skip, allocate, download, release, request, upload};
+use super::fixture::{Lab, Skip, allocate, download, release, request, upload};
 use gpumem_conformance::RanOn;
 use gpumem_core::{Backend, DeviceBuffer, ErrorKind, IpcMemory, MemoryKind, Stream};
 use gpumem_roc::{Roc, RocExt};
@@ -36,7 +36,7 @@ pub(super) fn the_callers_device_and_last_error_are_left_alone(lab: &Lab) -> Res
 }
 
 /// In another process: memory that this one has sent, as hexadecimal digits.
-pub(super) const SENT: &str = "GPUMEM_ROC_TEST_SENT";
+pub(super) const SENT: &str = "GPUMEM_TEST_SUBPROCESS";
 
 /// The other process: sees the bytes that were sent, and answers in the same memory.
 pub(super) fn look_at(sent: &str) -> ExitCode {

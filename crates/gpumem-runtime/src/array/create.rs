@@ -58,7 +58,7 @@ impl<B: Backend> Device<B> {
         Ok(array)
     }
 
-    /// An array over memory of somebody else, kept alive by `owner` until the last use is over.
+    /// An array over foreign memory, kept alive by `owner` until the last use is over.
     ///
     /// # Safety
     /// * `address` is an address of this device, and `bytes` bytes from there are valid while `owner` lives.

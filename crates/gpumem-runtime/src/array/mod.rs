@@ -16,8 +16,8 @@ pub use uninit::UninitArray;
 
 use crate::{
     Device, Layout, completion,
-    memory::{Allocation, Counted},
-    transfer::Place,
+    memory::{Allocation, IntrusiveArc},
+    transfer::ArrayRef,
 };
 use gpumem_core::{Error, HostAccess, LayoutError, MemoryKind, Result};
 use ndarray::{Dimension, Ix0};
@@ -35,7 +35,7 @@ use std::{fmt, marker::PhantomData};
 /// * Dropping an array never waits and never reaches the driver.
 #[must_use = "an array or a view that is dropped at once does nothing"]
 pub struct ArrayBase<S: OnBackend, D: Dimension> {
-    pub(crate) memory: Counted<Allocation<S::Backend>>,
+    pub(crate) memory: IntrusiveArc<Allocation<S::Backend>>,
     pub(crate) layout: Layout,
     marker: PhantomData<(S, D)>,
 }
@@ -52,12 +52,12 @@ pub type DeviceRecord<T, B> = ArrayBase<Owned<T, B>, Ix0>;
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// The rank of the layout is that of `D`, and the layout lies in the memory: guaranteed by every caller.
     #[inline]
-    pub(crate) fn over(memory: Counted<Allocation<S::Backend>>, layout: Layout) -> Self {
+    pub(crate) fn over(memory: IntrusiveArc<Allocation<S::Backend>>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }
 
-    pub(crate) fn place(&self) -> Place<'_, S::Backend> {
-        Place::new(&self.memory, &self.layout)
+    pub(crate) fn place(&self) -> ArrayRef<'_, S::Backend> {
+        ArrayRef::new(&self.memory, &self.layout)
     }
 
     /// An error of `operation` on this array.

@@ -59,8 +59,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let copy = unsafe { copy.assume_init() };
         let timeline = self.device()?.default_timeline()?;
         crate::completion::may_block(operation)?;
-        let ticket = transfer::copy::<S::Elem, _>(&timeline, operation, self.place(), copy.place())?;
-        timeline.settle(ticket).result.map_err(|error| error.in_operation(operation))?;
+        let submission = transfer::copy::<S::Elem, _>(&timeline, operation, self.place(), copy.place())?;
+        timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
         let layout = copy.reshaped(operation, &shape, order)?;
         Ok(ArrayBase::over(copy.memory, layout))
     }

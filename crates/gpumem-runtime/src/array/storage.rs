@@ -4,12 +4,12 @@ use gpumem_core::{Backend, Element};
 use std::marker::PhantomData;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedStorage {}
 }
 
 /// Which backend holds the memory of an array, whatever its elements are. An array asks for no more, so that the compiler
 /// reports an element type that cannot be one once, where it is written, and not for each array of it.
-pub trait OnBackend: sealed::Sealed {
+pub trait OnBackend: sealed::SealedStorage {
     /// Backend of the device.
     type Backend: Backend;
 }
@@ -28,7 +28,7 @@ pub trait StorageMut: Storage {}
 /// The array owns its memory.
 #[derive(Debug)]
 pub struct Owned<T, B>(PhantomData<(T, B)>);
-/// The array holds memory of somebody else, which may be read.
+/// The array holds foreign memory, which may be read.
 #[derive(Debug)]
 pub struct Imported<T, B>(PhantomData<(T, B)>);
 /// The array is a shared view.
@@ -38,10 +38,10 @@ pub struct Shared<'a, T, B>(PhantomData<(&'a T, B)>);
 #[derive(Debug)]
 pub struct Exclusive<'a, T, B>(PhantomData<(&'a mut T, B)>);
 
-impl<T, B> sealed::Sealed for Owned<T, B> {}
-impl<T, B> sealed::Sealed for Imported<T, B> {}
-impl<T, B> sealed::Sealed for Shared<'_, T, B> {}
-impl<T, B> sealed::Sealed for Exclusive<'_, T, B> {}
+impl<T, B> sealed::SealedStorage for Owned<T, B> {}
+impl<T, B> sealed::SealedStorage for Imported<T, B> {}
+impl<T, B> sealed::SealedStorage for Shared<'_, T, B> {}
+impl<T, B> sealed::SealedStorage for Exclusive<'_, T, B> {}
 
 impl<T, B: Backend> OnBackend for Owned<T, B> {
     type Backend = B;

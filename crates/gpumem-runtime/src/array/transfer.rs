@@ -3,10 +3,10 @@
 use super::{ArrayBase, Storage, StorageMut};
 use crate::{
     CopyPlan, Progress, ToDevice, completion,
-    host::Unwritten,
+    host::UninitBuffer,
     layout::Layout,
-    order::Timeline,
-    transfer::{self, Place, Upload},
+    track::Timeline,
+    transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::Result;
 use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex, ShapeBuilder};
@@ -34,10 +34,10 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
             true => self.raw_dim().into(),
             false => self.raw_dim().strides(strides),
         };
-        let mut host = Unwritten::<S::Elem, D>::new(OPERATION, shape)
+        let mut host = UninitBuffer::<S::Elem, D>::new(OPERATION, shape)
             .map_err(|error| self.memory.core().place(error))?;
         let timeline = self.default_timeline()?;
-        // SAFETY: there is room for the elements of the packed layout, which nobody else uses.
+        // SAFETY: there is room for the elements of the packed layout, which nothing else uses.
         unsafe {
             transfer::download_new::<S::Elem, _>(
                 &timeline,
@@ -62,7 +62,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
         let mut destination = destination.into();
         self.device()?.on_default(|timeline| {
-            if transfer::download_at_once(timeline, self.place(), &mut destination) {
+            if transfer::try_download_inline(timeline, self.place(), &mut destination) {
                 return Ok(());
             }
             let view = destination.view_mut().into_dyn();
@@ -71,20 +71,20 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(destination)
     }
 
-    /// As [`copy_to_host_into`](Self::copy_to_host_into), and tells `watch` on this thread how far it has come: between
+    /// As [`copy_to_host_into`](Self::copy_to_host_into), and tells `progress` on this thread how far it has come: between
     /// the pieces of the transfer, a few MiB each, with rising numbers of bytes, the last time with all of them.
     /// [`ControlFlow::Break`] ends the transfer between two pieces; what has landed by then stays.
     ///
     /// # Errors
     /// [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`; as [`copy_to_host`](Self::copy_to_host).
-    pub fn copy_to_host_watched<'h>(
+    pub fn copy_to_host_with_progress<'h>(
         &self,
         destination: impl Into<ArrayViewMut<'h, S::Elem, D>>,
-        mut watch: impl FnMut(Progress) -> ControlFlow<()>,
+        mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<ArrayViewMut<'h, S::Elem, D>> {
         let (mut destination, timeline) = (destination.into(), self.default_timeline()?);
         let view = destination.view_mut().into_dyn();
-        transfer::download(&timeline, "copy_to_host", self.place(), view, Some(&mut watch))?;
+        transfer::download(&timeline, "copy_to_host", self.place(), view, Some(&mut progress))?;
         Ok(destination)
     }
 
@@ -97,7 +97,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let mut value = [<S::Elem as bytemuck::Zeroable>::zeroed()];
         let view = ArrayViewMut::from(&mut value[..]).into_shape_with_order(IxDyn(&[]));
         if let Ok(view) = view {
-            let place = Place::new(&self.memory, &layout);
+            let place = ArrayRef::new(&self.memory, &layout);
             transfer::download(&self.default_timeline()?, "get", place, view, None)?;
         }
         Ok(value[0])
@@ -129,7 +129,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Copies a source of equal shape and any layout here, from the host or from any device, and returns the array.
     ///
     /// The source is free again on return, and what comes through the library is ordered behind the copy. Of a short one from
-    /// the host (up to [`TransferOptions::short_bytes`](crate::TransferOptions::short_bytes)) the elements may still be on
+    /// the host (up to [`TransferOptions::single_block_bytes`](crate::TransferOptions::single_block_bytes)) the elements may still be on
     /// their way from memory of the library, as with `cuMemcpyHtoD`: what goes wrong there is told by the next wait.
     ///
     /// # Errors
@@ -145,22 +145,22 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         Ok(self)
     }
 
-    /// As [`copy_to_device`](Self::copy_to_device), and tells `watch` on this thread how far it has come: between the
+    /// As [`copy_to_device`](Self::copy_to_device), and tells `progress` on this thread how far it has come: between the
     /// pieces of the transfer where the source is memory of the caller, else once at the end.
     /// [`ControlFlow::Break`] ends the transfer between two pieces; what has arrived by then stays.
     ///
     /// # Errors
     /// [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`; as [`copy_to_device`](Self::copy_to_device).
-    pub fn copy_to_device_watched<Src>(
+    pub fn copy_to_device_with_progress<Src>(
         &mut self,
         source: &Src,
-        mut watch: impl FnMut(Progress) -> ControlFlow<()>,
+        mut progress: impl FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<&mut Self>
     where
         Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
     {
         let timeline = self.default_timeline()?;
-        source.source().copy_watched(&timeline, "copy_to_device", self.place(), &mut watch)?;
+        source.source().copy_with_progress(&timeline, "copy_to_device", self.place(), &mut progress)?;
         Ok(self)
     }
 
@@ -184,8 +184,8 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     pub fn fill(&mut self, value: S::Elem) -> Result<()> {
         completion::may_block("fill")?;
         let timeline = self.default_timeline()?;
-        let ticket = transfer::fill(&timeline, "fill", self.place(), value)?;
-        timeline.settle(ticket).result.map_err(|error| error.in_operation("fill"))
+        let submission = transfer::fill(&timeline, "fill", self.place(), value)?;
+        timeline.wait_host(submission).result.map_err(|error| error.in_operation("fill"))
     }
 
     /// Sets the element at an index. A blocking copy of one element: for looking after, not for loops.
@@ -195,7 +195,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     pub fn set<I: NdIndex<D> + ndarray::IntoDimension>(&mut self, index: I, value: S::Elem) -> Result<()> {
         let layout = self.element("set", index.into_dimension().slice())?;
         let timeline = self.default_timeline()?;
-        let place = Place::new(&self.memory, &layout);
+        let place = ArrayRef::new(&self.memory, &layout);
         transfer::upload(
             &timeline,
             "set",

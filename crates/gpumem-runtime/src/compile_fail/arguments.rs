@@ -2,17 +2,17 @@
 //!
 //! # What goes out in a scope is borrowed for the scope
 //! ```
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let mut out = vec![0.0f32; 3];
 //! stream.scope(|scope| copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(&mut out))))??;
 //! assert_eq!(out, [1.0, 2.0, 3.0]);
@@ -21,17 +21,17 @@
 //! ```
 //! An array of the closure's own would be gone before the elements have landed.
 //! ```compile_fail,E0597
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! stream.scope(|scope| {
 //!     let mut out = vec![0.0f32; 3];
 //!     copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(&mut out)))
@@ -41,17 +41,17 @@
 //! ```
 //! One that is moved in would be gone even earlier.
 //! ```compile_fail,E0277
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let mut out = ndarray::Array1::from(vec![0.0f32; 3]);
 //! stream.scope(|scope| copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(out))))??;
 //! # Ok(())
@@ -59,17 +59,17 @@
 //! ```
 //! Nor can it be read inside.
 //! ```compile_fail,E0502
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let mut out = vec![0.0f32; 3];
 //! stream.scope(|scope| {
 //!     copy.launch_in(scope, &dims, (In(&[1.0f32, 2.0, 3.0]), Out(&mut out)))?;
@@ -82,17 +82,17 @@
 //!
 //! # What is read is not what is written
 //! ```
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let (x, mut y) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
 //! copy.launch(&stream, &dims, (In(&x), InOut(&mut y)))?;
 //! assert_eq!(x, y);
@@ -100,17 +100,17 @@
 //! # }
 //! ```
 //! ```compile_fail,E0502
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let mut y = [0.0f32; 3];
 //! copy.launch(&stream, &dims, (In(&y), InOut(&mut y)))?;
 //! # Ok(())
@@ -118,34 +118,34 @@
 //! ```
 //! Nor does a kernel write what only comes in, or take an array of the host that states no direction.
 //! ```compile_fail,E0277
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let (x, mut y) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
 //! copy.launch(&stream, &dims, (In(&x), In(&mut y)))?;
 //! # Ok(())
 //! # }
 //! ```
 //! ```compile_fail,E0277
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let (x, mut y) = ([1.0f32, 2.0, 3.0], [0.0f32; 3]);
 //! copy.launch(&stream, &dims, (&x, &mut y))?;
 //! # Ok(())
@@ -154,9 +154,9 @@
 //!
 //! # What a type of the user's describes is borrowed for the scope
 //! ```
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # use ndarray::Ix1;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! struct Named(Vec<f32>);
@@ -171,9 +171,9 @@
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let mut out = vec![0.0f32; 3];
 //! let named = Named(vec![1.0, 2.0, 3.0]);
 //! stream.scope(|scope| copy.launch_in(scope, &dims, (In(&named), Out(&mut out))))??;
@@ -182,9 +182,9 @@
 //! ```
 //! By value it would be dropped, with all that it may own, before the kernel has read it.
 //! ```compile_fail,E0277
-//! # use gpumem_core::{LaunchDims, Result};
+//! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{Ids, In, InOut, KernelDeclaration, Out, Slice, SliceMut}};
+//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
 //! # use ndarray::Ix1;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! struct Named(Vec<f32>);
@@ -199,9 +199,9 @@
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
 //! # // SAFETY: each work-item uses its own elements.
-//! # let copy = unsafe { KernelDeclaration::<Copy>::new("copy") };
-//! # let copy = copy.host_flat(|ids: &Ids<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
-//! # let (copy, dims) = (copy.load(&device)?, LaunchDims::linear(1, 3));
+//! # let copy = unsafe { KernelDef::<Copy>::new("copy") };
+//! # let copy = copy.host_loop(|ids: &WorkItemIds<'_>, (x, y): &Copy| y.set(ids.global_id(0), x.get(ids.global_id(0))));
+//! # let (copy, dims) = (copy.load(&device)?, LaunchConfig::linear(1, 3));
 //! let mut out = vec![0.0f32; 3];
 //! let named = Named(vec![1.0, 2.0, 3.0]);
 //! stream.scope(|scope| copy.launch_in(scope, &dims, (In(named), Out(&mut out))))??;

@@ -4,7 +4,7 @@
 //! ```
 //! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 //! #[repr(C)]
-//! struct Pair { key: u32, value: f32 }
+//! struct CopyNest { key: u32, value: f32 }
 //! # use gpumem_core::Result;
 //! # use gpumem_host::Host;
 //! # use gpumem_runtime::{Device, DeviceArray, DeviceView, PinnedArray, RawAccess};
@@ -14,7 +14,7 @@
 //! # let stream = device.stream()?;
 //! let flags = device.device_array::<u8, _>(3)?;
 //! let letters = device.device_array::<u32, _>(3)?;
-//! let pairs = device.device_array::<Pair, _>(3)?;
+//! let pairs = device.device_array::<CopyNest, _>(3)?;
 //! assert_eq!(pairs.byte_len(), 24);
 //! # Ok(())
 //! # }
@@ -62,7 +62,7 @@
 //! ```compile_fail,E0277
 //! #[derive(Clone, Copy)]
 //! #[repr(C)]
-//! struct Pair { key: u32, value: f32 }
+//! struct CopyNest { key: u32, value: f32 }
 //! # use gpumem_core::Result;
 //! # use gpumem_host::Host;
 //! # use gpumem_runtime::{Device, DeviceArray, DeviceView, PinnedArray, RawAccess};
@@ -70,7 +70,7 @@
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
-//! let pairs = device.device_array::<Pair, _>(3)?;
+//! let pairs = device.device_array::<CopyNest, _>(3)?;
 //! # Ok(())
 //! # }
 //! ```
@@ -78,7 +78,7 @@
 //! ```compile_fail,E0080
 //! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 //! #[repr(C)]
-//! struct Pair { key: u8, value: f32 }
+//! struct CopyNest { key: u8, value: f32 }
 //! # use gpumem_core::Result;
 //! # use gpumem_host::Host;
 //! # use gpumem_runtime::{Device, DeviceArray, DeviceView, PinnedArray, RawAccess};
@@ -86,7 +86,7 @@
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
-//! let pairs = device.device_array::<Pair, _>(3)?;
+//! let pairs = device.device_array::<CopyNest, _>(3)?;
 //! # Ok(())
 //! # }
 //! ```

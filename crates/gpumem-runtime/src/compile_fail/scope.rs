@@ -97,8 +97,8 @@
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
 //! # let stream = device.stream()?;
-//! let ticket = stream.scope(|scope| scope.stream().ticket())?;
-//! assert_eq!(ticket, 0);
+//! let submission = stream.scope(|scope| scope.stream().submission_index())?;
+//! assert_eq!(submission, 0);
 //! # Ok(())
 //! # }
 //! ```

@@ -1,11 +1,11 @@
 //! What everything on a device shares, and what does not keep the device's memory alive.
 
 use crate::{
-    memory::{DeferredLimits, LateMemory, Memories, Names, PageLocks, Reclaim, Serving, Trim},
-    order::{Ended, EventPool, Timeline},
+    memory::{DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim},
     trace::Recorder,
+    track::{EventPool, ForeignTimelinePool, Timeline},
 };
-use gpumem_core::{Backend, Error, ErrorKind, Result, process::Origin};
+use gpumem_core::{Backend, Error, ErrorKind, Result, process::ProcessGuard};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
@@ -18,7 +18,7 @@ use super::{counters::Counters, errors::ErrorQueue};
 #[repr(C, align(64))]
 pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) raw: B::Device,
-    pub(crate) origin: Origin,
+    pub(crate) origin: ProcessGuard,
     generation: AtomicU64,
     /// The number of the device among those of its backend.
     pub(crate) ordinal: usize,
@@ -26,45 +26,45 @@ pub(crate) struct DeviceCore<B: Backend> {
     lost: OnceLock<Box<str>>,
     pub(crate) recorder: Recorder,
     pub(crate) events: EventPool<B>,
-    pub(crate) ended: Ended<B>,
-    pub(crate) memory: Memories<B>,
-    pub(crate) reclaim: Reclaim<B>,
+    pub(crate) foreign_timelines: ForeignTimelinePool<B>,
+    pub(crate) memory: ResourceTable<B>,
+    pub(crate) deferred_frees: DeferredFrees<B>,
     pub(crate) late: LateMemory,
     pub(crate) names: Names,
     pub(crate) errors: ErrorQueue,
     pub(crate) counters: Counters,
-    pub(crate) pages: PageLocks<B>,
+    pub(crate) pages: PinnedPages<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
     pub(crate) host_memory: AtomicUsize,
     /// The streams that are alive, so that a wait for the device can finish what hangs on each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,
-    /// See [`others`](Self::others).
-    others: Mutex<Weak<Timeline<B>>>,
+    /// See [`unknown_streams`](Self::unknown_streams).
+    unknown_streams: Mutex<Weak<Timeline<B>>>,
 }
 
 impl<B: Backend> DeviceCore<B> {
     pub(crate) fn new(raw: B::Device) -> Self {
         let limits = DeferredLimits::from_environment();
         let info = B::info(&raw);
-        let (reclaim, ordinal) = (Reclaim::new(limits, info.total_memory), info.ordinal);
+        let (deferred_frees, ordinal) = (DeferredFrees::new(limits, info.total_memory), info.ordinal);
         Self {
             raw,
             ordinal,
-            origin: Origin::here(),
+            origin: ProcessGuard::current(),
             events: EventPool::new(),
-            ended: Ended::new(),
-            memory: Memories::new(),
-            reclaim,
+            foreign_timelines: ForeignTimelinePool::new(),
+            memory: ResourceTable::new(),
+            deferred_frees,
             late: LateMemory::default(),
             names: Names::default(),
-            pages: PageLocks::default(),
+            pages: PinnedPages::default(),
             errors: ErrorQueue::default(),
             counters: Counters::default(),
             recorder: Recorder::default(),
             host_memory: AtomicUsize::new(0),
             timelines: Mutex::new(Vec::new()),
-            others: Mutex::new(Weak::new()),
+            unknown_streams: Mutex::new(Weak::new()),
             generation: AtomicU64::new(first_generation()),
             lost: OnceLock::new(),
         }
@@ -82,17 +82,18 @@ impl<B: Backend> DeviceCore<B> {
 
     /// The timeline of whatever others enqueue on streams that they have not named: one while anything refers to it, so
     /// that a log in which loans come and go has one entry for them all.
-    pub(crate) fn others(self: &Arc<Self>) -> Arc<Timeline<B>> {
-        let mut others = self.others.lock();
-        if let Some(known) = others.upgrade().filter(|known| !known.is_stale()) {
+    pub(crate) fn unknown_streams(self: &Arc<Self>) -> Arc<Timeline<B>> {
+        let mut unknown_streams = self.unknown_streams.lock();
+        if let Some(known) = unknown_streams.upgrade().filter(|known| !known.is_stale()) {
             return known;
         }
-        let new = Timeline::of_others(self);
-        *others = Arc::downgrade(&new);
+        let new = Timeline::for_unknown_streams(self);
+        *unknown_streams = Arc::downgrade(&new);
         new
     }
 
-    /// Gives back what the resources hold and nobody has lent. Failures go to the queue of errors. Bytes that went back.
+    /// Gives back what the resources hold and have not allocated. Failures go to the queue of errors. Bytes that went
+    /// back.
     pub(crate) fn trim_all(&self, how: Trim) -> usize {
         self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(self.trim_one(resource, how)))
     }
@@ -121,7 +122,7 @@ impl<B: Backend> DeviceCore<B> {
     /// Whether the device may be used: the right process, and not lost. [`check`](Self::check) says why not.
     #[inline]
     pub(crate) fn is_usable(&self) -> bool {
-        self.origin.is_usable() && self.lost.get().is_none()
+        self.origin.is_valid() && self.lost.get().is_none()
     }
 
     /// Whether the device may be used.

@@ -14,7 +14,7 @@ macro_rules! counters {
         pub struct DeviceCounters { $($(#[$doc])* pub $field: u64,)* }
 
         #[derive(Debug, Default)]
-        pub(crate) struct Counters { $($field: AtomicU64,)* tallies: Mutex<Tallies>, ended: Arc<Tally> }
+        pub(crate) struct Counters { $($field: AtomicU64,)* streams: Mutex<StreamCounterList>, ended: Arc<StreamCounters> }
 
         impl Counters {
             $($(pub(crate) fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })?)*
@@ -48,38 +48,38 @@ counters! {
 
 impl Counters {
     /// A tally for a new stream.
-    pub(crate) fn tally(&self) -> Arc<Tally> {
-        let tally = Arc::new(Tally::default());
-        let mut tallies = self.tallies.lock();
+    pub(crate) fn counters(&self) -> Arc<StreamCounters> {
+        let counters = Arc::new(StreamCounters::default());
+        let mut streams = self.streams.lock();
         // Looked through when their number has doubled: programs make streams by the hundred thousand.
-        if tallies.all.len() >= tallies.most {
-            self.take_over(&mut tallies.all);
-            tallies.most = (2 * tallies.all.len()).max(FEW);
+        if streams.all.len() >= streams.most {
+            self.take_over(&mut streams.all);
+            streams.most = (2 * streams.all.len()).max(FEW);
         }
-        tallies.all.push(tally.clone());
-        tally
+        streams.all.push(counters.clone());
+        counters
     }
 
     /// The tally of streams that are not used any more, and so count nothing.
-    pub(crate) fn of_ended(&self) -> Arc<Tally> {
+    pub(crate) fn of_ended(&self) -> Arc<StreamCounters> {
         self.ended.clone()
     }
 
     pub(crate) fn read(&self) -> DeviceCounters {
-        let mut tallies = self.tallies.lock();
-        self.take_over(&mut tallies.all);
+        let mut streams = self.streams.lock();
+        self.take_over(&mut streams.all);
         let mut sum = self.own();
-        for tally in &tallies.all {
-            tally.add_to(&mut sum);
+        for counters in &streams.all {
+            counters.add_to(&mut sum);
         }
         sum
     }
 
     /// Keeps what streams that are gone have counted.
-    fn take_over(&self, tallies: &mut Vec<Arc<Tally>>) {
-        tallies.retain_mut(|tally| match Arc::get_mut(tally) {
-            Some(tally) => {
-                let Tally { records, waits, copies, fills } = tally;
+    fn take_over(&self, streams: &mut Vec<Arc<StreamCounters>>) {
+        streams.retain_mut(|counters| match Arc::get_mut(counters) {
+            Some(counters) => {
+                let StreamCounters { records, waits, copies, fills } = counters;
                 self.records.fetch_add(*records.get_mut(), Ordering::Relaxed);
                 self.waits.fetch_add(*waits.get_mut(), Ordering::Relaxed);
                 self.copies.fetch_add(*copies.get_mut(), Ordering::Relaxed);
@@ -96,22 +96,22 @@ const FEW: usize = 16;
 
 /// The tallies of all streams, and of some that are gone.
 #[derive(Debug, Default)]
-struct Tallies {
-    all: Vec<Arc<Tally>>,
+struct StreamCounterList {
+    all: Vec<Arc<StreamCounters>>,
     /// The number at which those of streams that are gone are taken over.
     most: usize,
 }
 
 /// What one stream counts, under its lock, where streams share nothing and no instruction needs to be locked.
 #[derive(Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct StreamCounters {
     records: AtomicU64,
     waits: AtomicU64,
     copies: AtomicU64,
     fills: AtomicU64,
 }
 
-impl Tally {
+impl StreamCounters {
     fn add_to(&self, sum: &mut DeviceCounters) {
         sum.records += self.records.load(Ordering::Relaxed);
         sum.waits += self.waits.load(Ordering::Relaxed);
@@ -119,25 +119,25 @@ impl Tally {
         sum.fills += self.fills.load(Ordering::Relaxed);
     }
 
-    /// One record more. For whoever holds the lock of the stream.
+    /// One record more. The caller holds the lock of the stream.
     #[inline]
     pub(crate) fn count_record(&self) {
         add_one(&self.records);
     }
 
-    /// One wait more. For whoever holds the lock of the stream.
+    /// One wait more. The caller holds the lock of the stream.
     #[inline]
     pub(crate) fn count_wait(&self) {
         add_one(&self.waits);
     }
 
-    /// One copy more. For whoever holds the lock of the stream.
+    /// One copy more. The caller holds the lock of the stream.
     #[inline]
     pub(crate) fn count_copy(&self) {
         add_one(&self.copies);
     }
 
-    /// One fill more. For whoever holds the lock of the stream.
+    /// One fill more. The caller holds the lock of the stream.
     #[inline]
     pub(crate) fn count_fill(&self) {
         add_one(&self.fills);
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn what_a_stream_has_counted_outlives_it() {
         let counters = Counters::default();
-        let (first, second) = (counters.tally(), counters.tally());
+        let (first, second) = (counters.counters(), counters.counters());
         first.count_record();
         second.count_record();
         second.count_wait();
@@ -165,15 +165,15 @@ mod tests {
         assert_eq!((counters.read().records, counters.read().waits), (2, 1));
         first.count_record();
         drop(first);
-        let _third = counters.tally();
+        let _third = counters.counters();
         assert_eq!((counters.read().records, counters.read().waits), (3, 1));
-        assert_eq!(counters.tallies.lock().all.len(), 1);
+        assert_eq!(counters.streams.lock().all.len(), 1);
         for _ in 0..10 * FEW {
-            counters.tally().count_wait();
+            counters.counters().count_wait();
         }
-        assert!(counters.tallies.lock().all.len() <= FEW + 1);
+        assert!(counters.streams.lock().all.len() <= FEW + 1);
         assert_eq!(counters.read().waits, 1 + 10 * FEW as u64);
-        let last = counters.tally();
+        let last = counters.counters();
         last.count_copy();
         last.count_fill();
         last.count_fill();

@@ -1,4 +1,4 @@
-//! Errors that nobody could be told.
+//! Errors that no call could return.
 
 use gpumem_core::Error;
 use parking_lot::Mutex;
@@ -14,7 +14,7 @@ pub(crate) struct ErrorQueue(Mutex<VecDeque<Error>>);
 
 impl ErrorQueue {
     pub(crate) fn push(&self, error: Error) {
-        tracing::error!(%error, "nobody could be told of this error");
+        tracing::error!(%error, "no call could return this error");
         let mut queue = self.0.lock();
         if queue.len() >= CAPACITY {
             queue.pop_front();

@@ -1,38 +1,38 @@
 //! Handles of a device: each counts for itself.
 
-use super::{Device, DeviceCore, Inner};
-use crate::order::Timeline;
+use super::{Device, DeviceCore, DeviceShared};
+use crate::track::Timeline;
 use gpumem_core::Backend;
 use std::{ops::Deref, sync::Arc};
 
 /// What a [`Device`] points to. Arrays share the handle that they were made with, so that threads that make arrays
 /// through handles of their own do not meet in one count.
-pub(crate) struct Handle<B: Backend> {
+pub(crate) struct DeviceHandle<B: Backend> {
     /// That of `inner`, which every use of an array looks at.
     core: Arc<DeviceCore<B>>,
-    inner: Arc<Inner<B>>,
+    inner: Arc<DeviceShared<B>>,
     /// The stream whose handle this is: what is made through it is likely used there first.
     stream: Option<Arc<Timeline<B>>>,
 }
 
-impl<B: Backend> Deref for Handle<B> {
-    type Target = Inner<B>;
+impl<B: Backend> Deref for DeviceHandle<B> {
+    type Target = DeviceShared<B>;
 
     #[inline]
-    fn deref(&self) -> &Inner<B> {
+    fn deref(&self) -> &DeviceShared<B> {
         &self.inner
     }
 }
 
 impl<B: Backend> Device<B> {
-    pub(super) fn of_inner(inner: Arc<Inner<B>>) -> Self {
-        Self(Arc::new(Handle { core: inner.core.clone(), inner, stream: None }))
+    pub(super) fn of_inner(inner: Arc<DeviceShared<B>>) -> Self {
+        Self(Arc::new(DeviceHandle { core: inner.core.clone(), inner, stream: None }))
     }
 
     /// A handle of its own for a stream.
     pub(crate) fn for_stream(&self, timeline: &Arc<Timeline<B>>) -> Self {
         let (core, inner) = (self.0.core.clone(), self.0.inner.clone());
-        Self(Arc::new(Handle { core, inner, stream: Some(timeline.clone()) }))
+        Self(Arc::new(DeviceHandle { core, inner, stream: Some(timeline.clone()) }))
     }
 
     #[inline]
@@ -52,7 +52,7 @@ impl<B: Backend> Device<B> {
         self.0.stream.as_ref()
     }
 
-    pub(super) fn inner(&self) -> &Arc<Inner<B>> {
+    pub(super) fn inner(&self) -> &Arc<DeviceShared<B>> {
         &self.0.inner
     }
 }

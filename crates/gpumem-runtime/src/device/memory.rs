@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 impl<B: Backend> Device<B> {
     /// The resource that serves a kind of memory. Where none has been set: a [`Pool`](crate::memory::Pool) over the
-    /// driver, or the driver itself if the environment variable [`GPUMEM_POOL`](crate::memory::POOL_VARIABLE) is `off`.
+    /// driver, or the driver itself if the environment variable [`GPUMEM_POOL`](crate::memory::ENV_POOL) is `off`.
     ///
     /// # Errors
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for registered memory, which is the caller's.
@@ -68,12 +68,12 @@ impl<B: Backend> Device<B> {
         Arc::new(DriverMemory::new(self.core()))
     }
 
-    /// How the pool of a kind of memory is set up where nobody says otherwise.
+    /// How the pool of a kind of memory is set up by default.
     pub fn pool_options(&self, kind: MemoryKind) -> PoolOptions {
         default_options(self.core(), kind)
     }
 
-    /// Gives memory that pools hold and nobody has lent back, as far as `how` says. Bytes that went back.
+    /// Gives memory that pools hold and that is not allocated, as far as `how` says. Bytes that went back.
     /// Inside [`defer_cleanup`](Self::defer_cleanup) none.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl<B: Backend> Device<B> {
         }
         self.core().check("trim")?;
         check_outside_resource("trim").map_err(|error| self.core().place(error))?;
-        Ok(match self.core().reclaim.is_deferred() {
+        Ok(match self.core().deferred_frees.is_deferred() {
             true => 0,
             false => self.core().trim_all(how),
         })
@@ -102,17 +102,17 @@ impl<B: Backend> Device<B> {
 
     /// How much may be pending before an allocation gives it back (SPEC E1).
     pub fn deferred_limits(&self) -> DeferredLimits {
-        self.core().reclaim.limits()
+        self.core().deferred_frees.limits()
     }
 
     /// Changes how much may be pending before an allocation gives it back.
     pub fn set_deferred_limits(&self, limits: DeferredLimits) {
-        self.core().reclaim.set_limits(limits, self.info().total_memory);
+        self.core().deferred_frees.set_limits(limits, self.info().total_memory);
     }
 
     /// Items and bytes that have been dropped and wait to be given back.
-    pub fn pending(&self) -> (usize, usize) {
-        self.core().reclaim.pending()
+    pub fn pending_frees(&self) -> (usize, usize) {
+        self.core().deferred_frees.pending_frees()
     }
 
     /// Who holds the memory of the device, as text (`Display`) and as JSON. Asks the driver how much is free.

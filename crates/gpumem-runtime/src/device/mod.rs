@@ -10,14 +10,14 @@ mod reset;
 
 pub(crate) use self::core::{DeviceCore, is_same_device};
 pub use counters::DeviceCounters;
-pub(crate) use counters::Tally;
+pub(crate) use counters::StreamCounters;
 pub(crate) use errors::ErrorQueue;
-pub(crate) use handle::Handle;
+pub(crate) use handle::DeviceHandle;
 
 use crate::{
     Stream, TransferOptions,
-    memory::{Item, StagingPool, check_outside_resource},
-    order::Timeline,
+    memory::{DeferredFree, StagingPool, check_outside_resource},
+    track::Timeline,
 };
 use gpumem_core::{
     Backend, Capabilities, DeviceInfo, DeviceSelector, MemoryInfo, RawStream, Result, StreamKind,
@@ -38,9 +38,9 @@ use std::{
 /// * [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a child of the process that opened it.
 ///
 /// A clone counts for itself: threads that make many arrays each take a clone, or a stream of their own.
-pub struct Device<B: Backend>(pub(crate) Arc<Handle<B>>);
+pub struct Device<B: Backend>(pub(crate) Arc<DeviceHandle<B>>);
 
-pub(crate) struct Inner<B: Backend> {
+pub(crate) struct DeviceShared<B: Backend> {
     pub(crate) core: Arc<DeviceCore<B>>,
     pub(crate) staging: StagingPool<B>,
     /// The stream of operations that name none.
@@ -84,7 +84,7 @@ impl<B: Backend> Device<B> {
     /// # Errors
     /// As [`open`](Self::open), with what was tried.
     #[allow(clippy::should_implement_trait)] // opening a device can fail
-    pub fn default() -> Result<Self> {
+    pub fn open_default() -> Result<Self> {
         Ok(Self::from_raw(B::open_default()?))
     }
 
@@ -93,7 +93,7 @@ impl<B: Backend> Device<B> {
     ///
     /// # Errors
     /// As [`open`](Self::open), when there is none at all.
-    pub fn best_available() -> Result<Self> {
+    pub fn open_first_available() -> Result<Self> {
         Ok(Self::from_raw(B::open_best()?))
     }
 
@@ -113,7 +113,7 @@ impl<B: Backend> Device<B> {
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
         crate::trace::begin(&core);
-        Self::of_inner(Arc::new(Inner {
+        Self::of_inner(Arc::new(DeviceShared {
             core,
             staging: StagingPool::default(),
             default: Mutex::new(None),
@@ -157,7 +157,7 @@ impl<B: Backend> Device<B> {
 
     /// What the runtime has asked of the device so far. Nothing in a forked child.
     pub fn counters(&self) -> DeviceCounters {
-        match self.0.core.origin.is_usable() {
+        match self.0.core.origin.is_valid() {
             true => self.0.core.counters.read(),
             false => DeviceCounters::default(),
         }
@@ -238,10 +238,11 @@ impl<B: Backend> Device<B> {
         Ok(Stream::own(self, Timeline::new(&self.0.core, raw, StreamKind::New)).with_owner(owner))
     }
 
-    /// Waits until everything on the device is done, whoever enqueued it.
+    /// Waits until everything on the device is done, including work of other libraries.
     ///
     /// # Errors
-    /// What the work itself did wrong, as far as nobody has been told yet, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
+    /// What the work itself did wrong, as far as it has not been reported yet, and
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
     pub fn synchronize(&self) -> Result<()> {
         crate::completion::may_block("synchronize")?;
         self.0.core.check("synchronize")?;
@@ -250,7 +251,7 @@ impl<B: Backend> Device<B> {
         let mut results = Vec::with_capacity(timelines.len());
         for timeline in timelines {
             // Nothing to wait for any more, but to land transfers and to see callbacks through. Where something failed
-            // nobody can say on which stream, so nothing lands.
+            // the stream is unknown, so nothing is copied out.
             results.push(timeline.finish(outcome.is_ok()).result);
         }
         results
@@ -311,20 +312,20 @@ impl<B: Backend> Device<B> {
         crate::completion::may_block("flush")?;
         self.0.core.check("flush")?;
         check_outside_resource("flush").map_err(|error| self.0.core.place(error))?;
-        if self.0.core.reclaim.is_deferred() {
+        if self.0.core.deferred_frees.is_deferred() {
             return Ok(());
         }
         self.0.staging.trim();
-        self.0.core.reclaim.flush_all(&self.0.core);
+        self.0.core.deferred_frees.flush_all(&self.0.core);
         self.0.core.late.wait(&self.0.core, || false);
         Ok(())
     }
 
     /// How memory of the caller is moved to and from this device.
     pub fn transfer_options(&self) -> TransferOptions {
-        match self.0.core.origin.is_usable() {
+        match self.0.core.origin.is_valid() {
             true => self.0.staging.options(),
-            // In a forked child somebody else may hold the lock for ever.
+            // In a forked child the lock may be held for ever by a thread of the parent.
             false => TransferOptions::default(),
         }
     }
@@ -332,7 +333,7 @@ impl<B: Backend> Device<B> {
     /// Sets how memory of the caller is moved from now on: how many threads, in which pieces. Numbers that make no sense
     /// on this machine are brought within its bounds.
     pub fn set_transfer_options(&self, options: TransferOptions) {
-        if self.0.core.origin.is_usable() {
+        if self.0.core.origin.is_valid() {
             self.0.staging.set_options(options);
         }
     }
@@ -381,9 +382,9 @@ impl<B: Backend> Device<B> {
     }
 }
 
-impl<B: Backend> Drop for Inner<B> {
+impl<B: Backend> Drop for DeviceShared<B> {
     fn drop(&mut self) {
-        if !self.core.origin.is_usable() {
+        if !self.core.origin.is_valid() {
             return;
         }
         self.staging.trim();
@@ -391,10 +392,10 @@ impl<B: Backend> Drop for Inner<B> {
         if let Some(timeline) = self.default.get_mut().take()
             && let Some(raw) = timeline.end()
         {
-            self.core.reclaim.add(Item::Stream(raw), timeline.generation);
+            self.core.deferred_frees.add(DeferredFree::Stream(raw), timeline.generation);
         }
         // The last handle may have been an array's, and dropping an array never waits and never reaches the driver.
-        self.core.reclaim.abandon(&self.core);
+        self.core.deferred_frees.abandon(&self.core);
     }
 }
 

@@ -1,6 +1,6 @@
 //! One device, however often it is opened.
 
-use super::{Device, Inner};
+use super::{Device, DeviceShared};
 use gpumem_core::{Backend, process::PerProcess};
 use parking_lot::Mutex;
 use std::{
@@ -20,8 +20,10 @@ pub(super) fn device<B: Backend>(raw: B::Device) -> Device<B> {
     let info = B::info(&raw);
     let key = (TypeId::of::<B>(), info.backend, info.ordinal);
     let mut devices = DEVICES.get().lock();
-    let open =
-        devices.get(&key).and_then(|device| device.downcast_ref::<Weak<Inner<B>>>()).and_then(Weak::upgrade);
+    let open = devices
+        .get(&key)
+        .and_then(|device| device.downcast_ref::<Weak<DeviceShared<B>>>())
+        .and_then(Weak::upgrade);
     if let Some(inner) = open {
         return Device::of_inner(inner);
     }

@@ -22,7 +22,7 @@ impl<B: Backend> Device<B> {
         core.check("reset")?;
         crate::memory::check_outside_resource("reset").map_err(|error| core.place(error))?;
         self.0.staging.trim();
-        core.reclaim.flush_all(core);
+        core.deferred_frees.flush_all(core);
         let count = core.host_memory.load(Ordering::Acquire);
         if count > 0 {
             return Err(core.error("reset", ErrorKind::HostMemoryInUse { count }));

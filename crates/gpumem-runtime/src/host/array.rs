@@ -4,9 +4,9 @@ use super::{DeviceVisible, HostKind, Managed, view_at, view_mut_at, zeros};
 use crate::device::DeviceCore;
 use crate::{
     ArrayBase, Device, DeviceView, DeviceViewMut, Layout, Stream, ToDevice,
-    memory::{Allocation, Counted},
-    order::Access,
-    transfer::{Place, Upload},
+    memory::{Allocation, IntrusiveArc},
+    track::Access,
+    transfer::{ArrayRef, Upload},
 };
 use gpumem_core::{Advice, Backend, Element, Error, HostAccess, LayoutError, Location, MemoryKind, Result};
 use ndarray::{Array, ArrayView, ArrayViewMut, Dimension};
@@ -18,7 +18,7 @@ use std::{fmt, marker::PhantomData, ptr::NonNull};
 /// Shape, strides (in bytes), order and initialisation are as for device arrays.
 #[must_use = "an array that is dropped at once does nothing"]
 pub struct HostArray<K: HostKind, T: Element, D: Dimension, B: Backend> {
-    memory: Counted<Allocation<B>>,
+    memory: IntrusiveArc<Allocation<B>>,
     layout: Layout,
     marker: PhantomData<(K, T, D)>,
 }
@@ -27,7 +27,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// An array over memory that holds initialised bytes for the whole layout.
     pub(super) fn over(
         operation: &'static str,
-        memory: Counted<Allocation<B>>,
+        memory: IntrusiveArc<Allocation<B>>,
         layout: Layout,
     ) -> Result<Self> {
         layout.fits(memory.len()).map_err(|error| memory.core().error(operation, error))?;
@@ -50,11 +50,11 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 
     /// An array over the memory of an array of ndarray, which has the layout.
-    pub(super) fn over_ndarray(memory: Counted<Allocation<B>>, layout: Layout) -> Self {
+    pub(super) fn over_ndarray(memory: IntrusiveArc<Allocation<B>>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }
 
-    pub(super) fn into_parts(self) -> (Counted<Allocation<B>>, Layout) {
+    pub(super) fn into_parts(self) -> (IntrusiveArc<Allocation<B>>, Layout) {
         (self.memory, self.layout)
     }
 
@@ -62,8 +62,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         &self.memory
     }
 
-    pub(crate) fn place(&self) -> Place<'_, B> {
-        Place::new(&self.memory, &self.layout)
+    pub(crate) fn place(&self) -> ArrayRef<'_, B> {
+        ArrayRef::new(&self.memory, &self.layout)
     }
 
     /// The device that the array belongs to.

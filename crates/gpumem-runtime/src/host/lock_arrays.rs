@@ -1,33 +1,33 @@
 //! Which arrays of the caller can be page-locked together, and what they are while they are locked.
 
-use super::{HostArray, HostKind, Registered, lock::LockSet};
+use super::{HostArray, HostKind, Registered, pin_scope::PinScope};
 use crate::Device;
 use gpumem_core::{Backend, Element, ErrorKind, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use std::fmt;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedLockArrays {}
 }
 
 /// Arrays of the caller that are page-locked together: an array or a vector of mutable views, or a tuple of up to six, of
 /// any element types and ranks. Each is locked at its own position.
-pub trait LockArrays<'env, B: Backend>: sealed::Sealed {
+pub trait LockArrays<'env, B: Backend>: sealed::SealedLockArrays {
     /// The same with the locked arrays.
-    type Locked<'scope, K: HostKind>;
+    type PinGuard<'scope, K: HostKind>;
 
     /// Locks each array.
     ///
     /// # Safety
-    /// As [`LockSet::add`].
+    /// As [`PinScope::add`].
     #[doc(hidden)]
-    unsafe fn lock<'scope, K: HostKind>(self, locks: &Locking<'_, B>) -> Result<Self::Locked<'scope, K>>;
+    unsafe fn lock<'scope, K: HostKind>(self, locks: &Locking<'_, B>) -> Result<Self::PinGuard<'scope, K>>;
 }
 
 /// What locks the arrays of one call.
 #[doc(hidden)]
 pub struct Locking<'a, B: Backend> {
-    pub(super) set: &'a LockSet<B>,
+    pub(super) set: &'a PinScope<B>,
     pub(super) device: &'a Device<B>,
     pub(super) operation: &'static str,
     pub(super) mapped: bool,
@@ -43,7 +43,7 @@ type LockedArray<'scope, K, T, D, B> = HostArray<Registered<'scope, K>, T, D, B>
 
 impl<B: Backend> Locking<'_, B> {
     /// # Safety
-    /// As [`LockSet::add`].
+    /// As [`PinScope::add`].
     unsafe fn add<'scope, K: HostKind, T: Element, D: Dimension>(
         &self,
         array: ArrayViewMut<'_, T, D>,
@@ -53,23 +53,23 @@ impl<B: Backend> Locking<'_, B> {
     }
 }
 
-impl<T, D> sealed::Sealed for Vec<ArrayViewMut<'_, T, D>> {}
+impl<T, D> sealed::SealedLockArrays for Vec<ArrayViewMut<'_, T, D>> {}
 impl<'env, T: Element, D: Dimension, B: Backend> LockArrays<'env, B> for Vec<ArrayViewMut<'env, T, D>> {
-    type Locked<'scope, K: HostKind> = Vec<LockedArray<'scope, K, T, D, B>>;
+    type PinGuard<'scope, K: HostKind> = Vec<LockedArray<'scope, K, T, D, B>>;
 
-    unsafe fn lock<'scope, K: HostKind>(self, locks: &Locking<'_, B>) -> Result<Self::Locked<'scope, K>> {
+    unsafe fn lock<'scope, K: HostKind>(self, locks: &Locking<'_, B>) -> Result<Self::PinGuard<'scope, K>> {
         // SAFETY: the caller's promise.
         self.into_iter().map(|array| unsafe { locks.add(array) }).collect()
     }
 }
 
-impl<T, D, const N: usize> sealed::Sealed for [ArrayViewMut<'_, T, D>; N] {}
+impl<T, D, const N: usize> sealed::SealedLockArrays for [ArrayViewMut<'_, T, D>; N] {}
 impl<'env, T: Element, D: Dimension, B: Backend, const N: usize> LockArrays<'env, B>
     for [ArrayViewMut<'env, T, D>; N]
 {
-    type Locked<'scope, K: HostKind> = [LockedArray<'scope, K, T, D, B>; N];
+    type PinGuard<'scope, K: HostKind> = [LockedArray<'scope, K, T, D, B>; N];
 
-    unsafe fn lock<'scope, K: HostKind>(self, locks: &Locking<'_, B>) -> Result<Self::Locked<'scope, K>> {
+    unsafe fn lock<'scope, K: HostKind>(self, locks: &Locking<'_, B>) -> Result<Self::PinGuard<'scope, K>> {
         // SAFETY: the caller's promise.
         let locked: Vec<_> = unsafe { Vec::from(self).lock::<K>(locks)? };
         let why = "as many arrays are locked as were given";
@@ -80,16 +80,16 @@ impl<'env, T: Element, D: Dimension, B: Backend, const N: usize> LockArrays<'env
 
 macro_rules! tuples {
     ($(($($array:ident $element:ident $rank:ident)*))*) => {$(
-        impl<$($element, $rank),*> sealed::Sealed for ($(ArrayViewMut<'_, $element, $rank>,)*) {}
+        impl<$($element, $rank),*> sealed::SealedLockArrays for ($(ArrayViewMut<'_, $element, $rank>,)*) {}
         impl<'env, BE: Backend, $($element: Element, $rank: Dimension),*> LockArrays<'env, BE>
             for ($(ArrayViewMut<'env, $element, $rank>,)*)
         {
-            type Locked<'scope, K: HostKind> = ($(LockedArray<'scope, K, $element, $rank, BE>,)*);
+            type PinGuard<'scope, K: HostKind> = ($(LockedArray<'scope, K, $element, $rank, BE>,)*);
 
             unsafe fn lock<'scope, K: HostKind>(
                 self,
                 locks: &Locking<'_, BE>,
-            ) -> Result<Self::Locked<'scope, K>> {
+            ) -> Result<Self::PinGuard<'scope, K>> {
                 let ($($array,)*) = self;
                 // SAFETY: the caller's promise.
                 Ok(($(unsafe { locks.add($array)? },)*))

@@ -6,33 +6,33 @@
 
 mod array;
 mod create;
-mod lock;
 mod lock_arrays;
-mod locked;
+mod pin_guard;
+mod pin_scope;
 mod register;
 mod register_foreign;
 mod uninit;
-mod unwritten;
+mod uninit_buffer;
 mod view;
 
 pub use array::HostArray;
-pub(crate) use lock::LockSet;
 pub use lock_arrays::LockArrays;
-pub(crate) use locked::lock;
-pub use register::{MappedRegisteredArray, Refused, RegisteredArray};
+pub(crate) use pin_guard::lock;
+pub(crate) use pin_scope::PinScope;
+pub use register::{MappedRegisteredArray, RegisterError, RegisteredArray};
 pub use uninit::UninitHostArray;
-pub(crate) use unwritten::Unwritten;
+pub(crate) use uninit_buffer::UninitBuffer;
 pub(crate) use view::zeros;
 pub use view::{view_at, view_mut_at};
 
 use std::marker::PhantomData;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedHostKind {}
 }
 
 /// The kind of a [`HostArray`].
-pub trait HostKind: sealed::Sealed + Send + Sync {
+pub trait HostKind: sealed::SealedHostKind + Send + Sync {
     /// The word for it.
     const NAME: &'static str;
 }
@@ -59,10 +59,10 @@ pub struct Registered<'scope, K>(PhantomData<(Invariant<'scope>, K)>);
 
 type Invariant<'scope> = fn(&'scope ()) -> &'scope ();
 
-impl sealed::Sealed for Pinned {}
-impl sealed::Sealed for Mapped {}
-impl sealed::Sealed for Managed {}
-impl<K> sealed::Sealed for Registered<'_, K> {}
+impl sealed::SealedHostKind for Pinned {}
+impl sealed::SealedHostKind for Mapped {}
+impl sealed::SealedHostKind for Managed {}
+impl<K> sealed::SealedHostKind for Registered<'_, K> {}
 
 impl HostKind for Pinned {
     const NAME: &'static str = "pinned";

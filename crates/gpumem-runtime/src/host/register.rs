@@ -2,7 +2,7 @@
 
 use super::{
     HostArray, HostKind, Mapped, Pinned, Registered,
-    locked::{LockedOwner, lock},
+    pin_guard::{PinnedOwner, lock},
 };
 use crate::{Device, Layout, memory::Allocation};
 use gpumem_core::{Backend, Element, Error, ErrorKind, RegisterOptions};
@@ -14,31 +14,31 @@ pub type RegisteredArray<T, D, B> = HostArray<Registered<'static, Pinned>, T, D,
 /// As [`RegisteredArray`], with a device address.
 pub type MappedRegisteredArray<T, D, B> = HostArray<Registered<'static, Mapped>, T, D, B>;
 
-type TakenOver<K, T, D, B> = Result<HostArray<Registered<'static, K>, T, D, B>, Refused<Array<T, D>>>;
+type TakenOver<K, T, D, B> = Result<HostArray<Registered<'static, K>, T, D, B>, RegisterError<Array<T, D>>>;
 
 /// What could not be done with an array, and the array.
 #[derive(Debug)]
-pub struct Refused<A> {
+pub struct RegisterError<A> {
     /// What was given.
     pub given: A,
     /// Why it comes back.
     pub error: Error,
 }
 
-impl<A> fmt::Display for Refused<A> {
+impl<A> fmt::Display for RegisterError<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.error.fmt(f)
     }
 }
 
-impl<A: fmt::Debug> std::error::Error for Refused<A> {
+impl<A: fmt::Debug> std::error::Error for RegisterError<A> {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.error.source()
     }
 }
 
-impl<A> From<Refused<A>> for Error {
-    fn from(refused: Refused<A>) -> Self {
+impl<A> From<RegisterError<A>> for Error {
+    fn from(refused: RegisterError<A>) -> Self {
         refused.error
     }
 }
@@ -69,7 +69,7 @@ impl<B: Backend> Device<B> {
     pub fn register<T: Element, D: Dimension + 'static>(
         &self,
         array: Array<T, D>,
-    ) -> Result<RegisteredArray<T, D, B>, Refused<Array<T, D>>> {
+    ) -> Result<RegisteredArray<T, D, B>, RegisterError<Array<T, D>>> {
         self.take_over("register", array, false)
     }
 
@@ -81,7 +81,7 @@ impl<B: Backend> Device<B> {
     pub fn register_mapped<T: Element, D: Dimension + 'static>(
         &self,
         array: Array<T, D>,
-    ) -> Result<MappedRegisteredArray<T, D, B>, Refused<Array<T, D>>> {
+    ) -> Result<MappedRegisteredArray<T, D, B>, RegisterError<Array<T, D>>> {
         self.take_over("register_mapped", array, true)
     }
 
@@ -93,7 +93,7 @@ impl<B: Backend> Device<B> {
     ) -> TakenOver<K, T, D, B> {
         let layout = match self.layout_to_register(operation, &array, mapped) {
             Ok(layout) => layout,
-            Err(error) => return Err(Refused { given: array, error }),
+            Err(error) => return Err(RegisterError { given: array, error }),
         };
         let extent = layout.extent();
         let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).wrapping_add(extent.start);
@@ -108,10 +108,10 @@ impl<B: Backend> Device<B> {
                 let why =
                     "it shares pages with other registered memory and has no device address in one piece";
                 let error = self.core().error(operation, ErrorKind::Registration { why });
-                Err(Refused { given: locked.unlock(), error })
+                Err(RegisterError { given: locked.unlock(), error })
             }
             Ok(locked) => Ok(HostArray::over_ndarray(locked.into_allocation(self, options, false), layout)),
-            Err((given, error)) => Err(Refused { given, error }),
+            Err((given, error)) => Err(RegisterError { given, error }),
         }
     }
 
@@ -150,27 +150,28 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     /// written anew; a wait that failed; [`BlockingInCallback`](ErrorKind::BlockingInCallback); a stale array after a reset;
     /// [`InvalidArgument`](ErrorKind::InvalidArgument) while something else, such as a lent view, still holds the memory.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
-    pub fn deregister(self) -> Result<Array<T, D>, Refused<Self>> {
+    pub fn deregister(self) -> Result<Array<T, D>, RegisterError<Self>> {
         self.take_back::<Array<T, D>>()
     }
 
     /// As [`deregister`](Self::deregister), for memory of any owner.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
-    pub(super) fn take_back<O: std::any::Any>(self) -> Result<O, Refused<Self>> {
+    pub(super) fn take_back<O: std::any::Any>(self) -> Result<O, RegisterError<Self>> {
         const OPERATION: &str = "deregister";
-        let settled = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
-        let settled = settled.and_then(|settled| settled.result);
-        let written = settled.and_then(|()| self.memory().check_written(OPERATION, &self.layout().extent()));
+        let wait_outcome = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
+        let wait_outcome = wait_outcome.and_then(|wait_outcome| wait_outcome.result);
+        let written =
+            wait_outcome.and_then(|()| self.memory().check_written(OPERATION, &self.layout().extent()));
         if let Err(error) = written {
-            return Err(Refused { given: self, error: error.in_operation(OPERATION) });
+            return Err(RegisterError { given: self, error: error.in_operation(OPERATION) });
         }
         let (memory, layout) = self.into_parts();
-        match Allocation::into_owner::<LockedOwner<B, O>>(memory) {
+        match Allocation::into_owner::<PinnedOwner<B, O>>(memory) {
             Ok(owner) => Ok(owner.unlock()),
             Err(memory) => {
                 let why = "the memory is still held by something else";
                 let error = memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
-                Err(Refused { given: Self::over_ndarray(memory, layout), error })
+                Err(RegisterError { given: Self::over_ndarray(memory, layout), error })
             }
         }
     }

@@ -1,7 +1,8 @@
 //! Page-locking memory of other owners: for bindings of other languages.
 
 use super::{
-    HostArray, HostKind, Mapped, MappedRegisteredArray, Pinned, Refused, Registered, RegisteredArray, lock,
+    HostArray, HostKind, Mapped, MappedRegisteredArray, Pinned, RegisterError, Registered, RegisteredArray,
+    lock,
 };
 use crate::{Device, Layout};
 use gpumem_core::{Backend, Element, ErrorKind, RegisterOptions};
@@ -16,7 +17,7 @@ impl<B: Backend> Device<B> {
     /// # Safety
     /// * From the lowest byte of the layout on, its elements are initialised memory of the host, aligned and valid for
     ///   reads and writes for as long as `owner` lives. The layout is that of `D` axes.
-    /// * Whoever else uses the memory knows what the device does with it.
+    /// * Other users of the memory know what the device does with it.
     ///
     /// # Errors
     /// As [`register`](Self::register), with the owner.
@@ -25,7 +26,7 @@ impl<B: Backend> Device<B> {
         lowest: *mut u8,
         layout: &Layout,
         owner: O,
-    ) -> Result<RegisteredArray<T, D, B>, Refused<O>> {
+    ) -> Result<RegisteredArray<T, D, B>, RegisterError<O>> {
         // SAFETY: the caller's promise.
         unsafe { self.lock_foreign::<Pinned, T, D, O>("register", lowest, layout, owner, false) }
     }
@@ -42,7 +43,7 @@ impl<B: Backend> Device<B> {
         lowest: *mut u8,
         layout: &Layout,
         owner: O,
-    ) -> Result<MappedRegisteredArray<T, D, B>, Refused<O>> {
+    ) -> Result<MappedRegisteredArray<T, D, B>, RegisterError<O>> {
         // SAFETY: the caller's promise.
         unsafe { self.lock_foreign::<Mapped, T, D, O>("register_mapped", lowest, layout, owner, true) }
     }
@@ -56,13 +57,13 @@ impl<B: Backend> Device<B> {
         layout: &Layout,
         owner: O,
         mapped: bool,
-    ) -> Result<HostArray<Registered<'static, K>, T, D, B>, Refused<O>> {
+    ) -> Result<HostArray<Registered<'static, K>, T, D, B>, RegisterError<O>> {
         let aligned = layout.check_alignment(align_of::<T>());
         let checked = self
             .check_registers(operation, mapped)
             .and_then(|()| aligned.map_err(|error| self.core().error(operation, error)));
         if let Err(error) = checked {
-            return Err(Refused { given: owner, error });
+            return Err(RegisterError { given: owner, error });
         }
         let options = RegisterOptions { mapped, ..RegisterOptions::default() };
         // As for arrays of ndarray: every page is mapped where that is possible.
@@ -74,13 +75,13 @@ impl<B: Backend> Device<B> {
                 let why =
                     "it shares pages with other registered memory and has no device address in one piece";
                 let error = self.core().error(operation, ErrorKind::Registration { why });
-                Err(Refused { given: locked.unlock(), error })
+                Err(RegisterError { given: locked.unlock(), error })
             }
             Ok(locked) => {
                 let memory = locked.into_allocation(self, options, false);
                 Ok(HostArray::over_ndarray(memory, layout.clone()))
             }
-            Err((given, error)) => Err(Refused { given, error }),
+            Err((given, error)) => Err(RegisterError { given, error }),
         }
     }
 }
@@ -92,7 +93,7 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     /// # Errors
     /// As [`deregister`](Self::deregister), and for an owner of another type.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
-    pub fn give_back<O: Any>(self) -> Result<O, Refused<Self>> {
+    pub fn give_back<O: Any>(self) -> Result<O, RegisterError<Self>> {
         self.take_back::<O>()
     }
 }

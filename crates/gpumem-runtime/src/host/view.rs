@@ -24,7 +24,7 @@ pub(crate) fn zeros<T: Element, D: Dimension>(
         bytemuck::allocation::try_zeroed_vec(shape.size()).map_err(|()| out_of_memory())?;
     let bytes = size_of_val(&elements[..]);
     if bytes >= HUGE {
-        // Nobody has touched the pages yet; filling them is most of what a large download costs.
+        // The pages have not been touched yet; filling them is most of what a large download costs.
         gpumem_core::process::advise_huge_pages(elements.as_ptr().cast(), bytes);
     }
     Array::from_shape_vec(shape.clone(), elements).map_err(|_| out_of_memory())
@@ -62,7 +62,8 @@ fn upright<T>(
 /// `[0, 0, ..]` is at `first`, and strides are in bytes and of any sign.
 ///
 /// # Safety
-/// Every element is aligned and valid for reads for `'a`; strides are multiples of the size of `T`; nobody writes.
+/// Every element is aligned and valid for reads for `'a`; strides are multiples of the size of `T`; nothing
+/// writes.
 pub unsafe fn view_at<'a, T>(first: *const u8, shape: &[usize], strides: &[isize]) -> ArrayViewD<'a, T> {
     let (lowest, shape, turned) = upright::<T>(first, shape, strides);
     // SAFETY: the caller's promise; the lowest address and the strides without sign reach the same elements.
@@ -74,7 +75,7 @@ pub unsafe fn view_at<'a, T>(first: *const u8, shape: &[usize], strides: &[isize
 /// As [`view_at`], for writing.
 ///
 /// # Safety
-/// As for [`view_at`], valid for writes too; nobody else reads or writes, and no two elements overlap.
+/// As for [`view_at`], valid for writes too; nothing else reads or writes, and no two elements overlap.
 pub unsafe fn view_mut_at<'a, T>(first: *mut u8, shape: &[usize], strides: &[isize]) -> ArrayViewMutD<'a, T> {
     let (lowest, shape, turned) = upright::<T>(first.cast_const(), shape, strides);
     // SAFETY: as in `view_at`.

@@ -1,6 +1,6 @@
 //! The CUDA Array Interface, version 3.
 
-use super::{ElementType, StreamHandle, foreign::ForeignElements};
+use super::{ElementType, InterchangeStream, foreign::ForeignElements};
 use gpumem_core::{DescriptorError, Element, ErrorKind};
 
 /// One entry of `descr`: a field of a record.
@@ -59,10 +59,10 @@ impl CudaArrayInterface {
     ///
     /// # Errors
     /// [`DescriptorError::Stream`].
-    pub fn stream_handle(&self) -> Result<Option<StreamHandle>, DescriptorError> {
+    pub fn stream_handle(&self) -> Result<Option<InterchangeStream>, DescriptorError> {
         match self.stream {
             // Older versions know no stream: what stands there is none.
-            Some(number) if self.version >= 3 => StreamHandle::from_number(number).map(Some),
+            Some(number) if self.version >= 3 => InterchangeStream::from_number(number).map(Some),
             _ => Ok(None),
         }
     }

@@ -1,11 +1,13 @@
 //! Lending memory to others.
 
-use super::{CudaArrayInterface, ElementType, HasCudaArrayInterface, StreamHandle, cuda_array::VERSION, own};
+use super::{
+    CudaArrayInterface, ElementType, HasCudaArrayInterface, InterchangeStream, cuda_array::VERSION, own,
+};
 use crate::{
     ArrayBase, Device, HostArray, Layout, OwnedKind, Storage, StorageMut, Stream,
-    memory::{Allocation, Counted},
-    order::Access,
-    transfer::Place,
+    memory::{Allocation, IntrusiveArc},
+    track::Access,
+    transfer::ArrayRef,
 };
 use gpumem_core::{
     Backend, DescriptorError, Element, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
@@ -27,11 +29,11 @@ use std::fmt;
 /// the array, and can only be read while that is there.
 #[must_use = "the loan ends when this is dropped"]
 pub struct Loan<B: Backend> {
-    memory: Counted<Allocation<B>>,
+    memory: IntrusiveArc<Allocation<B>>,
     layout: Layout,
     element: ElementType,
     write: bool,
-    stream: Option<StreamHandle>,
+    stream: Option<InterchangeStream>,
     /// The entries in the memory's list of loans.
     entries: SmallVec<[u64; 2]>,
     /// Keeps the stream alive that the descriptor names, where it is one of ours.
@@ -43,13 +45,13 @@ enum Borrower<'a, B: Backend> {
     /// Who enqueues on a stream of ours.
     Stream(&'a Stream<B>),
     /// Who has a stream of its own, which is only known to be alive now.
-    Handle(&'a Device<B>, StreamHandle),
+    Handle(&'a Device<B>, InterchangeStream),
     /// The host itself.
     Host,
 }
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// Lends the array for reading, to whoever enqueues on `stream`. The descriptors of the loan say `read_only`.
+    /// Lends the array for reading to work on `stream`. The descriptors of the loan say `read_only`.
     ///
     /// # Errors
     /// [`WrongDevice`](ErrorKind::WrongDevice) for a stream of another device, [`DescriptorError::Stream`] for the
@@ -58,15 +60,15 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.loan(false, Borrower::Stream(stream))
     }
 
-    /// Lends the array for reading to whoever works on a stream of its own. The stream waits for whatever is pending; as
-    /// nobody says how long it lives, the loan is one [on any stream](Loan::on_any_stream).
+    /// Lends the array for reading to a library that works on a stream of its own. The stream waits for whatever is
+    /// pending; as its lifetime is unknown, the loan is one [on any stream](Loan::on_any_stream).
     ///
     /// # Safety
     /// A handle names a live stream of the device.
     ///
     /// # Errors
     /// Of the driver.
-    pub unsafe fn lend_to_handle(&self, stream: StreamHandle) -> Result<Loan<S::Backend>> {
+    pub unsafe fn lend_to_handle(&self, stream: InterchangeStream) -> Result<Loan<S::Backend>> {
         self.loan(false, Borrower::Handle(self.device()?, stream))
     }
 
@@ -85,7 +87,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
-    /// Lends the array for reading and writing, to whoever enqueues on `stream`.
+    /// Lends the array for reading and writing to work on `stream`.
     ///
     /// # Errors
     /// As [`lend`](Self::lend).
@@ -100,7 +102,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     ///
     /// # Errors
     /// As [`lend_to_handle`](Self::lend_to_handle).
-    pub unsafe fn lend_mut_to_handle(&mut self, stream: StreamHandle) -> Result<Loan<S::Backend>> {
+    pub unsafe fn lend_mut_to_handle(&mut self, stream: InterchangeStream) -> Result<Loan<S::Backend>> {
         self.loan(true, Borrower::Handle(self.device()?, stream))
     }
 
@@ -119,7 +121,7 @@ impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// # Errors
     /// Of the work that is waited for.
     pub fn lend_to_host(&self) -> Result<Loan<B>> {
-        let Place { memory, layout } = self.place();
+        let ArrayRef { memory, layout } = self.place();
         Loan::new(memory, layout, ElementType::of::<T>(), false, Borrower::Host)
     }
 
@@ -128,14 +130,14 @@ impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// # Errors
     /// Of the work that is waited for.
     pub fn lend_mut_to_host(&mut self) -> Result<Loan<B>> {
-        let Place { memory, layout } = self.place();
+        let ArrayRef { memory, layout } = self.place();
         Loan::new(memory, layout, ElementType::of::<T>(), true, Borrower::Host)
     }
 }
 
 impl<B: Backend> Loan<B> {
     fn new(
-        memory: &Counted<Allocation<B>>,
+        memory: &IntrusiveArc<Allocation<B>>,
         layout: &Layout,
         element: ElementType,
         write: bool,
@@ -161,15 +163,15 @@ impl<B: Backend> Loan<B> {
                 let access = [Access { memory, extent: extent.clone(), write }];
                 let raw = timeline.submit(OPERATION, &access, |raw| Ok(raw.raw()))?.value;
                 entries.push(memory.lend(timeline.clone(), extent, write));
-                (Some(StreamHandle::of(timeline, raw)), Some(stream.clone()))
+                (Some(InterchangeStream::of(timeline, raw)), Some(stream.clone()))
             }
             Borrower::Handle(device, handle) => {
                 // SAFETY: alive now, by the promise of the caller; it is not used after this.
                 let stream = unsafe { handle.stream(device, OPERATION)? };
                 memory.hand_out(OPERATION, &extent)?;
-                memory.hold_back(OPERATION, &extent, write, &stream)?;
+                memory.make_stream_wait(OPERATION, &extent, write, &stream)?;
                 // What the borrower goes on to enqueue there is part of what others enqueue anywhere.
-                entries.push(memory.lend(memory.core().others(), extent, write));
+                entries.push(memory.lend(memory.core().unknown_streams(), extent, write));
                 (Some(handle), None)
             }
             Borrower::Host => {
@@ -189,7 +191,7 @@ impl<B: Backend> Loan<B> {
     }
 
     /// The stream on which the borrower works; `None` for the host.
-    pub fn stream(&self) -> Option<StreamHandle> {
+    pub fn stream(&self) -> Option<InterchangeStream> {
         self.stream
     }
 
@@ -198,7 +200,7 @@ impl<B: Backend> Loan<B> {
         !self.write
     }
 
-    pub(super) fn memory(&self) -> &Counted<Allocation<B>> {
+    pub(super) fn memory(&self) -> &IntrusiveArc<Allocation<B>> {
         &self.memory
     }
 
@@ -211,11 +213,11 @@ impl<B: Backend> Loan<B> {
     }
 
     /// The same loan for a borrower who uses the memory on streams that it does not name, without ordering them with
-    /// this one: while it lasts, our uses of the memory wait for everything on the device, whoever enqueued it. Devices
-    /// without a mark behind all streams ([`Backend::record_device`]) are waited for by the host. What the borrower
-    /// enqueues after our uses is its own to order.
+    /// this one: while it lasts, our uses of the memory wait for everything on the device, including work of other
+    /// libraries. Devices without a mark behind all streams ([`Backend::record_device`]) are waited for by the host.
+    /// What the borrower enqueues after our uses is its own to order.
     pub fn on_any_stream(mut self) -> Self {
-        let others = self.memory.core().others();
+        let others = self.memory.core().unknown_streams();
         self.entries.push(self.memory.lend(others, self.layout.extent(), self.write));
         self
     }
@@ -239,13 +241,13 @@ impl<B: Backend> Loan<B> {
             descr: None,
             mask: false,
             version: VERSION,
-            stream: self.stream.map(StreamHandle::number),
+            stream: self.stream.map(InterchangeStream::number),
         }
     }
 }
 
 // SAFETY: the loan keeps the memory and the stream alive; elements of arrays are initialised; the stream has waited for
-// what was pending, and later work of ours lets it wait. Whoever imports it here finds the allocation itself.
+// what was pending, and later work of ours lets it wait. An import in this process finds the allocation itself.
 unsafe impl<B: Backend> HasCudaArrayInterface for Loan<B> {
     fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
         self.memory.check("cuda_array_interface")?;
@@ -256,7 +258,7 @@ unsafe impl<B: Backend> HasCudaArrayInterface for Loan<B> {
 
 impl<B: Backend> Drop for Loan<B> {
     fn drop(&mut self) {
-        if self.memory.core().origin.is_usable() {
+        if self.memory.core().origin.is_valid() {
             self.entries.iter().for_each(|entry| self.memory.end_loan(*entry));
             own::note_end(&self.memory);
         }

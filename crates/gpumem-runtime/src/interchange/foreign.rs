@@ -1,9 +1,9 @@
 //! What every descriptor comes down to: elements at addresses.
 
 use crate::{Device, Layout, Order};
-use gpumem_core::{Backend, DescriptorError, Element, ErrorKind, LayoutError, Residence, Result};
+use gpumem_core::{AddressRange, Backend, DescriptorError, Element, ErrorKind, LayoutError, Result};
 
-/// Elements of somebody else: a layout from the lowest byte on, and where that byte is.
+/// Foreign elements: a layout from the lowest byte on, and where that byte is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ForeignElements {
     pub(super) layout: Layout,
@@ -73,11 +73,11 @@ impl ForeignElements {
                 // The same allocation as the first byte's.
                 break;
             }
-            match device.core().note_loss(B::device_of(device.raw(), address)) {
+            match device.core().note_loss(B::pointer_info(device.raw(), address)) {
                 Ok(Some(found)) if found.ordinal == own => known = found.end,
                 Ok(found) => {
                     let found = match found {
-                        Some(Residence { ordinal, .. }) => {
+                        Some(AddressRange { ordinal, .. }) => {
                             format!("memory of {}:{ordinal}", device.info().backend)
                         }
                         None => format!("no memory that {} knows", device.info().backend),

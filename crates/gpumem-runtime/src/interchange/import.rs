@@ -1,6 +1,6 @@
 //! Taking in memory of others.
 
-use super::{CudaArrayInterface, StreamHandle, foreign::ForeignElements, own};
+use super::{CudaArrayInterface, InterchangeStream, foreign::ForeignElements, own};
 use crate::device::DeviceCore;
 use crate::{
     ArrayBase, Device, DeviceArray, DeviceViewMut, Layout, Storage,
@@ -11,8 +11,8 @@ use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutErr
 use ndarray::{Dimension, IxDyn};
 use std::{any::Any, rc::Rc, sync::Arc};
 
-/// An array over memory of somebody else, which it keeps alive until the last use is over. It can be read, viewed and
-/// copied like every array; [`try_into_array`](ArrayBase::try_into_array) makes it one that can be written.
+/// An array over foreign memory, which it keeps alive until the last use is over. It can be read, viewed and copied
+/// like every array; [`try_into_array`](ArrayBase::try_into_array) makes it one that can be written.
 pub type ImportedArray<T, D, B> = ArrayBase<Imported<T, B>, D>;
 
 /// An object with a CUDA array interface: Python's `__cuda_array_interface__`, as a trait.
@@ -20,7 +20,7 @@ pub type ImportedArray<T, D, B> = ArrayBase<Imported<T, B>, D>;
 /// # Safety
 /// What a descriptor says is true from the moment on that it is given out, for as long as `self` lives:
 /// * the elements that it describes are memory that the device can read, and write unless it says `read_only`;
-/// * they are initialised, and behind the work on the stream that it names nobody writes them without order;
+/// * they are initialised, and after the work on the stream that it names nothing writes them unordered;
 /// * where it does not say `read_only`, nothing else that safe code has reads or writes them either: an object that can be
 ///   cloned, or that lets its elements be seen, says `read_only` or orders their uses. Through `&`, `Rc` and `Arc` every object
 ///   can only be read;
@@ -109,8 +109,8 @@ impl<B: Backend> Device<B> {
         unsafe { self.import_cuda_array(OPERATION, &descriptor, Box::new(object)) }
     }
 
-    /// Memory of the library's own, as it is described by whoever has borrowed it: another handle of the allocation, behind
-    /// the work on the borrower's stream.
+    /// Memory of the library's own, as its borrower describes it: another handle of the allocation, behind the work on the
+    /// borrower's stream.
     ///
     /// # Safety
     /// The stream that the descriptor names is alive.
@@ -172,20 +172,20 @@ impl<B: Backend> Device<B> {
         &self,
         operation: &'static str,
         elements: ForeignElements,
-        stream: Option<StreamHandle>,
+        stream: Option<InterchangeStream>,
         kind: MemoryKind,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<ImportedArray<T, D, B>> {
         check_rank::<D, B>(self.core(), operation, &elements.layout)?;
         elements.check_place(self, operation)?;
         let ForeignElements { layout, address, bytes: len, read_only } = elements;
-        self.core().reclaim.sweep_imports(self.core());
+        self.core().deferred_frees.sweep_imports(self.core());
         let memory = ForeignMemory { address, host: 0, len, kind, read_only, owner };
         let memory = Allocation::imported(self, memory);
         if let Some(stream) = stream.filter(|_| len > 0) {
             // SAFETY: the caller's promise; it is not used after this.
             let stream = unsafe { stream.stream(self, operation)? };
-            // Whoever uses the memory waits for what stands on that stream now.
+            // Later uses of the memory wait for the work that is on that stream now.
             memory.note_import(operation, &stream)?;
         }
         Ok(ArrayBase::over(memory, layout))

@@ -3,8 +3,9 @@
 //! * [`CudaArrayInterface`]: the CUDA Array Interface, version 3, as a typed descriptor. Objects that have one implement
 //!   [`HasCudaArrayInterface`]; [`Device::as_cuda_array`](crate::Device::as_cuda_array) takes them in, and
 //!   [`cuda_array`] and [`cuda_array_mut`] make them sources and destinations.
-//! * [`ImportedArray`]: memory of somebody else, kept alive by its owner until the last use is over.
-//! * [`Loan`]: memory of ours that somebody else uses. While it lasts, both sides are ordered by events.
+//! * [`ImportedArray`]: foreign memory, kept alive by its owner until the last use is over.
+//! * [`Loan`]: memory of this library that another one uses. While it lasts, both sides are ordered by
+//!   events.
 //!
 //! * [`dlpack`]: the same two ways by DLPack: [`Device::from_dlpack`](crate::Device::from_dlpack), [`Loan::into_dlpack`].
 //!
@@ -17,18 +18,18 @@ pub mod dlpack;
 mod element;
 mod export;
 mod foreign;
-mod handle;
 mod import;
 mod own;
 mod owned;
 mod source;
+mod stream;
 
 pub use bool8::Bool;
 pub use cuda_array::{CudaArrayInterface, DescrField};
 pub use dlpack::DlpackTensor;
 pub use element::{ElementKind, ElementType};
 pub use export::Loan;
-pub use handle::StreamHandle;
 pub use import::{HasCudaArrayInterface, ImportedArray, is_cuda_array};
 pub use source::{CudaArrayDestination, CudaArraySource, cuda_array, cuda_array_mut};
 pub(crate) use source::{described_array, described_layout};
+pub use stream::InterchangeStream;

@@ -1,15 +1,15 @@
 //! Memory of the library's own that comes back to it: what has been lent is known by its addresses while the loan lasts.
 //!
-//! An import of such memory must not make a second owner, whose uses nobody orders with those of the first. It becomes
-//! another handle of the same allocation, which can only be read, as long as the first one is there.
+//! An import of such memory must not make a second owner, whose uses would not be ordered with those of the first. It
+//! becomes another handle of the same allocation, which can only be read, as long as the first one is there.
 
 use super::foreign::ForeignElements;
 use crate::{
     Device, Layout,
-    memory::{Allocation, Counted},
+    memory::{Allocation, IntrusiveArc},
     sync::Mutex,
 };
-use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::Origin};
+use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::ProcessGuard};
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use std::{
 
 /// What is lent in one process.
 struct Table {
-    origin: Origin,
+    origin: ProcessGuard,
     /// Allocations that are lent at this moment, by address and number.
     lent: Mutex<BTreeMap<(u64, u64), Entry>>,
     /// How many entries there are: a program that lends nothing pays for one load.
@@ -33,15 +33,18 @@ fn table() -> &'static Table {
         let current = CURRENT.load(Ordering::Acquire);
         // SAFETY: the pointer is null or was leaked below, so it is valid for ever.
         if let Some(table) = unsafe { current.as_ref() }
-            && table.origin == Origin::here()
+            && table.origin == ProcessGuard::current()
         {
             return table;
         }
         let lent = Mutex::new(BTreeMap::new());
-        let fresh =
-            Box::into_raw(Box::new(Table { origin: Origin::here(), lent, count: AtomicUsize::new(0) }));
+        let fresh = Box::into_raw(Box::new(Table {
+            origin: ProcessGuard::current(),
+            lent,
+            count: AtomicUsize::new(0),
+        }));
         if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
-            // SAFETY: nobody else has seen `fresh`.
+            // SAFETY: no other thread has seen `fresh`.
             drop(unsafe { Box::from_raw(fresh) });
         }
     }
@@ -50,16 +53,16 @@ fn table() -> &'static Table {
 struct Entry {
     end: u64,
     loans: usize,
-    memory: Box<dyn Lent>,
+    memory: Box<dyn LoanedMemory>,
 }
 
 /// An allocation of whichever backend.
-trait Lent: Any + Send + Sync {
+trait LoanedMemory: Any + Send + Sync {
     /// Whether the device has not been reset since.
     fn is_fresh(&self) -> bool;
 }
 
-impl<B: Backend> Lent for Counted<Allocation<B>> {
+impl<B: Backend> LoanedMemory for IntrusiveArc<Allocation<B>> {
     fn is_fresh(&self) -> bool {
         Allocation::is_fresh(self)
     }
@@ -77,7 +80,7 @@ fn places<B: Backend>(memory: &Allocation<B>) -> impl Iterator<Item = (u64, u64)
 }
 
 /// Notes that memory is lent once more.
-pub(super) fn note_loan<B: Backend>(memory: &Counted<Allocation<B>>) {
+pub(super) fn note_loan<B: Backend>(memory: &IntrusiveArc<Allocation<B>>) {
     let table = table();
     let mut lent = table.lent.lock();
     for (start, end) in places(memory) {
@@ -116,7 +119,7 @@ pub(super) fn find<B: Backend>(
     device: &Device<B>,
     operation: &'static str,
     elements: &ForeignElements,
-) -> Result<Option<(Counted<Allocation<B>>, Layout)>> {
+) -> Result<Option<(IntrusiveArc<Allocation<B>>, Layout)>> {
     let table = table();
     if elements.bytes == 0 || table.count.load(Ordering::Acquire) == 0 {
         return Ok(None);
@@ -128,7 +131,7 @@ pub(super) fn find<B: Backend>(
         let Some(entry) = lent.range(..(end, 0)).map(|(_, entry)| entry).find(overlaps) else {
             return Ok(None);
         };
-        (&*entry.memory as &dyn Any).downcast_ref::<Counted<Allocation<B>>>().cloned()
+        (&*entry.memory as &dyn Any).downcast_ref::<IntrusiveArc<Allocation<B>>>().cloned()
     };
     let refuse = |why| Err(device.core().error(operation, ErrorKind::InvalidArgument { why }));
     let Some(memory) = found.filter(|memory| memory.core().is_same(device.core())) else {

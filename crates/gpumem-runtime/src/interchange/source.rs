@@ -5,7 +5,7 @@ use crate::{
     ArrayBase, CudaArrayInterface, Destination, Device, FromDevice, Source, ToDevice, array::Imported,
     layout::Layout,
 };
-use gpumem_core::{Backend, DeviceSelector, Element, Error, ErrorKind, Residence, Result};
+use gpumem_core::{AddressRange, Backend, DeviceSelector, Element, Error, ErrorKind, Result};
 use ndarray::{Dimension, IxDyn};
 use std::{fmt, marker::PhantomData};
 
@@ -98,10 +98,10 @@ pub(crate) unsafe fn described_array<T: Element, B: Backend>(
     let own = near.info().ordinal;
     let found = match elements.bytes {
         0 => Ok(None),
-        _ => near.core().note_loss(B::device_of(near.raw(), elements.address)),
+        _ => near.core().note_loss(B::pointer_info(near.raw(), elements.address)),
     };
     let device = match found {
-        Ok(Some(Residence { ordinal, .. })) if ordinal != own => {
+        Ok(Some(AddressRange { ordinal, .. })) if ordinal != own => {
             Device::select(DeviceSelector::ordinal(near.info().backend, ordinal))?
         }
         Ok(_) => near.clone(),

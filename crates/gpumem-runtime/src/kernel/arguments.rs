@@ -2,13 +2,13 @@
 
 use super::{
     Constant, Slice, SliceMut, Value, View, ViewMut,
-    constants::{Constants, Packed},
+    constants::{ConstantUpload, Constants},
     host_arrays::HostArrays,
 };
 use crate::{
     ArrayBase, Layout, Storage, StorageMut,
-    memory::{Allocation, Counted},
-    order::Access,
+    memory::{Allocation, IntrusiveArc},
+    track::Access,
 };
 use bytemuck::{Pod, Zeroable};
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArguments, LayoutError, Result};
@@ -18,11 +18,11 @@ use smallvec::SmallVec;
 
 /// The arguments of a launch while they are collected.
 #[derive(Debug)]
-pub struct Collected<'a, B: Backend> {
+pub struct ArgumentCollector<'a, B: Backend> {
     pub(super) arguments: KernelArguments,
     pub(super) accesses: SmallVec<[Access<'a, B>; 8]>,
     pub(super) host: HostArrays<'a, B>,
-    pub(super) constants: Packed<'a, B>,
+    pub(super) constants: ConstantUpload<'a, B>,
 }
 
 /// An array as a kernel gets a slice.
@@ -34,7 +34,7 @@ struct SliceWords {
 }
 
 pub(super) mod sealed {
-    pub trait Sealed {}
+    pub trait SealedArgument {}
 }
 
 /// What can be given for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`] or
@@ -45,9 +45,9 @@ pub(super) mod sealed {
     message = "`{Self}` cannot be given for a kernel's parameter `{Q}`",
     note = "an array of the host is `In(&a)`, `Out(&mut a)` or `InOut(&mut a)`; one of the device `&a` or `&mut a`"
 )]
-pub trait Argument<Q: Parameter, B: Backend>: sealed::Sealed {
+pub trait Argument<Q: Parameter, B: Backend>: sealed::SealedArgument {
     #[doc(hidden)]
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()>;
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()>;
 }
 
 /// What can be given for all parameters `P` of a kernel: a tuple of [`Argument`]s.
@@ -56,18 +56,18 @@ pub trait Argument<Q: Parameter, B: Backend>: sealed::Sealed {
     note = "a tuple has one for each parameter: of the host `In(&a)`, `Out(&mut a)` or `InOut(&mut a)`, \
             of the device `&a`, or `&mut a` where it is written; `(a,)` is a tuple of one"
 )]
-pub trait Arguments<P: Parameters, B: Backend>: sealed::Sealed {
+pub trait Arguments<P: Parameters, B: Backend>: sealed::SealedArgument {
     #[doc(hidden)]
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()>;
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()>;
 }
 
 /// An argument that may be given to a launch in a scope: what it borrows of the host's memory is borrowed for `'env`.
-pub trait Within<'env>: sealed::Sealed {}
+pub trait ScopedArgument<'env>: sealed::SealedArgument {}
 
-impl<'a, B: Backend> Collected<'a, B> {
+impl<'a, B: Backend> ArgumentCollector<'a, B> {
     #[inline(always)]
     pub(super) fn new(host: HostArrays<'a, B>, constants: Option<&'a Constants<B>>) -> Self {
-        let constants = Packed::new(constants);
+        let constants = ConstantUpload::new(constants);
         Self { arguments: KernelArguments::new(), accesses: SmallVec::new(), host, constants }
     }
 
@@ -82,7 +82,7 @@ impl<'a, B: Backend> Collected<'a, B> {
         self.arguments.push_bytes(bytes).map_err(|_| too_long())
     }
 
-    fn access(&mut self, memory: &'a Counted<Allocation<B>>, layout: &Layout, write: bool) {
+    fn access(&mut self, memory: &'a IntrusiveArc<Allocation<B>>, layout: &Layout, write: bool) {
         if !layout.is_empty() {
             self.accesses.push(Access { memory, extent: layout.extent(), write });
         }
@@ -147,32 +147,32 @@ fn needs_copy(layout: &Layout) -> Error {
 
 /// Adds which argument it was. Each of those before it has left its bytes.
 #[cold]
-fn of_argument<B: Backend>(error: Error, collected: &Collected<'_, B>) -> Error {
+fn of_argument<B: Backend>(error: Error, collected: &ArgumentCollector<'_, B>) -> Error {
     error.at_argument(collected.arguments.len() + 1)
 }
 
-impl<S: Storage, D: Dimension> sealed::Sealed for &ArrayBase<S, D> {}
-impl<S: Storage, D: Dimension> sealed::Sealed for &mut ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> sealed::SealedArgument for &ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> sealed::SealedArgument for &mut ArrayBase<S, D> {}
 // Memory of the library is kept by its use log.
-impl<S: Storage, D: Dimension> Within<'_> for &ArrayBase<S, D> {}
-impl<S: Storage, D: Dimension> Within<'_> for &mut ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> ScopedArgument<'_> for &ArrayBase<S, D> {}
+impl<S: Storage, D: Dimension> ScopedArgument<'_> for &mut ArrayBase<S, D> {}
 
 impl<S: Storage, D: Dimension> Argument<Slice<S::Elem>, S::Backend> for &ArrayBase<S, D> {
     #[inline]
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
         to.slice(self, false)
     }
 }
 
 impl<S: StorageMut, D: Dimension> Argument<SliceMut<S::Elem>, S::Backend> for &mut ArrayBase<S, D> {
     #[inline]
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
         to.slice(self, true)
     }
 }
 
 impl<S: Storage, D: Dimension, const N: usize> Argument<View<S::Elem, N>, S::Backend> for &ArrayBase<S, D> {
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
         to.view(self, N, false)
     }
 }
@@ -180,44 +180,44 @@ impl<S: Storage, D: Dimension, const N: usize> Argument<View<S::Elem, N>, S::Bac
 impl<S: StorageMut, D: Dimension, const N: usize> Argument<ViewMut<S::Elem, N>, S::Backend>
     for &mut ArrayBase<S, D>
 {
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, S::Backend>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
         to.view(self, N, true)
     }
 }
 
-impl<T: Element> sealed::Sealed for Value<T> {}
-impl<T: Element> Within<'_> for Value<T> {}
+impl<T: Element> sealed::SealedArgument for Value<T> {}
+impl<T: Element> ScopedArgument<'_> for Value<T> {}
 impl<T: Element, B: Backend> Argument<Value<T>, B> for Value<T> {
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
         to.bytes(bytemuck::bytes_of(&self.0))
     }
 }
 
-impl<T: Element, const LEN: usize> sealed::Sealed for Constant<T, LEN> {}
-impl<T: Element, const LEN: usize> Within<'_> for Constant<T, LEN> {}
+impl<T: Element, const LEN: usize> sealed::SealedArgument for Constant<T, LEN> {}
+impl<T: Element, const LEN: usize> ScopedArgument<'_> for Constant<T, LEN> {}
 impl<T: Element, const LEN: usize, B: Backend> Argument<Constant<T, LEN>, B> for Constant<T, LEN> {
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
         // A class without elements has one byte in C++.
         if LEN == 0 { to.bytes(&[0]) } else { to.bytes(bytemuck::cast_slice(&self.0)) }
     }
 }
 
-impl sealed::Sealed for bool {}
-impl Within<'_> for bool {}
+impl sealed::SealedArgument for bool {}
+impl ScopedArgument<'_> for bool {}
 impl<B: Backend> Argument<bool, B> for bool {
     #[inline]
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
         to.bytes(&[u8::from(*self)])
     }
 }
 
 macro_rules! numbers {
     ($($type:ty)*) => {$(
-        impl sealed::Sealed for $type {}
-        impl Within<'_> for $type {}
+        impl sealed::SealedArgument for $type {}
+        impl ScopedArgument<'_> for $type {}
         impl<B: Backend> Argument<$type, B> for $type {
             #[inline]
-            fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
                 to.arguments.push(*self);
                 Ok(())
             }
@@ -228,8 +228,8 @@ numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
 
 macro_rules! tuples {
     ($(($($parameter:ident $argument:ident)*))*) => {$(
-        impl<$($argument: sealed::Sealed),*> sealed::Sealed for ($($argument,)*) {}
-        impl<'env, $($argument: Within<'env>),*> Within<'env> for ($($argument,)*) {}
+        impl<$($argument: sealed::SealedArgument),*> sealed::SealedArgument for ($($argument,)*) {}
+        impl<'env, $($argument: ScopedArgument<'env>),*> ScopedArgument<'env> for ($($argument,)*) {}
         // The compiler shows the arguments beside the parameters, and not a list of tuples.
         #[diagnostic::do_not_recommend]
         impl<BE: Backend, $($parameter: Parameter, $argument: Argument<$parameter, BE>),*>
@@ -237,7 +237,7 @@ macro_rules! tuples {
         {
             #[allow(non_snake_case, unused_variables)]
             #[inline]
-            fn collect<'a>(&'a mut self, to: &mut Collected<'a, BE>) -> Result<()> {
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, BE>) -> Result<()> {
                 let ($($argument,)*) = self;
                 $($argument.collect(to).map_err(|error| of_argument(error, to))?;)*
                 Ok(())

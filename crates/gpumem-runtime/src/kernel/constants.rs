@@ -2,13 +2,13 @@
 
 use super::{
     ConstantArray, In,
-    arguments::{Argument, Collected},
+    arguments::{Argument, ArgumentCollector},
 };
 use crate::{
     Device, Layout, Order, ToDevice,
-    memory::{Allocation, Counted},
-    order::{Access, Timeline},
-    transfer::{self, Place, Upload},
+    memory::{Allocation, IntrusiveArc},
+    track::{Access, Timeline},
+    transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, Result};
 use ndarray::ArrayView1;
@@ -25,7 +25,7 @@ const ALIGN: usize = 16;
 /// The constant memory of one module: all launches of its kernel share it, so that it is an allocation like any other,
 /// which launches read and copies write.
 pub(super) struct Constants<B: Backend> {
-    memory: Counted<Allocation<B>>,
+    memory: IntrusiveArc<Allocation<B>>,
     /// What it holds behind everything that is enqueued; `None` where that is not known.
     written: Mutex<Option<Vec<u8>>>,
 }
@@ -42,19 +42,19 @@ impl<B: Backend> Constants<B> {
         Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN)?))
     }
 
-    fn over(memory: Counted<Allocation<B>>) -> Self {
+    fn over(memory: IntrusiveArc<Allocation<B>>) -> Self {
         Self { memory, written: Mutex::new(None) }
     }
 }
 
 /// The constant arrays of one launch, side by side.
-pub(super) struct Packed<'a, B: Backend> {
+pub(super) struct ConstantUpload<'a, B: Backend> {
     constants: Option<&'a Constants<B>>,
     /// `None` while there are none, as in most launches.
     bytes: Option<Vec<u8>>,
 }
 
-impl<'a, B: Backend> Packed<'a, B> {
+impl<'a, B: Backend> ConstantUpload<'a, B> {
     #[inline]
     pub(super) fn new(constants: Option<&'a Constants<B>>) -> Self {
         Self { constants, bytes: None }
@@ -85,20 +85,20 @@ impl<'a, B: Backend> Packed<'a, B> {
     }
 
     /// What is to be written, if there is anything.
-    pub(super) fn fill(&mut self) -> Option<Fill<'a, B>> {
+    pub(super) fn fill(&mut self) -> Option<ConstantWrite<'a, B>> {
         let bytes = self.bytes.take_if(|bytes| !bytes.is_empty())?;
-        Some(Fill { constants: self.constants?, bytes })
+        Some(ConstantWrite { constants: self.constants?, bytes })
     }
 }
 
 /// What a launch needs to be in constant memory.
-pub(super) struct Fill<'a, B: Backend> {
+pub(super) struct ConstantWrite<'a, B: Backend> {
     constants: &'a Constants<B>,
     bytes: Vec<u8>,
 }
 
-impl<'a, B: Backend> Fill<'a, B> {
-    /// Writes it in stream order, unless it is there already, and adds the launch's use of it. Nobody writes anything else
+impl<'a, B: Backend> ConstantWrite<'a, B> {
+    /// Writes it in stream order, unless it is there already, and adds the launch's use of it. Nothing else is written
     /// while the guard lives.
     pub(super) fn write(
         self,
@@ -111,11 +111,11 @@ impl<'a, B: Backend> Fill<'a, B> {
             && !constants.memory.is_poisoned(&(0..bytes.len()));
         let used = 0..bytes.len();
         if !is_there {
-            // If it fails half-way, nobody knows what is there.
+            // If it fails half-way, the contents are unknown.
             *written = None;
             let layout = Layout::packed(&[bytes.len()], 1, Order::C)
                 .map_err(|error| Error::new("", OPERATION, error))?;
-            let place = Place::new(&constants.memory, &layout);
+            let place = ArrayRef::new(&constants.memory, &layout);
             let view = ArrayView1::from(&bytes[..]).into_dyn();
             transfer::upload(timeline, OPERATION, view, place, Upload::Staged, None)?;
             *written = Some(bytes);
@@ -128,7 +128,7 @@ impl<'a, B: Backend> Fill<'a, B> {
 impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<ConstantArray<T, N>, B>
     for In<S>
 {
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
         const {
             assert!(align_of::<T>() <= ALIGN, "elements of constant arrays are aligned to at most 16 bytes");
         }
@@ -153,7 +153,7 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
     }
 }
 
-impl<B: Backend> fmt::Debug for Packed<'_, B> {
+impl<B: Backend> fmt::Debug for ConstantUpload<'_, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Packed")
             .field("bytes", &self.bytes.as_ref().map_or(0, Vec::len))

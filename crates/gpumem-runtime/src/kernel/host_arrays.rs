@@ -2,17 +2,17 @@
 
 use super::{
     Slice, SliceMut, View, ViewMut,
-    arguments::{Argument, Collected, Within, sealed::Sealed},
+    arguments::{Argument, ArgumentCollector, ScopedArgument, sealed::SealedArgument},
 };
 use crate::{
     ArrayBase, CudaArrayDestination, CudaArraySource, Device, FromDevice, HostArray, HostKind, Layout, Order,
     Scalar, Scope, Source, Storage, Stream, ToDevice, completion,
-    destination::{Landing, check_writable},
-    host::LockSet,
-    memory::{Allocation, Counted},
-    order::{Access, Timeline},
+    destination::{WriteBack, check_writable},
+    host::PinScope,
+    memory::{Allocation, IntrusiveArc},
     source::InPlace,
-    transfer::{self, Place, Upload},
+    track::{Access, Timeline},
+    transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::{Backend, Element, Error, LayoutError, Result};
 use ndarray::{ArrayViewMut, Dimension};
@@ -56,34 +56,35 @@ pub(super) struct HostArrays<'a, B: Backend> {
     stream: &'a Stream<B>,
     /// What the scope waits for that the launch belongs to, and the scope's number. Apart, so that a launch writes what is
     /// read as a whole later in whole words.
-    locks: Option<&'a LockSet<B>>,
+    locks: Option<&'a PinScope<B>>,
     scope_id: u64,
     /// `None` while there are none: most launches have none and pay for nothing.
-    moved: Option<Box<Moved<'a, B>>>,
+    moved: Option<Box<HostTransfers<'a, B>>>,
 }
 
 /// What is moved for a launch.
-struct Moved<'a, B: Backend> {
+struct HostTransfers<'a, B: Backend> {
     /// What the kernel uses instead of arrays of the host, or in place.
     used: Vec<Used<B>>,
     arrivals: Vec<Arrival<'a, B>>,
     /// Memory of objects that are only borrowed: waited for before the launch returns, or by the scope.
-    borrowed: Vec<Counted<Allocation<B>>>,
+    borrowed: Vec<IntrusiveArc<Allocation<B>>>,
 }
 
 struct Used<B: Backend> {
-    memory: Counted<Allocation<B>>,
+    memory: IntrusiveArc<Allocation<B>>,
     layout: Layout,
     write: bool,
 }
 
 /// Copies what has been written to where it belongs: as [`Destination::copy_from`](crate::Destination).
-type Arrival<'a, B> = Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<Counted<Allocation<B>>>)> + 'a>;
+type Arrival<'a, B> =
+    Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<IntrusiveArc<Allocation<B>>>)> + 'a>;
 
 struct Arrivals<'a, B: Backend> {
     device: &'a Device<B>,
     timeline: &'a Arc<Timeline<B>>,
-    landing: Landing,
+    write_back: WriteBack,
 }
 
 /// The form in which a kernel wants an array.
@@ -139,13 +140,13 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     /// The number of the scope, and what it waits for.
-    fn scope(&self) -> Option<(u64, &'a LockSet<B>)> {
+    fn scope(&self) -> Option<(u64, &'a PinScope<B>)> {
         self.locks.map(|locks| (self.scope_id, locks))
     }
 
-    fn moved(&mut self) -> &mut Moved<'a, B> {
+    fn moved(&mut self) -> &mut HostTransfers<'a, B> {
         self.moved.get_or_insert_with(|| {
-            Box::new(Moved { used: Vec::new(), arrivals: Vec::new(), borrowed: Vec::new() })
+            Box::new(HostTransfers { used: Vec::new(), arrivals: Vec::new(), borrowed: Vec::new() })
         })
     }
 
@@ -178,7 +179,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         Ok(found)
     }
 
-    fn borrow(&mut self, memory: &Counted<Allocation<B>>) {
+    fn borrow(&mut self, memory: &IntrusiveArc<Allocation<B>>) {
         match self.locks {
             Some(locks) => locks.keep(memory),
             None => self.moved().borrowed.push(memory.clone()),
@@ -186,7 +187,11 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     /// Memory of the device for elements of that layout.
-    fn stand_in<T: Element>(&self, layout: &Layout, form: Form) -> Result<(Counted<Allocation<B>>, Layout)> {
+    fn stand_in<T: Element>(
+        &self,
+        layout: &Layout,
+        form: Form,
+    ) -> Result<(IntrusiveArc<Allocation<B>>, Layout)> {
         let layout = form.of(layout).map_err(|error| Error::new("", OPERATION, error))?;
         let align = self.device().capabilities().allocation_alignment.max(align_of::<T>());
         let bytes = layout.packed_bytes();
@@ -207,9 +212,9 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         &self,
         source: &Source<'_, T, D, B>,
         form: Form,
-    ) -> Result<(Counted<Allocation<B>>, Layout)> {
+    ) -> Result<(IntrusiveArc<Allocation<B>>, Layout)> {
         let (memory, layout) = self.stand_in::<T>(&source.layout(OPERATION)?, form)?;
-        source.copy_to(self.timeline(), OPERATION, Place::new(&memory, &layout), self.upload())?;
+        source.copy_to(self.timeline(), OPERATION, ArrayRef::new(&memory, &layout), self.upload())?;
         Ok((memory, layout))
     }
 
@@ -227,19 +232,19 @@ impl<'a, B: Backend> HostArrays<'a, B> {
             self.brought(&source, form)?
         } else {
             let (memory, layout) = self.stand_in::<S::Elem>(&source.layout(OPERATION)?, form)?;
-            // What the kernel leaves out must not be what somebody else has left in the memory.
+            // Elements that the kernel leaves out must not show the memory's earlier contents.
             let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
-            transfer::fill(self.timeline(), OPERATION, Place::new(&memory, &layout), zero)?;
+            transfer::fill(self.timeline(), OPERATION, ArrayRef::new(&memory, &layout), zero)?;
             (memory, layout)
         };
         drop(source);
         let (from, from_layout) = (memory.clone(), layout.clone());
         self.moved().arrivals.push(Box::new(move |arrivals| {
-            let Arrivals { device, timeline, landing } = arrivals;
-            let source = Place::new(&from, &from_layout);
-            // SAFETY: in a scope, the destination is borrowed for `'env` (`Within`), which outlives it; the scope runs,
+            let Arrivals { device, timeline, write_back } = arrivals;
+            let source = ArrayRef::new(&from, &from_layout);
+            // SAFETY: in a scope, the destination is borrowed for `'env` (`ScopedArgument`), which outlives it; the scope runs,
             // drops or leaks its landings before it ends. The borrowed memory is handed on to be waited for.
-            unsafe { destination.copy_from(timeline, OPERATION, source, device, *landing) }
+            unsafe { destination.copy_from(timeline, OPERATION, source, device, *write_back) }
         }));
         Ok(self.use_it(Used { memory, layout, write: true }))
     }
@@ -270,12 +275,12 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     fn launch_with(
         &mut self,
-        moved: Moved<'a, B>,
+        moved: HostTransfers<'a, B>,
         accesses: &[Access<'_, B>],
         submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
     ) -> Result<()> {
         let (device, timeline, scope) = (self.device(), self.timeline(), self.scope());
-        let Moved { used, arrivals, mut borrowed } = moved;
+        let HostTransfers { used, arrivals, mut borrowed } = moved;
         let mut all: SmallVec<[Access<'_, B>; 8]> = accesses.iter().cloned().collect();
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
             all.push(Access { memory, extent: layout.extent(), write: *write });
@@ -283,7 +288,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         let may_launch = super::launch::check_shared(&all);
         let may_launch = may_launch.and_then(|()| timeline.refuse_poisoned(OPERATION, &all));
         let launched = may_launch.and_then(|()| submit(&all));
-        let landing = scope.map_or(Landing::Now, |(id, _)| Landing::InScope(id));
+        let write_back = scope.map_or(WriteBack::Now, |(id, _)| WriteBack::InScope(id));
         let arrive = || -> Result<u64> {
             let mut last = launched?;
             if scope.is_none() {
@@ -291,8 +296,8 @@ impl<'a, B: Backend> HostArrays<'a, B> {
                 settle(timeline, last)?;
             }
             for arrival in arrivals {
-                let (ticket, memory) = arrival(&Arrivals { device, timeline, landing })?;
-                last = last.max(ticket);
+                let (submission, memory) = arrival(&Arrivals { device, timeline, write_back })?;
+                last = last.max(submission);
                 match (memory, scope) {
                     (Some(memory), Some((_, locks))) => locks.keep(&memory),
                     (Some(memory), None) => borrowed.push(memory),
@@ -317,11 +322,11 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 }
 
-fn settle<B: Backend>(timeline: &Timeline<B>, ticket: u64) -> Result<()> {
-    timeline.settle(ticket).result.map_err(|error| error.in_operation(OPERATION))
+fn settle<B: Backend>(timeline: &Timeline<B>, submission: u64) -> Result<()> {
+    timeline.wait_host(submission).result.map_err(|error| error.in_operation(OPERATION))
 }
 
-impl<B: Backend> Collected<'_, B> {
+impl<B: Backend> ArgumentCollector<'_, B> {
     /// The bytes of the argument for the array of that number.
     fn of_used(&mut self, number: usize, form: Form) -> Result<()> {
         let used = self.host.moved.as_ref().and_then(|moved| moved.used.get(number));
@@ -340,39 +345,39 @@ impl<B: Backend> Collected<'_, B> {
     }
 }
 
-impl<S> Sealed for In<S> {}
-impl<S> Sealed for Out<S> {}
-impl<S> Sealed for InOut<S> {}
+impl<S> SealedArgument for In<S> {}
+impl<S> SealedArgument for Out<S> {}
+impl<S> SealedArgument for InOut<S> {}
 
 // Described memory is used until the launch is over, so what describes it must be borrowed for `'env`: by value, it would be
 // dropped when the call returns.
-impl<'env, S: ?Sized> Within<'env> for In<&'env S> {}
-impl<'env, S: ?Sized> Within<'env> for In<&'env mut S> {}
-impl<'env, T, D> Within<'env> for In<CudaArraySource<'env, T, D>> {}
+impl<'env, S: ?Sized> ScopedArgument<'env> for In<&'env S> {}
+impl<'env, S: ?Sized> ScopedArgument<'env> for In<&'env mut S> {}
+impl<'env, T, D> ScopedArgument<'env> for In<CudaArraySource<'env, T, D>> {}
 // Ordinary memory has been read when the launch returns, and memory of the library is kept by its use log.
-impl<S: ndarray::RawData, D> Within<'_> for In<ndarray::ArrayBase<S, D>> {}
-impl<T> Within<'_> for In<Vec<T>> {}
-impl<T, const N: usize> Within<'_> for In<[T; N]> {}
-impl<T> Within<'_> for In<Scalar<T>> {}
-impl<S: Storage, D: Dimension> Within<'_> for In<ArrayBase<S, D>> {}
-impl<K: HostKind, T: Element, D: Dimension, B: Backend> Within<'_> for In<HostArray<K, T, D, B>> {}
+impl<S: ndarray::RawData, D> ScopedArgument<'_> for In<ndarray::ArrayBase<S, D>> {}
+impl<T> ScopedArgument<'_> for In<Vec<T>> {}
+impl<T, const N: usize> ScopedArgument<'_> for In<[T; N]> {}
+impl<T> ScopedArgument<'_> for In<Scalar<T>> {}
+impl<S: Storage, D: Dimension> ScopedArgument<'_> for In<ArrayBase<S, D>> {}
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> ScopedArgument<'_> for In<HostArray<K, T, D, B>> {}
 // What is written later must be borrowed: by value, it would be gone.
-impl<'env, S: ?Sized> Within<'env> for Out<&'env mut S> {}
-impl<'env, S: ?Sized> Within<'env> for InOut<&'env mut S> {}
-impl<'env, T, D> Within<'env> for Out<ArrayViewMut<'env, T, D>> {}
-impl<'env, T, D> Within<'env> for InOut<ArrayViewMut<'env, T, D>> {}
-impl<'env, T, D> Within<'env> for Out<CudaArrayDestination<'env, T, D>> {}
-impl<'env, T, D> Within<'env> for InOut<CudaArrayDestination<'env, T, D>> {}
+impl<'env, S: ?Sized> ScopedArgument<'env> for Out<&'env mut S> {}
+impl<'env, S: ?Sized> ScopedArgument<'env> for InOut<&'env mut S> {}
+impl<'env, T, D> ScopedArgument<'env> for Out<ArrayViewMut<'env, T, D>> {}
+impl<'env, T, D> ScopedArgument<'env> for InOut<ArrayViewMut<'env, T, D>> {}
+impl<'env, T, D> ScopedArgument<'env> for Out<CudaArrayDestination<'env, T, D>> {}
+impl<'env, T, D> ScopedArgument<'env> for InOut<CudaArrayDestination<'env, T, D>> {}
 
 impl<T: Element, B: Backend, S: ToDevice<B, Elem = T>> Argument<Slice<T>, B> for In<S> {
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
         let number = to.host.read(&self.0.source(), Form::Slice)?;
         to.of_used(number, Form::Slice)
     }
 }
 
 impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<View<T, N>, B> for In<S> {
-    fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
         let number = to.host.read(&self.0.source(), Form::View(N))?;
         to.of_used(number, Form::View(N))
     }
@@ -381,7 +386,7 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
 macro_rules! written {
     ($($direction:ident, $brings:literal;)*) => {$(
         impl<T: Element, B: Backend, S: FromDevice<B, Elem = T>> Argument<SliceMut<T>, B> for $direction<S> {
-            fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
                 let number = to.host.written(&mut self.0, Form::Slice, $brings)?;
                 to.of_used(number, Form::Slice)
             }
@@ -390,7 +395,7 @@ macro_rules! written {
         impl<T: Element, const N: usize, B: Backend, S: FromDevice<B, Elem = T>> Argument<ViewMut<T, N>, B>
             for $direction<S>
         {
-            fn collect<'a>(&'a mut self, to: &mut Collected<'a, B>) -> Result<()> {
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
                 let number = to.host.written(&mut self.0, Form::View(N), $brings)?;
                 to.of_used(number, Form::View(N))
             }

@@ -1,18 +1,18 @@
 //! Launching a kernel in stream order.
 
 use super::{
-    arguments::{Arguments, Collected, Within},
+    arguments::{ArgumentCollector, Arguments, ScopedArgument},
     constants::Constants,
     host_arrays::HostArrays,
-    program::Program,
+    loaded_module::LoadedModule,
 };
 use crate::{
     Device, Scope, Stream,
     device::DeviceCore,
     memory::Allocation,
-    order::{Access, Timeline},
+    track::{Access, Timeline},
 };
-use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchDims, Result};
+use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchConfig, Result};
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -32,7 +32,7 @@ pub struct Kernel<P, B: Backend> {
 /// A kernel, whatever its parameters are: one code launches all that are.
 struct Loaded<B: Backend> {
     raw: B::Kernel,
-    program: Arc<Program<B>>,
+    program: Arc<LoadedModule<B>>,
     /// Of which device, and between which of its resets: as the program's memory says, nearer to where launches look.
     core: Arc<DeviceCore<B>>,
     generation: u64,
@@ -68,7 +68,7 @@ impl Limits {
     }
 
     #[inline]
-    fn fits(&self, dims: &LaunchDims) -> bool {
+    fn fits(&self, dims: &LaunchConfig) -> bool {
         let within = |sizes: [u32; 3], limits: [u32; 3]| {
             sizes.iter().zip(limits).all(|(size, most)| size.wrapping_sub(1) < most)
         };
@@ -91,7 +91,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         let constants = constants.map(Arc::new);
         let memory = Allocation::program(device, Box::new(raw.clone()));
         let (core, generation) = (memory.core().clone(), memory.generation());
-        let program = Arc::new(Program::new(memory));
+        let program = Arc::new(LoadedModule::new(memory));
         let (limits, name) = (Limits::of(B::capabilities(&core.raw), shared_bytes), name.into());
         let loaded = Loaded { raw, program, core, generation, limits, constants, name };
         Self { loaded, parameters: PhantomData }
@@ -107,12 +107,12 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// used, as [`Poisoned`](ErrorKind::Poisoned), until that is written anew.
     ///
     /// ```no_run
-    /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{Kernel, Slice, SliceMut, cover}};
+    /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{Kernel, Slice, SliceMut, config_for_items}};
     /// # fn example<B: gpumem_core::Backend>(
     /// #     stream: &Stream<B>, saxpy: &Kernel<(Slice<f32>, SliceMut<f32>, f32), B>,
     /// #     x: &DeviceArray<f32, ndarray::Ix1, B>, y: &mut DeviceArray<f32, ndarray::Ix1, B>,
     /// # ) -> gpumem_core::Result<()> {
-    /// saxpy.launch(stream, &cover([x.len(), 1, 1], [256, 1, 1]), (x, y, 2.5f32))?;
+    /// saxpy.launch(stream, &config_for_items([x.len(), 1, 1], [256, 1, 1]), (x, y, 2.5f32))?;
     /// # Ok(())
     /// # }
     /// ```
@@ -130,10 +130,11 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     pub fn launch<A: Arguments<P, B>>(
         &self,
         stream: &Stream<B>,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         mut arguments: A,
     ) -> Result<()> {
-        let mut collected = Collected::new(HostArrays::waiting(stream), self.loaded.constants.as_deref());
+        let mut collected =
+            ArgumentCollector::new(HostArrays::waiting(stream), self.loaded.constants.as_deref());
         let loaded = &self.loaded;
         loaded.check(stream, dims)?;
         arguments.collect(&mut collected).map_err(|error| loaded.explain(error))?;
@@ -144,12 +145,12 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// stream has been waited for, at the latest when the scope ends.
     ///
     /// ```no_run
-    /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{In, InOut, Kernel, Slice, SliceMut, cover}};
+    /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{In, InOut, Kernel, Slice, SliceMut, config_for_items}};
     /// # fn example<B: gpumem_core::Backend>(
     /// #     stream: &Stream<B>, saxpy: &Kernel<(Slice<f32>, SliceMut<f32>, f32), B>,
     /// #     x: &ndarray::Array1<f32>, y: &mut ndarray::Array1<f32>,
     /// # ) -> gpumem_core::Result<()> {
-    /// let dims = cover([x.len(), 1, 1], [256, 1, 1]);
+    /// let dims = config_for_items([x.len(), 1, 1], [256, 1, 1]);
     /// stream.scope(|scope| saxpy.launch_in(scope, &dims, (In(x), InOut(y), 2.5f32)))??;
     /// # Ok(())
     /// # }
@@ -158,25 +159,26 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// # Errors
     /// As [`launch`](Self::launch) with arrays of the device. What the kernel does wrong is the scope's error, and nothing
     /// comes back of it.
-    pub fn launch_in<'scope, 'env, A: Arguments<P, B> + Within<'env>>(
+    pub fn launch_in<'scope, 'env, A: Arguments<P, B> + ScopedArgument<'env>>(
         &self,
         scope: &'scope Scope<'scope, 'env, B>,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         mut arguments: A,
     ) -> Result<()> {
-        let mut collected = Collected::new(HostArrays::in_scope(scope), self.loaded.constants.as_deref());
+        let mut collected =
+            ArgumentCollector::new(HostArrays::in_scope(scope), self.loaded.constants.as_deref());
         let loaded = &self.loaded;
         loaded.check(scope.stream(), dims)?;
         arguments.collect(&mut collected).map_err(|error| loaded.explain(error))?;
         loaded.submit(scope.stream(), dims, &mut collected)
     }
 
-    /// As [`launch`](Self::launch), with arguments that somebody else has collected and checked.
+    /// As [`launch`](Self::launch), with arguments that have been collected and checked already.
     pub(super) fn launch_collected<'a>(
         &'a self,
         stream: &Stream<B>,
-        dims: &LaunchDims,
-        collected: &mut Collected<'a, B>,
+        dims: &LaunchConfig,
+        collected: &mut ArgumentCollector<'a, B>,
     ) -> Result<()> {
         self.loaded.check(stream, dims)?;
         self.loaded.submit(stream, dims, collected)
@@ -186,7 +188,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
 impl<B: Backend> Loaded<B> {
     /// Whether the kernel can be launched there in this size, before any array moves.
     #[inline]
-    fn check(&self, stream: &Stream<B>, dims: &LaunchDims) -> Result<()> {
+    fn check(&self, stream: &Stream<B>, dims: &LaunchConfig) -> Result<()> {
         let timeline = stream.timeline();
         let core = &timeline.core;
         // Whether the stream is stale is asked when the launch is submitted.
@@ -216,7 +218,7 @@ impl<B: Backend> Loaded<B> {
 
     /// Says what is wrong with the sizes of a launch.
     #[cold]
-    fn misfit(&self, dims: &LaunchDims) -> Error {
+    fn misfit(&self, dims: &LaunchConfig) -> Error {
         let has = B::capabilities(&self.core.raw);
         if dims.groups.contains(&0) || dims.group_size.contains(&0) {
             let why = "a launch has at least one group and one work-item along every axis";
@@ -245,17 +247,18 @@ impl<B: Backend> Loaded<B> {
     fn submit<'a>(
         &'a self,
         stream: &Stream<B>,
-        dims: &LaunchDims,
-        collected: &mut Collected<'a, B>,
+        dims: &LaunchConfig,
+        collected: &mut ArgumentCollector<'a, B>,
     ) -> Result<()> {
         let timeline = stream.timeline();
-        let Collected { arguments, accesses, .. } = &*collected;
+        let ArgumentCollector { arguments, accesses, .. } = &*collected;
         timeline
             .refuse_poisoned(OPERATION, accesses)
             .map_err(|error| self.explain(of_argument(error, timeline, collected)))?;
         let is_shared = accesses.iter().any(|access| access.memory.is_shared());
         if timeline.is_ready_for(accesses) && collected.is_of_device() && !is_shared {
-            let enqueue = |raw: &B::Stream, ticket| self.enqueue(timeline, raw, ticket, dims, arguments);
+            let enqueue =
+                |raw: &B::Stream, submission| self.enqueue(timeline, raw, submission, dims, arguments);
             let submitted = timeline.submit_checked(OPERATION, accesses, enqueue).map(drop);
             return submitted.map_err(|error| self.explain(error));
         }
@@ -268,36 +271,37 @@ impl<B: Backend> Loaded<B> {
     fn submit_rest<'a>(
         &'a self,
         timeline: &Arc<Timeline<B>>,
-        dims: &LaunchDims,
-        collected: &mut Collected<'a, B>,
+        dims: &LaunchConfig,
+        collected: &mut ArgumentCollector<'a, B>,
     ) -> Result<()> {
-        let Collected { arguments, accesses, host, constants } = collected;
+        let ArgumentCollector { arguments, accesses, host, constants } = collected;
         for access in &*accesses {
             timeline.check_owns(OPERATION, access.memory)?;
         }
         check_shared(accesses)?;
-        // Until the launch stands in the stream nobody else may write other constants.
+        // Until the launch is enqueued no other thread may write other constants.
         let _written = match constants.fill() {
             Some(fill) => Some(fill.write(timeline, accesses)?),
             None => None,
         };
         host.launch(accesses, |accesses| {
-            let enqueue = |raw: &B::Stream, ticket| self.enqueue(timeline, raw, ticket, dims, arguments);
-            Ok(timeline.submit_as(OPERATION, accesses, enqueue)?.ticket)
+            let enqueue =
+                |raw: &B::Stream, submission| self.enqueue(timeline, raw, submission, dims, arguments);
+            Ok(timeline.submit_as(OPERATION, accesses, enqueue)?.submission)
         })
     }
 
-    /// Enqueues the launch, whose ticket has just been given out.
+    /// Enqueues the launch, whose submission index has just been given out.
     #[inline]
     fn enqueue(
         &self,
         timeline: &Arc<Timeline<B>>,
         raw: &B::Stream,
-        ticket: u64,
-        dims: &LaunchDims,
+        submission: u64,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
-        self.program.launched(timeline, ticket);
+        self.program.record_launch(timeline, submission);
         // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the use
         // logs; what the kernel does within them was promised when it was declared.
         unsafe { B::launch(raw, &self.raw, dims, arguments) }
@@ -328,7 +332,11 @@ pub(super) fn check_shared<B: Backend>(accesses: &[Access<'_, B>]) -> Result<()>
 
 /// Adds which argument it was, for what is found wrong with arrays when all arguments are there.
 #[cold]
-fn of_argument<B: Backend>(error: Error, timeline: &Timeline<B>, collected: &Collected<'_, B>) -> Error {
+fn of_argument<B: Backend>(
+    error: Error,
+    timeline: &Timeline<B>,
+    collected: &ArgumentCollector<'_, B>,
+) -> Error {
     let is_wrong = |access: &&Access<'_, B>| match error.kind() {
         ErrorKind::WrongDevice { what: "array", .. } => !access.memory.core().is_same(&timeline.core),
         ErrorKind::Stale { what: "array" } => !access.memory.is_fresh(),

@@ -1,6 +1,6 @@
 //! The text that a device's compiler gets.
 
-use gpumem_core::{Extents, LaunchDims};
+use gpumem_core::{Extents, LaunchConfig};
 use gpumem_simt::{ParameterInfo, Parameters};
 use std::fmt::Write;
 
@@ -70,13 +70,16 @@ fn device_type(parameter: &ParameterInfo) -> String {
     device_type.clone().unwrap_or_else(|| format!("gpumem::detail::sized<{size}, {align}>"))
 }
 
-/// Groups of `group_size` work-items that cover `items` along each axis, at least one: `cover(len, 256)`,
-/// `cover((width, height), (16, 16))`. The numbers stand for x, y and z.
-pub fn cover(items: impl Into<Extents<usize>>, group_size: impl Into<Extents<u32>>) -> LaunchDims {
+/// Groups of `group_size` work-items that cover `items` along each axis, at least one: `config_for_items(len, 256)`,
+/// `config_for_items((width, height), (16, 16))`. The numbers stand for x, y and z.
+pub fn config_for_items(
+    items: impl Into<Extents<usize>>,
+    group_size: impl Into<Extents<u32>>,
+) -> LaunchConfig {
     let (Extents(items), Extents(group_size)) = (items.into(), group_size.into());
     let groups = [0, 1, 2].map(|axis| {
         let groups = items[axis].div_ceil(group_size[axis].max(1) as usize).max(1);
         u32::try_from(groups).unwrap_or(u32::MAX)
     });
-    LaunchDims { groups, group_size, shared_bytes: 0 }
+    LaunchConfig { groups, group_size, shared_bytes: 0 }
 }

@@ -1,18 +1,18 @@
 //! Kernels whose parameters are known when the program runs: for bindings of other languages.
 
-use super::{Kernel, arguments::Collected, cache, host_arrays::HostArrays, source::text_of};
+use super::{Kernel, arguments::ArgumentCollector, cache, host_arrays::HostArrays, source::text_of};
 use crate::{ArrayBase, Device, Storage, StorageMut, Stream};
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, LaunchDims,
-    Lowering, Result,
+    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource,
+    LaunchConfig, Lowering, Result,
 };
 use gpumem_simt::ParameterInfo;
 use ndarray::Dimension;
 use std::{fmt, sync::Arc};
 
-/// A kernel as it is written, with a list of parameters where [`KernelDeclaration`](super::KernelDeclaration) has types.
+/// A kernel as it is written, with a list of parameters where [`KernelDef`](super::KernelDef) has types.
 #[derive(Debug, Clone)]
-pub struct UntypedDeclaration {
+pub struct UntypedKernelDef {
     name: String,
     parameters: Vec<ParameterInfo>,
     source: Option<String>,
@@ -22,40 +22,40 @@ pub struct UntypedDeclaration {
     bounds: bool,
 }
 
-impl UntypedDeclaration {
+impl UntypedKernelDef {
     /// A kernel of this name with these parameters, still without source and body. None of them lies in constant memory.
     ///
     /// # Safety
-    /// What [`KernelDeclaration::new`](super::KernelDeclaration::new) asks for, of the source and of the host's function.
+    /// What [`KernelDef::new`](super::KernelDef::new) asks for, of the source and of the host's function.
     pub unsafe fn new(name: &str, parameters: Vec<ParameterInfo>) -> Self {
         let name = name.to_owned();
         Self { name, parameters, source: None, host: None, flags: Vec::new(), contract: false, bounds: false }
     }
 
-    /// With a portable source, as [`KernelDeclaration::portable`](super::KernelDeclaration::portable). The device's
+    /// With a portable source, as [`KernelDef::source`](super::KernelDef::source). The device's
     /// compiler checks that it has these parameters.
     #[must_use]
-    pub fn portable(mut self, source: &str) -> Self {
+    pub fn source(mut self, source: &str) -> Self {
         self.source = Some(source.to_owned());
         self
     }
 
     /// With a function of the host, which runs once for a whole launch in the order of its stream.
     #[must_use]
-    pub fn host(mut self, function: HostFunction) -> Self {
+    pub fn host_body(mut self, function: HostFunction) -> Self {
         self.host = Some(function);
         self
     }
 
     /// With an option in the words of the device's compiler.
     #[must_use]
-    pub fn flag(mut self, flag: &str) -> Self {
+    pub fn compiler_flag(mut self, flag: &str) -> Self {
         self.flags.push(flag.to_owned());
         self
     }
 
     /// Whether a GPU's compiler may contract `a * b + c` into one operation with one rounding, as
-    /// [`KernelDeclaration::contract`](super::KernelDeclaration::contract).
+    /// [`KernelDef::contract`](super::KernelDef::contract).
     #[must_use]
     pub fn contract(mut self, contract: bool) -> Self {
         self.contract = contract;
@@ -64,7 +64,7 @@ impl UntypedDeclaration {
 
     /// Whether an index past the end stops the kernel on a GPU.
     #[must_use]
-    pub fn bounds(mut self, bounds: bool) -> Self {
+    pub fn bounds_checks(mut self, bounds: bool) -> Self {
         self.bounds = bounds;
         self
     }
@@ -72,7 +72,7 @@ impl UntypedDeclaration {
     /// The kernel of a device, compiled now or earlier.
     ///
     /// # Errors
-    /// As [`KernelDeclaration::load`](super::KernelDeclaration::load).
+    /// As [`KernelDef::load`](super::KernelDef::load).
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
         self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
     }
@@ -116,14 +116,14 @@ pub struct UntypedKernel<B: Backend> {
 /// The arguments of a launch, one after the other.
 #[derive(Debug)]
 pub struct UntypedArguments<'a, B: Backend> {
-    collected: Collected<'a, B>,
+    collected: ArgumentCollector<'a, B>,
     stream: &'a Stream<B>,
 }
 
 impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// No arguments, for a launch on `stream`.
     pub fn new(stream: &'a Stream<B>) -> Self {
-        Self { collected: Collected::new(HostArrays::waiting(stream), None), stream }
+        Self { collected: ArgumentCollector::new(HostArrays::waiting(stream), None), stream }
     }
 
     /// Adds the device, and which argument it was.
@@ -200,7 +200,7 @@ impl<B: Backend> UntypedKernel<B> {
     /// size of one.
     pub unsafe fn launch<'a>(
         &'a self,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         mut arguments: UntypedArguments<'a, B>,
     ) -> Result<()> {
         let given = arguments.collected.arguments.iter().map(<[u8]>::len);

@@ -30,7 +30,7 @@
 //! * An array without axes has one element.
 
 mod axes;
-mod coalesce;
+mod copy_nest;
 mod extent;
 mod order;
 mod reshape;
@@ -38,8 +38,8 @@ mod slice;
 mod spec;
 mod split;
 
-pub(crate) use coalesce::common_run;
-pub use coalesce::{Axis, Pair};
+pub(crate) use copy_nest::contiguous_len;
+pub use copy_nest::{Axis, CopyNest};
 pub use order::Order;
 pub use spec::{ArraySpec, IntoArraySpec};
 pub use split::Split;

@@ -1,47 +1,47 @@
 //! A block of memory with the log of its uses.
 
-mod detach;
+mod accesses;
+mod borrowed_arc;
+mod drop;
 mod foreign;
 mod poison;
-mod uncounted;
-mod uses;
 
-pub(crate) use detach::free;
+pub(crate) use drop::free;
 pub(crate) use foreign::{ForeignMemory, Release};
 
-use self::uncounted::Uncounted;
+use self::borrowed_arc::BorrowedArc;
 use super::{
-    counted::{Counted, Slot},
+    deferred_frees::DeferredFree,
+    external_borrows::ExternalBorrows,
     host_ready::HostReady,
-    lent::Lent,
+    intrusive_arc::{IntrusiveArc, UninitArc},
     names::{current_name, unnamed},
-    pressure,
-    reclaim::Item,
+    oom,
     resource::{MemoryBlock, MemoryRequest},
     serving::Serving,
 };
 use crate::{
     Device,
     device::DeviceCore,
-    order::{Timeline, UseLog},
     sync::{ShortMutex, ShortMutexGuard},
+    track::{AccessLog, Timeline},
 };
 use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, POISONED, Result, Space};
 use std::{any::Any, fmt, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 
-/// A block of memory. Dropping it gives it back to a pool, or leaves it to [`Reclaim`](super::Reclaim): no wait, no
+/// A block of memory. Dropping it gives it back to a pool, or leaves it to [`DeferredFrees`](super::DeferredFrees): no wait, no
 /// driver call. What every use reads comes first, and lies side by side: in three cache lines.
 #[repr(C)]
 pub(crate) struct Allocation<B: Backend> {
     id: u64,
     generation: u64,
-    /// That of `keep`, which is two steps from it: every use reads it.
-    core: Uncounted<DeviceCore<B>>,
+    /// That of `owner_ref`, which is two steps from it: every use reads it.
+    core: BorrowedArc<DeviceCore<B>>,
     address: u64,
-    pub(super) log: ShortMutex<UseLog<Arc<Timeline<B>>>>,
+    pub(super) log: ShortMutex<AccessLog<Arc<Timeline<B>>>>,
     /// Who else may be using the memory now.
-    pub(super) lent: Lent<B>,
-    extra: Option<Box<Extra>>,
+    pub(super) borrows: ExternalBorrows<B>,
+    extra: Option<Box<ColdFields>>,
     kind: MemoryKind,
     /// The number of the resource that has lent the block.
     resource: u8,
@@ -50,11 +50,11 @@ pub(crate) struct Allocation<B: Backend> {
     len: usize,
     /// `None` where there are no bytes, or they are not ours.
     block: Option<MemoryBlock<B>>,
-    keep: Keep<B>,
+    owner_ref: Owner<B>,
 }
 
 /// What an allocation keeps open.
-enum Keep<B: Backend> {
+enum Owner<B: Backend> {
     Device(Device<B>),
     /// Memory that belongs to the device itself does not keep it open.
     Core(Arc<DeviceCore<B>>),
@@ -62,17 +62,17 @@ enum Keep<B: Backend> {
 
 /// What few allocations have.
 #[derive(Default)]
-struct Extra {
+struct ColdFields {
     /// Addresses at which a copy must be cut in two; none but for some page-locked memory of the caller.
-    cuts: Vec<u64>,
+    boundaries: Vec<u64>,
     /// What keeps foreign memory alive.
     owner: Option<Box<dyn Any + Send + Sync>>,
     /// Foreign memory that must not be written.
     read_only: bool,
     /// How the owner is let go.
     release: Release,
-    /// A stream of ours and the ticket behind which foreign memory came.
-    given: Option<(u64, u64)>,
+    /// A stream of ours and the submission index behind which foreign memory came.
+    imported_after: Option<(u64, u64)>,
     /// Memory of another process: the driver's block is ours to close, the bytes are not ours alone.
     opened: bool,
     name: Option<Arc<str>>,
@@ -88,7 +88,7 @@ impl<B: Backend> Allocation<B> {
         operation: &'static str,
         bytes: usize,
         align: usize,
-    ) -> Result<Counted<Self>> {
+    ) -> Result<IntrusiveArc<Self>> {
         Self::make(device, true, operation, bytes, align, MemoryKind::Device)
     }
 
@@ -120,9 +120,9 @@ impl<B: Backend> Allocation<B> {
         operation: &'static str,
         align: usize,
         kind: MemoryKind,
-    ) -> Result<Counted<Self>> {
+    ) -> Result<IntrusiveArc<Self>> {
         device.core().check(operation)?;
-        Ok(Counted::new(Self::over(Keep::Device(device.share()), (align as u64, 0, 0), kind)))
+        Ok(IntrusiveArc::new(Self::over(Owner::Device(device.share()), (align as u64, 0, 0), kind)))
     }
 
     fn make(
@@ -132,49 +132,49 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
         align: usize,
         kind: MemoryKind,
-    ) -> Result<Counted<Self>> {
+    ) -> Result<IntrusiveArc<Self>> {
         let core = device.core();
         core.check(operation)?;
-        let keep = || match keeps_open {
-            true => Keep::Device(device.share()),
-            false => Keep::Core(core.clone()),
+        let owner_ref = || match keeps_open {
+            true => Owner::Device(device.share()),
+            false => Owner::Core(core.clone()),
         };
         if bytes == 0 {
-            return Ok(Counted::new(Self::over(keep(), (align as u64, 0, 0), kind)));
+            return Ok(IntrusiveArc::new(Self::over(owner_ref(), (align as u64, 0, 0), kind)));
         }
-        core.reclaim.sweep(core);
+        core.deferred_frees.sweep(core);
         // No order of streams helps the host, which writes without being enqueued anywhere.
         let host_first = is_seen_by_host(kind);
         let stream = if host_first { None } else { device.stream_hint() };
         let request = MemoryRequest { bytes, align, kind, operation, host_first, stream, core };
-        let lender = core.memory.serving(core, operation, kind)?;
-        let (number, _) = lender;
-        let block = Self::obtain(device, lender, &request)?;
+        let resource_id = core.memory.serving(core, operation, kind)?;
+        let (number, _) = resource_id;
+        let block = Self::obtain(device, resource_id, &request)?;
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
         let extra = Self::named(core, bytes, block.bytes());
         let id = allocation_id();
         core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
-        let slot = Slot::new();
+        let slot = UninitArc::new();
         let new: *mut Self = slot.value();
         // SAFETY: the value is written. Its block hands its uses over before anybody else sees it. Device or core, what is
         // kept keeps the core alive.
         unsafe {
             new.write(Self {
                 id,
-                core: Uncounted::of(core),
+                core: BorrowedArc::of(core),
                 resource: number,
                 kind,
                 address: block.address(),
                 host: block.host().map_or(0, |host| host.as_ptr() as usize),
                 len: bytes,
                 generation: block.origin().generation,
-                log: ShortMutex::new(UseLog::new()),
-                lent: Lent::default(),
+                log: ShortMutex::new(AccessLog::new()),
+                borrows: ExternalBorrows::default(),
                 extra,
                 block: Some(block),
-                keep: keep(),
+                owner_ref: owner_ref(),
             });
             (*new).inherit();
             Ok(slot.fill())
@@ -188,7 +188,7 @@ impl<B: Backend> Allocation<B> {
             && !block.uses().is_empty()
         {
             let (log, len) = (self.log.get_mut(), self.len);
-            block.take_uses().for_each(|timeline, ticket| log.inherit(0..len, timeline, ticket));
+            block.take_uses().for_each(|timeline, submission| log.seed(0..len, timeline, submission));
         } else if POISONED.is_any() {
             // Nothing that has used the memory before is under way.
             // SAFETY: the memory is lent anew, and its type says whether it was written.
@@ -196,34 +196,34 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Memory of the device in a block of the driver's of its own, of which nobody else has a part: what another process
-    /// may open. Whole pages of the driver, because small blocks share one with their neighbours.
+    /// Memory of the device in a block of the driver's of its own, which no other allocation shares: what another
+    /// process may open. Whole pages of the driver, because small blocks share one with their neighbours.
     pub(crate) fn alone(
         device: &Device<B>,
         operation: &'static str,
         bytes: usize,
         align: usize,
-    ) -> Result<Counted<Self>> {
+    ) -> Result<IntrusiveArc<Self>> {
         const PAGE: usize = 2 << 20;
         let core = device.core();
         core.check(operation)?;
-        let keep = Keep::Device(device.share());
+        let owner_ref = Owner::Device(device.share());
         if bytes == 0 {
-            return Ok(Counted::new(Self::over(keep, (align as u64, 0, 0), MemoryKind::Device)));
+            return Ok(IntrusiveArc::new(Self::over(owner_ref, (align as u64, 0, 0), MemoryKind::Device)));
         }
-        core.reclaim.sweep(core);
+        core.deferred_frees.sweep(core);
         let (kind, stream) = (MemoryKind::Device, device.stream_hint());
         let whole = bytes.checked_next_multiple_of(PAGE).unwrap_or(bytes);
         let request = MemoryRequest { bytes: whole, align, kind, operation, host_first: false, stream, core };
-        let (number, driver) = core.memory.adopter(core, operation)?;
+        let (number, driver) = core.memory.external_owner(core, operation)?;
         let block =
             Self::obtain(device, (number, Serving { resource: driver, is_foreign: false }), &request)?;
-        let mut memory = Self::over(keep, (block.address(), 0, bytes), kind);
+        let mut memory = Self::over(owner_ref, (block.address(), 0, bytes), kind);
         memory.extra = Self::named(core, bytes, block.bytes());
         (memory.block, memory.resource) = (Some(block), number);
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
         core.recorder.allocated(memory.id, &MemoryRequest { bytes, ..request }, name);
-        Ok(Counted::new(memory))
+        Ok(IntrusiveArc::new(memory))
     }
 
     /// What a resource lends. When the device is out of memory, what has been dropped is given back first and the request
@@ -237,39 +237,39 @@ impl<B: Backend> Allocation<B> {
         let core = device.core();
         let block = match resource.allocate(request) {
             Ok(block) => block,
-            Err(error) => pressure::retry(core, &device.0.staging, resource, request, error)
+            Err(error) => oom::retry(core, &device.0.staging, resource, request, error)
                 .inspect_err(|_| core.recorder.failed(request, current_name().as_ref()))
                 .map_err(|error| core.place(error))?,
         };
-        if resource.is_foreign && !pressure::is_fit(&block, request) {
+        if resource.is_foreign && !oom::is_fit(&block, request) {
             return Err(Self::unfit(request, block, number));
         }
         Ok(block)
     }
 
     /// Counts the bytes for the name in force, if there is one, and those that a resource has lent for them.
-    fn named(core: &DeviceCore<B>, bytes: usize, lent: usize) -> Option<Box<Extra>> {
+    fn named(core: &DeviceCore<B>, bytes: usize, borrows: usize) -> Option<Box<ColdFields>> {
         current_name().map(|name| {
-            core.names.add(&name, bytes, lent);
-            Box::new(Extra { name: Some(name), ..Extra::default() })
+            core.names.add(&name, bytes, borrows);
+            Box::new(ColdFields { name: Some(name), ..ColdFields::default() })
         })
     }
 
     #[cold]
     fn unfit(request: &MemoryRequest<'_, B>, block: MemoryBlock<B>, resource: u8) -> Error {
-        let error = pressure::misfit(&block, request);
-        request.core.reclaim.add(Item::Memory { block, resource }, request.core.generation());
+        let error = oom::misfit(&block, request);
+        request.core.deferred_frees.add(DeferredFree::Memory { block, resource }, request.core.generation());
         error
     }
 
-    fn over(keep: Keep<B>, (address, host, len): (u64, usize, usize), kind: MemoryKind) -> Self {
-        let generation = keep.core().generation();
-        // SAFETY: `keep` lives as long, and refers to it.
-        let core = unsafe { Uncounted::of(keep.core()) };
+    fn over(owner_ref: Owner<B>, (address, host, len): (u64, usize, usize), kind: MemoryKind) -> Self {
+        let generation = owner_ref.core().generation();
+        // SAFETY: `owner_ref` lives as long, and refers to it.
+        let core = unsafe { BorrowedArc::of(owner_ref.core()) };
         Self {
             id: allocation_id(),
             core,
-            keep,
+            owner_ref,
             block: None,
             resource: 0,
             kind,
@@ -277,8 +277,8 @@ impl<B: Backend> Allocation<B> {
             host,
             len,
             generation,
-            log: ShortMutex::new(UseLog::new()),
-            lent: Lent::default(),
+            log: ShortMutex::new(AccessLog::new()),
+            borrows: ExternalBorrows::default(),
             extra: None,
         }
     }
@@ -295,9 +295,9 @@ impl<B: Backend> Allocation<B> {
 
     /// The device; `None` only for memory that belongs to the device itself.
     pub(crate) fn device(&self) -> Option<&Device<B>> {
-        match &self.keep {
-            Keep::Device(device) => Some(device),
-            Keep::Core(_) => None,
+        match &self.owner_ref {
+            Owner::Device(device) => Some(device),
+            Owner::Core(_) => None,
         }
     }
 
@@ -317,13 +317,13 @@ impl<B: Backend> Allocation<B> {
     }
 
     #[inline]
-    pub(crate) fn cuts(&self) -> &[u64] {
-        self.extra.as_ref().map_or(&[], |extra| &extra.cuts)
+    pub(crate) fn boundaries(&self) -> &[u64] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.boundaries)
     }
 
-    /// As [`cuts`](Self::cuts), as the device's addresses.
-    pub(crate) fn device_cuts(&self) -> impl Iterator<Item = u64> + '_ {
-        self.cuts().iter().map(|cut| cut.wrapping_sub(self.host as u64).wrapping_add(self.address))
+    /// As [`boundaries`](Self::boundaries), as the device's addresses.
+    pub(crate) fn device_boundaries(&self) -> impl Iterator<Item = u64> + '_ {
+        self.boundaries().iter().map(|cut| cut.wrapping_sub(self.host as u64).wrapping_add(self.address))
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -332,9 +332,9 @@ impl<B: Backend> Allocation<B> {
 
     /// The uses, with those that borrowers of the memory may have added.
     #[inline]
-    pub(crate) fn log(&self) -> ShortMutexGuard<'_, UseLog<Arc<Timeline<B>>>> {
+    pub(crate) fn log(&self) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
         let mut log = self.log.lock();
-        self.lent.note(&mut log);
+        self.borrows.note(&mut log);
         log
     }
 
@@ -344,7 +344,7 @@ impl<B: Backend> Allocation<B> {
         self.host != 0 || B::dlpack_device(&self.core().raw, self.kind).is_some_and(on_host)
     }
 
-    /// Whether somebody else owns the memory and forbids writing.
+    /// Whether the memory is foreign and read-only.
     pub(crate) fn is_read_only(&self) -> bool {
         self.extra.as_ref().is_some_and(|extra| extra.read_only)
     }
@@ -356,7 +356,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Whether a handle of the memory that an import has given may only be read: its owner says so, or others have it too.
-    pub(crate) fn is_import_read_only(memory: &Counted<Self>) -> bool {
+    pub(crate) fn is_import_read_only(memory: &IntrusiveArc<Self>) -> bool {
         memory.is_read_only() || (memory.is_shared() && !memory.is_only_handle())
     }
 
@@ -453,12 +453,12 @@ fn allocation_id() -> u64 {
     .unwrap_or_else(|_| BATCH.fetch_add(1, Ordering::Relaxed) * MANY)
 }
 
-impl<B: Backend> Keep<B> {
+impl<B: Backend> Owner<B> {
     #[inline]
     fn core(&self) -> &Arc<DeviceCore<B>> {
         match self {
-            Keep::Device(device) => device.core(),
-            Keep::Core(core) => core,
+            Owner::Device(device) => device.core(),
+            Owner::Core(core) => core,
         }
     }
 }

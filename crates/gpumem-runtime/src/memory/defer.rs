@@ -24,7 +24,7 @@ pub struct DeferCleanup<B: Backend>(Arc<DeviceCore<B>>);
 
 impl<B: Backend> DeferCleanup<B> {
     pub(crate) fn new(core: &Arc<DeviceCore<B>>) -> Self {
-        core.reclaim.deferred.fetch_add(1, Ordering::AcqRel);
+        core.deferred_frees.deferred.fetch_add(1, Ordering::AcqRel);
         Self(core.clone())
     }
 }
@@ -34,7 +34,7 @@ impl<B: Backend> Drop for DeferCleanup<B> {
         // Not below zero: the device may have been closed meanwhile.
         let _ = self
             .0
-            .reclaim
+            .deferred_frees
             .deferred
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |depth| depth.checked_sub(1));
     }

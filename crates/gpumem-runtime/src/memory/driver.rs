@@ -1,9 +1,10 @@
 //! Memory straight from the driver.
 
 use super::{
-    growing::{DriverGrowing, GrowingMemory},
+    expandable::{DriverExpandable, ExpandableMemory},
     resource::{
-        IN_PLACE, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, wrong_generation,
+        EXPANDABLE, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId,
+        wrong_generation,
     },
 };
 use crate::device::DeviceCore;
@@ -21,40 +22,40 @@ use std::{
 pub struct DriverMemory<B: Backend> {
     core: Weak<DeviceCore<B>>,
     id: ResourceId,
-    tally: Arc<Tally>,
+    stats: Arc<DriverStats>,
 }
 
 /// What the driver has given and got back.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    lent: AtomicUsize,
+pub(super) struct DriverStats {
+    allocated: AtomicUsize,
     peak: AtomicUsize,
     blocks: AtomicUsize,
     allocations: AtomicU64,
     failures: AtomicU64,
 }
 
-impl Tally {
-    pub(super) fn lend<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
+impl DriverStats {
+    pub(super) fn note_allocated<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
         core.counters.count_allocation();
         if kind == MemoryKind::Device {
             core.late.note_allocated(bytes);
         }
         self.allocations.fetch_add(1, Ordering::Relaxed);
         self.blocks.fetch_add(1, Ordering::Relaxed);
-        let lent = self.lent.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        self.peak.fetch_max(lent, Ordering::Relaxed);
+        let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(allocated, Ordering::Relaxed);
         core.recorder.reserved(kind, bytes as i64);
     }
 
-    pub(super) fn take_back<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
+    pub(super) fn note_freed<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
         self.forget(bytes);
         core.recorder.reserved(kind, -(bytes as i64));
     }
 
     fn forget(&self, bytes: usize) {
         self.blocks.fetch_sub(1, Ordering::Relaxed);
-        self.lent.fetch_sub(bytes, Ordering::Relaxed);
+        self.allocated.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     pub(super) fn fail(&self) {
@@ -64,13 +65,13 @@ impl Tally {
 
 impl<B: Backend> DriverMemory<B> {
     pub(crate) fn new(core: &Arc<DeviceCore<B>>) -> Self {
-        Self { core: Arc::downgrade(core), id: ResourceId::new(), tally: Arc::default() }
+        Self { core: Arc::downgrade(core), id: ResourceId::new(), stats: Arc::default() }
     }
 
     /// Counts a buffer of the backend as lent.
     pub(crate) fn adopt(&self, core: &DeviceCore<B>, buffer: B::Buffer) -> MemoryBlock<B> {
         let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, self.id, core.generation());
-        self.tally.lend(core, block.kind(), block.bytes());
+        self.stats.note_allocated(core, block.kind(), block.bytes());
         block
     }
 
@@ -105,18 +106,18 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         let wanted = AllocationRequest { bytes: request.bytes, align: request.align, kind: request.kind };
         // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
         let outcome = unsafe { B::allocate(&core.raw, &wanted) };
-        let buffer = core.note_loss(outcome).inspect_err(|_| self.tally.fail())?;
+        let buffer = core.note_loss(outcome).inspect_err(|_| self.stats.fail())?;
         Ok(self.adopt(&core, buffer))
     }
 
     fn deallocate(&self, mut block: MemoryBlock<B>) -> Result<()> {
-        if block.lender() != self.id {
+        if block.resource() != self.id {
             let why = "the block was lent by another memory resource";
             return Err(Error::new("", "release", ErrorKind::InvalidArgument { why }));
         }
         let Some(buffer) = block.buffer.take() else { return Ok(()) };
         let Ok(core) = self.core("release") else {
-            // Nobody can say any more whether the driver would still know it.
+            // Whether the driver still knows it is unknown.
             mem::forget(buffer);
             return Ok(());
         };
@@ -125,7 +126,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
             mem::forget(buffer);
             return Ok(());
         }
-        self.tally.forget(block.bytes());
+        self.stats.forget(block.bytes());
         if !block.uses().is_over() && !block.uses().wait() {
             tracing::error!(
                 bytes = block.bytes(),
@@ -152,36 +153,36 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
                 Ok(())
             }
             Err((buffer, error)) => {
-                // Whether it is free now is unknown: freeing it again could free somebody else's.
+                // Whether it is free now is unknown: freeing it again could free another allocation.
                 mem::forget(buffer);
                 core.note_loss(Err(error))
             }
         }
     }
 
-    fn growing(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn GrowingMemory>> {
+    fn expandable(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn ExpandableMemory>> {
         match request.kind {
             MemoryKind::Device => {
                 let core = self.core(request.operation)?;
-                Ok(Box::new(DriverGrowing::new(&core, self.tally.clone())?))
+                Ok(Box::new(DriverExpandable::new(&core, self.stats.clone())?))
             }
-            _ => Err(request.core.error(request.operation, ErrorKind::Unsupported { what: IN_PLACE })),
+            _ => Err(request.core.error(request.operation, ErrorKind::Unsupported { what: EXPANDABLE })),
         }
     }
 
     fn forget(&self) {
-        self.tally.lent.store(0, Ordering::Relaxed);
-        self.tally.blocks.store(0, Ordering::Relaxed);
+        self.stats.allocated.store(0, Ordering::Relaxed);
+        self.stats.blocks.store(0, Ordering::Relaxed);
     }
 
     fn statistics(&self) -> MemoryStatistics {
-        let Tally { lent, peak, blocks, allocations, failures } = &*self.tally;
-        let (lent, peak) = (lent.load(Ordering::Relaxed), peak.load(Ordering::Relaxed));
+        let DriverStats { allocated, peak, blocks, allocations, failures } = &*self.stats;
+        let (allocated, peak) = (allocated.load(Ordering::Relaxed), peak.load(Ordering::Relaxed));
         MemoryStatistics {
-            reserved: lent,
+            reserved: allocated,
             peak_reserved: peak,
-            lent,
-            peak_lent: Some(peak),
+            allocated,
+            peak_allocated: Some(peak),
             blocks: blocks.load(Ordering::Relaxed),
             allocations: allocations.load(Ordering::Relaxed),
             failures: failures.load(Ordering::Relaxed),
@@ -192,6 +193,6 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
 
 impl<B: Backend> fmt::Debug for DriverMemory<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DriverMemory").field("tally", &self.tally).finish_non_exhaustive()
+        f.debug_struct("DriverMemory").field("tally", &self.stats).finish_non_exhaustive()
     }
 }

@@ -1,28 +1,28 @@
 //! Memory that the host may write at once.
 
-use super::{Allocation, Counted};
+use super::{Allocation, IntrusiveArc};
 use crate::device::DeviceCore;
-use crate::order::Settled;
+use crate::track::WaitOutcome;
 use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
 
-/// Memory of the host that no work of a device used when this was made. Whoever is to write to it before a device does gets
-/// it as this type, which can only be made by waiting for what uses the memory.
+/// Memory of the host that no work of a device used when this was made. Code that writes to it before a device does gets it
+/// as this type, which can only be made by waiting for what uses the memory.
 #[derive(Debug)]
-pub(crate) struct HostReady<B: Backend>(Counted<Allocation<B>>);
+pub(crate) struct HostReady<B: Backend>(IntrusiveArc<Allocation<B>>);
 
 impl<B: Backend> HostReady<B> {
     /// Waits until nothing uses the memory. A pool lends the host what is idle, so there is hardly ever anything to wait
     /// for; a resource of the user's may lend what is in use.
     ///
-    /// What earlier work did wrong is not told here: its memory belonged to somebody else.
+    /// What earlier work did wrong is not told here: the memory had another owner then.
     ///
     /// # Errors
     /// Returns the error of the wait if it is not proven that the uses are over. The memory goes back with them.
-    pub(crate) fn wait(memory: Counted<Allocation<B>>, operation: &'static str) -> Result<Self> {
-        let settled = memory.wait_until_unused();
-        match settled.done {
+    pub(crate) fn wait(memory: IntrusiveArc<Allocation<B>>, operation: &'static str) -> Result<Self> {
+        let wait_outcome = memory.wait_until_unused();
+        match wait_outcome.done {
             true => Ok(Self(memory)),
-            false => Err(told(memory.core(), settled, operation)),
+            false => Err(told(memory.core(), wait_outcome, operation)),
         }
     }
 
@@ -32,14 +32,14 @@ impl<B: Backend> HostReady<B> {
     /// Returns the memory with the error of that work, or of the wait.
     #[allow(clippy::result_large_err, reason = "the memory itself comes back")]
     pub(crate) fn wait_and_tell(
-        memory: Counted<Allocation<B>>,
+        memory: IntrusiveArc<Allocation<B>>,
         operation: &'static str,
-    ) -> Result<Self, (Counted<Allocation<B>>, Error)> {
-        let settled = memory.wait_until_unused();
-        match settled.done && settled.result.is_ok() {
+    ) -> Result<Self, (IntrusiveArc<Allocation<B>>, Error)> {
+        let wait_outcome = memory.wait_until_unused();
+        match wait_outcome.done && wait_outcome.result.is_ok() {
             true => Ok(Self(memory)),
             false => {
-                let error = told(memory.core(), settled, operation);
+                let error = told(memory.core(), wait_outcome, operation);
                 Err((memory, error))
             }
         }
@@ -55,21 +55,21 @@ impl<B: Backend> HostReady<B> {
             && memory.len() > 0
         {
             memory.wait_for_host(operation, &(0..memory.len()), HostAccess::Write)?;
-            // SAFETY: fresh memory of that length, which no work uses and nobody else knows.
+            // SAFETY: fresh memory of that length, which no work uses and no other code knows.
             unsafe { host.as_ptr().write_bytes(0, memory.len()) };
         }
         Ok(())
     }
 
     /// The memory, for whatever comes next.
-    pub(crate) fn into_memory(self) -> Counted<Allocation<B>> {
+    pub(crate) fn into_memory(self) -> IntrusiveArc<Allocation<B>> {
         self.0
     }
 }
 
-fn told<B: Backend>(core: &DeviceCore<B>, settled: Settled, operation: &'static str) -> Error {
+fn told<B: Backend>(core: &DeviceCore<B>, wait_outcome: WaitOutcome, operation: &'static str) -> Error {
     let why = "it is not known whether earlier work still uses the memory";
-    match settled.result {
+    match wait_outcome.result {
         Err(error) => error.in_operation(operation),
         Ok(()) => core.error(operation, ErrorKind::InvalidArgument { why }),
     }

@@ -1,52 +1,55 @@
 //! Memory: where it comes from, who uses it, and how it goes back.
 //!
 //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and what can be put around either.
-//! * [`tlsf`]: the books of a pool, for any range of addresses.
+//! * [`tlsf`]: the allocator of a pool, for any range of addresses.
 //! * [`DeferredLimits`], [`DeferCleanup`]: when memory goes back to the driver.
 //! * [`named`], [`MemoryReport`]: who holds what.
 
+mod adaptors;
 mod allocation;
-mod around;
-mod counted;
 mod defer;
+mod deferred_frees;
 mod driver;
-mod growing;
+mod expandable;
+mod external_borrows;
 mod host_ready;
+mod intrusive_arc;
 mod late;
-mod lent;
 mod names;
-mod pages;
-mod pending;
+mod oom;
+mod pending_accesses;
+mod pinned_pages;
 mod pool;
-mod pressure;
-mod reclaim;
 mod report;
 mod resource;
+mod resource_table;
 mod serving;
-mod stack;
 mod staging;
 pub mod tlsf;
 
-pub use around::{Counting, FailurePlan, Injecting, Limit, Live, Tracking};
+pub use adaptors::{
+    FailureInjectingResource, FailurePlan, LimitingResource, LiveAllocation, StatisticsResource,
+    TrackingResource,
+};
 pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
+pub use deferred_frees::{DeferredLimits, ENV_MAX_PENDING_COUNT, ENV_MAX_PENDING_RATIO};
 pub use driver::DriverMemory;
-pub use growing::GrowingMemory;
+pub use expandable::ExpandableMemory;
 pub use names::{Holder, named};
-pub use pending::PendingUses;
+pub use pending_accesses::PendingAccesses;
 pub use pool::{Pool, PoolOptions};
-pub use reclaim::{DeferredLimits, ITEMS_VARIABLE, RATIO_VARIABLE};
 pub use report::{KindReport, MemoryReport, ResourceReport};
 pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim};
-pub use stack::POOL_VARIABLE;
+pub use resource_table::ENV_POOL;
 
 pub(crate) use allocation::{Allocation, ForeignMemory, Release, free};
-pub(crate) use counted::Counted;
+pub(crate) use deferred_frees::{DeferredFree, DeferredFrees};
 pub(crate) use host_ready::HostReady;
+pub(crate) use intrusive_arc::IntrusiveArc;
 pub(crate) use late::LateMemory;
 pub(crate) use names::Names;
-pub(crate) use pages::{Lock, PageLocks};
-pub(crate) use reclaim::{Item, Reclaim};
+pub(crate) use pinned_pages::{PagePin, PinnedPages};
 pub(crate) use report::Bytes;
+pub(crate) use resource_table::{ALL_KINDS, ResourceTable, default_options, kind_index};
 pub(crate) use serving::{Serving, check_outside_resource};
-pub(crate) use stack::{ALL_KINDS, Memories, default_options, slot as kind_slot};
 pub(crate) use staging::{Staging, StagingPool};

@@ -24,7 +24,7 @@ pub fn named<R>(name: &str, body: impl FnOnce() -> R) -> R {
 }
 
 fn under<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
-    /// Puts the outer name back, whichever way the body ends.
+    /// Puts the outer name back, however the body ends.
     struct Outer(Option<Arc<str>>);
     impl Drop for Outer {
         fn drop(&mut self) {
@@ -70,26 +70,26 @@ struct Sum {
     /// Bytes that were asked for.
     bytes: usize,
     /// Bytes that resources have lent for them, in whole units.
-    lent: usize,
+    allocated: usize,
     count: usize,
 }
 
 impl Names {
-    /// Counts an allocation of `bytes` bytes, for which a resource has lent `lent`.
-    pub(crate) fn add(&self, name: &Arc<str>, bytes: usize, lent: usize) {
+    /// Counts an allocation of `bytes` bytes, for which a resource has lent `allocated`.
+    pub(crate) fn add(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
         let mut names = self.0.get_or_init(|| Mutex::new(HashMap::new())).lock();
         let sum = names.entry(name.clone()).or_default();
         sum.bytes += bytes;
-        sum.lent += lent;
+        sum.allocated += allocated;
         sum.count += 1;
     }
 
-    pub(crate) fn remove(&self, name: &Arc<str>, bytes: usize, lent: usize) {
+    pub(crate) fn remove(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
         let Some(names) = self.0.get() else { return };
         let mut names = names.lock();
         if let Some(sum) = names.get_mut(name) {
             sum.bytes = sum.bytes.saturating_sub(bytes);
-            sum.lent = sum.lent.saturating_sub(lent);
+            sum.allocated = sum.allocated.saturating_sub(allocated);
             sum.count = sum.count.saturating_sub(1);
             if sum.count == 0 {
                 names.remove(name);
@@ -98,8 +98,8 @@ impl Names {
     }
 
     /// Bytes that resources have lent for everything that has a name.
-    pub(crate) fn lent(&self) -> usize {
-        self.0.get().map_or(0, |names| names.lock().values().map(|sum| sum.lent).sum())
+    pub(crate) fn allocated(&self) -> usize {
+        self.0.get().map_or(0, |names| names.lock().values().map(|sum| sum.allocated).sum())
     }
 
     /// The largest first.

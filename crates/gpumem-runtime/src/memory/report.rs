@@ -59,7 +59,7 @@ pub struct ResourceReport {
 impl MemoryReport {
     pub(crate) fn of<B: Backend>(core: &DeviceCore<B>) -> Self {
         let info = B::info(&core.raw);
-        let (pending_items, pending_bytes) = core.reclaim.pending();
+        let (pending_items, pending_bytes) = core.deferred_frees.pending_frees();
         let kinds = core.memory.in_use().map(|(kind, resource)| KindReport {
             kind: kind.name(),
             resources: resource.chain().map(Serving::report).collect(),
@@ -67,9 +67,10 @@ impl MemoryReport {
         let kinds: Vec<KindReport> = kinds.collect();
         let holders = core.names.holders();
         let outermost = kinds.iter().filter_map(|kind| kind.resources.first());
-        let lent = outermost.fold(0usize, |lent, resource| lent.saturating_add(resource.statistics.lent));
-        let named = core.names.lent();
-        let limits = core.reclaim.limits();
+        let allocated = outermost
+            .fold(0usize, |allocated, resource| allocated.saturating_add(resource.statistics.allocated));
+        let named = core.names.allocated();
+        let limits = core.deferred_frees.limits();
         Self {
             device: core.name(),
             free: core
@@ -83,9 +84,9 @@ impl MemoryReport {
             pending_bytes,
             limit_items: limits.items,
             limit_bytes: (info.total_memory as f64 * limits.ratio) as usize,
-            deferred: core.reclaim.is_deferred(),
+            deferred: core.deferred_frees.is_deferred(),
             holders,
-            unnamed_bytes: lent.saturating_sub(named),
+            unnamed_bytes: allocated.saturating_sub(named),
         }
     }
 
@@ -127,9 +128,9 @@ impl fmt::Display for MemoryReport {
                 let name = if depth == 0 { kind.kind } else { "" };
                 writeln!(
                     f,
-                    "  {name:<8} {resource:<10} lent {:>10} in {} blocks, holds {:>10} (peak {}), in flight {}, \
+                    "  {name:<8} {resource:<10} allocated {:>10} in {} blocks, holds {:>10} (peak {}), in flight {}, \
                      largest free {}, {} requests, {} failed",
-                    Bytes(statistics.lent),
+                    Bytes(statistics.allocated),
                     statistics.blocks,
                     Bytes(statistics.reserved),
                     Bytes(statistics.peak_reserved),

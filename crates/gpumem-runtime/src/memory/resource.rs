@@ -1,15 +1,15 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
-use super::{growing::GrowingMemory, pending::PendingUses};
+use super::{expandable::ExpandableMemory, pending_accesses::PendingAccesses};
 use crate::{
     device::{DeviceCore, is_same_device},
-    order::Timeline,
+    track::Timeline,
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use serde::Serialize;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
 
-pub(super) const IN_PLACE: &str = "memory that grows in place";
+pub(super) const EXPANDABLE: &str = "memory that grows in place";
 
 /// What is asked of a [`MemoryResource`].
 pub struct MemoryRequest<'a, B: Backend> {
@@ -39,7 +39,7 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     /// Whether the resource may give memory back to the driver on the way to serving the request: not inside
     /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in a callback.
     pub fn may_free(&self) -> bool {
-        !self.core.reclaim.is_deferred() && crate::completion::may_block(self.operation).is_ok()
+        !self.core.deferred_frees.is_deferred() && crate::completion::may_block(self.operation).is_ok()
     }
 
     /// The stream that does not mind its own pending uses: whatever it enqueues runs after them.
@@ -101,7 +101,7 @@ impl ResourceId {
 
 /// Where a block comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Lender {
+pub(crate) struct BlockOrigin {
     pub(crate) resource: ResourceId,
     /// The generation of the device, which names the device as well.
     pub(crate) generation: u64,
@@ -119,39 +119,40 @@ pub struct MemoryBlock<B: Backend> {
     /// The driver's description, where the block is one of the driver's.
     /// In a box: few blocks have one, and all of them are moved about.
     pub(crate) buffer: Option<Box<B::Buffer>>,
-    lender: Lender,
-    uses: PendingUses<B>,
+    resource_id: BlockOrigin,
+    uses: PendingAccesses<B>,
 }
 
 impl<B: Backend> MemoryBlock<B> {
-    /// A block of a resource's own making, lent by `lender` for `request`. It belongs to the device of the request, until that
+    /// A block of a resource's own making, lent by `resource_id` for `request`. It belongs to the device of the request, until that
     /// is reset.
     ///
     /// # Safety
     /// * The device, and for `host` the host, may read and write `bytes` bytes from these addresses until the block is
     ///   given back to the resource, and the memory is of the kind that was asked for and aligned as asked.
-    /// * Nobody else uses the memory meanwhile, except for what [`with_uses`](Self::with_uses) names.
-    /// * The resource trusts the token of a block that comes back only where [`lender`](Self::lender) says that it is its own:
+    /// * Nothing else uses the memory meanwhile, except for what [`with_uses`](Self::with_uses) names.
+    /// * The resource trusts the token of a block that comes back only where [`resource_id`](Self::resource_id) says that it is its own:
     ///   safe code can give it blocks of others.
     /// * Memory that the host can see holds initialised bytes.
     pub unsafe fn new(
-        lender: ResourceId,
+        resource_id: ResourceId,
         request: &MemoryRequest<'_, B>,
         (address, host, bytes): (u64, Option<NonNull<u8>>, usize),
         token: u64,
     ) -> Self {
         let host = host.map_or(0, |host| host.as_ptr() as usize);
-        let lender = Lender { resource: lender, generation: request.core.generation(), kind: request.kind };
-        Self { address, host, bytes, token, buffer: None, lender, uses: PendingUses::none() }
+        let resource_id =
+            BlockOrigin { resource: resource_id, generation: request.core.generation(), kind: request.kind };
+        Self { address, host, bytes, token, buffer: None, resource_id, uses: PendingAccesses::none() }
     }
 
     pub(crate) fn of_buffer(buffer: B::Buffer, resource: ResourceId, generation: u64) -> Self {
         use gpumem_core::DeviceBuffer;
-        let lender = Lender { resource, generation, kind: buffer.kind() };
+        let resource_id = BlockOrigin { resource, generation, kind: buffer.kind() };
         let host = buffer.host_address().map_or(0, |host| host.as_ptr() as usize);
         let (address, bytes) = (buffer.address(), buffer.len());
         let buffer = Some(Box::new(buffer));
-        Self { address, host, bytes, token: 0, buffer, lender, uses: PendingUses::none() }
+        Self { address, host, bytes, token: 0, buffer, resource_id, uses: PendingAccesses::none() }
     }
 
     /// A part of a pool's piece.
@@ -162,16 +163,16 @@ impl<B: Backend> MemoryBlock<B> {
     pub(super) unsafe fn of_pool(
         (address, host, bytes): (u64, usize, usize),
         token: u64,
-        lender: Lender,
-        uses: PendingUses<B>,
+        resource_id: BlockOrigin,
+        uses: PendingAccesses<B>,
     ) -> Self {
-        Self { address, host, bytes, token, buffer: None, lender, uses }
+        Self { address, host, bytes, token, buffer: None, resource_id, uses }
     }
 
     /// The addresses and the token of a block, to be shown and not to be given away.
     pub(super) fn likeness(&self) -> Self {
-        let Self { address, host, bytes, token, lender, .. } = *self;
-        Self { address, host, bytes, token, buffer: None, lender, uses: PendingUses::none() }
+        let Self { address, host, bytes, token, resource_id, .. } = *self;
+        Self { address, host, bytes, token, buffer: None, resource_id, uses: PendingAccesses::none() }
     }
 
     /// The same block, longer or shorter: one that grows where it ends.
@@ -183,11 +184,11 @@ impl<B: Backend> MemoryBlock<B> {
     /// streams: on the stream itself that costs nothing.
     #[must_use]
     #[inline]
-    pub fn with_uses(mut self, uses: PendingUses<B>) -> Self {
+    pub fn with_uses(mut self, uses: PendingAccesses<B>) -> Self {
         if self.uses.is_empty() {
             self.uses = uses;
         } else {
-            uses.iter().for_each(|(timeline, ticket)| self.uses.add(timeline, *ticket));
+            uses.iter().for_each(|(timeline, submission)| self.uses.add(timeline, *submission));
         }
         self
     }
@@ -218,19 +219,19 @@ impl<B: Backend> MemoryBlock<B> {
 
     /// The resource that has lent the block.
     #[inline]
-    pub fn lender(&self) -> ResourceId {
-        self.lender.resource
+    pub fn resource(&self) -> ResourceId {
+        self.resource_id.resource
     }
 
     /// Kind of the memory.
     #[inline]
     pub fn kind(&self) -> MemoryKind {
-        self.lender.kind
+        self.resource_id.kind
     }
 
     #[inline]
-    pub(crate) fn origin(&self) -> Lender {
-        self.lender
+    pub(crate) fn origin(&self) -> BlockOrigin {
+        self.resource_id
     }
 
     /// The block without a word about who may still be using it, for a resource that has waited for them.
@@ -245,18 +246,18 @@ impl<B: Backend> MemoryBlock<B> {
 
     /// Work that may still be using the memory.
     #[inline]
-    pub fn uses(&self) -> &PendingUses<B> {
+    pub fn uses(&self) -> &PendingAccesses<B> {
         &self.uses
     }
 
     #[inline]
-    pub(crate) fn uses_mut(&mut self) -> &mut PendingUses<B> {
+    pub(crate) fn uses_mut(&mut self) -> &mut PendingAccesses<B> {
         &mut self.uses
     }
 
     #[inline]
-    pub(crate) fn take_uses(&mut self) -> PendingUses<B> {
-        mem::replace(&mut self.uses, PendingUses::none())
+    pub(crate) fn take_uses(&mut self) -> PendingAccesses<B> {
+        mem::replace(&mut self.uses, PendingAccesses::none())
     }
 }
 
@@ -297,9 +298,9 @@ pub struct MemoryStatistics {
     /// Most bytes that it ever held.
     pub peak_reserved: usize,
     /// Bytes that are lent.
-    pub lent: usize,
+    pub allocated: usize,
     /// Most bytes that were ever lent, where the resource counts them.
-    pub peak_lent: Option<usize>,
+    pub peak_allocated: Option<usize>,
     /// Blocks that are lent.
     pub blocks: usize,
     /// Bytes that are free, and that work may still be using.
@@ -321,7 +322,7 @@ pub struct MemoryStatistics {
 /// * Methods are called from any thread at any time, [`recycle`](Self::recycle) from `Drop`. A panic in one ends as
 ///   [`UserCodePanicked`](ErrorKind::UserCodePanicked), in the result or in [`take_errors`](crate::Device::take_errors); the block that it was about is leaked.
 /// * Memory that work may still be using may be lent again, with these uses in the block
-///   ([`MemoryBlock::with_uses`]); whoever uses it then waits as far as that is necessary, on the device.
+///   ([`MemoryBlock::with_uses`]); its next user waits as far as necessary, on the device.
 /// * A block goes back to the resource that lent it, once. A block of another one is refused, as is one of another device
 ///   or of before a reset: [`recycle`](Self::recycle) hands it back, [`deallocate`](Self::deallocate) is an error.
 pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
@@ -349,16 +350,16 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// in the block, so that no resource can free memory that is in use.
     ///
     /// # Errors
-    /// What the driver says. The block is gone all the same: whether its memory is free then nobody knows.
+    /// What the driver says. The block is gone all the same: whether its memory is free is then unknown.
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()>;
 
     /// Memory in one range of addresses, that grows where it ends and belongs to the caller alone: what a
-    /// [`Pool`](super::Pool) prefers to pieces where it is [told to](super::PoolOptions::in_place).
+    /// [`Pool`](super::Pool) prefers to pieces where it is [told to](super::PoolOptions::expandable).
     ///
     /// # Errors
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) by default: the pool above takes pieces then.
-    fn growing(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn GrowingMemory>> {
-        Err(request.core.error(request.operation, ErrorKind::Unsupported { what: IN_PLACE }))
+    fn expandable(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn ExpandableMemory>> {
+        Err(request.core.error(request.operation, ErrorKind::Unsupported { what: EXPANDABLE }))
     }
 
     /// Gives what is free back to where it came from. Bytes that were given back; failures go to `failed`.

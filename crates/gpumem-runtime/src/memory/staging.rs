@@ -1,9 +1,9 @@
 //! Page-locked blocks through which borrowed host memory is moved, and what belongs to moving it.
 
-use super::{Allocation, Counted, HostReady};
+use super::{Allocation, HostReady, IntrusiveArc};
 use crate::{
     Device, completion,
-    transfer::{Crew, TransferOptions},
+    transfer::{TransferOptions, WorkerPool},
 };
 use gpumem_core::{Backend, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -21,15 +21,15 @@ const ASKED: usize = 4;
 #[derive(Debug)]
 pub(crate) struct StagingPool<B: Backend> {
     /// The one that was given back last is the last one.
-    free: Mutex<VecDeque<Counted<Allocation<B>>>>,
+    free: Mutex<VecDeque<IntrusiveArc<Allocation<B>>>>,
     options: Mutex<TransferOptions>,
-    crew: Crew,
+    workers: WorkerPool,
 }
 
 impl<B: Backend> Default for StagingPool<B> {
     fn default() -> Self {
         let options = Mutex::new(TransferOptions::from_environment());
-        Self { free: Mutex::default(), options, crew: Crew::default() }
+        Self { free: Mutex::default(), options, workers: WorkerPool::default() }
     }
 }
 
@@ -38,7 +38,7 @@ impl<B: Backend> Default for StagingPool<B> {
 #[derive(Debug)]
 pub(crate) struct Staging<B: Backend> {
     device: Device<B>,
-    memory: Counted<Allocation<B>>,
+    memory: IntrusiveArc<Allocation<B>>,
 }
 
 impl<B: Backend> Staging<B> {
@@ -75,7 +75,7 @@ impl<B: Backend> Staging<B> {
     }
 
     /// A block of the pool, once no copy uses it.
-    fn wait(device: &Device<B>, operation: &'static str, block: Counted<Allocation<B>>) -> Result<Self> {
+    fn wait(device: &Device<B>, operation: &'static str, block: IntrusiveArc<Allocation<B>>) -> Result<Self> {
         match HostReady::wait_and_tell(block, operation) {
             Ok(ready) => Ok(Self::of(device, ready)),
             Err((block, error)) => {
@@ -91,7 +91,7 @@ impl<B: Backend> Staging<B> {
         Self { device: device.clone(), memory }
     }
 
-    pub(crate) fn memory(&self) -> &Counted<Allocation<B>> {
+    pub(crate) fn memory(&self) -> &IntrusiveArc<Allocation<B>> {
         &self.memory
     }
 
@@ -107,7 +107,7 @@ impl<B: Backend> Staging<B> {
 
 impl<B: Backend> Drop for Staging<B> {
     fn drop(&mut self) {
-        if !self.memory.core().origin.is_usable() {
+        if !self.memory.core().origin.is_valid() {
             return;
         }
         self.device.0.staging.put(self.memory.clone());
@@ -116,7 +116,7 @@ impl<B: Backend> Drop for Staging<B> {
 
 impl<B: Backend> StagingPool<B> {
     /// Keeps a block for later, unless there are many.
-    fn put(&self, block: Counted<Allocation<B>>) {
+    fn put(&self, block: IntrusiveArc<Allocation<B>>) {
         let keep = KEEP.max(self.options().block_bytes.saturating_mul(8));
         let mut free = self.free.lock();
         let kept: usize = free.iter().map(|block| block.len()).sum();
@@ -131,8 +131,8 @@ impl<B: Backend> StagingPool<B> {
         operation: &'static str,
         bytes: &RangeInclusive<usize>,
         most: usize,
-    ) -> Option<Counted<Allocation<B>>> {
-        let fits = |block: &Counted<Allocation<B>>| bytes.contains(&block.len());
+    ) -> Option<IntrusiveArc<Allocation<B>>> {
+        let fits = |block: &IntrusiveArc<Allocation<B>>| bytes.contains(&block.len());
         let oldest = |free: &mut VecDeque<_>| free.iter().position(fits).and_then(|at| free.remove(at));
         // The last one lies in a cache still.
         let newest = {
@@ -143,7 +143,7 @@ impl<B: Backend> StagingPool<B> {
         if let Some(block) = newest.filter(|block| block.check(operation).is_ok()) {
             return Some(block);
         }
-        // One at a time: whoever looks meanwhile finds the others.
+        // One at a time: other threads find the others meanwhile.
         for _ in 0..ASKED {
             let block = oldest(&mut self.free.lock())?;
             if block.check(operation).is_err() {
@@ -178,7 +178,7 @@ impl<B: Backend> StagingPool<B> {
     }
 
     /// The threads that help.
-    pub(crate) fn crew(&self) -> &Crew {
-        &self.crew
+    pub(crate) fn workers(&self) -> &WorkerPool {
+        &self.workers
     }
 }

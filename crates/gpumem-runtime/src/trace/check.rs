@@ -1,6 +1,6 @@
 //! Reading a trace: what a file says is believed only where it makes sense.
 
-use super::format::{FORMAT, Happening, Trace};
+use super::format::{FORMAT, Trace, TraceEventKind};
 use serde::Deserialize;
 
 /// Why a text is no trace.
@@ -123,25 +123,25 @@ impl Trace {
         let starts = starts.flat_map(|start| [start.other, start.reserved]);
         let made = self.allocations.iter().map(|allocation| allocation.bytes);
         let driver = self.events.iter().map(|event| match event.what {
-            Happening::Reserve { bytes, .. } | Happening::Release { bytes, .. } => bytes,
+            TraceEventKind::Reserve { bytes, .. } | TraceEventKind::Release { bytes, .. } => bytes,
             _ => 0,
         });
         let add = |sum: u64, bytes: u64| sum.checked_add(bytes).filter(|sum| *sum <= i64::MAX as u64);
         starts.chain(made).chain(driver).try_fold(0, add).is_some()
     }
 
-    fn check_event(&self, what: &Happening, states: &mut [State]) -> Result<(), &'static str> {
+    fn check_event(&self, what: &TraceEventKind, states: &mut [State]) -> Result<(), &'static str> {
         let is_stream = |stream: u32| (stream as usize) < self.streams.len();
         let memory = match *what {
-            Happening::Allocate { memory }
-            | Happening::Fail { memory }
-            | Happening::Free { memory }
-            | Happening::Use { memory, .. } => memory as usize,
-            Happening::Wait { stream, of, .. } => {
+            TraceEventKind::Allocate { memory }
+            | TraceEventKind::Fail { memory }
+            | TraceEventKind::Free { memory }
+            | TraceEventKind::Use { memory, .. } => memory as usize,
+            TraceEventKind::Wait { stream, of, .. } => {
                 let both = stream.is_none_or(is_stream) && is_stream(of);
                 return if both { Ok(()) } else { Err("it names a stream that is not there") };
             }
-            Happening::Reserve { device, .. } | Happening::Release { device, .. } => {
+            TraceEventKind::Reserve { device, .. } | TraceEventKind::Release { device, .. } => {
                 let is_device = (device as usize) < self.devices.len();
                 return if is_device { Ok(()) } else { Err("it names a device that is not there") };
             }
@@ -150,18 +150,19 @@ impl Trace {
             return Err("it names an allocation that is not there");
         };
         match (*what, *state) {
-            (Happening::Allocate { .. } | Happening::Fail { .. }, State::Alive | State::Gone) => {
+            (TraceEventKind::Allocate { .. } | TraceEventKind::Fail { .. }, State::Alive | State::Gone) => {
                 return Err("it makes memory of which something was said before");
             }
-            (Happening::Free { .. } | Happening::Use { .. }, State::Gone) => {
+            (TraceEventKind::Free { .. } | TraceEventKind::Use { .. }, State::Gone) => {
                 return Err("it uses or frees memory that is gone");
             }
-            (Happening::Allocate { .. } | Happening::Fail { .. } | Happening::Free { .. }, _)
-                if allocation.kind.is_none() =>
-            {
-                return Err("memory of somebody else is not made or freed");
+            (
+                TraceEventKind::Allocate { .. } | TraceEventKind::Fail { .. } | TraceEventKind::Free { .. },
+                _,
+            ) if allocation.kind.is_none() => {
+                return Err("foreign memory is not made or freed");
             }
-            (Happening::Use { from, bytes, stream, operation, .. }, _) => {
+            (TraceEventKind::Use { from, bytes, stream, operation, .. }, _) => {
                 if from.checked_add(bytes).is_none_or(|end| end > allocation.bytes) {
                     return Err("it uses bytes behind the end");
                 }
@@ -172,7 +173,7 @@ impl Trace {
             _ => {}
         }
         *state = match what {
-            Happening::Free { .. } | Happening::Fail { .. } => State::Gone,
+            TraceEventKind::Free { .. } | TraceEventKind::Fail { .. } => State::Gone,
             _ => State::Alive,
         };
         Ok(())

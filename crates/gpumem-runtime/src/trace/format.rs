@@ -1,6 +1,6 @@
 //! What a trace is: plain data, and the same as JSON.
 
-use crate::memory::{ALL_KINDS, kind_slot};
+use crate::memory::{ALL_KINDS, kind_index};
 use gpumem_core::MemoryKind;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -110,7 +110,7 @@ pub struct TraceThread {
 pub struct TraceAllocation {
     /// Index of its device.
     pub device: u32,
-    /// Its kind; `None` for memory of somebody else, which no allocation made.
+    /// Its kind; `None` for foreign memory, which no allocation made.
     pub kind: Option<TraceKind>,
     /// Bytes that were asked for. Of memory whose allocation is not in the trace, what is known of it.
     pub bytes: u64,
@@ -135,13 +135,13 @@ pub struct TraceEvent {
     pub thread: u32,
     /// What happened.
     #[serde(flatten)]
-    pub what: Happening,
+    pub what: TraceEventKind,
 }
 
 /// What happened. In JSON the field `do` says which of these it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase")]
-pub enum Happening {
+pub enum TraceEventKind {
     /// Memory was lent.
     Allocate {
         /// Index of the allocation.
@@ -170,7 +170,7 @@ pub enum Happening {
         /// Index of the stream; `None` for the host.
         stream: Option<u32>,
         /// How much had been enqueued on the stream, this included.
-        ticket: u64,
+        submission: u64,
         /// Index of the operation.
         operation: u32,
     },
@@ -181,7 +181,7 @@ pub enum Happening {
         /// Index of the stream that is waited for.
         of: u32,
         /// What is waited for there.
-        ticket: u64,
+        submission: u64,
         /// Nanoseconds that the host has waited; 0 for a stream.
         took: u64,
     },
@@ -216,9 +216,9 @@ impl TraceKind {
         (0..KIND_WORDS.len() as u8).map(Self)
     }
 
-    /// The kind of memory; `None` for registered memory, which nobody allocates.
+    /// The kind of memory; `None` for registered memory, which is not allocated.
     pub fn of(kind: MemoryKind) -> Option<Self> {
-        kind_slot(kind).map(|slot| Self(slot as u8))
+        kind_index(kind).map(|slot| Self(slot as u8))
     }
 
     pub(super) fn of_slot(slot: u8) -> Option<Self> {

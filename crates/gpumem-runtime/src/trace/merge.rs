@@ -1,6 +1,6 @@
 //! Traces of several devices as one.
 
-use super::format::{Happening, Trace};
+use super::format::{Trace, TraceEventKind};
 
 /// The index of each entry of one table in another, to which it is added where it is missing.
 fn entered<T: PartialEq>(table: &mut Vec<T>, more: Vec<T>) -> Vec<u32> {
@@ -48,19 +48,23 @@ impl Trace {
         for mut event in other.events {
             event.thread = of(&threads, event.thread);
             match &mut event.what {
-                Happening::Allocate { memory } | Happening::Fail { memory } | Happening::Free { memory } => {
+                TraceEventKind::Allocate { memory }
+                | TraceEventKind::Fail { memory }
+                | TraceEventKind::Free { memory } => {
                     *memory += memories;
                 }
-                Happening::Use { memory, stream, operation, .. } => {
+                TraceEventKind::Use { memory, stream, operation, .. } => {
                     *memory += memories;
                     *stream = stream.map(|stream| of(&streams, stream));
                     *operation = of(&operations, *operation);
                 }
-                Happening::Wait { stream, of: awaited, .. } => {
+                TraceEventKind::Wait { stream, of: awaited, .. } => {
                     *stream = stream.map(|stream| of(&streams, stream));
                     *awaited = of(&streams, *awaited);
                 }
-                Happening::Reserve { device, .. } | Happening::Release { device, .. } => *device += devices,
+                TraceEventKind::Reserve { device, .. } | TraceEventKind::Release { device, .. } => {
+                    *device += devices
+                }
             }
             self.events.push(event);
         }

@@ -4,11 +4,11 @@
 
 use super::{
     clock::clock,
-    note::{Asked, FOREIGN, Note},
-    pen,
-    tape::Tape,
+    event::{AllocationInfo, FOREIGN, LogEvent},
+    event_log::EventLog,
+    thread_writer,
 };
-use crate::memory::{Allocation, MemoryRequest, kind_slot};
+use crate::memory::{Allocation, MemoryRequest, kind_index};
 use gpumem_core::{Backend, MemoryKind};
 use parking_lot::Mutex;
 use std::{
@@ -27,27 +27,27 @@ pub(crate) struct Recorder {
     of_uses: AtomicU64,
     /// The number of the recording that is running, or 0.
     session: AtomicU64,
-    tape: Mutex<Option<Arc<Tape>>>,
+    log: Mutex<Option<Arc<EventLog>>>,
 }
 
 impl Recorder {
     /// Starts to record, unless something is recording.
-    pub(super) fn start(&self, tape: impl FnOnce() -> Arc<Tape>) -> Option<Arc<Tape>> {
-        let mut slot = self.tape.lock();
+    pub(super) fn start(&self, log: impl FnOnce() -> Arc<EventLog>) -> Option<Arc<EventLog>> {
+        let mut slot = self.log.lock();
         if slot.is_some() {
             return None;
         }
-        let tape = tape();
-        *slot = Some(tape.clone());
-        self.of_uses.store(if tape.keeps_uses() { tape.session } else { 0 }, Ordering::Release);
-        self.session.store(tape.session, Ordering::Release);
-        Some(tape)
+        let log = log();
+        *slot = Some(log.clone());
+        self.of_uses.store(if log.keeps_uses() { log.session } else { 0 }, Ordering::Release);
+        self.session.store(log.session, Ordering::Release);
+        Some(log)
     }
 
     /// Ends that recording.
-    pub(super) fn stop(&self, tape: &Arc<Tape>) {
-        let mut slot = self.tape.lock();
-        if slot.as_ref().is_some_and(|running| Arc::ptr_eq(running, tape)) {
+    pub(super) fn stop(&self, log: &Arc<EventLog>) {
+        let mut slot = self.log.lock();
+        if slot.as_ref().is_some_and(|running| Arc::ptr_eq(running, log)) {
             self.session.store(0, Ordering::Release);
             self.of_uses.store(0, Ordering::Release);
             *slot = None;
@@ -71,15 +71,15 @@ impl Recorder {
     }
 
     #[inline(always)]
-    fn write(&self, session: u64, note: Note) {
-        pen::write(session, &note, || self.tape.lock().clone());
+    fn write(&self, session: u64, note: LogEvent) {
+        thread_writer::write(session, &note, || self.log.lock().clone());
     }
 
     #[inline(always)]
-    fn write_named(&self, session: u64, note: Note, name: Option<&Arc<str>>) {
+    fn write_named(&self, session: u64, note: LogEvent, name: Option<&Arc<str>>) {
         match name {
             None => self.write(session, note),
-            Some(name) => pen::write_named(session, note, name, || self.tape.lock().clone()),
+            Some(name) => thread_writer::write_named(session, note, name, || self.log.lock().clone()),
         }
     }
 
@@ -92,14 +92,14 @@ impl Recorder {
         name: Option<&Arc<str>>,
     ) {
         if let Some(session) = self.session() {
-            self.write_named(session, Note::Allocate { request: asked(request), id }, name);
+            self.write_named(session, LogEvent::Allocate { request: asked(request), id }, name);
         }
     }
 
     /// No memory was found.
     pub(crate) fn failed<B: Backend>(&self, request: &MemoryRequest<'_, B>, name: Option<&Arc<str>>) {
         if let Some(session) = self.session() {
-            self.write_named(session, Note::Fail { request: asked(request) }, name);
+            self.write_named(session, LogEvent::Fail { request: asked(request) }, name);
         }
     }
 
@@ -107,7 +107,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn freed(&self, id: u64, kind: MemoryKind, bytes: usize) {
         if let Some(session) = self.session() {
-            self.write(session, Note::Free { id, bytes: bytes as u64, kind: kind_byte(kind) });
+            self.write(session, LogEvent::Free { id, bytes: bytes as u64, kind: kind_byte(kind) });
         }
     }
 
@@ -117,21 +117,21 @@ impl Recorder {
         self.session_of_uses().is_some()
     }
 
-    /// Work that was enqueued uses memory: at `ticket` of `stream`, or at once and by the host (stream 0).
+    /// Work that was enqueued uses memory: at `submission` of `stream`, or at once and by the host (stream 0).
     #[inline]
     pub(crate) fn used<B: Backend>(
         memory: &Allocation<B>,
         extent: &Range<usize>,
         write: bool,
         operation: &'static str,
-        (stream, ticket): (u64, u64),
+        (stream, submission): (u64, u64),
     ) {
         if let Some(session) = memory.core().recorder.session_of_uses() {
-            Self::note_use(session, memory, extent, write, operation, (stream, ticket));
+            Self::note_use(session, memory, extent, write, operation, (stream, submission));
         }
     }
 
-    /// Not in line: work that nobody records should not carry the code for it.
+    /// Not in line: unrecorded work should not carry the code for it.
     #[inline(never)]
     fn note_use<B: Backend>(
         session: u64,
@@ -139,24 +139,24 @@ impl Recorder {
         extent: &Range<usize>,
         write: bool,
         operation: &'static str,
-        (stream, ticket): (u64, u64),
+        (stream, submission): (u64, u64),
     ) {
         let kind = if memory.is_owned() { kind_byte(memory.kind()) } else { FOREIGN };
         let (id, start, bytes) = (memory.id(), extent.start as u64, extent.len() as u64);
-        let note = Note::Use { id, start, bytes, stream, ticket, operation, write, kind };
+        let note = LogEvent::Use { id, start, bytes, stream, submission, operation, write, kind };
         memory.core().recorder.write(session, note);
     }
 
     /// A stream was told to wait for another one.
     #[inline]
-    pub(crate) fn waited(&self, stream: u64, of: u64, ticket: u64) {
+    pub(crate) fn waited(&self, stream: u64, of: u64, submission: u64) {
         if let Some(session) = self.session_of_uses() {
-            self.note_wait(session, Note::Wait { stream, of, ticket, nanoseconds: 0 });
+            self.note_wait(session, LogEvent::Wait { stream, of, submission, nanoseconds: 0 });
         }
     }
 
     #[inline(never)]
-    fn note_wait(&self, session: u64, note: Note) {
+    fn note_wait(&self, session: u64, note: LogEvent) {
         self.write(session, note);
     }
 
@@ -168,24 +168,24 @@ impl Recorder {
 
     /// The host has waited since then.
     #[inline]
-    pub(crate) fn end_wait(&self, begin: Option<u64>, of: u64, ticket: u64) {
+    pub(crate) fn end_wait(&self, begin: Option<u64>, of: u64, submission: u64) {
         if let (Some(begin), Some(session)) = (begin, self.session_of_uses()) {
             let nanoseconds = clock().nanoseconds(clock().now()).saturating_sub(clock().nanoseconds(begin));
-            self.write(session, Note::Wait { stream: 0, of, ticket, nanoseconds });
+            self.write(session, LogEvent::Wait { stream: 0, of, submission, nanoseconds });
         }
     }
 
     /// The driver has given so many bytes, or taken them back.
     pub(crate) fn reserved(&self, kind: MemoryKind, bytes: i64) {
         if let Some(session) = self.session() {
-            self.write(session, Note::Reserve { bytes, kind: kind_byte(kind) });
+            self.write(session, LogEvent::Reserve { bytes, kind: kind_byte(kind) });
         }
     }
 }
 
 #[inline(always)]
-fn asked<B: Backend>(request: &MemoryRequest<'_, B>) -> Asked {
-    Asked {
+fn asked<B: Backend>(request: &MemoryRequest<'_, B>) -> AllocationInfo {
+    AllocationInfo {
         bytes: request.bytes as u64,
         stream: request.stream().unwrap_or(0),
         operation: request.operation,
@@ -198,5 +198,5 @@ fn asked<B: Backend>(request: &MemoryRequest<'_, B>) -> Asked {
 
 #[inline(always)]
 fn kind_byte(kind: MemoryKind) -> u8 {
-    kind_slot(kind).map_or(FOREIGN, |slot| slot as u8)
+    kind_index(kind).map_or(FOREIGN, |slot| slot as u8)
 }

@@ -1,13 +1,13 @@
 //! Recordings: how they are started, and what comes out.
 
 use super::{
-    Trace, assemble, clock,
-    tape::{Beginning, Tape},
+    Trace, clock, decode,
+    event_log::{EventLog, InitialState},
 };
 use crate::{
     Device,
     device::DeviceCore,
-    memory::{default_options, kind_slot},
+    memory::{default_options, kind_index},
 };
 use gpumem_core::{Backend, ErrorKind, Result};
 use std::{fmt, sync::Arc};
@@ -45,7 +45,7 @@ impl Default for RecorderOptions {
 #[must_use = "the recording ends when this is dropped"]
 pub struct Recording<B: Backend> {
     core: Arc<DeviceCore<B>>,
-    tape: Arc<Tape>,
+    log: Arc<EventLog>,
 }
 
 impl<B: Backend> Device<B> {
@@ -72,7 +72,7 @@ impl<B: Backend> Device<B> {
             return Err(core.error("record_memory", ErrorKind::ForkedChild));
         }
         match start(core, options) {
-            Some(tape) => Ok(Recording { core: core.clone(), tape }),
+            Some(log) => Ok(Recording { core: core.clone(), log }),
             None => {
                 let why = "the memory of this device is being recorded already";
                 Err(core.error("record_memory", ErrorKind::InvalidArgument { why }))
@@ -82,43 +82,46 @@ impl<B: Backend> Device<B> {
 }
 
 /// Starts a recording, unless one is running.
-pub(super) fn start<B: Backend>(core: &Arc<DeviceCore<B>>, options: RecorderOptions) -> Option<Arc<Tape>> {
+pub(super) fn start<B: Backend>(
+    core: &Arc<DeviceCore<B>>,
+    options: RecorderOptions,
+) -> Option<Arc<EventLog>> {
     core.recorder.start(|| {
         let kinds = core.memory.in_use().filter_map(|(kind, resource)| {
             let statistics = resource.report().statistics;
-            let granule = default_options(core, kind).granule;
-            Some((kind_slot(kind)? as u8, statistics.reserved, statistics.lent, granule))
+            let granule = default_options(core, kind).alignment;
+            Some((kind_index(kind)? as u8, statistics.reserved, statistics.allocated, granule))
         });
         let total = B::info(&core.raw).total_memory;
-        Tape::new(options, Beginning { device: core.name(), total, kinds: kinds.collect() })
+        EventLog::new(options, InitialState { device: core.name(), total, kinds: kinds.collect() })
     })
 }
 
 impl<B: Backend> Recording<B> {
     /// What has been recorded so far. The recording goes on.
     pub fn snapshot(&self) -> Trace {
-        assemble::trace(&self.tape)
+        decode::trace(&self.log)
     }
 
     /// Ends the recording. What other threads do in this very moment may be missing. In a forked child of the process that
     /// has started it a recording is empty.
     pub fn finish(self) -> Trace {
-        let tape = self.tape.clone();
+        let log = self.log.clone();
         drop(self);
-        assemble::trace(&tape)
+        decode::trace(&log)
     }
 }
 
 impl<B: Backend> Drop for Recording<B> {
     fn drop(&mut self) {
-        if self.tape.origin.is_usable() {
-            self.core.recorder.stop(&self.tape);
+        if self.log.origin.is_valid() {
+            self.core.recorder.stop(&self.log);
         }
     }
 }
 
 impl<B: Backend> fmt::Debug for Recording<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recording").field("tape", &self.tape).finish_non_exhaustive()
+        f.debug_struct("Recording").field("tape", &self.log).finish_non_exhaustive()
     }
 }

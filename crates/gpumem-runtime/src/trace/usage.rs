@@ -1,6 +1,6 @@
 //! How much memory was in use, and whose it was.
 
-use super::format::{Happening, Trace, TraceKind};
+use super::format::{Trace, TraceEventKind, TraceKind};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -81,18 +81,20 @@ impl Trace {
         }
         for event in &self.events {
             match event.what {
-                Happening::Allocate { memory } | Happening::Free { memory } => {
+                TraceEventKind::Allocate { memory } | TraceEventKind::Free { memory } => {
                     let allocation = &self.allocations[memory as usize];
-                    let sign = if matches!(event.what, Happening::Allocate { .. }) { 1 } else { -1 };
+                    let sign = if matches!(event.what, TraceEventKind::Allocate { .. }) { 1 } else { -1 };
                     if let Some(kind) = allocation.kind {
                         add(allocation.device, kind, event.time, sign * allocation.bytes as i64, 0);
                     }
                 }
-                Happening::Reserve { device, kind, bytes } => add(device, kind, event.time, 0, bytes as i64),
-                Happening::Release { device, kind, bytes } => {
+                TraceEventKind::Reserve { device, kind, bytes } => {
+                    add(device, kind, event.time, 0, bytes as i64)
+                }
+                TraceEventKind::Release { device, kind, bytes } => {
                     add(device, kind, event.time, 0, -(bytes as i64));
                 }
-                Happening::Use { .. } | Happening::Wait { .. } | Happening::Fail { .. } => {}
+                TraceEventKind::Use { .. } | TraceEventKind::Wait { .. } | TraceEventKind::Fail { .. } => {}
             }
         }
         kinds.into_values().collect()
@@ -102,7 +104,7 @@ impl Trace {
     pub(super) fn older(&self) -> Vec<bool> {
         let mut older = vec![true; self.allocations.len()];
         for event in &self.events {
-            if let Happening::Allocate { memory } | Happening::Fail { memory } = event.what {
+            if let TraceEventKind::Allocate { memory } | TraceEventKind::Fail { memory } = event.what {
                 older[memory as usize] = false;
             }
         }
@@ -137,11 +139,11 @@ impl Trace {
             // Until it is reached for the first time.
             for event in &self.events {
                 match event.what {
-                    Happening::Allocate { memory } => {
+                    TraceEventKind::Allocate { memory } => {
                         let Some(bytes) = of(memory) else { continue };
                         (used, alive[memory as usize]) = (used + bytes, true);
                     }
-                    Happening::Free { memory } => {
+                    TraceEventKind::Free { memory } => {
                         let Some(bytes) = of(memory) else { continue };
                         (used, alive[memory as usize]) = (used.saturating_sub(bytes), false);
                     }

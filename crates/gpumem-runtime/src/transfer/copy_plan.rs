@@ -1,15 +1,15 @@
 //! How a copy between two arrays will be done, for looking at.
 
 use super::{
-    memory::is_one_backend,
+    copy_side::{CopySide, MAX_DRIVER_CALLS, choose_kernel},
+    device_copy::is_one_backend,
     options::TransferOptions,
-    plan::Plan,
-    side::{MOST_CALLS, Side, walked},
+    region_loop::RegionLoop,
 };
 use crate::{
-    layout::{Axis, Layout, Pair},
+    layout::{Axis, CopyNest, Layout},
     memory::Allocation,
-    order::Timeline,
+    track::Timeline,
 };
 use gpumem_core::{Backend, Result};
 use smallvec::SmallVec;
@@ -18,17 +18,17 @@ use std::fmt;
 /// Which way the elements of a copy take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum CopyWay {
+pub enum CopyStrategy {
     /// There are no elements.
     Nothing,
     /// So many copies of the driver, one after the other.
     Copies(usize),
     /// One copy of the driver's device, element by element or tile by tile.
-    Strided,
+    Kernel,
     /// Down to the host and up again: between devices of two backends, or where it would take too many copies.
-    ThroughHost,
+    ViaHost,
     /// Pieces of up to so many bytes through page-locked blocks, filled or emptied by up to so many threads.
-    Ring {
+    Staged {
         /// Threads, the calling one among them.
         threads: usize,
         /// Bytes of a piece. What is sent at once of an upload of one run may be a third more.
@@ -49,7 +49,7 @@ pub enum CopyWay {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyPlan {
-    way: CopyWay,
+    strategy: CopyStrategy,
     elements: usize,
     item: usize,
     run: usize,
@@ -59,16 +59,16 @@ pub struct CopyPlan {
 }
 
 impl CopyPlan {
-    fn new(pair: &Pair) -> (Self, Plan) {
-        let plan = Plan::new(pair);
+    fn new(nest: &CopyNest) -> (Self, RegionLoop) {
+        let plan = RegionLoop::new(nest);
         let (inside, around) = plan.axes();
-        let (way, elements) = (CopyWay::Copies(plan.calls()), pair.len);
-        (Self { way, elements, item: pair.item, run: pair.run, inside, around }, plan)
+        let (strategy, elements) = (CopyStrategy::Copies(plan.calls()), nest.len);
+        (Self { strategy, elements, item: nest.item, run: nest.run, inside, around }, plan)
     }
 
-    fn nothing(pair: &Pair) -> Self {
+    fn nothing(nest: &CopyNest) -> Self {
         let (inside, around) = (SmallVec::new(), SmallVec::new());
-        Self { way: CopyWay::Nothing, elements: 0, item: pair.item, run: 0, inside, around }
+        Self { strategy: CopyStrategy::Nothing, elements: 0, item: nest.item, run: 0, inside, around }
     }
 
     /// Between two arrays of the library, on the stream that would do it.
@@ -78,18 +78,18 @@ impl CopyPlan {
         (source, from): (&Allocation<B>, &Layout),
         (destination, to): (&Allocation<B>, &Layout),
     ) -> Result<Self> {
-        let pair = Pair::new(from, to).map_err(|error| timeline.core.error(operation, error))?;
-        if pair.len == 0 || pair.item == 0 {
-            return Ok(Self::nothing(&pair));
+        let nest = CopyNest::new(from, to).map_err(|error| timeline.core.error(operation, error))?;
+        if nest.len == 0 || nest.item == 0 {
+            return Ok(Self::nothing(&nest));
         }
-        let (mut described, plan) = Self::new(&pair);
-        let (from, to) = (Side::of(timeline, source), Side::of(timeline, destination));
+        let (mut described, plan) = Self::new(&nest);
+        let (from, to) = (CopySide::of(timeline, source), CopySide::of(timeline, destination));
         if !is_one_backend(timeline, source) || !is_one_backend(timeline, destination) {
-            described.way = CopyWay::ThroughHost;
-        } else if walked(timeline, (&pair, &plan), from, to).is_some() {
-            described.way = CopyWay::Strided;
-        } else if plan.calls() > MOST_CALLS {
-            described.way = CopyWay::ThroughHost;
+            described.strategy = CopyStrategy::ViaHost;
+        } else if choose_kernel(timeline, (&nest, &plan), from, to).is_some() {
+            described.strategy = CopyStrategy::Kernel;
+        } else if plan.calls() > MAX_DRIVER_CALLS {
+            described.strategy = CopyStrategy::ViaHost;
         }
         Ok(described)
     }
@@ -98,31 +98,31 @@ impl CopyPlan {
     pub(crate) fn borrowed<B: Backend>(
         timeline: &Timeline<B>,
         operation: &'static str,
-        caller: &Layout,
+        host_span: &Layout,
         memory: &Allocation<B>,
         layout: &Layout,
         options: TransferOptions,
     ) -> Result<Self> {
-        let pair = Pair::new(caller, layout).map_err(|error| timeline.core.error(operation, error))?;
-        if pair.len == 0 || pair.item == 0 {
-            return Ok(Self::nothing(&pair));
+        let nest = CopyNest::new(host_span, layout).map_err(|error| timeline.core.error(operation, error))?;
+        if nest.len == 0 || nest.item == 0 {
+            return Ok(Self::nothing(&nest));
         }
-        let (mut described, plan) = Self::new(&pair);
+        let (mut described, plan) = Self::new(&nest);
         if B::capabilities(&timeline.core.raw).pageable_direct {
-            let (from, to) = (Side::of_caller(timeline, 0), Side::of(timeline, memory));
-            if walked(timeline, (&pair, &plan), from, to).is_some() {
-                described.way = CopyWay::Strided;
+            let (from, to) = (CopySide::of_caller(timeline, 0), CopySide::of(timeline, memory));
+            if choose_kernel(timeline, (&nest, &plan), from, to).is_some() {
+                described.strategy = CopyStrategy::Kernel;
             }
         } else {
-            let share = options.upload_share(pair.len * pair.item, pair.axes.is_empty(), false);
-            described.way = CopyWay::Ring { threads: share.threads, piece_bytes: share.block };
+            let config = options.upload_config(nest.len * nest.item, nest.axes.is_empty(), false);
+            described.strategy = CopyStrategy::Staged { threads: config.threads, piece_bytes: config.block };
         }
         Ok(described)
     }
 
     /// Which way the elements take.
-    pub fn way(&self) -> CopyWay {
-        self.way
+    pub fn strategy(&self) -> CopyStrategy {
+        self.strategy
     }
 
     /// Elements that are moved.
@@ -153,14 +153,16 @@ impl CopyPlan {
 
 impl fmt::Display for CopyPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.way {
-            CopyWay::Nothing => return f.write_str("nothing to copy"),
-            CopyWay::Copies(1) => f.write_str("1 copy")?,
-            CopyWay::Copies(calls) => write!(f, "{calls} copies")?,
-            CopyWay::Strided => f.write_str("1 strided copy")?,
-            CopyWay::ThroughHost => f.write_str("through the host")?,
-            CopyWay::Ring { threads: 1, piece_bytes } => write!(f, "ring of {piece_bytes} B by 1 thread")?,
-            CopyWay::Ring { threads, piece_bytes } => {
+        match self.strategy {
+            CopyStrategy::Nothing => return f.write_str("nothing to copy"),
+            CopyStrategy::Copies(1) => f.write_str("1 copy")?,
+            CopyStrategy::Copies(calls) => write!(f, "{calls} copies")?,
+            CopyStrategy::Kernel => f.write_str("1 strided copy")?,
+            CopyStrategy::ViaHost => f.write_str("through the host")?,
+            CopyStrategy::Staged { threads: 1, piece_bytes } => {
+                write!(f, "ring of {piece_bytes} B by 1 thread")?
+            }
+            CopyStrategy::Staged { threads, piece_bytes } => {
                 write!(f, "ring of {piece_bytes} B by {threads} threads")?
             }
         }

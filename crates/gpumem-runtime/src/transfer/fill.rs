@@ -1,15 +1,15 @@
 //! One value everywhere.
 
 use super::{
-    borrowed::{Upload, upload},
-    cuts::at_cuts,
-    memory::{Cuts, Place, copy},
-    plan::Plan,
+    device_copy::{ArrayRef, Boundaries, copy},
+    pageable::{Upload, upload},
+    region_loop::RegionLoop,
+    registration_boundaries::split_at_boundaries,
     torn::{note_torn, note_written},
 };
 use crate::{
-    layout::{Layout, Order, Pair},
-    order::{Access, Timeline},
+    layout::{CopyNest, Layout, Order},
+    track::{Access, Timeline},
 };
 use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space};
 use ndarray::ArrayD;
@@ -18,12 +18,12 @@ use std::sync::Arc;
 /// Bytes that are uploaded before a fill goes on by doubling.
 const SEED: usize = 64 << 10;
 
-/// Enqueues a fill and returns its ticket, 0 for none. Values whose bytes repeat after one, two or four are set by
-/// the driver; others are uploaded once and doubled on the device.
+/// Enqueues a fill and returns its submission index, 0 for none. Values whose bytes repeat after one, two or four
+/// are set by the driver; others are uploaded once and doubled on the device.
 pub(crate) fn fill<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    destination: Place<'_, B>,
+    destination: ArrayRef<'_, B>,
     value: T,
 ) -> Result<u64> {
     let layout = destination.layout;
@@ -33,7 +33,7 @@ pub(crate) fn fill<T: Element, B: Backend>(
         && layout.item() > 0
         && starts_aligned(destination, pattern)
         && Arc::ptr_eq(&timeline.core, destination.memory.core())
-        && destination.memory.cuts().is_empty()
+        && destination.memory.boundaries().is_empty()
     {
         return set_run(timeline, operation, destination, len * layout.item(), pattern);
     }
@@ -41,12 +41,12 @@ pub(crate) fn fill<T: Element, B: Backend>(
     destination.memory.check(operation)?;
     timeline.check_owns(operation, destination.memory)?;
     let pattern = pattern.filter(|pattern| is_aligned(destination, *pattern));
-    let pair = Pair::new(layout, layout).map_err(|error| timeline.core.error(operation, error))?;
-    if pair.len == 0 || pair.item == 0 {
+    let nest = CopyNest::new(layout, layout).map_err(|error| timeline.core.error(operation, error))?;
+    if nest.len == 0 || nest.item == 0 {
         return Ok(0);
     }
     match pattern {
-        Some(pattern) => set(timeline, operation, destination, &pair, pattern),
+        Some(pattern) => set(timeline, operation, destination, &nest, pattern),
         None => double(timeline, operation, destination, value),
     }
 }
@@ -56,7 +56,7 @@ pub(crate) fn fill<T: Element, B: Backend>(
 fn set_run<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    destination: Place<'_, B>,
+    destination: ArrayRef<'_, B>,
     bytes: usize,
     pattern: Pattern,
 ) -> Result<u64> {
@@ -70,26 +70,26 @@ fn set_run<B: Backend>(
     };
     let fill = Fill { address, pattern, count, rows: 1, pitch: bytes };
     let submitted = timeline.submit(operation, &[access], |raw| {
-        timeline.tally.count_fill();
+        timeline.counters.count_fill();
         // SAFETY: the run lies in a live allocation, which the use log keeps alive and ordered; it starts at a multiple of
         // the pattern.
         unsafe { B::fill(raw, &fill) }
     })?;
     note_written(timeline, destination);
-    Ok(submitted.ticket)
+    Ok(submitted.submission)
 }
 
 /// Whether the first element lies at a multiple of the pattern, and then all of a packed array do, whose elements are
 /// whole numbers of patterns.
 #[inline]
-fn starts_aligned<B: Backend>(destination: Place<'_, B>, pattern: Pattern) -> bool {
+fn starts_aligned<B: Backend>(destination: ArrayRef<'_, B>, pattern: Pattern) -> bool {
     let start = destination.memory.address().wrapping_add(destination.layout.offset() as u64);
     // 1, 2 or 4.
     start & (pattern.bytes() as u64 - 1) == 0
 }
 
 /// Whether every run starts at a multiple of the pattern: a field of a packed record may not.
-fn is_aligned<B: Backend>(destination: Place<'_, B>, pattern: Pattern) -> bool {
+fn is_aligned<B: Backend>(destination: ArrayRef<'_, B>, pattern: Pattern) -> bool {
     let (layout, bytes) = (destination.layout, pattern.bytes());
     let axes = layout.shape().iter().zip(layout.strides());
     starts_aligned(destination, pattern)
@@ -100,23 +100,23 @@ fn is_aligned<B: Backend>(destination: Place<'_, B>, pattern: Pattern) -> bool {
 fn set<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    destination: Place<'_, B>,
-    pair: &Pair,
+    destination: ArrayRef<'_, B>,
+    nest: &CopyNest,
     pattern: Pattern,
 ) -> Result<u64> {
     let base = destination.memory.address();
     let access = Access::write(destination.memory, destination.layout.extent());
-    let cuts: Cuts = destination.memory.device_cuts().collect();
-    let plan = Plan::new(pair);
+    let boundaries: Boundaries = destination.memory.device_boundaries().collect();
+    let plan = RegionLoop::new(nest);
     let mut calls = 0;
     let submitted = timeline.submit(operation, &[access], |raw| {
         plan.run((base, Space::Host), (base, Space::Host), |region| {
-            at_cuts(region, &cuts, &mut |region| {
+            split_at_boundaries(region, &boundaries, &mut |region| {
                 for slice in 0..region.slices {
                     let address = region.destination.address + (slice * region.destination.pitch[1]) as u64;
                     let (count, pitch) = (region.bytes / pattern.bytes(), region.destination.pitch[0]);
                     let fill = Fill { address, pattern, count, rows: region.rows, pitch };
-                    timeline.tally.count_fill();
+                    timeline.counters.count_fill();
                     // SAFETY: the rows lie in a live allocation, which the use log keeps alive and ordered; they start
                     // at multiples of the pattern (checked by the caller), and so do the pages at which they are cut.
                     unsafe { B::fill(raw, &fill)? };
@@ -132,14 +132,14 @@ fn set<B: Backend>(
         }
     })?;
     note_written(timeline, destination);
-    Ok(submitted.ticket)
+    Ok(submitted.submission)
 }
 
 /// Uploads a few elements, then copies what is there to what is not, twice as much each time.
 fn double<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    destination: Place<'_, B>,
+    destination: ArrayRef<'_, B>,
     value: T,
 ) -> Result<u64> {
     let fail = |error| timeline.core.error(operation, error);
@@ -161,22 +161,22 @@ fn double<T: Element, B: Backend>(
     };
     let seed = ArrayD::from_elem(ndarray::IxDyn(&[ready]), value);
     let first = part(0, ready)?;
-    let mut ticket = upload(
+    let mut submission = upload(
         timeline,
         operation,
         seed.view(),
-        Place::new(destination.memory, &first),
+        ArrayRef::new(destination.memory, &first),
         Upload::Staged,
         None,
     )?;
     while ready < len {
         let count = ready.min(len - ready);
         let (from, to) = (part(0, count)?, part(ready, count)?);
-        let (from, to) = (Place::new(destination.memory, &from), Place::new(destination.memory, &to));
+        let (from, to) = (ArrayRef::new(destination.memory, &from), ArrayRef::new(destination.memory, &to));
         // What is there already is part of what was to be written.
-        ticket = copy::<T, B>(timeline, operation, from, to)
+        submission = copy::<T, B>(timeline, operation, from, to)
             .inspect_err(|error| note_torn(operation, destination, error))?;
         ready += count;
     }
-    Ok(ticket)
+    Ok(submission)
 }

@@ -1,59 +1,60 @@
-//! Moving elements between memories.
+//! Copies between memories.
 //!
-//! * [`plan`]: any pair of layouts as the fewest driver calls.
-//! * [`pieces`]: a pair cut into parts.
-//! * [`memory`]: between memory of the library, in stream order.
-//! * [`side`]: whether the driver or a kernel does that.
-//! * [`borrowed`]: from and to the caller's own memory, which is never touched after the call or the scope is over.
-//! * [`ring`]: the page-locked blocks that it goes through, and the threads ([`crew`], [`work`]) that fill and drain them.
-//! * [`circular`]: the one block instead that an upload of one run goes through.
-//! * [`bell`]: waiting for what another thread does any moment.
-//! * [`elements`]: short runs, as those threads move them.
-//! * [`scoped`]: downloads that land when their stream is waited for.
-//! * [`fresh`]: pages that nobody has touched.
-//! * [`across`]: between devices that no driver call connects.
-//! * [`brief`]: short blocking copies that the calling thread does itself.
-//! * [`short`]: short blocking copies that need no ring.
+//! Between host and device, `pageable` chooses the way:
+//! * [`inline`]: the calling thread copies a short array itself, where the backend allows it.
+//! * [`single_block`]: a short array goes through one page-locked staging block.
+//! * [`pipeline`]: several threads fill or drain staging blocks, and the copy engine moves other blocks meanwhile.
+//! * [`staging_ring`]: an upload of one run goes through one staging block that is used as a ring.
+//! * [`scoped`]: a download in a scope reaches the caller's array when its stream is waited for.
+//!
+//! Between devices:
+//! * [`device_copy`]: copies in stream order; [`copy_side`] decides whether the driver or a kernel does them.
+//! * [`cross_backend`]: copies between devices that no driver call connects.
+//!
+//! What they share:
+//! * [`region_loop`]: lowers any pair of layouts to the fewest driver calls; [`chunks`] cuts a pair into parts.
+//! * [`gather_scatter`], [`store_policy`], [`prefault`]: how a thread moves short runs, stores bytes, and makes new pages ready.
+//! * [`state`], [`worker_pool`], [`event_count`]: the threads of one transfer, where they come from, and how they wait.
 //! * [`fill`]: one value everywhere.
-//! * [`torn`]: what is left behind of a transfer that failed half-way.
+//! * [`torn`]: marks the destination of a transfer that failed half-way.
 
-mod across;
-mod bell;
-mod borrowed;
-mod brief;
-mod caller;
-mod circular;
+mod chunks;
+mod copy_out_queue;
 mod copy_plan;
-mod crew;
-mod cuts;
-mod elements;
+mod copy_side;
+mod cross_backend;
+mod device_copy;
+mod event_count;
 mod fill;
-mod fresh;
-mod landing;
-mod memory;
+mod gather_scatter;
+mod host_span;
+mod inline;
 #[cfg(loom)]
 pub(crate) mod models;
 mod options;
-mod pieces;
-mod plan;
+mod pageable;
+mod pipeline;
+mod prefault;
 mod progress;
-mod ring;
+mod region_loop;
+mod registration_boundaries;
 mod scoped;
-mod short;
-mod side;
+mod single_block;
 mod staged;
-mod stores;
+mod staging_ring;
+mod state;
+mod store_policy;
 mod torn;
-mod work;
+mod worker_pool;
 
-pub(crate) use borrowed::{Upload, abort, download, download_new, upload};
-pub(crate) use brief::{copy_at_once, download_at_once, upload_at_once};
-pub use copy_plan::{CopyPlan, CopyWay};
-pub(crate) use crew::Crew;
+pub(crate) use copy_out_queue::CopyOutQueue;
+pub use copy_plan::{CopyPlan, CopyStrategy};
+pub(crate) use device_copy::{ArrayRef, copy};
 pub(crate) use fill::fill;
-pub(crate) use landing::Landings;
-pub(crate) use memory::{Place, copy};
-pub use options::{StreamingStores, TransferOptions};
+pub(crate) use inline::{try_copy_inline, try_download_inline, try_upload_inline};
+pub use options::{NonTemporalStores, TransferOptions};
+pub(crate) use pageable::{Upload, abort, download, download_new, upload};
 pub use progress::Progress;
-pub(crate) use progress::Watch;
+pub(crate) use progress::ProgressFn;
 pub(crate) use scoped::download_in_scope;
+pub(crate) use worker_pool::WorkerPool;

@@ -1,42 +1,42 @@
 //! The threads of transfers for the loom models in `tests/loom`. Compiled with `--cfg loom` only.
 
-use super::{bell, crew};
+use super::{event_count, worker_pool};
 
 /// The event count of transfers, as it is.
 #[derive(Debug, Default)]
-pub struct Bell(bell::Bell);
+pub struct EventCountModel(event_count::EventCount);
 
-impl Bell {
+impl EventCountModel {
     /// Wakes all threads that sleep.
-    pub fn ring(&self) {
-        self.0.ring();
+    pub fn notify_all(&self) {
+        self.0.notify_all();
     }
 
-    /// Sleeps until `holds`, which another thread rings for.
-    pub fn sleep(&self, holds: impl FnMut() -> bool) {
-        self.0.sleep(holds);
+    /// Sleeps until `holds`, for which another thread notifies.
+    pub fn wait_until(&self, holds: impl FnMut() -> bool) {
+        self.0.wait_until(holds);
     }
 
     /// Looks whether it `holds`, and then sleeps until it does.
     pub fn look_and_sleep(&self, mut holds: impl FnMut() -> bool) {
-        if !bell::look(|_| holds()) {
-            self.0.sleep(holds);
+        if !event_count::spin_until(|_| holds()) {
+            self.0.wait_until(holds);
         }
     }
 }
 
 /// The worker pool of a device, as it is but for the time after which a thread without work ends.
 #[derive(Debug)]
-pub struct Crew(crew::Crew);
+pub struct WorkerPoolModel(worker_pool::WorkerPool);
 
-impl Crew {
+impl WorkerPoolModel {
     /// Makes a pool whose threads end at once where there is no work, or wait for work without a limit.
     pub fn new(ends_at_once: bool) -> Self {
-        Self(crew::Crew::for_a_model(ends_at_once))
+        Self(worker_pool::WorkerPool::for_a_model(ends_at_once))
     }
 
-    /// Calls `ours` on this thread and `theirs` on up to `helpers` others, and returns when all calls have returned.
-    pub fn run(&self, helpers: usize, theirs: &(dyn Fn() + Sync), ours: impl FnOnce()) {
-        self.0.run(helpers, theirs, ours);
+    /// Calls `caller` on this thread and `worker` on up to `helpers` others, and returns when all calls have returned.
+    pub fn run(&self, helpers: usize, worker: &(dyn Fn() + Sync), caller: impl FnOnce()) {
+        self.0.broadcast(helpers, worker, caller);
     }
 }

@@ -3,45 +3,45 @@
 use std::{env, str::FromStr, thread};
 
 /// The environment variable with the number of threads of a transfer.
-pub(crate) const THREADS_VARIABLE: &str = "GPUMEM_TRANSFER_THREADS";
+pub(crate) const ENV_TRANSFER_THREADS: &str = "GPUMEM_TRANSFER_THREADS";
 /// The environment variable with the KiB of a staging block.
-pub(crate) const BLOCK_VARIABLE: &str = "GPUMEM_TRANSFER_BLOCK_KIB";
+pub(crate) const ENV_TRANSFER_BLOCK_KIB: &str = "GPUMEM_TRANSFER_BLOCK_KIB";
 /// The environment variable with the KiB from which on several threads help.
-pub(crate) const PARALLEL_VARIABLE: &str = "GPUMEM_TRANSFER_PARALLEL_KIB";
+pub(crate) const ENV_TRANSFER_PARALLEL_MIN_KIB: &str = "GPUMEM_TRANSFER_PARALLEL_MIN_KIB";
 /// The environment variable with the KiB up to which a transfer takes the shortest path.
-pub(crate) const SHORT_VARIABLE: &str = "GPUMEM_TRANSFER_SHORT_KIB";
+pub(crate) const ENV_TRANSFER_SINGLE_BLOCK_MAX_KIB: &str = "GPUMEM_TRANSFER_SINGLE_BLOCK_MAX_KIB";
 /// The environment variable with the stores: `auto`, `always` or `never`.
-pub(crate) const STORES_VARIABLE: &str = "GPUMEM_TRANSFER_STORES";
+pub(crate) const ENV_TRANSFER_NON_TEMPORAL: &str = "GPUMEM_TRANSFER_NON_TEMPORAL";
 
 /// Most threads by default: more do not fill the link any better.
-const MOST_THREADS: usize = 15;
+const MAX_THREADS: usize = 15;
 /// Threads of the shortest transfers of several, and after how many bytes it is one more: each takes some ten microseconds to
 /// wake up, and one that the system keeps waiting holds up all.
-const FEWEST_THREADS: usize = 4;
+const MIN_THREADS: usize = 4;
 const BYTES_OF_A_THREAD: usize = 4 << 20;
 
 /// Blocks of a transfer by several threads: some are filled or drained, the others wait for the copy engine.
 const BLOCKS: usize = 8;
-/// The circular buffer is so many blocks long: the engine is two copies behind, no matter how many parts are filled, and fewer of them
+/// The staging ring is so many blocks long: the engine is two copies behind, no matter how many parts are filled, and fewer of them
 /// stay in the caches. On an H100, 64 MiB reached 0.897 of pinned with four, 0.887 with six and 0.874 with eight (means of seven runs in
 /// turns).
-const CIRCULAR_BLOCKS: usize = 4;
+const RING_BLOCKS: usize = 4;
 /// Blocks of a transfer by the calling thread alone: one is filled or drained while the other one is copied.
 const BLOCKS_OF_ONE: usize = 2;
 /// The shortest block: its filling or draining is hardly noticed at either end of a transfer, and copies of less take the
 /// engine longer to begin than to do.
-const SMALLEST_BLOCK: usize = 256 << 10;
-/// The shortest one of a circular buffer: in a shorter one threads run out of parts while the calling one is busy. On an H100,
+const MIN_BLOCK: usize = 256 << 10;
+/// The shortest one of a staging ring: in a shorter one threads run out of parts while the calling one is busy. On an H100,
 /// 1 MiB in blocks of 256 KiB took 55 or 110 us by turns, and 60 in one.
-const SMALLEST_CIRCULAR_BLOCK: usize = 1 << 20;
+const SMALLEST_RING_BLOCK: usize = 1 << 20;
 /// What one thread moves at a time, at least and at most: less is not worth taking, more would have threads wait for each other
-/// at the end of a block. It is the least in a circular buffer, where each waits for all before it.
-const SMALLEST_PART: usize = 64 << 10;
-const LARGEST_PART: usize = 128 << 10;
+/// at the end of a block. It is the least in a staging ring, where each waits for all before it.
+const MIN_PART: usize = 64 << 10;
+const MAX_PART: usize = 128 << 10;
 
 /// How one transfer is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Share {
+pub(crate) struct TransferConfig {
     /// Threads, the calling one among them, at least one.
     pub(crate) threads: usize,
     /// Most bytes of a block, and least, as long as more are left.
@@ -50,14 +50,14 @@ pub(crate) struct Share {
     /// Most blocks.
     pub(crate) blocks: usize,
     /// They are one behind the other, and parts of them are sent while others are filled.
-    pub(crate) is_circular: bool,
+    pub(crate) is_ring: bool,
 }
 
-impl Share {
+impl TransferConfig {
     /// Bytes that a thread moves at a time, of a block of so many: all threads are to have some.
     pub(crate) fn part(&self, block: usize) -> usize {
-        let share = page(block.div_ceil(self.threads));
-        if self.is_circular { share.min(SMALLEST_PART) } else { share.clamp(SMALLEST_PART, LARGEST_PART) }
+        let config = page(block.div_ceil(self.threads));
+        if self.is_ring { config.min(MIN_PART) } else { config.clamp(MIN_PART, MAX_PART) }
     }
 }
 
@@ -67,7 +67,7 @@ fn page(bytes: usize) -> usize {
 
 /// Whether threads write around the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum StreamingStores {
+pub enum NonTemporalStores {
     /// Where it is faster: in uploads that would otherwise still be in the caches of single cores when the copy engine comes,
     /// and in downloads that are longer than a cache. Uploads by twelve threads or more leave what they write in the cache that
     /// all cores share instead, where the processor can be told to.
@@ -79,7 +79,7 @@ pub enum StreamingStores {
     Never,
 }
 
-/// How memory of the caller that is not page-locked is moved to and from a device: through a ring of page-locked blocks
+/// How memory of the caller that is not page-locked is moved to and from a device: through a pipeline of page-locked blocks
 /// that several threads fill and drain while the copy engine works
 /// ([`Device::set_transfer_options`](crate::Device::set_transfer_options)). Without meaning on a device that reaches
 /// the caller's memory itself ([`Capabilities::pageable_direct`](gpumem_core::Capabilities::pageable_direct)).
@@ -93,16 +93,16 @@ pub struct TransferOptions {
     /// Bytes of a block, at least 4 KiB; a transfer has up to eight, and an upload of one run four behind each other. By default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB:
     /// less does not fill the link of a current GPU.
     pub block_bytes: usize,
-    /// Transfers of at least so many bytes get more than the calling thread. By default `GPUMEM_TRANSFER_PARALLEL_KIB`,
+    /// Transfers of at least so many bytes get more than the calling thread. By default `GPUMEM_TRANSFER_PARALLEL_MIN_KIB`,
     /// or else 512 KiB: waking threads takes as long as moving some hundred KiB.
     pub parallel_bytes: usize,
-    /// Packed transfers of at most so many bytes take the shortest path instead of the ring: the calling thread moves them
+    /// Packed transfers of at most so many bytes take the shortest path instead of the pipeline: the calling thread moves them
     /// through one block, up only where several threads do not help (`parallel_bytes`). By default
-    /// `GPUMEM_TRANSFER_SHORT_KIB`, or else 1 MiB.
-    pub short_bytes: usize,
-    /// Whether threads write around the caches. By default `GPUMEM_TRANSFER_STORES` (`auto`, `always`, `never`), or else
-    /// [`Auto`](StreamingStores::Auto).
-    pub streaming_stores: StreamingStores,
+    /// `GPUMEM_TRANSFER_SINGLE_BLOCK_MAX_KIB`, or else 1 MiB.
+    pub single_block_bytes: usize,
+    /// Whether threads write around the caches. By default `GPUMEM_TRANSFER_NON_TEMPORAL` (`auto`, `always`, `never`), or else
+    /// [`Auto`](NonTemporalStores::Auto).
+    pub non_temporal_stores: NonTemporalStores,
 }
 
 /// Reads a value, and says so if it is none: opening a device must not fail for it.
@@ -115,7 +115,7 @@ fn variable<T: FromStr>(name: &str) -> Option<T> {
     value
 }
 
-impl FromStr for StreamingStores {
+impl FromStr for NonTemporalStores {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -133,11 +133,11 @@ impl TransferOptions {
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
-            threads: (processors * 15).div_ceil(16).clamp(1, MOST_THREADS),
+            threads: (processors * 15).div_ceil(16).clamp(1, MAX_THREADS),
             block_bytes: 4 << 20,
             parallel_bytes: 512 << 10,
-            short_bytes: 1 << 20,
-            streaming_stores: StreamingStores::Auto,
+            single_block_bytes: 1 << 20,
+            non_temporal_stores: NonTemporalStores::Auto,
         }
     }
 
@@ -145,11 +145,13 @@ impl TransferOptions {
     pub fn from_environment() -> Self {
         let kib = |name| variable::<usize>(name).map(|kib| kib.saturating_mul(1 << 10));
         let mut options = Self::new();
-        options.threads = variable(THREADS_VARIABLE).unwrap_or(options.threads);
-        options.block_bytes = kib(BLOCK_VARIABLE).unwrap_or(options.block_bytes);
-        options.parallel_bytes = kib(PARALLEL_VARIABLE).unwrap_or(options.parallel_bytes);
-        options.short_bytes = kib(SHORT_VARIABLE).unwrap_or(options.short_bytes);
-        options.streaming_stores = variable(STORES_VARIABLE).unwrap_or(options.streaming_stores);
+        options.threads = variable(ENV_TRANSFER_THREADS).unwrap_or(options.threads);
+        options.block_bytes = kib(ENV_TRANSFER_BLOCK_KIB).unwrap_or(options.block_bytes);
+        options.parallel_bytes = kib(ENV_TRANSFER_PARALLEL_MIN_KIB).unwrap_or(options.parallel_bytes);
+        options.single_block_bytes =
+            kib(ENV_TRANSFER_SINGLE_BLOCK_MAX_KIB).unwrap_or(options.single_block_bytes);
+        options.non_temporal_stores =
+            variable(ENV_TRANSFER_NON_TEMPORAL).unwrap_or(options.non_temporal_stores);
         options.bounded()
     }
 
@@ -176,15 +178,15 @@ impl TransferOptions {
 
     /// With the shortest path up to so many bytes.
     #[must_use]
-    pub fn short_bytes(mut self, bytes: usize) -> Self {
-        self.short_bytes = bytes;
+    pub fn single_block_bytes(mut self, bytes: usize) -> Self {
+        self.single_block_bytes = bytes;
         self
     }
 
     /// With these stores.
     #[must_use]
-    pub fn streaming_stores(mut self, stores: StreamingStores) -> Self {
-        self.streaming_stores = stores;
+    pub fn non_temporal_stores(mut self, stores: NonTemporalStores) -> Self {
+        self.non_temporal_stores = stores;
         self
     }
 
@@ -197,35 +199,34 @@ impl TransferOptions {
     }
 
     /// How a transfer of so many bytes is done, by the calling thread alone or by several.
-    pub(crate) fn share(&self, bytes: usize, is_alone: bool) -> Share {
+    pub(crate) fn config(&self, bytes: usize, is_alone: bool) -> TransferConfig {
         // Blocks of which the engine has some to do while others are filled; large ones for long transfers only.
-        let block = page(bytes / 8).max(SMALLEST_BLOCK).min(self.block_bytes);
-        let shortest = SMALLEST_BLOCK.min(block);
-        let worth =
-            (FEWEST_THREADS + bytes / BYTES_OF_A_THREAD).min(bytes.div_ceil(SMALLEST_PART.min(block)));
+        let block = page(bytes / 8).max(MIN_BLOCK).min(self.block_bytes);
+        let shortest = MIN_BLOCK.min(block);
+        let worth = (MIN_THREADS + bytes / BYTES_OF_A_THREAD).min(bytes.div_ceil(MIN_PART.min(block)));
         let several = !is_alone && bytes >= self.parallel_bytes;
         let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
         let blocks = if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE };
-        Share { threads, block, shortest, blocks, is_circular: false }
+        TransferConfig { threads, block, shortest, blocks, is_ring: false }
     }
 
-    /// As [`share`](Self::share), for an upload: in one run, or in several.
-    pub(crate) fn upload_share(&self, bytes: usize, is_run: bool, is_alone: bool) -> Share {
-        let share = self.share(bytes, is_alone);
-        match is_run && share.threads > 1 {
-            true => Share {
-                block: share.block.max(SMALLEST_CIRCULAR_BLOCK).min(self.block_bytes),
-                blocks: CIRCULAR_BLOCKS,
-                is_circular: true,
-                ..share
+    /// As [`config`](Self::config), for an upload: in one run, or in several.
+    pub(crate) fn upload_config(&self, bytes: usize, is_run: bool, is_alone: bool) -> TransferConfig {
+        let config = self.config(bytes, is_alone);
+        match is_run && config.threads > 1 {
+            true => TransferConfig {
+                block: config.block.max(SMALLEST_RING_BLOCK).min(self.block_bytes),
+                blocks: RING_BLOCKS,
+                is_ring: true,
+                ..config
             },
-            false => share,
+            false => config,
         }
     }
 
-    /// Whether a packed upload of so many bytes needs no ring: the calling thread moves it alone.
-    pub(crate) fn is_short_upload(&self, bytes: usize, is_alone: bool) -> bool {
-        bytes <= self.short_bytes && (is_alone || self.threads == 1 || bytes < self.parallel_bytes)
+    /// Whether a packed upload of so many bytes needs no pipeline: the calling thread moves it alone.
+    pub(crate) fn is_single_block_upload(&self, bytes: usize, is_alone: bool) -> bool {
+        bytes <= self.single_block_bytes && (is_alone || self.threads == 1 || bytes < self.parallel_bytes)
     }
 }
 
@@ -240,35 +241,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_bounded_and_leave_nobody_idle() {
+    fn configs_are_bounded_and_leave_no_thread_idle() {
         let options = TransferOptions::new().threads(6);
-        assert_eq!(options.share(1, false).threads, 1);
-        assert_eq!(options.share(1 << 30, true).threads, 1);
-        let long = options.share(1 << 30, false);
+        assert_eq!(options.config(1, false).threads, 1);
+        assert_eq!(options.config(1 << 30, true).threads, 1);
+        let long = options.config(1 << 30, false);
         assert_eq!((long.threads, long.block), (6, 4 << 20));
-        assert!(options.share(1 << 20, false).threads < 6, "short transfers have fewer");
+        assert!(options.config(1 << 20, false).threads < 6, "short transfers have fewer");
         for bytes in [1, 4096, 3 << 20, 100 << 20] {
-            let share = options.block_bytes(64 << 10).share(bytes, false);
-            assert!(share.threads >= 1 && share.block <= 64 << 10 && share.blocks >= 2);
-            assert!(share.shortest <= share.block && share.part(share.block) > 0);
+            let config = options.block_bytes(64 << 10).config(bytes, false);
+            assert!(config.threads >= 1 && config.block <= 64 << 10 && config.blocks >= 2);
+            assert!(config.shortest <= config.block && config.part(config.block) > 0);
         }
         for (bytes, alone, short) in
             [(1, false, true), (512 << 10, false, false), (512 << 10, true, true), (3 << 20, true, false)]
         {
-            assert_eq!(options.is_short_upload(bytes, alone), short, "{bytes}");
+            assert_eq!(options.is_single_block_upload(bytes, alone), short, "{bytes}");
         }
         let upload = |options: TransferOptions, bytes, is_run| {
-            let share = options.upload_share(bytes, is_run, false);
-            (share.is_circular, share.block)
+            let config = options.upload_config(bytes, is_run, false);
+            (config.is_ring, config.block)
         };
-        let block = |bytes| options.share(bytes, false).block;
+        let block = |bytes| options.config(bytes, false).block;
         assert_eq!(upload(options, 2 << 20, true), (true, 1 << 20));
         assert_eq!(upload(options, 2 << 20, false), (false, block(2 << 20)), "in several runs");
         assert_eq!(upload(options, 32 << 20, true), (true, block(32 << 20)), "long blocks anyway");
         assert_eq!(
             upload(options.threads(1), 2 << 20, true),
             (false, block(2 << 20)),
-            "nobody else fills the rest"
+            "one thread fills the rest alone"
         );
         assert_eq!(
             upload(options.block_bytes(64 << 10), 2 << 20, true),

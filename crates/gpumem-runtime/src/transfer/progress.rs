@@ -12,4 +12,4 @@ pub struct Progress {
 }
 
 /// What is told of a transfer between two of its pieces, on the thread that asked for it. `Break` ends it.
-pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
+pub(crate) type ProgressFn<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;

@@ -1,19 +1,19 @@
 //! One piece of a transfer in a staging block.
 
 use super::{
-    borrowed::turned,
-    caller::Caller,
-    elements,
-    memory::{Place, enqueue},
-    plan::Plan,
-    side::Side,
-    stores::{Stores, copy_run},
+    copy_side::CopySide,
+    device_copy::{ArrayRef, enqueue},
+    gather_scatter,
+    host_span::HostSpan,
+    pageable::swapped,
+    region_loop::RegionLoop,
+    store_policy::{StorePolicy, copy_run},
     torn::note_torn,
 };
 use crate::{
-    layout::{Axis, Layout, Order, Pair},
+    layout::{Axis, CopyNest, Layout, Order},
     memory::Staging,
-    order::{Access, Timeline},
+    track::{Access, Timeline},
 };
 use gpumem_core::{Backend, HostAccess, Result};
 use smallvec::SmallVec;
@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 /// Which way the elements go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    Up,
-    Down,
+pub(super) enum Direction {
+    HostToDevice,
+    DeviceToHost,
 }
 
 /// A piece whose elements lie side by side in a block, in the order of the piece.
@@ -37,7 +37,7 @@ pub(super) struct Staged<'a, B: Backend> {
 
 impl<'a, B: Backend> Staged<'a, B> {
     /// The block is at least as long as the piece, which begins with it.
-    pub(super) fn new(staging: &'a Staging<B>, operation: &'static str, piece: &Pair) -> Result<Self> {
+    pub(super) fn new(staging: &'a Staging<B>, operation: &'static str, piece: &CopyNest) -> Result<Self> {
         let layout = Layout::packed(&[piece.len * piece.item], 1, Order::C)
             .map_err(|error| staging.memory().core().error(operation, error))?;
         let mut stride = piece.run as isize;
@@ -50,39 +50,39 @@ impl<'a, B: Backend> Staged<'a, B> {
     }
 
     /// The piece as it lies in the caller's memory (source) and in the block (destination), to be cut into parts.
-    pub(super) fn inside(&self, piece: &Pair) -> Pair {
-        let mut pair = Pair { dst: 0, ..piece.clone() };
-        pair.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
-        pair
+    pub(super) fn inside(&self, piece: &CopyNest) -> CopyNest {
+        let mut nest = CopyNest { dst: 0, ..piece.clone() };
+        nest.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
+        nest
     }
 
     /// Moves a part of what is [`inside`](Self::inside) between the caller's memory and the block, on this thread.
     ///
     /// # Safety
-    /// The caller's memory is valid for the part, for writes on the way down; no copy writes these bytes of the block,
+    /// The caller's memory is valid for the part, for writes in a download; no copy writes these bytes of the block,
     /// nor does another thread.
     pub(super) unsafe fn exchange(
         &self,
         operation: &'static str,
-        part: &Pair,
-        caller: &Caller,
-        way: Way,
-        stores: Stores,
+        part: &CopyNest,
+        host_span: &HostSpan,
+        direction: Direction,
+        stores: StorePolicy,
     ) -> Result<()> {
         let (memory, whole) = (self.staging.memory(), self.layout.extent());
-        match way {
-            Way::Up => memory.wait_for_host(operation, &whole, HostAccess::Write)?,
-            Way::Down => memory.show_to_host(operation, &whole, HostAccess::Read)?,
+        match direction {
+            Direction::HostToDevice => memory.wait_for_host(operation, &whole, HostAccess::Write)?,
+            Direction::DeviceToHost => memory.show_to_host(operation, &whole, HostAccess::Read)?,
         }
         let block = self.staging.host(operation)?;
-        let (theirs, ours) = (caller.lowest.wrapping_add(part.src), block.as_ptr().wrapping_add(part.dst));
+        let (theirs, ours) = (host_span.base.wrapping_add(part.src), block.as_ptr().wrapping_add(part.dst));
         // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
         // is aligned for every element; both are valid by this function's contract and share no bytes.
         unsafe {
-            if part.axes.is_empty() || part.run >= elements::LONGEST {
-                runs(part, theirs, ours, way, stores);
+            if part.axes.is_empty() || part.run >= gather_scatter::MAX_RUN_BYTES {
+                runs(part, theirs, ours, direction, stores);
             } else {
-                elements::copy_runs(part, theirs, ours, way, stores);
+                gather_scatter::copy_runs(part, theirs, ours, direction, stores);
             }
         }
         Ok(())
@@ -94,13 +94,13 @@ impl<'a, B: Backend> Staged<'a, B> {
         &self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
-        piece: &Pair,
-        source: Place<'_, B>,
+        piece: &CopyNest,
+        source: ArrayRef<'_, B>,
     ) -> Result<()> {
         // In the block the piece lies where the other half of the way reads it.
-        let pair = self.inside(piece);
+        let nest = self.inside(piece);
         let memory = self.staging.memory();
-        let (from, to) = (Side::of(timeline, source.memory), Side::of(timeline, memory));
+        let (from, to) = (CopySide::of(timeline, source.memory), CopySide::of(timeline, memory));
         let accesses = [
             Access::read(source.memory, source.layout.extent()),
             Access::write(memory, self.layout.extent()),
@@ -109,7 +109,15 @@ impl<'a, B: Backend> Staged<'a, B> {
             // SAFETY: the block and the source's memory are alive and ordered by their use logs; they share no bytes,
             // and elements in the block do not overlap.
             unsafe {
-                enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, source.memory.cuts(), &mut 0)
+                enqueue(
+                    timeline,
+                    raw,
+                    (&nest, &RegionLoop::new(&nest)),
+                    from,
+                    to,
+                    source.memory.boundaries(),
+                    &mut 0,
+                )
             }
         })?;
         Ok(())
@@ -120,47 +128,59 @@ impl<'a, B: Backend> Staged<'a, B> {
         &self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
-        piece: &Pair,
-        place: Place<'_, B>,
-        way: Way,
+        piece: &CopyNest,
+        array_ref: ArrayRef<'_, B>,
+        direction: Direction,
     ) -> Result<u64> {
-        let block = Pair { axes: self.axes.clone(), src: 0, ..piece.clone() };
-        let pair = if way == Way::Up { block } else { turned(&block) };
+        let block = CopyNest { axes: self.axes.clone(), src: 0, ..piece.clone() };
+        let nest = if direction == Direction::HostToDevice { block } else { swapped(&block) };
         let memory = self.staging.memory();
-        let (host, device) = (Side::of(timeline, memory), Side::of(timeline, place.memory));
-        let (whole, extent) = (self.layout.extent(), place.layout.extent());
-        let (from, to, accesses) = match way {
-            Way::Up => (host, device, [Access::read(memory, whole), Access::write(place.memory, extent)]),
-            Way::Down => (device, host, [Access::read(place.memory, extent), Access::write(memory, whole)]),
+        let (host, device) = (CopySide::of(timeline, memory), CopySide::of(timeline, array_ref.memory));
+        let (whole, extent) = (self.layout.extent(), array_ref.layout.extent());
+        let (from, to, accesses) = match direction {
+            Direction::HostToDevice => {
+                (host, device, [Access::read(memory, whole), Access::write(array_ref.memory, extent)])
+            }
+            Direction::DeviceToHost => {
+                (device, host, [Access::read(array_ref.memory, extent), Access::write(memory, whole)])
+            }
         };
         let mut calls = 0;
         let submitted = timeline.submit(operation, &accesses, |raw| {
             // SAFETY: the block and the device's memory are alive and ordered by their use logs; they share no bytes,
             // and destination elements do not overlap.
             unsafe {
-                enqueue(timeline, raw, (&pair, &Plan::new(&pair)), from, to, place.memory.cuts(), &mut calls)
+                enqueue(
+                    timeline,
+                    raw,
+                    (&nest, &RegionLoop::new(&nest)),
+                    from,
+                    to,
+                    array_ref.memory.boundaries(),
+                    &mut calls,
+                )
             }
         });
         let submitted = submitted.inspect_err(|error| {
-            if way == Way::Up && calls > 0 {
-                note_torn(operation, place, error);
+            if direction == Direction::HostToDevice && calls > 0 {
+                note_torn(operation, array_ref, error);
             }
         })?;
-        Ok(submitted.ticket)
+        Ok(submitted.submission)
     }
 }
 
 /// # Safety
 /// As for [`Staged::exchange`].
-unsafe fn runs(part: &Pair, theirs: *mut u8, ours: *mut u8, way: Way, stores: Stores) {
+unsafe fn runs(part: &CopyNest, theirs: *mut u8, ours: *mut u8, direction: Direction, stores: StorePolicy) {
     let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, part.axes.len());
     let (mut at, mut theirs) = (ours, theirs);
     loop {
         // SAFETY: a run of the part; runs lie side by side in the block.
         unsafe {
-            match way {
-                Way::Up => copy_run(theirs.cast_const(), at, part.run, stores),
-                Way::Down => copy_run(at.cast_const(), theirs, part.run, stores),
+            match direction {
+                Direction::HostToDevice => copy_run(theirs.cast_const(), at, part.run, stores),
+                Direction::DeviceToHost => copy_run(at.cast_const(), theirs, part.run, stores),
             }
         }
         at = at.wrapping_add(part.run);

@@ -1,18 +1,18 @@
 //! What a transfer leaves behind that failed half-way, and what one does away with that did not.
 
-use super::{memory::Place, plan::Plan};
-use crate::{layout::Pair, order::Timeline};
+use super::{device_copy::ArrayRef, region_loop::RegionLoop};
+use crate::{layout::CopyNest, track::Timeline};
 use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Space};
 use std::sync::Arc;
 
-/// Notes that a transfer failed after part of it had been enqueued: nobody knows what is in its destination. A caller who
-/// has cancelled it knows.
+/// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A caller
+/// who has cancelled it knows.
 #[cold]
-pub(super) fn note_torn<B: Backend>(operation: &'static str, destination: Place<'_, B>, error: &Error) {
+pub(super) fn note_torn<B: Backend>(operation: &'static str, destination: ArrayRef<'_, B>, error: &Error) {
     if matches!(error.kind(), ErrorKind::Cancelled) {
         return;
     }
-    let Place { memory, layout } = destination;
+    let ArrayRef { memory, layout } = destination;
     let failure = Failure::new(operation, memory.core().name(), error.kind().to_string());
     // SAFETY: the extent is the allocation's own.
     unsafe { POISONED.poison(&memory.used(&layout.extent(), true), &Arc::new(failure)) };
@@ -20,21 +20,21 @@ pub(super) fn note_torn<B: Backend>(operation: &'static str, destination: Place<
 
 /// Notes that every element of a place has been written, where the backend does not note it itself.
 #[inline]
-pub(super) fn note_written<B: Backend>(timeline: &Timeline<B>, destination: Place<'_, B>) {
+pub(super) fn note_written<B: Backend>(timeline: &Timeline<B>, destination: ArrayRef<'_, B>) {
     if POISONED.is_any() && !timeline.survives_faults() {
         clear(destination);
     }
 }
 
 #[cold]
-fn clear<B: Backend>(destination: Place<'_, B>) {
-    let Place { memory, layout } = destination;
-    let Ok(pair) = Pair::new(layout, layout) else { return };
-    if pair.len == 0 || pair.item == 0 {
+fn clear<B: Backend>(destination: ArrayRef<'_, B>) {
+    let ArrayRef { memory, layout } = destination;
+    let Ok(nest) = CopyNest::new(layout, layout) else { return };
+    if nest.len == 0 || nest.item == 0 {
         return;
     }
     let base = (memory.address(), Space::Host);
-    let _ = Plan::new(&pair).run(base, base, |region| {
+    let _ = RegionLoop::new(&nest).run(base, base, |region| {
         let [row_pitch, slice_pitch] = region.destination.pitch;
         for (slice, row) in (0..region.slices).flat_map(|slice| (0..region.rows).map(move |row| (slice, row)))
         {

@@ -11,7 +11,7 @@ use gpumem_runtime::kernel::{Constant, ConstantArray, Slice, SliceMut, Value, Vi
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]
-struct Pair {
+struct CopyNest {
     a: f32,
     b: u32,
 }
@@ -23,7 +23,7 @@ type Everything = (
     ViewMut<f32, 3>,
     ViewMut<i64, 0>,
     Constant<f32, 5>,
-    Value<Pair>,
+    Value<CopyNest>,
     Constant<f32, 0>,
     SliceMut<f64>,
     SliceMut<u64>,

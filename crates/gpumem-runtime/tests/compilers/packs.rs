@@ -1,7 +1,7 @@
 //! The kernels that copy between any two layouts, which every GPU backend has.
 
 use crate::{AMD, NVIDIA, compiler as load, compiler::Flavour};
-use gpumem_core::pack::{Family, SOURCE, UNITS};
+use gpumem_core::pack::{PackKernel, SOURCE, UNITS};
 
 /// The source as the backend that compiles it at run time asks for it.
 fn of_unit(unit: usize) -> String {
@@ -20,7 +20,9 @@ fn hiprtc_compiles_the_kernels_of_each_unit() {
     for (architecture, _) in AMD {
         for unit in UNITS {
             let code = compiler.compile(&of_unit(unit), architecture).unwrap();
-            for (other, family) in UNITS.iter().flat_map(|other| Family::ALL.map(|family| (*other, family))) {
+            for (other, family) in
+                UNITS.iter().flat_map(|other| PackKernel::ALL.map(|family| (*other, family)))
+            {
                 let symbol = family.symbol(other);
                 assert_eq!(has(&code, &symbol), other == unit, "{symbol} for {unit} on {architecture}");
             }
@@ -33,7 +35,7 @@ fn nvrtc_compiles_the_kernels() {
     let Some(compiler) = load(Flavour::Nvrtc) else { return };
     for architecture in NVIDIA {
         let ptx = String::from_utf8(compiler.compile(SOURCE, architecture).unwrap()).unwrap();
-        for (unit, family) in UNITS.iter().flat_map(|unit| Family::ALL.map(|family| (*unit, family))) {
+        for (unit, family) in UNITS.iter().flat_map(|unit| PackKernel::ALL.map(|family| (*unit, family))) {
             assert!(ptx.contains(&format!(".entry {}(", family.symbol(unit))), "{architecture}");
         }
     }

@@ -1,19 +1,19 @@
-//! The interleavings of the ordering code, tried out by loom over a driver that keeps books (`lab.rs`), and those of the
-//! threads of transfers (`bell.rs`, `crew.rs`).
+//! The interleavings of the ordering code, tried out by loom over a driver that records every call (`fixture.rs`), and those of the
+//! threads of transfers (`event_count.rs`, `worker_pool.rs`).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p gpumem-runtime --release --test loom`. Not more than four preemptions per
 //! execution are tried unless `LOOM_MAX_PREEMPTIONS` says otherwise.
 #![cfg(loom)]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub, reason = "a test")]
 
-mod bell;
-mod crew;
-mod lab;
+mod event_count;
+mod fixture;
+mod worker_pool;
 
+use fixture::{Lab, Mock, Progress};
 use gpumem_core::HostAccess;
-use gpumem_runtime::loom_models::{Memory, lend, lend_with_an_early_ticket, submit, submit_with_a_gap};
+use gpumem_runtime::loom_models::{Memory, lend, lend_with_an_early_index, submit, submit_with_a_gap};
 use gpumem_runtime::{Device, Stream};
-use lab::{Lab, Mock, Progress};
 use loom::thread;
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ const ALL: Range<usize> = 0..16;
 const LEFT: Range<usize> = 0..8;
 const RIGHT: Range<usize> = 8..16;
 
-/// Tries all interleavings of `body` on a slow and on a fast device. Whatever is left is flushed, and then the books
+/// Tries all interleavings of `body` on a slow and on a fast device. Whatever is left is flushed, and then the records
 /// are looked at.
 fn model(body: impl Fn(&Device<Mock>) + Send + Sync + Copy + 'static) {
     for progress in [Progress::WhenWaitedFor, Progress::WhenAsked] {
@@ -128,10 +128,10 @@ fn opposite_copies_do_not_deadlock() {
     });
 }
 
-/// One stream, two threads: the ticket that one of them gets must stand for its own work, or its consumer would wait
-/// for too little.
+/// One stream, two threads: the submission index that one of them gets must stand for its own work, or its consumer
+/// would wait for too little.
 #[test]
-fn tickets_are_in_queue_order() {
+fn submission_indexes_are_in_queue_order() {
     model(|device| {
         let (shared, first, second) = (stream(device), stream(device), stream(device));
         let (a, b) = (memory(device), memory(device));
@@ -181,7 +181,7 @@ fn readers_share_a_mark_and_hold_back_the_writer() {
     });
 }
 
-/// A stream is dropped while its tickets are resolved, by a stream and by the host.
+/// A stream is dropped while its submission indexes are resolved, by a stream and by the host.
 #[test]
 fn a_stream_may_end_at_any_time() {
     model(|device| {
@@ -196,7 +196,7 @@ fn a_stream_may_end_at_any_time() {
     });
 }
 
-/// The driver's stream is given back while somebody may be waiting for it.
+/// The driver's stream is destroyed while another thread may be waiting for it.
 #[test]
 fn a_stream_may_end_while_it_is_waited_for() {
     model(|device| {
@@ -256,7 +256,8 @@ fn a_sweep_gives_back_only_what_is_unused() {
     });
 }
 
-/// The events of a stream that is gone are recorded again by others, while somebody still waits for their old marks.
+/// The events of a stream that is gone are recorded again by others, while a thread still waits for their old
+/// recordings.
 #[test]
 fn events_are_used_again() {
     model(|device| {
@@ -316,9 +317,9 @@ fn turns_are_taken_on_both_halves() {
     });
 }
 
-/// Work of another library goes to a stream while a mark is recorded there for somebody else. That mark may stand before
-/// the work, so it must not be taken for it.
-fn while_a_mark_is_recorded(lent: impl Fn(&Stream<Mock>, &Memory<Mock>) + Send + Sync + Copy + 'static) {
+/// Work of another library goes to a stream while an event is recorded there for another stream. That event may come
+/// before the work, so it must not be taken for it.
+fn while_an_event_is_recorded(lent: impl Fn(&Stream<Mock>, &Memory<Mock>) + Send + Sync + Copy + 'static) {
     model(move |device| {
         let (producer, consumer) = (stream(device), stream(device));
         let (a, b) = (memory(device), memory(device));
@@ -333,7 +334,7 @@ fn while_a_mark_is_recorded(lent: impl Fn(&Stream<Mock>, &Memory<Mock>) + Send +
 
 #[test]
 fn a_mark_before_lent_work_is_not_taken_for_it() {
-    while_a_mark_is_recorded(|stream, block| {
+    while_an_event_is_recorded(|stream, block| {
         lend(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true)).unwrap();
     });
 }
@@ -341,15 +342,15 @@ fn a_mark_before_lent_work_is_not_taken_for_it() {
 /// The planted fault is found.
 #[test]
 #[should_panic(expected = "is not ordered behind")]
-fn a_ticket_before_lent_work_is_found() {
-    while_a_mark_is_recorded(|stream, block| {
-        lend_with_an_early_ticket(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true))
+fn an_index_before_lent_work_is_found() {
+    while_an_event_is_recorded(|stream, block| {
+        lend_with_an_early_index(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true))
             .unwrap();
     });
 }
 
-/// Memory goes back to the pool on two threads while both take from it: nobody is lent what another stream still uses
-/// without waiting for it, and no byte is lost.
+/// Memory goes back to the pool on two threads while both take from it: no thread gets a block that another stream
+/// still uses without waiting for it, and no byte is lost.
 #[test]
 fn the_pool_lends_behind_the_last_use() {
     model(|device| {

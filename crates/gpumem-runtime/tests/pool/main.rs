@@ -1,11 +1,11 @@
 //! The pool under arrays: what reaches the driver, what waits, what comes back.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
-mod in_place;
+mod expandable;
+mod out_of_memory;
 mod page_locked;
 mod pieces;
 mod refused;
-mod shortage;
 mod streams;
 
 use gpumem_core::MemoryKind;

@@ -18,10 +18,10 @@ fn open() -> Device<Host> {
 /// Idle bytes of a kind.
 fn idle(device: &Device<Host>, kind: MemoryKind) -> usize {
     let has = statistics(device, kind);
-    has.reserved - has.lent
+    has.reserved - has.allocated
 }
 
-/// Nobody writes to it, so that the test takes no memory of the machine.
+/// It is never written, so that the test takes no memory of the machine.
 fn pinned(device: &Device<Host>, bytes: usize) -> UninitHostArray<Pinned, u8, Ix1, Host> {
     device.uninit_pinned_array(bytes).unwrap()
 }

@@ -22,7 +22,7 @@ fn everything_goes_back_and_pieces_are_joined() {
     let managed = device.managed_array::<u8, _>(5000, Attach::Global).unwrap();
     let lent = statistics(&device, MemoryKind::Device);
     assert_eq!(lent.blocks, 499);
-    assert!(lent.lent >= (1..500).map(|n| n * 700).sum() && lent.lent <= lent.reserved);
+    assert!(lent.allocated >= (1..500).map(|n| n * 700).sum() && lent.allocated <= lent.reserved);
     assert!(raw.counters().allocations < 100, "{:?}", raw.counters());
     assert_eq!(statistics(&device, MemoryKind::Pinned).blocks, 49);
     // Every second one first, so that there are holes everywhere.
@@ -31,7 +31,7 @@ fn everything_goes_back_and_pieces_are_joined() {
     drop(odd);
     drop((pinned, managed));
     let idle = statistics(&device, MemoryKind::Device);
-    assert_eq!((idle.blocks, idle.lent), (0, 0));
+    assert_eq!((idle.blocks, idle.allocated), (0, 0));
     assert_eq!(device.trim(Trim { keep: idle.reserved, ..Trim::UNUSED }).unwrap(), 0);
     assert!(device.trim(Trim::UNUSED).unwrap() >= idle.reserved);
     assert_eq!(raw.counters().live_allocations, 0);
@@ -58,9 +58,9 @@ fn look(device: &Device<Host>, bytes: usize) -> usize {
 
 #[test]
 fn what_exceeds_the_part_that_may_be_unused_goes_back() {
-    let options = || PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
+    let options = || PoolOptions::device(256).chunks(MIB, MIB).release_empty_before_grow(false);
     for (ratio, kept) in [(1.0, 4), (0.75, 4), (0.5, 2), (0.25, 1), (0.0, 1)] {
-        let (device, mut arrays) = pieces(options().keep_ratio(ratio));
+        let (device, mut arrays) = pieces(options().max_idle_ratio(ratio));
         arrays.truncate(1);
         assert_eq!(statistics(&device, MemoryKind::Device).reserved, 4 * MIB, "a drop gives nothing back");
         assert_eq!(look(&device, 4 * MIB), kept * MIB, "a part of {ratio} may be unused");
@@ -73,7 +73,7 @@ fn what_exceeds_the_part_that_may_be_unused_goes_back() {
 #[test]
 fn unused_pieces_are_exchanged_for_one_that_serves() {
     for exchange in [true, false] {
-        let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).exchange(exchange);
+        let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).release_empty_before_grow(exchange);
         let (device, raw) = device(HostOptions::new().memory(64 * MIB));
         let pool = Arc::new(Pool::new(device.driver_memory(), options));
         device.set_memory_resource(MemoryKind::Device, pool.clone()).unwrap();
@@ -96,7 +96,7 @@ fn unused_pieces_are_exchanged_for_one_that_serves() {
 #[test]
 fn nothing_is_exchanged_inside_defer_cleanup() {
     let (device, raw) = device(HostOptions::new().memory(64 * MIB));
-    let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).keep_ratio(0.0);
+    let options = PoolOptions::device(256).chunks(MIB, 2 * MIB).max_idle_ratio(0.0);
     device
         .set_memory_resource(MemoryKind::Device, Arc::new(Pool::new(device.driver_memory(), options)))
         .unwrap();
@@ -120,8 +120,8 @@ fn what_has_been_unused_for_long_goes_back() {
 
 /// Holds a pool to what it keeps for that time. `false` if this thread was too slow to say.
 fn keeps_for(time: Duration, by_itself: bool) -> bool {
-    let options = PoolOptions::device(256).chunks(MIB, MIB).exchange(false);
-    let (device, mut arrays) = pieces(if by_itself { options.keep_time(time) } else { options });
+    let options = PoolOptions::device(256).chunks(MIB, MIB).release_empty_before_grow(false);
+    let (device, mut arrays) = pieces(if by_itself { options.idle_timeout(time) } else { options });
     // A fifth piece, of which something is in use all the time.
     let _small = device.uninit_array::<u8, _>(256).unwrap();
     // The time of a block counts from the next request on that it does not serve.
@@ -162,7 +162,7 @@ fn keeps_for(time: Duration, by_itself: bool) -> bool {
         return false;
     }
     assert_eq!(kept, 3, "one piece of two has been unused for long");
-    // Nobody looks meanwhile: what counts is when it was given back.
+    // The pool is not asked meanwhile: the time of the free counts.
     arrays.truncate(1);
     touch();
     thread::sleep(time + time / 10);

@@ -66,27 +66,25 @@ fn a_resource_that_lends_too_little_is_found_out() {
 
 /// Another process sees the driver's block as a whole, so what is exported has one of its own.
 #[test]
-fn an_array_to_be_exported_shares_its_block_with_nobody() {
+fn an_array_to_be_exported_has_a_block_of_its_own() {
     let (device, raw) = device(HostOptions::new().memory(64 * MIB));
     let pooled = device.to_device(&[1u32, 2, 3]).unwrap();
     // SAFETY: refused.
-    let error = unsafe { pooled.export() }.unwrap_err();
-    let is_told =
-        matches!(error.kind(), ErrorKind::InvalidArgument { why } if why.contains("exportable_array"));
+    let error = unsafe { pooled.ipc_handle() }.unwrap_err();
+    let is_told = matches!(error.kind(), ErrorKind::InvalidArgument { why } if why.contains("ipc_array"));
     assert!(is_told, "{error}");
-    let arrays: Vec<_> =
-        (0..3).map(|_| named("shared", || device.exportable_array::<u32, _>(3)).unwrap()).collect();
+    let arrays: Vec<_> = (0..3).map(|_| named("shared", || device.ipc_array::<u32, _>(3)).unwrap()).collect();
     for array in &arrays {
         assert_eq!((array.driver_block(), array.kind()), ((array.address(), 2 * MIB), MemoryKind::Device));
         assert_eq!(array.copy_to_host().unwrap().to_vec(), [0; 3]);
         // SAFETY: refused, by the backend: the host shares no memory.
-        let error = unsafe { array.export() }.unwrap_err();
+        let error = unsafe { array.ipc_handle() }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
     }
     assert_eq!(device.memory_report().unwrap().holders[0].bytes, 36);
-    let (pending, live) = (device.pending().0, raw.counters().live_allocations);
+    let (pending, live) = (device.pending_frees().0, raw.counters().live_allocations);
     drop(arrays);
-    assert_eq!(device.pending().0, pending + 3, "their memory goes through the queue");
+    assert_eq!(device.pending_frees().0, pending + 3, "their memory goes through the queue");
     drop(pooled);
     device.flush().unwrap();
     assert!(
@@ -94,10 +92,10 @@ fn an_array_to_be_exported_shares_its_block_with_nobody() {
             && raw.counters().live_allocations == 0
             && device.memory_report().unwrap().holders.is_empty()
     );
-    let error = device.exportable_array::<u8, _>(100 * MIB).unwrap_err();
+    let error = device.ipc_array::<u8, _>(100 * MIB).unwrap_err();
     assert!(error.is_out_of_memory(), "{error}");
-    assert!(device.exportable_array::<u8, _>(0).unwrap().is_empty());
+    assert!(device.ipc_array::<u8, _>(0).unwrap().is_empty());
     // Memory that a pool holds and has not lent makes room.
     drop(device.uninit_array::<u8, _>(40 * MIB).unwrap());
-    drop(device.exportable_array::<u8, _>(40 * MIB).unwrap());
+    drop(device.ipc_array::<u8, _>(40 * MIB).unwrap());
 }

@@ -1,4 +1,4 @@
-//! Blocks that go from stream to stream: who waits, and that nobody forgets to.
+//! Blocks that go from stream to stream: every new user waits for the old one.
 
 use super::{MIB, device};
 use gpumem_core::{MemoryKind, Result};
@@ -38,7 +38,7 @@ fn another_stream_waits_only_for_what_it_gets() {
     for seed in 0..40 {
         let (device, raw) = device(HostOptions::new().memory(64 * MIB).adversarial(seed));
         let options = PoolOptions::device(256).chunks(8 * MIB, 8 * MIB);
-        let pool = Arc::new(Pool::new(device.driver_memory(), options.limit(16 * MIB)));
+        let pool = Arc::new(Pool::new(device.driver_memory(), options.max_size(16 * MIB)));
         device.set_memory_resource(MemoryKind::Device, pool.clone()).unwrap();
         let (one, two) = (device.stream().unwrap(), device.stream().unwrap());
         let used =
@@ -58,7 +58,7 @@ fn another_stream_waits_only_for_what_it_gets() {
         let synchronizations = raw.counters().synchronizations;
         let uninit = two.uninit_array::<u8, _>(6 * MIB).unwrap();
         assert_eq!((device.counters().waits, pool.statistics().reserved), (waits, 16 * MIB));
-        let stream_order = two.record().unwrap();
+        let stream_order = two.record_event().unwrap();
         // SAFETY: the memory was zeroed for the array that had it before.
         let last = unsafe { uninit.assume_init() };
         assert_eq!(last.address(), address);
@@ -74,7 +74,7 @@ fn another_stream_waits_only_for_what_it_gets() {
 }
 
 /// Arrays of every kind and on every stream, dropped in flight, with the contents checked. Finds memory that is lent
-/// while somebody still writes it.
+/// while it is still being written.
 fn churn(device: &Device<Host>, seed: u64) -> Result<bool> {
     let streams: Vec<Stream<Host>> = (0..3).map(|_| device.stream()).collect::<Result<_>>()?;
     let mut random = seed;
@@ -125,8 +125,10 @@ fn no_schedule_finds_memory_that_is_still_written() {
     for seed in 0..150 {
         let (device, raw) = device(HostOptions::new().adversarial(seed).memory(4 * MIB));
         // So little that blocks go from stream to stream all the time.
-        let pool =
-            Pool::new(device.driver_memory(), PoolOptions::device(256).chunks(32 << 10, 65536).limit(80_000));
+        let pool = Pool::new(
+            device.driver_memory(),
+            PoolOptions::device(256).chunks(32 << 10, 65536).max_size(80_000),
+        );
         device.set_memory_resource(MemoryKind::Device, Arc::new(pool)).unwrap();
         assert!(churn(&device, seed).unwrap(), "seed {seed}");
         device.synchronize().unwrap();

@@ -10,23 +10,23 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
     memory::named,
-    trace::{Happening, Trace},
+    trace::{Trace, TraceEventKind},
 };
 
 fn device() -> Device<Host> {
     Device::from_raw(Host::open_with(&HostOptions::new()).unwrap())
 }
 
-fn count(trace: &Trace, of: impl Fn(&Happening) -> bool) -> usize {
+fn count(trace: &Trace, of: impl Fn(&TraceEventKind) -> bool) -> usize {
     trace.events.iter().filter(|event| of(&event.what)).count()
 }
 
-fn is_allocation(what: &Happening) -> bool {
-    matches!(what, Happening::Allocate { .. })
+fn is_allocation(what: &TraceEventKind) -> bool {
+    matches!(what, TraceEventKind::Allocate { .. })
 }
 
-fn is_free(what: &Happening) -> bool {
-    matches!(what, Happening::Free { .. })
+fn is_free(what: &TraceEventKind) -> bool {
+    matches!(what, TraceEventKind::Free { .. })
 }
 
 /// Makes and drops `count` arrays on each of four threads; each thread keeps one of its own.

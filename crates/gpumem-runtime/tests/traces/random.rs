@@ -1,7 +1,8 @@
-//! Traces that nobody has recorded.
+//! Synthetic traces.
 
 use gpumem_runtime::trace::{
-    FORMAT, Happening, Trace, TraceAllocation, TraceDevice, TraceEvent, TraceKind, TraceStream, TraceThread,
+    FORMAT, Trace, TraceAllocation, TraceDevice, TraceEvent, TraceEventKind, TraceKind, TraceStream,
+    TraceThread,
 };
 use proptest::prelude::*;
 
@@ -77,33 +78,33 @@ impl Recipe {
             let stream = choice.stream % self.streams;
             let some = (!alive.is_empty()).then(|| choice.which % alive.len().max(1));
             let what = match (choice.what % 8, some) {
-                (0 | 1, Some(at)) => Happening::Free { memory: alive.swap_remove(at) },
+                (0 | 1, Some(at)) => TraceEventKind::Free { memory: alive.swap_remove(at) },
                 (2..=4, Some(at)) => {
                     let memory = alive[at];
                     let whole = trace.allocations[memory as usize].bytes;
                     let from = choice.bytes % whole;
-                    Happening::Use {
+                    TraceEventKind::Use {
                         memory,
                         from,
                         bytes: whole - from,
                         write: choice.which % 2 == 0,
                         stream: (choice.what != 4).then_some(stream),
-                        ticket: time,
+                        submission: time,
                         operation: 1,
                     }
                 }
                 (5, _) => {
                     let by = (choice.which % 2 == 0).then_some(choice.thread % self.streams);
-                    Happening::Wait { stream: by, of: stream, ticket: time, took: choice.pause }
+                    TraceEventKind::Wait { stream: by, of: stream, submission: time, took: choice.pause }
                 }
                 (6, _) if choice.which % 4 == 0 => {
                     trace.allocations.push(allocation(Some(choice), choice.bytes));
-                    Happening::Fail { memory: trace.allocations.len() as u32 - 1 }
+                    TraceEventKind::Fail { memory: trace.allocations.len() as u32 - 1 }
                 }
                 _ => {
                     trace.allocations.push(allocation(Some(choice), choice.bytes));
                     alive.push(trace.allocations.len() as u32 - 1);
-                    Happening::Allocate { memory: trace.allocations.len() as u32 - 1 }
+                    TraceEventKind::Allocate { memory: trace.allocations.len() as u32 - 1 }
                 }
             };
             trace.events.push(TraceEvent { time, thread: choice.thread % self.threads, what });

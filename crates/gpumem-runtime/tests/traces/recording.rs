@@ -5,8 +5,10 @@ use gpumem_core::{ErrorKind, MemoryKind};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
-    memory::{Limit, named},
-    trace::{FORMAT, Happening, RecorderOptions, ReplayOptions, Trace, TraceError, TraceEvent, TraceKind},
+    memory::{LimitingResource, named},
+    trace::{
+        FORMAT, RecorderOptions, ReplayOptions, Trace, TraceError, TraceEvent, TraceEventKind, TraceKind,
+    },
 };
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ fn a_recording_tells_who_did_what_with_which_memory() {
     assert_eq!((count(&alive, is_free), count(&trace, is_free)), (0, 1), "a snapshot is of its moment");
 
     let made = trace.events.iter().find_map(|event| match event.what {
-        Happening::Allocate { memory } => Some(memory),
+        TraceEventKind::Allocate { memory } => Some(memory),
         _ => None,
     });
     let memory = made.unwrap();
@@ -35,24 +37,23 @@ fn a_recording_tells_who_did_what_with_which_memory() {
     assert_eq!((about.kind, about.bytes), (TraceKind::of(MemoryKind::Device), 1000));
     assert_eq!(trace.names[about.name.unwrap() as usize], "weights");
     assert_eq!(trace.operations[about.operation.unwrap() as usize], "device_array");
-    let writes: Vec<_> =
-        trace
-            .events
-            .iter()
-            .filter_map(|event| match event.what {
-                Happening::Use {
-                    memory: of, write: true, stream, bytes: 1000, from: 0, operation, ..
-                } if of == memory => Some((stream?, trace.operations[operation as usize].clone())),
-                _ => None,
-            })
-            .collect();
+    let writes: Vec<_> = trace
+        .events
+        .iter()
+        .filter_map(|event| match event.what {
+            TraceEventKind::Use {
+                memory: of, write: true, stream, bytes: 1000, from: 0, operation, ..
+            } if of == memory => Some((stream?, trace.operations[operation as usize].clone())),
+            _ => None,
+        })
+        .collect();
     assert!(writes.len() >= 2 && writes[writes.len() - 1].0 != writes[writes.len() - 2].0, "{writes:?}");
     assert!(writes.iter().any(|(_, operation)| operation == "fill"), "{writes:?}");
     let waits: Vec<_> = trace
         .events
         .iter()
         .filter_map(|event| match event.what {
-            Happening::Wait { stream, of, .. } => Some((stream, of)),
+            TraceEventKind::Wait { stream, of, .. } => Some((stream, of)),
             _ => None,
         })
         .collect();
@@ -61,13 +62,13 @@ fn a_recording_tells_who_did_what_with_which_memory() {
     // Whether the second stream waits for the first depends on whether that is known to be done.
     assert_eq!(trace.threads.len(), 1);
     assert!(trace.threads[0].name.as_deref().unwrap().contains("a_recording"));
-    let reserved = count(&trace, |what| matches!(what, Happening::Reserve { .. }));
+    let reserved = count(&trace, |what| matches!(what, TraceEventKind::Reserve { .. }));
     assert_eq!(reserved, 1, "the pool has asked the driver once");
 }
 
 #[test]
 fn one_stream_waits_for_the_other_in_the_trace_as_in_the_counters() {
-    // Nothing runs before somebody waits: everything is still pending when the other stream comes.
+    // Nothing runs before a thread waits: everything is still pending when the other stream comes.
     let raw = Host::open_with(&HostOptions::new().adversarial(7)).unwrap();
     let device: Device<Host> = Device::from_raw(raw);
     let recording = device.record_memory(RecorderOptions::default()).unwrap();
@@ -78,7 +79,7 @@ fn one_stream_waits_for_the_other_in_the_trace_as_in_the_counters() {
     first.fill(&mut array, 3).unwrap();
     let counted = device.counters().waits - before;
     let trace = recording.finish();
-    let waits = count(&trace, |what| matches!(what, Happening::Wait { stream: Some(_), .. }));
+    let waits = count(&trace, |what| matches!(what, TraceEventKind::Wait { stream: Some(_), .. }));
     assert!(counted > 0);
     assert_eq!(waits as u64, counted);
 }
@@ -118,18 +119,20 @@ fn what_was_there_before_is_part_of_the_picture() {
 #[test]
 fn a_lack_of_memory_is_recorded_too() {
     let device = device();
-    let limit = Arc::new(Limit::new(device.driver_memory(), 1000));
+    let limit = Arc::new(LimitingResource::new(device.driver_memory(), 1000));
     device.set_memory_resource(MemoryKind::Device, limit).unwrap();
     let recording = device.record_memory(RecorderOptions::default()).unwrap();
     assert!(named("too much", || device.uninit_array::<u8, _>(2000)).is_err());
     let trace = recording.finish();
-    let [failed] =
-        trace.events.iter().filter(|event| matches!(event.what, Happening::Fail { .. })).collect::<Vec<_>>()
-            [..]
+    let [failed] = trace
+        .events
+        .iter()
+        .filter(|event| matches!(event.what, TraceEventKind::Fail { .. }))
+        .collect::<Vec<_>>()[..]
     else {
         panic!("{:?}", trace.events)
     };
-    let Happening::Fail { memory } = failed.what else { unreachable!() };
+    let TraceEventKind::Fail { memory } = failed.what else { unreachable!() };
     let asked = &trace.allocations[memory as usize];
     assert_eq!((asked.bytes, &*trace.names[asked.name.unwrap() as usize]), (2000, "too much"));
     assert!(trace.peaks().iter().all(|peak| peak.bytes == 0));
@@ -151,7 +154,7 @@ fn traces_of_two_devices_lie_on_one_time_axis() {
         .events
         .iter()
         .filter_map(|event| match event.what {
-            Happening::Allocate { memory } | Happening::Free { memory } => {
+            TraceEventKind::Allocate { memory } | TraceEventKind::Free { memory } => {
                 let about = &both.allocations[memory as usize];
                 Some((about.device, both.names[about.name? as usize].as_str()))
             }
@@ -188,9 +191,9 @@ fn a_text_that_is_no_trace_is_refused_with_the_reason() {
     assert!(broken(&|trace| trace.allocations[0].bytes = 9).contains("behind the end"));
     assert!(broken(&|trace| trace.allocations[0].bytes = u64::MAX).contains("are no number"));
     assert!(broken(&|trace| trace.start = u64::MAX).contains("are no number"));
-    // Nothing goes wrong with a trace that nobody has checked, either.
+    // Nothing goes wrong with an unchecked trace, either.
     let mut wild = trace.clone();
-    wild.events.push(TraceEvent { time: 0, thread: 99, what: Happening::Free { memory: 99 } });
+    wild.events.push(TraceEvent { time: 0, thread: 99, what: TraceEventKind::Free { memory: 99 } });
     assert!(wild.peaks().is_empty() && wild.usage().is_empty() && wild.to_html().contains("</html>"));
     assert!(wild.clone().merge(wild.clone()).check().is_err());
     let device = super::device();

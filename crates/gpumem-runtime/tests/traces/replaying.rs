@@ -5,8 +5,8 @@ use gpumem_core::MemoryKind;
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
-    memory::{Limit, MemoryResource, Pool},
-    trace::{Happening, RecorderOptions, ReplayOptions, ReplayReport, Trace},
+    memory::{LimitingResource, MemoryResource, Pool},
+    trace::{RecorderOptions, ReplayOptions, ReplayReport, Trace, TraceEventKind},
 };
 use std::sync::Arc;
 
@@ -25,9 +25,9 @@ fn replay(trace: &Trace, options: ReplayOptions, host: &HostOptions) -> ReplayRe
     device.flush().unwrap();
     for pool in pools {
         let left = pool.statistics();
-        assert_eq!((left.lent, left.blocks, left.in_flight, left.reserved), (0, 0, 0, 0), "{trace:?}");
+        assert_eq!((left.allocated, left.blocks, left.in_flight, left.reserved), (0, 0, 0, 0), "{trace:?}");
     }
-    assert_eq!(device.pending(), (0, 0));
+    assert_eq!(device.pending_frees(), (0, 0));
     assert!(device.memory_report().unwrap().holders.is_empty());
     let counters = device.counters();
     assert_eq!(counters.allocations, counters.releases);
@@ -66,7 +66,7 @@ fn a_replay_does_what_was_recorded() {
     let second = recording.finish();
     let sizes = |trace: &Trace| -> Vec<(u64, Option<String>)> {
         let made = trace.events.iter().filter_map(|event| match event.what {
-            Happening::Allocate { memory } => Some(&trace.allocations[memory as usize]),
+            TraceEventKind::Allocate { memory } => Some(&trace.allocations[memory as usize]),
             _ => None,
         });
         made.map(|made| (made.bytes, made.name.map(|name| trace.names[name as usize].clone()))).collect()
@@ -84,7 +84,7 @@ fn a_replay_over_too_little_memory_counts_what_fails() {
     let device = device();
     let before = device.memory_resource(MemoryKind::Device).unwrap();
     let limited = |_| -> gpumem_core::Result<Arc<dyn MemoryResource<Host>>> {
-        Ok(Arc::new(Limit::new(device.driver_memory(), 4000)))
+        Ok(Arc::new(LimitingResource::new(device.driver_memory(), 4000)))
     };
     let report = trace.replay(&device, ReplayOptions::default(), limited).unwrap();
     assert_eq!((report.allocations, report.failures, report.frees), (4, 6, 4), "{report}");
@@ -116,7 +116,7 @@ mod properties {
             let report = replay(&trace, options, &HostOptions::new().adversarial(seed));
             prop_assert_eq!((report.failures, report.refused), (0, 0));
             let older = trace.allocations.len() - count(&trace, |what| {
-                matches!(what, Happening::Allocate { .. } | Happening::Fail { .. })
+                matches!(what, TraceEventKind::Allocate { .. } | TraceEventKind::Fail { .. })
             });
             prop_assert_eq!(report.allocations as usize, count(&trace, is_allocation) + older);
             if !threads {

@@ -5,7 +5,7 @@ use gpumem_host::Host;
 use gpumem_runtime::{
     Device,
     memory::named,
-    trace::{Happening, Overflow, RecorderOptions},
+    trace::{Overflow, RecorderOptions, TraceEventKind},
 };
 
 #[test]
@@ -119,5 +119,5 @@ fn the_oldest_events_are_kept_where_that_is_asked_for() {
     assert!(sizes.len() > 400 && sizes.len() < 2000);
     assert!(sizes.iter().zip(1..).all(|(size, number)| *size == number), "from the first on, without a gap");
     assert!(trace.lost > 0);
-    assert_eq!(count(&trace, |what| matches!(what, Happening::Use { .. })), 0);
+    assert_eq!(count(&trace, |what| matches!(what, TraceEventKind::Use { .. })), 0);
 }

@@ -1,7 +1,7 @@
 //! Launching bodies over memory of the test.
 #![allow(dead_code, clippy::unwrap_used)] // shared by tests, not each of which needs all
 
-use gpumem_core::{HostFunction, HostLaunch, KernelArguments, LaunchDims};
+use gpumem_core::{HostFunction, HostLaunch, KernelArguments, LaunchConfig};
 
 /// The argument for a `Slice` or `SliceMut`.
 pub(crate) fn slice<T>(elements: &mut [T]) -> Vec<u8> {
@@ -22,11 +22,11 @@ pub(crate) fn value<T: bytemuck::Pod>(value: T) -> Vec<u8> {
     bytemuck::bytes_of(&value).to_vec()
 }
 
-pub(crate) fn dims(groups: [u32; 3], group_size: [u32; 3]) -> LaunchDims {
-    LaunchDims { groups, group_size, shared_bytes: 0 }
+pub(crate) fn dims(groups: [u32; 3], group_size: [u32; 3]) -> LaunchConfig {
+    LaunchConfig { groups, group_size, shared_bytes: 0 }
 }
 
-pub(crate) fn launch(function: &HostFunction, dims: LaunchDims, bytes: &[Vec<u8>]) -> Result<(), String> {
+pub(crate) fn launch(function: &HostFunction, dims: LaunchConfig, bytes: &[Vec<u8>]) -> Result<(), String> {
     let mut arguments = KernelArguments::new();
     bytes.iter().for_each(|bytes| arguments.push_bytes(bytes).unwrap());
     function.call(HostLaunch { dims, arguments: &arguments })

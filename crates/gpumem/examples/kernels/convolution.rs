@@ -5,7 +5,7 @@
 
 use gpumem::{
     BarrierScope::Local,
-    kernel::{Constant, KernelDeclaration, View, ViewMut, WorkItem},
+    kernel::{Constant, KernelDef, View, ViewMut, WorkItem},
 };
 
 /// * the image, as (height, width, channel);
@@ -59,9 +59,9 @@ GPUMEM_KERNEL convolution(view<const u8, 3> image, view<u8, 3> result, constant<
 }";
 
 /// The kernel, for groups of [`GROUP`] that cover the width, the height and the channels.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each work-item writes its own pixel, and the tile is shared behind a barrier.
-    unsafe { KernelDeclaration::new("convolution") }.shared_bytes(12 * 36).portable(SOURCE).host(
+    unsafe { KernelDef::new("convolution") }.shared_bytes(12 * 36).source(SOURCE).host_body(
         async |item: WorkItem<'_>, (image, result, weights, shift): &Parameters| {
             let tile = item.shared::<u8, 2>([12, 36]);
             let (row, column, channel) = (item.global_id(1), item.global_id(0), item.global_id(2));

@@ -2,7 +2,7 @@
 
 use gpumem::{
     BarrierScope::Local,
-    kernel::{KernelDeclaration, SliceMut, View, WorkItem},
+    kernel::{KernelDef, SliceMut, View, WorkItem},
 };
 
 /// The bytes, in any layout, and the 256 totals.
@@ -23,9 +23,9 @@ GPUMEM_KERNEL histogram(view<const u8, 1> values, slice<u32> totals) {
 }";
 
 /// The kernel, for any number of groups of [`GROUP`] along x.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: bins and totals are changed atomically, but for what barriers order.
-    unsafe { KernelDeclaration::new("histogram") }.shared_bytes(256 * 4).portable(SOURCE).host(
+    unsafe { KernelDef::new("histogram") }.shared_bytes(256 * 4).source(SOURCE).host_body(
         async |item: WorkItem<'_>, (values, totals): &Parameters| {
             let bins = item.shared::<u32, 1>([256]);
             let local = item.local_id(0);

@@ -3,7 +3,7 @@
 
 use gpumem::{
     BarrierScope::Local,
-    kernel::{KernelDeclaration, View, ViewMut, WorkItem},
+    kernel::{KernelDef, View, ViewMut, WorkItem},
 };
 
 /// `a`, `b` and `c`.
@@ -30,9 +30,9 @@ GPUMEM_KERNEL matmul(view<const float, 2> a, view<const float, 2> b, view<float,
 }";
 
 /// The kernel, for groups of [`TILE`] by [`TILE`] that cover `c`.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each work-item writes its own element, and the tiles are shared between barriers.
-    unsafe { KernelDeclaration::new("matmul") }.shared_bytes(2 * 16 * 16 * 4).portable(SOURCE).host(
+    unsafe { KernelDef::new("matmul") }.shared_bytes(2 * 16 * 16 * 4).source(SOURCE).host_body(
         async |item: WorkItem<'_>, (a, b, c): &Parameters| {
             let (left, right) = (item.shared::<f32, 2>([16, 16]), item.shared::<f32, 2>([16, 16]));
             let (x, y) = (item.local_id(0), item.local_id(1));

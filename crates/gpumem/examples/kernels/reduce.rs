@@ -5,7 +5,7 @@
 
 use gpumem::{
     BarrierScope::Local,
-    kernel::{KernelDeclaration, Slice, SliceMut, WorkItem},
+    kernel::{KernelDef, Slice, SliceMut, WorkItem},
 };
 
 /// `x`, and for each group of work-items the sum by tree and the sum by wave.
@@ -40,9 +40,9 @@ GPUMEM_KERNEL reduce(slice<const float> x, slice<float> by_tree, slice<float> by
 }";
 
 /// The kernel, for groups of [`GROUP`] along x that cover `x`.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each group writes its own elements, and what is shared lies behind barriers of those who share it.
-    unsafe { KernelDeclaration::new("reduce") }.shared_bytes((256 + 8) * 4).portable(SOURCE).host(
+    unsafe { KernelDef::new("reduce") }.shared_bytes((256 + 8) * 4).source(SOURCE).host_body(
         async |item: WorkItem<'_>, (x, by_tree, by_wave): &Parameters| {
             let (tree, waves) = (item.shared::<f32, 1>([256]), item.shared::<f32, 1>([8]));
             let (i, local) = (item.global_id(0), item.local_id(0));

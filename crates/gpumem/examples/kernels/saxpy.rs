@@ -1,6 +1,6 @@
 //! `y = a * x + y`: each work-item has one element.
 
-use gpumem::kernel::{Ids, KernelDeclaration, Slice, SliceMut};
+use gpumem::kernel::{KernelDef, Slice, SliceMut, WorkItemIds};
 
 /// `x`, `y` and `a`.
 pub type Parameters = (Slice<f32>, SliceMut<f32>, f32);
@@ -12,10 +12,10 @@ GPUMEM_KERNEL saxpy(slice<const float> x, slice<float> y, float a) {
 }";
 
 /// The kernel, for `x` and `y` of one length and groups of any size along x.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each work-item uses its own elements.
-    unsafe { KernelDeclaration::new("saxpy") }.portable(SOURCE).host_flat(
-        |ids: &Ids<'_>, (x, y, a): &Parameters| {
+    unsafe { KernelDef::new("saxpy") }.source(SOURCE).host_loop(
+        |ids: &WorkItemIds<'_>, (x, y, a): &Parameters| {
             let i = ids.global_id(0);
             if i < y.len() {
                 y.set(i, a * x.get(i) + y.get(i));

@@ -3,7 +3,7 @@
 
 use gpumem::{
     BarrierScope::Local,
-    kernel::{KernelDeclaration, Slice, SliceMut, WorkItem},
+    kernel::{KernelDef, Slice, SliceMut, WorkItem},
 };
 
 /// * `x`;
@@ -28,9 +28,9 @@ GPUMEM_KERNEL scan(slice<const u32> x, slice<const u32> before, slice<u32> total
 }";
 
 /// The kernel, for groups of any size along x that cover `x`.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each work-item writes its own elements, and what is shared lies behind a barrier.
-    unsafe { KernelDeclaration::new("scan") }.shared_bytes(32 * 4).portable(SOURCE).host(
+    unsafe { KernelDef::new("scan") }.shared_bytes(32 * 4).source(SOURCE).host_body(
         async |item: WorkItem<'_>, (x, before, totals, out): &Parameters| {
             let waves = item.shared::<u32, 1>([32]);
             let (i, group) = (item.global_id(0), item.group_id(0));

@@ -1,6 +1,6 @@
 //! One step of heat that spreads: each inner element becomes the mean of its four neighbours, the edge stays. On views of any strides.
 
-use gpumem::kernel::{Ids, KernelDeclaration, View, ViewMut};
+use gpumem::kernel::{KernelDef, View, ViewMut, WorkItemIds};
 
 /// The plate before and after the step, of the same extents.
 pub type Parameters = (View<f32, 2>, ViewMut<f32, 2>);
@@ -16,10 +16,10 @@ GPUMEM_KERNEL stencil(view<const float, 2> before, view<float, 2> after) {
 }";
 
 /// The kernel, for groups of any size along x and y that cover the plate.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each work-item writes its own element, and reads from another array.
-    unsafe { KernelDeclaration::new("stencil") }.portable(SOURCE).host_flat(
-        |ids: &Ids<'_>, (before, after): &Parameters| {
+    unsafe { KernelDef::new("stencil") }.source(SOURCE).host_loop(
+        |ids: &WorkItemIds<'_>, (before, after): &Parameters| {
             let (y, x, [height, width]) = (ids.global_id(1), ids.global_id(0), before.extents());
             if y >= height || x >= width {
                 return;

@@ -3,7 +3,7 @@
 
 use gpumem::{
     BarrierScope::Local,
-    kernel::{KernelDeclaration, View, ViewMut, WorkItem},
+    kernel::{KernelDef, View, ViewMut, WorkItem},
 };
 
 /// `input` and `output`, whose extents are those of `input` the other way round.
@@ -25,9 +25,9 @@ GPUMEM_KERNEL transpose(view<const float, 2> input, view<float, 2> output) {
 }";
 
 /// The kernel, for groups of [`TILE`] by [`TILE`] that cover `input`.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each work-item writes its own element, and the tile is shared behind a barrier.
-    unsafe { KernelDeclaration::new("transpose") }.shared_bytes(16 * 17 * 4).portable(SOURCE).host(
+    unsafe { KernelDef::new("transpose") }.shared_bytes(16 * 17 * 4).source(SOURCE).host_body(
         async |item: WorkItem<'_>, (input, output): &Parameters| {
             let tile = item.shared::<f32, 2>([16, 17]);
             let (x, y) = (item.local_id(0), item.local_id(1));

@@ -1,6 +1,6 @@
 //! Records that move on by one step of time, where they are. The step is a record, too.
 
-use gpumem::kernel::{Ids, KernelDeclaration, Value, ViewMut};
+use gpumem::kernel::{KernelDef, Value, ViewMut, WorkItemIds};
 
 /// A thing on its way.
 #[derive(Debug, Clone, Copy, PartialEq, bytemuck::Pod, bytemuck::Zeroable)]
@@ -42,10 +42,10 @@ GPUMEM_KERNEL update(view<particle, 1> particles, step by) {
 }";
 
 /// The kernel, for groups of any size along x that cover the particles.
-pub fn declaration() -> KernelDeclaration<Parameters> {
+pub fn declaration() -> KernelDef<Parameters> {
     // SAFETY: each work-item uses its own record.
-    unsafe { KernelDeclaration::new("update") }.portable(SOURCE).host_flat(
-        |ids: &Ids<'_>, (particles, by): &Parameters| {
+    unsafe { KernelDef::new("update") }.source(SOURCE).host_loop(
+        |ids: &WorkItemIds<'_>, (particles, by): &Parameters| {
             let (i, by) = (ids.global_id(0), by.0);
             if i >= particles.extent(0) {
                 return;

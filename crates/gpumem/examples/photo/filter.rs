@@ -3,7 +3,7 @@
 use super::{Result, convolution};
 use gpumem::{
     DeviceArray, DeviceView, Kernel, Stream,
-    kernel::{Constant, cover},
+    kernel::{Constant, config_for_items},
     ndarray::{ArrayD, ArrayViewD, Axis, IxDyn},
 };
 
@@ -43,7 +43,7 @@ impl Filter {
         let &[height, width, channels] = view.shape() else {
             return Err("a filter takes pixels of several channels".into());
         };
-        let dims = cover([width, height, channels], convolution::GROUP);
+        let dims = config_for_items([width, height, channels], convolution::GROUP);
         let (weights, shift) = self.weights();
         let mut result = stream.device_array::<u8, _>(IxDyn(view.shape()))?;
         kernel.launch(stream, &dims, (view, &mut result, weights, shift))?;

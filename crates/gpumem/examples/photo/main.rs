@@ -65,7 +65,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let photo = picture::read(options.input.as_deref())?;
     let device = match &options.device {
         Some(name) => Device::open(name)?,
-        None => Device::default()?,
+        None => Device::open_default()?,
     };
     let recording = match &options.timeline {
         Some(_) => Some(device.record_memory(RecorderOptions::default())?),
@@ -140,7 +140,7 @@ fn print_one(
     view: View,
     sheet: &mut DeviceArray<u8, Ix3>,
 ) -> Result<Moved> {
-    let begin = cut.record_with_timing()?;
+    let begin = cut.record_timed_event()?;
     let start = device.counters();
     let (strides, packed) = memory::named(view.name, || {
         view.on_device(photo, |elements| {
@@ -152,7 +152,7 @@ fn print_one(
         })
     })?;
     let middle = device.counters();
-    let end = cut.record_with_timing()?;
+    let end = cut.record_timed_event()?;
     let marked = device.counters();
     view.paste(paste, &packed, sheet)?;
     let finish = device.counters();

@@ -6,24 +6,24 @@ use super::{
 };
 use crate::select;
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments, KernelSource,
-    LaunchDims, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
-    Residence, Result, StreamOptions, StridedCopy,
+    AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments,
+    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
+    Reservation, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
 /// The enabled backends as one: which of them a device belongs to is known when the program runs.
 ///
-/// Its own name, `any`, selects nothing; a [`DeviceSelector`] names one of the [enabled](Any::enabled) backends.
+/// Its own name, `any`, selects nothing; a [`DeviceSelector`] names one of the [enabled](AnyBackend::enabled) backends.
 /// Things of two backends in one call are [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch), and
 /// whatever was handed over is not lost: `release` gives the buffer back, `destroy_stream` and `destroy_event` destroy
 /// what they were given in its own backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Any;
+pub struct AnyBackend;
 
 // SAFETY: what the backend behind it promises.
-unsafe impl Backend for Any {
+unsafe impl Backend for AnyBackend {
     const NAME: &'static str = "any";
 
     type Device = AnyDevice;
@@ -40,7 +40,7 @@ unsafe impl Backend for Any {
     }
 
     /// The devices of all enabled backends, the preferred backend's first. A backend that cannot be used adds none;
-    /// [`unavailable`](Any::unavailable) says why.
+    /// [`unavailable`](AnyBackend::unavailable) says why.
     fn devices() -> Result<Vec<DeviceInfo>> {
         Ok(select::devices(CANDIDATES).0)
     }
@@ -51,11 +51,11 @@ unsafe impl Backend for Any {
 
     #[inline]
     fn open_default() -> Result<AnyDevice> {
-        Any::open_default()
+        AnyBackend::open_default()
     }
 
     fn open_best() -> Result<AnyDevice> {
-        Ok(Any::best_available()?.0)
+        Ok(AnyBackend::open_first_available()?.0)
     }
 
     fn info(device: &AnyDevice) -> &DeviceInfo {
@@ -173,8 +173,8 @@ unsafe impl Backend for Any {
     }
 
     #[inline]
-    fn device_of(device: &AnyDevice, address: u64) -> Result<Option<Residence>> {
-        DeviceOps::device_of(device, address)
+    fn pointer_info(device: &AnyDevice, address: u64) -> Result<Option<AddressRange>> {
+        DeviceOps::pointer_info(device, address)
     }
 
     #[inline]
@@ -210,9 +210,9 @@ unsafe impl Backend for Any {
     }
 
     #[inline]
-    unsafe fn copy_now(stream: &AnyStream, region: &CopyRegion) -> bool {
+    unsafe fn try_copy_sync(stream: &AnyStream, region: &CopyRegion) -> bool {
         // SAFETY: the caller's promise is passed on as it is.
-        unsafe { StreamOps::copy_now(stream, region) }
+        unsafe { StreamOps::try_copy_sync(stream, region) }
     }
 
     #[inline]
@@ -287,7 +287,7 @@ unsafe impl Backend for Any {
     unsafe fn launch(
         stream: &AnyStream,
         kernel: &AnyKernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: the caller's promise is passed on as it is.

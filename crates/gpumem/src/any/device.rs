@@ -4,9 +4,9 @@ use super::typed::{Named, OnDevice, Typed, come_back, into_same, same};
 use super::{AnyBarrier, AnyBuffer, AnyEvent, AnyModule, AnyStream};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, DeviceInfo, DlpackDevice,
-    Error, ErrorKind, EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Reservation, Residence, Result, StreamOptions,
+    AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, DeviceInfo,
+    DlpackDevice, Error, ErrorKind, EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Reservation, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -54,7 +54,7 @@ pub(crate) trait DeviceOps {
     /// # Safety
     /// As for [`Backend::unreserve`].
     unsafe fn unreserve(&self, reservation: &Reservation) -> Result<()>;
-    fn device_of(&self, address: u64) -> Result<Option<Residence>>;
+    fn pointer_info(&self, address: u64) -> Result<Option<AddressRange>>;
     fn dlpack_device(&self, kind: MemoryKind) -> Option<DlpackDevice>;
     fn record_device(&self, event: &AnyEvent) -> Result<()>;
     fn create_stream(&self, options: &StreamOptions) -> Result<AnyStream>;
@@ -204,8 +204,8 @@ where
     }
 
     #[inline]
-    fn device_of(&self, address: u64) -> Result<Option<Residence>> {
-        B::device_of(&self.0, address)
+    fn pointer_info(&self, address: u64) -> Result<Option<AddressRange>> {
+        B::pointer_info(&self.0, address)
     }
 
     #[inline]

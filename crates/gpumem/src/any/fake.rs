@@ -4,7 +4,7 @@
 use gpumem_core::{
     Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, Compiler, CopyRegion,
     DeviceBuffer, DeviceInfo, DeviceSelector, Error, ErrorKind, EventOptions, Fill, KernelArguments,
-    KernelSource, LaunchDims, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream,
+    KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo, MemoryKind, RawStream,
     RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::{cell::RefCell, fmt::Debug, ptr::NonNull};
@@ -45,30 +45,30 @@ const fn info(n: usize) -> DeviceInfo {
 pub struct Fake<const N: usize>;
 
 #[derive(Debug, Clone)]
-pub struct Device<const N: usize>(DeviceInfo, Capabilities);
+pub struct FakeDevice<const N: usize>(DeviceInfo, Capabilities);
 #[derive(Debug)]
 pub struct Buffer<const N: usize>(AllocationRequest, NonNull<u8>);
 #[derive(Debug)]
-pub struct Stream<const N: usize>(u64);
+pub struct FakeStream<const N: usize>(u64);
 #[derive(Debug)]
-pub struct Event<const N: usize>;
+pub struct FakeEvent<const N: usize>;
 #[derive(Debug, Clone)]
 pub struct Barrier<const N: usize>;
 #[derive(Debug, Clone)]
-pub struct Named<const N: usize>(String);
+pub struct FakeName<const N: usize>(String);
 
 // SAFETY: the address is never used.
 unsafe impl<const N: usize> Send for Buffer<N> {}
 // SAFETY: as above.
 unsafe impl<const N: usize> Sync for Buffer<N> {}
 
-impl<const N: usize> Drop for Stream<N> {
+impl<const N: usize> Drop for FakeStream<N> {
     fn drop(&mut self) {
         note(N, "drop stream", ());
     }
 }
 
-impl<const N: usize> Drop for Event<N> {
+impl<const N: usize> Drop for FakeEvent<N> {
     fn drop(&mut self) {
         note(N, "drop event", ());
     }
@@ -94,7 +94,7 @@ unsafe impl<const N: usize> DeviceBuffer for Buffer<N> {
 }
 
 // SAFETY: a double that has no memory and does no work.
-unsafe impl<const N: usize> gpumem_core::Stream for Stream<N> {
+unsafe impl<const N: usize> gpumem_core::Stream for FakeStream<N> {
     fn synchronize(&self) -> Result<()> {
         note(N, "synchronize stream", ());
         Ok(())
@@ -110,7 +110,7 @@ unsafe impl<const N: usize> gpumem_core::Stream for Stream<N> {
 }
 
 // SAFETY: a double that has no memory and does no work.
-unsafe impl<const N: usize> gpumem_core::Event for Event<N> {
+unsafe impl<const N: usize> gpumem_core::Event for FakeEvent<N> {
     fn query(&self) -> Result<bool> {
         Ok(N == 1)
     }
@@ -137,13 +137,13 @@ unsafe impl<const N: usize> gpumem_core::Barrier for Barrier<N> {
 unsafe impl<const N: usize> Backend for Fake<N> {
     const NAME: &'static str = name(N);
 
-    type Device = Device<N>;
+    type Device = FakeDevice<N>;
     type Buffer = Buffer<N>;
-    type Stream = Stream<N>;
-    type Event = Event<N>;
+    type Stream = FakeStream<N>;
+    type Event = FakeEvent<N>;
     type Barrier = Barrier<N>;
-    type Module = Named<N>;
-    type Kernel = Named<N>;
+    type Module = FakeName<N>;
+    type Kernel = FakeName<N>;
 
     fn probe() -> Result<(), LoadError> {
         Ok(())
@@ -153,55 +153,55 @@ unsafe impl<const N: usize> Backend for Fake<N> {
         Ok(vec![INFO[N].clone()])
     }
 
-    fn open(selector: &DeviceSelector) -> Result<Device<N>> {
+    fn open(selector: &DeviceSelector) -> Result<FakeDevice<N>> {
         selector.choose(Self::NAME, &INFO[N..=N])?;
         let mut capabilities = Capabilities::minimal();
         capabilities.wave_size = [32, 64][N];
-        Ok(Device(INFO[N].clone(), capabilities))
+        Ok(FakeDevice(INFO[N].clone(), capabilities))
     }
 
-    fn info(device: &Device<N>) -> &DeviceInfo {
+    fn info(device: &FakeDevice<N>) -> &DeviceInfo {
         &device.0
     }
 
-    fn capabilities(device: &Device<N>) -> &Capabilities {
+    fn capabilities(device: &FakeDevice<N>) -> &Capabilities {
         &device.1
     }
 
-    fn barrier(_: &Device<N>) -> Barrier<N> {
+    fn barrier(_: &FakeDevice<N>) -> Barrier<N> {
         Barrier
     }
 
-    fn memory_info(_: &Device<N>) -> Result<MemoryInfo> {
+    fn memory_info(_: &FakeDevice<N>) -> Result<MemoryInfo> {
         Ok(MemoryInfo { free: N, total: N + 1 })
     }
 
-    fn synchronize(_: &Device<N>) -> Result<()> {
+    fn synchronize(_: &FakeDevice<N>) -> Result<()> {
         note(N, "synchronize device", ());
         Ok(())
     }
 
-    unsafe fn reset(_: &Device<N>) -> Result<()> {
+    unsafe fn reset(_: &FakeDevice<N>) -> Result<()> {
         note(N, "reset", ());
         Ok(())
     }
 
-    fn can_access_peer(_: &Device<N>, _: &Device<N>) -> Result<bool> {
+    fn can_access_peer(_: &FakeDevice<N>, _: &FakeDevice<N>) -> Result<bool> {
         note(N, "can_access_peer", ());
         Ok(N == 1)
     }
 
-    fn set_peer_access(_: &Device<N>, _: &Device<N>, enabled: bool) -> Result<()> {
+    fn set_peer_access(_: &FakeDevice<N>, _: &FakeDevice<N>, enabled: bool) -> Result<()> {
         note(N, "set_peer_access", enabled);
         Ok(())
     }
 
-    unsafe fn allocate(_: &Device<N>, request: &AllocationRequest) -> Result<Buffer<N>> {
+    unsafe fn allocate(_: &FakeDevice<N>, request: &AllocationRequest) -> Result<Buffer<N>> {
         note(N, "allocate", request.bytes);
         Ok(Buffer(*request, NonNull::dangling()))
     }
 
-    unsafe fn release(_: &Device<N>, buffer: Buffer<N>) -> Result<(), (Buffer<N>, Error)> {
+    unsafe fn release(_: &FakeDevice<N>, buffer: Buffer<N>) -> Result<(), (Buffer<N>, Error)> {
         note(N, "release", buffer.0.bytes);
         if buffer.0.bytes == STUBBORN {
             return Err((buffer, Error::new(Self::NAME, "release", ErrorKind::Exiting)));
@@ -210,7 +210,7 @@ unsafe impl<const N: usize> Backend for Fake<N> {
     }
 
     unsafe fn register(
-        _: &Device<N>,
+        _: &FakeDevice<N>,
         host: NonNull<u8>,
         bytes: usize,
         options: RegisterOptions,
@@ -219,95 +219,95 @@ unsafe impl<const N: usize> Backend for Fake<N> {
         Ok(Buffer(AllocationRequest { bytes, align: 1, kind: MemoryKind::Registered(options) }, host))
     }
 
-    unsafe fn advise(_: &Device<N>, address: u64, bytes: usize, advice: Advice) -> Result<()> {
+    unsafe fn advise(_: &FakeDevice<N>, address: u64, bytes: usize, advice: Advice) -> Result<()> {
         note(N, "advise", (address, bytes, advice));
         Ok(())
     }
 
-    fn create_stream(_: &Device<N>, options: &StreamOptions) -> Result<Stream<N>> {
+    fn create_stream(_: &FakeDevice<N>, options: &StreamOptions) -> Result<FakeStream<N>> {
         note(N, "create_stream", options.priority);
-        Ok(Stream(0))
+        Ok(FakeStream(0))
     }
 
-    unsafe fn wrap_stream(_: &Device<N>, raw: RawStream) -> Result<Stream<N>> {
-        Ok(Stream(raw.0))
+    unsafe fn wrap_stream(_: &FakeDevice<N>, raw: RawStream) -> Result<FakeStream<N>> {
+        Ok(FakeStream(raw.0))
     }
 
-    fn destroy_stream(_: &Device<N>, stream: Stream<N>) -> Result<()> {
+    fn destroy_stream(_: &FakeDevice<N>, stream: FakeStream<N>) -> Result<()> {
         note(N, "destroy_stream", stream.0);
         Ok(())
     }
 
-    unsafe fn copy(_: &Stream<N>, region: &CopyRegion) -> Result<()> {
+    unsafe fn copy(_: &FakeStream<N>, region: &CopyRegion) -> Result<()> {
         note(N, "copy", region.bytes);
         Ok(())
     }
 
-    unsafe fn copy_strided(_: &Stream<N>, copy: &StridedCopy) -> Result<()> {
+    unsafe fn copy_strided(_: &FakeStream<N>, copy: &StridedCopy) -> Result<()> {
         note(N, "copy_strided", copy.item);
         Ok(())
     }
 
-    unsafe fn fill(_: &Stream<N>, fill: &Fill) -> Result<()> {
+    unsafe fn fill(_: &FakeStream<N>, fill: &Fill) -> Result<()> {
         note(N, "fill", fill.count);
         Ok(())
     }
 
-    unsafe fn prefetch(_: &Stream<N>, address: u64, bytes: usize, to: Location) -> Result<()> {
+    unsafe fn prefetch(_: &FakeStream<N>, address: u64, bytes: usize, to: Location) -> Result<()> {
         note(N, "prefetch", (address, bytes, to));
         Ok(())
     }
 
-    fn create_event(_: &Device<N>, options: EventOptions) -> Result<Event<N>> {
+    fn create_event(_: &FakeDevice<N>, options: EventOptions) -> Result<FakeEvent<N>> {
         note(N, "create_event", options.timing);
-        Ok(Event)
+        Ok(FakeEvent)
     }
 
-    fn destroy_event(_: &Device<N>, _: Event<N>) -> Result<()> {
+    fn destroy_event(_: &FakeDevice<N>, _: FakeEvent<N>) -> Result<()> {
         note(N, "destroy_event", ());
         Ok(())
     }
 
-    fn record(_: &Stream<N>, _: &Event<N>) -> Result<()> {
+    fn record(_: &FakeStream<N>, _: &FakeEvent<N>) -> Result<()> {
         note(N, "record", ());
         Ok(())
     }
 
-    fn wait(_: &Stream<N>, _: &Event<N>) -> Result<()> {
+    fn wait(_: &FakeStream<N>, _: &FakeEvent<N>) -> Result<()> {
         note(N, "wait", ());
         Ok(())
     }
 
-    fn elapsed(_: &Event<N>, _: &Event<N>) -> Result<f32> {
+    fn elapsed(_: &FakeEvent<N>, _: &FakeEvent<N>) -> Result<f32> {
         Ok(N as f32)
     }
 
-    fn compile(_: &Device<N>, source: &KernelSource, _: &CompileOptions) -> Result<Named<N>> {
+    fn compile(_: &FakeDevice<N>, source: &KernelSource, _: &CompileOptions) -> Result<FakeName<N>> {
         note(N, "compile", source);
-        Ok(Named(String::new()))
+        Ok(FakeName(String::new()))
     }
 
-    fn compiler(_: &Device<N>) -> Result<Compiler> {
+    fn compiler(_: &FakeDevice<N>) -> Result<Compiler> {
         Ok(Compiler { version: format!("compiler {N}"), target: Self::NAME.to_owned() })
     }
 
-    fn compile_image(_: &Device<N>, text: &str, _: &CompileOptions) -> Result<Vec<u8>> {
+    fn compile_image(_: &FakeDevice<N>, text: &str, _: &CompileOptions) -> Result<Vec<u8>> {
         note(N, "compile_image", text);
         Ok(vec![N as u8])
     }
 
-    fn variable(_: &Named<N>, name: &str) -> Result<(u64, usize)> {
+    fn variable(_: &FakeName<N>, name: &str) -> Result<(u64, usize)> {
         Ok((N as u64, name.len()))
     }
 
-    fn kernel(_: &Named<N>, name: &str) -> Result<Named<N>> {
-        Ok(Named(name.to_owned()))
+    fn kernel(_: &FakeName<N>, name: &str) -> Result<FakeName<N>> {
+        Ok(FakeName(name.to_owned()))
     }
 
     unsafe fn launch(
-        _: &Stream<N>,
-        kernel: &Named<N>,
-        dims: &LaunchDims,
+        _: &FakeStream<N>,
+        kernel: &FakeName<N>,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         note(N, "launch", (&kernel.0, dims.groups, arguments.len()));

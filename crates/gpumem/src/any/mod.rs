@@ -1,6 +1,6 @@
 //! The choice among the enabled backends while the program runs.
 //!
-//! [`Any`] is a backend whose device, stream, buffer and the rest are enums over those of the enabled backends. What
+//! [`AnyBackend`] is a backend whose device, stream, buffer and the rest are enums over those of the enabled backends. What
 //! is written once over [`Backend`] therefore works with a backend that is only known when the program runs, and
 //! nothing of its interface is repeated here.
 //!
@@ -30,7 +30,7 @@ mod fake;
 #[cfg(test)]
 mod tests;
 
-pub use backend::Any;
+pub use backend::AnyBackend;
 pub use barrier::AnyBarrier;
 pub use buffer::AnyBuffer;
 pub use device::AnyDevice;

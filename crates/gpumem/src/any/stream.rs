@@ -4,7 +4,8 @@ use super::typed::{Named, OnStream, Typed, same};
 use super::{AnyEvent, AnyKernel};
 use enum_dispatch::enum_dispatch;
 use gpumem_core::{
-    Backend, CopyRegion, Fill, KernelArguments, LaunchDims, Location, RawStream, Result, Stream, StridedCopy,
+    Backend, CopyRegion, Fill, KernelArguments, LaunchConfig, Location, RawStream, Result, Stream,
+    StridedCopy,
 };
 
 /// The functions of [`Backend`] that a stream decides. Addresses carry no backend: that those of a copy or a fill
@@ -18,8 +19,8 @@ pub(crate) trait StreamOps {
     /// As for [`Backend::copy`].
     unsafe fn copy(&self, region: &CopyRegion) -> Result<()>;
     /// # Safety
-    /// As for [`Backend::copy_now`].
-    unsafe fn copy_now(&self, region: &CopyRegion) -> bool;
+    /// As for [`Backend::try_copy_sync`].
+    unsafe fn try_copy_sync(&self, region: &CopyRegion) -> bool;
     /// # Safety
     /// As for [`Backend::copy_strided`].
     unsafe fn copy_strided(&self, copy: &StridedCopy) -> Result<()>;
@@ -33,8 +34,12 @@ pub(crate) trait StreamOps {
     fn wait(&self, event: &AnyEvent) -> Result<()>;
     /// # Safety
     /// As for [`Backend::launch`].
-    unsafe fn launch(&self, kernel: &AnyKernel, dims: &LaunchDims, arguments: &KernelArguments)
-    -> Result<()>;
+    unsafe fn launch(
+        &self,
+        kernel: &AnyKernel,
+        dims: &LaunchConfig,
+        arguments: &KernelArguments,
+    ) -> Result<()>;
 }
 
 backends! { any!
@@ -69,9 +74,9 @@ where
     }
 
     #[inline]
-    unsafe fn copy_now(&self, region: &CopyRegion) -> bool {
+    unsafe fn try_copy_sync(&self, region: &CopyRegion) -> bool {
         // SAFETY: the caller promises what the backend asks for.
-        unsafe { B::copy_now(&self.0, region) }
+        unsafe { B::try_copy_sync(&self.0, region) }
     }
 
     #[inline]
@@ -106,7 +111,7 @@ where
     unsafe fn launch(
         &self,
         kernel: &AnyKernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         let kernel = same::<B, _>("launch", kernel)?;

@@ -4,7 +4,7 @@ use super::fake::{Fake, INFO, STUBBORN, log};
 use super::*;
 use gpumem_core::{
     Advice, AllocationRequest, Barrier, BarrierPoint, CompileOptions, CopyRegion, DeviceBuffer, Error,
-    ErrorKind, Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchDims, Location, Lowering,
+    ErrorKind, Event, EventOptions, Fill, KernelArguments, KernelSource, LaunchConfig, Location, Lowering,
     MemoryInfo, MemoryKind, Pattern, RawStream, RegisterOptions, Space, Stream, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
@@ -12,27 +12,27 @@ use std::ptr::NonNull;
 const NAMES: [&str; 2] = ["left", "right"];
 
 fn open(n: usize) -> AnyDevice {
-    Any::open(&NAMES[n].parse().unwrap()).unwrap()
+    AnyBackend::open(&NAMES[n].parse().unwrap()).unwrap()
 }
 
 fn allocate(device: &AnyDevice, bytes: usize) -> AnyBuffer {
     let request = AllocationRequest { bytes, align: 1, kind: MemoryKind::Device };
     // SAFETY: the fake has no memory.
-    unsafe { Any::allocate(device, &request) }.unwrap()
+    unsafe { AnyBackend::allocate(device, &request) }.unwrap()
 }
 
 fn stream(device: &AnyDevice) -> AnyStream {
-    Any::create_stream(device, &StreamOptions { priority: -1, ..Default::default() }).unwrap()
+    AnyBackend::create_stream(device, &StreamOptions { priority: -1, ..Default::default() }).unwrap()
 }
 
 fn event(device: &AnyDevice) -> AnyEvent {
-    Any::create_event(device, EventOptions { timing: true }).unwrap()
+    AnyBackend::create_event(device, EventOptions { timing: true }).unwrap()
 }
 
 fn kernel(device: &AnyDevice) -> AnyKernel {
     let source = KernelSource::Ptx("text".to_owned());
-    let module = Any::compile(device, &source, &CompileOptions::default()).unwrap();
-    Any::kernel(&module, "add").unwrap()
+    let module = AnyBackend::compile(device, &source, &CompileOptions::default()).unwrap();
+    AnyBackend::kernel(&module, "add").unwrap()
 }
 
 fn expect(n: usize, calls: &[&str]) {
@@ -49,17 +49,17 @@ fn a_device_answers_for_its_own_backend() {
     for n in [0, 1] {
         let device = open(n);
         assert_eq!(device.backend(), NAMES[n]);
-        assert_eq!(Any::info(&device), &INFO[n]);
-        assert_eq!(Any::capabilities(&device).wave_size, [32, 64][n]);
-        assert_eq!(Any::memory_info(&device), Ok(MemoryInfo { free: n, total: n + 1 }));
-        let barrier = Any::barrier(&device).clone();
+        assert_eq!(AnyBackend::info(&device), &INFO[n]);
+        assert_eq!(AnyBackend::capabilities(&device).wave_size, [32, 64][n]);
+        assert_eq!(AnyBackend::memory_info(&device), Ok(MemoryInfo { free: n, total: n + 1 }));
+        let barrier = AnyBackend::barrier(&device).clone();
         assert_eq!(barrier.wave_size(), [32, 64][n]);
         assert_eq!(barrier.lowering(BarrierPoint::Wave), Lowering::Source(NAMES[n]));
-        Any::synchronize(&device).unwrap();
+        AnyBackend::synchronize(&device).unwrap();
         // SAFETY: the fake has nothing to reset.
-        unsafe { Any::reset(&device) }.unwrap();
+        unsafe { AnyBackend::reset(&device) }.unwrap();
         // SAFETY: the fake has no memory.
-        unsafe { Any::advise(&device, 7, 8, Advice::ReadMostly(true)) }.unwrap();
+        unsafe { AnyBackend::advise(&device, 7, 8, Advice::ReadMostly(true)) }.unwrap();
         expect(n, &["lowering Wave", "synchronize device ()", "reset ()", "advise (7, 8, ReadMostly(true))"]);
     }
 }
@@ -74,11 +74,11 @@ fn memory_keeps_what_it_was_asked_for() {
         let options = RegisterOptions { read_only: true, ..Default::default() };
         let host = NonNull::from(&mut [0u8; 3]).cast();
         // SAFETY: the fake does not touch the memory.
-        let registered = unsafe { Any::register(&device, host, 3, options) }.unwrap();
+        let registered = unsafe { AnyBackend::register(&device, host, 3, options) }.unwrap();
         assert_eq!(registered.kind(), MemoryKind::Registered(options));
         assert_eq!(registered.host_address(), Some(host));
         // SAFETY: the fake has no memory.
-        unsafe { Any::release(&device, buffer) }.unwrap();
+        unsafe { AnyBackend::release(&device, buffer) }.unwrap();
         expect(n, &["allocate 5", "register 3", "release 5"]);
     }
 }
@@ -100,21 +100,29 @@ fn a_stream_runs_on_its_own_backend() {
         let fill = Fill { address: 0, pattern: Pattern::U8(0), count: 9, rows: 1, pitch: 0 };
         // SAFETY: the fake has no memory.
         unsafe {
-            Any::copy(&stream, &region).unwrap();
-            Any::copy_strided(&stream, &strided).unwrap();
-            Any::fill(&stream, &fill).unwrap();
-            Any::prefetch(&stream, 1, 2, Location::Host).unwrap();
+            AnyBackend::copy(&stream, &region).unwrap();
+            AnyBackend::copy_strided(&stream, &strided).unwrap();
+            AnyBackend::fill(&stream, &fill).unwrap();
+            AnyBackend::prefetch(&stream, 1, 2, Location::Host).unwrap();
         }
         let kernel = kernel(&device);
         assert_eq!(kernel.clone().backend(), NAMES[n]);
-        assert_eq!(Any::compiler(&device).unwrap().target, NAMES[n]);
-        assert_eq!(Any::compile_image(&device, "words", &CompileOptions::default()).unwrap(), [n as u8]);
+        assert_eq!(AnyBackend::compiler(&device).unwrap().target, NAMES[n]);
+        assert_eq!(
+            AnyBackend::compile_image(&device, "words", &CompileOptions::default()).unwrap(),
+            [n as u8]
+        );
         // SAFETY: the fake runs nothing.
         unsafe {
-            Any::launch(&stream, &kernel, &LaunchDims::linear(3, 4), &KernelArguments::new().with(0u64))
+            AnyBackend::launch(
+                &stream,
+                &kernel,
+                &LaunchConfig::linear(3, 4),
+                &KernelArguments::new().with(0u64),
+            )
         }
         .unwrap();
-        Any::destroy_stream(&device, stream).unwrap();
+        AnyBackend::destroy_stream(&device, stream).unwrap();
         expect(
             n,
             &[
@@ -137,7 +145,7 @@ fn a_stream_runs_on_its_own_backend() {
 #[test]
 fn a_foreign_stream_keeps_its_handle() {
     // SAFETY: the fake does not use the handle.
-    let stream = unsafe { Any::wrap_stream(&open(1), RawStream(0xabc)) }.unwrap();
+    let stream = unsafe { AnyBackend::wrap_stream(&open(1), RawStream(0xabc)) }.unwrap();
     assert_eq!(stream.raw(), RawStream(0xabc));
 }
 
@@ -147,12 +155,12 @@ fn events_stay_with_their_streams() {
         let device = open(n);
         let (stream, start, end) = (stream(&device), event(&device), event(&device));
         log();
-        Any::record(&stream, &start).unwrap();
-        Any::wait(&stream, &end).unwrap();
+        AnyBackend::record(&stream, &start).unwrap();
+        AnyBackend::wait(&stream, &end).unwrap();
         start.synchronize().unwrap();
         assert_eq!((start.query(), start.backend()), (Ok(n == 1), NAMES[n]));
-        assert_eq!(Any::elapsed(&start, &end), Ok(n as f32));
-        Any::destroy_event(&device, start).unwrap();
+        assert_eq!(AnyBackend::elapsed(&start, &end), Ok(n as f32));
+        AnyBackend::destroy_event(&device, start).unwrap();
         expect(n, &["record ()", "wait ()", "synchronize event ()", "destroy_event ()", "drop event ()"]);
     }
 }
@@ -161,14 +169,14 @@ fn events_stay_with_their_streams() {
 fn peers_are_of_one_backend() {
     for n in [0, 1] {
         let device = open(n);
-        assert_eq!(Any::can_access_peer(&device, &open(n)), Ok(n == 1));
-        Any::set_peer_access(&device, &open(n), true).unwrap();
+        assert_eq!(AnyBackend::can_access_peer(&device, &open(n)), Ok(n == 1));
+        AnyBackend::set_peer_access(&device, &open(n), true).unwrap();
         expect(n, &["can_access_peer ()", "set_peer_access true"]);
         let other = open(1 - n);
-        assert_eq!(Any::can_access_peer(&device, &other), Ok(false));
-        let refused = Any::set_peer_access(&device, &other, true).unwrap_err();
+        assert_eq!(AnyBackend::can_access_peer(&device, &other), Ok(false));
+        let refused = AnyBackend::set_peer_access(&device, &other, true).unwrap_err();
         assert!(matches!(refused.kind(), ErrorKind::Unsupported { .. }), "{refused}");
-        Any::set_peer_access(&device, &other, false).unwrap();
+        AnyBackend::set_peer_access(&device, &other, false).unwrap();
         expect(n, &[]);
     }
 }
@@ -180,12 +188,13 @@ fn two_backends_in_one_call_are_an_error_and_nothing_is_enqueued() {
         let (stream, start) = (stream(&device), event(&device));
         let (foreign, kernel) = (event(&other), kernel(&other));
         log();
-        assert_eq!(Any::record(&stream, &foreign), Err(mismatch("record", n, 1 - n)));
-        assert_eq!(Any::wait(&stream, &foreign), Err(mismatch("wait", n, 1 - n)));
-        assert_eq!(Any::elapsed(&start, &foreign), Err(mismatch("elapsed", n, 1 - n)));
+        assert_eq!(AnyBackend::record(&stream, &foreign), Err(mismatch("record", n, 1 - n)));
+        assert_eq!(AnyBackend::wait(&stream, &foreign), Err(mismatch("wait", n, 1 - n)));
+        assert_eq!(AnyBackend::elapsed(&start, &foreign), Err(mismatch("elapsed", n, 1 - n)));
         // SAFETY: the fake runs nothing.
-        let launched =
-            unsafe { Any::launch(&stream, &kernel, &LaunchDims::linear(1, 1), &KernelArguments::new()) };
+        let launched = unsafe {
+            AnyBackend::launch(&stream, &kernel, &LaunchConfig::linear(1, 1), &KernelArguments::new())
+        };
         assert_eq!(launched, Err(mismatch("launch", n, 1 - n)));
         expect(n, &[]);
     }
@@ -197,11 +206,11 @@ fn the_buffer_of_another_backend_comes_back() {
     let buffer = allocate(&other, 5);
     log();
     // SAFETY: the fake has no memory.
-    let (buffer, error) = unsafe { Any::release(&device, buffer) }.unwrap_err();
+    let (buffer, error) = unsafe { AnyBackend::release(&device, buffer) }.unwrap_err();
     assert_eq!(error, mismatch("release", 0, 1));
     expect(0, &[]);
     // SAFETY: the fake has no memory.
-    unsafe { Any::release(&other, buffer) }.unwrap();
+    unsafe { AnyBackend::release(&other, buffer) }.unwrap();
     expect(1, &["release 5"]);
 }
 
@@ -210,7 +219,7 @@ fn a_buffer_that_the_backend_refuses_comes_back_as_well() {
     let device = open(1);
     let buffer = allocate(&device, STUBBORN);
     // SAFETY: the fake has no memory.
-    let (buffer, error) = unsafe { Any::release(&device, buffer) }.unwrap_err();
+    let (buffer, error) = unsafe { AnyBackend::release(&device, buffer) }.unwrap_err();
     assert_eq!((buffer.backend(), buffer.len()), ("right", STUBBORN));
     assert_eq!(error, Error::new("right", "release", ErrorKind::Exiting));
 }
@@ -220,8 +229,8 @@ fn what_is_destroyed_by_the_wrong_device_is_destroyed_nevertheless() {
     let (device, other) = (open(0), open(1));
     let (stream, event) = (stream(&other), event(&other));
     log();
-    assert_eq!(Any::destroy_stream(&device, stream), Err(mismatch("destroy_stream", 0, 1)));
-    assert_eq!(Any::destroy_event(&device, event), Err(mismatch("destroy_event", 0, 1)));
+    assert_eq!(AnyBackend::destroy_stream(&device, stream), Err(mismatch("destroy_stream", 0, 1)));
+    assert_eq!(AnyBackend::destroy_event(&device, event), Err(mismatch("destroy_event", 0, 1)));
     expect(1, &["drop stream ()", "drop event ()"]);
 }
 
@@ -247,25 +256,25 @@ fn the_way_down_is_open_to_the_right_backend_only() {
 
 #[test]
 fn selectors_choose_among_the_enabled_backends() {
-    let error = Any::open(&"vulkan:0".parse().unwrap()).unwrap_err();
+    let error = AnyBackend::open(&"vulkan:0".parse().unwrap()).unwrap_err();
     let kind = ErrorKind::UnknownBackend { wanted: "vulkan".to_owned(), known: "cuda, roc, host".to_owned() };
     assert_eq!(error, Error::new("", "open", kind));
     assert!(matches!(
-        Any::open(&"any".parse().unwrap()).unwrap_err().kind(),
+        AnyBackend::open(&"any".parse().unwrap()).unwrap_err().kind(),
         ErrorKind::UnknownBackend { .. }
     ));
     let kind = ErrorKind::NoSuchDevice { wanted: "right:3".to_owned(), found: 1 };
-    assert_eq!(Any::open(&"right:3".parse().unwrap()).unwrap_err(), Error::new("right", "open", kind));
+    assert_eq!(AnyBackend::open(&"right:3".parse().unwrap()).unwrap_err(), Error::new("right", "open", kind));
 }
 
 #[test]
 fn the_list_joins_all_backends_and_leaves_none_out_silently() {
-    let listed = Any::devices().unwrap();
+    let listed = AnyBackend::devices().unwrap();
     assert!(listed.ends_with(&INFO), "{listed:?}");
-    let absent: Vec<_> = Any::unavailable().into_iter().map(|(name, _)| name).collect();
-    for name in Any::enabled() {
+    let absent: Vec<_> = AnyBackend::unavailable().into_iter().map(|(name, _)| name).collect();
+    for name in AnyBackend::enabled() {
         let devices = listed.iter().filter(|info| info.backend == name).count();
         assert!(devices == 0 || !absent.contains(&name), "{name}");
     }
-    assert_eq!(Any::probe(), Ok(()));
+    assert_eq!(AnyBackend::probe(), Ok(()));
 }

@@ -64,7 +64,7 @@ fn a_default_that_cannot_be_had_says_what_was_tried_and_what_else_there_is() {
         [default_selector(candidates, None).unwrap_err(), open_default(candidates, None).unwrap_err()]
     {
         let message = error.to_string();
-        for part in ["on a:", "the A driver", "liba.so.1", "GPUMEM_DEVICE=host", "best_available"] {
+        for part in ["on a:", "the A driver", "liba.so.1", "GPUMEM_DEVICE=host", "open_first_available"] {
             assert!(message.contains(part), "{message} lacks {part}");
         }
     }
@@ -96,15 +96,15 @@ fn a_backend_that_is_not_enabled_is_told_from_one_that_there_is_not() {
 fn a_wish_rules_and_is_never_replaced() {
     assert_eq!(default_selector(ALL, wish("c:2")), Ok(DeviceSelector::ordinal("c", 2)));
     assert_eq!(open_default(ALL, wish("c:2")), Ok("c:2".to_owned()));
-    assert_eq!(best_available(ALL, wish("c:2")), Ok(("c:2".to_owned(), Vec::new())));
+    assert_eq!(open_first_available(ALL, wish("c:2")), Ok(("c:2".to_owned(), Vec::new())));
 
     let expected = wished(no_device("b"));
     assert_eq!(open_default(ALL, wish("b")), Err(expected.clone()));
-    assert_eq!(best_available(ALL, wish("b")), Err(expected));
+    assert_eq!(open_first_available(ALL, wish("b")), Err(expected));
 
     assert_eq!(default_selector(ALL, wish("d")), Err(wished(unknown("open"))));
     assert_eq!(open_default(ALL, wish("d")), Err(wished(unknown("open"))));
-    assert_eq!(best_available(ALL, wish("d")), Err(wished(unknown("open"))));
+    assert_eq!(open_first_available(ALL, wish("d")), Err(wished(unknown("open"))));
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn one_usable_backend_is_enough_for_the_probe() {
 #[test]
 fn the_best_is_the_first_that_opens_and_the_others_are_told() {
     let heard = Heard::default();
-    let best = tracing::subscriber::with_default(heard.clone(), || best_available(ALL, None));
+    let best = tracing::subscriber::with_default(heard.clone(), || open_first_available(ALL, None));
     let passed_over = vec![("a", Error::new("a", "open", missing("the A driver"))), ("b", no_device("b"))];
     assert_eq!(best, Ok(("c:0".to_owned(), passed_over)));
     let events = heard.0.lock().unwrap();
@@ -167,7 +167,7 @@ fn the_best_is_the_first_that_opens_and_the_others_are_told() {
 
 #[test]
 fn without_any_device_every_reason_is_told() {
-    let error = best_available(&[A, B], None).unwrap_err();
+    let error = open_first_available(&[A, B], None).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Load(_)), "{error}");
     let message = error.to_string();
     assert!(message.contains("liba.so.1") && message.contains("there is no device b:0"), "{message}");

@@ -1,4 +1,4 @@
-//! Blocking copies beside the same copy without gpumem; on a GPU, beside what the processor does in its own memory.
+//! Blocking copies beside the same copy without gpumem; on a GPU/vs_what the processor does in its own memory.
 //!
 //! All memory is touched before it is measured. Both sides share the caller's block, and on the host the device's too: which
 //! pages two blocks lie on decides how they share the caches, by half of the time at some sizes.
@@ -86,8 +86,8 @@ impl Block {
         match self {
             Self::Shared(array, start) => {
                 let array = array.borrow_mut();
-                // SAFETY: all bytes of the array, which have been written. Nobody else has it now, and nothing that was
-                // enqueued is left: every call of the other side has blocked.
+                // SAFETY: all bytes of the array, which have been written. There is no other reference to it, and
+                // nothing that was enqueued is left: every call of the other side has blocked.
                 act(unsafe { std::slice::from_raw_parts_mut(*start, array.len()) })
             }
             Self::Own(block, start) => {
@@ -166,7 +166,7 @@ const SIDE: usize = 2048;
 /// Every second column of a matrix of `f32`, into packed memory of the device.
 fn columns_h2d() -> Bench {
     let bytes = SIDE * SIDE / 2 * 4;
-    Bench::new("copy/h2d/every second column/8MiB", "ndarray assign", throughput(bytes), || {
+    Bench::new("copy/h2d/every_second_column/8MiB", "ndarray assign", throughput(bytes), || {
         let matrix = Rc::new(Array2::<f32>::ones((SIDE, SIDE)));
         let mut ours = crate::device()?.device_array((SIDE, SIDE / 2))?;
         ours.fill(1.0_f32)?;
@@ -184,7 +184,7 @@ fn columns_h2d() -> Bench {
 /// Packed memory of the device into every second column of a matrix.
 fn columns_d2h() -> Bench {
     let bytes = SIDE * SIDE / 2 * 4;
-    Bench::new("copy/d2h/every second column/8MiB", "ndarray assign", throughput(bytes), || {
+    Bench::new("copy/d2h/every_second_column/8MiB", "ndarray assign", throughput(bytes), || {
         let matrix = Rc::new(RefCell::new(Array2::<f32>::ones((SIDE, SIDE))));
         let mut ours = crate::device()?.device_array((SIDE, SIDE / 2))?;
         ours.fill(1.0_f32)?;

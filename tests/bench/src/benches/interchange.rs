@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use gpumem_core::{Backend, DlpackDevice, EventOptions, MemoryKind, Stream as _, StreamOptions};
 use gpumem_host::Host;
 use gpumem_runtime::{
-    Device, DeviceArray, DlpackTensor, ImportedArray, Stream, StreamHandle,
+    Device, DeviceArray, DlpackTensor, ImportedArray, InterchangeStream, Stream,
     dlpack::abi::DLManagedTensorVersioned,
 };
 use ndarray::Ix2;
@@ -30,7 +30,7 @@ type Call<B> = Box<dyn FnMut(&mut Subject<B>) -> Result<()>>;
 pub(super) struct Parts<B: Backend> {
     pub(super) device: Device<B>,
     /// A stream that is not ours, and what keeps it alive.
-    pub(super) foreign: (StreamHandle, Rc<dyn Any>),
+    pub(super) foreign: (InterchangeStream, Rc<dyn Any>),
     /// What ordering by events costs at least: one recorded, one waited for.
     pub(super) edge: Routine,
     pub(super) around: Around,
@@ -45,7 +45,7 @@ fn host() -> Result<Parts<Host>> {
     let stream = || Host::create_stream(device.raw(), &StreamOptions::default());
     let (foreign, one, other) = (stream()?, stream()?, stream()?);
     let event = Host::create_event(device.raw(), EventOptions::default())?;
-    let handle = StreamHandle::Handle(foreign.raw());
+    let handle = InterchangeStream::Handle(foreign.raw());
     let edge = Routine::call(move || {
         Host::record(&one, &event)?;
         Ok(Host::wait(&other, &event)?)
@@ -101,10 +101,10 @@ pub(super) fn of<B: Backend>(
         }),
         row("dlpack out and in", |_| Ok(Box::new(|of| of.tensor_and_back(false)))),
         row("dlpack out and in, with a stream", |_| Ok(Box::new(|of| of.tensor_and_back(true)))),
-        row("import/dlpack", |of| of.import_tensor(false)),
-        row("import/dlpack, with a stream that waits", |of| of.import_tensor(true)),
-        row("import/cuda array", |of| of.import(false)),
-        row("import/cuda array, with its stream", |of| of.import(true)),
+        row("interchange/import_dlpack", |of| of.import_tensor(false)),
+        row("interchange/import_dlpack_with_stream", |of| of.import_tensor(true)),
+        row("interchange/import_cai", |of| of.import(false)),
+        row("interchange/import_cai_with_stream", |of| of.import(true)),
     ]
 }
 
@@ -112,7 +112,7 @@ pub(super) fn of<B: Backend>(
 struct Subject<B: Backend> {
     device: Device<B>,
     stream: Stream<B>,
-    foreign: StreamHandle,
+    foreign: InterchangeStream,
     array: DeviceArray<f32, Ix2, B>,
     _alive: Rc<dyn Any>,
 }

@@ -2,8 +2,8 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Result, anyhow};
-use gpumem_core::{BarrierScope::Local, HostFunction, HostLaunch, KernelArguments, LaunchDims};
-use gpumem_simt::{Executor, Ids, Slice, SliceMut, WorkItem};
+use gpumem_core::{BarrierScope::Local, HostFunction, HostLaunch, KernelArguments, LaunchConfig};
+use gpumem_simt::{Executor, Slice, SliceMut, WorkItem, WorkItemIds};
 use rayon::prelude::*;
 use std::{
     hint::black_box,
@@ -32,7 +32,7 @@ const SHARED: usize = 64 << 10;
 
 type Arguments = (Slice<f32>, SliceMut<f32>, f32);
 
-fn call(function: &HostFunction, dims: LaunchDims, arguments: &KernelArguments) -> Result<()> {
+fn call(function: &HostFunction, dims: LaunchConfig, arguments: &KernelArguments) -> Result<()> {
     function.call(HostLaunch { dims, arguments }).map_err(|fault| anyhow!(fault))
 }
 
@@ -43,13 +43,13 @@ fn slice(array: &mut [f32]) -> [u64; 2] {
 
 /// A body without barriers over two arrays and a number.
 fn flat_body(body: impl Fn(usize, &Arguments) + Send + Sync + 'static) -> HostFunction {
-    let body = move |ids: &Ids<'_>, arguments: &Arguments| {
+    let body = move |ids: &WorkItemIds<'_>, arguments: &Arguments| {
         let i = ids.global_id(0);
         if i < arguments.1.len() {
             body(i, arguments);
         }
     };
-    // SAFETY: called with arrays that nobody else uses meanwhile; each work-item has its own elements.
+    // SAFETY: called with arrays that nothing else uses meanwhile; each work-item has its own elements.
     unsafe { Executor::new(32, SHARED).flat_function::<Arguments, _>(body) }
 }
 
@@ -81,7 +81,7 @@ fn flat(
         let (mut x, mut y) = (vec![1f32; len], vec![2f32; len]);
         let (from, mut to) = (x.clone(), y.clone());
         let arguments = KernelArguments::new().with(slice(&mut x)).with(slice(&mut y)).with(1e-9f32);
-        let dims = LaunchDims::linear(u32::try_from(len)?.div_ceil(GROUP), GROUP);
+        let dims = LaunchConfig::linear(u32::try_from(len)?.div_ceil(GROUP), GROUP);
         Ok(Pair {
             ours: Routine::call(move || {
                 let _alive = (&x, &y);
@@ -115,7 +115,7 @@ fn step(kind: &str, wave: u32, steps: usize, function: HostFunction) -> Bench {
             let launches = calls.div_ceil(of_one).max(1);
             let start = Instant::now();
             for _ in 0..launches {
-                call(&function, LaunchDims::linear(1, GROUP), &arguments)?;
+                call(&function, LaunchConfig::linear(1, GROUP), &arguments)?;
             }
             black_box(&out);
             Ok(start.elapsed().mul_f64(calls as f64 / (launches * of_one) as f64))
@@ -138,7 +138,7 @@ fn group_steps(wave: u32) -> HostFunction {
         }
         out.set(local, tile.get([1, local]));
     };
-    // SAFETY: called with an array that nobody else uses meanwhile; each work-item has its own element.
+    // SAFETY: called with an array that nothing else uses meanwhile; each work-item has its own element.
     unsafe { Executor::new(wave, SHARED).function::<(SliceMut<f32>,), _>(body) }
 }
 

@@ -7,7 +7,7 @@ use gpumem_core::{AllocationRequest, Attach, Backend, MemoryKind};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device, Stream,
-    memory::tlsf::{Lent, Tlsf},
+    memory::tlsf::{AllocatedBlock, Tlsf},
 };
 use std::{
     hint::black_box,
@@ -46,7 +46,7 @@ fn raw(device: &Device<Host>, bytes: usize, kind: MemoryKind) -> Routine {
 
 /// An array on a stream, made and dropped: the whole of what a user calls.
 fn pair(name: &str, bytes: usize) -> Bench {
-    Bench::new(format!("memory/pair/{name}"), "the backend's allocator", Measure::Latency, move || {
+    Bench::new(format!("alloc_free/array/{name}"), "the backend's allocator", Measure::Latency, move || {
         let device = device()?;
         let stream = device.stream()?;
         let reference = raw(&device, bytes, MemoryKind::Device);
@@ -57,7 +57,7 @@ fn pair(name: &str, bytes: usize) -> Bench {
 
 /// A block of the pool by itself, taken and given back: what RMM's benches of its resources measure.
 fn resource(name: &str, bytes: usize) -> Bench {
-    Bench::new(format!("memory/pool pair/{name}"), "the backend's allocator", Measure::Latency, move || {
+    Bench::new(format!("alloc_free/pool/{name}"), "the backend's allocator", Measure::Latency, move || {
         let device = device()?;
         let stream = device.stream()?;
         let reference = raw(&device, bytes, MemoryKind::Device);
@@ -71,7 +71,7 @@ fn resource(name: &str, bytes: usize) -> Bench {
 }
 
 fn pinned(name: &str, bytes: usize) -> Bench {
-    Bench::new(format!("memory/pinned pair/{name}"), "the backend's allocator", Measure::Latency, move || {
+    Bench::new(format!("alloc_free/pinned/{name}"), "the backend's allocator", Measure::Latency, move || {
         let device = device()?;
         let reference = raw(&device, bytes, MemoryKind::Pinned);
         let ours =
@@ -81,26 +81,21 @@ fn pinned(name: &str, bytes: usize) -> Bench {
 }
 
 fn managed(name: &str, bytes: usize) -> Bench {
-    Bench::new(
-        format!("memory/managed pair/{name}"),
-        "the backend's allocator",
-        Measure::Latency,
-        move || {
-            let device = device()?;
-            let kind = MemoryKind::Managed(Attach::Global);
-            let reference = raw(&device, bytes, kind);
-            let ours = Routine::call(move || {
-                Ok(black_box(device.uninit_managed_array::<u8, _>(bytes, Attach::Global)?).shape()[0])
-            });
-            Ok(Pair { ours, reference })
-        },
-    )
+    Bench::new(format!("alloc_free/managed/{name}"), "the backend's allocator", Measure::Latency, move || {
+        let device = device()?;
+        let kind = MemoryKind::Managed(Attach::Global);
+        let reference = raw(&device, bytes, kind);
+        let ours = Routine::call(move || {
+            Ok(black_box(device.uninit_managed_array::<u8, _>(bytes, Attach::Global)?).shape()[0])
+        });
+        Ok(Pair { ours, reference })
+    })
 }
 
 /// Nanoseconds of a pair in all, while so many threads make them, each on a stream of its own; beside one thread. Less
 /// than 1 is a gain.
 fn threads(count: usize) -> Bench {
-    Bench::new(format!("memory/pair/4KiB/{count} threads"), "one thread", Measure::Latency, move || {
+    Bench::new(format!("alloc_free/threads/4KiB/{count}"), "one thread", Measure::Latency, move || {
         Ok(Pair { ours: together(count)?, reference: together(1)? })
     })
 }
@@ -136,26 +131,26 @@ fn together(count: usize) -> Result<Routine> {
     }))
 }
 
-/// A block of 1 KiB out of books with so many free blocks, beside ten. The blocks have many sizes.
+/// A block of 1 KiB out of books with so many free blocks/vs_ten. The blocks have many sizes.
 fn holes(count: usize) -> Bench {
-    Bench::new(format!("memory/holes/{count}"), "ten holes", Measure::Scaling, move || {
+    Bench::new(format!("fragmentation/holes/{count}"), "ten holes", Measure::Scaling, move || {
         Ok(Pair { ours: with_holes(count)?, reference: with_holes(10)? })
     })
 }
 
 fn with_holes(count: usize) -> Result<Routine> {
-    let mut books = Tlsf::new(256);
-    books.add_region(0, 1 << 44).context("no region")?;
-    let blocks: Vec<Lent> = (0..2 * count)
-        .map(|number| books.allocate(Tlsf::IDLE, 1024 + 256 * (number as u64 % 61), 256))
+    let mut tlsf = Tlsf::new(256);
+    tlsf.add_region(0, 1 << 44).context("no region")?;
+    let blocks: Vec<AllocatedBlock> = (0..2 * count)
+        .map(|number| tlsf.allocate(Tlsf::IDLE, 1024 + 256 * (number as u64 % 61), 256))
         .collect::<Option<_>>()
         .context("no block")?;
     blocks.iter().step_by(2).for_each(|lent| {
-        books.free(lent.block, Tlsf::IDLE, 0);
+        tlsf.free(lent.block, Tlsf::IDLE, 0);
     });
     Ok(Routine::call(move || {
-        let lent = books.allocate(Tlsf::IDLE, 1024, 256).context("no block")?;
-        Ok(books.free(black_box(lent).block, Tlsf::IDLE, 0))
+        let lent = tlsf.allocate(Tlsf::IDLE, 1024, 256).context("no block")?;
+        Ok(tlsf.free(black_box(lent).block, Tlsf::IDLE, 0))
     }))
 }
 
@@ -170,7 +165,7 @@ enum Order {
 /// Nanoseconds of a block in a round of 512 of 64 KiB that are made, and then dropped in that order.
 fn orders(order: Order) -> Bench {
     const BLOCKS: usize = 512;
-    let name = format!("memory/free order/{}", format!("{order:?}").to_lowercase());
+    let name = format!("alloc_free/free_order/{}", format!("{order:?}").to_lowercase());
     Bench::new(name, "the backend's allocator", Measure::Latency, move || {
         let device = device()?;
         let reference = raw(&device, 64 << 10, MemoryKind::Device);

@@ -2,7 +2,7 @@
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::Result;
-use gpumem::{Any, Device, DeviceArray, any::Typed};
+use gpumem::{AnyBackend, Device, DeviceArray, any::Typed};
 use gpumem_core::{AllocationRequest, Backend, CopyRegion, DeviceBuffer, MemoryKind, Space, Stream as _};
 use gpumem_host::Host;
 use ndarray::Ix1;
@@ -51,7 +51,7 @@ fn enqueue() -> Bench {
         let make = || -> Result<DeviceArray<u8, Ix1>> { Ok(device.device_array(BYTES)?) };
         let (source, mut destination, stream) = (make()?, make()?, device.stream()?);
         let (from, to) = (make()?, make()?);
-        let raw = Any::create_stream(device.raw(), &gpumem_core::StreamOptions::default())?;
+        let raw = AnyBackend::create_stream(device.raw(), &gpumem_core::StreamOptions::default())?;
         let space = Space::Device(device.info().ordinal);
         let region = CopyRegion::linear((from.address(), space), (to.address(), space), BYTES);
         Ok(Pair {
@@ -67,8 +67,8 @@ fn enqueue() -> Bench {
             reference: Routine::batch(move |calls| {
                 let _alive = (&from, &to);
                 for call in 1..=calls {
-                    // SAFETY: both arrays are alive and as long as the region, and nobody else uses them.
-                    unsafe { Any::copy(&raw, &region)? };
+                    // SAFETY: both arrays are alive and as long as the region, and nothing else uses them.
+                    unsafe { AnyBackend::copy(&raw, &region)? };
                     if call % BATCH == 0 || call == calls {
                         raw.synchronize()?;
                     }
@@ -79,16 +79,16 @@ fn enqueue() -> Bench {
     })
 }
 
-/// Memory made and dropped, its way back included, beside the allocator's own zeroed memory.
+/// Memory made and dropped, its way back included/vs_the allocator's own zeroed memory.
 fn allocate(name: &str, bytes: usize) -> Bench {
-    Bench::new(format!("memory/alloc and free/{name}"), "calloc and free", Measure::Latency, move || {
+    Bench::new(format!("alloc_free/backend/{name}"), "calloc and free", Measure::Latency, move || {
         let device = crate::device()?;
         let request = AllocationRequest { bytes, align: 64, kind: MemoryKind::Device };
-        // SAFETY: well formed, written by nobody, and given back at once.
-        let probe = unsafe { Any::allocate(device.raw(), &request)? };
+        // SAFETY: well formed, never written, and given back at once.
+        let probe = unsafe { AnyBackend::allocate(device.raw(), &request)? };
         anyhow::ensure!(probe.len() == bytes, "a block has the length that was asked for");
         // SAFETY: nothing uses it.
-        unsafe { Any::release(device.raw(), probe) }.map_err(|(_, error)| error)?;
+        unsafe { AnyBackend::release(device.raw(), probe) }.map_err(|(_, error)| error)?;
         Ok(Pair {
             ours: Routine::call(move || Ok(black_box(device.uninit_array::<u8, _>(bytes)?).shape()[0])),
             reference: Routine::call(move || Ok(black_box(vec![0_u8; black_box(bytes)]).len())),

@@ -1,4 +1,4 @@
-//! Memory of the caller and odd layouts, on any device, beside what the driver does with page-locked or packed memory.
+//! Memory of the caller and odd layouts, on any device/vs_what the driver does with page-locked or packed memory.
 //!
 //! References: `pinned` is the driver's own copy of as many bytes from or to page-locked memory, `the driver` its copy
 //! of the caller's ordinary memory, `packed` its copy of as many bytes within the device. All of them wait, and so does
@@ -145,7 +145,7 @@ fn touched(bytes: usize) -> Array1<u8> {
 fn upload<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) -> Bench {
     let selector = selector.to_owned();
     let reference = if pinned { "pinned" } else { "the driver" };
-    let name = format!("transfer/{selector}/h2d/pageable/{name}, beside {reference}");
+    let name = format!("transfer/{selector}/h2d/pageable/{name}/vs_{reference}");
     Bench::new(name, reference, throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let source = touched(bytes);
@@ -165,7 +165,7 @@ fn upload<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) ->
 fn download<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) -> Bench {
     let selector = selector.to_owned();
     let reference = if pinned { "pinned" } else { "the driver" };
-    let name = format!("transfer/{selector}/d2h/pageable/{name}, beside {reference}");
+    let name = format!("transfer/{selector}/d2h/pageable/{name}/vs_{reference}");
     Bench::new(name, reference, throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let mut destination = touched(bytes);
@@ -178,10 +178,10 @@ fn download<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) 
     })
 }
 
-/// Into a new array, whose pages nobody has touched, and which is given back each time.
+/// Into a new array, whose pages have not been touched, and which is given back each time.
 fn fresh<B: Backend>(selector: &str, name: &str, bytes: usize) -> Bench {
     let selector = selector.to_owned();
-    let name = format!("transfer/{selector}/d2h/untouched/{name}, beside pinned");
+    let name = format!("transfer/{selector}/d2h/untouched/{name}/vs_pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, false)?.routine();
@@ -194,8 +194,7 @@ fn fresh<B: Backend>(selector: &str, name: &str, bytes: usize) -> Bench {
 fn columns<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
     let selector = selector.to_owned();
     let bytes = side * side / step * 4;
-    let name =
-        format!("transfer/{selector}/h2d/pageable/one column of {step} of {side}x{side}, beside pinned");
+    let name = format!("transfer/{selector}/h2d/pageable/every_{step}th_column_of_{side}x{side}/vs_pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
@@ -211,8 +210,7 @@ fn columns<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
 fn columns_down<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
     let selector = selector.to_owned();
     let bytes = side * side / step * 4;
-    let name =
-        format!("transfer/{selector}/d2h/pageable/one column of {step} of {side}x{side}, beside pinned");
+    let name = format!("transfer/{selector}/d2h/pageable/every_{step}th_column_of_{side}x{side}/vs_pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, false)?.routine();
@@ -248,7 +246,7 @@ fn page_locked<B: Backend>(
     let selector = selector.to_owned();
     let bytes = rows * columns * 4;
     Bench::new(
-        format!("transfer/{selector}/h2d/pinned/{what}, beside pinned"),
+        format!("transfer/{selector}/h2d/pinned/{what}/vs_pinned"),
         "pinned",
         throughput(bytes),
         move || {
@@ -273,7 +271,7 @@ fn page_locked<B: Backend>(
 fn transpose<B: Backend>(selector: &str, side: usize) -> Bench {
     let selector = selector.to_owned();
     let bytes = side * side * 4;
-    let name = format!("transfer/{selector}/d2d/C to F order of {side}x{side}, beside packed");
+    let name = format!("transfer/{selector}/d2d/c_to_f_order_{side}x{side}/vs_packed");
     Bench::new(name, "packed", throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Device, true)?.routine();

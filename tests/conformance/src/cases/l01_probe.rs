@@ -42,7 +42,7 @@ fn every_listed_device_opens<B: Backend>(_: &Lab<B>) -> Verdict {
         let device = Device::<B>::open(&format!("{}:{}", info.backend, info.ordinal))?;
         assert_eq!(device.info(), &info);
         if let Some(uuid) = info.uuid {
-            let which = gpumem_core::Which::Uuid(uuid);
+            let which = gpumem_core::DeviceId::Uuid(uuid);
             let same = Device::<B>::select(&DeviceSelector { backend: info.backend.to_owned(), which })?;
             assert_eq!(same, device, "by its UUID");
         }
@@ -54,9 +54,9 @@ fn what_is_not_there_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let backend = lab.device().info().backend;
     let beyond = Device::<B>::select(DeviceSelector::ordinal(backend, 99_999));
     refused(beyond, |kind| matches!(kind, ErrorKind::NoSuchDevice { .. }))?;
-    let nobody = Device::<B>::select(DeviceSelector::ordinal("nobody", 0));
+    let unknown = Device::<B>::select(DeviceSelector::ordinal("unknown", 0));
     // The choice among all backends knows all names, one backend only its own.
-    refused(nobody, |kind| {
+    refused(unknown, |kind| {
         matches!(kind, ErrorKind::BackendNotEnabled { .. } | ErrorKind::UnknownBackend { .. })
     })
 }

@@ -4,7 +4,9 @@ use crate::{Lab, Level, Verdict, refused, skip};
 use gpumem_core::{Attach, Backend, ErrorKind, MemoryKind};
 use gpumem_runtime::{
     Device,
-    memory::{Counting, DeferredLimits, MemoryResource, Pool, Trim, defer_cleanup_everywhere, named},
+    memory::{
+        DeferredLimits, MemoryResource, Pool, StatisticsResource, Trim, defer_cleanup_everywhere, named,
+    },
 };
 use ndarray::Array1;
 use std::sync::Arc;
@@ -87,7 +89,7 @@ fn memory_goes_from_stream_to_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
         let mut array = one.device_array::<u32, _>(LEN)?;
         two.fill(&mut array, round)?;
         held.push((one.copy_to_host(&array)?, round));
-        // Both streams may still be using the memory; whoever gets it next waits.
+        // Both streams may still be using the memory; its next user waits.
         drop(array);
         let next = two.uninit_array::<u32, _>(LEN)?.fill(!round)?;
         held.push((two.copy_to_host(&next)?, !round));
@@ -105,11 +107,11 @@ fn ten_pending_stay_and_eleven_go<B: Backend>(lab: &Lab<B>) -> Verdict {
     let before = device.counters();
     drop_some(device, 10, 16)?;
     let kept = device.uninit_array::<u8, _>(16)?;
-    assert_eq!((device.pending().0, device.counters().releases), (10, before.releases));
+    assert_eq!((device.pending_frees().0, device.counters().releases), (10, before.releases));
     drop_some(device, 1, 16)?;
-    assert_eq!((device.pending().0, device.counters().releases), (11, before.releases));
+    assert_eq!((device.pending_frees().0, device.counters().releases), (11, before.releases));
     drop(device.uninit_array::<u8, _>(16)?);
-    assert_eq!((device.pending().0, device.counters().releases), (1, before.releases + 11));
+    assert_eq!((device.pending_frees().0, device.counters().releases), (1, before.releases + 11));
     drop(kept);
     Ok(())
 }
@@ -121,7 +123,7 @@ fn pending_bytes_count<B: Backend>(lab: &Lab<B>) -> Verdict {
     device.set_deferred_limits(DeferredLimits { items: usize::MAX, ratio: 0.0 });
     let before = device.counters().releases;
     drop_some(device, 1, 16)?;
-    assert_eq!((device.pending(), device.counters().releases), ((1, 16), before));
+    assert_eq!((device.pending_frees(), device.counters().releases), ((1, 16), before));
     drop(device.uninit_array::<u8, _>(16)?);
     assert_eq!(device.counters().releases, before + 1);
     Ok(())
@@ -141,7 +143,7 @@ fn cleanup_can_be_deferred<B: Backend>(lab: &Lab<B>) -> Verdict {
         drop_some(device, 12, 16)?;
         device.flush()?;
         assert_eq!(device.trim(Trim::ALL)?, 0);
-        assert_eq!((device.pending().0, device.counters().releases), (24, before));
+        assert_eq!((device.pending_frees().0, device.counters().releases), (24, before));
         refused(
             device.uninit_array::<u8, _>(1 << 60),
             |kind| matches!(kind, ErrorKind::OutOfMemory { pressure: Some(pressure), .. } if pressure.deferred),
@@ -181,7 +183,7 @@ fn every_kind_can_have_its_own_resource<B: Backend>(lab: &Lab<B>) -> Verdict {
     for kind in kinds {
         let before = device.memory_resource(kind)?;
         let pool = Pool::new(device.driver_memory(), device.pool_options(kind).chunks(4096, 1 << 20));
-        let counting = Arc::new(Counting::new(Arc::new(pool)));
+        let counting = Arc::new(StatisticsResource::new(Arc::new(pool)));
         device.set_memory_resource(kind, counting.clone())?;
         let make = || -> Verdict {
             match kind {
@@ -213,7 +215,7 @@ fn reports_add_up<B: Backend>(lab: &Lab<B>) -> Verdict {
     };
     let (first, last) = (&kind.resources[0], &kind.resources[kind.resources.len() - 1]);
     assert_eq!(last.resource, "driver");
-    assert!(first.statistics.lent >= 40_000 && first.statistics.lent <= last.statistics.reserved);
+    assert!(first.statistics.allocated >= 40_000 && first.statistics.allocated <= last.statistics.reserved);
     assert!(
         report.holders.iter().any(|holder| holder.name.ends_with("ten thousand") && holder.bytes == 40_000)
     );
@@ -245,17 +247,17 @@ fn a_pool_grows_in_place<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let _before = Direct::new(device)?;
     let driver = device.driver_memory();
-    match driver.growing(&device.memory_request(1, MemoryKind::Device)) {
+    match driver.expandable(&device.memory_request(1, MemoryKind::Device)) {
         Ok(addresses) => addresses.give_back()?,
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => return skip(error),
         Err(error) => return Err(error.into()),
     }
-    let options = device.pool_options(MemoryKind::Device).chunks(STEP, STEP).in_place(true);
+    let options = device.pool_options(MemoryKind::Device).chunks(STEP, STEP).expandable(true);
     let pool = Arc::new(Pool::new(driver, options));
     device.set_memory_resource(MemoryKind::Device, pool.clone())?;
     let source = Array1::from_shape_fn(STEP / 12, |number| number as u32);
     let arrays: Vec<_> = (0..9).map(|_| device.to_device(&source)).collect::<Result<_, _>>()?;
-    let granule = pool.options().granule as u64;
+    let granule = pool.options().alignment as u64;
     for pair in arrays.windows(2) {
         let end = pair[0].address() + pair[0].byte_len() as u64;
         assert_eq!(end.next_multiple_of(granule), pair[1].address(), "there is no border between them");

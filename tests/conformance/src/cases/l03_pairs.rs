@@ -271,7 +271,7 @@ fn random_pairs_of_layouts<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn with_small_pieces<B: Backend>(device: &Device<B>, act: impl FnOnce() -> Verdict) -> Verdict {
     let before = device.transfer_options();
     device.set_transfer_options(
-        TransferOptions::new().threads(4).block_bytes(64 << 10).parallel_bytes(1).short_bytes(0),
+        TransferOptions::new().threads(4).block_bytes(64 << 10).parallel_bytes(1).single_block_bytes(0),
     );
     let verdict = act();
     device.set_transfer_options(before);
@@ -319,7 +319,7 @@ fn progress_and_cancellation<B: Backend>(lab: &Lab<B>) -> Verdict {
         let total = 4 * source.len() as u64;
         let mut array = device.device_array::<u32, _>(source.len())?;
         let mut told = vec![0];
-        array.copy_to_device_watched(&source, |progress| {
+        array.copy_to_device_with_progress(&source, |progress| {
             assert_eq!(progress.total, total);
             assert!(told.last().is_some_and(|before| *before < progress.done), "{told:?}, {progress:?}");
             told.push(progress.done);
@@ -327,11 +327,11 @@ fn progress_and_cancellation<B: Backend>(lab: &Lab<B>) -> Verdict {
         })?;
         assert_eq!(told.last(), Some(&total));
         let mut host = Array1::from_elem(source.len(), u32::MAX);
-        let ended = array.copy_to_host_watched(host.view_mut(), |_| ControlFlow::Break(())).map(drop);
+        let ended = array.copy_to_host_with_progress(host.view_mut(), |_| ControlFlow::Break(())).map(drop);
         assert!(matches!(&ended, Err(error) if *error.kind() == ErrorKind::Cancelled), "{ended:?}");
         let mut pairs = host.iter().zip(&source);
         assert!(pairs.all(|(found, wanted)| found == wanted || *found == u32::MAX));
-        array.copy_to_host_watched(host.view_mut(), |_| ControlFlow::Continue(()))?;
+        array.copy_to_host_with_progress(host.view_mut(), |_| ControlFlow::Continue(()))?;
         same(host.view(), source.view());
         Ok(())
     })

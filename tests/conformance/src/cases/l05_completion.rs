@@ -64,7 +64,7 @@ fn blocking_in_a_callback_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device().clone();
     let (stream, other) = (device.stream()?, device.stream()?);
     let array = device.to_device(&[1u8, 2, 3])?;
-    let event = stream.record()?;
+    let event = stream.record_event()?;
     let (sender, receiver) = mpsc::channel();
     stream.add_callback(move |_| {
         let refusals: Vec<Option<Error>> = vec![
@@ -148,20 +148,20 @@ fn block_on(completion: Completion) -> Result<(), Error> {
 
 fn futures_complete<B: Backend>(lab: &Lab<B>) -> Verdict {
     let stream = lab.device().stream()?;
-    block_on(stream.done())?;
+    block_on(stream.completed())?;
     let mut array = lab.device().device_array::<u32, _>(LEN)?;
     lab.delay(&stream)?;
     stream.fill(&mut array, 2)?;
-    let event = stream.record()?;
-    let (first, second) = (stream.done(), event.done());
-    drop(stream.done());
+    let event = stream.record_event()?;
+    let (first, second) = (stream.completed(), event.completed());
+    drop(stream.completed());
     block_on(first)?;
     assert!(event.query()?, "the work before the future is done");
     block_on(second)?;
-    block_on(event.done())?;
+    block_on(event.completed())?;
     // A future that has completed says so again and again.
     let waker = Waker::noop();
-    let mut done = pin!(stream.done());
+    let mut done = pin!(stream.completed());
     while done.as_mut().poll(&mut Context::from_waker(waker)).is_pending() {
         thread::yield_now();
     }

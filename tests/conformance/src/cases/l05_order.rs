@@ -1,4 +1,4 @@
-//! Ordering between streams, which nobody asks for.
+//! Automatic ordering between streams.
 
 use super::tools::{fail, same};
 use crate::{Lab, Level, Verdict, skip};
@@ -274,8 +274,8 @@ fn forgotten_with_work_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
     let mut copy = stream.device_array::<u32, _>(LEN)?;
     stream.copy_to_device(&mut copy, &array)?;
     std::mem::forget(array);
-    std::mem::forget(stream.record()?);
-    std::mem::forget(stream.done());
+    std::mem::forget(stream.record_event()?);
+    std::mem::forget(stream.completed());
     std::mem::forget(stream);
     // What is forgotten is not given back, and does no other harm.
     lab.leaks(1);

@@ -5,7 +5,7 @@ use gpumem_core::{Backend, ErrorKind};
 use gpumem_runtime::{
     Device,
     memory::{MemoryResource, Pool, named},
-    trace::{Happening, RecorderOptions, Recording, ReplayOptions, Trace},
+    trace::{RecorderOptions, Recording, ReplayOptions, Trace, TraceEventKind},
 };
 use ndarray::Array1;
 use std::{sync::Arc, thread};
@@ -43,13 +43,16 @@ fn scenario<B: Backend>(device: &Device<B>) -> Verdict<Trace> {
 
 fn a_recording_holds_what_happened<B: Backend>(lab: &Lab<B>) -> Verdict {
     let trace = scenario(lab.device())?;
-    let count = |of: fn(&Happening) -> bool| trace.events.iter().filter(|event| of(&event.what)).count();
-    let made = count(|what| matches!(what, Happening::Allocate { .. }));
+    let count = |of: fn(&TraceEventKind) -> bool| trace.events.iter().filter(|event| of(&event.what)).count();
+    let made = count(|what| matches!(what, TraceEventKind::Allocate { .. }));
     assert!(made >= 3 && trace.lost == 0, "{trace:?}");
-    let freed = count(|what| matches!(what, Happening::Free { .. }));
+    let freed = count(|what| matches!(what, TraceEventKind::Free { .. }));
     assert!(freed >= 3 && trace.streams.len() >= 2 && trace.threads.len() >= 2, "{trace:?}");
-    assert!(count(|what| matches!(what, Happening::Use { write: true, stream: Some(_), .. })) >= 3);
-    assert!(count(|what| matches!(what, Happening::Wait { stream: None, .. })) >= 1, "the host has waited");
+    assert!(count(|what| matches!(what, TraceEventKind::Use { write: true, stream: Some(_), .. })) >= 3);
+    assert!(
+        count(|what| matches!(what, TraceEventKind::Wait { stream: None, .. })) >= 1,
+        "the host has waited"
+    );
     let read = Trace::from_json(&trace.to_json());
     assert!(read.is_ok_and(|read| read == trace), "what is written is what is read");
     let peaks = trace.peaks();

@@ -77,7 +77,7 @@ fn queries_never_lie<B: Backend>(lab: &Lab<B>) -> Verdict {
     let stream = lab.device().stream()?;
     assert!(stream.query()?, "a new stream is idle");
     lab.delay(&stream)?;
-    let event = stream.record()?;
+    let event = stream.record_event()?;
     let start = Instant::now();
     while !event.query()? {
         assert!(start.elapsed() < Duration::from_secs(20), "an event that never comes");
@@ -95,7 +95,7 @@ fn events_mark_what_was_before_them<B: Backend>(lab: &Lab<B>) -> Verdict {
     let mut array = stream.device_array::<u32, _>(1000)?;
     lab.delay(&stream)?;
     stream.fill(&mut array, 1)?;
-    let event = stream.record()?;
+    let event = stream.record_event()?;
     let late = event.clone();
     lab.delay(&stream)?;
     drop(stream);
@@ -109,9 +109,9 @@ fn events_mark_what_was_before_them<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn events_tell_the_time_between_them<B: Backend>(lab: &Lab<B>) -> Verdict {
     let stream = lab.device().stream()?;
-    let start = stream.record_with_timing()?;
+    let start = stream.record_timed_event()?;
     lab.delay(&stream)?;
-    let end = stream.record_with_timing()?;
+    let end = stream.record_timed_event()?;
     match end.elapsed_since(&start) {
         Ok(_) => {}
         Err(error) => assert_eq!(error.kind(), &ErrorKind::NotReady),
@@ -119,7 +119,7 @@ fn events_tell_the_time_between_them<B: Backend>(lab: &Lab<B>) -> Verdict {
     end.synchronize()?;
     let elapsed = end.elapsed_since(&start)?;
     assert!((0.0..60_000.0).contains(&elapsed), "{elapsed} ms");
-    let plain = stream.record()?;
+    let plain = stream.record_event()?;
     refused(plain.elapsed_since(&start), |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))
 }
 
@@ -127,13 +127,13 @@ fn waiting_for_an_event<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let (first, second) = (device.stream()?, device.stream()?);
     lab.delay(&first)?;
-    let event = first.record()?;
+    let event = first.record_event()?;
     let before = device.counters();
     second.wait(&event)?;
     second.wait(&event)?;
     first.wait(&event)?;
     assert!(device.counters().waits <= before.waits + 2, "a stream does not wait for itself");
-    let mark = second.record()?;
+    let mark = second.record_event()?;
     mark.synchronize()?;
     assert!(event.query()?, "what waited for the event came after it");
     Ok(())
@@ -148,7 +148,7 @@ fn a_per_thread_stream_is_of_one_thread<B: Backend>(lab: &Lab<B>) -> Verdict {
         let there = scope.spawn(|| {
             refused(stream.fill(&mut array, 1), wrong)?;
             refused(stream.copy_to_host(&array), wrong)?;
-            refused(stream.record(), wrong)?;
+            refused(stream.record_event(), wrong)?;
             refused(stream.synchronize(), wrong)
         });
         there.join().unwrap_or_else(|_| super::tools::fail("the other thread panicked"))

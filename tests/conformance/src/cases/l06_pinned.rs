@@ -176,7 +176,7 @@ fn long_copies_of_page_locked_memory_of_any_layout<B: Backend>(lab: &Lab<B>) -> 
     if !lab.device().capabilities().mapped {
         return Ok(());
     }
-    // Downwards gaps are kept, whoever walks.
+    // Downloads keep gaps, whichever path is taken.
     let mut array = lab.device().mapped_array::<u16, _>((ROWS, COLUMNS), MappedOptions::default())?;
     let numbers = Array2::from_shape_fn((76, 157), |(row, column)| (row * 157 + column + 1) as u16);
     let part = s![..;-2, 1..;3];

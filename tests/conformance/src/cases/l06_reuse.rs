@@ -136,7 +136,7 @@ fn new_host_arrays_keep_out_of_dropped_ones<B: Backend>(lab: &Lab<B>) -> Verdict
     Ok(())
 }
 
-/// What a flush takes out of the staging pool may be lent to whoever comes next, while copies still read it.
+/// What a flush takes out of the staging pool may be given to the next caller, while copies still read it.
 fn uploads_keep_out_of_flushed_blocks<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let (stream, other) = (device.stream()?, device.stream()?);

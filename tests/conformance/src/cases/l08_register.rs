@@ -3,7 +3,7 @@
 use super::tools::{cube, same};
 use crate::{Lab, Level, Stop, Verdict, refused, skip};
 use gpumem_core::{Backend, ErrorKind};
-use gpumem_runtime::Refused;
+use gpumem_runtime::RegisterError;
 use ndarray::{Array1, Array2, Array3, ArrayViewMut1, s};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -207,7 +207,7 @@ fn registered_arrays_may_be_dropped_at_any_time<B: Backend>(lab: &Lab<B>) -> Ver
     }
     stream.synchronize()?;
     device.flush()?;
-    assert_eq!(device.pending(), (0, 0), "everything is unlocked and freed");
+    assert_eq!(device.pending_frees(), (0, 0), "everything is unlocked and freed");
     Ok(())
 }
 
@@ -235,7 +235,7 @@ fn what_cannot_be_registered_comes_back<B: Backend>(lab: &Lab<B>) -> Verdict {
 }
 
 /// An array of threes that cannot be registered is refused as it was.
-fn comes_back<R>(outcome: Result<R, Refused<Array1<u32>>>) -> Verdict {
+fn comes_back<R>(outcome: Result<R, RegisterError<Array1<u32>>>) -> Verdict {
     let Err(refused) = outcome else {
         return Err(Stop::Failed("what the device cannot do was done".to_owned()));
     };

@@ -3,7 +3,7 @@
 use super::tools::{fail, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
 use gpumem_core::{Backend, ErrorKind, LayoutError};
-use gpumem_runtime::{ArraySpec, IpcArray, RawAccess};
+use gpumem_runtime::{ArraySpec, IpcArrayHandle, RawAccess};
 use ndarray::{Array1, Array2, Ix1, s};
 use std::{
     panic::{AssertUnwindSafe, catch_unwind, resume_unwind},
@@ -79,7 +79,7 @@ fn foreign_memory_is_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn lending_the_stream_keeps_the_order<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
-    let (late, lender) = (device.stream()?, device.stream()?);
+    let (late, resource_id) = (device.stream()?, device.stream()?);
     let mut array = device.device_array::<u32, _>(LEN)?;
     let expected = [array.address()];
     lab.delay(&late)?;
@@ -87,7 +87,7 @@ fn lending_the_stream_keeps_the_order<B: Backend>(lab: &Lab<B>) -> Verdict {
     let accesses = [RawAccess::write(&mut array)];
     // SAFETY: what is enqueued writes the array that is named, on the stream that is lent.
     let enqueued = unsafe {
-        lender.raw_scope(&accesses, |parts| {
+        resource_id.raw_scope(&accesses, |parts| {
             assert_eq!(parts.addresses, expected);
             let raw = B::wrap_stream(device.raw(), parts.stream)?;
             let (pattern, address) = (gpumem_core::Pattern::U32(2), parts.addresses[0]);
@@ -131,7 +131,7 @@ fn what_is_older_than_a_reset_is_dead<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let stream = device.stream()?;
     let mut array = device.to_device(&[1u8, 2, 3])?;
-    let event = stream.record()?;
+    let event = stream.record_event()?;
     lab.delay(&stream)?;
     lab.reset()?;
     let stale = |kind: &ErrorKind| matches!(kind, ErrorKind::Stale { .. });
@@ -142,7 +142,7 @@ fn what_is_older_than_a_reset_is_dead<B: Backend>(lab: &Lab<B>) -> Verdict {
     let before = device.counters();
     refused(stream.synchronize(), dead_stream)?;
     refused(stream.query(), dead_stream)?;
-    refused(stream.record(), dead_stream)?;
+    refused(stream.record_event(), dead_stream)?;
     refused(stream.raw_handle(), dead_stream)?;
     refused(stream.fill(&mut fresh, 1), dead_stream)?;
     refused(stream.copy_to_device(&mut fresh, &[7u8; 3]), dead_stream)?;
@@ -167,7 +167,7 @@ fn what_is_older_than_a_reset_is_dead<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
-    let mut array = device.exportable_array::<u32, _>(LEN)?;
+    let mut array = device.ipc_array::<u32, _>(LEN)?;
     array.copy_to_device(&Array1::from_elem(LEN, 5u32))?;
     let (block, bytes) = array.driver_block();
     if block != array.address() || bytes % (2 << 20) != 0 {
@@ -177,16 +177,16 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
     let pooled = device.to_device(&[1u8; 3])?;
     if pooled.driver_block().1 > 4096 {
         // SAFETY: refused.
-        refused(unsafe { pooled.export() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
+        refused(unsafe { pooled.ipc_handle() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
     }
     let unsupported = |kind: &ErrorKind| matches!(kind, ErrorKind::Unsupported { .. });
     let empty = device.device_array::<u32, _>(0)?;
     // SAFETY: refused.
-    refused(unsafe { empty.export() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
-    // SAFETY: nobody opens it.
-    match unsafe { array.slice(s![100..;-2])?.export() } {
+    refused(unsafe { empty.ipc_handle() }, |kind| matches!(kind, ErrorKind::InvalidArgument { .. }))?;
+    // SAFETY: it is never opened.
+    match unsafe { array.slice(s![100..;-2])?.ipc_handle() } {
         Ok(shared) => {
-            let sent = IpcArray::<u32, Ix1>::from_bytes(&shared.to_bytes())?;
+            let sent = IpcArrayHandle::<u32, Ix1>::from_bytes(&shared.to_bytes())?;
             assert_eq!(sent, shared);
             assert_eq!((sent.shape(), sent.strides()), (&[(LEN - 100) / 2][..], &[-8][..]));
             assert_eq!(sent.memory().len(), 4 * (LEN - 101));
@@ -194,9 +194,9 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
             let mut bytes = shared.to_bytes();
             let shape = bytes.len() - 16;
             bytes[shape..shape + 8].copy_from_slice(&(LEN as u64).to_le_bytes());
-            let long = IpcArray::<u32, Ix1>::from_bytes(&bytes)?;
+            let long = IpcArrayHandle::<u32, Ix1>::from_bytes(&bytes)?;
             // SAFETY: refused before it is opened.
-            let opened = unsafe { device.open_shared(&long) };
+            let opened = unsafe { device.open_ipc(&long) };
             refused_layout(opened, |error| matches!(error, LayoutError::OutOfBuffer { .. }))
         }
         Err(error) if unsupported(error.kind()) => {

@@ -71,9 +71,9 @@ fn streams_of_another_device_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn events_order_across_devices<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (here, there) = (lab.device().stream()?, lab.second()?.stream()?);
     lab.delay(&here)?;
-    let event = here.record()?;
+    let event = here.record_event()?;
     there.wait(&event)?;
-    there.record()?.synchronize()?;
+    there.record_event()?.synchronize()?;
     assert!(event.query()?);
     Ok(())
 }

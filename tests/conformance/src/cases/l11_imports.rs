@@ -20,7 +20,7 @@ cases! { Level::Interchange;
     addresses_are_checked: "F1",
     read_only_is_honoured: "F1",
     an_import_waits_for_its_stream: "F1 C3",
-    an_import_that_nobody_used_lets_its_owner_go_at_once: "F1 C5",
+    an_unused_import_releases_its_owner_at_once: "F1 C5",
     an_import_keeps_its_owner: "F1 C5",
     objects_are_sources_of_copies: "A3 A5 F1",
     owned_arrays_are_adopted_where_that_is_possible: "A3",
@@ -197,16 +197,16 @@ fn presence_is_all_that_is_asked<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn addresses_are_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let memory = memory(device)?;
-    match B::device_of(device.raw(), memory.address()) {
+    match B::pointer_info(device.raw(), memory.address()) {
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
             return crate::skip("the backend cannot tell whose an address is");
         }
         found => {
-            let Some(found) = found? else { return super::tools::fail("nobody's memory") };
+            let Some(found) = found? else { return super::tools::fail("memory without an allocation") };
             assert_eq!(found.ordinal, device.info().ordinal);
             assert!(found.end > memory.address(), "it goes as far as the byte that was asked about");
             // From any byte of it the same end can be reached.
-            assert_eq!(B::device_of(device.raw(), found.end - 1)?, Some(found));
+            assert_eq!(B::pointer_info(device.raw(), found.end - 1)?, Some(found));
         }
     }
     let host = [0u32; 24];
@@ -273,7 +273,7 @@ fn an_import_waits_for_its_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
 }
 
 /// What stands on the producer's stream is the owner's to look after, and no use of ours.
-fn an_import_that_nobody_used_lets_its_owner_go_at_once<B: Backend>(lab: &Lab<B>) -> Verdict {
+fn an_unused_import_releases_its_owner_at_once<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let memory = memory(device)?;
     let producer = device.stream()?;
@@ -373,7 +373,7 @@ fn objects_are_sources_of_copies<B: Backend>(lab: &Lab<B>) -> Verdict {
     if let Ok(second) = lab.second() {
         match second.to_device(&source) {
             Ok(there) => same(there.copy_to_host()?.view(), expected.view()),
-            // A device that nobody else can open; one of another backend, which does not know the address.
+            // A device that no other code can open; one of another backend, which does not know the address.
             Err(error) => assert!(
                 matches!(
                     error.kind(),

@@ -6,8 +6,8 @@ use gpumem_core::{
     Backend, CopyRegion, DescriptorError, ErrorKind, Fill, Pattern, Result, Space, StreamKind,
 };
 use gpumem_runtime::{
-    ArrayBase, ArraySpec, CudaArrayInterface, Device, HasCudaArrayInterface, Order, Storage, Stream,
-    StreamHandle,
+    ArrayBase, ArraySpec, CudaArrayInterface, Device, HasCudaArrayInterface, InterchangeStream, Order,
+    Storage, Stream,
 };
 use ndarray::{Array1, Array2, Array3, Dimension, Ix1, IxDyn, s};
 
@@ -81,7 +81,9 @@ fn descriptors_are_valid<B: Backend>(lab: &Lab<B>) -> Verdict {
     for stream in [device.stream()?, device.default_stream()?] {
         let says = described(&array, &stream)?;
         assert_eq!(says.stream, Some(stream.raw_handle()?.0 as i64));
-        assert!(says.stream_handle().is_ok_and(|handle| matches!(handle, Some(StreamHandle::Handle(_)))));
+        assert!(
+            says.stream_handle().is_ok_and(|handle| matches!(handle, Some(InterchangeStream::Handle(_))))
+        );
     }
     assert_eq!(described(&array, &device.legacy_stream()?)?.stream, Some(1));
     Ok(())
@@ -167,7 +169,7 @@ fn borrowers_known_by_a_handle_wait_and_are_waited_for<B: Backend>(lab: &Lab<B>)
     let (device, ours, theirs) = (lab.device(), lab.device().stream()?, lab.device().stream()?);
     let mut array = device.to_device(&Array1::from_elem(LEN, 1u32))?;
     let mut seen = device.device_array::<u32, _>(LEN)?;
-    let handle = StreamHandle::Handle(theirs.raw_handle()?);
+    let handle = InterchangeStream::Handle(theirs.raw_handle()?);
     for value in 2..5u32 {
         // Our work, then theirs.
         lab.delay(&ours)?;
@@ -231,7 +233,7 @@ fn loans_of_one_kind_end_one_by_one<B: Backend>(lab: &Lab<B>) -> Verdict {
     device.synchronize()?;
     let before = device.counters().waits;
     ours.fill(&mut array, 4)?;
-    assert_eq!(device.counters().waits, before, "nobody borrows any more");
+    assert_eq!(device.counters().waits, before, "there is no borrower left");
     same(array.copy_to_host()?.view(), Array1::from_elem(LEN, 4).view());
     Ok(())
 }

@@ -5,7 +5,9 @@ use crate::{Lab, Level, Verdict, refused, refused_layout, skip};
 use gpumem_core::{Backend, DescriptorError, ErrorKind, LayoutError, MappedOptions, Result};
 use gpumem_runtime::{
     CudaArrayInterface, HasCudaArrayInterface, Scalar, cuda_array, cuda_array_mut,
-    kernel::{Ids, In, InOut, Kernel, KernelDeclaration, Out, Slice, SliceMut, View, ViewMut, cover},
+    kernel::{
+        In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, View, ViewMut, WorkItemIds, config_for_items,
+    },
 };
 use ndarray::{Array1, Array2, ArrayView2, Ix0, Ix1, Ix2, ShapeBuilder, s};
 
@@ -26,8 +28,8 @@ type Append = (View<u32, 2>, ViewMut<u32, 2>, u32);
 /// `y = 10 * y + x + add`, so that what was in `y` can be told from what was not.
 fn append<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Append, B>> {
     // SAFETY: each work-item uses its own elements.
-    let declaration = unsafe { KernelDeclaration::<Append>::new("append") }
-        .portable(
+    let declaration = unsafe { KernelDef::<Append>::new("append") }
+        .source(
             "using namespace gpumem;
             GPUMEM_KERNEL append(view<const u32, 2> x, view<u32, 2> y, u32 add) {
                 u64 row = global_id(1), column = global_id(0);
@@ -35,7 +37,7 @@ fn append<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Append, B>> {
                     y(row, column) = 10 * y(row, column) + x(row, column) + add;
             }",
         )
-        .host_flat(|ids: &Ids<'_>, (x, y, add): &Append| {
+        .host_loop(|ids: &WorkItemIds<'_>, (x, y, add): &Append| {
             let at = [ids.global_id(1), ids.global_id(0)];
             if at[0] < y.extent(0) && at[1] < y.extent(1) {
                 y.set(at, 10 * y.get(at) + x.get(at) + add);
@@ -49,15 +51,15 @@ type Doubled = (Slice<u32>, SliceMut<u32>);
 /// `y[i] = 2 * x[i]` where `i` is even.
 fn doubled<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Doubled, B>> {
     // SAFETY: each work-item uses its own elements.
-    let declaration = unsafe { KernelDeclaration::<Doubled>::new("doubled") }
-        .portable(
+    let declaration = unsafe { KernelDef::<Doubled>::new("doubled") }
+        .source(
             "using namespace gpumem;
             GPUMEM_KERNEL doubled(slice<const u32> x, slice<u32> y) {
                 u64 i = global_id(0);
                 if (i < y.size() && i % 2 == 0) y[i] = 2 * x[i];
             }",
         )
-        .host_flat(|ids: &Ids<'_>, (x, y): &Doubled| {
+        .host_loop(|ids: &WorkItemIds<'_>, (x, y): &Doubled| {
             let i = ids.global_id(0);
             if i < y.len() && i.is_multiple_of(2) {
                 y.set(i, 2 * x.get(i));
@@ -70,8 +72,8 @@ fn table(rows: usize, columns: usize, first: usize) -> Array2<u32> {
     Array2::from_shape_fn((rows, columns), |(y, x)| (first + y * 1000 + x) as u32)
 }
 
-fn dims(shape: &[usize]) -> gpumem_core::LaunchDims {
-    cover([shape[1], shape[0], 1], [16, 16, 1])
+fn dims(shape: &[usize]) -> gpumem_core::LaunchConfig {
+    config_for_items([shape[1], shape[0], 1], [16, 16, 1])
 }
 
 fn host_arrays_of_any_layout_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict {
@@ -131,23 +133,27 @@ fn slices_take_packed_copies<B: Backend>(lab: &Lab<B>) -> Verdict {
         let many = Array1::from_iter((0..3 * len as u32).map(|i| i + 1));
         let x = many.slice(s![..;-3]);
         let mut y = vec![7u32; len];
-        kernel.launch(&stream, &cover([len, 1, 1], [64, 1, 1]), (In(x), Out(&mut y)))?;
+        kernel.launch(&stream, &config_for_items([len, 1, 1], [64, 1, 1]), (In(x), Out(&mut y)))?;
         // What the kernel leaves out is zero, not what the memory held before.
         let expected: Vec<u32> =
             x.iter().enumerate().map(|(i, value)| if i % 2 == 0 { 2 * value } else { 0 }).collect();
         assert_eq!(y, expected);
-        kernel.launch(&stream, &cover([len, 1, 1], [64, 1, 1]), (In(&y[..]), InOut(&mut y.clone()[..])))?;
+        kernel.launch(
+            &stream,
+            &config_for_items([len, 1, 1], [64, 1, 1]),
+            (In(&y[..]), InOut(&mut y.clone()[..])),
+        )?;
     }
     let mut one = Scalar(3u32);
-    kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (In(&Scalar(21u32)), Out(&mut one)))?;
+    kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (In(&Scalar(21u32)), Out(&mut one)))?;
     assert_eq!(one, Scalar(42));
     let mut few = [1u32, 1, 1];
-    kernel.launch(&stream, &cover([3, 1, 1], [32, 1, 1]), (In(&[4u32, 5, 6]), InOut(&mut few)))?;
+    kernel.launch(&stream, &config_for_items([3, 1, 1], [32, 1, 1]), (In(&[4u32, 5, 6]), InOut(&mut few)))?;
     assert_eq!(few, [8, 1, 12]);
     // Row by row, whatever the order of the axes.
     let turned = table(3, 4, 0).reversed_axes();
     let mut out = Array2::zeros((4, 3));
-    kernel.launch(&stream, &cover([12, 1, 1], [32, 1, 1]), (In(&turned), Out(&mut out)))?;
+    kernel.launch(&stream, &config_for_items([12, 1, 1], [32, 1, 1]), (In(&turned), Out(&mut out)))?;
     let mut expected = turned.mapv(|value| 2 * value);
     expected.indexed_iter_mut().filter(|((y, x), _)| (y * 3 + x) % 2 == 1).for_each(|(_, value)| *value = 0);
     same(out.view(), expected.view());
@@ -214,7 +220,7 @@ fn registered_arrays_go_by_their_address<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-/// Another library's array, which somebody else keeps alive.
+/// Another library's array, with another owner.
 struct Object(CudaArrayInterface);
 
 // SAFETY: the cases keep the memory, and use it through this object only.
@@ -262,7 +268,7 @@ fn objects_with_a_cuda_array_interface_are_arguments<B: Backend>(lab: &Lab<B>) -
     stream.scope(|scope| {
         doubled.launch_in(
             scope,
-            &cover([24, 1, 1], [32, 1, 1]),
+            &config_for_items([24, 1, 1], [32, 1, 1]),
             (In(cuda_array::<u32, Ix1>(&source)), Out(cuda_array_mut::<u32, Ix1>(&mut target))),
         )
     })??;

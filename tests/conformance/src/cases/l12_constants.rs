@@ -3,7 +3,9 @@
 use super::tools::{load, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
 use gpumem_core::{Backend, ErrorKind, LayoutError};
-use gpumem_runtime::kernel::{ConstantArray, Ids, In, Kernel, KernelDeclaration, Out, ViewMut, cover};
+use gpumem_runtime::kernel::{
+    ConstantArray, In, Kernel, KernelDef, Out, ViewMut, WorkItemIds, config_for_items,
+};
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
 cases! { Level::Kernel;
@@ -19,8 +21,8 @@ type Look = (ConstantArray<u32, 2>, ViewMut<u32, 2>);
 /// `y = constants`, element by element.
 fn look<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Look, B>> {
     // SAFETY: each work-item writes its own element.
-    let declaration = unsafe { KernelDeclaration::<Look>::new("look") }
-        .portable(
+    let declaration = unsafe { KernelDef::<Look>::new("look") }
+        .source(
             "using namespace gpumem;
             GPUMEM_KERNEL look(constant_array<u32, 2> constants, view<u32, 2> y) {
                 u64 row = global_id(1), column = global_id(0);
@@ -28,7 +30,7 @@ fn look<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Look, B>> {
                     y(row, column) = constants(row, column);
             }",
         )
-        .host_flat(|ids: &Ids<'_>, (constants, y): &Look| {
+        .host_loop(|ids: &WorkItemIds<'_>, (constants, y): &Look| {
             let at = [ids.global_id(1), ids.global_id(0)];
             if at[0] < constants.extent(0) && at[1] < constants.extent(1) {
                 y.set(at, constants.get(at));
@@ -44,7 +46,7 @@ fn seen<B: Backend>(
 ) -> Verdict<Array2<u32>> {
     let (rows, columns) = constants.dim();
     let mut y = Array2::from_elem((rows, columns), 9);
-    let dims = cover([columns, rows, 1], [16, 16, 1]);
+    let dims = config_for_items([columns, rows, 1], [16, 16, 1]);
     kernel.launch(&lab.device().stream()?, &dims, (In(constants), Out(&mut y)))?;
     Ok(y)
 }
@@ -70,7 +72,7 @@ fn constant_arrays_of_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
     // Of the library's own memory, and of the device's.
     let on_device = lab.device().to_device(&c)?;
     let mut y = Array2::zeros((40, 60));
-    let (stream, dims) = (lab.device().stream()?, cover([60, 40, 1], [16, 16, 1]));
+    let (stream, dims) = (lab.device().stream()?, config_for_items([60, 40, 1], [16, 16, 1]));
     kernel.launch(&stream, &dims, (In(&on_device), Out(&mut y)))?;
     same(y.view(), c.view());
     Ok(())
@@ -80,7 +82,7 @@ fn empty_constant_arrays_are_allowed<B: Backend>(lab: &Lab<B>) -> Verdict {
     let kernel = look(lab)?;
     let mut y = table(3, 3, 50);
     for empty in [Array2::<u32>::zeros((0, 3)), Array2::zeros((3, 0))] {
-        let dims = cover([3, 3, 1], [16, 16, 1]);
+        let dims = config_for_items([3, 3, 1], [16, 16, 1]);
         let mut on_device = lab.device().to_device(&y)?;
         kernel.launch(&lab.device().stream()?, &dims, (In(&empty), &mut on_device))?;
         y = on_device.copy_to_host()?;
@@ -92,7 +94,7 @@ fn empty_constant_arrays_are_allowed<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn constants_are_written_in_stream_order<B: Backend>(lab: &Lab<B>) -> Verdict {
     let kernel = look(lab)?;
     let (first, second) = (lab.device().stream()?, lab.device().stream()?);
-    let dims = cover([60, 40, 1], [16, 16, 1]);
+    let dims = config_for_items([60, 40, 1], [16, 16, 1]);
     let mut found = Vec::new();
     // Each launch sees its own, whatever the other stream is about, and without anybody waiting.
     lab.delay(&first)?;
@@ -139,7 +141,7 @@ fn more_than_there_is_is_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
         matches!(kind, ErrorKind::OutOfMemory { requested: 66_048, kind: "constant", total: 65_536, .. })
     };
     let mut y = Array2::zeros((129, 128));
-    let (stream, dims) = (lab.device().stream()?, cover([128, 129, 1], [16, 16, 1]));
+    let (stream, dims) = (lab.device().stream()?, config_for_items([128, 129, 1], [16, 16, 1]));
     refused(kernel.launch(&stream, &dims, (In(&more), Out(&mut y))), refusal)?;
     let flat = Array1::<u32>::zeros(4);
     refused_layout(kernel.launch(&stream, &dims, (In(&flat), Out(&mut y))), |error| {
@@ -153,8 +155,8 @@ type Mixed = (ConstantArray<u8, 1>, ConstantArray<f64, 3>, ConstantArray<i16, 0>
 
 fn several_constants_lie_side_by_side<B: Backend>(lab: &Lab<B>) -> Verdict {
     // SAFETY: each work-item writes its own element.
-    let declaration = unsafe { KernelDeclaration::<Mixed>::new("mixed") }
-        .portable(
+    let declaration = unsafe { KernelDef::<Mixed>::new("mixed") }
+        .source(
             "using namespace gpumem;
             GPUMEM_KERNEL mixed(constant_array<u8, 1> a, constant_array<double, 3> b, constant_array<i16, 0> c,
                                 view<double, 1> y) {
@@ -162,7 +164,7 @@ fn several_constants_lie_side_by_side<B: Backend>(lab: &Lab<B>) -> Verdict {
                 if (i < y.extent(0)) y(i) = a(i) * 1000.0 + b(i % 2, i % 3, i % 5) + c();
             }",
         )
-        .host_flat(|ids: &Ids<'_>, (a, b, c, y): &Mixed| {
+        .host_loop(|ids: &WorkItemIds<'_>, (a, b, c, y): &Mixed| {
             let i = ids.global_id(0);
             if i < y.extent(0) {
                 y.set(i, f64::from(a.get(i)) * 1000.0 + b.get([i % 2, i % 3, i % 5]) + f64::from(c.get([])));
@@ -174,7 +176,7 @@ fn several_constants_lie_side_by_side<B: Backend>(lab: &Lab<B>) -> Verdict {
     let b = Array3::from_shape_fn((2, 3, 5), |(i, j, k)| (i * 100 + j * 10 + k) as f64);
     let c = ndarray::arr0(-7i16);
     let mut y = Array1::zeros(77);
-    let (stream, dims) = (lab.device().stream()?, cover([77, 1, 1], [32, 1, 1]));
+    let (stream, dims) = (lab.device().stream()?, config_for_items([77, 1, 1], [32, 1, 1]));
     for turned in [b.clone(), {
         let mut f = Array3::zeros(ndarray::ShapeBuilder::f((2, 3, 5)));
         f.assign(&b);

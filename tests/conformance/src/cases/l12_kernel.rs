@@ -57,7 +57,7 @@ fn agree_on_the_host<K: ShippedKernel>(problems: &[K::Problem], expected: &[Vec<
     for wave_size in [32, 64] {
         let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new().wave_size(wave_size))?);
         for check in [false, true] {
-            let kernel = K::declaration().check(check).load(&device)?;
+            let kernel = K::declaration().race_checks(check).load(&device)?;
             let what = format!("the host's body in waves of {wave_size} and the plain reference disagree");
             answers_are::<K, _>(&kernel, &device, problems, expected, &what)?;
         }

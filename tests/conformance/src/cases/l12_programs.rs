@@ -3,7 +3,7 @@
 use super::tools::load;
 use crate::{Lab, Level, Stop, Verdict, refused, skip};
 use gpumem_core::{Backend, Barrier, BarrierPoint, Error, ErrorKind, Lowering};
-use gpumem_runtime::kernel::{Ids, KernelDeclaration, Out, Slice, SliceMut, cover};
+use gpumem_runtime::kernel::{KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 cases! { Level::Kernel;
@@ -23,9 +23,9 @@ const SOURCE: &str = "GPUMEM_KERNEL numbers(gpumem::slice<gpumem::u32> y) {
     if (i < y.size()) y[i] = 3 * i;
 }";
 
-fn declaration() -> KernelDeclaration<Numbers> {
+fn declaration() -> KernelDef<Numbers> {
     // SAFETY: each work-item writes its own element.
-    unsafe { KernelDeclaration::<Numbers>::new("numbers") }.host_flat(|ids: &Ids<'_>, (y,): &Numbers| {
+    unsafe { KernelDef::<Numbers>::new("numbers") }.host_loop(|ids: &WorkItemIds<'_>, (y,): &Numbers| {
         let i = ids.global_id(0);
         if i < y.len() {
             y.set(i, 3 * i as u32);
@@ -35,7 +35,11 @@ fn declaration() -> KernelDeclaration<Numbers> {
 
 fn works<B: Backend>(lab: &Lab<B>, kernel: &gpumem_runtime::kernel::Kernel<Numbers, B>) -> Verdict {
     let mut numbers = [0u32; 100];
-    kernel.launch(&lab.device().stream()?, &cover([100, 1, 1], [64, 1, 1]), (Out(&mut numbers),))?;
+    kernel.launch(
+        &lab.device().stream()?,
+        &config_for_items([100, 1, 1], [64, 1, 1]),
+        (Out(&mut numbers),),
+    )?;
     assert!(numbers.iter().enumerate().all(|(i, number)| *number == 3 * i as u32));
     Ok(())
 }
@@ -44,14 +48,14 @@ fn works<B: Backend>(lab: &Lab<B>, kernel: &gpumem_runtime::kernel::Kernel<Numbe
 fn needs_source<B: Backend>(lab: &Lab<B>) -> Verdict {
     match lab.device().barrier().lowering(BarrierPoint::Wave) {
         Lowering::Suspend => skip("kernels are bodies of the host here"),
-        Lowering::Source(_) => load(lab, &declaration().portable(SOURCE)).map(drop),
+        Lowering::Source(_) => load(lab, &declaration().source(SOURCE)).map(drop),
     }
 }
 
 fn sources_are_compiled_once<B: Backend>(lab: &Lab<B>) -> Verdict {
     needs_source(lab)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
-    let fresh = declaration().portable(&format!("{SOURCE} // {now}"));
+    let fresh = declaration().source(&format!("{SOURCE} // {now}"));
     let before = lab.device().counters();
     for _ in 0..3 {
         works(lab, &fresh.load(lab.device())?)?;
@@ -66,7 +70,7 @@ fn sources_are_compiled_once<B: Backend>(lab: &Lab<B>) -> Verdict {
 }
 
 fn image<B: Backend>(lab: &Lab<B>) -> Verdict<Vec<u8>> {
-    match declaration().portable(SOURCE).compile(lab.device()) {
+    match declaration().source(SOURCE).compile(lab.device()) {
         Ok(image) => Ok(image),
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {
             skip(error)
@@ -86,14 +90,11 @@ fn images_are_loaded_instead_of_sources<B: Backend>(lab: &Lab<B>) -> Verdict {
         .image("gfx000", vec![1, 2, 3])
         .image(&architecture, image)
         .image("sm_10", vec![4, 5, 6])
-        .portable("this is not C++");
+        .source("this is not C++");
     works(lab, &among.load(lab.device())?)?;
     assert_eq!(lab.device().counters().compilations, before, "nothing was compiled");
     // What the device does not take is passed over.
-    works(
-        lab,
-        &declaration().image(&architecture, b"broken".as_slice()).portable(SOURCE).load(lab.device())?,
-    )?;
+    works(lab, &declaration().image(&architecture, b"broken".as_slice()).source(SOURCE).load(lab.device())?)?;
     refused(declaration().image(&architecture, b"broken".as_slice()).load(lab.device()), |kind| {
         matches!(kind, ErrorKind::Build { .. })
     })
@@ -111,14 +112,14 @@ fn programs_for_other_devices_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert_eq!((name.as_str(), architecture), ("numbers", &lab.device().info().architecture));
     assert_eq!(has, "gfx000, sm_10, PTX of sm_999");
     // With a source beside them the kernel is there.
-    works(lab, &other.portable(SOURCE).load(lab.device())?)
+    works(lab, &other.source(SOURCE).load(lab.device())?)
 }
 
 fn compilers_name_the_sources_own_lines<B: Backend>(lab: &Lab<B>) -> Verdict {
     needs_source(lab)?;
     for line in [1usize, 2, 7] {
         let source = format!("{}{}", "\n".repeat(line - 1), SOURCE.replace("3 * i", "3 * unknown_word"));
-        let error: Error = match declaration().portable(&source).load(lab.device()) {
+        let error: Error = match declaration().source(&source).load(lab.device()) {
             Ok(_) => return Err(Stop::Failed("a source with an unknown word was compiled".to_owned())),
             Err(error) => error,
         };
@@ -134,7 +135,7 @@ fn compilers_name_the_sources_own_lines<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn parameters_are_checked_by_the_compiler<B: Backend>(lab: &Lab<B>) -> Verdict {
     needs_source(lab)?;
     // SAFETY: never launched.
-    let other = unsafe { KernelDeclaration::<(Slice<u32>, f32)>::new("numbers") }.portable(SOURCE);
+    let other = unsafe { KernelDef::<(Slice<u32>, f32)>::new("numbers") }.source(SOURCE);
     match other.load(lab.device()) {
         Err(error) if error.to_string().contains("was declared with the parameters") => Ok(()),
         Err(error) => Err(error.into()),
@@ -146,7 +147,7 @@ fn kernels_of_other_names_are_not_found<B: Backend>(lab: &Lab<B>) -> Verdict {
     needs_source(lab)?;
     let image = image(lab)?;
     // SAFETY: never launched.
-    let other = unsafe { KernelDeclaration::<Numbers>::new("letters") };
+    let other = unsafe { KernelDef::<Numbers>::new("letters") };
     refused(other.image(&lab.device().info().architecture, image).load(lab.device()), |kind| {
         matches!(kind, ErrorKind::NoSuchKernel { .. })
     })
@@ -159,7 +160,7 @@ fn contraction_is_a_program_of_its_own<B: Backend>(lab: &Lab<B>) -> Verdict {
     let source =
         format!("GPUMEM_KERNEL joined(gpumem::slice<float> y) {{ y[0] = y[1] * y[2] + y[3]; }} // {now}");
     // SAFETY: never launched.
-    let apart = unsafe { KernelDeclaration::<(SliceMut<f32>,)>::new("joined") }.portable(&source);
+    let apart = unsafe { KernelDef::<(SliceMut<f32>,)>::new("joined") }.source(&source);
     let joined = apart.clone().contract(true);
     let (device, before) = (lab.device(), lab.device().counters().compilations);
     apart.load(device)?;

@@ -2,8 +2,8 @@
 
 use super::tools::load;
 use crate::{Lab, Level, Verdict, refused};
-use gpumem_core::{Backend, ErrorKind, LaunchDims};
-use gpumem_runtime::kernel::{Ids, Kernel, KernelDeclaration, SliceMut, WorkItem};
+use gpumem_core::{Backend, ErrorKind, LaunchConfig};
+use gpumem_runtime::kernel::{Kernel, KernelDef, SliceMut, WorkItem, WorkItemIds};
 
 cases! { Level::Kernel;
     the_largest_sizes_are_launched: "K6",
@@ -17,20 +17,20 @@ type Count = (SliceMut<u32>,);
 /// Counts its work-items.
 fn count<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Count, B>> {
     // SAFETY: the element is only changed atomically.
-    let declaration = unsafe { KernelDeclaration::<Count>::new("count") }
-        .portable(
+    let declaration = unsafe { KernelDef::<Count>::new("count") }
+        .source(
             "GPUMEM_KERNEL count(gpumem::slice<gpumem::u32> total) {
                 gpumem::atomic_add(total[0], 1u);
             }",
         )
-        .host_flat(|_: &Ids<'_>, (total,): &Count| {
+        .host_loop(|_: &WorkItemIds<'_>, (total,): &Count| {
             total.atomic_add(0, 1);
         });
     load(lab, &declaration)
 }
 
-fn dims(groups: [u32; 3], group_size: [u32; 3]) -> LaunchDims {
-    LaunchDims { groups, group_size, shared_bytes: 0 }
+fn dims(groups: [u32; 3], group_size: [u32; 3]) -> LaunchConfig {
+    LaunchConfig { groups, group_size, shared_bytes: 0 }
 }
 
 fn the_largest_sizes_are_launched<B: Backend>(lab: &Lab<B>) -> Verdict {
@@ -92,8 +92,8 @@ fn sizes_beyond_the_device_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
 /// Turns the dynamic shared memory round: element `i` of the result is the number of the last but `i`.
 fn turn<B: Backend>(lab: &Lab<B>, static_bytes: usize) -> Verdict<Kernel<Count, B>> {
     // SAFETY: each work-item uses its own elements before the barrier, and only reads behind it.
-    let declaration = unsafe { KernelDeclaration::<Count>::new("turn") }
-        .portable(
+    let declaration = unsafe { KernelDef::<Count>::new("turn") }
+        .source(
             "using namespace gpumem;
             GPUMEM_KERNEL turn(slice<u32> y) {
                 GPUMEM_DYNAMIC_SHARED(u32, numbers);
@@ -103,7 +103,7 @@ fn turn<B: Backend>(lab: &Lab<B>, static_bytes: usize) -> Verdict<Kernel<Count, 
                 for (u32 i = local_id(0); i < y.size(); i += step) y[i] = numbers[y.size() - 1 - i];
             }",
         )
-        .host(async |item: WorkItem<'_>, (y,): &Count| {
+        .host_body(async |item: WorkItem<'_>, (y,): &Count| {
             let numbers = item.dynamic_shared::<u32>();
             let (first, step) = (item.local_id(0), item.group_size(0));
             (first..y.len()).step_by(step).for_each(|i| numbers.set(i, i as u32));
@@ -120,7 +120,7 @@ fn all_dynamic_shared_memory_can_be_had<B: Backend>(lab: &Lab<B>) -> Verdict {
     for bytes in [4, 16 << 10, all / 4 * 4] {
         let mut y = device.device_array::<u32, _>(bytes / 4)?;
         let dims =
-            LaunchDims { shared_bytes: u32::try_from(bytes).unwrap_or(0), ..LaunchDims::linear(1, 256) };
+            LaunchConfig { shared_bytes: u32::try_from(bytes).unwrap_or(0), ..LaunchConfig::linear(1, 256) };
         kernel.launch(&stream, &dims, (&mut y,))?;
         let found = y.copy_to_host()?;
         assert!(found.iter().rev().enumerate().all(|(i, number)| *number == i as u32), "{bytes} bytes");
@@ -135,9 +135,9 @@ fn more_shared_memory_than_there_is_is_refused<B: Backend>(lab: &Lab<B>) -> Verd
     for (declared, dynamic) in [(0, all + 1), (all, 1), (all + 1, 0), (usize::MAX, 1), (0, u32::MAX as usize)]
     {
         let kernel = turn(lab, declared)?;
-        let dims = LaunchDims {
+        let dims = LaunchConfig {
             shared_bytes: u32::try_from(dynamic).unwrap_or(u32::MAX),
-            ..LaunchDims::linear(1, 1)
+            ..LaunchConfig::linear(1, 1)
         };
         refused(kernel.launch(&stream, &dims, (&mut y,)), |kind| {
             matches!(kind, ErrorKind::LaunchTooLarge { what, requested, most }

@@ -5,7 +5,7 @@ use crate::{Lab, Level, Stop, Verdict, refused, skip};
 use gpumem_core::{Attach, Backend, Error, ErrorKind, MappedOptions, Result};
 use gpumem_runtime::{
     Device, DeviceArray, RawAccess, Stream,
-    kernel::{Ids, In, InOut, Kernel, KernelDeclaration, Out, Slice, SliceMut, cover},
+    kernel::{In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items},
 };
 use ndarray::{Array1, Ix1, s};
 
@@ -13,7 +13,7 @@ cases! { Level::Failures;
     no_way_of_reading_shows_it: "U1",
     it_is_known_before_the_failure_is: "U1",
     nothing_is_launched_on_it: "U1",
-    nobody_else_is_given_it: "U1",
+    no_other_array_is_given_it: "U1",
     what_is_built_on_it_fails_too: "U1",
     bytes_that_are_written_anew_are_read: "U1",
     memory_that_is_lent_again_is_clean: "U1",
@@ -53,15 +53,15 @@ impl<'a, B: Backend> Bench<'a, B> {
         // SAFETY: there is no source.
         let (bad, good, scale) = unsafe {
             (
-                KernelDeclaration::<One>::new("bad").host_flat(|ids: &Ids<'_>, (y,): &One| {
+                KernelDef::<One>::new("bad").host_loop(|ids: &WorkItemIds<'_>, (y,): &One| {
                     if ids.global_id(0) == 5 {
                         y.get(1_000_000);
                     }
                     y.set(ids.global_id(0), 1.0);
                 }),
-                KernelDeclaration::<One>::new("good")
-                    .host_flat(|ids: &Ids<'_>, (y,): &One| y.set(ids.global_id(0), 7.0)),
-                KernelDeclaration::<Scale>::new("scale").host_flat(|ids: &Ids<'_>, (x, y): &Scale| {
+                KernelDef::<One>::new("good")
+                    .host_loop(|ids: &WorkItemIds<'_>, (y,): &One| y.set(ids.global_id(0), 7.0)),
+                KernelDef::<Scale>::new("scale").host_loop(|ids: &WorkItemIds<'_>, (x, y): &Scale| {
                     y.set(ids.global_id(0), 2.0 * x.get(ids.global_id(0)));
                 }),
             )
@@ -80,7 +80,7 @@ impl<'a, B: Backend> Bench<'a, B> {
 
     fn break_it(&self, y: &mut DeviceArray<f32, Ix1, B>) -> Result<()> {
         self.lab.delay(&self.one)?;
-        self.bad.launch(&self.one, &cover([LEN, 1, 1], [8, 1, 1]), (y,))
+        self.bad.launch(&self.one, &config_for_items([LEN, 1, 1], [8, 1, 1]), (y,))
     }
 
     /// As [`broken`](Self::broken), and everybody has been told.
@@ -91,7 +91,7 @@ impl<'a, B: Backend> Bench<'a, B> {
         Ok(y)
     }
 
-    /// Hears of the failures of this case, so that they are nobody else's.
+    /// Hears of the failures of this case, so that no other case receives them.
     fn quiet(&self) {
         let _ = self.one.synchronize();
         let _ = self.two.synchronize();
@@ -158,7 +158,7 @@ fn it_is_known_before_the_failure_is<B: Backend>(lab: &Lab<B>) -> Verdict {
     told(two.scope(|scope| scope.copy_to_host(&y, &mut h)).and_then(|inner| inner))?;
     bench.quiet();
     let mut y = bench.broken()?;
-    let launched = bench.good.launch(two, &cover([LEN, 1, 1], [8, 1, 1]), (&mut y,));
+    let launched = bench.good.launch(two, &config_for_items([LEN, 1, 1], [8, 1, 1]), (&mut y,));
     told(launched.and_then(|()| two.synchronize()))?;
     told(y.copy_to_host())?;
     bench.quiet();
@@ -180,7 +180,7 @@ fn it_is_known_before_the_failure_is<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn nothing_is_launched_on_it<B: Backend>(lab: &Lab<B>) -> Verdict {
     let bench = Bench::new(lab)?;
     let Bench { device, two, good, scale, .. } = &bench;
-    let dims = cover([LEN, 1, 1], [8, 1, 1]);
+    let dims = config_for_items([LEN, 1, 1], [8, 1, 1]);
     let mut y = bench.known()?;
     let mut out = device.device_array::<f32, _>(LEN)?;
     let mut host = Array1::from_elem(LEN, -1.0f32);
@@ -204,7 +204,7 @@ fn nothing_is_launched_on_it<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-fn nobody_else_is_given_it<B: Backend>(lab: &Lab<B>) -> Verdict {
+fn no_other_array_is_given_it<B: Backend>(lab: &Lab<B>) -> Verdict {
     let bench = Bench::new(lab)?;
     let two = &bench.two;
     for is_known in [true, false] {
@@ -223,12 +223,12 @@ fn nobody_else_is_given_it<B: Backend>(lab: &Lab<B>) -> Verdict {
     poisoned(unsafe { two.raw_scope(&[RawAccess::read(&y)], |_| ()) })?;
     // SAFETY: as above.
     poisoned(unsafe { two.raw_scope(&[RawAccess::write(&mut y)], |_| ()) })?;
-    let mut shared = bench.device.exportable_array::<f32, _>(LEN)?;
+    let mut shared = bench.device.ipc_array::<f32, _>(LEN)?;
     bench.break_it(&mut shared)?;
     // SAFETY: refused.
-    told(unsafe { shared.export() }.map(drop))?;
+    told(unsafe { shared.ipc_handle() }.map(drop))?;
     // SAFETY: as above.
-    poisoned(unsafe { shared.export() }.map(drop))?;
+    poisoned(unsafe { shared.ipc_handle() }.map(drop))?;
     bench.quiet();
     Ok(())
 }
@@ -236,7 +236,7 @@ fn nobody_else_is_given_it<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn what_is_built_on_it_fails_too<B: Backend>(lab: &Lab<B>) -> Verdict {
     let bench = Bench::new(lab)?;
     let Bench { device, two, scale, .. } = &bench;
-    let dims = cover([LEN, 1, 1], [8, 1, 1]);
+    let dims = config_for_items([LEN, 1, 1], [8, 1, 1]);
     for is_known in [false, true] {
         let (mut copied, mut scaled) =
             (device.device_array::<f32, _>(LEN)?, device.device_array::<f32, _>(LEN)?);
@@ -300,7 +300,7 @@ fn bytes_that_are_written_anew_are_read<B: Backend>(lab: &Lab<B>) -> Verdict {
     let source = device.to_device(&[1.0f32, 2.0, 3.0, 4.0])?;
     y.slice_mut(s![4..])?.copy_to_device(&source)?;
     y.set(0, 9.0)?;
-    bench.good.launch(two, &cover([4, 1, 1], [4, 1, 1]), (&mut y.slice_mut(s![4..])?,))?;
+    bench.good.launch(two, &config_for_items([4, 1, 1], [4, 1, 1]), (&mut y.slice_mut(s![4..])?,))?;
     assert_eq!(y.slice(s![4..])?.copy_to_host()?.to_vec(), [7.0; 4]);
     assert_eq!(y.get(0)?, 9.0);
     poisoned(y.get(3))?;
@@ -314,7 +314,7 @@ fn bytes_that_are_written_anew_are_read<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 fn memory_that_is_lent_again_is_clean<B: Backend>(lab: &Lab<B>) -> Verdict {
     let bench = Bench::new(lab)?;
-    let dims = cover([LEN, 1, 1], [8, 1, 1]);
+    let dims = config_for_items([LEN, 1, 1], [8, 1, 1]);
     for is_known in [true, false] {
         for _ in 0..4 {
             // Dropped while the kernel is under way, or after everybody was told.
@@ -337,7 +337,7 @@ fn memory_that_is_lent_again_is_clean<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn memory_of_the_host_is_not_shown<B: Backend>(lab: &Lab<B>) -> Verdict {
     let bench = Bench::new(lab)?;
     let Bench { device, two, bad, .. } = &bench;
-    let dims = cover([LEN, 1, 1], [8, 1, 1]);
+    let dims = config_for_items([LEN, 1, 1], [8, 1, 1]);
     let y = bench.broken()?;
     match two.copy_to_host(&y) {
         Err(error) => told::<()>(Err(error))?,
@@ -374,11 +374,11 @@ fn memory_of_the_host_is_not_shown<B: Backend>(lab: &Lab<B>) -> Verdict {
 fn memory_of_the_caller_goes_back_with_an_error<B: Backend>(lab: &Lab<B>) -> Verdict {
     let bench = Bench::new(lab)?;
     let Bench { device, two, bad, .. } = &bench;
-    let dims = cover([LEN, 1, 1], [8, 1, 1]);
+    let dims = config_for_items([LEN, 1, 1], [8, 1, 1]);
     let mut elements = Array1::from_elem(LEN, 0.0f32);
     let result = device.mapped([elements.view_mut()], |arrays| {
         bad.launch(two, &dims, (&mut arrays[0].device_view_mut(),))?;
-        // Whoever looks away here is told at the end.
+        // An error that is ignored here is reported at the end.
         let _ = two.synchronize();
         Ok(())
     });
@@ -469,7 +469,7 @@ fn what_a_failed_stream_left_out_is_not_there<B: Backend>(lab: &Lab<B>) -> Verdi
 fn work_beside_it_goes_on<B: Backend>(lab: &Lab<B>) -> Verdict {
     let bench = Bench::new(lab)?;
     let Bench { device, two, scale, .. } = &bench;
-    let dims = cover([LEN, 1, 1], [8, 1, 1]);
+    let dims = config_for_items([LEN, 1, 1], [8, 1, 1]);
     let x = device.to_device(&[2.0f32; LEN])?;
     let mut z = device.device_array::<f32, _>(LEN)?;
     let y = bench.broken()?;
@@ -487,7 +487,7 @@ fn work_beside_it_goes_on<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-/// What the stream says, or the data, whoever was told before.
+/// What the stream reports, or the data, even after an earlier report.
 fn one_or_data<B: Backend>(bench: &Bench<'_, B>, y: &DeviceArray<f32, Ix1, B>) -> Result<()> {
     bench.one.synchronize()?;
     y.copy_to_host().map(drop)

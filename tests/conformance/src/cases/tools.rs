@@ -2,7 +2,7 @@
 
 use crate::{Lab, Stop, Verdict, skip};
 use gpumem_core::{Backend, Element, ErrorKind};
-use gpumem_runtime::kernel::{Kernel, KernelDeclaration, Parameters};
+use gpumem_runtime::kernel::{Kernel, KernelDef, Parameters};
 use ndarray::{Array3, ArrayView, Dimension};
 
 /// `len` elements of reproducible bits.
@@ -36,9 +36,9 @@ pub(super) fn fail<T>(message: impl ToString) -> Verdict<T> {
 /// The kernel for the device under test, or a skip where it takes none.
 pub(super) fn load<P: Parameters, B: Backend>(
     lab: &Lab<B>,
-    declaration: &KernelDeclaration<P>,
+    declaration: &KernelDef<P>,
 ) -> Verdict<Kernel<P, B>> {
-    let declaration = declaration.clone().check(true);
+    let declaration = declaration.clone().race_checks(true);
     match declaration.load(lab.device()) {
         Ok(kernel) => Ok(kernel),
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. } | ErrorKind::Load(_)) => {

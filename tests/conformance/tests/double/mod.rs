@@ -1,12 +1,12 @@
-//! A backend of somebody else's, written against gpumem-core alone. Its driver is the host backend; with `ORDERED` off,
+//! A third party's backend, written against gpumem-core alone. Its driver is the host backend; with `ORDERED` off,
 //! streams do not wait for each other, which is the fault that the suite must find.
 #![allow(dead_code, reason = "each test uses a part")]
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions, CopyRegion,
     DeviceInfo, DeviceSelector, Error, EventOptions, Fill, HostFunction, KernelArguments, KernelSource,
-    LaunchDims, LoadError, Location, Lowering, MemoryInfo, RawStream, RegisterOptions, Result, StreamOptions,
-    StridedCopy,
+    LaunchConfig, LoadError, Location, Lowering, MemoryInfo, RawStream, RegisterOptions, Result,
+    StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Event, Host, HostBarrier, HostOptions, Kernel, Module, Stream};
 use std::{collections::HashMap, ptr::NonNull, sync::Arc};
@@ -41,7 +41,7 @@ impl Device {
         Ok(Self { programs: Some(Arc::new(programs)), ..device })
     }
 
-    /// A device that nobody else has, with the adversarial schedule of a seed.
+    /// A private device, with the adversarial schedule of a seed.
     pub(crate) fn adversarial(seed: u64) -> Result<Self> {
         Host::open_with(&HostOptions::new().adversarial(seed)).map(Self::over)
     }
@@ -208,7 +208,7 @@ unsafe impl<const ORDERED: bool> Backend for Double<ORDERED> {
     unsafe fn launch(
         stream: &Stream,
         kernel: &Kernel,
-        dims: &LaunchDims,
+        dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
         // SAFETY: the caller's promise.

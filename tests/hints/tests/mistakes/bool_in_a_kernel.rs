@@ -1,6 +1,6 @@
-use gpumem::kernel::{KernelDeclaration, SliceMut};
+use gpumem::kernel::{KernelDef, SliceMut};
 
 fn main() {
     // SAFETY: it does nothing.
-    let declaration = unsafe { KernelDeclaration::<(SliceMut<bool>,)>::new("clear") };
+    let declaration = unsafe { KernelDef::<(SliceMut<bool>,)>::new("clear") };
 }

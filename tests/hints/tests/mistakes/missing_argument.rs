@@ -1,7 +1,7 @@
-use gpumem::{DeviceArray, Kernel, LaunchDims, Result, Stream, kernel::SliceMut};
+use gpumem::{DeviceArray, Kernel, LaunchConfig, Result, Stream, kernel::SliceMut};
 
 fn main() {}
 
 fn fill(kernel: &Kernel<(SliceMut<f32>, f32)>, stream: &Stream, mut y: DeviceArray<f32>) -> Result<()> {
-    kernel.launch(stream, &LaunchDims::linear(1, 32), (&mut y,))
+    kernel.launch(stream, &LaunchConfig::linear(1, 32), (&mut y,))
 }

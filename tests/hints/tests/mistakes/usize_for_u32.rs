@@ -1,7 +1,7 @@
-use gpumem::{Kernel, LaunchDims, Result, Stream};
+use gpumem::{Kernel, LaunchConfig, Result, Stream};
 
 fn main() {}
 
 fn count(kernel: &Kernel<(u32,)>, stream: &Stream, len: usize) -> Result<()> {
-    kernel.launch(stream, &LaunchDims::linear(1, 32), (len,))
+    kernel.launch(stream, &LaunchConfig::linear(1, 32), (len,))
 }

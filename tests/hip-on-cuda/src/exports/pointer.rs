@@ -51,8 +51,8 @@ fn pointer(cuda: &Cuda, which: Attribute, address: u64) -> *mut c_void {
 }
 
 exports! {
-    /// Of memory that nobody has allocated or registered, ROCm 5 says that it is an invalid value, later versions
-    /// that it is unregistered.
+    /// Of memory that is neither allocated nor registered, ROCm 5 says that it is an invalid value, later
+    /// versions that it is unregistered.
     fn hipPointerGetAttributes(attributes: *mut hipPointerAttribute_t, address: *const c_void) -> hipError_t {
         const NO_DEVICE: c_int = -2;
         on_device(|cuda| {

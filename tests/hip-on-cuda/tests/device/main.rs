@@ -10,7 +10,7 @@
 
 mod copies;
 mod devices;
-mod elsewhere;
+mod fallback_runner;
 mod hip;
 mod kernels;
 mod memory;

@@ -46,7 +46,7 @@ pub(crate) fn run<B: Backend>(device: &Device<B>, arrived: &mut Arrived) -> Resu
     let mut odd = one.device_array::<[u16; 3], _>(100)?;
     one.fill(&mut odd, [1, 2, 3])?;
     let pinned: PinnedArray<u32, Ix2, B> = one.copy_to_host(&array.slice(s![..;-1, ..])?)?;
-    let event = two.record()?;
+    let event = two.record_event()?;
     one.wait(&event)?;
     array.copy_to_host_into(arrived.into.view_mut())?;
     one.scope(|scope| {

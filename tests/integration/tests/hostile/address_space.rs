@@ -6,7 +6,7 @@
 use super::{DONE, child, is_done, task_of_child};
 use gpumem::{
     Device, DeviceArray, ErrorKind, PinnedArray, Result,
-    kernel::{In, Out, cover},
+    kernel::{In, Out, config_for_items},
     memory::Trim,
     trace::{RecorderOptions, ReplayOptions, Trace, TraceThread},
 };
@@ -70,7 +70,8 @@ fn storm(device: &Device, bytes: usize) {
             assert!(host.iter().all(|byte| *byte == 0));
         }
         let _ = (succeeds(array.try_clone()), succeeds(device.pinned_array::<u8, _>(bytes)));
-        let _ = (succeeds(array.reshape_copy((bytes / 2, 2), gpumem::Order::F)), succeeds(stream.record()));
+        let _ =
+            (succeeds(array.reshape_copy((bytes / 2, 2), gpumem::Order::F)), succeeds(stream.record_event()));
         let _ = (succeeds(stream.add_callback(|_| ())), succeeds(device.memory_info()));
         let _ = (
             succeeds(device.managed_array::<u8, _>(bytes, gpumem::Attach::Global)),
@@ -91,7 +92,7 @@ fn threads(device: &Device) {
     let Some(stream) = succeeds(device.stream()) else { return };
     let Some(kernel) = succeeds(slow_copy().load(device)) else { return };
     let (from, mut to) = (vec![7_u32; 5000], vec![0_u32; 5000]);
-    let dims = cover([5000, 1, 1], [50, 1, 1]);
+    let dims = config_for_items([5000, 1, 1], [50, 1, 1]);
     if succeeds(kernel.launch(&stream, &dims, (In(&from), Out(&mut to)))).is_some() {
         assert_eq!(to, from);
     }
@@ -113,7 +114,7 @@ fn replay(device: &Device) {
     for number in 1..2000_u32 {
         trace.threads.push(TraceThread { number: u64::from(number), name: None });
         trace.allocations.push(allocation.clone());
-        let what = gpumem::trace::Happening::Allocate { memory: number };
+        let what = gpumem::trace::TraceEventKind::Allocate { memory: number };
         trace.events.push(gpumem::trace::TraceEvent { time: trace.span, thread: number, what });
     }
     trace.check().unwrap();

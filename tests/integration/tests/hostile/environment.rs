@@ -17,14 +17,14 @@ const ALONE: &[&str] = &["GPUMEM_DEVICE", "GPUMEM_HOST_DEVICES", "GPUMEM_HOST_ME
 
 const TOGETHER: &[&str] = &[
     "GPUMEM_POOL",
-    "GPUMEM_RECORD",
+    "GPUMEM_TRACE_FILE",
     "GPUMEM_CACHE_DIR",
     "GPUMEM_CACHE_BYTES",
     "GPUMEM_TRANSFER_THREADS",
     "GPUMEM_TRANSFER_BLOCK_KIB",
-    "GPUMEM_TRANSFER_PARALLEL_KIB",
-    "GPUMEM_TRANSFER_SHORT_KIB",
-    "GPUMEM_TRANSFER_STORES",
+    "GPUMEM_TRANSFER_PARALLEL_MIN_KIB",
+    "GPUMEM_TRANSFER_SINGLE_BLOCK_MAX_KIB",
+    "GPUMEM_TRANSFER_NON_TEMPORAL",
     "GPUMEM_MAX_PENDING_DEALLOCS_COUNT",
     "GPUMEM_MAX_PENDING_DEALLOCS_RATIO",
     "GPUMEM_ROC_LIBRARY_PATH",
@@ -66,7 +66,7 @@ fn look<T>(result: Result<T>) -> Option<T> {
 /// What reads the environment, and what depends on it.
 fn use_everything() {
     let opened = ["host", "host:1", "cuda", "roc"].map(|name| look(Device::open(name)));
-    let more = [look(Device::default()), look(Device::best_available())];
+    let more = [look(Device::open_default()), look(Device::open_first_available())];
     let _ = look(Device::list());
     for device in opened.into_iter().chain(more).flatten() {
         let _ = look(use_device(&device));
@@ -82,7 +82,7 @@ fn use_device(device: &Device) -> Result<()> {
     let copy = other.to_device(&array)?;
     assert_eq!(copy.copy_to_host()?, host);
     let (fill, copies) = (fill().load(device)?, slow_copy().load(device)?);
-    let dims = gpumem::kernel::cover([100, 1, 1], [50, 1, 1]);
+    let dims = gpumem::kernel::config_for_items([100, 1, 1], [50, 1, 1]);
     copies.launch(&stream, &dims, (&copy, &mut array))?;
     fill.launch(&stream, &dims, (&mut array, 9))?;
     assert_eq!(stream.copy_to_host(&array)?.view()?[99], 9);

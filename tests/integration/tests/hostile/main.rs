@@ -13,7 +13,7 @@ use std::{
 };
 
 /// Set in the child process, to what it is to do.
-const CHILD: &str = "GPUMEM_TEST_CHILD";
+const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
 
 /// What the child says at its end.
 const DONE: &str = "the child has come to its end";

@@ -3,7 +3,8 @@
 use crate::{model::Known, program::Program};
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
 use gpumem_runtime::memory::{
-    FailurePlan, Injecting, Limit, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, Trim,
+    FailureInjectingResource, FailurePlan, LimitingResource, MemoryBlock, MemoryRequest, MemoryResource,
+    MemoryStatistics, Pool, Trim,
 };
 use ndarray::{Ix1, s};
 use std::{
@@ -47,17 +48,17 @@ impl<B: Backend> Program<'_, B> {
         let (one, other) = (self.stream(), self.stream());
         let value = self.random.word();
         let known = &mut self.arrays[at];
-        let (start, done) = (one.record_with_timing().unwrap(), mpsc::channel());
+        let (start, done) = (one.record_timed_event().unwrap(), mpsc::channel());
         one.fill(&mut known.array, value).unwrap();
         known.model.fill(Some(value));
-        let end = one.record_with_timing().unwrap();
+        let end = one.record_timed_event().unwrap();
         other.wait(&end).unwrap();
         match self.random.below(4) {
             0 => {
                 end.synchronize().unwrap();
                 assert!(end.query().unwrap() && end.elapsed_since(&start).unwrap() >= 0.0);
             }
-            1 => drop(end.done()),
+            1 => drop(end.completed()),
             2 => {
                 other.add_callback(move |result| done.0.send(result).unwrap()).unwrap();
                 done.1.recv_timeout(Duration::from_secs(60)).unwrap().unwrap();
@@ -81,14 +82,17 @@ impl<B: Backend> Program<'_, B> {
         let kind = if self.random.one_in(3) { MemoryKind::Pinned } else { MemoryKind::Device };
         let before = self.device.memory_resource(kind).unwrap();
         let (driver, seed) = (self.device.driver_memory(), u64::from(self.random.word()));
-        let options = self.device.pool_options(kind).in_place(self.random.one_in(2));
+        let options = self.device.pool_options(kind).expandable(self.random.one_in(2));
         let pool = || Arc::new(Pool::new(driver.clone(), options));
         let resource: Arc<dyn MemoryResource<B>> = match self.random.below(5) {
             0 => Arc::new(Own(driver, AtomicUsize::new(0))),
             1 => Arc::new(Own(pool(), AtomicUsize::new(0))),
-            2 => Arc::new(Limit::new(pool(), 1 << (10 + self.random.below(10)))),
-            3 => Arc::new(Injecting::new(before.clone(), FailurePlan::by_chance(0.3, seed))),
-            _ => Arc::new(Pool::new(Arc::new(Limit::new(driver, 1 << 20)), options)),
+            2 => Arc::new(LimitingResource::new(pool(), 1 << (10 + self.random.below(10)))),
+            3 => Arc::new(FailureInjectingResource::new(
+                before.clone(),
+                FailurePlan::with_probability(0.3, seed),
+            )),
+            _ => Arc::new(Pool::new(Arc::new(LimitingResource::new(driver, 1 << 20)), options)),
         };
         self.device.set_memory_resource(kind, resource).unwrap();
         for _ in 0..self.random.below(8) {

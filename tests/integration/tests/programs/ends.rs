@@ -4,7 +4,7 @@ use crate::program::Program;
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_integration::reset;
-use gpumem_runtime::{Device, kernel::cover, memory::Trim};
+use gpumem_runtime::{Device, kernel::config_for_items, memory::Trim};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn is_stale<T>(result: Result<T>) -> bool {
@@ -35,7 +35,9 @@ impl<B: Backend> Program<'_, B> {
             assert!(lent.as_ref().is_err_and(is_refused), "seed {}: {lent:?}", self.seed);
             let fresh = device.stream().unwrap();
             assert!(is_stale(fresh.fill(&mut known.array, 2)));
-            assert!(add.launch(&fresh, &cover([1, 1, 1], [1, 1, 1]), (&mut known.array, 1)).is_err());
+            assert!(
+                add.launch(&fresh, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut known.array, 1)).is_err()
+            );
         }
         assert!(is_stale(stream.synchronize()) && is_stale(stream.to_device(&[1_u32])));
         // What is made afterwards is right while the old is still there, and after that is gone.

@@ -7,7 +7,7 @@ use crate::{
 use gpumem_core::{Attach, Backend, MappedOptions};
 use gpumem_runtime::{
     DeviceArray, DeviceVisible, HostArray, Managed, Mapped, MappedRegisteredArray, Stream,
-    kernel::{Kernel, cover},
+    kernel::{Kernel, config_for_items},
 };
 use ndarray::{Array1, Ix1, aview1, s};
 
@@ -51,7 +51,7 @@ fn use_both<K: DeviceVisible, B: Backend>(
             model[range].fill(word);
         }
         2 => {
-            let dims = cover([range.len().max(1), 1, 1], [32, 1, 1]);
+            let dims = config_for_items([range.len().max(1), 1, 1], [32, 1, 1]);
             let mut view = array.device_view_mut();
             add.launch(stream, &dims, (&mut view.slice_mut(s![range.clone()]).unwrap(), word)).unwrap();
             model[range].iter_mut().for_each(|element| *element = element.wrapping_add(word));

@@ -8,7 +8,7 @@ use crate::{
 use gpumem_core::Backend;
 use gpumem_runtime::{
     Device, Stream,
-    kernel::{Ids, Kernel, KernelDeclaration, SliceMut, View, ViewMut},
+    kernel::{Kernel, KernelDef, SliceMut, View, ViewMut, WorkItemIds},
 };
 use std::collections::VecDeque;
 
@@ -46,19 +46,19 @@ impl<'a, B: Backend> Program<'a, B> {
         // SAFETY: there is no source.
         let (add, triple, bad) = unsafe {
             (
-                KernelDeclaration::<Add>::new("add").host_flat(|ids: &Ids<'_>, (y, number): &Add| {
+                KernelDef::<Add>::new("add").host_loop(|ids: &WorkItemIds<'_>, (y, number): &Add| {
                     let at = ids.global_id(0);
                     if at < y.len() {
                         y.set(at, y.get(at).wrapping_add(*number));
                     }
                 }),
-                KernelDeclaration::<Triple>::new("triple").host_flat(|ids: &Ids<'_>, (x, y): &Triple| {
+                KernelDef::<Triple>::new("triple").host_loop(|ids: &WorkItemIds<'_>, (x, y): &Triple| {
                     let at = ids.global_id(0);
                     if at < y.extent(0) {
                         y.set(at, x.get(at).wrapping_mul(3));
                     }
                 }),
-                KernelDeclaration::<Add>::new("bad").host_flat(|ids: &Ids<'_>, (y, number): &Add| {
+                KernelDef::<Add>::new("bad").host_loop(|ids: &WorkItemIds<'_>, (y, number): &Add| {
                     let at = ids.global_id(0);
                     if at < y.len() {
                         y.set(at, 0xbad);

@@ -6,7 +6,7 @@ use crate::{
 };
 use gpumem_core::{Backend, Error};
 use gpumem_runtime::{
-    kernel::{In, Out, cover},
+    kernel::{In, Out, config_for_items},
     memory::Trim,
 };
 use ndarray::{Ix1, aview1, s};
@@ -112,7 +112,7 @@ impl<B: Backend> Program<'_, B> {
         let (number, stream) = (self.random.word(), self.stream());
         let known = &mut self.arrays[at];
         let range = self.random.range(known.model.len());
-        let dims = cover([range.len().max(1), 1, 1], [64, 1, 1]);
+        let dims = config_for_items([range.len().max(1), 1, 1], [64, 1, 1]);
         let expected = known.whole(range.clone());
         let mut part = known.array.slice_mut(s![range.clone()]).unwrap();
         match (self.add.launch(&stream, &dims, (&mut part, number)), expected) {
@@ -145,7 +145,7 @@ impl<B: Backend> Program<'_, B> {
     pub(crate) fn launch_on_host_arrays(&mut self) {
         let (count, stream) = (1 + self.random.below(500), self.stream());
         let (from, mut to) = (self.random.words(count), vec![7u32; count]);
-        let dims = cover([count, 1, 1], [64, 1, 1]);
+        let dims = config_for_items([count, 1, 1], [64, 1, 1]);
         if self.random.one_in(2) {
             self.triple.launch(&stream, &dims, (In(&from), Out(&mut to))).unwrap();
         } else {
@@ -194,7 +194,7 @@ impl<B: Backend> Program<'_, B> {
         }
 
         let is_whole = known.whole(range.clone()).is_some();
-        let dims = cover([range.len(), 1, 1], [64, 1, 1]);
+        let dims = config_for_items([range.len(), 1, 1], [64, 1, 1]);
         let mut part = known.array.slice_mut(s![range.clone()]).unwrap();
         let launched = self.bad.launch(&stream, &dims, (&mut part, number));
         if is_whole || launched.is_ok() {
@@ -266,7 +266,7 @@ impl<B: Backend> Program<'_, B> {
         let mut copied = vec![1u32; elements.len()];
         let first = known.array.slice(s![..elements.len().min(3)]).unwrap();
         let watched = panic::catch_unwind(panic::AssertUnwindSafe(|| {
-            let watched = known.array.copy_to_host_watched(&mut copied[..], |_| {
+            let watched = known.array.copy_to_host_with_progress(&mut copied[..], |_| {
                 first.copy_to_host().unwrap();
                 if panics {
                     panic::resume_unwind(Box::new("the program's"));

@@ -6,7 +6,7 @@ use gpumem_host::Host;
 use gpumem_integration::reset;
 use gpumem_runtime::{
     Device,
-    memory::{GrowingMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, Trim},
+    memory::{ExpandableMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, Trim},
 };
 use std::sync::{Arc, Mutex};
 
@@ -141,7 +141,7 @@ fn memory_of_another_device_is_refused() {
             };
             one.set_memory_resource(kind, two.driver_memory()).unwrap();
             assert!(is_wrong_device(make()));
-            let options = two.pool_options(kind).in_place(in_place);
+            let options = two.pool_options(kind).expandable(in_place);
             one.set_memory_resource(kind, Arc::new(Pool::new(two.driver_memory(), options))).unwrap();
             assert!(is_wrong_device(make()));
             // A pool that the other device uses already.
@@ -175,8 +175,8 @@ impl MemoryResource<Host> for OtherKind {
     fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
         self.0.deallocate(block)
     }
-    fn growing(&self, request: &MemoryRequest<'_, Host>) -> Result<Box<dyn GrowingMemory>> {
-        self.0.growing(request)
+    fn expandable(&self, request: &MemoryRequest<'_, Host>) -> Result<Box<dyn ExpandableMemory>> {
+        self.0.expandable(request)
     }
     fn forget(&self) {
         self.0.forget();

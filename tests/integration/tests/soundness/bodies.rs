@@ -3,7 +3,7 @@
 use gpumem_core::{ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_integration::calling;
-use gpumem_runtime::{Device, DeviceArray, Stream, kernel::cover};
+use gpumem_runtime::{Device, DeviceArray, Stream, kernel::config_for_items};
 use ndarray::{Array1, Ix1};
 use std::{
     sync::{Arc, Mutex, mpsc},
@@ -34,7 +34,7 @@ const CALLS: &[(&str, Call)] = &[
     ("view", |t| t.stream.copy_to_host(&t.array)?.view().map(drop)),
     ("synchronize a stream", |t| t.stream.synchronize()),
     ("synchronize the device", |t| t.device.synchronize()),
-    ("synchronize an event", |t| t.stream.record()?.synchronize()),
+    ("synchronize an event", |t| t.stream.record_event()?.synchronize()),
     ("flush", |t| t.device.flush()),
 ];
 
@@ -55,7 +55,11 @@ fn run(options: &HostOptions, groups: usize, call: Call) -> Vec<Result<()>> {
             said.lock().unwrap().push(result);
         }
     });
-    kernel.load(&device).unwrap().launch(&stream, &cover([groups, 1, 1], [1, 1, 1]), (0,)).unwrap();
+    kernel
+        .load(&device)
+        .unwrap()
+        .launch(&stream, &config_for_items([groups, 1, 1], [1, 1, 1]), (0,))
+        .unwrap();
     stream.synchronize().unwrap();
     assert_eq!(things.array.copy_to_host().unwrap(), Array1::from_elem(64, 7));
     let said = std::mem::take(&mut *said.lock().unwrap());

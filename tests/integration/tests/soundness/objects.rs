@@ -6,7 +6,7 @@ use gpumem_host::Host;
 use gpumem_integration::fill;
 use gpumem_runtime::{
     Destination, FromDevice, MappedArray, Source, ToDevice,
-    kernel::{InOut, Out, cover},
+    kernel::{InOut, Out, config_for_items},
 };
 use ndarray::Ix1;
 
@@ -39,7 +39,7 @@ fn what_is_written_is_the_destination_which_is_asked_once() {
     let stream = device.stream().unwrap();
     let mapped = device.mapped_array::<u32, _>(64usize, MappedOptions::default()).unwrap();
     let kernel = fill().load(&device).unwrap();
-    let dims = cover([64, 1, 1], [64, 1, 1]);
+    let dims = config_for_items([64, 1, 1], [64, 1, 1]);
     let view = mapped.view().unwrap();
     let seen: &[u32] = view.as_slice().unwrap();
     let new = || Evil { source: &mapped, first: vec![3; 64], then: vec![4; 8], asked: 0 };
@@ -47,7 +47,7 @@ fn what_is_written_is_the_destination_which_is_asked_once() {
     kernel.launch(&stream, &dims, (Out(&mut evil), 7u32)).unwrap();
     assert_eq!((evil.asked, &evil.first[..], &evil.then[..]), (1, &[7; 64][..], &[4; 8][..]));
     let mut evil = new();
-    kernel.launch(&stream, &cover([32, 1, 1], [32, 1, 1]), (InOut(&mut evil), 7u32)).unwrap();
+    kernel.launch(&stream, &config_for_items([32, 1, 1], [32, 1, 1]), (InOut(&mut evil), 7u32)).unwrap();
     assert_eq!((evil.asked, &evil.first[..32], &evil.first[32..]), (1, &[7; 32][..], &[3; 32][..]));
     let mut evil = new();
     stream.scope(|scope| kernel.launch_in(scope, &dims, (Out(&mut evil), 7u32))).unwrap().unwrap();

@@ -2,8 +2,8 @@
 
 use super::device;
 use gpumem::{
-    Backend, CudaArrayInterface, DescriptorError, DeviceOn, DlpackTensor, ErrorKind, HasCudaArrayInterface,
-    ImportedArray, Loan, Result, cuda_array, cuda_array_mut, kernel::*,
+    Backend, BackendDevice, CudaArrayInterface, DescriptorError, DlpackTensor, ErrorKind,
+    HasCudaArrayInterface, ImportedArray, Loan, Result, cuda_array, cuda_array_mut, kernel::*,
 };
 use gpumem_core::{Attach, MappedOptions};
 use gpumem_host::Host;
@@ -80,7 +80,7 @@ fn an_own_loan_becomes_another_handle_that_reads_in_order() {
         assert!(says_read_only::<()>(Err(error)), "{way}");
         // A slow writer of the one is waited for by readers of the other, on any stream, and the other way round.
         let slow = slow_copy().load(&device).unwrap();
-        let dims = cover([LEN, 1, 1], [256, 1, 1]);
+        let dims = config_for_items([LEN, 1, 1], [256, 1, 1]);
         for value in 2..6u32 {
             let source = device.to_device(&[value; LEN]).unwrap();
             slow.launch(&ours, &dims, (&source, &mut array)).unwrap();
@@ -94,7 +94,7 @@ fn an_own_loan_becomes_another_handle_that_reads_in_order() {
         {
             let low = alias.slice(s![..100]).unwrap();
             let mut high = array.slice_mut(s![100..200]).unwrap();
-            slow.launch(&ours, &cover([100, 1, 1], [100, 1, 1]), (&low, &mut high)).unwrap();
+            slow.launch(&ours, &config_for_items([100, 1, 1], [100, 1, 1]), (&low, &mut high)).unwrap();
         }
         // The handle keeps the memory, and is its only one once the array is gone.
         drop(array);
@@ -149,7 +149,7 @@ fn memory_that_the_host_sees_is_not_imported_again() {
     let mut loan = mapped.device_view_mut().lend_mut(&stream).unwrap();
     assert!(refuses(device.to_device(&cuda_array::<u32, Ix1>(&loan))));
     let fill = fill().load(&device).unwrap();
-    let dims = cover([64, 1, 1], [64, 1, 1]);
+    let dims = config_for_items([64, 1, 1], [64, 1, 1]);
     assert!(refuses(fill.launch(&stream, &dims, (Out(cuda_array_mut::<u32, Ix1>(&mut loan)), 1u32))));
 }
 
@@ -161,7 +161,7 @@ fn a_borrowed_loan_is_read_in_order_and_not_written() {
     let mut loan = array.lend_mut(&theirs).unwrap();
     let fill = fill().load(&device).unwrap();
     let slow = slow_copy().load(&device).unwrap();
-    let dims = cover([256, 1, 1], [256, 1, 1]);
+    let dims = config_for_items([256, 1, 1], [256, 1, 1]);
     let written = fill.launch(&ours, &dims, (Out(cuda_array_mut::<u32, Ix1>(&mut loan)), 9u32));
     assert!(says_read_only(written));
     let mut out = vec![0u32; 256];
@@ -185,8 +185,9 @@ fn a_borrowed_loan_is_read_in_order_and_not_written() {
 
 #[test]
 fn a_loan_of_another_backend_or_device_is_refused() {
-    let (host, any) = (DeviceOn::<Host>::open("host:0").unwrap(), gpumem::Device::open("host:0").unwrap());
-    fn takes<A: Backend>(device: &DeviceOn<A>, tensor: DlpackTensor) -> Result<()> {
+    let (host, any) =
+        (BackendDevice::<Host>::open("host:0").unwrap(), gpumem::Device::open("host:0").unwrap());
+    fn takes<A: Backend>(device: &BackendDevice<A>, tensor: DlpackTensor) -> Result<()> {
         device.from_dlpack::<u32, Ix1>(tensor, None).map(drop)
     }
     let array = host.to_device(&[1u32, 2, 3]).unwrap();

@@ -6,7 +6,7 @@ use gpumem_host::Host;
 use gpumem_integration::{holding, slow_fill, threaded_sum};
 use gpumem_runtime::{
     Device,
-    kernel::cover,
+    kernel::config_for_items,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
 };
 use ndarray::Array1;
@@ -41,7 +41,7 @@ const LEN: usize = if cfg!(miri) { 1 << 10 } else { 1 << 16 };
 /// A kernel whose captured value panics is dropped while in use, and memory of an owner behind it.
 fn leave_behind(device: &Device<Host>, depth: u32) {
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
-    let one = cover([1, 1, 1], [1, 1, 1]);
+    let one = config_for_items([1, 1, 1], [1, 1, 1]);
     let quiet = holding(Bomb(depth)).load(device).unwrap();
     let slow = slow_fill().load(device).unwrap();
     quiet.launch(&other, &one, (1,)).unwrap();
@@ -58,7 +58,7 @@ fn what_waits_behind_a_drop_that_panics_is_kept_until_its_last_use() {
         leave_behind(&device, depth);
         device.flush().unwrap();
         assert_eq!(panics(&device.take_errors()), 1);
-        assert_eq!(device.pending().0, 0);
+        assert_eq!(device.pending_frees().0, 0);
         device.synchronize().unwrap();
     }
 }
@@ -140,7 +140,7 @@ impl MemoryResource<Host> for Wild {
         self.strike("statistics");
         let mut statistics = self.upstream.statistics();
         if self.absurd {
-            (statistics.reserved, statistics.lent, statistics.in_flight) =
+            (statistics.reserved, statistics.allocated, statistics.in_flight) =
                 (usize::MAX, usize::MAX, usize::MAX);
         }
         statistics
@@ -166,7 +166,7 @@ fn exercise(panics: &'static str, absurd: bool, under_a_pool: bool) -> (Device<H
         let mut options = device.pool_options(MemoryKind::Device);
         if cfg!(miri) {
             // So that the small arrays of the interpreter need pieces of their own.
-            (options.first_chunk, options.smallest_chunk, options.largest_chunk) = (0, 1 << 9, 1 << 9);
+            (options.initial_size, options.smallest_chunk, options.largest_chunk) = (0, 1 << 9, 1 << 9);
         }
         resource = Arc::new(gpumem_runtime::memory::Pool::new(resource, options));
     }
@@ -232,7 +232,7 @@ fn a_checked_body_may_read_on_threads_of_its_own() {
     let kernel = threaded_sum().load(&device).unwrap();
     let data = device.to_device(&vec![1u32; if cfg!(miri) { 16 } else { 1 << 12 }]).unwrap();
     for _ in 0..if cfg!(miri) { 1 } else { 4 } {
-        kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&data,)).unwrap();
+        kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&data,)).unwrap();
         stream.synchronize().unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use super::device;
 use gpumem_core::{Attach, MappedOptions};
 use gpumem_integration::{by_changing_indices, slow_fill};
-use gpumem_runtime::{ArraySpec, IntoArraySpec, kernel::cover};
+use gpumem_runtime::{ArraySpec, IntoArraySpec, kernel::config_for_items};
 use ndarray::{Ix2, IxDyn};
 use std::{
     future::Future,
@@ -68,7 +68,7 @@ fn a_shape_that_cannot_be_is_an_error_wherever_one_is_asked_for() {
         assert!(device.managed_array::<u64, _>(absurd(), Attach::Global).is_err());
     }
     for _ in 0..6 {
-        assert!(device.exportable_array::<u64, _>(absurd()).is_err());
+        assert!(device.ipc_array::<u64, _>(absurd()).is_err());
     }
     assert_eq!(asked.load(Ordering::Relaxed), 42, "each is asked once");
     assert!(catch_unwind(AssertUnwindSafe(|| device.device_array::<u8, _>(Panicking))).is_err());
@@ -105,8 +105,8 @@ fn a_waker_that_panics_stops_no_thread_of_the_library() {
     let woken = Arc::new(AtomicUsize::new(0));
     let mut array = device.device_array::<u32, _>(30_000_usize).unwrap();
     for _ in 0..4 {
-        kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
-        let mut done = pin!(stream.done());
+        kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&mut array,)).unwrap();
+        let mut done = pin!(stream.completed());
         let waker = Waker::from(Arc::new(Wild { woken: woken.clone() }));
         assert!(done.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
         // One of the two is the last to drop it.
@@ -129,12 +129,12 @@ fn an_index_is_asked_once_and_what_it_says_is_used() {
     let from = device.to_device(&[5_u32, 6, 7, 8]).unwrap();
     let mut to = device.device_array::<u32, _>(4_usize).unwrap();
     for _ in 0..3 {
-        kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&from, &mut to)).unwrap();
+        kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&from, &mut to)).unwrap();
         stream.synchronize().unwrap();
         assert_eq!(to.copy_to_host().unwrap().to_vec(), [0, 0, 0, 8]);
     }
     // Outside, it is an error of the launch.
     let mut short = device.device_array::<u32, _>(3_usize).unwrap();
-    kernel.launch(&stream, &cover([1, 1, 1], [1, 1, 1]), (&from, &mut short)).unwrap();
+    kernel.launch(&stream, &config_for_items([1, 1, 1], [1, 1, 1]), (&from, &mut short)).unwrap();
     assert!(stream.synchronize().unwrap_err().to_string().contains("by_changing"));
 }

@@ -8,7 +8,7 @@ use crate::{
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Constant, Kernel, KernelDeclaration, cover},
+    kernel::{Constant, Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array3, s};
 
@@ -46,7 +46,7 @@ impl ShippedKernel for Convolution {
     type Elem = u8;
     const ROWS: &'static str = "K1 K3 K4 K6";
 
-    fn declaration() -> KernelDeclaration<convolution::Parameters> {
+    fn declaration() -> KernelDef<convolution::Parameters> {
         convolution::declaration()
     }
 
@@ -99,7 +99,7 @@ impl ShippedKernel for Convolution {
         let image = whole.slice(s![..;-2, .., ..;-1])?;
         kernel.launch(
             stream,
-            &cover([width, height, channels], GROUP),
+            &config_for_items([width, height, channels], GROUP),
             (&image, &mut result, weights, shift),
         )?;
         Ok(result.copy_to_host()?.iter().copied().collect())

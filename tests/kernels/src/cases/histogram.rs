@@ -1,10 +1,10 @@
 //! How often each byte occurs.
 
 use crate::{ShippedKernel, histogram, inputs::bytes};
-use gpumem_core::{Backend, LaunchDims, Result};
+use gpumem_core::{Backend, LaunchConfig, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Kernel, KernelDeclaration},
+    kernel::{Kernel, KernelDef},
 };
 use ndarray::{Array1, s};
 
@@ -33,7 +33,7 @@ impl ShippedKernel for Histogram {
     type Elem = u32;
     const ROWS: &'static str = "K1 K4";
 
-    fn declaration() -> KernelDeclaration<histogram::Parameters> {
+    fn declaration() -> KernelDef<histogram::Parameters> {
         histogram::declaration()
     }
 
@@ -57,7 +57,7 @@ impl ShippedKernel for Histogram {
     ) -> Result<Vec<u32>> {
         let values = stream.to_device(&problem.values())?;
         let mut totals = stream.device_array::<u32, _>(256)?;
-        let dims = LaunchDims::linear(problem.groups, histogram::GROUP);
+        let dims = LaunchConfig::linear(problem.groups, histogram::GROUP);
         kernel.launch(stream, &dims, (&values.slice(s![..;problem.step])?, &mut totals))?;
         Ok(totals.copy_to_host()?.to_vec())
     }

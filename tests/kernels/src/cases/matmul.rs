@@ -4,7 +4,7 @@ use crate::{ShippedKernel, inputs::whole, matmul};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Kernel, KernelDeclaration, cover},
+    kernel::{Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array2, s};
 
@@ -39,7 +39,7 @@ impl ShippedKernel for Matmul {
     type Elem = f32;
     const ROWS: &'static str = "K1 K4 K6";
 
-    fn declaration() -> KernelDeclaration<matmul::Parameters> {
+    fn declaration() -> KernelDef<matmul::Parameters> {
         matmul::declaration()
     }
 
@@ -69,7 +69,7 @@ impl ShippedKernel for Matmul {
         let (a, b) = problem.matrices();
         let (a, b) = (stream.to_device(&a)?, stream.to_device(&b)?);
         let mut c = stream.device_array::<f32, _>((problem.rows, problem.columns))?;
-        let dims = cover([problem.columns, problem.rows, 1], [matmul::TILE, matmul::TILE, 1]);
+        let dims = config_for_items([problem.columns, problem.rows, 1], [matmul::TILE, matmul::TILE, 1]);
         if problem.views {
             kernel.launch(stream, &dims, (&a.slice(s![..;-2, ..])?, &b.view().reversed_axes(), &mut c))?;
         } else {

@@ -4,7 +4,7 @@ use crate::{ShippedKernel, inputs::whole, reduce};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     DeviceArray, Stream,
-    kernel::{Kernel, KernelDeclaration, cover},
+    kernel::{Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array1, Ix1, s};
 
@@ -33,7 +33,7 @@ fn reduce_all<B: Backend>(
     by_wave: bool,
 ) -> Result<f32> {
     loop {
-        let dims = cover([left.len(), 1, 1], [reduce::GROUP, 1, 1]);
+        let dims = config_for_items([left.len(), 1, 1], [reduce::GROUP, 1, 1]);
         let groups = dims.groups[0] as usize;
         let (mut tree, mut wave) = (stream.device_array(groups)?, stream.device_array(groups)?);
         kernel.launch(stream, &dims, (&left, &mut tree, &mut wave))?;
@@ -50,7 +50,7 @@ impl ShippedKernel for Reduce {
     type Elem = f32;
     const ROWS: &'static str = "K1 K4 K5";
 
-    fn declaration() -> KernelDeclaration<reduce::Parameters> {
+    fn declaration() -> KernelDef<reduce::Parameters> {
         reduce::declaration()
     }
 

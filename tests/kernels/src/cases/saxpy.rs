@@ -4,7 +4,7 @@ use crate::{ShippedKernel, inputs::whole, saxpy};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Kernel, KernelDeclaration, cover},
+    kernel::{Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array1, Array2, s};
 
@@ -35,7 +35,7 @@ impl ShippedKernel for Saxpy {
     type Elem = f32;
     const ROWS: &'static str = "K6";
 
-    fn declaration() -> KernelDeclaration<saxpy::Parameters> {
+    fn declaration() -> KernelDef<saxpy::Parameters> {
         saxpy::declaration()
     }
 
@@ -59,7 +59,7 @@ impl ShippedKernel for Saxpy {
         let wide = stream.to_device(&problem.wide())?;
         let x = stream.to_device(&wide.slice(s![..;problem.step, 0])?)?;
         let mut y = stream.to_device(&wide.slice(s![..;problem.step, 1])?)?;
-        kernel.launch(stream, &cover([problem.len, 1, 1], [256, 1, 1]), (&x, &mut y, A))?;
+        kernel.launch(stream, &config_for_items([problem.len, 1, 1], [256, 1, 1]), (&x, &mut y, A))?;
         let y: Array1<f32> = stream.copy_to_host(&y)?.view()?.to_owned();
         Ok(y.to_vec())
     }

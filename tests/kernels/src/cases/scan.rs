@@ -4,7 +4,7 @@ use crate::{ShippedKernel, inputs::words, scan};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     DeviceArray, Stream,
-    kernel::{Kernel, KernelDeclaration, cover},
+    kernel::{Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array1, Ix1, s};
 
@@ -33,7 +33,7 @@ fn scan_all<B: Backend>(
     x: &DeviceArray<u32, Ix1, B>,
     group: u32,
 ) -> Result<DeviceArray<u32, Ix1, B>> {
-    let dims = cover([x.len(), 1, 1], [group, 1, 1]);
+    let dims = config_for_items([x.len(), 1, 1], [group, 1, 1]);
     let groups = dims.groups[0] as usize;
     let empty = || stream.device_array::<u32, _>(0);
     let before = if groups > 1 {
@@ -54,7 +54,7 @@ impl ShippedKernel for Scan {
     type Elem = u32;
     const ROWS: &'static str = "K1 K4 K5";
 
-    fn declaration() -> KernelDeclaration<scan::Parameters> {
+    fn declaration() -> KernelDef<scan::Parameters> {
         scan::declaration()
     }
 

@@ -4,7 +4,7 @@ use crate::{ShippedKernel, inputs::whole, stencil};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Kernel, KernelDeclaration, cover},
+    kernel::{Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array2, ArrayView2, s};
 
@@ -47,7 +47,7 @@ impl ShippedKernel for Stencil {
     type Elem = f32;
     const ROWS: &'static str = "A8 K6";
 
-    fn declaration() -> KernelDeclaration<stencil::Parameters> {
+    fn declaration() -> KernelDef<stencil::Parameters> {
         stencil::declaration()
     }
 
@@ -72,7 +72,7 @@ impl ShippedKernel for Stencil {
         problem: &Problem,
     ) -> Result<Vec<f32>> {
         let mut plates = [stream.to_device(&problem.array())?, stream.to_device(&problem.array())?];
-        let dims = cover([problem.width, problem.height, 1], [16, 8, 1]);
+        let dims = config_for_items([problem.width, problem.height, 1], [16, 8, 1]);
         for _ in 0..STEPS {
             let [before, after] = &mut plates;
             let arguments = (&before.slice(s![.., ..;-2])?, &mut after.slice_mut(s![.., ..;-2])?);

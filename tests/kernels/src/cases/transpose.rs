@@ -4,7 +4,7 @@ use crate::{ShippedKernel, inputs::whole, transpose};
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Kernel, KernelDeclaration, cover},
+    kernel::{Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array2, s};
 
@@ -37,7 +37,7 @@ impl ShippedKernel for Transpose {
     type Elem = f32;
     const ROWS: &'static str = "K1 K4 K6";
 
-    fn declaration() -> KernelDeclaration<transpose::Parameters> {
+    fn declaration() -> KernelDef<transpose::Parameters> {
         transpose::declaration()
     }
 
@@ -67,7 +67,8 @@ impl ShippedKernel for Transpose {
         let (rows, columns) = problem.slice();
         let mut wide = stream.device_array::<f32, _>((problem.columns, problem.rows * 3))?;
         let mut output = wide.slice_mut(s![.., ..;3])?;
-        let dims = cover([problem.columns, problem.rows, 1], [transpose::TILE, transpose::TILE, 1]);
+        let dims =
+            config_for_items([problem.columns, problem.rows, 1], [transpose::TILE, transpose::TILE, 1]);
         kernel.launch(stream, &dims, (&whole.slice(s![..;rows, ..;columns])?, &mut output))?;
         Ok(output.copy_to_host()?.iter().copied().collect())
     }

@@ -9,7 +9,7 @@ use crate::{
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::{
     Stream,
-    kernel::{Kernel, KernelDeclaration, cover},
+    kernel::{Kernel, KernelDef, config_for_items},
 };
 use ndarray::{Array1, s};
 
@@ -44,7 +44,7 @@ impl ShippedKernel for Update {
     type Elem = Particle;
     const ROWS: &'static str = "A10 K6";
 
-    fn declaration() -> KernelDeclaration<update::Parameters> {
+    fn declaration() -> KernelDef<update::Parameters> {
         update::declaration()
     }
 
@@ -74,7 +74,7 @@ impl ShippedKernel for Update {
     ) -> Result<Vec<Particle>> {
         let mut particles = stream.to_device(&problem.particles())?;
         let mut moving = particles.slice_mut(s![..;problem.step])?;
-        let dims = cover([moving.len(), 1, 1], [128, 1, 1]);
+        let dims = config_for_items([moving.len(), 1, 1], [128, 1, 1]);
         for _ in 0..2 {
             kernel.launch(stream, &dims, (&mut moving, Value(BY)))?;
         }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{
     abi::{AmdQueue, BarrierPacket, BarrierValuePacket, DispatchPacket, amd_format, packet},
-    kernels::{self, Origin, Refusal},
+    kernels::{self, ProcessGuard, Refusal},
     memory::{self, Fault},
     stats::stats,
 };
@@ -92,7 +92,8 @@ fn execute(queue: &Queue, slot: u64, kind: u16, bytes: [u64; 8]) -> Result<(), S
         packet::KERNEL_DISPATCH => {
             // SAFETY: both are 64 bytes of plain integers.
             let dispatch: DispatchPacket = unsafe { std::mem::transmute(bytes) };
-            let origin = Origin { packet: queue.ring_address + slot * PACKET_BYTES, queue: structure(queue) };
+            let origin =
+                ProcessGuard { packet: queue.ring_address + slot * PACKET_BYTES, queue: structure(queue) };
             kernels::dispatch(queue.node, &dispatch, origin, &|| !queue.may_run()).map_err(|refusal| {
                 match refusal {
                     Refusal::Fault(fault) => Stop::Fault(fault),

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// What a doorbell reads when nobody has rung it. No queue gets as far as this packet.
+/// What a doorbell reads before it is rung. No queue gets as far as this packet.
 const SILENT: u64 = 0xdead_b311_0000_0001;
 
 /// How often sleeping queues are looked at, soon after a doorbell has rung and later.
@@ -73,7 +73,7 @@ impl Doorbell {
         self.word(16).as_ptr()
     }
 
-    /// Whether somebody has rung since the last call.
+    /// Whether it was rung since the last call.
     pub(super) fn answer(&self) -> bool {
         self.word(0).swap(SILENT, Ordering::AcqRel) != SILENT
     }
@@ -85,7 +85,7 @@ impl Doorbell {
 
 impl Drop for Doorbell {
     fn drop(&mut self) {
-        // SAFETY: the page was mapped by `new` and nobody else knows when it may go.
+        // SAFETY: the page was mapped by `new` and only this code decides when it is unmapped.
         unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE as usize) };
     }
 }

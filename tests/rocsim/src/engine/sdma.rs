@@ -123,7 +123,7 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
             Ok(4)
         }
         (op::TRAP, _) => {
-            // A number of an event that is gone is an interrupt that nobody listens to.
+            // A number of an event that is gone is an interrupt without a listener.
             events::set(words[1] & 0x0fff_ffff, true);
             Ok(2)
         }
@@ -149,7 +149,7 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
         }
         (op::TIMESTAMP, _) => {
             let word = word(node, address(1), 8)?;
-            // SAFETY: eight bytes of the span; whoever reads them waits for the signal that follows.
+            // SAFETY: eight bytes of the span; readers wait for the signal that follows.
             unsafe { word.as_ptr().cast::<u64>().write_volatile(clock()) };
             Ok(3)
         }

@@ -74,9 +74,9 @@ impl Signal {
         self.value().load(Ordering::Acquire)
     }
 
-    /// Marks work as done: the times, one less, and the interrupt if somebody sleeps on it.
+    /// Marks work as done: the times, one less, and the interrupt if a thread sleeps on it.
     pub(super) fn complete(&self, start: u64, end: u64) -> Result<(), Fault> {
-        // SAFETY: both words lie in the span; whoever reads them waits for the value first.
+        // SAFETY: both words lie in the span; readers wait for the value first.
         unsafe {
             self.word(offset_of!(AmdSignal, start_ts)).write_volatile(start);
             self.word(offset_of!(AmdSignal, end_ts)).write_volatile(end);

@@ -81,7 +81,7 @@ fn status(body: impl FnOnce() -> Result<Status, Status>) -> Status {
 /// A list that a caller passes as pointer and length.
 ///
 /// # Safety
-/// `start` is null or leads to `count` values that nobody changes during the call.
+/// `start` is null or leads to `count` values that do not change during the call.
 unsafe fn list<'a, T>(start: *const T, count: u64) -> Result<&'a [T], Status> {
     if count == 0 {
         return Ok(&[]);

@@ -31,7 +31,7 @@ macro_rules! word {
                 $set(self, wave, register, lane)
             }
             unsafe fn update(at: *mut u8, change: impl Fn(Self) -> Self) -> Self {
-                // SAFETY: the caller's promise; whoever else uses the word uses it as memory that changes.
+                // SAFETY: the caller's promise; other users of the word access it as memory that changes.
                 let word = unsafe { <$atomic>::from_ptr(at.cast()) };
                 let order = Ordering::SeqCst;
                 word.fetch_update(order, order, |old| Some(change(old))).unwrap_or_else(|old| old)

@@ -137,7 +137,7 @@ impl Group {
     /// Begins the group with that number.
     pub(super) fn begin(&mut self, id: [u32; 3], entry: u32, kernel: &Kernel, launch: &Launch) {
         self.id = id;
-        // Nobody may rely on what is there.
+        // The contents must not be relied on.
         self.shared.fill(0xcc);
         if let Some(checks) = &mut self.checks {
             **checks = Checks::new(self.waves.len(), launch.isa.0 >= 10);

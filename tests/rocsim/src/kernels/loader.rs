@@ -109,7 +109,7 @@ unsafe extern "C" fn visit_executable(executable: u64, search: *mut c_void) -> H
     if executable == 0 {
         return SUCCESS;
     }
-    // SAFETY: the pointer is the one that `kernel_name` has passed, and nobody else uses the search.
+    // SAFETY: the pointer is the one that `kernel_name` has passed, and nothing else uses the search.
     let runtime = unsafe {
         let search = search.cast::<Search>();
         (*search).executable = executable;

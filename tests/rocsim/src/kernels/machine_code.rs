@@ -10,7 +10,7 @@ use crate::{
 
 /// Where a dispatch comes from: addresses of the GPU.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Origin {
+pub(crate) struct ProcessGuard {
     pub(crate) packet: u64,
     pub(crate) queue: u64,
 }
@@ -20,7 +20,7 @@ pub(super) fn run(
     name: &str,
     node: u32,
     packet: &DispatchPacket,
-    origin: Origin,
+    origin: ProcessGuard,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), Refusal> {
     let config = Config::get();

@@ -11,7 +11,7 @@ use crate::{
     memory::{self, Fault},
     stats::stats,
 };
-pub(crate) use machine_code::Origin;
+pub(crate) use machine_code::ProcessGuard;
 
 /// Why a kernel has not run to its end.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ impl From<Fault> for Refusal {
 pub(crate) fn dispatch(
     node: u32,
     packet: &DispatchPacket,
-    origin: Origin,
+    origin: ProcessGuard,
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), Refusal> {
     stats().dispatches.add(1);

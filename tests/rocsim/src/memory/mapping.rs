@@ -58,13 +58,13 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range was mapped by us, and whoever still looks at it holds the `Backing` that owns this.
+        // SAFETY: the range was mapped by us, and every user of it holds the `Backing` that owns this.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
 /// Addresses that were given back last. They are not used again for a while, so that a late access is a fault and
-/// does not hit somebody else's memory.
+/// does not hit other memory.
 static QUARANTINE: Mutex<VecDeque<Mapping>> = Mutex::new(VecDeque::new());
 
 /// How many ranges are kept from being used again. Only addresses are kept, no memory.
@@ -75,7 +75,7 @@ impl Mapping {
     pub(super) fn retire(self) {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
         let start = self.start.as_ptr().cast();
-        // SAFETY: replaces our own mapping, at which nobody looks any more.
+        // SAFETY: replaces our own mapping, which is not used any more.
         if unsafe { libc::mmap(start, self.bytes, libc::PROT_NONE, flags, -1, 0) } == libc::MAP_FAILED {
             return;
         }

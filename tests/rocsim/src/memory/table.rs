@@ -29,7 +29,7 @@ impl Table {
         self.by_address.values_mut().chain(&mut self.in_place)
     }
 
-    /// The object at a GPU address, whoever may use it.
+    /// The object at a GPU address, without a check of access.
     pub(super) fn at(&self, address: u64) -> Option<&Object> {
         let exclusive = self.by_address.range(..=address).next_back().map(|(_, object)| object);
         exclusive

@@ -213,7 +213,7 @@ fn packets_are_taken_when_the_doorbell_has_rung_and_in_order() {
     assert_eq!(queue.read_index(), 0, "the first packet is not there yet");
     queue.aql(0, packet::BARRIER_AND, barrier(signal));
     thread::sleep(Duration::from_millis(5));
-    assert_eq!(queue.read_index(), 0, "nobody has rung");
+    assert_eq!(queue.read_index(), 0, "the doorbell was not rung");
     queue.ring_doorbell(0);
     wait_for("both packets", || value.load(Ordering::Acquire) == 0);
     assert_eq!(queue.read_index(), 2);

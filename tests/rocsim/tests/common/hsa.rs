@@ -232,7 +232,7 @@ pub(crate) enum Copy {
     DeviceToDevice,
 }
 
-/// Host memory as a slice, for reading while nobody writes.
+/// Host memory as a slice, for reading while nothing writes.
 pub(crate) fn host_bytes<'a>(address: *const u8, bytes: usize) -> &'a [u8] {
     // SAFETY: the proof programs look only at live host memory that no copy is under way to.
     unsafe { std::slice::from_raw_parts(address, bytes) }

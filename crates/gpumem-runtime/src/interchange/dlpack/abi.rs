@@ -52,7 +52,7 @@ pub struct DLManagedTensor {
     pub dl_tensor: DLTensor,
     /// The producer's own.
     pub manager_ctx: *mut c_void,
-    /// To be called once by whoever takes the tensor.
+    /// To be called once by the consumer of the tensor.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensor)>,
 }
 
@@ -74,7 +74,7 @@ pub struct DLManagedTensorVersioned {
     pub version: DLPackVersion,
     /// The producer's own.
     pub manager_ctx: *mut c_void,
-    /// To be called once by whoever takes the tensor.
+    /// To be called once by the consumer of the tensor.
     pub deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
     /// [`READ_ONLY`] and [`IS_COPIED`].
     pub flags: u64,

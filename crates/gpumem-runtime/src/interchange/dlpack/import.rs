@@ -44,7 +44,7 @@ impl<B: Backend> Device<B> {
         }
         let place = tensor.device().map_err(|error| fail(error.into()))?;
         let kind = self.kind_of(place, &elements).map_err(|error| fail(error.into()))?;
-        self.core().reclaim.sweep_imports(self.core());
+        self.core().deferred_frees.sweep_imports(self.core());
         let ForeignElements { layout, address, bytes: len, read_only } = elements.clone();
         let mut memory = match kind {
             MemoryKind::Registered(options) if len > 0 => {
@@ -70,7 +70,7 @@ impl<B: Backend> Device<B> {
 
     /// Whether memory of the host is a host device's own. Memory of the caller that is locked at this moment is not.
     fn knows(&self, address: u64) -> bool {
-        let known = B::device_of(self.raw(), address).is_ok_and(|found| found.is_some());
+        let known = B::pointer_info(self.raw(), address).is_ok_and(|found| found.is_some());
         known && !self.core().pages.holds(address as usize)
     }
 

@@ -1,4 +1,4 @@
-//! A tensor that we hold and somebody else made, or the other way round.
+//! A tensor that this library consumes, or that it made for another one.
 
 use super::abi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY};
 use crate::interchange::{ElementType, foreign::ForeignElements};
@@ -16,7 +16,7 @@ enum Form {
     Unversioned(NonNull<DLManagedTensor>),
 }
 
-// SAFETY: whoever makes one promises that its deleter may be called from any thread.
+// SAFETY: the producer promises that its deleter may be called from any thread.
 unsafe impl Send for DlpackTensor {}
 // SAFETY: nothing of it changes before it is dropped.
 unsafe impl Sync for DlpackTensor {}
@@ -28,8 +28,8 @@ impl DlpackTensor {
     /// Takes a tensor over, to be deleted by us.
     ///
     /// # Safety
-    /// * The pointer is a tensor by `dlpack.h` that nobody has consumed: its shape and strides, where they are not null,
-    ///   have as many numbers as it has axes.
+    /// * The pointer is a tensor by `dlpack.h` that has not been consumed: its shape and strides, where they are not
+    ///   null, have as many numbers as it has axes.
     /// * Its deleter, where there is one, may be called from any thread.
     /// * What it describes is memory that stays valid, with initialised elements, until its deleter is called.
     pub unsafe fn from_versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
@@ -44,7 +44,7 @@ impl DlpackTensor {
         Self(Form::Unversioned(tensor))
     }
 
-    /// Hands the tensor to somebody else, who calls its deleter: a tensor of the form since version 1.0.
+    /// Hands the tensor to a consumer, which calls its deleter: a tensor of the form since version 1.0.
     ///
     /// # Errors
     /// The tensor itself, if it has the older form.
@@ -141,7 +141,7 @@ impl DlpackTensor {
             match (pointer.is_null(), axes) {
                 (_, 0) => Some(&[]),
                 (true, _) => None,
-                // SAFETY: as many numbers as axes, by the promise of whoever made this.
+                // SAFETY: as many numbers as axes, as its producer promises.
                 (false, _) => Some(unsafe { std::slice::from_raw_parts(pointer, axes) }),
             }
         };
@@ -151,7 +151,7 @@ impl DlpackTensor {
         let empty = shape.contains(&0);
         let bytes: Option<SmallVec<[i64; 6]>> = strides.filter(|_| axes > 0).and_then(|strides| {
             let scaled = |(stride, length): (&i64, &i64)| match stride.checked_mul(item) {
-                // Strides along which nobody walks mean nothing.
+                // Strides of axes of length one mean nothing.
                 None if empty || *length == 1 => Some(0),
                 bytes => bytes,
             };

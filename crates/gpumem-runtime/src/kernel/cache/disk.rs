@@ -1,8 +1,8 @@
 //! Images in files, shared by processes.
 //!
 //! A file has a name of its own for each key (as far as 64 bits tell), and holds the whole key and the image behind a
-//! checksum. Whoever writes one writes a file that nobody else knows, and then renames it, so that readers see the old file
-//! or the new one, never a part. What is cut off or changed is as if it were not there.
+//! checksum. A writer makes a file under a private name and then renames it, so that readers see the old file or the new
+//! one, never a part. What is cut off or changed is as if it were not there.
 
 use super::Key;
 use std::{
@@ -19,7 +19,7 @@ use std::{
 const MAGIC: &[u8; 16] = b"gpumem image 01\n";
 /// Bytes before the key: the magic, the lengths of key and image, the checksum.
 const HEADER: usize = 16 + 8 + 8 + 8;
-/// Bytes of all files where nobody says otherwise.
+/// Bytes of all files by default.
 const MOST_BYTES: u64 = 256 << 20;
 /// What a process that died has left is removed after this time.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
@@ -150,8 +150,7 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether nobody but the user and the system's administrator decides what is in the directory: what is kept there runs on the
-/// device.
+/// Whether only the user and the system's administrator can change the directory: what is kept there runs on the device.
 fn is_own(directory: &Path) -> bool {
     #[cfg(unix)]
     {
@@ -220,7 +219,7 @@ fn directory(variable: &dyn Fn(&str) -> Option<OsString>, home: Option<PathBuf>)
     caches.map(|caches| caches.join("gpumem"))
 }
 
-/// Makes the directory, for its user alone: whoever can write to it decides what runs on the device.
+/// Makes the directory, for its user alone: code that can write to it decides what runs on the device.
 fn create_directory(path: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);

@@ -3,13 +3,13 @@
 //! Beside a function stands an empty type of the same name, with the same generic parameters. A kernel's witness has that
 //! type as its own: so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
 
-use super::{Form, Program, TypeInfo, Witness};
+use super::{Form, PrintedProgram, TypeInfo, Witness};
 use std::any::type_name;
 
 /// The type beside a function with `#[device]`.
 pub trait DeviceFunction {
     /// Its tree, within the functions that lead to it.
-    fn program(calls: &Calls<'_>) -> Program;
+    fn program(calls: &Calls<'_>) -> PrintedProgram;
 }
 
 /// The functions that call one another, from a kernel on.
@@ -29,7 +29,7 @@ impl Calls<'_> {
 }
 
 /// The tree of the function that a witness has seen.
-pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> Program {
+pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> PrintedProgram {
     let name = type_name::<F>();
     if calls.contains(name) {
         return recursive();
@@ -38,8 +38,8 @@ pub fn function_of<F: DeviceFunction>(_: &Witness<F>, calls: &Calls<'_>) -> Prog
 }
 
 /// In the place of a function that calls itself through others, which the device's compiler then refuses with these words.
-fn recursive() -> Program {
-    Program {
+fn recursive() -> PrintedProgram {
+    PrintedProgram {
         name: "functions_of_kernels_do_not_call_themselves",
         file: "",
         parameters: Vec::new(),

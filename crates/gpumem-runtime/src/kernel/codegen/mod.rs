@@ -3,7 +3,7 @@
 //! A procedural macro sees tokens and no types. So the macro writes the body once more, into a closure that is never
 //! called, and passes values through a [`Witness`] there. rustc's own inference gives the witness its type, and
 //! [`type_of`] its name in C++. The body stands beside it as a `static` tree ([`S`], [`E`]), whose nodes name witnesses by
-//! number. [`Program::source`] prints the tree when the kernel is declared.
+//! number. [`PrintedProgram::source`] prints the tree when the kernel is declared.
 //!
 //! * Types, literals, shadowing, generics and associated constants are so exactly Rust's; nothing here infers a type.
 //! * Constants are values: each path that is no variable is evaluated when the kernel is declared, and printed as a literal.
@@ -18,15 +18,15 @@ mod tree;
 mod types;
 mod witness;
 
-pub use super::{HostForm, KernelDeclaration};
+pub use super::{HostForm, KernelDef};
 pub use bytemuck;
 pub use constant::{Constant, DeviceConst};
 pub use function::{Calls, DeviceFunction, function_of};
 pub use gpumem_core::Element;
-pub use gpumem_simt::{Fault, Ids, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem};
+pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
 pub use parameter::{Unpack, unpack};
-pub use print::{Parameter, Program};
-pub use record::{Field, Fields, Record};
+pub use print::{Parameter, PrintedProgram};
+pub use record::{Fields, Record, RecordField};
 pub use tree::{E, S};
 pub use types::{DeviceType, Form, Numeric, TypeInfo};
 pub use witness::{NewComplex, Witness, finished, local_array, new_complex, type_of, zero};

@@ -12,12 +12,12 @@ pub struct Record {
     /// Its size and its alignment, in bytes.
     pub layout: [usize; 2],
     /// Its fields, in order.
-    pub fields: Vec<Field>,
+    pub fields: Vec<RecordField>,
 }
 
 /// A field of a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Field {
+pub struct RecordField {
     /// Its name in C++.
     pub name: &'static str,
     /// Its type in C++.
@@ -29,7 +29,7 @@ pub struct Field {
 /// Collects the fields of a record: what `#[derive(DeviceRecord)]` calls.
 #[derive(Debug, Default)]
 pub struct Fields {
-    fields: Vec<Field>,
+    fields: Vec<RecordField>,
     records: Vec<Record>,
 }
 
@@ -43,7 +43,7 @@ impl Fields {
                 self.records.push(record);
             }
         }
-        self.fields.push(Field { name, ty, offset });
+        self.fields.push(RecordField { name, ty, offset });
         self
     }
 
@@ -62,14 +62,14 @@ impl Record {
     pub(super) fn declare(&self, out: &mut String) {
         let Self { name, layout: [size, align], fields } = self;
         let _ = writeln!(out, "namespace records {{\nstruct {name} {{");
-        for Field { name, ty, .. } in fields {
+        for RecordField { name, ty, .. } in fields {
             let _ = writeln!(out, "    {ty} {name};");
         }
         let _ = writeln!(
             out,
             "}};\nstatic_assert(sizeof({name}) == {size} && alignof({name}) == {align}, \"{name} has the layout of Rust\");"
         );
-        for Field { name: field, offset, .. } in fields {
+        for RecordField { name: field, offset, .. } in fields {
             let _ = writeln!(
                 out,
                 "static_assert(__builtin_offsetof({name}, {field}) == {offset}, \"{name}::{field} lies where it does in Rust\");"

@@ -1,5 +1,5 @@
 //! The body of a kernel as the macro hands it over: a tree in a `static`. Numbers of types are those of the witnesses, numbers
-//! of constants those of [`Program::constants`](super::Program::constants).
+//! of constants those of [`PrintedProgram::constants`](super::Program::constants).
 
 /// The number of a witness.
 type Type = usize;
@@ -41,7 +41,7 @@ pub enum E {
     Field(&'static E, &'static str),
     /// `c ? x : y`.
     Conditional(&'static E, &'static E, &'static E),
-    /// Calls a function that is written in Rust: its number among those of `Program::functions`.
+    /// Calls a function that is written in Rust: its number among those of `PrintedProgram::functions`.
     Invoke(usize, &'static [E]),
     /// A record of these fields; the others are those of a value.
     Record(Type, &'static [(&'static str, E)], Option<&'static E>),

@@ -1,11 +1,11 @@
 //! Memory of others: of the caller, of another library, of another process.
 
-use super::{Allocation, Counted, Keep};
+use super::{Allocation, IntrusiveArc, Owner};
 use crate::Device;
 use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Result};
 use std::{any::Any, ptr::NonNull};
 
-/// Memory of somebody else, as it comes into an allocation.
+/// Foreign memory, as it comes into an allocation.
 pub(crate) struct ForeignMemory {
     /// The device's address of the lowest byte.
     pub(crate) address: u64,
@@ -35,56 +35,56 @@ impl<B: Backend> Allocation<B> {
         device: &Device<B>,
         operation: &'static str,
         open: impl FnOnce() -> Result<B::Buffer>,
-    ) -> Result<Counted<Self>> {
+    ) -> Result<IntrusiveArc<Self>> {
         let core = device.core();
-        let (number, driver) = core.memory.adopter(core, operation)?;
+        let (number, driver) = core.memory.external_owner(core, operation)?;
         let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
         let kind = buffer.kind();
         let block = driver.adopt(core, buffer);
-        let mut memory = Self::over(Keep::Device(device.share()), (block.address(), 0, block.bytes()), kind);
+        let mut memory = Self::over(Owner::Device(device.share()), (block.address(), 0, block.bytes()), kind);
         (memory.block, memory.resource) = (Some(block), number);
         memory.extra.get_or_insert_default().opened = true;
-        Ok(Counted::new(memory))
+        Ok(IntrusiveArc::new(memory))
     }
 
-    /// Memory of somebody else, kept alive by `owner`.
+    /// Foreign memory, kept alive by `owner`.
     pub(crate) fn foreign(
         device: &Device<B>,
         address: u64,
         len: usize,
         owner: Box<dyn Any + Send + Sync>,
-    ) -> Counted<Self> {
+    ) -> IntrusiveArc<Self> {
         let (kind, read_only) = (MemoryKind::Device, false);
         Self::imported(device, ForeignMemory { address, host: 0, len, kind, read_only, owner })
     }
 
     /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
-    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> Counted<Self> {
-        let mut allocation = Self::over(Keep::Device(device.share()), (0, 0, 1), MemoryKind::Device);
+    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> IntrusiveArc<Self> {
+        let mut allocation = Self::over(Owner::Device(device.share()), (0, 0, 1), MemoryKind::Device);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.release) = (Some(module), Release::Program);
-        Counted::new(allocation)
+        IntrusiveArc::new(allocation)
     }
 
-    /// Memory of somebody else, of any kind.
-    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> Counted<Self> {
+    /// Foreign memory, of any kind.
+    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> IntrusiveArc<Self> {
         let place = (memory.address, memory.host, memory.len);
-        let mut allocation = Self::over(Keep::Device(device.share()), place, memory.kind);
+        let mut allocation = Self::over(Owner::Device(device.share()), place, memory.kind);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.read_only) = (Some(memory.owner), memory.read_only);
-        Counted::new(allocation)
+        IntrusiveArc::new(allocation)
     }
 
     /// Memory of the host that is page-locked until its owner is dropped: see [`Release`].
     pub(crate) fn locked(
         device: &Device<B>,
         memory: ForeignMemory,
-        cuts: Vec<u64>,
+        boundaries: Vec<u64>,
         release: Release,
-    ) -> Counted<Self> {
+    ) -> IntrusiveArc<Self> {
         let mut allocation = Self::imported(device, memory);
         if let Some(extra) = allocation.get_mut().and_then(|allocation| allocation.extra.as_mut()) {
-            (extra.cuts, extra.release) = (cuts, release);
+            (extra.boundaries, extra.release) = (boundaries, release);
         }
         allocation
     }
@@ -92,8 +92,10 @@ impl<B: Backend> Allocation<B> {
     /// Takes the owner out of foreign memory that nothing uses any more.
     ///
     /// # Errors
-    /// The memory, if somebody else holds it or its owner is another one.
-    pub(crate) fn into_owner<O: Any>(memory: Counted<Self>) -> std::result::Result<Box<O>, Counted<Self>> {
+    /// The memory, if it is referenced elsewhere or its owner has another type.
+    pub(crate) fn into_owner<O: Any>(
+        memory: IntrusiveArc<Self>,
+    ) -> std::result::Result<Box<O>, IntrusiveArc<Self>> {
         let mut memory = memory.try_unwrap()?;
         if let Some(extra) = &mut memory.extra
             && let Some(owner) = extra.owner.take()
@@ -106,7 +108,7 @@ impl<B: Backend> Allocation<B> {
                 Err(owner) => extra.owner = Some(owner),
             }
         }
-        Err(Counted::new(memory))
+        Err(IntrusiveArc::new(memory))
     }
 
     /// Memory of the caller that is page-locked while a scope lasts.
@@ -116,13 +118,13 @@ impl<B: Backend> Allocation<B> {
         host: NonNull<u8>,
         len: usize,
         kind: MemoryKind,
-        cuts: Vec<u64>,
-    ) -> Counted<Self> {
+        boundaries: Vec<u64>,
+    ) -> IntrusiveArc<Self> {
         let place = (address, host.as_ptr() as usize, len);
-        let mut memory = Self::over(Keep::Device(device.share()), place, kind);
-        if !cuts.is_empty() {
-            memory.extra.get_or_insert_default().cuts = cuts;
+        let mut memory = Self::over(Owner::Device(device.share()), place, kind);
+        if !boundaries.is_empty() {
+            memory.extra.get_or_insert_default().boundaries = boundaries;
         }
-        Counted::new(memory)
+        IntrusiveArc::new(memory)
     }
 }

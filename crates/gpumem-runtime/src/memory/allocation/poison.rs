@@ -17,7 +17,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Refuses bytes that failed work was to write. Whoever asks has waited for what writes them.
+    /// Refuses bytes that failed work was to write. The caller has waited for what writes them.
     #[inline]
     pub(crate) fn check_written(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
         if POISONED.is_any() { self.find_poison(operation, extent) } else { Ok(()) }
@@ -41,9 +41,9 @@ impl<B: Backend> Allocation<B> {
     fn is_being_written(&self, extent: &Range<usize>) -> bool {
         let writers: Vec<_> = {
             let log = self.log();
-            log.conflicts(extent, false).map(|entry| (entry.by.clone(), entry.ticket)).collect()
+            log.conflicts(extent, false).map(|entry| (entry.by.clone(), entry.submission)).collect()
         };
-        writers.iter().any(|(timeline, ticket)| matches!(timeline.poll(*ticket), Ok(false)))
+        writers.iter().any(|(timeline, submission)| matches!(timeline.poll(*submission), Ok(false)))
     }
 
     #[cold]
@@ -67,7 +67,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Forgets what failed work was to write: the host writes all of the memory next, or nobody uses it again.
+    /// Forgets what failed work was to write: the host writes all of the memory next, or it is not used again.
     #[inline]
     pub(crate) fn forget_poison(&self) {
         if POISONED.is_any() {

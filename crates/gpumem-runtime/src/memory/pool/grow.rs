@@ -1,21 +1,29 @@
 //! How a pool gets larger and smaller: pieces from upstream, and back.
 
-use super::{Pool, PoolOptions, central::Central};
-use crate::memory::resource::{Lender, MemoryBlock, MemoryRequest, wrong_generation};
+use super::{Pool, PoolOptions, state::PoolState};
+use crate::memory::resource::{BlockOrigin, MemoryBlock, MemoryRequest, wrong_generation};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use std::{sync::atomic::Ordering, time::Instant};
 
 impl<B: Backend> Pool<B> {
     /// Takes a piece from upstream, and serves the request out of it.
-    pub(super) fn grow(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Result<Option<MemoryBlock<B>>> {
-        let granule = self.options.granule;
+    pub(super) fn grow(
+        &self,
+        request: &MemoryRequest<'_, B>,
+        local_cache: u16,
+    ) -> Result<Option<MemoryBlock<B>>> {
+        let granule = self.options.alignment;
         let Some(least) = request.bytes.checked_next_multiple_of(granule) else {
             return Err(self.exhausted(request));
         };
         let align = request.align.max(granule);
-        let gone = if self.options.exchange && request.may_free() { self.give_unused_back() } else { 0 };
-        let reserved = self.central.lock().reserved;
-        if self.options.limit.is_some_and(|limit| reserved.saturating_add(least) > limit) {
+        let gone = if self.options.release_empty_before_grow && request.may_free() {
+            self.give_unused_back()
+        } else {
+            0
+        };
+        let reserved = self.state.lock().reserved;
+        if self.options.max_size.is_some_and(|limit| reserved.saturating_add(least) > limit) {
             return Err(self.exhausted(request));
         }
         let mut wanted = self.options.next_chunk(least, gone, reserved).next_multiple_of(granule);
@@ -23,9 +31,12 @@ impl<B: Backend> Pool<B> {
             match self.upstream.allocate(&request.for_bytes(wanted, align)) {
                 Ok(block) => {
                     if request.kind.is_host_accessible() {
-                        request.core.reclaim.note_idle_host(block.bytes().saturating_sub(request.bytes));
+                        request
+                            .core
+                            .deferred_frees
+                            .note_idle_host(block.bytes().saturating_sub(request.bytes));
                     }
-                    return self.add_chunk(block, request, lane);
+                    return self.add_chunk(block, request, local_cache);
                 }
                 Err(error) if error.is_out_of_memory() && wanted > least => {
                     wanted = (wanted / 2).max(least).next_multiple_of(granule);
@@ -39,21 +50,21 @@ impl<B: Backend> Pool<B> {
         &self,
         block: MemoryBlock<B>,
         request: &MemoryRequest<'_, B>,
-        lane: u16,
+        local_cache: u16,
     ) -> Result<Option<MemoryBlock<B>>> {
-        let mut central = self.central.lock();
-        let Lender { generation, kind, .. } = block.origin();
-        if let Err(error) = self.admit(&central, (generation, kind), request) {
-            drop(central);
+        let mut state = self.state.lock();
+        let BlockOrigin { generation, kind, .. } = block.origin();
+        if let Err(error) = self.admit(&state, (generation, kind), request) {
+            drop(state);
             self.upstream.deallocate(block)?;
             return Err(error);
         }
         let shift = block.host().map_or(0, |host| block.address().wrapping_sub(host.as_ptr() as u64));
-        self.note_shift(&central, shift, block.host().is_some());
-        match central.add_chunk(block, request.bytes as u64, request.align as u64) {
-            Ok(found) => Ok(found.map(|found| self.lend(Some(&central), lane, found))),
+        self.note_shift(&state, shift, block.host().is_some());
+        match state.add_chunk(block, request.bytes as u64, request.align as u64) {
+            Ok(found) => Ok(found.map(|found| self.hand_out(Some(&state), local_cache, found))),
             Err(block) => {
-                drop(central);
+                drop(state);
                 self.upstream.deallocate(block)?;
                 let why = "the memory that a pool was given is not aligned to its granule, or too large";
                 Err(Error::new("", "allocate", ErrorKind::InvalidArgument { why }))
@@ -64,12 +75,12 @@ impl<B: Backend> Pool<B> {
     /// Whether memory may come into the pool: all of it is of one device as it is now, and of one kind.
     pub(super) fn admit(
         &self,
-        central: &Central<B>,
+        state: &PoolState<B>,
         (generation, kind): (u64, MemoryKind),
         request: &MemoryRequest<'_, B>,
     ) -> Result<()> {
         let fail = |kind| Err(request.core.error(request.operation, kind));
-        if central.chunks() == 0 {
+        if state.chunks() == 0 {
             self.generation.store(generation, Ordering::Relaxed);
         }
         if generation != request.core.generation() || generation != self.generation.load(Ordering::Relaxed) {
@@ -83,8 +94,8 @@ impl<B: Backend> Pool<B> {
     }
 
     /// Remembers what the device adds to the pool's addresses in a piece that is about to come in.
-    pub(super) fn note_shift(&self, central: &Central<B>, shift: u64, is_seen_by_host: bool) {
-        if central.chunks() == 0 {
+    pub(super) fn note_shift(&self, state: &PoolState<B>, shift: u64, is_seen_by_host: bool) {
+        if state.chunks() == 0 {
             self.is_seen_by_host.store(is_seen_by_host, Ordering::Relaxed);
             self.shift.store(shift, Ordering::Relaxed);
             self.uniform.store(true, Ordering::Relaxed);
@@ -95,27 +106,27 @@ impl<B: Backend> Pool<B> {
 
     /// What the options say about unused memory, on the way to the driver.
     pub(super) fn keep_within_bounds(&self) {
-        let PoolOptions { keep_ratio, keep_time, .. } = self.options;
-        if keep_ratio >= 1.0 && keep_time.is_none() {
+        let PoolOptions { max_idle_ratio, idle_timeout, .. } = self.options;
+        if max_idle_ratio >= 1.0 && idle_timeout.is_none() {
             return;
         }
-        let before = keep_time.map(|time| {
+        let before = idle_timeout.map(|time| {
             let now = Instant::now();
             now.checked_sub(time).unwrap_or(now)
         });
         let mut keep = None;
         let taken = {
-            let mut central = self.whole();
+            let mut state = self.lock_gathered();
             let mut taken = Vec::new();
             if before.is_some() {
-                taken = central.take_unused(0, before);
+                taken = state.take_unused(0, before);
             }
-            if keep_ratio < 1.0 {
-                let lent = central.lent_bytes() + central.in_flight_bytes();
-                let most = (lent as f64 / (1.0 - keep_ratio).max(f64::EPSILON)) as usize;
-                // A part of `keep_ratio` of what is reserved may be unused.
-                let most = if keep_ratio <= 0.0 { lent as usize } else { most };
-                taken.extend(central.take_unused(most, None));
+            if max_idle_ratio < 1.0 {
+                let allocated = state.allocated_bytes() + state.in_flight_bytes();
+                let most = (allocated as f64 / (1.0 - max_idle_ratio).max(f64::EPSILON)) as usize;
+                // A part of `max_idle_ratio` of what is reserved may be unused.
+                let most = if max_idle_ratio <= 0.0 { allocated as usize } else { most };
+                taken.extend(state.take_unused(most, None));
                 keep = Some(most);
             }
             taken
@@ -123,19 +134,19 @@ impl<B: Backend> Pool<B> {
         self.give_back(taken);
         let mut failed = |error| tracing::error!(%error, "memory of a pool could not be given back");
         if before.is_some() {
-            self.trim_in_place(0, before, &mut failed);
+            self.trim_expandable(0, before, &mut failed);
         }
         if let Some(keep) = keep {
-            self.trim_in_place(keep, None, &mut failed);
+            self.trim_expandable(keep, None, &mut failed);
         }
     }
 
     /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.
     fn give_unused_back(&self) -> usize {
         let taken = {
-            let mut central = self.whole();
-            match central.unused_bytes() > central.reserved / 16 {
-                true => central.take_unused(0, None),
+            let mut state = self.lock_gathered();
+            match state.unused_bytes() > state.reserved / 16 {
+                true => state.take_unused(0, None),
                 false => Vec::new(),
             }
         };

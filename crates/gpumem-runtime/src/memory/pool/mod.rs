@@ -1,40 +1,40 @@
 //! The pool: memory that has been used is used again, without the driver.
 //!
-//! * The books ([`tlsf`](super::tlsf)) lend and take back in constant time, and join free neighbours at once. They are
-//!   kept beside the memory, not in it.
+//! * The allocator ([`tlsf`](super::tlsf)) allocates and frees in constant time, and joins free neighbours at once. Its lists
+//!   are kept beside the memory, not in it.
 //! * A block comes back together with the work that may still be using it. The stream that does may have it again at
 //!   once: what it enqueues next runs behind that work anyway. For everybody else the block is *in flight*, and passed
-//!   over while another one fits; if nothing else is left, it is lent with its uses, and whoever uses it waits for
-//!   them, on the device and only then.
+//!   over while another one fits; if nothing else is left, it is allocated with its pending accesses, and its user
+//!   waits for them, on the device and only then.
 //! * Blocks that several streams use are parked until all but one of them are done.
 //! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
-//!   Pieces of which nothing is lent go back when somebody trims the pool, or as [`PoolOptions`] say. Where it may, it
-//!   [grows in place](PoolOptions::in_place) instead, and what is free at its end goes back.
-//! * Threads meet on the lock of the books. One that finds it held, or others there again and again, keeps its blocks in a
-//!   [lane](lane) of its own for a while: one for each stream, and for each thread where no stream is known.
+//!   Pieces of which nothing is lent go back when the pool is trimmed, or as [`PoolOptions`] say. Where it may, it
+//!   [grows in place](PoolOptions::expandable) instead, and what is free at its end goes back.
+//! * Threads meet on the lock of the allocator. One that finds it held, or others there again and again, keeps its blocks
+//!   in a [cache](local_cache) of its own for a while: one for each stream, and for each thread where no stream is known.
 //!
 //! Of a driver it needs nothing but memory, events and their waits.
 
-mod central;
+mod contention;
+mod expandable;
 mod grow;
-mod in_place;
-mod lane;
-mod meetings;
+mod local_cache;
 mod options;
+mod state;
 
 pub use options::PoolOptions;
 
 use super::{
-    pending::PendingUses,
-    resource::{Lender, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim},
+    pending_accesses::PendingAccesses,
+    resource::{BlockOrigin, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim},
     tlsf::BlockId,
 };
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
-use central::{Central, Found, Place};
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::Origin};
-use in_place::Grown;
-use lane::{Lane, thread_number};
+use expandable::ExpandableSegment;
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::ProcessGuard};
+use local_cache::{LocalCache, thread_number};
 use parking_lot::ReentrantMutex;
+use state::{BlockRef, FreeBlock, PoolState};
 use std::{
     cell::RefCell,
     fmt, mem,
@@ -43,20 +43,21 @@ use std::{
     time::Instant,
 };
 
-/// Lanes of streams, and as many of threads.
-const LANES: usize = 32;
+/// Local caches of streams, and as many of threads.
+const LOCAL_CACHES: usize = 32;
 
-/// A pool over another resource: two-level segregated fit, in lanes so that threads rarely meet.
+/// A pool over another resource: two-level segregated fit, in local caches so that threads rarely meet.
 pub struct Pool<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
     /// A forked child leaves the pool alone: others may hold its locks for ever there.
-    origin: Origin,
+    origin: ProcessGuard,
     options: PoolOptions,
-    lanes: Box<[Lane<B>]>,
-    central: ShortMutex<Central<B>>,
-    /// Held while memory is asked of upstream, so that two do not ask for the same need. The books are not locked then.
-    /// Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not wait for itself.
-    growing: ReentrantMutex<RefCell<Grown>>,
+    local_caches: Box<[LocalCache<B>]>,
+    state: ShortMutex<PoolState<B>>,
+    /// Held while memory is asked of upstream, so that two do not ask for the same need. The allocator is not locked
+    /// then. Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not wait for
+    /// itself.
+    growing: ReentrantMutex<RefCell<ExpandableSegment>>,
     /// The number that blocks are lent by. Another one from each time on that the driver has taken everything.
     id: AtomicU64,
     /// Those before: their blocks are not ours any more.
@@ -73,13 +74,13 @@ pub struct Pool<B: Backend> {
 impl<B: Backend> Pool<B> {
     /// A pool that takes its memory from `upstream`, usually [`DriverMemory`](super::DriverMemory). It starts empty.
     pub fn new(upstream: Arc<dyn MemoryResource<B>>, options: PoolOptions) -> Self {
-        let granule = options.granule.clamp(16, 2 << 20).next_power_of_two();
+        let granule = options.alignment.clamp(16, 2 << 20).next_power_of_two();
         Self {
             upstream,
-            origin: Origin::here(),
-            options: PoolOptions { granule, ..options },
-            lanes: (0..2 * LANES).map(|_| Lane::new()).collect(),
-            central: ShortMutex::new(Central::new(granule)),
+            origin: ProcessGuard::current(),
+            options: PoolOptions { alignment: granule, ..options },
+            local_caches: (0..2 * LOCAL_CACHES).map(|_| LocalCache::new()).collect(),
+            state: ShortMutex::new(PoolState::new(granule)),
             growing: ReentrantMutex::default(),
             id: AtomicU64::new(ResourceId::new().number()),
             former: Mutex::new(Vec::new()),
@@ -97,128 +98,133 @@ impl<B: Backend> Pool<B> {
     }
 
     #[inline]
-    fn lane(&self, stream: Option<u64>) -> u16 {
+    fn local_cache(&self, stream: Option<u64>) -> u16 {
         match stream {
-            Some(stream) => (stream as usize % LANES) as u16,
-            None => (LANES + thread_number() % LANES) as u16,
+            Some(stream) => (stream as usize % LOCAL_CACHES) as u16,
+            None => (LOCAL_CACHES + thread_number() % LOCAL_CACHES) as u16,
         }
     }
 
-    /// The books, if nobody has them; meeting others there makes the lane hot.
+    /// The allocator, if no one has them; meeting others there makes the local cache hot.
     #[inline]
-    fn try_books(&self, lane: &Lane<B>) -> Option<ShortMutexGuard<'_, Central<B>>> {
-        let mut central = self.central.try_lock();
-        if central.as_mut().is_none_or(|central| central.meetings.visit(thread_number())) {
-            lane.warm_up();
+    fn lock_if_free(&self, local_cache: &LocalCache<B>) -> Option<ShortMutexGuard<'_, PoolState<B>>> {
+        let mut state = self.state.try_lock();
+        if state.as_mut().is_none_or(|state| state.contention.record(thread_number())) {
+            local_cache.enable();
         }
-        central
+        state
     }
 
-    /// The books with everything in them.
-    fn whole(&self) -> ShortMutexGuard<'_, Central<B>> {
-        let mut central = self.central.lock();
-        central.complete();
-        central
+    /// The allocator with everything in them.
+    fn lock_gathered(&self) -> ShortMutexGuard<'_, PoolState<B>> {
+        let mut state = self.state.lock();
+        state.flush_last();
+        state
     }
 
     #[inline]
-    fn lend(&self, central: Option<&Central<B>>, lane: u16, found: Found<B>) -> MemoryBlock<B> {
-        let Place { block, start, len } = found.place;
-        let address = match (self.uniform.load(Ordering::Relaxed), central) {
+    fn hand_out(
+        &self,
+        state: Option<&PoolState<B>>,
+        local_cache: u16,
+        found: FreeBlock<B>,
+    ) -> MemoryBlock<B> {
+        let BlockRef { block, start, len } = found.place;
+        let address = match (self.uniform.load(Ordering::Relaxed), state) {
             (true, _) => start.wrapping_add(self.shift.load(Ordering::Relaxed)),
-            (false, Some(central)) => central.address(start),
-            (false, None) => self.central.lock().address(start),
+            (false, Some(state)) => state.address(start),
+            (false, None) => self.state.lock().address(start),
         };
         let host = if self.is_seen_by_host.load(Ordering::Relaxed) { start as usize } else { 0 };
-        let token = u64::from(block.number()) | u64::from(lane) << 32;
-        let lender = Lender {
+        let token = u64::from(block.number()) | u64::from(local_cache) << 32;
+        let resource_id = BlockOrigin {
             resource: ResourceId::from_number(self.id.load(Ordering::Relaxed)),
             generation: self.generation.load(Ordering::Relaxed),
             kind: self.kind.get().copied().unwrap_or(MemoryKind::Device),
         };
-        // SAFETY: the books have lent these bytes of a chunk to nobody else, and the chunk stays until they come back.
-        // All chunks are of one kind and of one device, which the block says. Where the host sees it, its bytes are
-        // initialised, because the backend has zeroed them.
-        unsafe { MemoryBlock::of_pool((address, host, len as usize), token, lender, found.uses) }
+        // SAFETY: the allocator has given these bytes of a chunk to nothing else, and the chunk stays until they come
+        // back. All chunks are of one kind and of one device, which the block says. Where the host sees it, its bytes
+        // are initialised, because the backend has zeroed them.
+        unsafe { MemoryBlock::of_pool((address, host, len as usize), token, resource_id, found.uses) }
     }
 
     /// Hands a block back that is not ours, unless it was before the driver took everything.
     #[cold]
     fn refuse(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        if !self.origin.is_usable() {
+        if !self.origin.is_valid() {
             return Err(block);
         }
-        match self.former.lock().contains(&block.lender().number()) {
+        match self.former.lock().contains(&block.resource().number()) {
             true => Ok(()),
             false => Err(block),
         }
     }
 
-    fn place(&self, block: &MemoryBlock<B>) -> Place {
+    fn place(&self, block: &MemoryBlock<B>) -> BlockRef {
         let start = match block.host() {
             Some(host) => host.as_ptr() as u64,
             None => block.address().wrapping_sub(self.shift.load(Ordering::Relaxed)),
         };
         let number = BlockId::from_number((block.token() & u64::from(u32::MAX)) as u32);
-        Place { block: number, start, len: block.bytes() as u64 }
+        BlockRef { block: number, start, len: block.bytes() as u64 }
     }
 
-    /// Everything that lanes hold goes to the books.
+    /// Everything that local caches hold goes to the allocator.
     fn gather(&self) -> bool {
         let mut any = false;
-        for lane in &self.lanes {
-            let held = lane.drain();
+        for local_cache in &self.local_caches {
+            let held = local_cache.drain();
             if held.is_empty() {
                 continue;
             }
             any = true;
-            let mut central = self.central.lock();
-            held.into_iter().for_each(|found| central.free(found.place, found.uses));
+            let mut state = self.state.lock();
+            held.into_iter().for_each(|found| state.free(found.place, found.uses));
         }
         any
     }
 
     /// Makes idle what is known to be done. Whether anything was.
-    fn settle(&self) -> bool {
-        let mut central = self.whole();
-        let any = central.settle();
-        let dead = central.take_dead();
-        drop(central);
-        drop(dead);
+    fn collect_done(&self) -> bool {
+        let mut state = self.lock_gathered();
+        let any = state.collect_done();
+        let retired_timelines = state.take_retired();
+        drop(state);
+        drop(retired_timelines);
         any
     }
 
     /// Asks the driver what is done of what still uses free blocks. Never waits.
     fn poll(&self) -> bool {
-        // The driver is not asked under the lock of the books: who drops memory would wait for it.
-        let pending = self.whole().pending();
+        // The driver is not asked under the lock of the allocator: who drops memory would wait for it.
+        let pending = self.lock_gathered().pending_frees();
         let mut any = false;
-        for (timeline, ticket) in pending.iter() {
-            any |= timeline.poll(*ticket).unwrap_or_else(|_| timeline.has_passed(*ticket));
+        for (timeline, submission) in pending.iter() {
+            any |= timeline.poll(*submission).unwrap_or_else(|_| timeline.is_complete(*submission));
         }
-        any && self.settle()
+        any && self.collect_done()
     }
 
     /// What the free lists do not serve at once.
     #[cold]
-    fn search(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Result<MemoryBlock<B>> {
+    fn search(&self, request: &MemoryRequest<'_, B>, local_cache: u16) -> Result<MemoryBlock<B>> {
         let (bytes, align) = (request.bytes as u64, request.align as u64);
         if bytes == 0 || !align.is_power_of_two() {
             let why = "a request has at least one byte, and an alignment that is a power of two";
             return Err(request.core.error(request.operation, ErrorKind::InvalidArgument { why }));
         }
         let take = || {
-            let mut central = self.central.lock();
-            central
+            let mut state = self.state.lock();
+            state
                 .take(bytes, align, request.ordered_by())
-                .map(|found| self.lend(Some(&central), lane, found))
+                .map(|found| self.hand_out(Some(&state), local_cache, found))
         };
         let take_in_flight = || {
-            let mut central = self.whole();
-            central.take_in_flight(bytes, align).map(|found| self.lend(Some(&central), lane, found))
+            let mut state = self.lock_gathered();
+            state.take_in_flight(bytes, align).map(|found| self.hand_out(Some(&state), local_cache, found))
         };
         let gathered = self.gather();
-        if (self.settle() || gathered)
+        if (self.collect_done() || gathered)
             && let Some(block) = take()
         {
             return Ok(block);
@@ -247,8 +253,8 @@ impl<B: Backend> Pool<B> {
             // Another thread may have grown the pool, or given something back, meanwhile.
             match take() {
                 Some(block) => return Ok(block),
-                None => match self.grow_in_place(&mut one, request, lane) {
-                    Ok(None) => self.grow(request, lane),
+                None => match self.expand(&mut one, request, local_cache) {
+                    Ok(None) => self.grow(request, local_cache),
                     outcome => outcome,
                 },
             }
@@ -258,32 +264,33 @@ impl<B: Backend> Pool<B> {
             Ok(None) => None,
             Err(error) => Some(error),
         };
-        let last = if request.host_first { self.take_and_wait(request, lane) } else { take_in_flight() };
+        let last =
+            if request.host_first { self.take_and_wait(request, local_cache) } else { take_in_flight() };
         if let Some(block) = last {
             return Ok(block);
         }
-        self.central.lock().failures += 1;
+        self.state.lock().failures += 1;
         Err(grown.unwrap_or_else(|| self.exhausted(request)))
     }
 
     /// A block that was in flight, after waiting for what used it.
-    fn take_and_wait(&self, request: &MemoryRequest<'_, B>, lane: u16) -> Option<MemoryBlock<B>> {
+    fn take_and_wait(&self, request: &MemoryRequest<'_, B>, local_cache: u16) -> Option<MemoryBlock<B>> {
         if !request.may_free() {
             return None;
         }
         let (bytes, align) = (request.bytes as u64, request.align as u64);
-        let Found { place, uses } = self.whole().take_in_flight(bytes, align)?;
+        let FreeBlock { place, uses } = self.lock_gathered().take_in_flight(bytes, align)?;
         if !uses.wait() {
-            self.central.lock().free(place, uses);
+            self.state.lock().free(place, uses);
             return None;
         }
-        Some(self.lend(None, lane, Found { place, uses: PendingUses::none() }))
+        Some(self.hand_out(None, local_cache, FreeBlock { place, uses: PendingAccesses::none() }))
     }
 
     fn exhausted(&self, request: &MemoryRequest<'_, B>) -> Error {
-        let central = self.whole();
-        let total = self.options.limit.unwrap_or(central.reserved);
-        let free = total.saturating_sub(central.lent_bytes() as usize);
+        let state = self.lock_gathered();
+        let total = self.options.max_size.unwrap_or(state.reserved);
+        let free = total.saturating_sub(state.allocated_bytes() as usize);
         let kind = ErrorKind::OutOfMemory {
             requested: request.bytes,
             kind: request.kind.name(),
@@ -304,28 +311,28 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
         self.origin.check("", request.operation).map_err(|error| request.core.place(error))?;
         let stream = request.ordered_by();
-        let number = self.lane(stream.map(|timeline| timeline.id()));
-        let lane = &self.lanes[usize::from(number)];
+        let number = self.local_cache(stream.map(|timeline| timeline.id()));
+        let local_cache = &self.local_caches[usize::from(number)];
         let (bytes, align) = (request.bytes as u64, request.align as u64);
-        if !lane.is_empty()
-            && let Some(len) = bytes.checked_next_multiple_of(self.options.granule as u64)
+        if !local_cache.is_empty()
+            && let Some(len) = bytes.checked_next_multiple_of(self.options.alignment as u64)
             && let Some(found) =
-                lane.take(len, align, stream.map(|timeline| timeline.id()), request.host_first)
+                local_cache.take(len, align, stream.map(|timeline| timeline.id()), request.host_first)
         {
-            central::tell::<B>(found.place.start, found.place.len, true);
-            return Ok(self.lend(None, number, found));
+            state::tell::<B>(found.place.start, found.place.len, true);
+            return Ok(self.hand_out(None, number, found));
         }
-        let mut central = self.try_books(lane).unwrap_or_else(|| self.central.lock());
-        if let Some(found) = central.take(bytes, align, stream) {
-            return Ok(self.lend(Some(&central), number, found));
+        let mut state = self.lock_if_free(local_cache).unwrap_or_else(|| self.state.lock());
+        if let Some(found) = state.take(bytes, align, stream) {
+            return Ok(self.hand_out(Some(&state), number, found));
         }
-        drop(central);
+        drop(state);
         self.search(request, number)
     }
 
     #[inline]
     fn recycle(&self, mut block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        if block.lender().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_usable() {
+        if block.resource().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_valid() {
             return self.refuse(block);
         }
         let (place, number) = (self.place(&block), (block.token() >> 32) as usize);
@@ -333,21 +340,21 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         // Nothing is left in it: a pool's block has no description of the driver's. Dropping it would look for one.
         mem::forget(block);
         uses.forget_done();
-        let lane = &self.lanes[number % self.lanes.len()];
-        if !lane.is_hot()
-            && let Some(mut central) = self.try_books(lane)
+        let local_cache = &self.local_caches[number % self.local_caches.len()];
+        if !local_cache.is_enabled()
+            && let Some(mut state) = self.lock_if_free(local_cache)
         {
-            central.free(place, uses);
+            state.free(place, uses);
             return Ok(());
         }
         if uses.is_over() {
-            central::tell::<B>(place.start, place.len, false);
+            state::tell::<B>(place.start, place.len, false);
         }
-        let Err(full) = lane.put(place, uses) else { return Ok(()) };
-        let held = if place.len <= lane::LARGEST { lane.drain() } else { Vec::new() };
-        let mut central = self.central.lock();
-        central.free(full.place, full.uses);
-        held.into_iter().for_each(|found| central.free(found.place, found.uses));
+        let Err(full) = local_cache.put(place, uses) else { return Ok(()) };
+        let held = if place.len <= local_cache::LARGEST { local_cache.drain() } else { Vec::new() };
+        let mut state = self.state.lock();
+        state.free(full.place, full.uses);
+        held.into_iter().for_each(|found| state.free(found.place, found.uses));
         Ok(())
     }
 
@@ -366,21 +373,21 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             return 0;
         }
         self.gather();
-        self.settle();
+        self.collect_done();
         self.poll();
         if how.wait {
             // Unlocked, as in `poll`. What cannot be proven to be over stays in flight.
-            let pending = self.whole().pending();
-            for (timeline, ticket) in pending.iter() {
-                if !timeline.settle(*ticket).done {
+            let pending = self.lock_gathered().pending_frees();
+            for (timeline, submission) in pending.iter() {
+                if !timeline.wait_host(*submission).done {
                     tracing::error!("memory of a pool is kept: its last use cannot be proven to be over");
                 }
             }
-            self.settle();
+            self.collect_done();
         }
         let before = Instant::now().checked_sub(how.unused_for);
         let before = (!how.unused_for.is_zero()).then(|| before.unwrap_or_else(Instant::now));
-        let taken = self.whole().take_unused(how.keep, before);
+        let taken = self.lock_gathered().take_unused(how.keep, before);
         let mut bytes = 0;
         for block in taken {
             bytes += block.bytes();
@@ -388,42 +395,42 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
                 failed(error);
             }
         }
-        let bytes = bytes + self.trim_in_place(how.keep, before, failed);
+        let bytes = bytes + self.trim_expandable(how.keep, before, failed);
         // Upstream may be the user's, and say anything.
         bytes.saturating_add(self.upstream.trim(how, failed))
     }
 
     fn forget(&self) {
-        if !self.origin.is_usable() {
+        if !self.origin.is_valid() {
             return;
         }
         let new = ResourceId::new().number();
         self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
-        self.lanes.iter().for_each(|lane| drop(lane.drain()));
-        self.forget_in_place();
-        mem::forget(self.central.lock().forget());
+        self.local_caches.iter().for_each(|local_cache| drop(local_cache.drain()));
+        self.forget_expandable();
+        mem::forget(self.state.lock().forget());
         self.upstream.forget();
     }
 
     fn statistics(&self) -> MemoryStatistics {
-        if !self.origin.is_usable() {
+        if !self.origin.is_valid() {
             return MemoryStatistics::default();
         }
-        let (cached, cached_blocks) = self
-            .lanes
-            .iter()
-            .fold((0, 0), |(bytes, blocks), lane| (bytes + lane.bytes() as usize, blocks + lane.blocks()));
-        let central = self.whole();
+        let (cached, cached_blocks) =
+            self.local_caches.iter().fold((0, 0), |(bytes, blocks), local_cache| {
+                (bytes + local_cache.bytes() as usize, blocks + local_cache.blocks())
+            });
+        let state = self.lock_gathered();
         MemoryStatistics {
-            reserved: central.reserved,
-            peak_reserved: central.peak_reserved,
-            lent: (central.lent_bytes() as usize).saturating_sub(cached),
-            peak_lent: None,
-            blocks: central.lent_blocks().saturating_sub(cached_blocks),
-            in_flight: central.in_flight_bytes() as usize,
-            largest_free: central.largest_free() as usize,
-            allocations: central.allocations + self.lanes.iter().map(Lane::served).sum::<u64>(),
-            failures: central.failures,
+            reserved: state.reserved,
+            peak_reserved: state.peak_reserved,
+            allocated: (state.allocated_bytes() as usize).saturating_sub(cached),
+            peak_allocated: None,
+            blocks: state.allocated_blocks().saturating_sub(cached_blocks),
+            in_flight: state.in_flight_bytes() as usize,
+            largest_free: state.largest_free() as usize,
+            allocations: state.allocations + self.local_caches.iter().map(LocalCache::served).sum::<u64>(),
+            failures: state.failures,
         }
     }
 
@@ -432,12 +439,12 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
     }
 
     fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
-        if block.lender().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_usable() {
+        if block.resource().number() != self.id.load(Ordering::Relaxed) || !self.origin.is_valid() {
             return (block.address(), block.bytes());
         }
         let place = self.place(block);
         // Upstream is asked without the lock.
-        let chunk = self.central.lock().chunk_of(place.start).map(MemoryBlock::likeness);
+        let chunk = self.state.lock().chunk_of(place.start).map(MemoryBlock::likeness);
         chunk.map_or((block.address(), block.bytes()), |chunk| self.upstream.driver_block(&chunk))
     }
 }

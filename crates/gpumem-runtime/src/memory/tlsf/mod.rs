@@ -1,15 +1,15 @@
 //! Two-level segregated fit (TLSF) over any range of addresses or offsets.
 //!
-//! A [`Tlsf`] keeps the books of ranges that it is given ([`add_region`](Tlsf::add_region)): which part is lent and
-//! which is free. It touches none of the bytes, so it serves memory that the host cannot see, and plain offsets as
-//! well. There is no lock and no driver here.
+//! A [`Tlsf`] allocates from ranges that it is given ([`add_region`](Tlsf::add_region)): which part is lent
+//! and which is free. It touches none of the bytes, so it serves memory that the host cannot see, and plain offsets
+//! as well. There is no lock and no driver here.
 //!
 //! * Lending and taking back cost the same however many blocks there are: free blocks stand in lists by size class, 32
 //!   to each power of two, and two levels of bitmaps name the next list that is not empty (Masmano et al., 2004).
 //! * Neighbours that are free are one block at once. Nothing has to be compacted later.
-//! * **Sets.** Free blocks belong to a set. Set 0 is *idle*: nobody uses the bytes any more. The pool makes a set for
-//!   each stream, of blocks that the stream may still be using: the stream itself may have them again at once, others
-//!   pass them over. Only blocks of one set are joined, so a hole that is idle does not have to wait because of its
+//! * **Sets.** Free blocks belong to a set. Set 0 is *idle*: the bytes are not in use. The pool makes a set for each
+//!   stream, of blocks that the stream may still be using: the stream itself may have them again at once, others pass
+//!   them over. Only blocks of one set are joined, so a hole that is idle does not have to wait because of its
 //!   neighbour. A block of such a set carries a *stamp*; a joint block carries the later one.
 //! * One region may [grow](Tlsf::grow) where it ends. What is idle at its end is its *tail*, and the last thing to be cut,
 //!   so that the region does not grow while anything else serves.
@@ -17,21 +17,21 @@
 //! ```
 //! use gpumem_runtime::memory::tlsf::Tlsf;
 //!
-//! let mut books = Tlsf::new(256);
-//! books.add_region(0, 1 << 20).unwrap();
-//! let a = books.allocate(Tlsf::IDLE, 1000, 256).unwrap();
-//! let b = books.allocate(Tlsf::IDLE, 5000, 4096).unwrap();
+//! let mut tlsf = Tlsf::new(256);
+//! tlsf.add_region(0, 1 << 20).unwrap();
+//! let a = tlsf.allocate(Tlsf::IDLE, 1000, 256).unwrap();
+//! let b = tlsf.allocate(Tlsf::IDLE, 5000, 4096).unwrap();
 //! assert_eq!((a.start, a.len), (0, 1024)); // whole granules
 //! assert_eq!(b.start % 4096, 0);
-//! books.free(a.block, Tlsf::IDLE, 0);
-//! assert!(books.free(b.block, Tlsf::IDLE, 0)); // the region is whole again
+//! tlsf.free(a.block, Tlsf::IDLE, 0);
+//! assert!(tlsf.free(b.block, Tlsf::IDLE, 0)); // the region is whole again
 //! ```
 
-mod books;
 mod class;
 mod grow;
 mod lists;
 mod search;
+mod stats;
 #[cfg(test)]
 mod tests;
 
@@ -67,7 +67,7 @@ pub struct SetId(u32);
 
 /// What was lent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Lent {
+pub struct AllocatedBlock {
     /// The block, to give it back.
     pub block: BlockId,
     /// Address of its first byte.
@@ -113,7 +113,7 @@ struct Tag {
     set: u32,
 }
 
-/// The books. See the [module](self).
+/// The allocator. See the [module](self).
 #[derive(Debug)]
 pub struct Tlsf {
     shift: u32,
@@ -126,8 +126,8 @@ pub struct Tlsf {
     /// What stands behind the last block of the region that grows, or [`NO_END`].
     end: u32,
     regions: usize,
-    lent_bytes: u64,
-    lent_blocks: usize,
+    allocated_bytes: u64,
+    allocated_blocks: usize,
     total_bytes: u64,
     /// Blocks that were looked at.
     #[cfg(test)]
@@ -135,7 +135,7 @@ pub struct Tlsf {
 }
 
 impl Tlsf {
-    /// The set of blocks that nobody uses.
+    /// The set of blocks that are not in use.
     pub const IDLE: SetId = SetId(0);
 
     /// Books without a region. Every block starts at a multiple of `granule` bytes from the start of its region, and is
@@ -151,8 +151,8 @@ impl Tlsf {
             unused_sets: Vec::new(),
             end: NO_END,
             regions: 0,
-            lent_bytes: 0,
-            lent_blocks: 0,
+            allocated_bytes: 0,
+            allocated_blocks: 0,
             total_bytes: 0,
             #[cfg(test)]
             looks: std::cell::Cell::new(0),
@@ -237,13 +237,19 @@ impl Tlsf {
     /// Lends `bytes` bytes at a multiple of `align`, out of the blocks of a set. `None` where none of them fits, and
     /// for a request of no bytes or an `align` that is no power of two.
     #[inline]
-    pub fn allocate(&mut self, set: SetId, bytes: u64, align: u64) -> Option<Lent> {
+    pub fn allocate(&mut self, set: SetId, bytes: u64, align: u64) -> Option<AllocatedBlock> {
         self.allocate_up_to(set, bytes, align, u64::MAX)
     }
 
     /// As [`allocate`](Self::allocate), out of blocks with a stamp of at most `stamp` only. Those with a later one are
     /// passed over; not more than a few are looked at.
-    pub fn allocate_up_to(&mut self, set: SetId, bytes: u64, align: u64, stamp: u64) -> Option<Lent> {
+    pub fn allocate_up_to(
+        &mut self,
+        set: SetId,
+        bytes: u64,
+        align: u64,
+        stamp: u64,
+    ) -> Option<AllocatedBlock> {
         let wanted = self.wanted(bytes, align, stamp)?;
         let node = self.find(set, wanted)?;
         self.carve(node, set, wanted)
@@ -251,7 +257,7 @@ impl Tlsf {
 
     /// As [`allocate`](Self::allocate), out of a region that is one idle block: who has added one for a request gets it
     /// there if it is large enough.
-    pub fn allocate_in(&mut self, region: RegionId, bytes: u64, align: u64) -> Option<Lent> {
+    pub fn allocate_in(&mut self, region: RegionId, bytes: u64, align: u64) -> Option<AllocatedBlock> {
         let wanted = self.wanted(bytes, align, u64::MAX)?;
         if !self.is_region_idle(region) || !wanted.fits(&self.nodes[region.0 as usize]) {
             return None;
@@ -261,37 +267,42 @@ impl Tlsf {
 
     /// Lends what is wanted out of a free block that holds it, and leaves the rest free.
     #[inline]
-    fn carve(&mut self, node: u32, set: SetId, Wanted { bytes, align, .. }: Wanted) -> Option<Lent> {
+    fn carve(
+        &mut self,
+        node: u32,
+        set: SetId,
+        Wanted { bytes, align, .. }: Wanted,
+    ) -> Option<AllocatedBlock> {
         let found = self.nodes[node as usize];
         let stamp = self.stamp_of(node);
         self.unlink(node);
         let gap = found.start.wrapping_neg() & (align - 1);
-        let mut lent = node;
+        let mut allocated = node;
         if gap > 0 {
-            lent = self.split(node, gap)?;
+            allocated = self.split(node, gap)?;
             self.insert_alone(node, set, stamp);
         }
-        if self.nodes[lent as usize].len() > bytes {
-            let rest = self.split(lent, bytes)?;
+        if self.nodes[allocated as usize].len() > bytes {
+            let rest = self.split(allocated, bytes)?;
             self.insert_alone(rest, set, stamp);
         }
-        self.lent_bytes += bytes;
-        self.lent_blocks += 1;
-        Some(Lent { block: BlockId(lent), start: found.start + gap, len: bytes, stamp })
+        self.allocated_bytes += bytes;
+        self.allocated_blocks += 1;
+        Some(AllocatedBlock { block: BlockId(allocated), start: found.start + gap, len: bytes, stamp })
     }
 
     /// Takes a block back into a set. Returns whether its region is one idle block now. A block that is not lent is left
     /// as it is.
     #[inline]
     pub fn free(&mut self, block: BlockId, set: SetId, stamp: u64) -> bool {
-        let is_lent = self.is_lent(block);
-        debug_assert!(is_lent, "a block that is not lent is given back");
-        if !is_lent || set.0 as usize >= self.sets.len() {
+        let is_allocated = self.is_allocated(block);
+        debug_assert!(is_allocated, "a block that is not lent is given back");
+        if !is_allocated || set.0 as usize >= self.sets.len() {
             return false;
         }
         let len = self.nodes[block.0 as usize].len();
-        self.lent_bytes -= len;
-        self.lent_blocks -= 1;
+        self.allocated_bytes -= len;
+        self.allocated_blocks -= 1;
         let node = self.insert(block.0, set, stamp);
         let node = &self.nodes[node as usize];
         set == Self::IDLE && node.before == NIL && self.is_last(node.after)
@@ -452,14 +463,14 @@ impl Tlsf {
 
     #[inline]
     fn vacate(&mut self, node: u32) {
-        // A length of zero is no block: whoever gives it back again is found out.
+        // A length of zero is no block: a double free is detected.
         self.nodes[node as usize] =
             Node { start: 0, word: 0, before: NIL, after: NIL, earlier: NIL, later: self.vacant };
         self.vacant = node;
     }
 
     #[inline]
-    fn is_lent(&self, block: BlockId) -> bool {
+    fn is_allocated(&self, block: BlockId) -> bool {
         self.nodes.get(block.0 as usize).is_some_and(|node| node.word & FLAGS == 0 && node.word != 0)
     }
 }

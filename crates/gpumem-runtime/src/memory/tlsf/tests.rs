@@ -33,10 +33,10 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 struct Model {
-    books: Tlsf,
+    tlsf: Tlsf,
     sets: [SetId; 3],
     regions: Vec<(RegionId, u64, u64)>,
-    lent: Vec<Lent>,
+    allocated: Vec<AllocatedBlock>,
     /// The region that grows.
     growing: Option<RegionId>,
     /// Regions that have been taken out, for which nothing may be lent.
@@ -45,14 +45,14 @@ struct Model {
 
 impl Model {
     fn new(granule: u64) -> Self {
-        let mut books = Tlsf::new(granule);
-        let sets = [Tlsf::IDLE, books.add_set(), books.add_set()];
-        Self { books, sets, regions: Vec::new(), lent: Vec::new(), growing: None, next: 1 << 20 }
+        let mut tlsf = Tlsf::new(granule);
+        let sets = [Tlsf::IDLE, tlsf.add_set(), tlsf.add_set()];
+        Self { tlsf, sets, regions: Vec::new(), allocated: Vec::new(), growing: None, next: 1 << 20 }
     }
 
     fn add_region(&mut self, len: u64) {
-        let granule = self.books.granule();
-        match self.books.add_region(self.next, len) {
+        let granule = self.tlsf.granule();
+        match self.tlsf.add_region(self.next, len) {
             Some(region) => {
                 self.regions.push((region, self.next, len & !(granule - 1)));
                 // The next region may touch this one.
@@ -64,20 +64,20 @@ impl Model {
 
     /// Makes the region that grows longer, or makes one.
     fn grow(&mut self, len: u64) {
-        let len = len.next_multiple_of(self.books.granule());
+        let len = len.next_multiple_of(self.tlsf.granule());
         match self.growing {
             Some(growing) => {
                 let (_, start, bytes) = self.regions.iter_mut().find(|region| region.0 == growing).unwrap();
-                let before = self.books.tail();
-                assert!(self.books.grow(len));
+                let before = self.tlsf.tail();
+                assert!(self.tlsf.grow(len));
                 let from = before.map_or(*start + *bytes, |tail| tail.0);
-                assert_eq!(self.books.tail(), Some((from, before.map_or(0, |tail| tail.1) + len)));
+                assert_eq!(self.tlsf.tail(), Some((from, before.map_or(0, |tail| tail.1) + len)));
                 *bytes += len;
             }
             None => {
                 let start = 1 << 40;
-                let region = self.books.add_growing(start, len).unwrap();
-                assert_eq!(self.books.add_growing(1 << 41, len), None, "one grows");
+                let region = self.tlsf.add_growing(start, len).unwrap();
+                assert_eq!(self.tlsf.add_growing(1 << 41, len), None, "one grows");
                 self.regions.push((region, start, len));
                 self.growing = Some(region);
             }
@@ -86,32 +86,32 @@ impl Model {
 
     /// Takes a part of the tail away.
     fn shrink(&mut self, part: u64) {
-        let Some((start, len)) = self.books.tail() else {
-            assert!(!self.books.shrink(self.books.granule()));
+        let Some((start, len)) = self.tlsf.tail() else {
+            assert!(!self.tlsf.shrink(self.tlsf.granule()));
             return;
         };
         let region = self.regions.iter_mut().find(|region| Some(region.0) == self.growing).unwrap();
-        let less = (len / part) & !(self.books.granule() - 1);
+        let less = (len / part) & !(self.tlsf.granule() - 1);
         let is_all = less == region.2;
-        assert!(!self.books.shrink(len + self.books.granule()), "the tail has no more");
-        assert_eq!(self.books.shrink(less), less > 0 && !is_all);
+        assert!(!self.tlsf.shrink(len + self.tlsf.granule()), "the tail has no more");
+        assert_eq!(self.tlsf.shrink(less), less > 0 && !is_all);
         if less > 0 && !is_all {
             region.2 -= less;
             let left = (len > less).then_some((start, len - less));
-            assert!(left.is_none() || self.books.tail() == left);
+            assert!(left.is_none() || self.tlsf.tail() == left);
         }
     }
 
     fn allocate(&mut self, set: usize, bytes: u64, align: u64, latest: Option<u64>) {
         let set = self.sets[set];
-        let granule = self.books.granule();
-        let before = self.books.free_bytes(set);
-        let tail = self.books.tail();
+        let granule = self.tlsf.granule();
+        let before = self.tlsf.free_bytes(set);
+        let tail = self.tlsf.tail();
         let others = self.largest_but_the_tail();
-        let Some(lent) = self.books.allocate_up_to(set, bytes, align, latest.unwrap_or(u64::MAX)) else {
+        let Some(allocated) = self.tlsf.allocate_up_to(set, bytes, align, latest.unwrap_or(u64::MAX)) else {
             if latest.is_none() && align <= granule {
                 // Good fit: what it fails to serve is a block of nearly the same size at most.
-                let largest = self.books.largest_free(set);
+                let largest = self.tlsf.largest_free(set);
                 assert!(
                     largest < bytes.next_multiple_of(granule) * 33 / 32 + granule,
                     "{largest} free for {bytes}"
@@ -119,63 +119,70 @@ impl Model {
             }
             return;
         };
-        assert!(lent.len >= bytes && lent.len - bytes < granule && lent.start % align.min(1 << 20) == 0);
+        assert!(
+            allocated.len >= bytes
+                && allocated.len - bytes < granule
+                && allocated.start % align.min(1 << 20) == 0
+        );
         if let (Some(tail), true) = (tail, set == Tlsf::IDLE)
-            && (tail.0..tail.0 + tail.1).contains(&lent.start)
+            && (tail.0..tail.0 + tail.1).contains(&allocated.start)
         {
-            let (granule, idle) = (self.books.granule(), others);
+            let (granule, idle) = (self.tlsf.granule(), others);
             assert!(
                 align > granule || idle < bytes.next_multiple_of(granule) * 33 / 32 + granule,
                 "the tail is cut last: {idle} were free for {bytes}"
             );
         }
-        assert!(lent.stamp <= latest.unwrap_or(u64::MAX), "blocks with a later stamp are passed over");
-        assert!(set != Tlsf::IDLE || lent.stamp == 0);
-        assert_eq!(self.books.free_bytes(set), before - lent.len, "not a byte more or less");
+        assert!(allocated.stamp <= latest.unwrap_or(u64::MAX), "blocks with a later stamp are passed over");
+        assert!(set != Tlsf::IDLE || allocated.stamp == 0);
+        assert_eq!(self.tlsf.free_bytes(set), before - allocated.len, "not a byte more or less");
         let inside = |(_, start, len): &(RegionId, u64, u64)| {
-            *start <= lent.start && lent.start + lent.len <= start + len
+            *start <= allocated.start && allocated.start + allocated.len <= start + len
         };
         assert_eq!(self.regions.iter().filter(|region| inside(region)).count(), 1, "in one region");
-        for other in &self.lent {
+        for other in &self.allocated {
             assert!(
-                other.start + other.len <= lent.start || lent.start + lent.len <= other.start,
+                other.start + other.len <= allocated.start || allocated.start + allocated.len <= other.start,
                 "they overlap"
             );
-            assert_ne!(other.block, lent.block);
+            assert_ne!(other.block, allocated.block);
         }
-        self.lent.push(lent);
+        self.allocated.push(allocated);
     }
 
     fn largest_but_the_tail(&self) -> u64 {
-        let tail = self.books.tail().map(|tail| tail.0);
-        let blocks = self.regions.iter().flat_map(|region| self.books.blocks(region.0));
+        let tail = self.tlsf.tail().map(|tail| tail.0);
+        let blocks = self.regions.iter().flat_map(|region| self.tlsf.blocks(region.0));
         let idle = blocks.filter(|entry| entry.free_in == Some(Tlsf::IDLE) && Some(entry.start) != tail);
         idle.map(|entry| entry.len).max().unwrap_or(0)
     }
 
     fn free(&mut self, which: usize, set: usize, stamp: u64) {
-        if self.lent.is_empty() {
+        if self.allocated.is_empty() {
             return;
         }
-        let lent = self.lent.swap_remove(which % self.lent.len());
-        assert_eq!(self.books.len_of(lent.block), lent.len);
+        let allocated = self.allocated.swap_remove(which % self.allocated.len());
+        assert_eq!(self.tlsf.len_of(allocated.block), allocated.len);
         let stamp = if set == 0 { 0 } else { stamp };
-        let is_whole = self.books.free(lent.block, self.sets[set], stamp);
+        let is_whole = self.tlsf.free(allocated.block, self.sets[set], stamp);
         let home = self
             .regions
             .iter()
-            .find(|(_, start, len)| *start <= lent.start && lent.start < start + len)
+            .find(|(_, start, len)| *start <= allocated.start && allocated.start < start + len)
             .unwrap();
-        assert_eq!(is_whole, self.books.is_region_idle(home.0));
+        assert_eq!(is_whole, self.tlsf.is_region_idle(home.0));
     }
 
     fn check(&self) {
         let regions: Vec<RegionId> = self.regions.iter().map(|region| region.0).collect();
-        self.books.check(&regions).unwrap();
-        assert_eq!(self.books.lent_bytes(), self.lent.iter().map(|lent| lent.len).sum::<u64>());
+        self.tlsf.check(&regions).unwrap();
+        assert_eq!(
+            self.tlsf.allocated_bytes(),
+            self.allocated.iter().map(|allocated| allocated.len).sum::<u64>()
+        );
         for (region, start, len) in &self.regions {
             let mut at = *start;
-            for entry in self.books.blocks(*region) {
+            for entry in self.tlsf.blocks(*region) {
                 assert_eq!(entry.start, at);
                 at += entry.len;
             }
@@ -196,17 +203,17 @@ proptest! {
                 Step::Allocate { set, bytes, align, stamp } => model.allocate(set, bytes, 1 << align, stamp),
                 Step::Free { which, set, stamp } => model.free(which, set, stamp),
                 Step::MakeIdle { set } => {
-                    model.books.make_idle(model.sets[set]);
-                    prop_assert!(set == 0 || model.books.free_bytes(model.sets[set]) == 0);
+                    model.tlsf.make_idle(model.sets[set]);
+                    prop_assert!(set == 0 || model.tlsf.free_bytes(model.sets[set]) == 0);
                 }
                 Step::AddRegion { len } => model.add_region(len),
                 Step::RemoveRegion { which } if !model.regions.is_empty() => {
                     let which = which % model.regions.len();
                     let (region, start, len) = model.regions[which];
-                    let in_use = model.lent.iter().any(|lent| start <= lent.start && lent.start < start + len);
-                    let was_idle = model.books.is_region_idle(region);
+                    let in_use = model.allocated.iter().any(|allocated| start <= allocated.start && allocated.start < start + len);
+                    let was_idle = model.tlsf.is_region_idle(region);
                     prop_assert!(!(in_use && was_idle));
-                    prop_assert_eq!(model.books.remove_region(region), was_idle);
+                    prop_assert_eq!(model.tlsf.remove_region(region), was_idle);
                     if was_idle {
                         model.growing = model.growing.filter(|growing| *growing != region);
                         model.regions.swap_remove(which);
@@ -221,88 +228,89 @@ proptest! {
             }
         }
         // Everything comes back, and every region is one block again.
-        while !model.lent.is_empty() {
+        while !model.allocated.is_empty() {
             model.free(0, 0, 0);
         }
-        model.books.make_idle(model.sets[1]);
-        model.books.make_idle(model.sets[2]);
+        model.tlsf.make_idle(model.sets[1]);
+        model.tlsf.make_idle(model.sets[2]);
         model.check();
         for (region, ..) in model.regions.clone() {
-            prop_assert!(model.books.remove_region(region));
+            prop_assert!(model.tlsf.remove_region(region));
         }
-        prop_assert_eq!((model.books.total_bytes(), model.books.free_bytes(Tlsf::IDLE)), (0, 0));
-        prop_assert!(model.books.remove_set(model.sets[1]) && !model.books.remove_set(model.sets[1]));
+        prop_assert_eq!((model.tlsf.total_bytes(), model.tlsf.free_bytes(Tlsf::IDLE)), (0, 0));
+        prop_assert!(model.tlsf.remove_set(model.sets[1]) && !model.tlsf.remove_set(model.sets[1]));
     }
 }
 
 #[test]
 fn a_hole_of_the_same_size_is_used_before_a_larger_block_is_cut() {
     // 33 granules and a bit more than a class: rounding up alone would never look at these holes.
-    let mut books = Tlsf::new(256);
-    books.add_region(0, 1 << 30).unwrap();
+    let mut tlsf = Tlsf::new(256);
+    tlsf.add_region(0, 1 << 30).unwrap();
     let size = 256 * 1001;
-    let blocks: Vec<Lent> = (0..100).map(|_| books.allocate(Tlsf::IDLE, size, 256).unwrap()).collect();
-    blocks.iter().step_by(2).for_each(|lent| {
-        books.free(lent.block, Tlsf::IDLE, 0);
+    let blocks: Vec<AllocatedBlock> =
+        (0..100).map(|_| tlsf.allocate(Tlsf::IDLE, size, 256).unwrap()).collect();
+    blocks.iter().step_by(2).for_each(|allocated| {
+        tlsf.free(allocated.block, Tlsf::IDLE, 0);
     });
     let end = blocks[99].start + blocks[99].len;
     for _ in 0..50 {
-        assert!(books.allocate(Tlsf::IDLE, size, 256).unwrap().start < end);
+        assert!(tlsf.allocate(Tlsf::IDLE, size, 256).unwrap().start < end);
     }
-    assert!(books.allocate(Tlsf::IDLE, size, 256).unwrap().start >= end);
+    assert!(tlsf.allocate(Tlsf::IDLE, size, 256).unwrap().start >= end);
 }
 
 #[test]
 fn what_is_in_flight_is_passed_over_and_not_joined_with_what_is_idle() {
-    let mut books = Tlsf::new(256);
-    let stream = books.add_set();
-    books.add_region(0, 4096).unwrap();
-    let blocks: Vec<Lent> = (0..4).map(|_| books.allocate(Tlsf::IDLE, 1024, 256).unwrap()).collect();
-    books.free(blocks[0].block, stream, 7);
-    books.free(blocks[1].block, Tlsf::IDLE, 0);
-    books.free(blocks[2].block, stream, 9);
-    assert_eq!(books.largest_free(Tlsf::IDLE), 1024, "its neighbours are in flight");
-    assert_eq!(books.allocate_up_to(stream, 1000, 1, 6), None);
-    let passed = books.allocate_up_to(stream, 1000, 1, 8).unwrap();
+    let mut tlsf = Tlsf::new(256);
+    let stream = tlsf.add_set();
+    tlsf.add_region(0, 4096).unwrap();
+    let blocks: Vec<AllocatedBlock> = (0..4).map(|_| tlsf.allocate(Tlsf::IDLE, 1024, 256).unwrap()).collect();
+    tlsf.free(blocks[0].block, stream, 7);
+    tlsf.free(blocks[1].block, Tlsf::IDLE, 0);
+    tlsf.free(blocks[2].block, stream, 9);
+    assert_eq!(tlsf.largest_free(Tlsf::IDLE), 1024, "its neighbours are in flight");
+    assert_eq!(tlsf.allocate_up_to(stream, 1000, 1, 6), None);
+    let passed = tlsf.allocate_up_to(stream, 1000, 1, 8).unwrap();
     assert_eq!((passed.start, passed.stamp), (0, 7));
-    books.free(passed.block, stream, 8);
-    books.make_idle(stream);
-    assert_eq!(books.largest_free(Tlsf::IDLE), 3072);
+    tlsf.free(passed.block, stream, 8);
+    tlsf.make_idle(stream);
+    assert_eq!(tlsf.largest_free(Tlsf::IDLE), 3072);
 }
 
 #[test]
 fn senseless_requests_are_refused() {
-    let mut books = Tlsf::new(100);
-    assert_eq!(books.granule(), 128);
+    let mut tlsf = Tlsf::new(100);
+    assert_eq!(tlsf.granule(), 128);
     for (start, len) in [(64, 1024), (0, 0), (0, 127), (u64::MAX - 127, 4096), (0, u64::MAX)] {
-        assert_eq!(books.add_region(start, len), None, "{start} {len}");
+        assert_eq!(tlsf.add_region(start, len), None, "{start} {len}");
     }
-    books.add_region(0, 1 << 20).unwrap();
+    tlsf.add_region(0, 1 << 20).unwrap();
     for (bytes, align) in
         [(0, 1), (1, 0), (1, 3), (u64::MAX, 1), (1 << 40, 1), (1, 1 << 63), ((1 << 20) + 1, 1)]
     {
-        assert_eq!(books.allocate(Tlsf::IDLE, bytes, align), None, "{bytes} {align}");
+        assert_eq!(tlsf.allocate(Tlsf::IDLE, bytes, align), None, "{bytes} {align}");
     }
-    let whole = books.allocate(Tlsf::IDLE, 1 << 20, 2 << 20).unwrap();
-    assert_eq!((whole.start, books.largest_free(Tlsf::IDLE)), (0, 0));
-    assert!(!books.remove_set(Tlsf::IDLE) && !books.remove_set(SetId(9)));
+    let whole = tlsf.allocate(Tlsf::IDLE, 1 << 20, 2 << 20).unwrap();
+    assert_eq!((whole.start, tlsf.largest_free(Tlsf::IDLE)), (0, 0));
+    assert!(!tlsf.remove_set(Tlsf::IDLE) && !tlsf.remove_set(SetId(9)));
 }
 
 #[test]
 fn large_alignments_are_met() {
-    let mut books = Tlsf::new(256);
-    let region = books.add_region(256, 64 << 20).unwrap();
-    let lent: Vec<Lent> =
-        (4..=21).map(|shift| books.allocate(Tlsf::IDLE, 300, 1 << shift).unwrap()).collect();
-    for (shift, lent) in (4..=21).zip(&lent) {
-        assert_eq!(lent.start % (1u64 << shift).min(256), 0);
-        assert_eq!(lent.start % (1u64 << shift), 0, "{shift}");
+    let mut tlsf = Tlsf::new(256);
+    let region = tlsf.add_region(256, 64 << 20).unwrap();
+    let allocated: Vec<AllocatedBlock> =
+        (4..=21).map(|shift| tlsf.allocate(Tlsf::IDLE, 300, 1 << shift).unwrap()).collect();
+    for (shift, allocated) in (4..=21).zip(&allocated) {
+        assert_eq!(allocated.start % (1u64 << shift).min(256), 0);
+        assert_eq!(allocated.start % (1u64 << shift), 0, "{shift}");
     }
-    books.check(&[region]).unwrap();
-    lent.iter().for_each(|lent| {
-        books.free(lent.block, Tlsf::IDLE, 0);
+    tlsf.check(&[region]).unwrap();
+    allocated.iter().for_each(|allocated| {
+        tlsf.free(allocated.block, Tlsf::IDLE, 0);
     });
-    assert!(books.is_region_idle(region));
+    assert!(tlsf.is_region_idle(region));
 }
 
 /// What a request costs is a matter of how many blocks are looked at; everything else is a fixed number of steps.
@@ -310,19 +318,19 @@ fn large_alignments_are_met() {
 #[cfg_attr(miri, ignore = "a million blocks of safe code")]
 fn a_request_looks_at_a_few_blocks_however_many_are_free() {
     let most = |holes: u64| {
-        let mut books = Tlsf::new(256);
-        books.add_region(0, 1 << 44).unwrap();
-        let lent: Vec<Lent> = (0..2 * holes)
-            .map(|number| books.allocate(Tlsf::IDLE, 1024 + 256 * (number % 61), 256).unwrap())
+        let mut tlsf = Tlsf::new(256);
+        tlsf.add_region(0, 1 << 44).unwrap();
+        let allocated: Vec<AllocatedBlock> = (0..2 * holes)
+            .map(|number| tlsf.allocate(Tlsf::IDLE, 1024 + 256 * (number % 61), 256).unwrap())
             .collect();
-        lent.iter().step_by(2).for_each(|lent| _ = books.free(lent.block, Tlsf::IDLE, 0));
-        assert!(books.free_blocks(Tlsf::IDLE) as u64 > holes);
+        allocated.iter().step_by(2).for_each(|allocated| _ = tlsf.free(allocated.block, Tlsf::IDLE, 0));
+        assert!(tlsf.free_blocks(Tlsf::IDLE) as u64 > holes);
         let requests = (0..200u64).map(|n| (1 + n * 7919 % 40_000, 256u64 << (n % 14)));
         requests.fold(0, |most, (bytes, align)| {
-            books.looks.set(0);
-            let lent = books.allocate(Tlsf::IDLE, bytes, align).unwrap();
-            let looks = books.looks.get();
-            books.free(lent.block, Tlsf::IDLE, 0);
+            tlsf.looks.set(0);
+            let allocated = tlsf.allocate(Tlsf::IDLE, bytes, align).unwrap();
+            let looks = tlsf.looks.get();
+            tlsf.free(allocated.block, Tlsf::IDLE, 0);
             looks.max(most)
         })
     };

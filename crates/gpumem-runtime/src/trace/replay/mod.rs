@@ -2,7 +2,7 @@
 
 mod run;
 
-use super::{Trace, TraceError, TraceKind, format::Happening};
+use super::{Trace, TraceError, TraceKind, format::TraceEventKind};
 use crate::{Device, memory::MemoryResource};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -98,7 +98,7 @@ impl fmt::Display for ReplayReport {
     }
 }
 
-/// Puts the resources of a device back, whichever way a replay ends.
+/// Puts the resources of a device back, however a replay ends.
 struct Swapped<'a, B: Backend> {
     device: &'a Device<B>,
     before: Vec<(MemoryKind, Arc<dyn MemoryResource<B>>)>,
@@ -119,8 +119,8 @@ impl Trace {
     /// what happens to one piece of memory happens in its order, whichever thread does it.
     ///
     /// `resource` is asked for the resource of each kind of memory that occurs, which then serves the device until the
-    /// replay is over; nobody else should use the device meanwhile. `|kind| device.memory_resource(kind)` leaves everything
-    /// as it is. Each resource that is new to the device takes one of the 64 that it can have in its lifetime.
+    /// replay is over; nothing else should use the device meanwhile. `|kind| device.memory_resource(kind)` leaves
+    /// everything as it is. Each resource that is new to the device takes one of the 64 that it can have in its lifetime.
     ///
     /// ```
     /// # use gpumem_runtime::{memory::Pool, trace::{RecorderOptions, ReplayOptions}, Device};
@@ -175,16 +175,18 @@ impl Trace {
     /// For each event how many events of the same memory come before it.
     fn turns(&self) -> Vec<u32> {
         let mut seen = vec![0u32; self.allocations.len()];
-        let turn = |what: &Happening| match *what {
-            Happening::Allocate { memory } | Happening::Free { memory } | Happening::Use { memory, .. } => {
+        let turn = |what: &TraceEventKind| match *what {
+            TraceEventKind::Allocate { memory }
+            | TraceEventKind::Free { memory }
+            | TraceEventKind::Use { memory, .. } => {
                 let slot = &mut seen[memory as usize];
                 *slot += 1;
                 *slot - 1
             }
-            Happening::Fail { .. }
-            | Happening::Wait { .. }
-            | Happening::Reserve { .. }
-            | Happening::Release { .. } => 0,
+            TraceEventKind::Fail { .. }
+            | TraceEventKind::Wait { .. }
+            | TraceEventKind::Reserve { .. }
+            | TraceEventKind::Release { .. } => 0,
         };
         self.events.iter().map(|event| &event.what).map(turn).collect()
     }

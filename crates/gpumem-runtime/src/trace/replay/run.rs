@@ -3,9 +3,9 @@
 use super::{ReplayOptions, ReplayReport, Trace};
 use crate::{
     Device, Stream,
-    memory::{Allocation, Counted, HostReady, named},
-    order::Access,
-    trace::{TraceAllocation, clock::clock, format::Happening},
+    memory::{Allocation, HostReady, IntrusiveArc, named},
+    trace::{TraceAllocation, clock::clock, format::TraceEventKind},
+    track::Access,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
 use parking_lot::{Condvar, Mutex};
@@ -23,7 +23,7 @@ const OPERATION: &str = "replay";
 struct Slot<B: Backend> {
     /// How many of its events are over.
     turn: AtomicU32,
-    memory: Mutex<Option<Counted<Allocation<B>>>>,
+    memory: Mutex<Option<IntrusiveArc<Allocation<B>>>>,
 }
 
 /// What all threads share.
@@ -172,40 +172,40 @@ impl<B: Backend> Stage<'_, B> {
         let mut counts = Counts::default();
         for &index in events {
             match self.trace.events[index].what {
-                Happening::Allocate { memory } => {
+                TraceEventKind::Allocate { memory } => {
                     self.await_turn(memory, index);
                     self.allocate(memory as usize, &mut counts);
                     self.end_turn(memory);
                 }
-                Happening::Free { memory } => {
+                TraceEventKind::Free { memory } => {
                     self.await_turn(memory, index);
                     self.free(memory as usize, &mut counts);
                     self.end_turn(memory);
                 }
-                Happening::Use { memory, from, bytes, write, stream, .. } => {
+                TraceEventKind::Use { memory, from, bytes, write, stream, .. } => {
                     self.await_turn(memory, index);
                     let extent = from as usize..(from + bytes) as usize;
                     self.use_it(memory as usize, extent, write, stream, &mut counts);
                     self.end_turn(memory);
                 }
-                Happening::Wait { stream: None, of, .. } if self.options.waits => {
+                TraceEventKind::Wait { stream: None, of, .. } if self.options.waits => {
                     if let Err(error) = self.streams[of as usize].synchronize() {
                         counts.refuse(error);
                     }
                 }
                 // Streams wait for each other where they must, which depends on the resource. What failed then and what the
                 // driver was asked for is for this run to find.
-                Happening::Wait { .. }
-                | Happening::Fail { .. }
-                | Happening::Reserve { .. }
-                | Happening::Release { .. } => {}
+                TraceEventKind::Wait { .. }
+                | TraceEventKind::Fail { .. }
+                | TraceEventKind::Reserve { .. }
+                | TraceEventKind::Release { .. } => {}
             }
         }
         counts
     }
 
     /// Waits until what happened to the memory before that event has happened again. The order of the trace is one in
-    /// which everything can happen, so somebody always can go on.
+    /// which everything can happen, so one thread can always continue.
     fn await_turn(&self, memory: u32, index: usize) {
         let (slot, turn) = (&self.slots[memory as usize], self.turns[index]);
         let mut spins = 0u32;
@@ -295,7 +295,7 @@ impl<B: Backend> Stage<'_, B> {
 
     fn enqueue(
         &self,
-        memory: &Counted<Allocation<B>>,
+        memory: &IntrusiveArc<Allocation<B>>,
         extent: Range<usize>,
         write: bool,
         stream: &Stream<B>,

@@ -1,4 +1,4 @@
-//! Imports and loans, with streams that the driver has made for somebody else.
+//! Imports and loans, with streams that the driver has made for another library.
 
 use super::{
     device,
@@ -12,7 +12,7 @@ use crate::{
 use anyhow::Result;
 use gpumem_core::RawStream;
 use gpumem_cuda::Cuda;
-use gpumem_runtime::StreamHandle;
+use gpumem_runtime::InterchangeStream;
 use std::rc::Rc;
 
 pub(super) fn all() -> Vec<Bench> {
@@ -29,7 +29,7 @@ fn parts(current: bool) -> Result<Parts<Cuda>> {
     let context = Context::of(&device);
     let (foreign, one, other) = (context.stream()?, context.stream()?, context.stream()?);
     let (event, of_edge) = (context.event()?, context.clone());
-    let handle = StreamHandle::Handle(RawStream(foreign.raw.expose_provenance() as u64));
+    let handle = InterchangeStream::Handle(RawStream(foreign.raw.expose_provenance() as u64));
     let edge = Routine::clocked(move |calls| {
         of_edge.within(|| {
             let enqueue = || {

@@ -1,4 +1,4 @@
-//! Launching a kernel, and a kernel that is launched, beside the driver's own launch of the same program.
+//! Launching a kernel, and a kernel that is launched/vs_the driver's own launch of the same program.
 
 use super::{
     device,
@@ -8,12 +8,12 @@ use super::{
 use crate::{Bench, Measure, Pair, Routine, Unavailable};
 use anyhow::{Context as _, Result, ensure};
 use cudarc::driver::sys;
-use gpumem_core::{Backend, CompileOptions, ErrorKind, KernelSource, LaunchDims};
+use gpumem_core::{Backend, CompileOptions, ErrorKind, KernelSource, LaunchConfig};
 use gpumem_cuda::{Cuda, CudaExt, CudaKernel};
 use gpumem_kernels::convolution;
 use gpumem_runtime::{
     Device, DeviceArray,
-    kernel::{Kernel, KernelDeclaration, Parameters, Slice, SliceMut, cover},
+    kernel::{Kernel, KernelDef, Parameters, Slice, SliceMut, config_for_items},
 };
 use ndarray::{Array3, Ix1, Ix3};
 use std::{
@@ -28,7 +28,7 @@ pub(super) fn all() -> Vec<Bench> {
 }
 
 /// The kernel, or why there is none: a machine without NVRTC.
-fn load<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDeclaration<P>) -> Result<Kernel<P, Cuda>> {
+fn load<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDef<P>) -> Result<Kernel<P, Cuda>> {
     declaration.load(device).map_err(|error| match error.kind() {
         ErrorKind::Load(_) => Unavailable(error.to_string()).into(),
         _ => error.into(),
@@ -43,7 +43,7 @@ struct Raw {
 }
 
 impl Raw {
-    fn of<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDeclaration<P>) -> Result<Self> {
+    fn of<P: Parameters>(device: &Device<Cuda>, declaration: &KernelDef<P>) -> Result<Self> {
         let text = declaration.portable_text(device.capabilities().wave_size, false);
         let source = KernelSource::Text(text.context("the kernel has no source")?);
         let module = Cuda::compile(device.raw(), &source, &CompileOptions::default())?;
@@ -53,7 +53,12 @@ impl Raw {
 
     /// # Safety
     /// The arguments are those of the kernel, and the memory that they name is alive and as long as they say.
-    unsafe fn launch(&self, stream: &Stream, dims: &LaunchDims, arguments: &mut [*mut c_void]) -> Result<()> {
+    unsafe fn launch(
+        &self,
+        stream: &Stream,
+        dims: &LaunchConfig,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
         let ([gx, gy, gz], [x, y, z]) = (dims.groups, dims.group_size);
         let (function, arguments) = (self.function, arguments.as_mut_ptr());
         // SAFETY: the caller's promise; function and stream are alive.
@@ -74,12 +79,12 @@ type Line = (Slice<f32>, SliceMut<f32>, f32, f32);
 /// Enqueuing a kernel with two arrays and two scalars, tracking included.
 fn launch(current: bool) -> Bench {
     const LEN: usize = 1024;
-    let name = named("cuda/enqueue/kernel/two arrays, two scalars", current);
+    let name = named("cuda/enqueue/kernel/two_arrays_two_scalars", current);
     Bench::new(name, "cuLaunchKernel", Measure::Latency, move || {
         let device = device()?;
         let context = Context::of(&device);
         // SAFETY: each work-item uses its own elements.
-        let declaration = unsafe { KernelDeclaration::<Line>::new("line") }.portable(
+        let declaration = unsafe { KernelDef::<Line>::new("line") }.source(
             "using namespace gpumem;
             GPUMEM_KERNEL line(slice<const float> x, slice<float> y, float a, float b) {
                 u64 i = global_id(0);
@@ -88,7 +93,7 @@ fn launch(current: bool) -> Bench {
         );
         let kernel = load(&device, &declaration)?;
         let reference = Raw::of(&device, &declaration)?;
-        let dims = cover([LEN, 1, 1], [256, 1, 1]);
+        let dims = config_for_items([LEN, 1, 1], [256, 1, 1]);
         let array = || device.device_array::<f32, _>(LEN);
         let (x, mut y): (DeviceArray<f32, Ix1, Cuda>, DeviceArray<f32, Ix1, Cuda>) = (array()?, array()?);
         let (other_x, other_y) = (array()?, array()?);
@@ -128,7 +133,7 @@ fn convolution() -> Bench {
         let kernel = load(&device, &declaration)?;
         let other = Raw::of(&device, &declaration)?;
         let (height, width, channels) = IMAGE;
-        let dims = cover([width, height, channels], convolution::GROUP);
+        let dims = config_for_items([width, height, channels], convolution::GROUP);
         let host = Array3::from_shape_fn(IMAGE, |(y, x, channel)| (y * 7 + x * 13 + channel * 50) as u8);
         let image: Rc<DeviceArray<u8, Ix3, Cuda>> = Rc::new(device.to_device(&host)?);
         let array = || device.device_array::<u8, _>(IMAGE);

@@ -1,4 +1,4 @@
-//! Memory made and dropped, its way back included, beside the driver's two allocators.
+//! Memory made and dropped, its way back included/vs_the driver's two allocators.
 
 use super::{
     KIB, MIB, device,
@@ -41,7 +41,7 @@ fn pool(bytes: usize) -> Result<Routine> {
 }
 
 fn beside_the_driver(bytes: usize) -> Bench {
-    let name = format!("cuda/alloc and free/{}", size(bytes));
+    let name = format!("cuda/alloc_free/{}", size(bytes));
     Bench::new(name, "cuMemAlloc, cuMemFree", Measure::Latency, move || {
         let context = Context::of(&device()?);
         let reference = Routine::clocked(move |calls| {
@@ -101,7 +101,7 @@ fn keep_memory(context: &Context) -> Result<()> {
 }
 
 fn pinned(bytes: usize) -> Bench {
-    let name = format!("cuda/pinned alloc and free/{}", size(bytes));
+    let name = format!("cuda/pinned_alloc_free/{}", size(bytes));
     Bench::new(name, "cuMemHostAlloc, cuMemFreeHost", Measure::Latency, move || {
         let device = device()?;
         let context = Context::of(&device);

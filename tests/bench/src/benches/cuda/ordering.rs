@@ -86,7 +86,7 @@ fn upload(current: bool) -> Bench {
     })
 }
 
-/// Enqueuing a fill of 4 KiB: what `cuda/edge and fill` takes on one stream.
+/// Enqueuing a fill of 4 KiB: what `ordering/cross_stream_wait and fill` takes on one stream.
 fn fill(current: bool) -> Bench {
     let name = named("cuda/enqueue/fill/4KiB", current);
     Bench::new(name, "cuMemsetD8Async", Measure::Latency, move || {
@@ -118,7 +118,7 @@ fn fill(current: bool) -> Bench {
 /// cross-stream use may cost. It is a use by work that the library does not see, which looks at the use logs before and
 /// behind.
 fn edge(current: bool) -> Bench {
-    let name = named("cuda/edge", current);
+    let name = named("ordering/cross_stream_wait", current);
     Bench::new(name, "cuEventRecord, cuStreamWaitEvent", Measure::Latency, move || {
         let device = device()?;
         let context = Context::of(&device);
@@ -148,10 +148,10 @@ fn edge(current: bool) -> Bench {
     })
 }
 
-/// Fills of one array on two streams in turn: a cross-stream use as programs have it, beside the same sequence of calls of
+/// Fills of one array on two streams in turn: a cross-stream use as programs have it/vs_the same sequence of calls of
 /// the driver.
 fn fills(current: bool) -> Bench {
-    let name = named("cuda/edge and fill/4KiB", current);
+    let name = named("ordering/cross_stream_fill/4KiB", current);
     let reference_name = "cuEventRecord, cuStreamWaitEvent, cuMemsetD8Async";
     Bench::new(name, reference_name, Measure::Latency, move || {
         let device = device()?;
@@ -191,7 +191,7 @@ fn fills(current: bool) -> Bench {
 /// the same difference of the driver's calls. Its noise is that of both parts, which is why it stands beside
 /// [`edge`] and [`fills`] and replaces neither.
 fn added(current: bool) -> Bench {
-    let name = named("cuda/edge added to a fill/4KiB", current);
+    let name = named("ordering/cross_stream_fill_overhead/4KiB", current);
     let reference_name = "the same, of cuEventRecord, cuStreamWaitEvent, cuMemsetD8Async";
     Bench::new(name, reference_name, Measure::Latency, move || {
         let device = device()?;

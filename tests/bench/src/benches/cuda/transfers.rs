@@ -14,7 +14,7 @@ use gpumem_runtime::{Device, DeviceArray, PinnedArray, Stream};
 use ndarray::{Array1, Ix1};
 use std::{cell::RefCell, rc::Rc};
 
-/// Copies of ordinary memory, beside the driver's calls for those who wait for nothing else.
+/// Copies of ordinary memory/vs_the driver's calls for those who wait for nothing else.
 const PAGEABLE: [usize; 16] = [
     1,
     256,

@@ -8,7 +8,7 @@ mod synthetic;
 use crate::{Bench, Measure, Pair, Routine, device};
 use anyhow::{Result, ensure};
 use gpumem::{
-    Any, Device, MemoryKind,
+    AnyBackend, Device, MemoryKind,
     memory::{MemoryResource, Pool},
     trace::{RecorderOptions, ReplayOptions, ReplayReport, Trace},
 };
@@ -64,7 +64,7 @@ pub(super) fn all() -> Vec<Bench> {
     benches
 }
 
-/// An array made and dropped while that is recorded, beside the same without: two events.
+/// An array made and dropped while that is recorded/vs_the same without: two events.
 fn recorded(name: &str, options: RecorderOptions) -> Bench {
     Bench::new(format!("record/pair/{name}"), "not recorded", Measure::Latency, move || {
         Ok(Pair { ours: pair(Some(options))?, reference: pair(None)? })
@@ -92,7 +92,7 @@ struct Replay {
     trace: Arc<Trace>,
     device: Device,
     pooled: bool,
-    resources: HashMap<MemoryKind, Arc<dyn MemoryResource<Any>>>,
+    resources: HashMap<MemoryKind, Arc<dyn MemoryResource<AnyBackend>>>,
 }
 
 impl Replay {
@@ -104,7 +104,7 @@ impl Replay {
         let Self { trace, device, pooled, resources } = self;
         let driver = device.driver_memory();
         let report = trace.replay(device, ReplayOptions::default(), |kind| {
-            let make = || -> Arc<dyn MemoryResource<Any>> {
+            let make = || -> Arc<dyn MemoryResource<AnyBackend>> {
                 match *pooled {
                     true => Arc::new(Pool::new(driver.clone(), device.pool_options(kind))),
                     false => driver.clone(),

@@ -1,10 +1,10 @@
-//! Traces that nobody has recorded: many streams and threads, made from a seed.
+//! Synthetic traces: many streams and threads, made from a seed.
 
 use anyhow::Result;
 use gpumem::{
     MemoryKind,
     trace::{
-        FORMAT, Happening, Trace, TraceAllocation, TraceDevice, TraceEvent, TraceKind, TraceStream,
+        FORMAT, Trace, TraceAllocation, TraceDevice, TraceEvent, TraceEventKind, TraceKind, TraceStream,
         TraceThread,
     },
 };
@@ -81,7 +81,7 @@ impl Synthetic {
                 host_first: false,
             });
             used += bytes;
-            self.add(&mut trace, thread, Happening::Allocate { memory });
+            self.add(&mut trace, thread, TraceEventKind::Allocate { memory });
             self.touch(&mut random, &mut trace, (memory, thread, stream), true);
             if random.below(3) == 0 {
                 let by = self.other(&mut random, stream, self.streams);
@@ -108,7 +108,7 @@ impl Synthetic {
         }
         let (memory, thread, _) = alive.swap_remove(random.below(alive.len() as u64) as usize);
         let thread = self.other(random, thread, self.threads);
-        self.add(trace, thread, Happening::Free { memory });
+        self.add(trace, thread, TraceEventKind::Free { memory });
         Some(trace.allocations[memory as usize].bytes)
     }
 
@@ -120,16 +120,16 @@ impl Synthetic {
         write: bool,
     ) {
         let thread = self.other(random, thread, self.threads);
-        let (bytes, ticket) = (trace.allocations[memory as usize].bytes, trace.span);
+        let (bytes, submission) = (trace.allocations[memory as usize].bytes, trace.span);
         let stream = Some(stream);
         self.add(
             trace,
             thread,
-            Happening::Use { memory, from: 0, bytes, write, stream, ticket, operation: 1 },
+            TraceEventKind::Use { memory, from: 0, bytes, write, stream, submission, operation: 1 },
         );
     }
 
-    fn add(&self, trace: &mut Trace, thread: u32, what: Happening) {
+    fn add(&self, trace: &mut Trace, thread: u32, what: TraceEventKind) {
         trace.span += 100;
         trace.events.push(TraceEvent { time: trace.span, thread, what });
     }
@@ -142,8 +142,8 @@ pub(super) fn freed_by_others(trace: &Trace) -> usize {
     let mut count = 0;
     for event in &trace.events {
         match event.what {
-            Happening::Allocate { memory } => makers[memory as usize] = event.thread,
-            Happening::Free { memory } if makers[memory as usize] != event.thread => count += 1,
+            TraceEventKind::Allocate { memory } => makers[memory as usize] = event.thread,
+            TraceEventKind::Free { memory } if makers[memory as usize] != event.thread => count += 1,
             _ => {}
         }
     }

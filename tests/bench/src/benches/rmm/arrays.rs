@@ -9,7 +9,7 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device, UninitArray,
     memory::{
-        GrowingMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions,
+        ExpandableMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions,
         ResourceId, Trim,
     },
 };
@@ -45,7 +45,7 @@ impl MemoryResource<Host> for Addresses {
         Ok(())
     }
 
-    fn growing(&self, _: &MemoryRequest<'_, Host>) -> gpumem_core::Result<Box<dyn GrowingMemory>> {
+    fn expandable(&self, _: &MemoryRequest<'_, Host>) -> gpumem_core::Result<Box<dyn ExpandableMemory>> {
         let address = self.next.fetch_add(1 << 40, Ordering::Relaxed);
         Ok(Box::new(Range { address, ends: Vec::new() }))
     }
@@ -65,7 +65,7 @@ struct Range {
 }
 
 // SAFETY: as for `Addresses`: what lies there is never used.
-unsafe impl GrowingMemory for Range {
+unsafe impl ExpandableMemory for Range {
     fn address(&self) -> u64 {
         self.address
     }
@@ -115,8 +115,8 @@ fn device(options: PoolOptions) -> Result<(Device<Host>, Arc<Pool<Host>>)> {
 }
 
 /// Nanoseconds of one step, blocks being taken from the pool and given back to it: what RMM measures of its own.
-pub(super) fn each_block(steps: Vec<Step>, in_place: bool) -> Result<Routine> {
-    let (device, pool) = device(PoolOptions::device(256).in_place(in_place))?;
+pub(super) fn each_block(steps: Vec<Step>, expandable: bool) -> Result<Routine> {
+    let (device, pool) = device(PoolOptions::device(256).expandable(expandable))?;
     let stream = device.stream()?;
     let mut alive: Vec<MemoryBlock<Host>> = Vec::new();
     Ok(Routine::clocked(move |calls| {
@@ -165,8 +165,8 @@ pub(super) fn each_step(steps: Vec<Step>) -> Result<Routine> {
 }
 
 /// The most that the pool ever reserved, in MiB, with its pieces and all; or growing in place.
-pub(super) fn reserved(steps: &[Step], in_place: bool) -> Result<u64> {
-    let (device, pool) = device(PoolOptions::device(256).in_place(in_place))?;
+pub(super) fn reserved(steps: &[Step], expandable: bool) -> Result<u64> {
+    let (device, pool) = device(PoolOptions::device(256).expandable(expandable))?;
     let stream = device.stream()?;
     let mut alive: Alive = Vec::new();
     for step in steps {

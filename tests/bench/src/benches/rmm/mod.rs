@@ -1,6 +1,6 @@
 //! RMM's random workload: what keeping the books costs, and how much memory it takes.
 //!
-//! `rmm/books` is the arithmetic alone, over offsets: no driver and no memory, one operation a step. The same steps run
+//! `rmm/tlsf` is the arithmetic alone, over offsets: no driver and no memory, one operation a step. The same steps run
 //! through an exact best fit, which is slower and wastes nothing; `rmm/peak` compares the highest byte that either
 //! ever lent. `rmm/pool` and `rmm/arrays` are the steps through a pool, as RMM measures its own, and through the whole
 //! library. `rmm/reserved` compares what the pool reserves with best fit in one piece, which grows by any number of bytes,
@@ -86,7 +86,7 @@ pub(super) fn all() -> Vec<Bench> {
             },
         )
     });
-    let in_place = CELLS.into_iter().map(|cell| {
+    let expandable = CELLS.into_iter().map(|cell| {
         Bench::new(
             name("in place MiB", cell),
             "best fit over trees, in one piece",
@@ -112,7 +112,7 @@ pub(super) fn all() -> Vec<Bench> {
         })
     });
     let speed = speed.chain(pool).chain(pool_in_place).chain(arrays);
-    speed.chain(peaks).chain(reserved).chain(pieces).chain(in_place).collect()
+    speed.chain(peaks).chain(reserved).chain(pieces).chain(expandable).collect()
 }
 
 fn name(what: &str, cell: Cell) -> String {
@@ -125,7 +125,7 @@ fn checked(cell: Cell) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Somebody who lends blocks.
+/// A lender of blocks.
 trait Lender {
     type Block: Copy;
     /// A block, and the first byte behind it.
@@ -137,9 +137,9 @@ struct Ours(Tlsf);
 
 impl Ours {
     fn new(space: u64) -> Self {
-        let mut books = Tlsf::new(GRANULE);
-        books.add_region(0, space);
-        Self(books)
+        let mut tlsf = Tlsf::new(GRANULE);
+        tlsf.add_region(0, space);
+        Self(tlsf)
     }
 }
 
@@ -181,7 +181,7 @@ impl Lender for Trees {
 
 /// Nanoseconds of one step. The steps run from an empty lender as often as it takes; emptying it is not measured.
 fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'static) -> Routine {
-    let mut lender = make();
+    let mut resource_id = make();
     let mut alive: Vec<L::Block> = Vec::new();
     Routine::clocked(move |calls| {
         let (mut done, mut took) = (0, Duration::ZERO);
@@ -189,12 +189,12 @@ fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'stat
             let start = Instant::now();
             for step in &steps {
                 match *step {
-                    Step::Allocate(bytes) => alive.push(lender.lend(bytes).context("no block")?.0),
-                    Step::Free(index) => lender.take_back(alive.swap_remove(index as usize)),
+                    Step::Allocate(bytes) => alive.push(resource_id.lend(bytes).context("no block")?.0),
+                    Step::Free(index) => resource_id.take_back(alive.swap_remove(index as usize)),
                 }
             }
             took += start.elapsed();
-            alive.drain(..).for_each(|block| lender.take_back(block));
+            alive.drain(..).for_each(|block| resource_id.take_back(block));
             done += steps.len() as u64;
         }
         Ok(took.mul_f64(calls as f64 / done as f64))
@@ -202,17 +202,17 @@ fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'stat
 }
 
 /// The highest byte ever lent, in MiB.
-fn peak<L: Lender>(steps: &[Step], lender: &mut L) -> Result<u64> {
+fn peak<L: Lender>(steps: &[Step], resource_id: &mut L) -> Result<u64> {
     let mut alive = Vec::new();
     let mut highest = 0;
     for step in steps {
         match *step {
             Step::Allocate(bytes) => {
-                let (block, end) = lender.lend(bytes).context("no block")?;
+                let (block, end) = resource_id.lend(bytes).context("no block")?;
                 highest = highest.max(end);
                 alive.push(block);
             }
-            Step::Free(index) => lender.take_back(alive.swap_remove(index as usize)),
+            Step::Free(index) => resource_id.take_back(alive.swap_remove(index as usize)),
         }
     }
     Ok(highest >> 20)

@@ -76,16 +76,16 @@ impl Pieces {
 /// The most that it ever reserved, in MiB.
 pub(super) fn reserved(steps: &[Step]) -> Result<u64> {
     let (free, pieces, options) = (BestFit::default(), BTreeMap::new(), PoolOptions::device(256));
-    let mut lender = Pieces { free, pieces, options, reserved: 0, peak: 0, next: 1 << 40 };
+    let mut resource_id = Pieces { free, pieces, options, reserved: 0, peak: 0, next: 1 << 40 };
     let mut alive = Vec::new();
     for step in steps {
         match *step {
-            Step::Allocate(bytes) => alive.push((lender.allocate(bytes)?, bytes)),
+            Step::Allocate(bytes) => alive.push((resource_id.allocate(bytes)?, bytes)),
             Step::Free(index) => {
                 let (block, bytes) = alive.swap_remove(index as usize);
-                lender.free(block, bytes);
+                resource_id.free(block, bytes);
             }
         }
     }
-    Ok(lender.peak >> 20)
+    Ok(resource_id.peak >> 20)
 }

@@ -2,8 +2,8 @@
 
 use super::{Parameters, Probe, case, random};
 use crate::Case;
-use gpumem_core::{Backend, BarrierScope, Element, LaunchDims};
-use gpumem_runtime::kernel::{Atomic, Ids, KernelDeclaration, WorkItem};
+use gpumem_core::{Backend, BarrierScope, Element, LaunchConfig};
+use gpumem_runtime::kernel::{Atomic, KernelDef, WorkItem, WorkItemIds};
 use std::{fmt::Debug, marker::PhantomData};
 
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
@@ -56,7 +56,7 @@ impl<T: Counter> Probe for Atomics<T> {
     type In = T;
     type Out = T;
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let (name, element) = (format!("atomics_{}", T::NAME), T::TYPE);
         let source = format!(
             "using namespace gpumem;
@@ -76,7 +76,7 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
 }}"
         );
         // SAFETY: what several work-items change is changed atomically; barriers separate that from the rest.
-        unsafe { KernelDeclaration::new(&name) }.shared_bytes(5 * size_of::<T>()).portable(&source).host(
+        unsafe { KernelDef::new(&name) }.shared_bytes(5 * size_of::<T>()).source(&source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let totals = item.shared::<T, 1>([TOTALS]);
                 let (i, n, one) = (item.local_linear(), x.len(), T::number(1));
@@ -107,7 +107,7 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
         all
     }
 
-    fn after(input: &[T], _: &LaunchDims, _: usize) -> Vec<T> {
+    fn after(input: &[T], _: &LaunchConfig, _: usize) -> Vec<T> {
         let mut all = Self::before(input.len());
         for (totals, olds) in [(0, 2 * TOTALS), (TOTALS, 2 * TOTALS + input.len())] {
             for (i, x) in input.iter().enumerate() {
@@ -146,7 +146,7 @@ impl Probe for Update {
     type In = u64;
     type Out = u64;
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL atomic_updates(slice<const u64> x, slice<u64> y) {
     atomic_update(y[0], [](u64 old) { return old * 3 + 1; });
@@ -154,8 +154,8 @@ GPUMEM_KERNEL atomic_updates(slice<const u64> x, slice<u64> y) {
     atomic_update(y[1], [add](u64 old) { return old ^ add; });
 }";
         // SAFETY: the elements are changed atomically.
-        unsafe { KernelDeclaration::new("atomic_updates") }.portable(source).host_flat(
-            |ids: &Ids<'_>, (x, y): &Parameters<Self>| {
+        unsafe { KernelDef::new("atomic_updates") }.source(source).host_loop(
+            |ids: &WorkItemIds<'_>, (x, y): &Parameters<Self>| {
                 y.atomic_update(0, |old| old.wrapping_mul(3).wrapping_add(1));
                 let add = x.get(ids.local_linear());
                 y.atomic_update(1, |old| old ^ add);
@@ -171,7 +171,7 @@ GPUMEM_KERNEL atomic_updates(slice<const u64> x, slice<u64> y) {
         vec![7, 0]
     }
 
-    fn after(input: &[u64], _: &LaunchDims, _: usize) -> Vec<u64> {
+    fn after(input: &[u64], _: &LaunchConfig, _: usize) -> Vec<u64> {
         let first = (0..input.len()).fold(7u64, |old, _| old.wrapping_mul(3).wrapping_add(1));
         vec![first, input.iter().fold(0, |all, x| all ^ x)]
     }

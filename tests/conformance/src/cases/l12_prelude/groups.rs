@@ -2,8 +2,8 @@
 
 use super::{Parameters, Probe, case, items_of, one_group, random};
 use crate::Case;
-use gpumem_core::{Backend, BarrierScope, LaunchDims};
-use gpumem_runtime::kernel::{Ids, KernelDeclaration, Local, WorkItem};
+use gpumem_core::{Backend, BarrierScope, LaunchConfig};
+use gpumem_runtime::kernel::{KernelDef, Local, WorkItem, WorkItemIds};
 
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     vec![
@@ -24,17 +24,17 @@ impl Probe for Places {
     type In = u32;
     type Out = u64;
 
-    fn launches() -> Vec<LaunchDims> {
+    fn launches() -> Vec<LaunchConfig> {
         let sizes = [
             ([3, 2, 4], [7, 5, 3]),
             ([1, 1, 1], [1, 1, 1]),
             ([5, 1, 1], [64, 1, 1]),
             ([1, 3, 1], [1, 33, 2]),
         ];
-        sizes.map(|(groups, group_size)| LaunchDims { groups, group_size, shared_bytes: 0 }).into()
+        sizes.map(|(groups, group_size)| LaunchConfig { groups, group_size, shared_bytes: 0 }).into()
     }
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL places(slice<const u32> x, slice<u64> y) {
     u64 group = (u64)group_size(0) * group_size(1) * group_size(2);
@@ -53,7 +53,7 @@ GPUMEM_KERNEL places(slice<const u32> x, slice<u64> y) {
     y[at++] = wave_size() + x[0];
 }";
         // SAFETY: each work-item writes its own elements.
-        unsafe { KernelDeclaration::new("places") }.portable(source).host(
+        unsafe { KernelDef::new("places") }.source(source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let group: usize = (0..3).map(|axis| item.group_size(axis)).product();
                 let mut at = PLACES * (item.group_linear() * group + item.local_linear());
@@ -85,7 +85,7 @@ GPUMEM_KERNEL places(slice<const u32> x, slice<u64> y) {
         vec![u64::MAX; PLACES * items]
     }
 
-    fn after(_: &[u32], dims: &LaunchDims, wave: usize) -> Vec<u64> {
+    fn after(_: &[u32], dims: &LaunchConfig, wave: usize) -> Vec<u64> {
         let items: u32 = dims.group_size.iter().product();
         let mut all = Vec::new();
         let along = |lengths: [u32; 3], at: u32| {
@@ -116,12 +116,12 @@ impl Probe for SharedBarriers {
     type In = u32;
     type Out = u32;
 
-    fn launches() -> Vec<LaunchDims> {
+    fn launches() -> Vec<LaunchConfig> {
         let sizes = [[7, 5, 3], [1, 1, 1], [64, 2, 2]];
-        sizes.map(|size| LaunchDims { shared_bytes: 4 * 256, ..one_group(size) }).into()
+        sizes.map(|size| LaunchConfig { shared_bytes: 4 * 256, ..one_group(size) }).into()
     }
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL shared_barriers(slice<const u32> x, slice<u32> y) {
     GPUMEM_SHARED(u32, tile, 256);
@@ -137,7 +137,7 @@ GPUMEM_KERNEL shared_barriers(slice<const u32> x, slice<u32> y) {
     y[i] = tile((i + 1) % n);
 }";
         // SAFETY: each work-item writes its own elements; barriers separate writes from reads.
-        unsafe { KernelDeclaration::new("shared_barriers") }.shared_bytes(4 * 256).portable(source).host(
+        unsafe { KernelDef::new("shared_barriers") }.shared_bytes(4 * 256).source(source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let (tile, dynamic) = (item.shared::<u32, 1>([256]), item.dynamic_shared::<u32>());
                 let (i, n) = (item.local_linear(), x.len());
@@ -161,7 +161,7 @@ GPUMEM_KERNEL shared_barriers(slice<const u32> x, slice<u32> y) {
         vec![0; items]
     }
 
-    fn after(input: &[u32], _: &LaunchDims, _: usize) -> Vec<u32> {
+    fn after(input: &[u32], _: &LaunchConfig, _: usize) -> Vec<u32> {
         let n = input.len();
         let sum = |i: usize| input[n - 1 - i].wrapping_add(input[(i + 40) % n].wrapping_mul(3));
         (0..n).map(|i| sum((i + 1) % n)).collect()
@@ -175,7 +175,7 @@ impl Probe for GlobalBarriers {
     type In = u32;
     type Out = u32;
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL global_barriers(slice<const u32> x, slice<u32> y) {
     u64 i = local_linear(), n = x.size();
@@ -187,7 +187,7 @@ GPUMEM_KERNEL global_barriers(slice<const u32> x, slice<u32> y) {
     y[2 * n + i] = y[n + (i + 1) % n] + y[i];
 }";
         // SAFETY: each work-item writes its own elements; barriers separate writes from reads.
-        unsafe { KernelDeclaration::new("global_barriers") }.portable(source).host(
+        unsafe { KernelDef::new("global_barriers") }.source(source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let (i, n) = (item.local_linear(), x.len());
                 y.set(i, x.get(i).wrapping_mul(5).wrapping_add(1));
@@ -208,7 +208,7 @@ GPUMEM_KERNEL global_barriers(slice<const u32> x, slice<u32> y) {
         vec![0; 3 * items]
     }
 
-    fn after(input: &[u32], _: &LaunchDims, _: usize) -> Vec<u32> {
+    fn after(input: &[u32], _: &LaunchConfig, _: usize) -> Vec<u32> {
         let n = input.len();
         let first: Vec<u32> = input.iter().map(|x| x.wrapping_mul(5).wrapping_add(1)).collect();
         let second: Vec<u32> = first.iter().rev().copied().collect();
@@ -224,7 +224,7 @@ impl Probe for WaveBarriers {
     type In = u32;
     type Out = u32;
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL wave_barriers(slice<const u32> x, slice<u32> y) {
     GPUMEM_SHARED(u32, tile, 256);
@@ -234,7 +234,7 @@ GPUMEM_KERNEL wave_barriers(slice<const u32> x, slice<u32> y) {
     y[i] = tile(i - lane() + (lane() + 1) % wave_items());
 }";
         // SAFETY: each work-item writes its own elements; the barrier separates writes from reads of one wave.
-        unsafe { KernelDeclaration::new("wave_barriers") }.shared_bytes(4 * 256).portable(source).host(
+        unsafe { KernelDef::new("wave_barriers") }.shared_bytes(4 * 256).source(source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let tile = item.shared::<u32, 1>([256]);
                 let i = item.local_linear();
@@ -253,7 +253,7 @@ GPUMEM_KERNEL wave_barriers(slice<const u32> x, slice<u32> y) {
         vec![0; items]
     }
 
-    fn after(input: &[u32], _: &LaunchDims, wave: usize) -> Vec<u32> {
+    fn after(input: &[u32], _: &LaunchConfig, wave: usize) -> Vec<u32> {
         let turned = |wave: &[u32]| {
             let mut wave = wave.to_vec();
             wave.rotate_left(1);
@@ -270,11 +270,11 @@ impl Probe for LocalArrays {
     type In = u32;
     type Out = u32;
 
-    fn launches() -> Vec<LaunchDims> {
-        vec![LaunchDims::linear(3, 64)]
+    fn launches() -> Vec<LaunchConfig> {
+        vec![LaunchConfig::linear(3, 64)]
     }
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL local_arrays(slice<const u32> x, slice<u32> y) {
     u64 i = global_id(0), n = x.size();
@@ -285,8 +285,8 @@ GPUMEM_KERNEL local_arrays(slice<const u32> x, slice<u32> y) {
     y[i] = sum;
 }";
         // SAFETY: each work-item writes its own element.
-        unsafe { KernelDeclaration::new("local_arrays") }.portable(source).host_flat(
-            |ids: &Ids<'_>, (x, y): &Parameters<Self>| {
+        unsafe { KernelDef::new("local_arrays") }.source(source).host_loop(
+            |ids: &WorkItemIds<'_>, (x, y): &Parameters<Self>| {
                 let (i, n) = (ids.global_id(0), x.len());
                 let mut own = Local::<u32, 2, 20>::zeroed([4, 5]);
                 (0..20).for_each(|k| own.set([k / 5, k % 5], x.get((i + k) % n)));
@@ -306,7 +306,7 @@ GPUMEM_KERNEL local_arrays(slice<const u32> x, slice<u32> y) {
         vec![0; items]
     }
 
-    fn after(x: &[u32], dims: &LaunchDims, _: usize) -> Vec<u32> {
+    fn after(x: &[u32], dims: &LaunchConfig, _: usize) -> Vec<u32> {
         let n = x.len();
         let of = |i: usize| {
             let own: Vec<u32> = (0..20).map(|k| x[(i + k) % n]).collect();

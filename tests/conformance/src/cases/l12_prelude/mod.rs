@@ -8,11 +8,11 @@ mod waves;
 
 use super::tools::load;
 use crate::{Case, Lab, Level, Stop, Verdict};
-use gpumem_core::{Backend, Barrier, Element, LaunchDims};
+use gpumem_core::{Backend, Barrier, Element, LaunchConfig};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device,
-    kernel::{Kernel, KernelDeclaration, Slice, SliceMut},
+    kernel::{Kernel, KernelDef, Slice, SliceMut},
 };
 use std::fmt::Debug;
 
@@ -27,12 +27,12 @@ trait Probe: 'static {
     type Out: Element + Debug;
 
     /// The sizes of the launches.
-    fn launches() -> Vec<LaunchDims> {
+    fn launches() -> Vec<LaunchConfig> {
         [[7, 5, 3], [64, 1, 1], [1, 1, 1], [33, 2, 1], [256, 1, 1]].map(one_group).into()
     }
 
     /// The kernel.
-    fn declaration() -> KernelDeclaration<Parameters<Self>>
+    fn declaration() -> KernelDef<Parameters<Self>>
     where
         Self: Sized;
 
@@ -43,7 +43,7 @@ trait Probe: 'static {
     fn before(items: usize) -> Vec<Self::Out>;
 
     /// What the output holds after it, on a device with waves of that size.
-    fn after(input: &[Self::In], dims: &LaunchDims, wave: usize) -> Vec<Self::Out>;
+    fn after(input: &[Self::In], dims: &LaunchConfig, wave: usize) -> Vec<Self::Out>;
 
     /// Removes what may differ between right answers, such as the order of atomic operations.
     fn normalise(output: &mut [Self::Out]) {
@@ -52,12 +52,12 @@ trait Probe: 'static {
 }
 
 /// One group of that size.
-fn one_group(group_size: [u32; 3]) -> LaunchDims {
-    LaunchDims { groups: [1; 3], group_size, shared_bytes: 0 }
+fn one_group(group_size: [u32; 3]) -> LaunchConfig {
+    LaunchConfig { groups: [1; 3], group_size, shared_bytes: 0 }
 }
 
 /// Work-items of a launch.
-fn items_of(dims: &LaunchDims) -> usize {
+fn items_of(dims: &LaunchConfig) -> usize {
     dims.groups.iter().chain(&dims.group_size).map(|length| *length as usize).product()
 }
 
@@ -87,7 +87,7 @@ fn case<P: Probe, B: Backend>() -> Case<B> {
 fn everywhere<P: Probe, B: Backend>(lab: &Lab<B>) -> Verdict {
     for wave in [32, 64] {
         let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new().wave_size(wave))?);
-        let kernel = P::declaration().check(true).load(&device)?;
+        let kernel = P::declaration().race_checks(true).load(&device)?;
         answers::<P, _>(&kernel, &device, &format!("the body in waves of {wave}"))?;
     }
     let kernel = load(lab, &P::declaration())?;

@@ -2,8 +2,8 @@
 
 use super::{Parameters, Probe, case, items_of, random};
 use crate::Case;
-use gpumem_core::{Backend, LaunchDims};
-use gpumem_runtime::kernel::{Ids, KernelDeclaration};
+use gpumem_core::{Backend, LaunchConfig};
+use gpumem_runtime::kernel::{KernelDef, WorkItemIds};
 use half::{bf16, f16};
 use num_complex::Complex;
 
@@ -18,8 +18,8 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
 }
 
 /// One work-item for each of the 65536 patterns of 16 bits.
-fn all_halves() -> Vec<LaunchDims> {
-    vec![LaunchDims::linear(256, 256)]
+fn all_halves() -> Vec<LaunchConfig> {
+    vec![LaunchConfig::linear(256, 256)]
 }
 
 fn one_nan(value: f32) -> f32 {
@@ -33,11 +33,11 @@ impl Probe for FromHalves {
     type In = u16;
     type Out = f32;
 
-    fn launches() -> Vec<LaunchDims> {
+    fn launches() -> Vec<LaunchConfig> {
         all_halves()
     }
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL from_halves(slice<const u16> x, slice<float> y) {
     u64 i = global_id(0);
@@ -48,8 +48,8 @@ GPUMEM_KERNEL from_halves(slice<const u16> x, slice<float> y) {
     y[x.size() + i] = upper;
 }";
         // SAFETY: each work-item writes its own elements.
-        unsafe { KernelDeclaration::new("from_halves") }.portable(source).host_flat(
-            |ids: &Ids<'_>, (x, y): &Parameters<Self>| {
+        unsafe { KernelDef::new("from_halves") }.source(source).host_loop(
+            |ids: &WorkItemIds<'_>, (x, y): &Parameters<Self>| {
                 let i = ids.global_id(0);
                 y.set(i, f16::from_bits(x.get(i)).to_f32());
                 y.set(x.len() + i, bf16::from_bits(x.get(i)).to_f32());
@@ -65,7 +65,7 @@ GPUMEM_KERNEL from_halves(slice<const u16> x, slice<float> y) {
         vec![0.0; 2 * items]
     }
 
-    fn after(input: &[u16], _: &LaunchDims, _: usize) -> Vec<f32> {
+    fn after(input: &[u16], _: &LaunchConfig, _: usize) -> Vec<f32> {
         let halves = input.iter().map(|bits| {
             let (sign, exponent, fraction) = (bits >> 15, i32::from(bits >> 10 & 31), f32::from(bits & 1023));
             let size = match exponent {
@@ -92,11 +92,11 @@ impl Probe for ToHalves {
     type In = f32;
     type Out = u16;
 
-    fn launches() -> Vec<LaunchDims> {
+    fn launches() -> Vec<LaunchConfig> {
         all_halves()
     }
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL to_halves(slice<const float> x, slice<u16> y) {
     u64 i = global_id(0);
@@ -104,8 +104,8 @@ GPUMEM_KERNEL to_halves(slice<const float> x, slice<u16> y) {
     y[x.size() + i] = bf16(x[i]).raw;
 }";
         // SAFETY: each work-item writes its own elements.
-        unsafe { KernelDeclaration::new("to_halves") }.portable(source).host_flat(
-            |ids: &Ids<'_>, (x, y): &Parameters<Self>| {
+        unsafe { KernelDef::new("to_halves") }.source(source).host_loop(
+            |ids: &WorkItemIds<'_>, (x, y): &Parameters<Self>| {
                 let i = ids.global_id(0);
                 y.set(i, f16::from_f32(x.get(i)).to_bits());
                 y.set(x.len() + i, bf16::from_f32(x.get(i)).to_bits());
@@ -127,7 +127,7 @@ GPUMEM_KERNEL to_halves(slice<const float> x, slice<u16> y) {
         vec![0; 2 * items]
     }
 
-    fn after(input: &[f32], _: &LaunchDims, _: usize) -> Vec<u16> {
+    fn after(input: &[f32], _: &LaunchConfig, _: usize) -> Vec<u16> {
         let halves = input.iter().map(|value| f16::from_f32(*value).to_bits());
         let uppers = input.iter().map(|value| bf16::from_f32(*value).to_bits());
         halves.chain(uppers).collect()
@@ -151,11 +151,11 @@ impl Probe for Quotients {
     type In = u64;
     type Out = u64;
 
-    fn launches() -> Vec<LaunchDims> {
-        vec![LaunchDims::linear(8, 64)]
+    fn launches() -> Vec<LaunchConfig> {
+        vec![LaunchConfig::linear(8, 64)]
     }
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL quotients(slice<const u64> x, slice<u64> y) {
     u64 i = global_id(0), a = x[2 * i], b = x[2 * i + 1];
@@ -169,8 +169,8 @@ GPUMEM_KERNEL quotients(slice<const u64> x, slice<u64> y) {
     y[8 * i + 7] = detail::bits<u64>((double)(i64)a / (double)(i64)b);
 }";
         // SAFETY: each work-item writes its own elements.
-        unsafe { KernelDeclaration::new("quotients") }.portable(source).host_flat(
-            |ids: &Ids<'_>, (x, y): &Parameters<Self>| {
+        unsafe { KernelDef::new("quotients") }.source(source).host_loop(
+            |ids: &WorkItemIds<'_>, (x, y): &Parameters<Self>| {
                 let i = ids.global_id(0);
                 let (a, b) = (x.get(2 * i), x.get(2 * i + 1));
                 let signed = (a as i64, b as i64);
@@ -197,7 +197,7 @@ GPUMEM_KERNEL quotients(slice<const u64> x, slice<u64> y) {
         vec![0; ANSWERS * items]
     }
 
-    fn after(input: &[u64], _: &LaunchDims, _: usize) -> Vec<u64> {
+    fn after(input: &[u64], _: &LaunchConfig, _: usize) -> Vec<u64> {
         // By wider arithmetic, and by multiplication.
         let of = |pair: &[u64]| {
             let (a, b) = (i128::from(pair[0]), i128::from(pair[1]));
@@ -235,11 +235,11 @@ macro_rules! roundings {
             type In = $float;
             type Out = $float;
 
-            fn launches() -> Vec<LaunchDims> {
-                vec![LaunchDims::linear(16, 64)]
+            fn launches() -> Vec<LaunchConfig> {
+                vec![LaunchConfig::linear(16, 64)]
             }
 
-            fn declaration() -> KernelDeclaration<Parameters<Self>> {
+            fn declaration() -> KernelDef<Parameters<Self>> {
                 let source = concat!(
                     "using namespace gpumem;
 GPUMEM_KERNEL ",
@@ -269,8 +269,8 @@ GPUMEM_KERNEL ",
 }"
                 );
                 // SAFETY: each work-item writes its own elements.
-                unsafe { KernelDeclaration::new($name) }.portable(source).host_flat(
-                    |ids: &Ids<'_>, (x, y): &Parameters<Self>| {
+                unsafe { KernelDef::new($name) }.source(source).host_loop(
+                    |ids: &WorkItemIds<'_>, (x, y): &Parameters<Self>| {
                         let i = ids.global_id(0);
                         let found = Self::of(x.get(3 * i), x.get(3 * i + 1), x.get(3 * i + 2));
                         found
@@ -289,7 +289,7 @@ GPUMEM_KERNEL ",
                 vec![0.0; ROUNDINGS * items]
             }
 
-            fn after(input: &[$float], dims: &LaunchDims, _: usize) -> Vec<$float> {
+            fn after(input: &[$float], dims: &LaunchConfig, _: usize) -> Vec<$float> {
                 let all: Vec<_> = input.chunks(3).map(|x| Self::of(x[0], x[1], x[2])).collect();
                 let differ = all.iter().filter(|[apart, at_once, ..]| apart != at_once).count();
                 assert!(differ > items_of(dims) / 10, "the inputs are inexact: {differ} differ");

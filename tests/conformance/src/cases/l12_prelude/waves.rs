@@ -2,8 +2,8 @@
 
 use super::{Parameters, Probe, case, random};
 use crate::Case;
-use gpumem_core::{Backend, Element, LaunchDims};
-use gpumem_runtime::kernel::{KernelDeclaration, Number, WorkItem};
+use gpumem_core::{Backend, Element, LaunchConfig};
+use gpumem_runtime::kernel::{KernelDef, Number, WorkItem};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::{fmt::Debug, marker::PhantomData};
@@ -110,7 +110,7 @@ impl<T: Named> Probe for Shuffles<T> {
     type In = T;
     type Out = T;
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let lines: String = EXCHANGES
             .iter()
             .enumerate()
@@ -134,7 +134,7 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
 {lines}}}"
         );
         // SAFETY: each work-item writes its own elements.
-        unsafe { KernelDeclaration::new(&name) }.portable(&source).host(
+        unsafe { KernelDef::new(&name) }.source(&source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let i = item.local_linear();
                 let value = x.get(i);
@@ -159,7 +159,7 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
         vec![T::zeroed(); EXCHANGES.len() * items]
     }
 
-    fn after(input: &[T], _: &LaunchDims, wave: usize) -> Vec<T> {
+    fn after(input: &[T], _: &LaunchConfig, wave: usize) -> Vec<T> {
         let of = |exchange: Exchange, at: usize| {
             let (lanes, lane) = wave_of(at, input.len(), wave);
             let lane = lane as u64;
@@ -186,7 +186,7 @@ impl Probe for Votes {
     type In = u32;
     type Out = u64;
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let source = "using namespace gpumem;
 GPUMEM_KERNEL votes(slice<const u32> x, slice<u64> y) {
     u32 i = local_linear(), value = x[i];
@@ -196,7 +196,7 @@ GPUMEM_KERNEL votes(slice<const u32> x, slice<u64> y) {
     y[4 * i + 3] = (u64)wave_all(value < 1000) | (u64)wave_all(value != 77) << 1 | (u64)wave_all(false) << 2;
 }";
         // SAFETY: each work-item writes its own elements.
-        unsafe { KernelDeclaration::new("votes") }.portable(source).host(
+        unsafe { KernelDef::new("votes") }.source(source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let i = item.local_linear();
                 let value = x.get(i);
@@ -226,7 +226,7 @@ GPUMEM_KERNEL votes(slice<const u32> x, slice<u64> y) {
         vec![0; QUESTIONS * items]
     }
 
-    fn after(input: &[u32], _: &LaunchDims, wave: usize) -> Vec<u64> {
+    fn after(input: &[u32], _: &LaunchConfig, wave: usize) -> Vec<u64> {
         let of = |at: usize| {
             let values = &input[wave_of(at, input.len(), wave).0];
             let ballot = |holds: fn(&u32) -> bool| {
@@ -290,7 +290,7 @@ impl<T: Hard> Probe for Reductions<T> {
     type In = T;
     type Out = T;
 
-    fn declaration() -> KernelDeclaration<Parameters<Self>> {
+    fn declaration() -> KernelDef<Parameters<Self>> {
         let (name, element) = (format!("reductions_{}", T::NAME), T::TYPE);
         let source = format!(
             "using namespace gpumem;
@@ -303,7 +303,7 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
 }}"
         );
         // SAFETY: each work-item writes its own elements.
-        unsafe { KernelDeclaration::new(&name) }.portable(&source).host(
+        unsafe { KernelDef::new(&name) }.source(&source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let (i, n) = (item.local_linear(), x.len() / 2);
                 y.set(i, item.wave_sum(x.get(i)).await);
@@ -322,7 +322,7 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
         vec![T::zeroed(); 4 * items]
     }
 
-    fn after(input: &[T], _: &LaunchDims, wave: usize) -> Vec<T> {
+    fn after(input: &[T], _: &LaunchConfig, wave: usize) -> Vec<T> {
         let (summands, compared) = input.split_at(input.len() / 2);
         let in_waves = |values: &[T], of: &dyn Fn(&[T]) -> Vec<T>| -> Vec<T> {
             values.chunks(wave).flat_map(of).collect()

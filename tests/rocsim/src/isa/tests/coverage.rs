@@ -22,7 +22,7 @@ fn unknown(object: &Object, isa: &str, wave_size: u32, names: &mut BTreeSet<Stri
     let mut found = BTreeSet::new();
     for (kernel, start, bytes) in object.functions() {
         let code = span(object.node, start, bytes).unwrap();
-        // SAFETY: the span has that many bytes, which nobody writes.
+        // SAFETY: the span has that many bytes, which are not written.
         let code = unsafe { std::slice::from_raw_parts(code.as_ptr(), bytes as usize) };
         let mut at = 0;
         while at < code.len() {

@@ -141,7 +141,7 @@ impl Object {
             }
         }
         let to = span(node, address, end).unwrap();
-        // SAFETY: the span is as long as the image, and nobody else knows it yet.
+        // SAFETY: the span is as long as the image, and no other code knows it yet.
         unsafe { std::ptr::copy_nonoverlapping(image.as_ptr(), to.as_ptr(), image.len()) };
         Self { node, address, symbols }
     }

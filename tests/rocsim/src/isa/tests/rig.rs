@@ -28,7 +28,7 @@ impl<T: bytemuck::Pod> Array<T> {
         memory::map(address, bytes, &[NODE]).unwrap();
         let array = Self { address, len: elements.len(), element: std::marker::PhantomData };
         let to = span(NODE, address, bytes).unwrap();
-        // SAFETY: the span is as long as the elements, and nobody else uses it.
+        // SAFETY: the span is as long as the elements, and nothing else uses it.
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr().cast(), to.as_ptr(), size_of_val(elements))
         };

@@ -69,7 +69,7 @@ fn another_key_of_the_same_name_is_told_apart() {
     disk.put(&key("one"), b"image of one");
     fs::rename(disk.path(&key("one")), disk.path(&key("two"))).unwrap();
     assert_eq!(disk.get(&key("two")), None);
-    assert!(disk.path(&key("two")).exists(), "it is whole, and somebody else's");
+    assert!(disk.path(&key("two")).exists(), "it is whole, and of another process");
     disk.put(&key("two"), b"image of two");
     assert_eq!(disk.get(&key("two")).as_deref(), Some(&b"image of two"[..]));
 }
@@ -89,7 +89,7 @@ fn the_oldest_go_when_there_are_too_many() {
     let there = ["a", "b", "c", "d", "e"].map(|text| disk.get(&key(text)).is_some());
     assert_eq!(there, [true, false, true, true, true]);
     disk.put(&key("f"), &[0; 5000]);
-    assert_eq!(disk.get(&key("f")), None, "too large by itself, and nobody's loss");
+    assert_eq!(disk.get(&key("f")), None, "too large by itself, and the others stay");
     assert_eq!(files(&disk), 4);
 }
 
@@ -177,7 +177,7 @@ fn what_is_no_regular_file_is_neither_opened_nor_followed() {
     let path = disk.path(&key("a"));
     let elsewhere = parent.path().join("elsewhere");
     fs::rename(&path, &elsewhere).unwrap();
-    // A pipe that nobody writes to, a device without an end, the image itself behind a link, a directory.
+    // A pipe without a writer, a device without an end, the image itself behind a link, a directory.
     let pipe = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a string that ends with a zero.
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);

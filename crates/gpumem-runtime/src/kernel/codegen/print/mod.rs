@@ -20,7 +20,7 @@ pub struct Parameter {
 
 /// A kernel, or a function of one, that can be printed.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct PrintedProgram {
     /// The kernel's symbol, or the function's name.
     pub name: &'static str,
     /// The Rust file that it stands in.
@@ -34,13 +34,13 @@ pub struct Program {
     /// Its constants, by number.
     pub constants: Vec<Constant>,
     /// The functions that it calls, by number.
-    pub functions: Vec<Program>,
+    pub functions: Vec<PrintedProgram>,
     /// Its body.
     pub body: &'static [S],
 }
 
-impl Program {
-    /// The source, for [`KernelDeclaration::portable`](crate::kernel::KernelDeclaration::portable). Its lines are those of the
+impl PrintedProgram {
+    /// The source, for [`KernelDef::source`](crate::kernel::KernelDef::portable). Its lines are those of the
     /// Rust file.
     pub fn source(&self) -> String {
         let mut out = format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"records\"\n");

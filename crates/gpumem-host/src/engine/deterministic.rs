@@ -1,0 +1,314 @@
+//! The adversarial schedule: no threads, and every call decides at random what runs.
+//!
+//! The lock is held while a choice is made, never while a command runs, so that a kernel may call the device.
+
+use super::{Command, Engine, Fault, Item, Mark, Progress, Queue, Random, Refused};
+use crate::sync::lock;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Most steps that the trace holds.
+const TRACE: usize = 1 << 16;
+/// Pieces after which the rest of a command is done at once.
+const MOST_CHUNKS: u32 = 6;
+/// Queries in vain after which one step is taken for the stream that is asked about.
+const PATIENCE: u32 = 16;
+/// Steps for others after which a wait insists on its own stream.
+const DETOURS: u32 = 256;
+/// Most steps of an eager schedule at one call.
+const EAGER_STEPS: usize = 10_000;
+
+/// One step of an adversarial schedule: which piece of which command ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Step {
+    /// The stream, in the order in which the streams of the device were made.
+    pub stream: u32,
+    /// The command, in the order in which the commands of the stream were enqueued.
+    pub command: u64,
+    /// The piece of the command, from 0. Only copies and fills are torn.
+    pub chunk: u32,
+}
+
+/// How a schedule misbehaves. Drawn from the seed, because purely random choices seldom go to extremes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Policy {
+    /// Nothing runs before a thread waits, and then only what must.
+    Lazy,
+    /// Nothing runs before a thread waits, and then everything else first.
+    OthersFirst,
+    /// Anything at any time.
+    Random,
+    /// One stream of so many runs only when it must.
+    Starve { of: u32, which: u32 },
+    /// Whatever was made last runs first.
+    NewestFirst,
+    /// Whatever was made first runs first.
+    OldestFirst,
+    /// Everything runs as soon as it can.
+    Eager,
+}
+
+/// The state of an adversarial schedule.
+#[derive(Debug)]
+pub(crate) struct Deterministic {
+    random: Random,
+    policy: Policy,
+    /// How often commands are torn: one time in so many they are not.
+    whole: usize,
+    queues: Vec<Arc<Queue>>,
+    trace: Vec<Step>,
+    misses: u32,
+    detours: u32,
+}
+
+/// A piece of a command that is about to run.
+struct Piece {
+    queue: Arc<Queue>,
+    item: Item,
+    part: Range<usize>,
+    last: bool,
+    /// What the stream failed of before.
+    before: Option<Fault>,
+    fault: Option<Fault>,
+}
+
+impl Deterministic {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let policy = match random.below(9) {
+            0 => Policy::Lazy,
+            1 => Policy::OthersFirst,
+            2 | 3 => Policy::Random,
+            4 | 5 => {
+                let of = 2 + random.below(3) as u32;
+                Policy::Starve { of, which: random.below(of as usize) as u32 }
+            }
+            6 => Policy::NewestFirst,
+            7 => Policy::OldestFirst,
+            _ => Policy::Eager,
+        };
+        let whole = 1 + random.below(5);
+        Self { random, policy, whole, queues: Vec::new(), trace: Vec::new(), misses: 0, detours: 0 }
+    }
+
+    pub(crate) fn add(&mut self, queue: Arc<Queue>) {
+        self.queues.push(queue);
+    }
+
+    pub(crate) fn trace(&self) -> Vec<Step> {
+        self.trace.clone()
+    }
+
+    /// All streams that are known; forgets those that are done and have no handle left.
+    pub(crate) fn queues(&mut self) -> &[Arc<Queue>] {
+        self.queues
+            .retain(|queue| Arc::strong_count(queue) > 1 || queue.completed() < lock(&queue.state).enqueued);
+        &self.queues
+    }
+
+    /// Forgets all streams.
+    pub(crate) fn take_queues(&mut self) -> Vec<Arc<Queue>> {
+        std::mem::take(&mut self.queues)
+    }
+
+    fn runnable(&mut self) -> Vec<Arc<Queue>> {
+        self.queues().iter().filter(|queue| queue.is_runnable()).cloned().collect()
+    }
+
+    /// Chooses at a call that waits for nothing.
+    fn choose_freely(&mut self) -> Option<Arc<Queue>> {
+        let mut candidates = self.runnable();
+        if let Policy::Starve { of, which } = self.policy {
+            candidates.retain(|queue| queue.number % of != which);
+        }
+        self.pick(candidates)
+    }
+
+    /// Chooses where a thread waits for the stream at the end of a chain of waits.
+    fn choose_towards(&mut self, needed: &Arc<Queue>) -> Option<Arc<Queue>> {
+        let mut candidates = self.runnable();
+        match self.policy {
+            Policy::Lazy => candidates.clear(),
+            Policy::OthersFirst => candidates.retain(|queue| queue.id != needed.id),
+            Policy::Starve { of, which } => candidates.retain(|queue| queue.number % of != which),
+            _ => {}
+        }
+        self.detours += 1;
+        match self.pick(candidates) {
+            Some(queue) if queue.id != needed.id && self.detours < DETOURS => Some(queue),
+            _ => {
+                self.detours = 0;
+                needed.is_runnable().then(|| Arc::clone(needed))
+            }
+        }
+    }
+
+    fn pick(&mut self, mut candidates: Vec<Arc<Queue>>) -> Option<Arc<Queue>> {
+        match self.policy {
+            Policy::NewestFirst => candidates.into_iter().max_by_key(|queue| queue.number),
+            Policy::OldestFirst => candidates.into_iter().min_by_key(|queue| queue.number),
+            _ if candidates.is_empty() => None,
+            _ => {
+                let index = self.random.below(candidates.len());
+                Some(candidates.swap_remove(index))
+            }
+        }
+    }
+
+    /// Takes a piece out of a stream. `None` if another thread was faster.
+    fn begin(&mut self, queue: Arc<Queue>) -> Option<Piece> {
+        let mut state = lock(&queue.state);
+        if state.busy {
+            return None;
+        }
+        let mut fault = None;
+        if let Command::Wait(mark) = &state.pending.front()?.command {
+            match mark.progress() {
+                Progress::Pending => return None,
+                Progress::Reached => {}
+                Progress::Dropped => fault = Some(queue.lost_producer()),
+            }
+        }
+        let item = state.pending.pop_front()?;
+        state.busy = true;
+        let (start, units) = (state.done_units, item.command.units());
+        let left = units - start;
+        let whole = left <= 1 || state.chunks >= MOST_CHUNKS || self.random.one_in(self.whole);
+        let end = if whole { units } else { start + 1 + self.random.below(left) };
+        let submission = queue.completed() + 1;
+        let before = state.failed_before(&item.command, submission);
+        if self.trace.len() < TRACE {
+            self.trace.push(Step { stream: queue.number, command: submission - 1, chunk: state.chunks });
+        }
+        drop(state);
+        Some(Piece { queue, item, part: start..end, last: end == units, before, fault })
+    }
+}
+
+impl Piece {
+    fn run(mut self) {
+        let (queue, Item { command, uses }) = (self.queue, self.item);
+        // Nothing that it uses changes between its pieces.
+        let refused = queue.refuse(&command, &uses, self.before);
+        let mut is_over = self.last;
+        match refused {
+            Refused::No => {
+                let result = command.run(&queue.engine, queue.id, self.part.clone());
+                if self.last || result.is_err() {
+                    self.fault = self.fault.or(queue.conclude(&command, &uses, result));
+                }
+            }
+            Refused::LeftOut => is_over = true,
+            Refused::Failed(fault) => self.fault = Some(fault),
+        }
+        if is_over || self.fault.is_some() {
+            command.retire();
+            let mut state = lock(&queue.state);
+            state.busy = false;
+            let aftermath = queue.complete(&mut state, self.fault);
+            drop(state);
+            aftermath.settle();
+        } else {
+            let mut state = lock(&queue.state);
+            state.busy = false;
+            state.pending.push_front(Item { command, uses });
+            state.done_units = self.part.end;
+            state.chunks += 1;
+            drop(state);
+            if queue.engine.is_lost() {
+                queue.abandon();
+            }
+        }
+    }
+}
+
+impl Queue {
+    fn is_runnable(&self) -> bool {
+        let state = lock(&self.state);
+        !state.busy
+            && match state.pending.front() {
+                None => false,
+                Some(Item { command: Command::Wait(mark), .. }) => mark.progress() != Progress::Pending,
+                Some(_) => true,
+            }
+    }
+
+    /// The mark that the first command waits for.
+    fn waits_for(&self) -> Option<Mark> {
+        match lock(&self.state).pending.front() {
+            Some(Item { command: Command::Wait(mark), .. }) if mark.progress() == Progress::Pending => {
+                Some(mark.clone())
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Engine {
+    /// A call of the device: lets the schedule take some steps.
+    pub(crate) fn point(&self) {
+        let Some(adversary) = self.adversary() else { return };
+        let steps = {
+            let mut adversary = lock(adversary);
+            match adversary.policy {
+                Policy::Lazy | Policy::OthersFirst => 0,
+                Policy::Eager => EAGER_STEPS,
+                _ => adversary.random.below(4),
+            }
+        };
+        for _ in 0..steps {
+            let mut choice = lock(adversary);
+            let Some(queue) = choice.choose_freely() else { break };
+            let piece = choice.begin(queue);
+            drop(choice);
+            if let Some(piece) = piece {
+                piece.run();
+            }
+        }
+    }
+
+    /// One step for a thread that waits for `target`. `false` if other threads are at it, so that nothing can be
+    /// done.
+    pub(crate) fn force(&self, target: &Arc<Queue>) -> bool {
+        let Some(adversary) = self.adversary() else { return false };
+        // The stream that everything in between waits for. One of another device is that device's affair.
+        let mut needed = Arc::clone(target);
+        let mut foreign = None;
+        while let Some(mark) = needed.waits_for() {
+            if !std::ptr::eq(&*mark.queue.engine, self) {
+                foreign = Some(mark);
+                break;
+            }
+            needed = mark.queue;
+        }
+        let mut choice = lock(adversary);
+        let piece = choice.choose_towards(&needed).and_then(|queue| choice.begin(queue));
+        drop(choice);
+        match (piece, foreign) {
+            (Some(piece), _) => {
+                piece.run();
+                true
+            }
+            (None, Some(mark)) => mark.queue.help(mark.submission),
+            (None, None) => false,
+        }
+    }
+
+    /// A query in vain about `target`. Every so often it is worth a step, so that asking again and again comes to an end.
+    pub(crate) fn poke(&self, target: &Arc<Queue>) {
+        let Some(adversary) = self.adversary() else { return };
+        let due = {
+            let mut adversary = lock(adversary);
+            adversary.misses += 1;
+            let due = adversary.misses >= PATIENCE
+                || (adversary.policy != Policy::Lazy && adversary.random.one_in(8));
+            if due {
+                adversary.misses = 0;
+            }
+            due
+        };
+        if due {
+            self.force(target);
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! Declaring a kernel, once, for every device.
+
+use super::{
+    HostForm, Kernel, cache,
+    constants::Constants,
+    images::{Image, Images},
+    source::{MOST_CONSTANT_BYTES, portable_text, text_with_constants, uses_constants},
+};
+use crate::Device;
+use gpumem_core::{
+    Backend, Barrier, BarrierPoint, CompileOptions, ErrorKind, HostFunction, KernelSource, Lowering, Result,
+};
+use gpumem_simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
+use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
+
+type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
+
+/// A kernel as it is written: a name, parameters `P`, a portable source for GPUs, a body for the host. [`load`](Self::load)
+/// makes it a [`Kernel`] of a device.
+pub struct KernelDef<P> {
+    name: String,
+    source: Option<String>,
+    images: Images,
+    host: Option<Arc<HostBody>>,
+    form: Option<HostForm>,
+    shared_bytes: usize,
+    constant_bytes: usize,
+    flags: Vec<String>,
+    contract: bool,
+    bounds: bool,
+    check: bool,
+    parameters: PhantomData<fn(P)>,
+}
+
+impl<P: Parameters> KernelDef<P> {
+    /// A kernel of this name, still without source and body.
+    ///
+    /// # Safety
+    /// Of every launch with arguments for `P`, in the source as well as in the body:
+    /// * it stays within its arguments (the host's body does so by itself), and writes only `SliceMut` and `ViewMut`;
+    /// * a compiled image has a kernel of this name with the parameters `P`, as the source would be checked for;
+    /// * work-items do not race: an element that one writes is used by another only behind a barrier of the same group, or
+    ///   atomically by both;
+    /// * `shared_bytes` says what the source declares.
+    pub unsafe fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            source: None,
+            images: Images::default(),
+            host: None,
+            form: None,
+            shared_bytes: 0,
+            constant_bytes: MOST_CONSTANT_BYTES,
+            flags: Vec::new(),
+            contract: false,
+            bounds: false,
+            check: false,
+            parameters: PhantomData,
+        }
+    }
+
+    /// With a source in the portable subset of CUDA C++ and HIP C++, behind [`PRELUDE`](super::PRELUDE). The compiler
+    /// checks that the parameters are `P`.
+    #[must_use]
+    pub fn source(mut self, source: &str) -> Self {
+        self.source = Some(source.to_owned());
+        self
+    }
+
+    /// With a compiled program for one architecture: a cubin for `sm_80` (which runs on its later minors, too), for
+    /// `sm_90a` (on that one alone); a code object for `gfx90a`, or for `gfx90a:xnack-`, which the driver looks at. Any
+    /// number of them; [`compile`](Self::compile) makes one. A machine that has a fitting one needs no compiler.
+    #[must_use]
+    pub fn image(mut self, architecture: &str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        self.images.add(Image::Binary { architecture: architecture.to_owned(), bytes: bytes.into() });
+        self
+    }
+
+    /// With several compiled programs in one file: a fat binary of CUDA, a bundle of code objects of ROCm. The driver
+    /// chooses among them.
+    #[must_use]
+    pub fn fatbin(mut self, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        self.images.add(Image::Bundle(bytes.into()));
+        self
+    }
+
+    /// With NVIDIA's intermediate text, which the driver compiles for the devices from its `.target` on.
+    #[must_use]
+    pub fn ptx(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.images.add(Image::Ptx(text.into()));
+        self
+    }
+
+    /// With a body for the host, whose barriers are awaited.
+    #[must_use]
+    pub fn host_body<F>(mut self, body: F) -> Self
+    where
+        F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
+    {
+        let body = Arc::new(body);
+        // SAFETY: the promise of `new`; the runtime launches it with arguments for `P` only.
+        self.host = Some(Arc::new(move |executor| unsafe { executor.shared_function::<P, F>(body.clone()) }));
+        self.form = Some(HostForm::WorkItems);
+        self
+    }
+
+    /// With a body for the host that is split at its barriers, and the one that awaits them, which check mode runs.
+    #[doc(hidden)] // for `#[kernel]`, which makes one of the other
+    #[must_use]
+    pub fn host_split<F, S>(mut self, body: F, split: S) -> Self
+    where
+        F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
+        S: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
+    {
+        let (body, split) = (Arc::new(body), Arc::new(split));
+        self.host = Some(Arc::new(move |executor| match executor.checks() {
+            // SAFETY: as in `host`.
+            true => unsafe { executor.shared_function::<P, F>(body.clone()) },
+            // SAFETY: as in `host`.
+            false => unsafe { executor.shared_split_function::<P, S>(split.clone()) },
+        }));
+        self.form = Some(HostForm::Phases);
+        self
+    }
+
+    /// With a body for the host without barriers: a plain loop.
+    #[must_use]
+    pub fn host_loop<F>(mut self, body: F) -> Self
+    where
+        F: Fn(&WorkItemIds<'_>, &P) + Send + Sync + 'static,
+    {
+        let body = Arc::new(body);
+        // SAFETY: as in `host`.
+        self.host =
+            Some(Arc::new(move |executor| unsafe { executor.shared_flat_function::<P, F>(body.clone()) }));
+        self.form = Some(HostForm::Loop);
+        self
+    }
+
+    /// With this much static shared memory, in bytes: a launch on a device that has less is refused.
+    #[must_use]
+    pub fn shared_bytes(mut self, bytes: usize) -> Self {
+        self.shared_bytes = bytes;
+        self
+    }
+
+    /// With this much constant memory for its [`ConstantArray`](super::ConstantArray)s, in bytes, instead of all that a
+    /// module has (at most 64 KiB): room for what the source itself declares `__constant__`.
+    #[must_use]
+    pub fn constant_bytes(mut self, bytes: usize) -> Self {
+        self.constant_bytes = bytes;
+        self
+    }
+
+    /// With an option in the words of the device's compiler.
+    #[must_use]
+    pub fn compiler_flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
+    }
+
+    /// Whether a GPU's compiler may contract `a * b + c` into one operation with one rounding. It may not by default, so
+    /// that a GPU and the host compute the same bits. It is faster where arithmetic is what takes the time. A single such
+    /// operation can be written as `fmaf` in the source and as [`f32::mul_add`] in the body.
+    #[must_use]
+    pub fn contract(mut self, contract: bool) -> Self {
+        self.contract = contract;
+        self
+    }
+
+    /// Whether an index past the end stops the kernel on a GPU, too. On the host it always does.
+    #[must_use]
+    pub fn bounds_checks(mut self, bounds: bool) -> Self {
+        self.bounds = bounds;
+        self
+    }
+
+    /// Whether the host looks for races between work-items and for reads of shared memory that was never
+    /// written ([`Executor::race_checks`]).
+    #[must_use]
+    pub fn race_checks(mut self, check: bool) -> Self {
+        self.check = check;
+        self
+    }
+
+    /// The kernel of a device: its body where the device is the host; else a compiled program that fits
+    /// ([`image`](Self::image), then [`bundle`](Self::fatbin), then [`ptx`](Self::ptx)); else the source, compiled now or
+    /// earlier.
+    ///
+    /// What has been compiled is kept in memory and on disk, and found again by everything that decides what comes out:
+    /// source, prelude, options, architecture, compiler. `GPUMEM_CACHE_DIR` names the directory (default: `gpumem` in the
+    /// user's directory for caches; `off`: none), `GPUMEM_CACHE_BYTES` the bytes that it may hold (default: 256 MiB). Sources
+    /// that include files are always compiled.
+    ///
+    /// # Errors
+    /// [`Build`](ErrorKind::Build) with the compiler's words and the source's own lines;
+    /// [`NoProgram`](ErrorKind::NoProgram) where there are programs, and none is for this device;
+    /// [`Unsupported`](ErrorKind::Unsupported) without a source or a body for this kind of device;
+    /// [`Load`](ErrorKind::Load) where the compiler is missing; of the driver.
+    pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
+        self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
+    }
+
+    fn load_on<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
+        let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
+        let core = device.core();
+        core.check("load")?;
+        let barrier = device.barrier();
+        let module = match barrier.lowering(BarrierPoint::Wave) {
+            Lowering::Suspend => {
+                let body =
+                    self.host.as_ref().ok_or_else(|| missing("a kernel without a body for the host"))?;
+                let shared = device.capabilities().shared_memory;
+                let executor = Executor::new(barrier.wave_size(), shared).race_checks(self.check);
+                let source = KernelSource::Host(vec![(self.name.clone(), body(executor))]);
+                core.note_loss(B::compile(&core.raw, &source, &self.options()))?
+            }
+            Lowering::Source(_) => match (self.images.load(core, &self.name)?, &self.source) {
+                (Ok(module), _) => module,
+                (Err(_), Some(source)) => cache::program(core, self.text(source, device), &self.options())?,
+                (Err(Some(error)), None) => return Err(error),
+                (Err(None), None) => return Err(missing("a kernel without source for a GPU")),
+            },
+        };
+        let raw = core.note_loss(B::kernel(&module, &self.name))?;
+        let constants = match uses_constants::<P>() {
+            false => None,
+            true if matches!(barrier.lowering(BarrierPoint::Wave), Lowering::Suspend) => {
+                Some(Constants::on_host(device, self.constant_bytes_of(device))?)
+            }
+            true => Some(Constants::of_module(device, &module, &raw)?),
+        };
+        Ok(Kernel::new(device, raw, &self.name, self.shared_bytes, constants))
+    }
+
+    /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
+    ///
+    /// # Errors
+    /// As [`load`](Self::load); [`Unsupported`](ErrorKind::Unsupported) on the host.
+    pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
+        let core = device.core();
+        core.check("compile")?;
+        let barrier = device.barrier();
+        let what = match (barrier.lowering(BarrierPoint::Wave), &self.source) {
+            (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
+            (Lowering::Source(_), None) => "compiling a kernel without source for a GPU",
+            (Lowering::Source(_), Some(source)) => {
+                let text = self.text(source, device);
+                core.counters.count_compilation();
+                let image = core.note_loss(B::compile_image(&core.raw, &text, &self.options()));
+                return image.map_err(|error| error.in_kernel(&self.name));
+            }
+        };
+        Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(&self.name))
+    }
+
+    fn text<B: Backend>(&self, source: &str, device: &Device<B>) -> String {
+        let (wave_size, constants) = (device.barrier().wave_size(), self.constant_bytes_of(device));
+        text_with_constants::<P>(source, &self.name, wave_size, self.bounds, constants)
+    }
+
+    /// Bytes of constant memory on a device.
+    fn constant_bytes_of<B: Backend>(&self, device: &Device<B>) -> usize {
+        self.constant_bytes.min(device.capabilities().constant_memory).min(MOST_CONSTANT_BYTES)
+    }
+
+    fn options(&self) -> CompileOptions {
+        CompileOptions { flags: self.flags.clone(), contract: self.contract }
+    }
+}
+
+impl<P: Parameters> KernelDef<P> {
+    /// The kernel's name: its symbol in what a device's compiler makes of the source.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// How the host runs the body. `None` without a body.
+    pub fn host_form(&self) -> Option<HostForm> {
+        self.form
+    }
+
+    /// The source for GPUs, without the prelude: of a kernel that is written in Rust the C++ that is made of it.
+    pub fn source_text(&self) -> Option<&str> {
+        self.source.as_deref()
+    }
+
+    /// The body for the host, for those who run it in the place of the compiled source: a simulated GPU finds it by
+    /// [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the GPU
+    /// that is simulated. `None` without a body.
+    pub fn entry(&self, wave_size: u32, shared_memory: usize) -> Option<Entry> {
+        let executor = Executor::new(wave_size, shared_memory).race_checks(self.check);
+        self.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
+    }
+
+    /// The source as the compiler of a device gets it ([`portable_text`]), for those who compile it without a device.
+    /// `None` without a source.
+    pub fn portable_text(&self, wave_size: u32, bounds: bool) -> Option<String> {
+        Some(portable_text::<P>(self.source.as_ref()?, &self.name, wave_size, bounds))
+    }
+}
+
+impl<P> Clone for KernelDef<P> {
+    fn clone(&self) -> Self {
+        Self {
+            name: self.name.clone(),
+            source: self.source.clone(),
+            images: self.images.clone(),
+            host: self.host.clone(),
+            form: self.form,
+            shared_bytes: self.shared_bytes,
+            constant_bytes: self.constant_bytes,
+            flags: self.flags.clone(),
+            contract: self.contract,
+            bounds: self.bounds,
+            check: self.check,
+            parameters: PhantomData,
+        }
+    }
+}
+
+impl<P> fmt::Debug for KernelDef<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let parameters = std::any::type_name::<P>();
+        f.debug_struct("KernelDef").field("name", &self.name).field("parameters", &parameters).finish()
+    }
+}

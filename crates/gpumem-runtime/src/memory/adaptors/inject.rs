@@ -1,0 +1,131 @@
+//! Failures on purpose.
+
+use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
+use gpumem_core::{Backend, ErrorKind, Result};
+use std::{
+    ops::RangeInclusive,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+/// Which requests fail. Every condition that is set must hold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FailurePlan {
+    /// Only that request, counted from 0 among those of fitting size.
+    pub number: Option<u64>,
+    /// Only requests of so many bytes.
+    pub bytes: RangeInclusive<usize>,
+    /// The part of these that fails, from 0 to 1.
+    pub probability: f64,
+    /// Decides which; the same seed, the same requests.
+    pub seed: u64,
+    /// How they fail; out of memory if `None`.
+    pub kind: Option<ErrorKind>,
+}
+
+impl FailurePlan {
+    /// Every request fails.
+    pub fn always() -> Self {
+        Self { number: None, bytes: 0..=usize::MAX, probability: 1.0, seed: 0, kind: None }
+    }
+
+    /// The request of that number fails, counted from 0.
+    pub fn nth(number: u64) -> Self {
+        Self { number: Some(number), ..Self::always() }
+    }
+
+    /// Requests of so many bytes fail.
+    pub fn for_sizes(bytes: RangeInclusive<usize>) -> Self {
+        Self { bytes, ..Self::always() }
+    }
+
+    /// That part of all requests fails, chosen by a seed.
+    pub fn with_probability(probability: f64, seed: u64) -> Self {
+        Self { probability, seed, ..Self::always() }
+    }
+
+    /// With another error.
+    #[must_use]
+    pub fn kind(mut self, kind: ErrorKind) -> Self {
+        self.kind = Some(kind);
+        self
+    }
+
+    /// Whether a request fails that is number `number` of those of fitting size.
+    fn strikes(&self, number: u64) -> bool {
+        if self.number.is_some_and(|wanted| wanted != number) {
+            return false;
+        }
+        // splitmix64: every number has its own draw, whatever the order of threads.
+        let mut draw = self.seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        draw = (draw ^ draw >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        draw = (draw ^ draw >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        let part = ((draw ^ draw >> 31) >> 11) as f64 / (1u64 << 53) as f64;
+        part < self.probability
+    }
+}
+
+/// Makes requests fail by a [`FailurePlan`]. For tests of code that allocates.
+#[derive(Debug)]
+pub struct FailureInjectingResource<B: Backend> {
+    upstream: Arc<dyn MemoryResource<B>>,
+    plan: FailurePlan,
+    requests: AtomicU64,
+    struck: AtomicU64,
+}
+
+impl<B: Backend> FailureInjectingResource<B> {
+    /// Failures in front of `upstream`.
+    pub fn new(upstream: Arc<dyn MemoryResource<B>>, plan: FailurePlan) -> Self {
+        Self { upstream, plan, requests: AtomicU64::new(0), struck: AtomicU64::new(0) }
+    }
+
+    /// Requests of fitting size so far, and how many of them failed on purpose.
+    pub fn counts(&self) -> (u64, u64) {
+        (self.requests.load(Ordering::Relaxed), self.struck.load(Ordering::Relaxed))
+    }
+}
+
+impl<B: Backend> MemoryResource<B> for FailureInjectingResource<B> {
+    fn name(&self) -> &'static str {
+        "injecting"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        if self.plan.bytes.contains(&request.bytes) {
+            let number = self.requests.fetch_add(1, Ordering::Relaxed);
+            if self.plan.strikes(number) {
+                self.struck.fetch_add(1, Ordering::Relaxed);
+                let kind = self.plan.kind.clone().unwrap_or(ErrorKind::OutOfMemory {
+                    requested: request.bytes,
+                    kind: request.kind.name(),
+                    free: 0,
+                    total: 0,
+                    pressure: None,
+                });
+                return Err(request.core.error(request.operation, kind));
+            }
+        }
+        self.upstream.allocate(request)
+    }
+
+    fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        self.upstream.recycle(block)
+    }
+
+    fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
+        self.upstream.deallocate(block)
+    }
+
+    fn forget(&self) {
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        self.upstream.statistics()
+    }
+
+    super::pass_on!();
+}

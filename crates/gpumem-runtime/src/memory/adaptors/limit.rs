@@ -1,0 +1,90 @@
+//! A limit.
+
+use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
+use gpumem_core::{Backend, ErrorKind, Result};
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+/// Lends no more than so many bytes at once. Around a pool it limits what arrays hold; around the driver and inside a
+/// pool, what the pool holds.
+#[derive(Debug)]
+pub struct LimitingResource<B: Backend> {
+    upstream: Arc<dyn MemoryResource<B>>,
+    limit: usize,
+    allocated: AtomicUsize,
+}
+
+impl<B: Backend> LimitingResource<B> {
+    /// A limit of `bytes` bytes around `upstream`.
+    pub fn new(upstream: Arc<dyn MemoryResource<B>>, bytes: usize) -> Self {
+        Self { upstream, limit: bytes, allocated: AtomicUsize::new(0) }
+    }
+}
+
+impl<B: Backend> LimitingResource<B> {
+    /// Counts bytes as given back. More than are lent come back only by mistake: from another resource.
+    fn gone(&self, bytes: usize) {
+        let less = |allocated: usize| Some(allocated.saturating_sub(bytes));
+        let _ = self.allocated.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
+    }
+}
+
+impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
+    fn name(&self) -> &'static str {
+        "limit"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        let take = |allocated: usize| {
+            allocated.checked_add(request.bytes).filter(|allocated| *allocated <= self.limit)
+        };
+        if let Err(allocated) = self.allocated.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take) {
+            let kind = ErrorKind::OutOfMemory {
+                requested: request.bytes,
+                kind: request.kind.name(),
+                free: self.limit.saturating_sub(allocated),
+                total: self.limit,
+                pressure: None,
+            };
+            return Err(request.core.error(request.operation, kind));
+        }
+        match self.upstream.allocate(request) {
+            Ok(block) => {
+                // What is lent may be a little more than what was asked for. It counts as what it is.
+                self.allocated.fetch_add(block.bytes().saturating_sub(request.bytes), Ordering::Relaxed);
+                Ok(block)
+            }
+            Err(error) => {
+                self.allocated.fetch_sub(request.bytes, Ordering::AcqRel);
+                Err(error)
+            }
+        }
+    }
+
+    fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        let bytes = block.bytes();
+        self.upstream.recycle(block)?;
+        self.gone(bytes);
+        Ok(())
+    }
+
+    fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
+        let bytes = block.bytes();
+        let result = self.upstream.deallocate(block);
+        self.gone(bytes);
+        result
+    }
+
+    fn forget(&self) {
+        self.allocated.store(0, Ordering::Release);
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics { allocated: self.allocated.load(Ordering::Acquire), ..self.upstream.statistics() }
+    }
+
+    super::pass_on!();
+}

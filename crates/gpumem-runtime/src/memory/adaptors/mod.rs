@@ -1,0 +1,25 @@
+//! Resources that stand around another one: a limit, counting, tracking of what is alive, failures on purpose.
+
+mod inject;
+mod limit;
+mod statistics;
+mod tracking;
+
+pub use inject::{FailureInjectingResource, FailurePlan};
+pub use limit::LimitingResource;
+pub use statistics::StatisticsResource;
+pub use tracking::{LiveAllocation, TrackingResource};
+
+/// What an adaptor leaves to the resource that it stands around.
+macro_rules! pass_on {
+    () => {
+        fn trim(&self, how: crate::memory::Trim, failed: &mut dyn FnMut(gpumem_core::Error)) -> usize {
+            self.upstream.trim(how, failed)
+        }
+
+        fn upstream(&self) -> Option<&dyn crate::memory::MemoryResource<B>> {
+            Some(&*self.upstream)
+        }
+    };
+}
+use pass_on;

@@ -1,0 +1,104 @@
+//! Exact counting.
+
+use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
+use gpumem_core::{Backend, Result};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
+
+/// Counts every request and every byte, the peak of what is lent included. A pool alone does not: threads would meet in
+/// these counts.
+#[derive(Debug)]
+pub struct StatisticsResource<B: Backend> {
+    upstream: Arc<dyn MemoryResource<B>>,
+    allocated: AtomicUsize,
+    peak: AtomicUsize,
+    blocks: AtomicUsize,
+    allocations: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl<B: Backend> StatisticsResource<B> {
+    /// Counts around `upstream`.
+    pub fn new(upstream: Arc<dyn MemoryResource<B>>) -> Self {
+        Self {
+            upstream,
+            allocated: AtomicUsize::new(0),
+            peak: AtomicUsize::new(0),
+            blocks: AtomicUsize::new(0),
+            allocations: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+        }
+    }
+
+    /// The peak is what is lent now; what is counted from here on is a phase of its own.
+    pub fn reset_peak(&self) {
+        self.peak.store(self.allocated.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    fn gone(&self, bytes: usize) {
+        // More than are lent come back only by mistake: from another resource.
+        let less = |count: &AtomicUsize, by: usize| {
+            let _ = count
+                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));
+        };
+        less(&self.allocated, bytes);
+        less(&self.blocks, 1);
+    }
+}
+
+impl<B: Backend> MemoryResource<B> for StatisticsResource<B> {
+    fn name(&self) -> &'static str {
+        "counting"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        let outcome = self.upstream.allocate(request);
+        match &outcome {
+            Ok(block) => {
+                self.allocations.fetch_add(1, Ordering::Relaxed);
+                self.blocks.fetch_add(1, Ordering::AcqRel);
+                let allocated = self.allocated.fetch_add(block.bytes(), Ordering::AcqRel) + block.bytes();
+                self.peak.fetch_max(allocated, Ordering::AcqRel);
+            }
+            Err(_) => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+        outcome
+    }
+
+    fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
+        let bytes = block.bytes();
+        self.upstream.recycle(block)?;
+        self.gone(bytes);
+        Ok(())
+    }
+
+    fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
+        let bytes = block.bytes();
+        let result = self.upstream.deallocate(block);
+        self.gone(bytes);
+        result
+    }
+
+    fn forget(&self) {
+        self.allocated.store(0, Ordering::Release);
+        self.blocks.store(0, Ordering::Release);
+        self.upstream.forget();
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        MemoryStatistics {
+            allocated: self.allocated.load(Ordering::Acquire),
+            peak_allocated: Some(self.peak.load(Ordering::Acquire)),
+            blocks: self.blocks.load(Ordering::Acquire),
+            allocations: self.allocations.load(Ordering::Relaxed),
+            failures: self.failures.load(Ordering::Relaxed),
+            ..self.upstream.statistics()
+        }
+    }
+
+    super::pass_on!();
+}

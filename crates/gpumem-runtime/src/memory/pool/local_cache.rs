@@ -1,0 +1,159 @@
+//! Blocks that a stream, or a thread, has just given back: so that threads do not meet on the lock of the
+//! allocator.
+//!
+//! A local cache is used only while it is *hot*: a local cache becomes hot when a thread meets others at the allocator,
+//! and cools down while it is used. A program of one thread never has an enabled local cache; all its blocks go to the
+//! allocator at once, where they are joined with their neighbours.
+
+use super::state::{BlockRef, FreeBlock};
+use crate::{memory::pending_accesses::PendingAccesses, sync::ShortMutex};
+use gpumem_core::Backend;
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+
+/// How many blocks a local cache takes before the allocator is tried again.
+const ENABLED_USES: u32 = 4096;
+/// Lists of a local cache, by size.
+const BINS: usize = 16;
+/// Blocks of a list.
+const DEPTH: usize = 8;
+/// Larger blocks go to the allocator.
+pub(super) const LARGEST: u64 = 1 << 20;
+/// Bytes of a local cache.
+const BYTES: u64 = 16 << 20;
+
+/// Shared by the users of one stream or thread; on cache lines of its own.
+#[repr(align(128))]
+pub(super) struct LocalCache<B: Backend> {
+    uses_left: AtomicU32,
+    blocks: AtomicUsize,
+    cache: ShortMutex<Bins<B>>,
+}
+
+struct Bins<B: Backend> {
+    bins: [Vec<FreeBlock<B>>; BINS],
+    bytes: u64,
+    served: u64,
+}
+
+#[inline]
+fn bin(len: u64) -> usize {
+    // Sizes of one class differ by less than a part in 32; which of them share a bin does not matter.
+    ((len >> 4).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 60) as usize
+}
+
+impl<B: Backend> LocalCache<B> {
+    pub(super) fn new() -> Self {
+        Self {
+            uses_left: AtomicU32::new(0),
+            blocks: AtomicUsize::new(0),
+            cache: ShortMutex::new(Bins { bins: std::array::from_fn(|_| Vec::new()), bytes: 0, served: 0 }),
+        }
+    }
+
+    /// A caller has met others at the allocator.
+    pub(super) fn enable(&self) {
+        self.uses_left.store(ENABLED_USES, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn is_enabled(&self) -> bool {
+        self.uses_left.load(Ordering::Relaxed) > 0
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.blocks.load(Ordering::Relaxed) == 0
+    }
+
+    /// A block of exactly that length that may be used at once.
+    #[inline]
+    pub(super) fn take(
+        &self,
+        len: u64,
+        align: u64,
+        stream: Option<u64>,
+        host_first: bool,
+    ) -> Option<FreeBlock<B>> {
+        let mut cache = self.cache.lock();
+        let bin = &mut cache.bins[bin(len)];
+        let found = bin.last_mut()?;
+        found.uses.forget_done();
+        let may_wait = match stream {
+            Some(stream) => found.uses.are_only_of(stream),
+            // The first user waits, on the device.
+            None => !host_first || found.uses.is_empty(),
+        };
+        if found.place.len != len || !found.place.is_at(align) || !may_wait {
+            return None;
+        }
+        let found = bin.pop();
+        cache.bytes -= len;
+        cache.served += 1;
+        self.blocks.fetch_sub(1, Ordering::Relaxed);
+        found
+    }
+
+    /// Keeps a block. Comes back if the local cache is full, or cold.
+    #[inline]
+    pub(super) fn put(&self, place: BlockRef, uses: PendingAccesses<B>) -> Result<(), FreeBlock<B>> {
+        let uses_left = self.uses_left.load(Ordering::Relaxed);
+        if uses_left == 0 || place.len > LARGEST {
+            return Err(FreeBlock { place, uses });
+        }
+        self.uses_left.store(uses_left - 1, Ordering::Relaxed);
+        let mut cache = self.cache.lock();
+        let full = cache.bytes + place.len > BYTES;
+        let bin = &mut cache.bins[bin(place.len)];
+        if full || bin.len() >= DEPTH {
+            return Err(FreeBlock { place, uses });
+        }
+        bin.push(FreeBlock { place, uses });
+        cache.bytes += place.len;
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Takes everything out.
+    pub(super) fn drain(&self) -> Vec<FreeBlock<B>> {
+        if self.is_empty() {
+            return Vec::new();
+        }
+        let mut cache = self.cache.lock();
+        cache.bytes = 0;
+        let all: Vec<_> = cache.bins.iter_mut().flat_map(std::mem::take).collect();
+        self.blocks.fetch_sub(all.len(), Ordering::Relaxed);
+        all
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        if self.is_empty() { 0 } else { self.cache.lock().bytes }
+    }
+
+    /// Requests that the local cache has served.
+    pub(super) fn served(&self) -> u64 {
+        self.cache.lock().served
+    }
+
+    pub(super) fn blocks(&self) -> usize {
+        self.blocks.load(Ordering::Relaxed)
+    }
+}
+
+/// A number for the calling thread; threads that start one after the other have different ones.
+#[inline]
+pub(super) fn thread_number() -> usize {
+    use std::cell::Cell;
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    // At the very end of a thread its variables are gone.
+    NUMBER
+        .try_with(|number| {
+            if number.get() == usize::MAX {
+                number.set(NEXT.fetch_add(1, Ordering::Relaxed));
+            }
+            number.get()
+        })
+        .unwrap_or(0)
+}

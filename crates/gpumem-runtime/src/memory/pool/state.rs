@@ -1,0 +1,459 @@
+//! The allocator of a pool: what it holds, what is free, and for whom.
+
+mod expandable;
+
+use super::contention::ContentionCounter;
+use crate::{
+    memory::{
+        pending_accesses::PendingAccesses,
+        resource::MemoryBlock,
+        tlsf::{AllocatedBlock, BlockId, RegionId, SetId, Tlsf},
+    },
+    track::Timeline,
+};
+use gpumem_core::Backend;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Instant,
+};
+
+/// Most parked blocks that are looked at for one request.
+const LOOK: usize = 16;
+/// Most chunks that are remembered to have become empty before the chunks themselves are told.
+const MAX_NEWLY_EMPTY: usize = 64;
+
+/// A piece that the pool has taken from its upstream.
+struct Chunk<B: Backend> {
+    region: RegionId,
+    block: MemoryBlock<B>,
+    /// Bytes between the chunk's first byte and the first that is used.
+    skip: usize,
+    /// Whether it is the one that grows.
+    grows: bool,
+    /// Since when nothing of it is lent.
+    unused_since: Option<Instant>,
+}
+
+impl<B: Backend> Chunk<B> {
+    /// Whether nothing of it is lent, and has not been since before then.
+    fn is_unused(&self, before: Option<Instant>) -> bool {
+        self.unused_since.is_some_and(|since| before.is_none_or(|before| since <= before))
+    }
+}
+
+/// Blocks that one stream may still be using.
+struct StreamSet<B: Backend> {
+    timeline: Arc<Timeline<B>>,
+    set: SetId,
+}
+
+/// A free block that several streams may still be using.
+struct MultiStreamBlock<B: Backend> {
+    allocated: BlockRef,
+    uses: PendingAccesses<B>,
+}
+
+/// Where a block is. What a lent block is known by outside.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct BlockRef {
+    pub(super) block: BlockId,
+    /// In the pool's own addresses: the host's where it can see the memory.
+    pub(super) start: u64,
+    pub(super) len: u64,
+}
+
+impl BlockRef {
+    /// Whether the block starts at a multiple of `align`; no block does for an `align` that is no power of two.
+    #[inline]
+    pub(super) fn is_at(&self, align: u64) -> bool {
+        align.is_power_of_two() && self.start & (align - 1) == 0
+    }
+}
+
+/// What was found for a request.
+pub(super) struct FreeBlock<B: Backend> {
+    pub(super) place: BlockRef,
+    pub(super) uses: PendingAccesses<B>,
+}
+
+/// On lines of its own: what stands beside it in the pool is read by threads that do not come here.
+#[repr(align(128))]
+pub(super) struct PoolState<B: Backend> {
+    allocator: Tlsf,
+    chunks: BTreeMap<u64, Chunk<B>>,
+    streams: Vec<StreamSet<B>>,
+    parked: VecDeque<MultiStreamBlock<B>>,
+    parked_bytes: u64,
+    /// Where blocks came back whose chunk was unused then, and when.
+    newly_empty: Vec<(u64, Instant)>,
+    /// What came back last. A program that makes and drops arrays of one size gets it again without the allocator; the
+    /// thread that wants anything else has it put into them first, so that they are always whole when they are read. Since
+    /// when it has been unused is not noted: its piece counts as unused from the moment that the block is put into the
+    /// allocator.
+    last_freed: Option<FreeBlock<B>>,
+    pub(super) reserved: usize,
+    pub(super) peak_reserved: usize,
+    pub(super) allocations: u64,
+    pub(super) failures: u64,
+    pub(super) contention: ContentionCounter,
+    /// Streams whose last use is done: dropped without the lock, because that may drop memory in turn.
+    retired_timelines: Vec<Arc<Timeline<B>>>,
+}
+
+impl<B: Backend> PoolState<B> {
+    pub(super) fn new(granule: usize) -> Self {
+        Self {
+            allocator: Tlsf::new(granule as u64),
+            chunks: BTreeMap::new(),
+            streams: Vec::new(),
+            parked: VecDeque::new(),
+            parked_bytes: 0,
+            newly_empty: Vec::new(),
+            last_freed: None,
+            reserved: 0,
+            peak_reserved: 0,
+            allocations: 0,
+            failures: 0,
+            contention: ContentionCounter::default(),
+            retired_timelines: Vec::new(),
+        }
+    }
+
+    /// Takes a piece from upstream, all of it idle, and lends of it what it was asked for. Comes back if it cannot be used.
+    pub(super) fn add_chunk(
+        &mut self,
+        block: MemoryBlock<B>,
+        bytes: u64,
+        align: u64,
+    ) -> Result<Option<FreeBlock<B>>, MemoryBlock<B>> {
+        let base = base(&block);
+        let granule = self.allocator.granule();
+        let skip = (base.wrapping_neg() & (granule - 1)) as usize;
+        let usable = block.bytes().saturating_sub(skip);
+        let Some(region) = self.allocator.add_region(base + skip as u64, usable as u64) else {
+            return Err(block);
+        };
+        self.reserved += block.bytes();
+        self.peak_reserved = self.peak_reserved.max(self.reserved);
+        tell::<B>(base + skip as u64, usable as u64, false);
+        self.chunks
+            .insert(base, Chunk { region, block, skip, grows: false, unused_since: Some(Instant::now()) });
+        let allocated = self.allocator.allocate_in(region, bytes, align);
+        Ok(allocated.map(|allocated| self.found(allocated, PendingAccesses::none())))
+    }
+
+    /// The chunk that holds an address of the pool.
+    fn chunk(&self, start: u64) -> Option<&Chunk<B>> {
+        self.chunks.range(..=start).next_back().map(|(_, chunk)| chunk)
+    }
+
+    /// The device's address.
+    pub(super) fn address(&self, start: u64) -> u64 {
+        self.chunk(start)
+            .map_or(start, |chunk| chunk.block.address().wrapping_add(start - base(&chunk.block)))
+    }
+
+    /// The piece that holds an address of the pool.
+    pub(super) fn chunk_of(&self, start: u64) -> Option<&MemoryBlock<B>> {
+        self.chunk(start).map(|chunk| &chunk.block)
+    }
+
+    fn set_of(&mut self, timeline: &Arc<Timeline<B>>) -> SetId {
+        if let Some(found) = self.streams.iter().find(|stream| stream.timeline.id() == timeline.id()) {
+            return found.set;
+        }
+        let set = self.allocator.add_set();
+        self.streams.push(StreamSet { timeline: timeline.clone(), set });
+        set
+    }
+
+    /// Takes a block back, with what may still be using it.
+    #[inline]
+    pub(super) fn free(&mut self, place: BlockRef, uses: PendingAccesses<B>) {
+        if B::WANTS_POISONING && uses.is_empty() {
+            tell::<B>(place.start, place.len, false);
+        }
+        if let Some(before) = self.last_freed.replace(FreeBlock { place, uses }) {
+            self.enter(before.place, before.uses);
+        }
+    }
+
+    /// Puts what came back last into the allocator. To be called before anything reads them.
+    #[inline]
+    pub(super) fn flush_last(&mut self) {
+        if let Some(last) = self.last_freed.take() {
+            self.enter(last.place, last.uses);
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, place: BlockRef, uses: PendingAccesses<B>) {
+        match uses.as_slice() {
+            [] => self.free_idle(place),
+            [(timeline, submission)] => {
+                let (set, submission) = (self.set_of(timeline), *submission);
+                self.allocator.free(place.block, set, submission);
+            }
+            _ => {
+                self.parked_bytes += place.len;
+                self.parked.push_back(MultiStreamBlock { allocated: place, uses });
+            }
+        }
+    }
+
+    #[inline]
+    fn free_idle(&mut self, place: BlockRef) {
+        tell::<B>(place.start, place.len, false);
+        if self.allocator.free(place.block, Tlsf::IDLE, 0) {
+            // Finding the chunk takes longer than reading the clock, and can wait.
+            self.newly_empty.push((place.start, Instant::now()));
+            if self.newly_empty.len() >= MAX_NEWLY_EMPTY {
+                self.note_unused_chunks();
+            }
+        }
+    }
+
+    /// A block that may be used at once: idle, or only still used by `stream`, which is going to use it.
+    #[inline]
+    pub(super) fn take(
+        &mut self,
+        bytes: u64,
+        align: u64,
+        stream: Option<&Arc<Timeline<B>>>,
+    ) -> Option<FreeBlock<B>> {
+        let len = bytes.checked_next_multiple_of(self.allocator.granule())?;
+        let serves = |last: &mut FreeBlock<B>| {
+            last.place.len == len && last.place.is_at(align) && last.uses.permit(stream)
+        };
+        if let Some(last) = self.last_freed.take_if(serves) {
+            self.allocations += 1;
+            tell::<B>(last.place.start, last.place.len, true);
+            return Some(last);
+        }
+        self.flush_last();
+        if let Some(timeline) = stream
+            && let Some(set) =
+                self.streams.iter().find(|have| have.timeline.id() == timeline.id()).map(|have| have.set)
+            && let Some(allocated) = self.allocator.allocate(set, bytes, align)
+        {
+            let uses = match timeline.is_complete(allocated.stamp) {
+                true => PendingAccesses::none(),
+                false => PendingAccesses::one(timeline, allocated.stamp),
+            };
+            return Some(self.found(allocated, uses));
+        }
+        let allocated = self.allocator.allocate(Tlsf::IDLE, bytes, align)?;
+        Some(self.found(allocated, PendingAccesses::none()))
+    }
+
+    #[inline]
+    fn found(&mut self, allocated: AllocatedBlock, uses: PendingAccesses<B>) -> FreeBlock<B> {
+        self.allocations += 1;
+        tell::<B>(allocated.start, allocated.len, true);
+        FreeBlock {
+            place: BlockRef { block: allocated.block, start: allocated.start, len: allocated.len },
+            uses,
+        }
+    }
+
+    /// As [`take`](Self::take), and also blocks that other streams may still be using. The new user waits for them, on
+    /// the device.
+    pub(super) fn take_in_flight(&mut self, bytes: u64, align: u64) -> Option<FreeBlock<B>> {
+        // The stream that has freed most may be the one that goes on with it.
+        for index in 0..self.streams.len() {
+            let set = self.streams[index].set;
+            if let Some(allocated) = self.allocator.allocate(set, bytes, align) {
+                let timeline = self.streams[index].timeline.clone();
+                return Some(self.found(allocated, PendingAccesses::one(&timeline, allocated.stamp)));
+            }
+        }
+        let fits = |parked: &MultiStreamBlock<B>| {
+            let place = parked.allocated;
+            place.len >= bytes && place.len / 2 <= bytes && place.is_at(align)
+        };
+        let first = self.parked.len().saturating_sub(LOOK);
+        let index = (first..self.parked.len()).rev().find(|index| fits(&self.parked[*index]))?;
+        let parked = self.parked.remove(index)?;
+        self.parked_bytes -= parked.allocated.len;
+        self.allocations += 1;
+        Some(FreeBlock { place: parked.allocated, uses: parked.uses })
+    }
+
+    /// Makes idle what is known to be done. No driver call. Whether anything was.
+    pub(super) fn collect_done(&mut self) -> bool {
+        let mut any = false;
+        let mut index = 0;
+        while index < self.streams.len() {
+            let (set, passed) = {
+                let stream = &self.streams[index];
+                (stream.set, stream.timeline.is_complete(self.allocator.latest_stamp(stream.set)))
+            };
+            if !passed {
+                index += 1;
+                continue;
+            }
+            any |= self.allocator.free_blocks(set) > 0;
+            self.idle_set(set);
+            // A set that is empty goes: streams come and go.
+            self.allocator.remove_set(set);
+            self.retired_timelines.push(self.streams.swap_remove(index).timeline);
+        }
+        for _ in 0..self.parked.len() {
+            let Some(mut parked) = self.parked.pop_front() else { break };
+            let retired_timelines = &mut self.retired_timelines;
+            parked.uses.retain(|(timeline, submission)| {
+                let passed = timeline.is_complete(*submission);
+                if passed {
+                    retired_timelines.push(timeline.clone());
+                }
+                !passed
+            });
+            if parked.uses.as_slice().len() > 1 {
+                self.parked.push_back(parked);
+                continue;
+            }
+            any = true;
+            self.parked_bytes -= parked.allocated.len;
+            self.enter(parked.allocated, parked.uses);
+        }
+        if any {
+            self.note_unused_chunks();
+        }
+        any
+    }
+
+    /// What must be dropped without the lock.
+    pub(super) fn take_retired(&mut self) -> Vec<Arc<Timeline<B>>> {
+        std::mem::take(&mut self.retired_timelines)
+    }
+
+    fn idle_set(&mut self, set: SetId) {
+        if B::WANTS_POISONING {
+            let regions: Vec<_> = self.chunks.values().map(|chunk| chunk.region).collect();
+            for region in regions {
+                for entry in self.allocator.blocks(region).filter(|entry| entry.free_in == Some(set)) {
+                    tell::<B>(entry.start, entry.len, false);
+                }
+            }
+        }
+        self.allocator.make_idle(set);
+    }
+
+    fn note_unused_chunks(&mut self) {
+        let now = Instant::now();
+        for (start, since) in self.newly_empty.drain(..) {
+            if let Some((_, chunk)) = self.chunks.range_mut(..=start).next_back() {
+                chunk.unused_since = Some(since);
+            }
+        }
+        for chunk in self.chunks.values_mut() {
+            match self.allocator.is_region_idle(chunk.region) {
+                true => chunk.unused_since = chunk.unused_since.or(Some(now)),
+                false => chunk.unused_since = None,
+            }
+        }
+    }
+
+    /// What may still be using free blocks: the last use of each stream.
+    pub(super) fn pending_frees(&self) -> PendingAccesses<B> {
+        let mut pending = PendingAccesses::none();
+        for stream in &self.streams {
+            pending.add(&stream.timeline, self.allocator.latest_stamp(stream.set));
+        }
+        for parked in &self.parked {
+            parked.uses.iter().for_each(|(timeline, submission)| pending.add(timeline, *submission));
+        }
+        pending.forget_done();
+        pending
+    }
+
+    /// Bytes of chunks of which nothing is lent or pending.
+    pub(super) fn unused_bytes(&self) -> usize {
+        let unused =
+            self.chunks.values().filter(|chunk| !chunk.grows && self.allocator.is_region_idle(chunk.region));
+        unused.map(|chunk| chunk.block.bytes()).sum()
+    }
+
+    /// Takes out chunks of which nothing is lent or pending, until `keep` bytes or less are reserved.
+    pub(super) fn take_unused(&mut self, keep: usize, unused_before: Option<Instant>) -> Vec<MemoryBlock<B>> {
+        self.note_unused_chunks();
+        let is_due = |chunk: &Chunk<B>| !chunk.grows && chunk.is_unused(unused_before);
+        let mut taken = Vec::new();
+        let due: Vec<u64> =
+            self.chunks.iter().filter(|(_, chunk)| is_due(chunk)).map(|(base, _)| *base).collect();
+        // The newest pieces are the largest: they go first.
+        for base in due.into_iter().rev() {
+            if self.reserved <= keep {
+                break;
+            }
+            let Some(chunk) = self.chunks.get(&base) else { continue };
+            let (start, len) = (base + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64);
+            if !self.allocator.remove_region(chunk.region) {
+                continue;
+            }
+            tell::<B>(start, len, true);
+            if let Some(chunk) = self.chunks.remove(&base) {
+                self.reserved -= chunk.block.bytes();
+                taken.push(chunk.block);
+            }
+        }
+        taken
+    }
+
+    /// Forgets everything; the chunks are the driver's again.
+    pub(super) fn forget(&mut self) -> Vec<MemoryBlock<B>> {
+        let granule = self.allocator.granule();
+        let chunks = std::mem::take(&mut self.chunks);
+        for (start, chunk) in &chunks {
+            tell::<B>(*start + chunk.skip as u64, (chunk.block.bytes() - chunk.skip) as u64, true);
+        }
+        self.last_freed = None;
+        self.allocator = Tlsf::new(granule);
+        self.streams.clear();
+        self.parked.clear();
+        self.parked_bytes = 0;
+        self.reserved = 0;
+        chunks.into_values().map(|chunk| chunk.block).collect()
+    }
+
+    // ---- numbers --------------------------------------------------------------------------------------------------
+
+    pub(super) fn allocated_bytes(&self) -> u64 {
+        self.allocator.allocated_bytes() - self.parked_bytes
+    }
+
+    pub(super) fn allocated_blocks(&self) -> usize {
+        self.allocator.allocated_blocks() - self.parked.len()
+    }
+
+    pub(super) fn in_flight_bytes(&self) -> u64 {
+        self.parked_bytes
+            + self.streams.iter().map(|stream| self.allocator.free_bytes(stream.set)).sum::<u64>()
+    }
+
+    pub(super) fn largest_free(&self) -> u64 {
+        let sets = self.streams.iter().map(|stream| stream.set).chain([Tlsf::IDLE]);
+        let parked = self.parked.iter().map(|parked| parked.allocated.len);
+        sets.map(|set| self.allocator.largest_free(set)).chain(parked).max().unwrap_or(0)
+    }
+
+    pub(super) fn chunks(&self) -> usize {
+        self.chunks.len()
+    }
+}
+
+/// Tells memory checkers about a part of a chunk of the pool. Bytes that are not allocated must not be in
+/// use.
+#[inline]
+pub(super) fn tell<B: Backend>(start: u64, len: u64, allocated: bool) {
+    if B::WANTS_POISONING {
+        // SAFETY: the range lies in a chunk of the pool, and bytes that are not allocated are not in use.
+        unsafe { B::set_poisoned(start, len as usize, allocated) };
+    }
+}
+
+/// The first byte in the pool's own addresses.
+fn base<B: Backend>(block: &MemoryBlock<B>) -> u64 {
+    block.host().map_or(block.address(), |host| host.as_ptr() as u64)
+}

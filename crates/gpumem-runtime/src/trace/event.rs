@@ -1,0 +1,66 @@
+//! One event as it is written down.
+
+/// What happened. Streams and allocations go by their numbers in this process; stream 0 is none, or the host.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogEvent {
+    Allocate {
+        request: AllocationInfo,
+        id: u64,
+    },
+    /// A request that found no memory.
+    Fail {
+        request: AllocationInfo,
+    },
+    Free {
+        id: u64,
+        bytes: u64,
+        kind: u8,
+    },
+    Use {
+        id: u64,
+        start: u64,
+        bytes: u64,
+        stream: u64,
+        submission: u64,
+        operation: &'static str,
+        write: bool,
+        /// The slot of the kind; [`FOREIGN`] for foreign memory.
+        kind: u8,
+    },
+    /// `stream` waits until `of` has reached `submission`; the host, where `stream` is 0, has done so for that long.
+    Wait {
+        stream: u64,
+        of: u64,
+        submission: u64,
+        nanoseconds: u64,
+    },
+    /// A resource has got so much from the driver, or given it back.
+    Reserve {
+        bytes: i64,
+        kind: u8,
+    },
+}
+
+/// A request for memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct AllocationInfo {
+    pub(crate) bytes: u64,
+    pub(crate) stream: u64,
+    pub(crate) operation: &'static str,
+    /// The number of the name on the log, plus 1; 0 for none.
+    pub(crate) name: u32,
+    pub(crate) kind: u8,
+    /// The alignment is a power of two: this one.
+    pub(crate) align: u8,
+    pub(crate) host_first: bool,
+}
+
+/// In the place of a kind: memory that did not come from an allocation.
+pub(crate) const FOREIGN: u8 = u8::MAX;
+
+/// A note with its time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TimedEvent {
+    pub(super) time: u64,
+    pub(super) note: LogEvent,
+}

@@ -1,0 +1,96 @@
+//! A recording of a whole program, asked for from outside.
+
+use super::{
+    Trace, clock, decode,
+    event_log::EventLog,
+    recording::{self, RecorderOptions},
+};
+use crate::device::DeviceCore;
+use gpumem_core::{
+    Backend,
+    process::{OnceBeforeFork, ProcessGuard, at_exit},
+};
+use parking_lot::Mutex;
+#[cfg(unix)]
+use std::fs::OpenOptions;
+use std::{
+    fs::File,
+    io,
+    panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// Environment variable: the file to which a recording of every device is written when the process ends by itself, as a
+/// page if the name ends in `.html`, else as JSON. `%p` in the name stands for the number of the process.
+pub const ENV_TRACE_FILE: &str = "GPUMEM_TRACE_FILE";
+
+/// The recordings of the process.
+struct ProcessRecording {
+    file: PathBuf,
+    origin: ProcessGuard,
+    tapes: Mutex<Vec<Arc<EventLog>>>,
+}
+
+fn program() -> Option<&'static ProcessRecording> {
+    static PROGRAM: OnceBeforeFork<Option<ProcessRecording>> = OnceBeforeFork::new();
+    PROGRAM
+        .get_or_init(|| {
+            let name = std::env::var(ENV_TRACE_FILE).ok().filter(|name| !name.is_empty())?;
+            let file = name.replace("%p", &std::process::id().to_string()).into();
+            let program = ProcessRecording { file, origin: ProcessGuard::current(), tapes: Mutex::default() };
+            if !at_exit(write) {
+                tracing::warn!(
+                    "{ENV_TRACE_FILE} has no effect: this system does not tell when a process ends"
+                );
+                return None;
+            }
+            Some(program)
+        })
+        .and_then(Option::as_ref)
+}
+
+/// Records a device that has just been opened, if that is asked for.
+pub(crate) fn begin<B: Backend>(core: &Arc<DeviceCore<B>>) {
+    // In a forked child the recording is the parent's, and its lock may be held for ever.
+    let Some(program) = program().filter(|program| program.origin.is_valid() && clock::is_there()) else {
+        return;
+    };
+    if let Some(log) = recording::start(core, RecorderOptions::default()) {
+        program.tapes.lock().push(log);
+    }
+}
+
+/// At the end of the process. Other threads may still be running, and may still be recording.
+extern "C" fn write() {
+    // A forked child has its parent's recording in its memory, and is not to write it.
+    let Some(program) = program().filter(|program| program.origin.is_valid()) else { return };
+    let written = panic::catch_unwind(AssertUnwindSafe(|| {
+        let tapes = program.tapes.try_lock().map(|tapes| tapes.clone()).unwrap_or_default();
+        let trace = tapes.iter().map(|log| decode::trace(log)).reduce(Trace::merge);
+        let Some(trace) = trace else { return Ok(()) };
+        let _reader = has_reader(&program.file)?;
+        trace.write(&program.file)
+    }));
+    if let Ok(Err(error)) = written {
+        // No caller is left to receive an error, and a user expects the file.
+        eprintln!("gpumem: {ENV_TRACE_FILE}: cannot write {}: {error}", program.file.display());
+    }
+}
+
+/// Opens a pipe without a wait, which fails where nothing reads it: the process is to end all the same.
+#[cfg(unix)]
+fn has_reader(path: &Path) -> io::Result<Option<File>> {
+    use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+    match path.metadata() {
+        Ok(metadata) if metadata.file_type().is_fifo() => {
+            OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path).map(Some)
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(not(unix))]
+fn has_reader(_: &Path) -> io::Result<Option<File>> {
+    Ok(None)
+}

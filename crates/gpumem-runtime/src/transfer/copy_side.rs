@@ -1,0 +1,111 @@
+//! The two sides of a copy, as the driver and as the kernels of a device see them, and which of the two should do it.
+
+use super::region_loop::RegionLoop;
+use crate::{layout::CopyNest, memory::Allocation, track::Timeline};
+use gpumem_core::{Backend, MemoryKind, Space, StridedCopy};
+use std::sync::Arc;
+
+/// More driver calls than this for one copy are slower than the way through the host.
+pub(super) const MAX_DRIVER_CALLS: usize = 4096;
+/// Runs shorter than this are slow as the rows of a driver's copy within a device, which fetches whole cache lines for
+/// each; threads that take one element each share the lines.
+const SHORT_RUN: usize = 256;
+/// Runs shorter than this are slow as the rows of a driver's upload, for the same reason: on an H100, 4 bytes of every 8 go up at 1.7
+/// GB/s, and at 25 by threads that share the lines; 32 of 64 at 23 and 27; 64 of 128 at 41 both ways. Down it is the other way round:
+/// the link takes each run that is written by itself, at 3.2 and 2.0 GB/s for those of 4 bytes.
+const SHORT_RUN_UP: usize = 64;
+/// A copy of less is not worth a kernel: the driver has it done when that begins.
+const WORTH_A_KERNEL: usize = 64 << 10;
+/// Calls of fewer bytes, and of fewer rows, take longer to begin than a kernel takes for all that one of them does.
+const SHORT_CALL: usize = 128 << 10;
+const FEW_ROWS: usize = 2048;
+
+/// One side of a copy.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CopySide {
+    /// For the driver's copies. Page-locked memory goes by its host address.
+    pub(super) at: (u64, Space),
+    /// For kernels of the stream's device, where they reach it. Page-locked memory goes by the device's address.
+    by_kernel: Option<(u64, Space)>,
+}
+
+impl CopySide {
+    /// Memory of the library.
+    pub(super) fn of<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> Self {
+        let at = memory.endpoint();
+        let by_kernel = match at.1 {
+            Space::Host if B::capabilities(&timeline.core.raw).pageable_direct => Some(at),
+            Space::Host if is_reached(timeline, memory) => Some((memory.address(), Space::Host)),
+            Space::Host => None,
+            own => (own == Space::Device(B::info(&timeline.core.raw).ordinal)).then_some(at),
+        };
+        Self { at, by_kernel }
+    }
+
+    /// Memory of the caller, at an address.
+    pub(super) fn of_caller<B: Backend>(timeline: &Timeline<B>, address: u64) -> Self {
+        let at = (address, Space::Host);
+        Self { at, by_kernel: B::capabilities(&timeline.core.raw).pageable_direct.then_some(at) }
+    }
+}
+
+/// Whether kernels of the stream's device reach page-locked memory, all of it from one address on.
+fn is_reached<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    let capabilities = B::capabilities(&timeline.core.raw);
+    // Of what was page-locked in several pieces, each may have an address of its own.
+    let is_own = Arc::ptr_eq(&timeline.core, memory.core()) && memory.boundaries().is_empty();
+    match memory.kind() {
+        // Other code may have page-locked any memory.
+        MemoryKind::Pinned => is_own && capabilities.pinned_by_kernels && memory.is_owned(),
+        kind => is_own && kind.is_device_accessible(),
+    }
+}
+
+/// Whether the stream's device packs and unpacks the memory, which is its own.
+pub(super) fn can_pack<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    let own = Space::Device(B::info(&timeline.core.raw).ordinal);
+    B::capabilities(&timeline.core.raw).strided_copy && memory.endpoint().1 == own
+}
+
+/// The source and the destination as kernels of the stream's device reach them, if these should walk both instead of the driver
+/// doing the plan's calls: where those would be several, or would be slower.
+pub(super) fn choose_kernel<B: Backend>(
+    timeline: &Timeline<B>,
+    (nest, plan): (&CopyNest, &RegionLoop),
+    from: CopySide,
+    to: CopySide,
+) -> Option<[(u64, Space); 2]> {
+    let capabilities = B::capabilities(&timeline.core.raw);
+    let sides = [from.by_kernel?, to.by_kernel?];
+    if !capabilities.strided_copy || nest.axes.is_empty() {
+        return None;
+    }
+    let calls = plan.calls();
+    let [is_up, is_down] = [sides[0].1 == Space::Host, sides[1].1 == Space::Host];
+    let is_better = if capabilities.pageable_direct {
+        calls > 1
+    } else if !is_up && !is_down {
+        calls > 1 || nest.run < SHORT_RUN
+    } else {
+        let bytes = nest.len * nest.item;
+        let is_short_up = !is_down && nest.run < SHORT_RUN_UP && bytes >= WORTH_A_KERNEL;
+        let are_calls_short = bytes / calls < SHORT_CALL && bytes / nest.run / calls < FEW_ROWS;
+        is_short_up || calls > MAX_DRIVER_CALLS || calls > 1 && are_calls_short
+    };
+    is_better.then_some(sides)
+}
+
+/// The pair as one copy that the device does element by element.
+pub(super) fn strided_copy(nest: &CopyNest, [source, destination]: [(u64, Space); 2]) -> StridedCopy {
+    let mut axes: Vec<_> = nest.axes.iter().map(|axis| (axis.len, axis.src, axis.dst)).collect();
+    let items = nest.run / nest.item.max(1);
+    if items > 1 {
+        axes.push((items, nest.item as isize, nest.item as isize));
+    }
+    StridedCopy {
+        source: (source.0.wrapping_add(nest.src as u64), source.1),
+        destination: (destination.0.wrapping_add(nest.dst as u64), destination.1),
+        item: nest.item,
+        axes,
+    }
+}

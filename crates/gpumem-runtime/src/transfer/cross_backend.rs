@@ -1,0 +1,93 @@
+//! Between devices that no driver call connects: two backends, through page-locked blocks.
+//!
+//! Each piece goes down into a block on the source's stream and up out of it on the destination's, and the next piece is
+//! on its way down meanwhile. The blocks are those of the device that needs page-locked memory; the other one takes any.
+//! Their use logs order the two streams, as for any other memory.
+
+use super::{
+    chunks::for_each_chunk,
+    copy_side::MAX_DRIVER_CALLS,
+    device_copy::ArrayRef,
+    region_loop::RegionLoop,
+    staged::{Direction, Staged},
+    torn::{note_torn, note_written},
+};
+use crate::{Device, layout::CopyNest, memory::Staging, track::Timeline};
+use gpumem_core::{Backend, Result};
+use std::sync::Arc;
+
+/// Blocks in turn: one going down, one going up, one to spare.
+const BLOCKS: usize = 3;
+
+/// The device whose blocks a copy goes through, or `None` where another way is better: where both devices want memory
+/// that they have page-locked themselves, or where either side would take too many driver calls.
+pub(super) fn through<B: Backend>(
+    nest: &CopyNest,
+    source: ArrayRef<'_, B>,
+    destination: ArrayRef<'_, B>,
+) -> Option<Device<B>> {
+    let (from, to) = (source.memory.device()?, destination.memory.device()?);
+    let is_direct = |device: &Device<B>| B::capabilities(device.raw()).pageable_direct;
+    match (is_direct(from), is_direct(to)) {
+        _ if RegionLoop::new(nest).calls() > MAX_DRIVER_CALLS => None,
+        (false, false) => None,
+        (false, true) => Some(from.clone()),
+        (true, _) => Some(to.clone()),
+    }
+}
+
+/// Enqueues the copy, and returns the submission index of the last piece on the destination's stream.
+pub(super) fn copy<B: Backend>(
+    (from, to): (&Arc<Timeline<B>>, &Arc<Timeline<B>>),
+    operation: &'static str,
+    nest: &CopyNest,
+    (source, destination): (ArrayRef<'_, B>, ArrayRef<'_, B>),
+    device: &Device<B>,
+) -> Result<u64> {
+    let limit = device.transfer_options().block_bytes;
+    let mut blocks: [Option<Staging<B>>; BLOCKS] = [const { None }; BLOCKS];
+    let (mut turn, mut last) = (0, 0);
+    let mut down: Option<(usize, CopyNest)> = None;
+    let mut up = |blocks: &[Option<Staging<B>>; BLOCKS], (at, piece): (usize, CopyNest)| -> Result<()> {
+        if let Some(block) = &blocks[at] {
+            last = Staged::new(block, operation, &piece)?.copy(
+                to,
+                operation,
+                &piece,
+                destination,
+                Direction::HostToDevice,
+            )?;
+        }
+        Ok(())
+    };
+    let outcome = for_each_chunk(nest, limit, &mut |piece| {
+        let at = turn;
+        turn = (turn + 1) % BLOCKS;
+        let block = match &mut blocks[at] {
+            Some(block) => block,
+            empty => empty.insert(Staging::take(device, operation, limit.min(nest.len * nest.item))?),
+        };
+        Staged::new(block, operation, piece)?.fetch(from, operation, piece, source)?;
+        match down.replace((at, piece.clone())) {
+            Some(ready) => up(&blocks, ready),
+            None => Ok(()),
+        }
+    });
+    let outcome = outcome.and_then(|()| down.take().map_or(Ok(()), |ready| up(&blocks, ready)));
+    outcome.inspect_err(|error| {
+        // Law 8: wait first, report after.
+        for (timeline, submission) in [(from, from.last_submission()), (to, last)] {
+            let wait_outcome = timeline.wait_host(submission);
+            if let Err(second) = wait_outcome.result
+                && !wait_outcome.done
+            {
+                timeline.core.errors.push(second);
+            }
+        }
+        if last > 0 {
+            note_torn(operation, destination, error);
+        }
+    })?;
+    note_written(to, destination);
+    Ok(last)
+}

@@ -1,0 +1,180 @@
+//! Short blocking copies that the calling thread does itself.
+//!
+//! Enqueuing a copy, running it and waiting for it costs some hundred nanoseconds, in which a processor copies some ten
+//! kilobytes. Where the host can copy at once ([`Backend::try_copy_sync`]) and nothing has to be waited for, it does.
+
+use super::{device_copy::ArrayRef, host_span::HostSpan};
+use crate::{
+    completion,
+    layout::contiguous_len,
+    memory::Allocation,
+    trace::Recorder,
+    track::{Access, AccessLog, Timeline},
+};
+use gpumem_core::{Backend, CopyRegion, Space};
+use ndarray::{ArrayView, ArrayViewMut, Dimension};
+use std::{ops::Range, sync::Arc};
+
+/// What the checks are asked for; their errors are never shown.
+const OPERATION: &str = "copy";
+
+/// Copies from a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
+pub(crate) fn try_upload_inline<T, D: Dimension, B: Backend>(
+    timeline: &Timeline<B>,
+    source: &ArrayView<'_, T, D>,
+    destination: ArrayRef<'_, B>,
+) -> bool {
+    let Some(elements) = source.as_slice() else { return false };
+    let Some(extent) = run_of(source.shape(), size_of_val(elements), destination) else { return false };
+    let host = (elements.as_ptr().expose_provenance() as u64, Space::Host);
+    // SAFETY: the slice is borrowed during the call, and as long as the destination's run.
+    unsafe { run_inline(timeline, host, Access::write(destination.memory, extent)) }
+}
+
+/// Copies into a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
+pub(crate) fn try_download_inline<T, D: Dimension, B: Backend>(
+    timeline: &Timeline<B>,
+    source: ArrayRef<'_, B>,
+    destination: &mut ArrayViewMut<'_, T, D>,
+) -> bool {
+    let bytes = destination.len().saturating_mul(size_of::<T>());
+    let Some(extent) = run_of(destination.shape(), bytes, source) else { return false };
+    let Some(elements) = destination.as_slice_mut() else { return false };
+    let host = (elements.as_mut_ptr().expose_provenance() as u64, Space::Host);
+    // SAFETY: the slice is borrowed mutably during the call, and as long as the source's run.
+    unsafe { run_inline(timeline, host, Access::read(source.memory, extent)) }
+}
+
+/// Copies into memory of the caller that may not be an array yet. `false`: nothing was done, and the ordinary way says why.
+///
+/// # Safety
+/// The caller's memory is valid for writes, and not used by anything else.
+pub(super) unsafe fn try_copy_out_inline<B: Backend>(
+    timeline: &Timeline<B>,
+    source: ArrayRef<'_, B>,
+    host_span: &HostSpan,
+) -> bool {
+    let Some((first, extent)) = run_to(source, host_span) else { return false };
+    let host = (first.expose_provenance() as u64, Space::Host);
+    // SAFETY: the caller's promise; both sides have the bytes of the run.
+    unsafe { run_inline(timeline, host, Access::read(source.memory, extent)) }
+}
+
+/// The first of the caller's bytes and the bytes of a place, where both hold the same elements in one run.
+pub(super) fn run_to<B: Backend>(
+    array_ref: ArrayRef<'_, B>,
+    host_span: &HostSpan,
+) -> Option<(*mut u8, Range<usize>)> {
+    let run = contiguous_len(array_ref.layout, &host_span.layout)?;
+    let start = array_ref.layout.offset();
+    Some((host_span.base.wrapping_add(host_span.layout.offset()), start..start + run))
+}
+
+/// The bytes of a place that holds the same elements in the same order as a packed array of that shape, and any at all.
+pub(super) fn run_of<B: Backend>(
+    shape: &[usize],
+    bytes: usize,
+    array_ref: ArrayRef<'_, B>,
+) -> Option<Range<usize>> {
+    let layout = array_ref.layout;
+    let run = contiguous_len(layout, layout).filter(|run| *run == bytes && layout.shape() == shape)?;
+    Some(layout.offset()..layout.offset() + run)
+}
+
+/// Copies between two arrays of the library. `false`: nothing was done, and the ordinary way says why.
+pub(crate) fn try_copy_inline<B: Backend>(
+    timeline: &Timeline<B>,
+    source: ArrayRef<'_, B>,
+    destination: ArrayRef<'_, B>,
+) -> bool {
+    let Some(bytes) = contiguous_len(source.layout, destination.layout) else { return false };
+    // Two parts of one allocation may overlap, and so may foreign memory that was wrapped twice.
+    let is_ours =
+        |array_ref: ArrayRef<'_, B>| array_ref.memory.is_owned() && is_usable(timeline, array_ref.memory);
+    if source.memory.id() == destination.memory.id() || !is_ours(source) || !is_ours(destination) {
+        return false;
+    }
+    let run = |array_ref: ArrayRef<'_, B>| array_ref.layout.offset()..array_ref.layout.offset() + bytes;
+    let (from, to) = (run(source), run(destination));
+    let region = CopyRegion::linear(endpoint(source.memory, &from), endpoint(destination.memory, &to), bytes);
+    // Logs are locked in one order everywhere.
+    let (first, second) = match source.memory.id() < destination.memory.id() {
+        true => (source.memory, destination.memory),
+        false => (destination.memory, source.memory),
+    };
+    let (first_log, second_log) = (first.log(), second.log());
+    let (source_log, destination_log) = match source.memory.id() < destination.memory.id() {
+        true => (&first_log, &second_log),
+        false => (&second_log, &first_log),
+    };
+    // SAFETY: both runs lie in live allocations, which do not overlap; the rest as in `run_inline`.
+    is_free(timeline, source_log, &from, false)
+        && is_free(timeline, destination_log, &to, true)
+        && unsafe { try_copy_sync(timeline, &region) }
+        && {
+            Recorder::used(source.memory, &from, false, OPERATION, (0, 0));
+            Recorder::used(destination.memory, &to, true, OPERATION, (0, 0));
+            true
+        }
+}
+
+/// Copies between the caller's memory and the run that `access` names, if nothing has to be waited for.
+///
+/// # Safety
+/// The caller's memory is valid for the run, for writes where the run is read, and nothing else uses it.
+unsafe fn run_inline<B: Backend>(timeline: &Timeline<B>, host: (u64, Space), access: Access<'_, B>) -> bool {
+    let Access { memory, extent, write } = access;
+    if !is_usable(timeline, memory) {
+        return false;
+    }
+    let device = endpoint(memory, &extent);
+    let (source, destination) = if write { (host, device) } else { (device, host) };
+    let region = CopyRegion::linear(source, destination, extent.len());
+    // Held until the copy is done: no use of the memory can be enqueued meanwhile, so there is nothing to record.
+    let log = memory.log();
+    // SAFETY: the caller's memory is valid by this function's contract, the device's is alive; the backend copies only
+    // if this stream is idle, no other stream uses the memory, and the lock keeps it so.
+    let copied = is_free(timeline, &log, &extent, write) && unsafe { try_copy_sync(timeline, &region) };
+    if copied {
+        Recorder::used(memory, &extent, write, OPERATION, (0, 0));
+    }
+    copied
+}
+
+fn endpoint<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) -> (u64, Space) {
+    let (address, space) = memory.endpoint();
+    (address + extent.start as u64, space)
+}
+
+fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
+    B::capabilities(&timeline.core.raw).pageable_direct
+        && Arc::ptr_eq(&timeline.core, memory.core())
+        && memory.boundaries().is_empty()
+        && completion::may_block(OPERATION).is_ok()
+        && timeline.check(OPERATION).is_ok()
+        && memory.check_beside(&timeline.core, OPERATION).is_ok()
+}
+
+/// Whether no other stream has to be waited for.
+fn is_free<B: Backend>(
+    timeline: &Timeline<B>,
+    log: &AccessLog<Arc<Timeline<B>>>,
+    extent: &Range<usize>,
+    write: bool,
+) -> bool {
+    log.is_only_of(timeline.id()) || log.conflicts(extent, write).all(|entry| entry.by.id() == timeline.id())
+}
+
+/// # Safety
+/// As for [`Backend::try_copy_sync`].
+unsafe fn try_copy_sync<B: Backend>(timeline: &Timeline<B>, region: &CopyRegion) -> bool {
+    let act = |raw: &B::Stream| {
+        // SAFETY: the caller's promise.
+        let copied = unsafe { B::try_copy_sync(raw, region) };
+        if copied {
+            timeline.counters.count_copy();
+        }
+        Ok(copied)
+    };
+    timeline.with_raw(OPERATION, act).unwrap_or(false)
+}

@@ -1,0 +1,372 @@
+//! Transfers from and to memory of the caller (law 3).
+//!
+//! The caller's memory is touched only by us, on threads that are inside the caller's call or scope. Where a backend
+//! copies ordinary memory directly and at full speed, the copy reads or writes it and the call waits; everywhere else
+//! the elements go through page-locked blocks ([`pipeline`](super::pipeline), [`staging_ring`](super::staging_ring)): the device only sees those.
+
+use super::{
+    chunks::for_each_chunk,
+    copy_side::{CopySide, can_pack},
+    device_copy::{self, ArrayRef, enqueue},
+    host_span::HostSpan,
+    inline,
+    pipeline::StagingPipeline,
+    progress::{Progress, ProgressFn},
+    region_loop::RegionLoop,
+    single_block,
+    staged::Direction,
+    staging_ring::StagingRing,
+    torn::{note_torn, note_written},
+};
+use crate::{
+    Device, completion,
+    layout::{Axis, CopyNest, Layout},
+    memory::{Allocation, IntrusiveArc},
+    track::{Access, Timeline},
+};
+use gpumem_core::{Backend, Element, ErrorKind, Result};
+use ndarray::{ArrayViewD, ArrayViewMutD};
+use std::{ops::ControlFlow, sync::Arc};
+
+/// When an upload returns, the elements have left the source in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Upload {
+    /// They are in the destination, but for [short](super::single_block) ones, which are on their way, and few of those.
+    Blocking,
+    /// They are on their way: in the destination in stream order.
+    Staged,
+}
+
+/// Copies an array of the caller into memory of the library. Returns the submission index of the last copy, 0
+/// for none.
+pub(crate) fn upload<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayViewD<'_, T>,
+    destination: ArrayRef<'_, B>,
+    upload: Upload,
+    progress: Option<ProgressFn<'_>>,
+) -> Result<u64> {
+    if progress.is_none()
+        && let Some(done) = single_block::upload(timeline, operation, &source, destination, upload)
+    {
+        return done;
+    }
+    let host_span = HostSpan::reading(operation, &source).map_err(|error| timeline.core.place(error))?;
+    let nest =
+        nest_of::<B>(timeline, operation, &host_span, destination, "source", upload == Upload::Blocking)?;
+    if nest.len == 0 || nest.item == 0 {
+        return Ok(0);
+    }
+    if upload == Upload::Blocking && B::capabilities(&timeline.core.raw).pageable_direct {
+        return direct_watched(
+            timeline,
+            operation,
+            (&host_span, &nest, destination),
+            Direction::HostToDevice,
+            progress,
+        );
+    }
+    let device = device_of(operation, destination)?;
+    if let Some((memory, layout)) =
+        packed_temporary(timeline, operation, device, (destination, &host_span, &nest))
+    {
+        // Packed over the link, and unpacked on the device.
+        let twin = ArrayRef::new(&memory, &layout);
+        self::upload::<T, B>(timeline, operation, source, twin, Upload::Staged, progress)?;
+        let submission = device_copy::copy::<T, B>(timeline, operation, twin, destination)?;
+        if upload == Upload::Blocking {
+            timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+        }
+        return Ok(submission);
+    }
+    let sides = (destination, &host_span, &nest);
+    // SAFETY: the caller's view is valid for reads during this call.
+    let submission = unsafe {
+        match StagingRing::new(device, timeline, operation, sides)? {
+            Some(circular) => circular.run(progress)?,
+            None => StagingPipeline::new(device, timeline, operation, sides, Direction::HostToDevice)
+                .run(&nest, progress)?,
+        }
+    };
+    note_written(timeline, destination);
+    if upload == Upload::Blocking {
+        timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+    }
+    Ok(submission)
+}
+
+/// Copies memory of the library into an array of the caller, and returns when the elements are there. Bytes between
+/// the elements of the array stay as they are.
+pub(crate) fn download<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    mut destination: ArrayViewMutD<'_, T>,
+    progress: Option<ProgressFn<'_>>,
+) -> Result<()> {
+    let host_span =
+        HostSpan::writing(operation, &mut destination).map_err(|error| timeline.core.place(error))?;
+    // SAFETY: the caller's view is valid for writes during this call, and of no other memory.
+    unsafe { copy_out::<T, B>(timeline, operation, source, &host_span, progress, false) }
+}
+
+/// As [`download`], into memory for a new array of a packed layout, whose elements have not been written.
+///
+/// # Safety
+/// The memory is valid for writes of all elements, and not used by anything else.
+pub(crate) unsafe fn download_new<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    first: *mut u8,
+    packed: Layout,
+) -> Result<()> {
+    let host_span = HostSpan::unwritten(first, packed);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match inline::try_copy_out_inline(timeline, source, &host_span) {
+            true => Ok(()),
+            false => copy_out::<T, B>(timeline, operation, source, &host_span, None, true),
+        }
+    }
+}
+
+/// # Safety
+/// The caller's memory is valid for writes during this call, and not used by anything else.
+unsafe fn copy_out<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    host_span: &HostSpan,
+    progress: Option<ProgressFn<'_>>,
+    is_new: bool,
+) -> Result<()> {
+    if progress.is_none() {
+        // SAFETY: the caller's promise.
+        let done = unsafe { single_block::download(timeline, operation, source, host_span) };
+        if let Some(done) = done {
+            return done;
+        }
+    }
+    let nest = nest_of::<B>(timeline, operation, host_span, source, "destination", true)?;
+    if nest.len == 0 || nest.item == 0 {
+        return Ok(());
+    }
+    let writers = source.memory.writers(&source.layout.extent(), timeline);
+    // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
+    let check_producers = || -> Result<()> {
+        for (writer, submission) in &writers {
+            writer.wait_host(*submission).result.map_err(|error| error.in_operation(operation))?;
+        }
+        Ok(())
+    };
+    if B::capabilities(&timeline.core.raw).pageable_direct {
+        direct_watched(timeline, operation, (host_span, &nest, source), Direction::DeviceToHost, progress)?;
+        return check_producers();
+    }
+    // Nothing may land of what failed, and no copy can begin before.
+    check_producers()?;
+    let device = device_of(operation, source)?;
+    if let Some((memory, layout)) = packed_temporary(timeline, operation, device, (source, host_span, &nest))
+    {
+        // Packed on the device, so that it goes over the link as one run.
+        let twin = ArrayRef::new(&memory, &layout);
+        device_copy::copy::<T, B>(timeline, operation, source, twin)?;
+        // SAFETY: the caller's promise.
+        return unsafe { copy_out::<T, B>(timeline, operation, twin, host_span, progress, is_new) };
+    }
+    let mut ring = StagingPipeline::new(
+        device,
+        timeline,
+        operation,
+        (source, host_span, &nest),
+        Direction::DeviceToHost,
+    );
+    if is_new {
+        ring.is_new();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { ring.run(&nest, progress)? };
+    Ok(())
+}
+
+/// The pair of caller and device as seen from the device: its strides are positive and decide the order.
+pub(super) fn nest_of<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    host_span: &HostSpan,
+    array_ref: ArrayRef<'_, B>,
+    what: &'static str,
+    blocks: bool,
+) -> Result<CopyNest> {
+    if blocks {
+        completion::may_block(operation)?;
+    }
+    timeline.check(operation)?;
+    array_ref.memory.check(operation)?;
+    timeline.check_owns(operation, array_ref.memory)?;
+    if what == "destination" && host_span.layout.has_self_overlap() {
+        let error = gpumem_core::LayoutError::SelfOverlap {
+            shape: host_span.layout.shape().to_vec(),
+            strides: host_span.layout.strides().to_vec(),
+        };
+        return Err(timeline.core.error(operation, error));
+    }
+    CopyNest::new(&host_span.layout, array_ref.layout).map_err(|error| timeline.core.error(operation, error))
+}
+
+pub(super) fn device_of<'a, B: Backend>(
+    operation: &'static str,
+    array_ref: ArrayRef<'a, B>,
+) -> Result<&'a Device<B>> {
+    let why = "the memory has no device";
+    array_ref
+        .memory
+        .device()
+        .ok_or_else(|| array_ref.memory.core().error(operation, ErrorKind::InvalidArgument { why }))
+}
+
+/// Chunk size of a copy that reports progress.
+const WATCHED: usize = 16 << 20;
+
+/// Copies everything at once, or in chunks if progress is reported.
+fn direct_watched<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    (host_span, nest, array_ref): (&HostSpan, &CopyNest, ArrayRef<'_, B>),
+    direction: Direction,
+    progress: Option<ProgressFn<'_>>,
+) -> Result<u64> {
+    let Some(progress) = progress else {
+        return direct(timeline, operation, host_span, nest, array_ref, direction);
+    };
+    let total = (nest.len * nest.item) as u64;
+    let (mut done, mut submission) = (0, 0);
+    for_each_chunk(nest, WATCHED, &mut |piece| {
+        submission = direct(timeline, operation, host_span, piece, array_ref, direction)?;
+        done += (piece.len * piece.item) as u64;
+        match progress(Progress { done, total }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(timeline.core.error(operation, ErrorKind::Cancelled)),
+        }
+    })
+    .inspect_err(|error| {
+        if direction == Direction::HostToDevice && done > 0 {
+            note_torn(operation, array_ref, error);
+        }
+    })?;
+    Ok(submission)
+}
+
+/// Shorter runs are slow: as rows of a copy over the link on one side, element by element on a processor on the other.
+const SHORT_RUN: usize = 64;
+/// Smaller transfers are not worth a kernel of their own.
+const WORTH_PACKING: usize = 64 << 10;
+
+/// A packed block on the device with the elements in the caller's order of axes, where a transfer should go through one:
+/// the device can walk any layout, either side would move in short runs for want of it, and there is memory for it.
+fn packed_temporary<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    device: &Device<B>,
+    (array_ref, host_span, nest): (ArrayRef<'_, B>, &HostSpan, &CopyNest),
+) -> Option<(IntrusiveArc<Allocation<B>>, Layout)> {
+    let bytes = nest.len * nest.item;
+    if nest.run >= SHORT_RUN || bytes < WORTH_PACKING || !can_pack(timeline, array_ref.memory) {
+        return None;
+    }
+    let layout = host_span.layout.like();
+    let run = |a: &Layout, b: &Layout| CopyNest::new(a, b).map_or(0, |nest| nest.run);
+    let gains_here = run(&host_span.layout, &layout) > nest.run;
+    let gains_there = run(array_ref.layout, &array_ref.layout.like()) < SHORT_RUN;
+    if !gains_here && !gains_there {
+        return None;
+    }
+    let align = B::capabilities(device.raw()).allocation_alignment;
+    let memory = Allocation::new(device, operation, bytes, align).ok()?;
+    Some((memory, layout))
+}
+
+/// One copy between the caller's memory and the device, waited for.
+fn direct<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    host_span: &HostSpan,
+    nest: &CopyNest,
+    array_ref: ArrayRef<'_, B>,
+    direction: Direction,
+) -> Result<u64> {
+    let host = CopySide::of_caller(timeline, host_span.base as u64);
+    let device = CopySide::of(timeline, array_ref.memory);
+    let extent = array_ref.layout.extent();
+    let access = match direction {
+        Direction::HostToDevice => Access::write(array_ref.memory, extent),
+        Direction::DeviceToHost => Access::read(array_ref.memory, extent),
+    };
+    // In the pair the caller is the source; for the way down the two sides change places.
+    let nest = if direction == Direction::HostToDevice { nest.clone() } else { swapped(nest) };
+    let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };
+    let mut calls = 0;
+    let outcome = timeline.submit(operation, &[access], |raw| {
+        // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
+        // ordered by its use log; the two do not overlap, and destination elements do not (checked before).
+        unsafe {
+            enqueue(
+                timeline,
+                raw,
+                (&nest, &RegionLoop::new(&nest)),
+                from,
+                to,
+                array_ref.memory.boundaries(),
+                &mut calls,
+            )
+        }
+    });
+    let outcome = outcome.inspect_err(|error| {
+        if direction == Direction::HostToDevice && calls > 0 {
+            note_torn(operation, array_ref, error);
+        }
+    });
+    let submission =
+        outcome.as_ref().map_or_else(|_| timeline.last_submission(), |submitted| submitted.submission);
+    let wait_outcome = timeline.wait_host(submission);
+    if !wait_outcome.done {
+        abort(operation, wait_outcome.result);
+    }
+    outcome?;
+    // An earlier call may have reported a failure.
+    let result = wait_outcome.result.and_then(|()| timeline.fault_since(submission.saturating_sub(1)));
+    result.map_err(|error| error.in_operation(operation))?;
+    if direction == Direction::HostToDevice {
+        note_written(timeline, array_ref);
+    }
+    Ok(submission)
+}
+
+/// The pair with source and destination exchanged. Strides of the new destination may be negative; the axes are
+/// turned so that they are not.
+pub(super) fn swapped(nest: &CopyNest) -> CopyNest {
+    let mut result = CopyNest { src: nest.dst, dst: nest.src, ..nest.clone() };
+    for axis in &mut result.axes {
+        let Axis { len, src, dst } = *axis;
+        *axis = Axis { len, src: dst, dst: src };
+        if src < 0 {
+            let last = (len - 1) as isize;
+            result.dst = result.dst.wrapping_add_signed(src * last);
+            result.src = result.src.wrapping_add_signed(dst * last);
+            *axis = Axis { len, src: -dst, dst: -src };
+        }
+    }
+    result
+}
+
+/// Law 3, the one exception to law 7: memory that a device may still be using must not go back to its owner.
+pub(crate) fn abort(operation: &'static str, result: Result<()>) -> ! {
+    let reason = result.err().map_or_else(String::new, |error| error.to_string());
+    eprintln!(
+        "gpumem: {operation}: neither the stream nor the device could be waited for ({reason}); borrowed memory may \
+         still be in use, so the process ends here"
+    );
+    std::process::abort()
+}

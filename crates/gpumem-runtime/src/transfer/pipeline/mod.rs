@@ -1,0 +1,208 @@
+//! The pipeline: several threads move one transfer between the caller's memory and staging blocks, while the copy engine
+//! moves other blocks. (An upload of one run goes through the [staging ring](super::staging_ring).)
+//!
+//! All threads work on the same block, each on parts of it, so that a block is filled or drained at the speed of all of
+//! them together: the first copy begins soon, the last one is drained quickly, and a few blocks are enough. Blocks are
+//! short at both ends of a transfer for the same reason, and long between, because the engine pauses between copies.
+//!
+//! The calling thread is the [`submitter`]: it alone calls the driver. Threads that do so at the same time meet on its locks
+//! and sleep there, up to some hundred microseconds, and what it knows of a stream goes from core to core with them. The
+//! others only move [parts](staged_chunk), and go from block to block without a lock.
+//!
+//! They come from the device's [`WorkerPool`](super::WorkerPool) and are gone before the transfer returns, so the caller's memory is
+//! never touched afterwards, whatever fails or panics. A block that the device may still be using is known to be in use by
+//! its log.
+
+mod staged_chunk;
+mod submitter;
+
+use super::{
+    ArrayRef,
+    event_count::spin_until,
+    gather_scatter,
+    host_span::HostSpan,
+    options::{NonTemporalStores, TransferConfig},
+    prefault::Prefault,
+    progress::ProgressFn,
+    staged::{Direction, Staged},
+    state::{TransferState, is_alone},
+    store_policy::StorePolicy,
+    torn::note_torn,
+};
+use crate::{Device, layout::CopyNest, track::Timeline};
+use gpumem_core::{Backend, Result, process};
+use parking_lot::Mutex;
+use staged_chunk::StagedChunk;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+use submitter::PipelineSubmitter;
+
+/// New arrays of at least so many bytes have huge pages (`host::UninitBuffer`), which one thread each makes ready.
+const FRESH: usize = 4 << 20;
+
+/// In an upload a block is a fourth of what comes before it: threads fill blocks hardly faster than the engine takes them, which
+/// would wait for the end of a longer one.
+const RAMP: usize = 4;
+
+/// One transfer.
+pub(super) struct StagingPipeline<'a, B: Backend> {
+    state: TransferState<'a, B>,
+    array_ref: ArrayRef<'a, B>,
+    host_span: &'a HostSpan,
+    direction: Direction,
+    config: TransferConfig,
+    stores: StorePolicy,
+    /// The destination, where its pages are to be made ready.
+    prefault: Option<Prefault>,
+    /// Bytes of a block's memory.
+    memory_bytes: usize,
+    /// Where a thread that comes begins.
+    entry: Mutex<Option<Arc<StagedChunk<B>>>>,
+    /// The last block has been opened.
+    closed: AtomicBool,
+}
+
+impl<'a, B: Backend> StagingPipeline<'a, B> {
+    pub(super) fn new(
+        device: &'a Device<B>,
+        timeline: &'a Arc<Timeline<B>>,
+        operation: &'static str,
+        (array_ref, host_span, nest): (ArrayRef<'a, B>, &'a HostSpan, &CopyNest),
+        direction: Direction,
+    ) -> Self {
+        let bytes = nest.len.saturating_mul(nest.item);
+        let options = device.0.staging.options();
+        let config = options.config(bytes, is_alone(timeline, operation));
+        // Several threads use blocks of one size, whatever the transfer, so that the next one finds them again.
+        let largest = bytes.min(config.block.max(nest.item));
+        let memory_bytes = if config.threads > 1 { largest.max(options.block_bytes) } else { largest };
+        // What is gathered out of short runs lies in a cache already, and going around the others always pays: 29 instead of
+        // 25 GB/s for every second column.
+        let gathers = direction == Direction::HostToDevice
+            && nest.run < gather_scatter::MAX_RUN_BYTES
+            && config.threads > 1;
+        let stores = match options.non_temporal_stores {
+            NonTemporalStores::Auto if gathers => StorePolicy::NonTemporal,
+            chosen => StorePolicy::of(chosen, direction, config.threads, bytes),
+        };
+        Self {
+            state: TransferState::new(device, timeline, operation, config.threads, bytes),
+            array_ref,
+            host_span,
+            direction,
+            config,
+            stores,
+            prefault: None,
+            memory_bytes,
+            entry: Mutex::new(None),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// The destination is packed and of the library's own making. Its pages have not been touched, unless the allocator
+    /// has given out again what it was given back.
+    pub(super) fn is_new(&mut self) {
+        let bytes = self.state.total as usize;
+        if bytes >= FRESH && !process::has_touched_pages(self.host_span.base, bytes) {
+            self.prefault = Some(Prefault::new(self.host_span, bytes));
+        }
+    }
+
+    /// Moves everything, and returns the last submission index. In an upload the elements have left the caller's
+    /// memory then; in a download they have landed in it.
+    ///
+    /// # Safety
+    /// The caller's memory is valid for the pair during this call, for writes and for nothing else in a download.
+    ///
+    /// # Errors
+    /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
+    pub(super) unsafe fn run(&self, nest: &CopyNest, progress: Option<ProgressFn<'_>>) -> Result<u64> {
+        let submit = |on_progress: &mut dyn FnMut()| PipelineSubmitter::new(self, nest).run(on_progress);
+        let ran = self.state.run(&|| self.help(), submit, progress);
+        ran.inspect_err(|error| {
+            if self.direction == Direction::HostToDevice && self.state.has_begun() {
+                note_torn(self.state.operation, self.array_ref, error);
+            }
+        })
+    }
+
+    /// What a helper does: until there are no parts left, or something failed.
+    fn help(&self) -> Result<()> {
+        let mut at = None::<Arc<StagedChunk<B>>>;
+        loop {
+            let next = || match &at {
+                Some(chunk) => chunk.next().cloned(),
+                None => self.entry.lock().clone(),
+            };
+            let Some(chunk) = self.wait_for(next) else { return Ok(()) };
+            while let Some(part) = chunk.take()
+                && !self.state.has_ended()
+            {
+                self.move_part(&chunk, part)?;
+            }
+            at = Some(chunk);
+        }
+    }
+
+    /// What comes next, once it is there; `None` when nothing will come.
+    fn wait_for(&self, next: impl Fn() -> Option<Arc<StagedChunk<B>>>) -> Option<Arc<StagedChunk<B>>> {
+        let is_over = || self.state.has_ended() || self.closed.load(Ordering::Acquire);
+        let mut found = None;
+        let mut holds = || {
+            // The last one was there before the end was told.
+            let is_over = is_over();
+            found = next();
+            found.is_some() || is_over
+        };
+        if !spin_until(|_| {
+            // Pages are made ready while there is nothing else to do.
+            // SAFETY: `run`'s caller keeps the memory valid for writes.
+            holds() || self.prefault.as_ref().is_some_and(|prefault| unsafe { prefault.step() }) && holds()
+        }) {
+            self.state.event_count.wait_until(holds);
+        }
+        found.filter(|_| !self.state.has_ended())
+    }
+
+    /// Moves a part between the caller's memory and its block.
+    fn move_part(&self, chunk: &StagedChunk<B>, nest: &CopyNest) -> Result<()> {
+        if let Some(prefault) = &self.prefault {
+            // SAFETY: `run`'s caller keeps the memory valid for writes. So far ahead that no thread writes a page that another
+            // one is making ready.
+            unsafe { prefault.up_to(nest.src + nest.run + self.config.threads * Prefault::STEP) };
+        }
+        let staged = Staged::new(&chunk.staging, self.state.operation, &chunk.piece)?;
+        // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used these bytes of the block before is
+        // waited for, and nothing else does before they have been moved.
+        unsafe { staged.exchange(self.state.operation, nest, self.host_span, self.direction, self.stores)? };
+        if self.direction == Direction::DeviceToHost {
+            self.state.has_done(nest.len * nest.item);
+        }
+        if chunk.done(nest) {
+            self.state.event_count.notify_all();
+        }
+        Ok(())
+    }
+
+    /// Bytes of the next block, of so many that are left. The last blocks are small, so that little is left to do when the
+    /// threads are done in an upload, and the engine in a download. In an upload the first ones are too, and grow slowly.
+    fn block_bytes(&self, left: usize) -> usize {
+        let TransferConfig { block, shortest, .. } = self.config;
+        let most = match self.direction {
+            Direction::HostToDevice => ((self.state.total as usize - left) / RAMP).max(2 * shortest),
+            Direction::DeviceToHost => block,
+        };
+        most.min(left / 2).next_multiple_of(4 << 10).clamp(shortest, block)
+    }
+
+    /// Enqueues the copy between a block and the device.
+    fn enqueue(&self, chunk: &StagedChunk<B>) -> Result<u64> {
+        let TransferState { timeline, operation, .. } = self.state;
+        let staged = Staged::new(&chunk.staging, operation, &chunk.piece)?;
+        let submission = staged.copy(timeline, operation, &chunk.piece, self.array_ref, self.direction)?;
+        self.state.has_enqueued(submission, self.state.total > self.config.shortest as u64);
+        Ok(submission)
+    }
+}

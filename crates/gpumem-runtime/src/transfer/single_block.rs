@@ -1,0 +1,230 @@
+//! Short copies between packed memory of the caller and of a device, without the pipeline.
+//!
+//! What the driver takes a few microseconds for leaves no time to plan: the calling thread moves the elements through one
+//! page-locked block. An upload is over for the caller when they are in the block, from where they go in stream order.
+//! `cuMemcpyHtoD` from ordinary memory returns then too ("the DMA to final destination may not have completed", API
+//! synchronization behavior of the CUDA driver); of `cuMemcpyHtoDAsync` it is not documented when it has read the
+//! caller's memory.
+
+use super::{
+    ArrayRef, Upload,
+    host_span::HostSpan,
+    inline::{run_of, run_to},
+    pageable::device_of,
+    staged::Direction,
+    store_policy::{StorePolicy, copy_run},
+    torn::{note_torn, note_written},
+};
+use crate::{
+    completion,
+    memory::{Allocation, IntrusiveArc, Staging},
+    track::{Access, Timeline},
+};
+use gpumem_core::{Backend, CopyRegion, Element, Result, StreamKind};
+use ndarray::{ArrayView, Dimension};
+use smallvec::SmallVec;
+use std::{ops::Range, sync::Arc};
+
+/// Longer runs come down in pieces, so that one is taken out of the block while the next one comes: a thread takes about
+/// three times as long for a byte as the copy engine.
+const WHOLE: usize = 256 << 10;
+/// The first of several pieces, and how many times as far as the one before each of the others ends.
+const FIRST: usize = 128 << 10;
+const GROWTH: usize = 4;
+
+/// Pieces of an upload.
+const PIECE: usize = 128 << 10;
+/// Longer uploads are written around the caches: the copy engine reads what a core still has in its own at a third of its
+/// speed. On an H100 64 KiB are in the destination after 13 instead of 15 us.
+const CACHED: usize = 16 << 10;
+/// Bytes of uploads that may be on their way before a blocking one waits for them, and how many uploads: what lies in blocks
+/// is bounded so, and one wait says of all blocks that they are free again.
+const ON_THE_WAY: usize = 4 << 20;
+const FEWEST: usize = 4;
+const MOST: usize = 64;
+
+/// Copies up and returns the last submission index. `None`: nothing was done, and the pipeline says why or does
+/// it.
+pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: &ArrayView<'_, T, D>,
+    destination: ArrayRef<'_, B>,
+    upload: Upload,
+) -> Option<Result<u64>> {
+    let elements = source.as_slice()?;
+    let extent = run_of(source.shape(), size_of_val(elements), destination)?;
+    let options = destination.memory.device()?.0.staging.options();
+    // A stream of one thread has no helpers.
+    let is_alone = timeline.kind() == StreamKind::PerThread;
+    if !options.is_single_block_upload(extent.len(), is_alone) || !is_simple(timeline, destination, &extent) {
+        return None;
+    }
+    let most = match upload {
+        Upload::Blocking if !may_wait_for_block::<B>(timeline) => return None,
+        Upload::Blocking => (ON_THE_WAY / extent.len()).clamp(FEWEST, MOST),
+        Upload::Staged => usize::MAX,
+    };
+    Some(send(timeline, operation, bytemuck::cast_slice(elements), (destination, extent), most))
+}
+
+/// Moves a run of the caller's into a block, and enqueues its copy from there, in pieces of which one is copied while the next
+/// one is moved. Waits for a block where so many are in use.
+fn send<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    elements: &[u8],
+    (destination, extent): (ArrayRef<'_, B>, Range<usize>),
+    most: usize,
+) -> Result<u64> {
+    let staging = Staging::take_of(device_of(operation, destination)?, operation, elements.len(), most)?;
+    let block = staging.memory();
+    let into = staging.host(operation)?;
+    let stores = if elements.len() > CACHED { StorePolicy::NonTemporal } else { StorePolicy::Temporal };
+    let mut last = 0;
+    for (index, piece) in elements.chunks(PIECE).enumerate() {
+        let here = index * PIECE..index * PIECE + piece.len();
+        // SAFETY: the block is at least as long as the elements, and nothing uses these bytes of it: what used them before is
+        // over, and the copies of this transfer read others.
+        unsafe { copy_run(piece.as_ptr(), into.as_ptr().add(here.start), piece.len(), stores) };
+        let enqueued =
+            enqueue(timeline, operation, (destination, extent.start), block, &here, Direction::HostToDevice);
+        last = enqueued.inspect_err(|error| {
+            if last > 0 {
+                note_torn(operation, destination, error);
+            }
+        })?;
+    }
+    note_written(timeline, destination);
+    Ok(last)
+}
+
+/// Copies down. `None`: nothing was done, and the pipeline says why or does it.
+///
+/// # Safety
+/// The caller's memory is valid for writes, and not used by anything else.
+pub(super) unsafe fn download<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    host_span: &HostSpan,
+) -> Option<Result<()>> {
+    let (first, extent) = run_to(source, host_span)?;
+    let options = source.memory.device()?.0.staging.options();
+    let is_short = extent.len() <= options.single_block_bytes && may_wait_for_block::<B>(timeline);
+    if !is_short || !is_simple(timeline, source, &extent) {
+        return None;
+    }
+    // SAFETY: the caller's promise, for its run.
+    Some(unsafe { through_block(timeline, operation, source, extent, first) })
+}
+
+/// Copies a run into memory of the caller.
+///
+/// # Safety
+/// The memory is valid for writes of as many bytes, and not used by anything else.
+unsafe fn through_block<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    extent: Range<usize>,
+    first: *mut u8,
+) -> Result<()> {
+    let bytes = extent.len();
+    // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
+    for (writer, submission) in source.memory.writers(&extent, timeline) {
+        writer.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
+    }
+    let staging = Staging::take(device_of(operation, source)?, operation, bytes)?;
+    let block = staging.memory();
+    let from = staging.host(operation)?;
+    let mut chunks: SmallVec<[(Range<usize>, u64); 4]> = SmallVec::new();
+    let mut enqueued = Ok(());
+    let mut at = 0;
+    while at < bytes && enqueued.is_ok() {
+        let piece = at..if bytes <= WHOLE { bytes } else { bytes.min((at * GROWTH).max(FIRST)) };
+        at = piece.end;
+        let submission =
+            enqueue(timeline, operation, (source, extent.start), block, &piece, Direction::DeviceToHost);
+        enqueued = submission.map(|submission| {
+            if at < bytes {
+                // Without a mark of its own the piece is waited for together with those behind it: slow, not wrong.
+                let _ = timeline.wait_target(submission);
+            }
+            chunks.push((piece, submission));
+        });
+    }
+    let before = chunks.first().map_or(0, |(_, submission)| submission.saturating_sub(1));
+    for (piece, submission) in chunks {
+        let wait_outcome = timeline.wait_host(submission);
+        if !wait_outcome.done {
+            // The device may go on writing the block.
+            std::mem::forget(staging);
+            return wait_outcome.result.map_err(|error| error.in_operation(operation));
+        }
+        // A failed copy is not copied out, even if an earlier call has reported it. And law 8: wait first,
+        // report after.
+        let outcome = wait_outcome.result.and_then(|()| timeline.fault_since(before));
+        enqueued = enqueued.and(outcome.map_err(|error| error.in_operation(operation)));
+        if enqueued.is_ok() {
+            // SAFETY: the block has these bytes, written by the copy, which is done; so has the caller, who promises the
+            // rest.
+            unsafe {
+                from.as_ptr()
+                    .cast_const()
+                    .add(piece.start)
+                    .copy_to_nonoverlapping(first.add(piece.start), piece.len());
+            }
+        }
+    }
+    enqueued
+}
+
+/// Enqueues the copy of a piece of a run, which begins so many bytes into the device's memory, from or to a block.
+fn enqueue<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    (array_ref, start): (ArrayRef<'_, B>, usize),
+    block: &IntrusiveArc<Allocation<B>>,
+    piece: &Range<usize>,
+    direction: Direction,
+) -> Result<u64> {
+    let run = start + piece.start..start + piece.end;
+    let ((device, space), (host, pinned)) = (array_ref.memory.endpoint(), block.endpoint());
+    let (device, host) = ((device + run.start as u64, space), (host + piece.start as u64, pinned));
+    let (from, to, accesses) = match direction {
+        Direction::HostToDevice => {
+            (host, device, [Access::read(block, piece.clone()), Access::write(array_ref.memory, run)])
+        }
+        Direction::DeviceToHost => {
+            (device, host, [Access::read(array_ref.memory, run), Access::write(block, piece.clone())])
+        }
+    };
+    let region = CopyRegion::linear(from, to, piece.len());
+    let submitted = timeline.submit(operation, &accesses, |raw| {
+        timeline.counters.count_copy();
+        // SAFETY: the block and the device's memory are alive, as long as the region, and ordered by their use logs.
+        unsafe { B::copy(raw, &region) }
+    })?;
+    Ok(submitted.submission)
+}
+
+/// Whether a blocking copy may wait, and is to go through a block: the host copies what it reaches itself.
+fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
+    !B::capabilities(&timeline.core.raw).pageable_direct && completion::may_block("copy").is_ok()
+}
+
+/// Whether the run is of this device, and needs no look at anything but the use log.
+fn is_simple<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    array_ref: ArrayRef<'_, B>,
+    extent: &Range<usize>,
+) -> bool {
+    let memory = array_ref.memory;
+    !extent.is_empty()
+        && Arc::ptr_eq(&timeline.core, memory.core())
+        && memory.is_owned()
+        && memory.boundaries().is_empty()
+        && timeline.check("copy").is_ok()
+        && memory.check("copy").is_ok()
+}

@@ -1,0 +1,202 @@
+//! What the threads of one transfer share beside its bytes: how far it is, whether it goes on, and why not.
+
+use super::{
+    event_count::EventCount,
+    progress::{Progress, ProgressFn},
+};
+use crate::{Device, completion, memory::Staging, track::Timeline};
+use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
+use parking_lot::Mutex;
+use std::{
+    ops::ControlFlow,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+/// Above this number of threads the calling one only submits copies, once some workers have come: a late submission idles the
+/// copy engine, which costs more than one copying thread gains.
+const DEDICATED_SUBMITTER_ABOVE: usize = 8;
+const ENOUGH_WORKERS: usize = 4;
+
+/// Whether the calling thread moves a transfer alone: a stream of one thread can be used by no other; and a thread that must not
+/// block must not delegate blocking work either.
+pub(super) fn is_alone<B: Backend>(timeline: &Timeline<B>, operation: &'static str) -> bool {
+    timeline.kind() == StreamKind::PerThread || completion::may_block(operation).is_err()
+}
+
+/// One transfer, as its threads see it.
+pub(super) struct TransferState<'a, B: Backend> {
+    pub(super) device: &'a Device<B>,
+    pub(super) timeline: &'a Arc<Timeline<B>>,
+    pub(super) operation: &'static str,
+    /// The calling one among them.
+    pub(super) threads: usize,
+    /// Bytes of all.
+    pub(super) total: u64,
+    /// Notified when there is more to do, when a chunk is done, and at the end.
+    pub(super) event_count: EventCount,
+    /// Helpers that have come.
+    helpers: AtomicUsize,
+    ended: AtomicBool,
+    failure: Mutex<Option<Error>>,
+    done: AtomicU64,
+    /// Of the last copy.
+    submission: AtomicU64,
+}
+
+/// Ends the work of all threads when one unwinds.
+struct EndOnUnwind<'w, 'a, B: Backend>(&'w TransferState<'a, B>);
+
+impl<B: Backend> Drop for EndOnUnwind<'_, '_, B> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end();
+        }
+    }
+}
+
+impl<'a, B: Backend> TransferState<'a, B> {
+    pub(super) fn new(
+        device: &'a Device<B>,
+        timeline: &'a Arc<Timeline<B>>,
+        operation: &'static str,
+        threads: usize,
+        total: usize,
+    ) -> Self {
+        Self {
+            device,
+            timeline,
+            operation,
+            threads,
+            total: total as u64,
+            event_count: EventCount::default(),
+            helpers: AtomicUsize::new(0),
+            ended: AtomicBool::new(false),
+            failure: Mutex::new(None),
+            done: AtomicU64::new(0),
+            submission: AtomicU64::new(0),
+        }
+    }
+
+    /// Has the calling thread `submit` and the others `help`, and returns the last submission index when all have returned. The
+    /// former is given what it is to call whenever more is done.
+    ///
+    /// # Errors
+    /// The first failure. Nothing of the transfer is running any more then, on the device neither.
+    pub(super) fn run(
+        &self,
+        help: &(dyn Fn() -> Result<()> + Sync),
+        submit: impl Fn(&mut dyn FnMut()) -> Result<()>,
+        mut progress: Option<ProgressFn<'_>>,
+    ) -> Result<u64> {
+        let or_fail = |outcome: Result<()>| {
+            if let Err(error) = outcome {
+                self.fail(error);
+            }
+        };
+        let help = || {
+            let _end = EndOnUnwind(self);
+            self.helpers.fetch_add(1, Ordering::Relaxed);
+            or_fail(help());
+        };
+        let submit = |on_progress: &mut dyn FnMut()| {
+            let _end = EndOnUnwind(self);
+            or_fail(submit(on_progress));
+        };
+        let mut reported = 0;
+        self.device.0.staging.workers().broadcast(self.threads - 1, &help, || match &mut progress {
+            // Code of the user's, which finds its own context.
+            Some(progress) => submit(&mut || self.report_progress(&mut reported, progress)),
+            None => B::with_current(self.device.raw(), &mut || submit(&mut || ())),
+        });
+        if reported < self.total
+            && self.failure.lock().is_none()
+            && let Some(progress) = &mut progress
+        {
+            // Others have moved the last part, or all of them before this thread had a turn.
+            self.report_progress(&mut reported, progress);
+        }
+        let submission = self.submission.load(Ordering::Relaxed);
+        match self.failure.lock().take() {
+            None => Ok(submission),
+            Some(error) => {
+                // Law 8: wait first, report after.
+                let wait_outcome = self.timeline.wait_host(submission);
+                if let Err(second) = wait_outcome.result
+                    && !wait_outcome.done
+                {
+                    self.device.core().errors.push(second);
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// Tells what has been done since the last time.
+    fn report_progress(&self, reported: &mut u64, progress: ProgressFn<'_>) {
+        let done = self.done.load(Ordering::Relaxed);
+        if done > *reported {
+            *reported = done;
+            if progress(Progress { done, total: self.total }) == ControlFlow::Break(()) {
+                self.fail(self.device.core().error(self.operation, ErrorKind::Cancelled));
+            }
+        }
+    }
+
+    /// So many bytes more have been moved, or handed to the copy engine.
+    pub(super) fn has_done(&self, bytes: usize) {
+        self.done.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    fn fail(&self, error: Error) {
+        self.failure.lock().get_or_insert(error);
+        self.end();
+    }
+
+    /// No thread takes another part.
+    fn end(&self) {
+        self.ended.store(true, Ordering::Release);
+        self.event_count.notify_all();
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// Whether a copy has been enqueued.
+    pub(super) fn has_begun(&self) -> bool {
+        self.submission.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether the calling thread moves parts too.
+    pub(super) fn caller_also_copies(&self) -> bool {
+        self.threads <= DEDICATED_SUBMITTER_ABOVE || self.helpers.load(Ordering::Relaxed) < ENOUGH_WORKERS
+    }
+
+    /// A copy of this transfer has been enqueued. It `has_event` if there are others, so that it can be waited for alone.
+    pub(super) fn has_enqueued(&self, submission: u64, has_event: bool) {
+        self.submission.fetch_max(submission, Ordering::Relaxed);
+        if has_event {
+            // Without a mark of its own the copy is waited for together with everything behind it: slow, not wrong.
+            let _ = self.timeline.wait_target(submission);
+        }
+    }
+
+    /// Whether the copy with that submission index is over, asking the driver if `ask`. What it did wrong is told when it is
+    /// waited for.
+    pub(super) fn is_complete(&self, submission: u64, ask: bool) -> bool {
+        self.timeline.is_complete(submission) || ask && matches!(self.timeline.poll(submission), Ok(true))
+    }
+
+    /// Waits for the copy that uses a block.
+    pub(super) fn wait_host(&self, staging: &Arc<Staging<B>>, submission: u64) -> Result<()> {
+        let wait_outcome = self.timeline.wait_host(submission);
+        if !wait_outcome.done {
+            // The device may go on using the block.
+            std::mem::forget(staging.clone());
+        }
+        wait_outcome.result.map_err(|error| error.in_operation(self.operation))
+    }
+}

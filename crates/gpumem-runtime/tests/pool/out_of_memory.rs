@@ -1,0 +1,92 @@
+//! Where memory is short, or the driver gives none.
+
+use super::{MIB, device};
+use gpumem_core::{ErrorKind, Result};
+use gpumem_host::{Host, HostOptions, Injection, Operation};
+use gpumem_runtime::{DeviceArray, memory::named};
+use ndarray::Ix1;
+
+#[test]
+fn out_of_memory_by_holes_recovers_when_they_are_joined() {
+    for seed in 0..30 {
+        recover_from_holes(seed);
+    }
+}
+
+fn recover_from_holes(seed: u64) {
+    let (device, raw) = device(HostOptions::new().memory(10 * MIB).adversarial(seed));
+    let stream = device.stream().unwrap();
+    let other = device.stream().unwrap();
+    // Nine tenths of the memory, in pieces that are used by two streams, and dropped in flight.
+    let arrays: Vec<_> = (0..9)
+        .map(|_| {
+            let mut array = stream.device_array::<u8, _>(MIB).unwrap();
+            other.fill(&mut array, 1).unwrap();
+            array
+        })
+        .collect();
+    drop(arrays);
+    let large = device.uninit_array::<u8, _>(9 * MIB).unwrap().fill(5).unwrap();
+    assert_eq!(large.get(8 * MIB).unwrap(), 5);
+    drop(large);
+    device.flush().unwrap();
+    assert_eq!(raw.counters().live_allocations, 0);
+}
+
+#[test]
+fn out_of_memory_says_who_holds_it() {
+    let (device, _) = device(HostOptions::new().memory(32 * MIB));
+    let weights = named("weights", || device.device_array::<u8, _>(10 * MIB)).unwrap();
+    let more = named("weights", || device.device_array::<u8, _>(5 * MIB)).unwrap();
+    let cache = named("cache", || named("inner", || device.device_array::<u8, _>(3 * MIB))).unwrap();
+    let error = device.device_array::<u8, _>(30 * MIB).unwrap_err();
+    let ErrorKind::OutOfMemory { requested, total, pressure: Some(pressure), .. } = error.kind() else {
+        panic!("{error}")
+    };
+    assert_eq!((*requested, *total), (30 * MIB, 32 * MIB));
+    assert_eq!(pressure.holders, [("weights".to_owned(), 15 * MIB), ("inner".to_owned(), 3 * MIB)]);
+    let pool = pressure.resources.iter().find(|each| each.kind == "device").unwrap();
+    assert!(pool.allocated >= 18 * MIB && pool.reserved >= pool.allocated && !pressure.deferred);
+    assert!(error.to_string().contains("\"weights\" holds 15728640"), "{error}");
+    let report = device.memory_report().unwrap();
+    assert!(report.to_string().contains("weights: 15.0 MiB in 2"), "{report}");
+    let json: serde_json::Value = serde_json::from_str(&report.to_json()).unwrap();
+    assert_eq!(json["kinds"][0]["resources"][0]["resource"], "pool");
+    assert_eq!(json["kinds"][0]["resources"][1]["resource"], "driver");
+    assert_eq!(json["holders"][0]["bytes"], 15 * MIB);
+    drop((weights, more, cache));
+    assert!(device.memory_report().unwrap().holders.is_empty());
+}
+
+/// Every allocation of the driver fails once, with and without there being nothing left.
+#[test]
+fn a_pool_whose_growth_fails_is_none_the_worse() {
+    for number in 0..6 {
+        for out_of_memory in [true, false] {
+            let (device, raw) = device(HostOptions::new().memory(64 * MIB));
+            let kind = match out_of_memory {
+                true => {
+                    ErrorKind::OutOfMemory { requested: 1, kind: "device", free: 0, total: 0, pressure: None }
+                }
+                false => ErrorKind::Driver { code: 3, name: "REFUSED" },
+            };
+            raw.inject(Injection::next(Operation::Allocate, kind).after(number));
+            let work = || -> Result<()> {
+                let _arrays: Vec<DeviceArray<u8, Ix1, Host>> =
+                    (0..8).map(|_| device.device_array(5 * MIB)).collect::<Result<_>>()?;
+                Ok(())
+            };
+            match work() {
+                Ok(()) => {}
+                Err(error) => assert!(
+                    !out_of_memory && matches!(error.kind(), ErrorKind::Driver { code: 3, .. }),
+                    "{error}"
+                ),
+            }
+            raw.clear_injections();
+            work().unwrap();
+            device.flush().unwrap();
+            assert_eq!((raw.counters().live_allocations, device.take_errors()), (0, Vec::new()));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! Bodies without barriers: a plain loop.
+
+use crate::{
+    Fault, Parameters, WorkItemIds, fault,
+    group::{Group, Unwound},
+    group_batch::Batch,
+    ids::GroupIds,
+};
+use gpumem_core::LaunchConfig;
+use std::{
+    cell::Cell,
+    ops::Range,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+/// Runs some groups of a launch on this thread.
+///
+/// # Errors
+/// The first fault; the work-items behind it have not run.
+pub(crate) fn run<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
+    group: &Group<'_>,
+    dims: &LaunchConfig,
+    numbers: &mut Batch,
+    arguments: &P,
+    body: &F,
+) -> Result<(), Fault> {
+    fault::take();
+    let at = Cell::new(0);
+    let outcome = catch_unwind(AssertUnwindSafe(|| match group.checker {
+        Some(_) => checked_groups(group, dims, numbers, arguments, body, &at),
+        None => {
+            let packed = arguments.packed_len().unwrap_or(usize::MAX);
+            // SAFETY: there is no check mode, and every packed array has `packed` elements, or none are there.
+            unsafe { fast_groups(group, dims, numbers, packed, arguments, body, &at) }
+        }
+    }));
+    outcome.unwrap_or_else(|payload| Err(group.fault_of(at.get(), fault::caught(payload))))
+}
+
+/// Work-items that differ in x only.
+struct Row<'a> {
+    ids: &'a GroupIds,
+    /// The global id of the first.
+    first: usize,
+    /// The local ids along y and z.
+    place: [u32; 2],
+    /// The number of the first in its group.
+    linear: u32,
+}
+
+/// The rows of a group, y before z. Loops, because an iterator over both axes takes as long as a short row.
+#[inline(always)]
+fn each_row(
+    ids: &GroupIds,
+    dims: &LaunchConfig,
+    mut run: impl FnMut(&Row<'_>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let [width, height, depth] = dims.group_size;
+    let first = ids.first_x();
+    let mut linear = 0;
+    for z in 0..depth {
+        for y in 0..height {
+            run(&Row { ids, first, place: [y, z], linear })?;
+            linear += width;
+        }
+    }
+    Ok(())
+}
+
+#[inline(always)]
+fn run_row<P, F: Fn(&WorkItemIds<'_>, &P)>(
+    group: &Group<'_>,
+    row: &Row<'_>,
+    range: Range<usize>,
+    arguments: &P,
+    body: &F,
+    at: &Cell<u32>,
+    before: impl Fn(u32, usize),
+) -> Result<(), Fault> {
+    for global in range {
+        let x = (global - row.first) as u32;
+        before(row.linear + x, global);
+        let ids = WorkItemIds::new(row.ids, global, [x, row.place[0], row.place[1]]);
+        let unwound = Unwound { at, number: row.linear + x };
+        body(&ids, arguments);
+        std::mem::forget(unwound);
+        if !cfg!(panic = "unwind")
+            && let Some(kind) = fault::take()
+        {
+            return Err(group.fault_of(row.linear + x, kind));
+        }
+    }
+    Ok(())
+}
+
+/// The loop that the compiler can vectorise: it is told that no index up to the end of the packed arrays is outside one,
+/// and that nothing is checked. One function for all groups, because a call for each row takes as long as a tenth of a
+/// short row; not part of its caller, so that the arguments alias nothing that the body writes.
+///
+/// # Safety
+/// As for [`Parameters::assume`] with every index below `packed`.
+#[inline(never)]
+unsafe fn fast_groups<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
+    group: &Group<'_>,
+    dims: &LaunchConfig,
+    numbers: &mut Batch,
+    packed: usize,
+    arguments: &P,
+    body: &F,
+    at: &Cell<u32>,
+) -> Result<(), Fault> {
+    for number in numbers {
+        // A private copy: its ids are no memory that the body could write.
+        let ids = GroupIds::new(group.go_to(number), dims.group_size, dims.groups);
+        each_row(&ids, dims, |row| {
+            let end = row.first + dims.group_size[0] as usize;
+            let inside = packed.clamp(row.first, end);
+            // SAFETY: the index is below `packed`: the caller's promise.
+            let assume = |_, index| unsafe { arguments.assume(index) };
+            run_row(group, row, row.first..inside, arguments, body, at, assume)?;
+            if inside == end {
+                return Ok(());
+            }
+            plain_row(group, &Row { ids: &group.ids, ..*row }, inside..end, arguments, body, at)
+        })?;
+    }
+    Ok(())
+}
+
+#[inline(never)]
+fn plain_row<P, F: Fn(&WorkItemIds<'_>, &P)>(
+    group: &Group<'_>,
+    row: &Row<'_>,
+    range: Range<usize>,
+    arguments: &P,
+    body: &F,
+    at: &Cell<u32>,
+) -> Result<(), Fault> {
+    run_row(group, row, range, arguments, body, at, |_, _| {})
+}
+
+#[inline(never)]
+fn checked_groups<P, F: Fn(&WorkItemIds<'_>, &P)>(
+    group: &Group<'_>,
+    dims: &LaunchConfig,
+    numbers: &mut Batch,
+    arguments: &P,
+    body: &F,
+    at: &Cell<u32>,
+) -> Result<(), Fault> {
+    for number in numbers {
+        group.begin(number);
+        each_row(&group.ids, dims, |row| {
+            let range = row.first..row.first + dims.group_size[0] as usize;
+            run_row(group, row, range, arguments, body, at, |linear, _| group.enter(linear))
+        })?;
+    }
+    Ok(())
+}
