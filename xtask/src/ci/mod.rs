@@ -6,6 +6,7 @@ mod checks;
 mod features;
 mod package;
 mod python;
+mod words;
 
 use crate::{
     miri, performance, readme, sanitizers,
@@ -57,6 +58,8 @@ enum Step {
     Msrv,
     /// Links and pages of the book (and mdBook, where it is installed)
     Book,
+    /// No word that `xtask/words.txt` lists, and no two types of one name in a crate
+    Words,
     /// The interleavings of the bookkeeping (loom)
     Loom,
     /// Invalid memory accesses of the host backend (AddressSanitizer)
@@ -79,6 +82,7 @@ impl Step {
             Step::Bindings => bindings::run(workspace),
             Step::Msrv => checks::msrv(workspace),
             Step::Book => book::run(workspace),
+            Step::Words => words::run(workspace),
             Step::Loom => sanitizers::loom(workspace, None),
             Step::Asan => sanitizers::asan(workspace),
             Step::Miri => miri::run(workspace, miri::GATE),
