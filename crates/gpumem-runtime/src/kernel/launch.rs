@@ -274,6 +274,7 @@ impl<B: Backend> Loaded<B> {
         dims: &LaunchConfig,
         collected: &mut ArgumentCollector<'a, B>,
     ) -> Result<()> {
+        timeline.check(OPERATION)?;
         let ArgumentCollector { arguments, accesses, host, constants } = collected;
         for access in &*accesses {
             timeline.check_owns(OPERATION, access.memory)?;

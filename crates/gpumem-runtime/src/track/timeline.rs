@@ -143,7 +143,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Whether this stream may be used from here and now. [`check`](Self::check) says why not.
     #[inline]
-    pub(super) fn is_ready(&self) -> bool {
+    pub(crate) fn is_ready(&self) -> bool {
         self.core.is_usable()
             && !self.is_stale()
             && self.thread.is_none_or(|thread| thread == std::thread::current().id())

@@ -54,7 +54,8 @@ pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
 ) -> Option<Result<u64>> {
     let elements = source.as_slice()?;
     let extent = run_of(source.shape(), size_of_val(elements), destination)?;
-    let options = destination.memory.device()?.0.staging.options();
+    // In a forked child the lock of the options may be held for ever.
+    let options = timeline.is_ready().then(|| destination.memory.device())??.0.staging.options();
     // A stream of one thread has no helpers.
     let is_alone = timeline.kind() == StreamKind::PerThread;
     if !options.is_single_block_upload(extent.len(), is_alone) || !is_simple(timeline, destination, &extent) {
@@ -110,7 +111,7 @@ pub(super) unsafe fn download<B: Backend>(
     host_span: &HostSpan,
 ) -> Option<Result<()>> {
     let (first, extent) = run_to(source, host_span)?;
-    let options = source.memory.device()?.0.staging.options();
+    let options = timeline.is_ready().then(|| source.memory.device())??.0.staging.options();
     let is_short = extent.len() <= options.single_block_bytes && may_wait_for_block::<B>(timeline);
     if !is_short || !is_simple(timeline, source, &extent) {
         return None;
