@@ -197,7 +197,7 @@ fn the_report_tells_everything_as_text_and_as_json() {
         &format!("memory of {}", device.name()),
         "limit ",
         "driver ",
-        "lent   41.0 KiB in 3 blocks",
+        "allocated   41.0 KiB in 3 blocks",
         "largest free",
         "in flight",
         "4 requests",

@@ -232,6 +232,28 @@ fn a_program_can_be_recorded_from_outside() {
     assert!(said.contains(ENV_TRACE_FILE) && said.contains("not there"), "{said}");
 }
 
+/// Other systems refuse such names themselves.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_recording_may_have_a_name_that_is_no_text() {
+    use std::{ffi::OsString, os::unix::ffi::OsStringExt};
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "a_program_can_be_recorded_from_outside", "--nocapture"]);
+    child.env(CHILD, "1").current_dir(&folder);
+    let name = OsString::from_vec(b"\xff of %p%%p.json".to_vec());
+    let child = child.env(gpumem::trace::ENV_TRACE_FILE, name).spawn().unwrap();
+    let number = child.id().to_string();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let files: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|file| file.unwrap()).collect();
+    assert_eq!(files.len(), 1, "one process, one file: {files:?}");
+    let expected = [b"\xff of ", number.as_bytes(), b"%", number.as_bytes(), b".json"].concat();
+    assert_eq!(files[0].file_name().into_vec(), expected);
+    let text = std::fs::read_to_string(files[0].path()).unwrap();
+    assert!(gpumem::trace::Trace::from_json(&text).unwrap().names.contains(&"kept".to_owned()));
+}
+
 #[test]
 fn a_recording_is_its_process_s_own() {
     let device = Device::open("host").unwrap();

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 #[cfg(unix)]
 use std::fs::OpenOptions;
 use std::{
+    ffi::OsString,
     fs::File,
     io,
     panic::{self, AssertUnwindSafe},
@@ -36,8 +37,8 @@ fn program() -> Option<&'static ProcessRecording> {
     static PROGRAM: OnceBeforeFork<Option<ProcessRecording>> = OnceBeforeFork::new();
     PROGRAM
         .get_or_init(|| {
-            let name = std::env::var(ENV_TRACE_FILE).ok().filter(|name| !name.is_empty())?;
-            let file = name.replace("%p", &std::process::id().to_string()).into();
+            let name = std::env::var_os(ENV_TRACE_FILE).filter(|name| !name.is_empty())?;
+            let file = file(name, &std::process::id().to_string());
             let program = ProcessRecording { file, origin: ProcessGuard::current(), tapes: Mutex::default() };
             if !at_exit(write) {
                 tracing::warn!(
@@ -48,6 +49,32 @@ fn program() -> Option<&'static ProcessRecording> {
             Some(program)
         })
         .and_then(Option::as_ref)
+}
+
+/// The name with the number of the process in place of `%p`. Names of Unix are bytes, which need not be text.
+#[cfg(unix)]
+fn file(name: OsString, process: &str) -> PathBuf {
+    use std::os::unix::ffi::OsStringExt;
+    let (name, mut file) = (name.into_vec(), Vec::new());
+    let mut rest = name.as_slice();
+    while let Some((byte, others)) = rest.split_first() {
+        match rest.strip_prefix(b"%p") {
+            Some(after) => {
+                file.extend_from_slice(process.as_bytes());
+                rest = after;
+            }
+            None => {
+                file.push(*byte);
+                rest = others;
+            }
+        }
+    }
+    OsString::from_vec(file).into()
+}
+
+#[cfg(not(unix))]
+fn file(name: OsString, process: &str) -> PathBuf {
+    name.into_string().map_or_else(PathBuf::from, |name| name.replace("%p", process).into())
 }
 
 /// Records a device that has just been opened, if that is asked for.
