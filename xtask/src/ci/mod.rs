@@ -4,6 +4,7 @@ mod bindings;
 mod book;
 mod checks;
 mod features;
+mod floors;
 mod package;
 mod python;
 mod words;
@@ -60,6 +61,8 @@ enum Step {
     Book,
     /// No word that `xtask/words.txt` lists, and no two types of one name in a crate
     Words,
+    /// No top-level modules of a crate in a dependency cycle, and no crate with more than a quarter of the lines
+    Floors,
     /// The interleavings of the bookkeeping (loom)
     Loom,
     /// Invalid memory accesses of the host backend (AddressSanitizer)
@@ -83,6 +86,7 @@ impl Step {
             Step::Msrv => checks::msrv(workspace),
             Step::Book => book::run(workspace),
             Step::Words => words::run(workspace),
+            Step::Floors => floors::run(workspace),
             Step::Loom => sanitizers::loom(workspace, None),
             Step::Asan => sanitizers::asan(workspace),
             Step::Miri => miri::run(workspace, miri::GATE),

@@ -1,0 +1,102 @@
+use super::*;
+use std::fs;
+
+/// The references in a crate of these files.
+fn crate_of(files: &[(&str, &str)]) -> (tempfile::TempDir, References) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let file = folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let references = references::read(folder.path()).unwrap();
+    (folder, references)
+}
+
+const ROOT: (&str, &str) = (
+    "lib.rs",
+    "mod a;\nmod b;\nmod c;\npub use {b::Name, c::{Other as Same}};\npub mod d { pub use crate::a; }",
+);
+
+fn findings(files: &[(&str, &str)], name: &str, known: &[&str]) -> Vec<String> {
+    let (folder, references) = crate_of(&[&[ROOT], files].concat());
+    cycle_troubles(name, folder.path(), &references, known)
+}
+
+#[test]
+fn a_planted_cycle_is_found_with_its_lines() {
+    let planted = [
+        ("a.rs", "use std::fmt;\nuse crate::{\n    Name,\n};"),
+        ("b/mod.rs", "mod deep;\npub struct Name;"),
+        ("b/deep.rs", "fn f() {\n    println!(\"{}\", super::super::c::x());\n}"),
+        ("c.rs", "mod inner { use super::super::a::{self}; }\npub fn x() {}"),
+    ];
+    let found = findings(&planted, "some-crate", &[]);
+    assert_eq!(found[0], "some-crate: a cycle of a, b, c");
+    assert!(found[1].starts_with("  a names b: ") && found[1].ends_with("a.rs:3"), "{found:?}");
+    assert!(found[2].starts_with("  b names c: ") && found[2].ends_with("deep.rs:2"), "{found:?}");
+    assert!(found[3].starts_with("  c names a: ") && found[3].ends_with("c.rs:1"), "{found:?}");
+    assert_eq!(found.len(), 4);
+    assert!(findings(&planted, "some-crate", &["a", "b", "c"]).is_empty());
+    assert_eq!(findings(&planted, "some-crate", &["a", "b"]).len(), 4);
+    // A small crate may have pairs, not more.
+    assert_eq!(findings(&planted, SMALL[0], &[]).len(), 4);
+}
+
+#[test]
+fn renamed_re_exports_and_two_levels_are_followed() {
+    let planted =
+        [("a.rs", "pub struct A(crate::Same);"), ("b.rs", ""), ("c.rs", "pub struct Other(crate::d::a::A);")];
+    assert_eq!(findings(&planted, "some-crate", &[])[0], "some-crate: a cycle of a, c, d");
+}
+
+#[test]
+fn tests_and_examples_of_documentation_do_not_count() {
+    let fine = [
+        ("a.rs", "use crate::b::Name;"),
+        (
+            "b.rs",
+            "/// [`x`](crate::c)\npub struct Name { #[cfg(test)] used: crate::a::A, pub(crate) kept: u8 }\n\
+             #[cfg(test)]\nuse crate::{a, c};\n#[cfg(all(test, unix))]\nfn f<A, B>(a: crate::a::A) { crate::c::x() }\n\
+             #[cfg(loom)]\nmod models;\n#[cfg(not(loom))]\nuse crate::c::Other;",
+        ),
+        ("c.rs", "pub struct Other;\n#[cfg(test)]\nmod tests { use crate::b; }"),
+    ];
+    let (_, references) = crate_of(&[&[ROOT], &fine[..]].concat());
+    let found: Vec<_> = references.keys().map(|(from, to)| format!("{from} {to}")).collect();
+    assert_eq!(found, ["a b", "b c", "d a"]);
+}
+
+#[test]
+fn two_files_of_a_small_crate_may_name_each_other_and_two_folders_may_not() {
+    let files = [("a.rs", "use crate::b;"), ("b.rs", "use crate::a;"), ("c.rs", "")];
+    assert!(findings(&files, SMALL[0], &[]).is_empty());
+    assert!(!findings(&files, "some-crate", &[]).is_empty());
+    let folders = [("a.rs", "use crate::b;"), ("b/mod.rs", "use crate::a;"), ("c.rs", "")];
+    assert!(!findings(&folders, SMALL[0], &[]).is_empty());
+}
+
+#[test]
+fn the_root_itself_can_stand_in_a_cycle() {
+    let (folder, references) =
+        crate_of(&[("lib.rs", "mod a;\npub use a::A;\nfn f() -> a::A { a::A }"), ("a.rs", "use crate::f;")]);
+    let found = cycle_troubles("some-crate", folder.path(), &references, &[]);
+    assert_eq!(found[0], "some-crate: a cycle of (root), a");
+}
+
+#[test]
+fn a_module_without_a_cycle_leaves_the_list() {
+    let files = [("a.rs", ""), ("b.rs", ""), ("c.rs", "use crate::a;")];
+    let found = findings(&files, "some-crate", &["c"]);
+    assert!(found.len() == 1 && found[0].contains("take it out"), "{found:?}");
+}
+
+#[test]
+fn a_crate_has_at_most_a_quarter_of_the_lines() {
+    let sizes = |sizes: [usize; 4]| ["a", "b", "c", "d"].map(str::to_owned).into_iter().zip(sizes).collect();
+    assert!(size_troubles(&sizes([10, 10, 10, 10]), &[]).is_empty());
+    assert_eq!(size_troubles(&sizes([11, 10, 10, 9]), &[]).len(), 1);
+    assert!(size_troubles(&sizes([11, 10, 10, 9]), &[("a", 28.0)]).is_empty());
+    assert_eq!(size_troubles(&sizes([12, 10, 10, 8]), &[("a", 28.0)]).len(), 1);
+    assert_eq!(size_troubles(&sizes([10, 10, 10, 10]), &[("a", 28.0)]).len(), 1);
+}
