@@ -35,7 +35,9 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),
     all("gpumem-host", &["--lib"]),
     all("gpumem-nccl-sys", &["--lib"]),
-    all("gpumem-runtime", &["--lib", "--test", "pointers", "--test", "layout_chains"]),
+    all("gpumem-tlsf", &["--lib"]),
+    all("gpumem-layout", &["--lib", "--test", "layout_chains"]),
+    all("gpumem-runtime", &["--lib", "--test", "pointers"]),
     all("gpumem-integration", &["--test", "soundness"]).may_leak(),
 ];
 

@@ -4,7 +4,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
 
 /// The crates that users reach.
-const CRATES: [&str; 5] = ["gpumem", "gpumem-core", "gpumem-runtime", "gpumem-cuda", "gpumem-roc"];
+const CRATES: [&str; 7] =
+    ["gpumem", "gpumem-core", "gpumem-layout", "gpumem-tlsf", "gpumem-runtime", "gpumem-cuda", "gpumem-roc"];
 /// Traits whose functions the runtime calls; the table names the traits.
 const BACKEND: [&str; 5] = ["Backend", "DeviceBuffer", "Stream", "Event", "Barrier"];
 

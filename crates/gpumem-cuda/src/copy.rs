@@ -7,10 +7,8 @@ use cudarc::driver::sys::{
         CU_MEMORYTYPE_DEVICE as DEVICE, CU_MEMORYTYPE_HOST as HOST, CU_MEMORYTYPE_UNIFIED as UNIFIED,
     },
 };
-use gpumem_core::{
-    CopyRegion, Error, ErrorKind, Result, Space, Stream,
-    driver_calls::{Call, DriverCalls},
-};
+use gpumem_core::{CopyRegion, Error, ErrorKind, Result, Space, Stream};
+use gpumem_layout::driver_calls::{Call, DriverCalls};
 use std::{
     ffi::c_void,
     ptr::{null_mut, with_exposed_provenance, with_exposed_provenance_mut},

@@ -10,7 +10,7 @@
 //! * **Grain is said, not left to the environment.** Mapped arrays are fine-grained; device and pinned memory is not.
 //!   [`RocExt::allocate_grained`] chooses, [`RocExt::grain_of`] tells.
 //! * **Any two layouts by kernels.** What copies of up to three dimensions cannot express is done on the device by the
-//!   kernels of [`gpumem_core::pack`], compiled by hipRTC when they are needed for the first time. Without a hipRTC that
+//!   kernels of [`gpumem_layout::pack`], compiled by hipRTC when they are needed for the first time. Without a hipRTC that
 //!   knows the device it takes several copies, or the way through the host.
 //! * **Two addresses.** The device's address of host memory is asked for, never assumed to be the host's.
 //! * **Not used.** HIP's stream-ordered allocator, which has corrupted memory in the field, and `hsa_amd_memory_fill` on

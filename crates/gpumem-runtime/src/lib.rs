@@ -22,7 +22,6 @@ mod host;
 mod interchange;
 mod ipc;
 pub mod kernel;
-pub mod layout;
 pub mod memory;
 mod raw;
 mod scope;
@@ -48,6 +47,7 @@ pub use completion::Completion;
 pub use destination::{Destination, FromDevice};
 pub use device::{Device, DeviceCounters};
 pub use event::Event;
+pub use gpumem_layout::layout;
 pub use host::{
     DeviceVisible, HostArray, HostKind, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
     MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, RegisterError, Registered,

@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).parent
-SOURCE = HERE.parents[2] / "gpumem-core/src/pack/pack.cu"
+SOURCE = HERE.parents[2] / "gpumem-layout/src/pack/pack.cu"
 
 
 def library():

@@ -2,10 +2,8 @@
 
 use crate::{NAME, api::DriverApi, device::CudaDevice, error::Status, stream::CudaStream};
 use cudarc::driver::sys::CUfunction;
-use gpumem_core::{
-    Error, ErrorKind, Result, Stream, StridedCopy,
-    pack::{Lowered, PackKernel, PackLaunch, UNITS},
-};
+use gpumem_core::{Error, ErrorKind, Result, Stream, StridedCopy};
+use gpumem_layout::pack::{Lowered, PackKernel, PackLaunch, UNITS};
 use parking_lot::Mutex;
 use std::{ffi::CString, ptr::null_mut};
 

@@ -1,4 +1,4 @@
-//! Copies between any two layouts on the device, by the kernels of [`gpumem_core::pack`].
+//! Copies between any two layouts on the device, by the kernels of [`gpumem_layout::pack`].
 //!
 //! [`launch`] loads and launches them. pack.ptx is compiled from their source by build.py, so that no compiler is needed at
 //! run time.

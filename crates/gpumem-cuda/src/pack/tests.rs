@@ -1,5 +1,5 @@
 use super::launch::PTX;
-use gpumem_core::pack::{PackKernel, SOURCE, StridedKernel, TransposeKernel, UNITS};
+use gpumem_layout::pack::{PackKernel, SOURCE, StridedKernel, TransposeKernel, UNITS};
 
 /// After a change of pack.cu, run build.py.
 #[test]

@@ -6,10 +6,8 @@ use crate::{
     module::{RocKernel, RocModule},
     stream::RocStream,
 };
-use gpumem_core::{
-    CompileOptions, KernelSource, Result, Stream, StridedCopy,
-    pack::{Lowered, PackKernel, PackLaunch, SOURCE, UNITS},
-};
+use gpumem_core::{CompileOptions, KernelSource, Result, Stream, StridedCopy};
+use gpumem_layout::pack::{Lowered, PackKernel, PackLaunch, SOURCE, UNITS};
 use parking_lot::Mutex;
 use std::ptr::null_mut;
 

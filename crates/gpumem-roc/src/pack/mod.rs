@@ -1,4 +1,4 @@
-//! Copies between any two layouts on the device, by the kernels of [`gpumem_core::pack`].
+//! Copies between any two layouts on the device, by the kernels of [`gpumem_layout::pack`].
 //!
 //! [`launch`] compiles those of a unit when they are needed for the first time, and launches them.
 

@@ -4,7 +4,8 @@ use super::{
     fixture::{Lab, Skip, allocate, download, release, upload},
     simulator::counter,
 };
-use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Space, Stream, StridedCopy, pack::Lowered};
+use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Space, Stream, StridedCopy};
+use gpumem_layout::pack::Lowered;
 use gpumem_roc::Roc;
 
 /// An address on each side, and each axis: its length and the strides in elements.

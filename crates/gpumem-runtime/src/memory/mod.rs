@@ -25,7 +25,6 @@ mod resource;
 mod resource_table;
 mod serving;
 mod staging;
-pub mod tlsf;
 
 pub use adaptors::{
     FailureInjectingResource, FailurePlan, LimitingResource, LiveAllocation, StatisticsResource,
@@ -35,6 +34,8 @@ pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
 pub use deferred_frees::{DeferredLimits, ENV_MAX_PENDING_COUNT, ENV_MAX_PENDING_RATIO};
 pub use driver::DriverMemory;
 pub use expandable::ExpandableMemory;
+#[doc(no_inline)]
+pub use gpumem_tlsf as tlsf;
 pub use names::{Holder, named};
 pub use pending_accesses::PendingAccesses;
 pub use pool::{Pool, PoolOptions};

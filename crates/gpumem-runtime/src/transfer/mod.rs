@@ -18,7 +18,6 @@
 //! * [`fill`]: one value everywhere.
 //! * [`torn`]: marks the destination of a transfer that failed half-way.
 
-mod chunks;
 mod copy_out_queue;
 mod copy_plan;
 mod copy_side;
@@ -36,8 +35,6 @@ mod pageable;
 mod pipeline;
 mod prefault;
 mod progress;
-mod region_loop;
-mod registration_boundaries;
 mod scoped;
 mod single_block;
 mod staged;
@@ -46,6 +43,8 @@ mod state;
 mod store_policy;
 mod torn;
 mod worker_pool;
+
+use gpumem_layout::{chunks, region_loop, registration_boundaries};
 
 pub(crate) use copy_out_queue::CopyOutQueue;
 pub use copy_plan::{CopyPlan, CopyStrategy};

@@ -1,7 +1,7 @@
 //! The kernels that copy between any two layouts, which every GPU backend has.
 
 use crate::{AMD, NVIDIA, compiler as load, compiler::Flavour};
-use gpumem_core::pack::{PackKernel, SOURCE, UNITS};
+use gpumem_layout::pack::{PackKernel, SOURCE, UNITS};
 
 /// The source as the backend that compiles it at run time asks for it.
 fn of_unit(unit: usize) -> String {

@@ -5,10 +5,8 @@ use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Context, Result};
 use gpumem_core::{AllocationRequest, Attach, Backend, MemoryKind};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{
-    Device, Stream,
-    memory::tlsf::{AllocatedBlock, Tlsf},
-};
+use gpumem_runtime::{Device, Stream};
+use gpumem_tlsf::{AllocatedBlock, Tlsf};
 use std::{
     hint::black_box,
     sync::Barrier,

@@ -12,7 +12,7 @@ use crate::{
     },
     memory::span,
 };
-use gpumem_core::pack;
+use gpumem_layout::pack;
 use std::collections::BTreeSet;
 
 /// The instructions of a code object that are not known, and how many names there are.

@@ -3,7 +3,7 @@
 //! A GPU's driver copies a run, a plane of rows with a pitch, or a volume of such planes whose distance is a multiple of
 //! the pitch. What fits none of these is a loop over the largest that does.
 
-use crate::CopyRegion;
+use gpumem_core::CopyRegion;
 
 /// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,7 +191,7 @@ impl Merged {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Endpoint, Space};
+    use gpumem_core::{Endpoint, Space};
 
     fn region(
         bytes: usize,

@@ -7,7 +7,7 @@ use ndarray::{Dimension, IntoDimension};
 /// Shape of a new array, with the order of its elements or its strides.
 ///
 /// ```
-/// use gpumem_runtime::layout::{ArraySpec, IntoArraySpec, Order};
+/// use gpumem_layout::layout::{ArraySpec, IntoArraySpec, Order};
 ///
 /// # fn main() -> Result<(), gpumem_core::LayoutError> {
 /// let rows = (3, 4).into_spec().layout(8)?;
@@ -68,20 +68,20 @@ impl<D: Dimension> ArraySpec<D> {
 
     /// Bytes of the elements of a new array, as long as they are packed; `None` for one with strides of its own.
     #[inline]
-    pub(crate) fn packed_bytes(&self, item: usize) -> Option<Result<usize>> {
+    pub fn packed_bytes(&self, item: usize) -> Option<Result<usize>> {
         matches!(self.placement, Placement::Packed(_)).then(|| packed_size(self.shape.slice(), item))
     }
 
     /// The layout of elements whose [bytes](Self::packed_bytes) have been counted.
     #[inline]
-    pub(crate) fn counted_layout(&self, item: usize) -> Layout {
+    pub fn counted_layout(&self, item: usize) -> Layout {
         let order = if let Placement::Packed(order) = self.placement { order } else { Order::C };
         Layout::of_size(self.shape.slice(), item, order)
     }
 
     /// As [`layout`](Self::layout) for elements of `item` bytes that must lie at multiples of `align`, which divides
     /// `item`.
-    pub(crate) fn aligned_layout(&self, item: usize, align: usize) -> Result<Layout> {
+    pub fn aligned_layout(&self, item: usize, align: usize) -> Result<Layout> {
         let layout = self.layout(item)?;
         layout.check_alignment(align)?;
         Ok(layout)

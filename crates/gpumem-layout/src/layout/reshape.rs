@@ -12,7 +12,7 @@ impl Layout {
     /// A view exactly where `numpy.reshape` gives a view.
     ///
     /// ```
-    /// # use gpumem_runtime::layout::{Layout, Order};
+    /// # use gpumem_layout::layout::{Layout, Order};
     /// # fn main() -> Result<(), gpumem_core::LayoutError> {
     /// let columns = Layout::packed(&[4, 6], 8, Order::F)?;
     /// assert_eq!(columns.reshape(&[2, 2, -1], Order::F)?.shape(), [2, 2, 6]);

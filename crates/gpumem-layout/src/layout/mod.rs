@@ -6,7 +6,7 @@
 //! the number of elements.
 //!
 //! ```
-//! use gpumem_runtime::layout::{Layout, Order};
+//! use gpumem_layout::layout::{Layout, Order};
 //! use ndarray::s;
 //!
 //! # fn main() -> Result<(), gpumem_core::LayoutError> {
@@ -38,8 +38,7 @@ mod slice;
 mod spec;
 mod split;
 
-pub(crate) use copy_nest::contiguous_len;
-pub use copy_nest::{Axis, CopyNest};
+pub use copy_nest::{Axis, CopyNest, contiguous_len};
 pub use order::Order;
 pub use spec::{ArraySpec, IntoArraySpec};
 pub use split::Split;

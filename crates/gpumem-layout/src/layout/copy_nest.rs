@@ -22,7 +22,7 @@ pub struct Axis {
 /// a run of bytes rather than an axis.
 ///
 /// ```
-/// use gpumem_runtime::layout::{Layout, Order, CopyNest};
+/// use gpumem_layout::layout::{Layout, Order, CopyNest};
 ///
 /// # fn main() -> Result<(), gpumem_core::LayoutError> {
 /// // A block of 3 planes of 4 rows of 5 floats, out of planes of 10 rows of 5: whole rows lie side by side.
@@ -130,7 +130,7 @@ fn continues(outer: isize, inner: isize, inner_len: usize) -> bool {
 /// The bytes of all elements, where they lie side by side in C order in both layouts, which have equal shapes: what most
 /// copies are, found at the cost of a few comparisons. `None` without elements, and for other pairs.
 #[inline]
-pub(crate) fn contiguous_len(src: &Layout, dst: &Layout) -> Option<usize> {
+pub fn contiguous_len(src: &Layout, dst: &Layout) -> Option<usize> {
     let (shape, strides) = (&src.shape[..], &src.strides[..]);
     let (other_shape, other_strides) = (&dst.shape[..], &dst.strides[..]);
     if src.item != dst.item || shape.len() != other_shape.len() {

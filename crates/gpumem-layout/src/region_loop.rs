@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 /// A loop of copies of up to three dimensions. Made in O(axes²), whatever the number of elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RegionLoop {
+pub struct RegionLoop {
     bytes: usize,
     rows: Axis,
     slices: Axis,
@@ -41,7 +41,7 @@ fn best(axes: &[Axis], run: usize) -> (Option<usize>, Option<usize>) {
 
 impl RegionLoop {
     /// The plan for a pair that has elements.
-    pub(crate) fn new(nest: &CopyNest) -> Self {
+    pub fn new(nest: &CopyNest) -> Self {
         if nest.axes.is_empty() {
             let (bytes, src, dst) = (nest.run, nest.src, nest.dst);
             return Self { bytes, rows: UNIT, slices: UNIT, outer: SmallVec::new(), src, dst };
@@ -56,18 +56,18 @@ impl RegionLoop {
     }
 
     /// The loops that one call does (slices before rows), and those around the calls.
-    pub(super) fn axes(&self) -> (SmallVec<[Axis; 2]>, SmallVec<[Axis; 6]>) {
+    pub fn axes(&self) -> (SmallVec<[Axis; 2]>, SmallVec<[Axis; 6]>) {
         let inside = [self.slices, self.rows].into_iter().filter(|axis| axis.len > 1).collect();
         (inside, self.outer.clone())
     }
 
     /// Number of driver calls.
-    pub(crate) fn calls(&self) -> usize {
+    pub fn calls(&self) -> usize {
         self.outer.iter().map(|axis| axis.len).product()
     }
 
     /// Calls `copy` with each region, until one fails.
-    pub(crate) fn run<E>(
+    pub fn run<E>(
         &self,
         (src, src_space): (u64, Space),
         (dst, dst_space): (u64, Space),
@@ -114,7 +114,7 @@ impl RegionLoop {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::layout::{Layout, Order};
     use std::collections::BTreeSet;
@@ -140,7 +140,7 @@ pub(super) mod tests {
         bytes
     }
 
-    pub(in crate::transfer) fn expected(nest: &CopyNest) -> BTreeSet<(u64, u64)> {
+    pub(crate) fn expected(nest: &CopyNest) -> BTreeSet<(u64, u64)> {
         let mut offsets = vec![(nest.src as i64, nest.dst as i64)];
         for axis in &nest.axes {
             offsets = offsets
@@ -156,7 +156,7 @@ pub(super) mod tests {
         offsets.iter().flat_map(|at| (0..nest.run as i64).map(move |byte| both(at, byte))).collect()
     }
 
-    pub(in crate::transfer) fn samples() -> Vec<CopyNest> {
+    pub(crate) fn samples() -> Vec<CopyNest> {
         let base = Layout::packed(&[4, 5, 6], 4, Order::C).unwrap();
         let f = Layout::packed(&[4, 5, 6], 4, Order::F).unwrap();
         let sliced = |text: &[ndarray::SliceInfoElem]| base.slice(text).unwrap();

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use gpumem_core::LayoutError;
-use gpumem_runtime::layout::{Layout, Order};
+use gpumem_layout::layout::{Layout, Order};
 use serde::Deserialize;
 
 /// Shape and strides of a view, or nothing where NumPy refuses.

@@ -12,7 +12,7 @@ impl Layout {
     /// and `NewAxis` inserts one.
     ///
     /// ```
-    /// # use gpumem_runtime::layout::{Layout, Order};
+    /// # use gpumem_layout::layout::{Layout, Order};
     /// # use ndarray::{s, NewAxis};
     /// # fn main() -> Result<(), gpumem_core::LayoutError> {
     /// let matrix = Layout::packed(&[3, 10], 4, Order::C)?;

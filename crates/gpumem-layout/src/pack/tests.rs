@@ -1,7 +1,7 @@
 //! What the kernels would do with what they are given, done here unit by unit.
 
 use super::{Lowered, PackLaunch, UNITS};
-use crate::{Space, StridedCopy};
+use gpumem_core::{Space, StridedCopy};
 
 /// A small generator: the same numbers every time.
 struct Random(u64);

@@ -5,28 +5,30 @@ use smallvec::{SmallVec, smallvec};
 
 /// Cuts a pair into pieces, in the order of its destination. Every piece may be of another size.
 #[derive(Debug)]
-pub(super) struct Chunks {
+pub struct Chunks {
     /// What is left, the next part last: at most one part for each axis, and one for the run.
     rest: SmallVec<[CopyNest; 2]>,
     left: usize,
 }
 
 impl Chunks {
-    pub(super) fn new(nest: &CopyNest) -> Self {
+    /// Chunks of all that a pair of layouts copies.
+    pub fn new(nest: &CopyNest) -> Self {
         Self { rest: smallvec![nest.clone()], left: nest.len.saturating_mul(nest.item) }
     }
 
     /// Bytes that have not been cut off yet.
-    pub(super) fn left(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.left
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether all has been cut off.
+    pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next piece: at most `limit` bytes, but at least one element.
-    pub(super) fn next(&mut self, limit: usize) -> Option<CopyNest> {
+    /// Cuts off the next chunk: at most `limit` bytes, but at least one element.
+    pub fn next(&mut self, limit: usize) -> Option<CopyNest> {
         let mut piece = self.rest.pop()?;
         while piece.len.saturating_mul(piece.item) > limit {
             let Some(axis) = piece.axes.first().copied() else {
@@ -62,7 +64,7 @@ fn shorten(nest: &mut CopyNest, steps: usize) {
 }
 
 /// Calls `each` with pieces of one size until one fails.
-pub(super) fn for_each_chunk<E>(
+pub fn for_each_chunk<E>(
     nest: &CopyNest,
     limit: usize,
     each: &mut impl FnMut(&CopyNest) -> Result<(), E>,
@@ -77,7 +79,7 @@ pub(super) fn for_each_chunk<E>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::transfer::region_loop::tests::{expected, samples};
+    use crate::region_loop::tests::{expected, samples};
     use std::collections::BTreeSet;
 
     #[test]

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail")]
 
 use gpumem_core::LayoutError;
-use gpumem_runtime::layout::{ArraySpec, CopyNest, IntoArraySpec, Layout, Order};
+use gpumem_layout::layout::{ArraySpec, CopyNest, IntoArraySpec, Layout, Order};
 use ndarray::{Array, ArrayD, Axis, Dim, IxDyn, NewAxis, SliceInfoElem, s};
 use proptest::prelude::*;
 

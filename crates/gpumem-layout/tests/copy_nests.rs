@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use gpumem_core::LayoutError;
-use gpumem_runtime::layout::{Axis, CopyNest, Layout, Order};
+use gpumem_layout::layout::{Axis, CopyNest, Layout, Order};
 use ndarray::{Dimension, IxDyn, indices};
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRunner};

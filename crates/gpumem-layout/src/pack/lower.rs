@@ -1,7 +1,7 @@
 //! From a strided copy to the work of the kernels.
 
 use super::work::{PackLaunch, StridedKernel, TURN_RANK, TransposeKernel, WALK_RANK, tile};
-use crate::StridedCopy;
+use gpumem_core::StridedCopy;
 use smallvec::SmallVec;
 
 /// Shorter axes are not worth a tile.

@@ -1,31 +1,4 @@
-//! Two-level segregated fit (TLSF) over any range of addresses or offsets.
-//!
-//! A [`Tlsf`] allocates from ranges that it is given ([`add_region`](Tlsf::add_region)): which part is lent
-//! and which is free. It touches none of the bytes, so it serves memory that the host cannot see, and plain offsets
-//! as well. There is no lock and no driver here.
-//!
-//! * Lending and taking back cost the same however many blocks there are: free blocks stand in lists by size class, 32
-//!   to each power of two, and two levels of bitmaps name the next list that is not empty (Masmano et al., 2004).
-//! * Neighbours that are free are one block at once. Nothing has to be compacted later.
-//! * **Sets.** Free blocks belong to a set. Set 0 is *idle*: the bytes are not in use. The pool makes a set for each
-//!   stream, of blocks that the stream may still be using: the stream itself may have them again at once, others pass
-//!   them over. Only blocks of one set are joined, so a hole that is idle does not have to wait because of its
-//!   neighbour. A block of such a set carries a *stamp*; a joint block carries the later one.
-//! * One region may [grow](Tlsf::grow) where it ends. What is idle at its end is its *tail*, and the last thing to be cut,
-//!   so that the region does not grow while anything else serves.
-//!
-//! ```
-//! use gpumem_runtime::memory::tlsf::Tlsf;
-//!
-//! let mut tlsf = Tlsf::new(256);
-//! tlsf.add_region(0, 1 << 20).unwrap();
-//! let a = tlsf.allocate(Tlsf::IDLE, 1000, 256).unwrap();
-//! let b = tlsf.allocate(Tlsf::IDLE, 5000, 4096).unwrap();
-//! assert_eq!((a.start, a.len), (0, 1024)); // whole granules
-//! assert_eq!(b.start % 4096, 0);
-//! tlsf.free(a.block, Tlsf::IDLE, 0);
-//! assert!(tlsf.free(b.block, Tlsf::IDLE, 0)); // the region is whole again
-//! ```
+//! The allocator: what is allocated, what is free, and the free lists by size class.
 
 mod class;
 mod grow;
@@ -34,6 +7,8 @@ mod search;
 mod stats;
 #[cfg(test)]
 mod tests;
+
+pub use stats::{BlockInfo, Inconsistent};
 
 use class::{Class, LARGEST};
 use lists::{Lists, NIL, NO_END};
@@ -113,7 +88,7 @@ struct Tag {
     set: u32,
 }
 
-/// The allocator. See the [module](self).
+/// The allocator. See the [crate](crate).
 #[derive(Debug)]
 pub struct Tlsf {
     shift: u32,

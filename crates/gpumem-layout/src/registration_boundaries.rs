@@ -18,7 +18,7 @@ fn crossing(region: &CopyRegion, side: &Endpoint, boundaries: &[u64]) -> Option<
 }
 
 /// Calls `copy` with parts of the region that cross no cut, few calls: halves are halved again only where a cut is.
-pub(super) fn split_at_boundaries<E>(
+pub fn split_at_boundaries<E>(
     region: &CopyRegion,
     boundaries: &[u64],
     copy: &mut impl FnMut(&CopyRegion) -> Result<(), E>,

@@ -6,7 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use gpumem_core::LayoutError;
-use gpumem_runtime::layout::{Layout, Order};
+use gpumem_layout::layout::{Layout, Order};
 use ndarray::{ArrayD, ArrayViewD, Axis, IxDyn, SliceInfo, SliceInfoElem};
 use proptest::{
     prelude::*,

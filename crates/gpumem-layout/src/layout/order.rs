@@ -62,7 +62,7 @@ impl Layout {
     /// The number of elements, if they lie side by side in row-major order: [`is_c_contiguous`](Self::is_c_contiguous)
     /// and [`len`](Self::len) in one pass.
     #[inline]
-    pub(crate) fn packed_len(&self) -> Option<usize> {
+    pub fn packed_len(&self) -> Option<usize> {
         match (&*self.shape, &*self.strides) {
             // Most arrays have one axis, and every launch asks.
             (&[length], &[stride]) if stride == self.item as isize => Some(length),

@@ -1,0 +1,15 @@
+//! Layouts of n-d arrays, and the plans of copies between them. No memory, no driver and no device.
+//!
+//! * [`layout`]: shapes, byte strides, slices; [`CopyNest`](layout::CopyNest), the loops of a copy between two layouts.
+//! * [`region_loop`]: such loops as the fewest [`CopyRegion`](gpumem_core::CopyRegion)s.
+//! * [`chunks`]: such loops, cut into chunks of a limited size.
+//! * [`registration_boundaries`]: regions, cut where page-locked memory was registered in several parts.
+//! * [`driver_calls`]: a region as calls of a driver for GPUs.
+//! * [`pack`]: kernels that copy between any two layouts on the device, and their launches.
+
+pub mod chunks;
+pub mod driver_calls;
+pub mod layout;
+pub mod pack;
+pub mod region_loop;
+pub mod registration_boundaries;
