@@ -68,10 +68,15 @@ impl Parse for Attribute {
                 Word::Root(root) => attribute.root = root,
             }
         }
-        if let (Some(span), None) = (unchecked, attribute.unsafe_word) {
-            let what =
-                "`unchecked` needs `unsafe`: the author then answers for every index and divisor on a GPU";
-            return Err(syn::Error::new(span, what));
+        if attribute.unsafe_word.is_none() {
+            if let Some(span) = unchecked {
+                let what = "`unchecked` needs `unsafe`: the author then answers for every index and divisor on a GPU";
+                return Err(syn::Error::new(span, what));
+            }
+            if let Some(flag) = attribute.flags.first() {
+                let what = "`flag` needs `unsafe`: a compiler's option can change what the kernel does";
+                return Err(syn::Error::new(flag.span(), what));
+            }
         }
         attribute.unchecked = unchecked.is_some();
         Ok(attribute)

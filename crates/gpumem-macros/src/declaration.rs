@@ -51,11 +51,35 @@ fn declaration(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStr
         // Without its parameters, the body knows too little to be judged.
         (Err(head), _) => return Err(head),
     };
-    let Some(promise) = attribute.unsafe_word else {
-        let what = "a kernel's author answers for races among its work-items: `#[gpumem::kernel(unsafe)]`";
-        return Err(syn::Error::new(Span::call_site(), what));
-    };
-    Ok(written(attribute, function, &parameters, &lower, &seen, &code, promise))
+    let unpacked: TokenStream = parameters.iter().map(Parameter::unpacked).collect();
+    let phases = phases(function, &parameters, &unpacked);
+    if attribute.unsafe_word.is_none() {
+        check_races(&parameters, &lower, phases.as_ref().err().copied())?;
+    }
+    Ok(written(attribute, function, &parameters, &lower, &seen, &code, &unpacked, phases))
+}
+
+/// Refuses a kernel without `unsafe` whose work-items may race, or part around a barrier. Of parameters with names of the
+/// user's rustc says it ([`written`]).
+fn check_races(parameters: &[Parameter], lower: &Lower, parts: Option<Why>) -> syn::Result<()> {
+    const PROMISE: &str = "or promise that none do: `#[gpumem::kernel(unsafe)]`";
+    let written = parameters.iter().filter_map(|parameter| {
+        let own = signature::own_for(&parameter.ty)?;
+        let what = format!("work-items may race for its elements: take `{own}`, {PROMISE}");
+        Some(syn::Error::new(parameter.ty.span(), what))
+    });
+    let shared = lower.shares.map(|span| {
+        syn::Error::new(
+            span,
+            "work-items may race for a shared array: `#[gpumem::kernel(unsafe)]` is the promise that none do",
+        )
+    });
+    let parted = parts.filter(|_| lower.meets && lower.shares.is_none()).map(|why| {
+        let what = "work-items may come to different barriers: `#[gpumem::kernel(unsafe)]` is the promise that they do not";
+        syn::Error::new(Span::call_site(), format!("{what} ({why})"))
+    });
+    let mut errors = written.chain(shared).chain(parted);
+    errors.next().map_or(Ok(()), |first| Err(all_of(first, errors)))
 }
 
 pub(crate) fn all_of(first: syn::Error, others: impl Iterator<Item = syn::Error>) -> syn::Error {
@@ -145,6 +169,7 @@ fn phases(function: &ItemFn, parameters: &[Parameter], unpacked: &TokenStream) -
     if lower.errors.is_empty() { Ok(body) } else { Err("a phase is not in the subset of kernels") }
 }
 
+#[allow(clippy::too_many_arguments)] // what has been found out of one kernel
 fn written(
     attribute: &Attribute,
     function: &ItemFn,
@@ -152,12 +177,12 @@ fn written(
     lower: &Lower,
     seen: &TokenStream,
     code: &Code,
-    promise: Span,
+    unpacked: &TokenStream,
+    phases: Result<TokenStream, Why>,
 ) -> TokenStream {
     let (head, root) = (head(attribute, function), &attribute.root);
     let names: Vec<&Ident> = parameters.iter().map(|parameter| &parameter.name).collect();
     let types: Vec<&syn::Type> = parameters.iter().map(|parameter| &parameter.ty).collect();
-    let unpacked: TokenStream = parameters.iter().map(Parameter::unpacked).collect();
     let host = &code.host;
     let symbol = match &attribute.name {
         Some(name) => name.value(),
@@ -173,7 +198,7 @@ fn written(
     let arguments = quote!((#(#names,)*): &(#(#types,)*));
     // Only what the body needs: without anything to wait for it is a plain loop.
     let awaiting = quote!(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host });
-    let body = match (lower.meets, phases(function, parameters, &unpacked)) {
+    let body = match (lower.meets, phases) {
         (false, _) => quote!(.host_loop(|#item: &__gpumem::WorkItemIds<'_>, #arguments| { #unpacked #host })),
         (true, Err(_)) => quote!(.host_body(#awaiting)),
         (true, Ok(phases)) => quote! {
@@ -188,18 +213,27 @@ fn written(
             )
         },
     };
-    // The block stands at the author's word, braces and all: else lints take it for one that the macro answers for.
+    // The block stands at the author's word, braces and all: else lints take it for one that the macro answers for. Without the
+    // word the macro answers: rustc has checked the parameters, and the body writes to nothing else.
+    let promise = attribute.unsafe_word.unwrap_or_else(Span::mixed_site);
     let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDef::new(#symbol) });
+    let race_free = attribute.unsafe_word.is_none().then(|| {
+        let checks = types.iter().map(|ty| quote_spanned!(ty.span()=> __gpumem::race_free::<#ty>();));
+        quote!(#(#checks)*)
+    });
+    let by_compiler = race_free.is_some().then(|| quote!(.checked_by_compiler()));
     let closure = quote!(#item: __gpumem::WorkItem<'static>, #arguments);
     let program = program(&symbol, &quote!(()), parameters, lower, &closure, &quote!(#unpacked #seen), code);
     quote! {
         #head {
             use #root::kernel::codegen as __gpumem;
             let __calls = &__gpumem::Calls::KERNEL;
+            #race_free
             #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
             let __program = #program;
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
             __declaration.source(&__program.source()) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))*
+                #by_compiler
         }
     }
 }

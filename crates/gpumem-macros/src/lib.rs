@@ -29,19 +29,18 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 
 /// Makes a function a kernel for every device.
 ///
-/// `fn saxpy(x: Slice<f32>, y: SliceMut<f32>, a: f32)` becomes `fn saxpy() -> KernelDef<(Slice<f32>, SliceMut<f32>, f32)>`,
+/// `fn saxpy(x: Slice<f32>, y: Own<f32>, a: f32)` becomes `fn saxpy() -> KernelDef<(Slice<f32>, Own<f32>, f32)>`,
 /// to be loaded and launched like any other declaration. Its source for GPUs is printed from the function; its body for the
 /// host is the function.
 ///
 /// ```
 /// use gpumem::{Device, host::Host, kernel::{config_for_items, prelude::*}};
 ///
-/// // SAFETY: each work-item writes its own element.
-/// #[gpumem::kernel(unsafe)]
-/// fn saxpy(x: Slice<f32>, y: SliceMut<f32>, a: f32) {
+/// #[gpumem::kernel]
+/// fn saxpy(x: Slice<f32>, y: Own<f32>, a: f32) {
 ///     let i = global_id(0);
 ///     if i < y.len() {
-///         y[i] = a * x[i] + y[i];
+///         y[own()] = a * x[i] + y[own()];
 ///     }
 /// }
 ///
@@ -57,12 +56,15 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// # }
 /// ```
 ///
+/// Each work-item of it writes an element of its own, so that none can race. A kernel with a `SliceMut`, a `ViewMut` or a
+/// shared array says `#[gpumem::kernel(unsafe)]`:
+///
 /// | argument | |
 /// |---|---|
 /// | `unsafe` | the author answers for races: an element that one work-item writes is used by another only behind a barrier of the same group, or atomically by both |
 /// | `unchecked` | a GPU does not check indices, divisors and steps; the author answers for them. Needs `unsafe` |
 /// | `name = ".."` | the kernel's symbol, where it is not the function's name |
-/// | `flag = ".."` | an option of the device's compiler, as `KernelDef::compiler_flag` |
+/// | `flag = ".."` | an option of the device's compiler, as `KernelDef::compiler_flag`. Needs `unsafe` |
 /// | `crate = path` | where `gpumem` is, if not at `::gpumem` |
 ///
 /// What a kernel is written with stands in the book's page on kernels.

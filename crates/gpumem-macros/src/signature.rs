@@ -39,7 +39,8 @@ pub(crate) enum Role {
 const NUMBERS: &str = " u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 bool ";
 
 /// The types of arrays, which a kernel's signature says by these names.
-const ARRAYS: [&str; 6] = ["Slice", "SliceMut", "View", "ViewMut", "Constant", "ConstantArray"];
+const ARRAYS: [&str; 8] =
+    ["Slice", "SliceMut", "View", "ViewMut", "Own", "OwnView", "Constant", "ConstantArray"];
 
 impl Parameter {
     /// Declares the parameter as the body sees it.
@@ -69,7 +70,7 @@ pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Param
         }
     };
     if let (ReturnType::Type(_, ty), Role::Kernel) = (&signature.output, role) {
-        refuse(ty.span(), "a kernel returns nothing: it writes to its `SliceMut` and `ViewMut`");
+        refuse(ty.span(), "a kernel returns nothing: it writes to its arrays");
     }
     if let Some(word) = &signature.asyncness {
         refuse(word.span(), "a kernel is not `async`: `barrier(..)` waits as it is");
@@ -103,7 +104,7 @@ pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Param
         };
         match (&*argument.pat, &*argument.ty) {
             (_, Type::Reference(ty)) => {
-                let what = "a kernel takes `Slice`, `SliceMut`, `View`, `ViewMut`, constants and numbers, no references";
+                let what = "a kernel takes `Slice`, `SliceMut`, `View`, `ViewMut`, `Own`, `OwnView`, constants and numbers, no references";
                 refuse(ty.span(), what);
             }
             (_, Type::ImplTrait(ty)) => {
@@ -133,9 +134,30 @@ pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Param
     wrong.map_or(Ok(parameters), Err)
 }
 
+/// The type of an array in which each work-item has an element of its own, for one in which any can write to any.
+pub(crate) fn own_for(ty: &Type) -> Option<&'static str> {
+    match last_of(ty).as_str() {
+        "SliceMut" => Some("Own"),
+        "ViewMut" => Some("OwnView"),
+        _ => None,
+    }
+}
+
+/// The last part of a type's path.
+fn last_of(ty: &Type) -> String {
+    match ty {
+        Type::Path(path) => {
+            path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default()
+        }
+        _ => String::new(),
+    }
+}
+
 fn kind_of(ty: &Type, generics: &syn::Generics) -> ParameterKind {
-    let Type::Path(path) = ty else { return ParameterKind::Number };
-    let last = path.path.segments.last().map(|segment| segment.ident.to_string()).unwrap_or_default();
+    if !matches!(ty, Type::Path(_)) {
+        return ParameterKind::Number;
+    }
+    let last = last_of(ty);
     let is_generic = |name: &str| generics.type_params().any(|parameter| parameter.ident == name);
     match last.as_str() {
         "Value" => ParameterKind::Value,

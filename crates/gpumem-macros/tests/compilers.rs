@@ -73,6 +73,12 @@ fn all() -> Vec<Text> {
         text(halves::<f16>()),
         text(halves::<bf16>()),
         text(waves()),
+        text(own::scale::<f32>()),
+        text(own::scale::<i64>()),
+        text(own::mark()),
+        text(own::volume()),
+        text(own::accelerate()),
+        text(own::settle()),
     ]);
     all
 }

@@ -16,7 +16,7 @@ use std::panic::Location;
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot read `{Self}` with an index of type `{I}`",
     label = "`{Self}` has no element for the index `{I}`",
-    note = "`Slice`, `SliceMut`, `Constant` and arrays of one axis take a `usize`; arrays of `N` axes take `[usize; N]`"
+    note = "`Slice`, `SliceMut`, `Constant` and arrays of one axis take a `usize`; arrays of `N` axes take `[usize; N]`; `Own` and `OwnView` take `own()`"
 )]
 pub trait Load<I> {
     /// The element.
@@ -42,7 +42,7 @@ pub trait Load<I> {
 #[diagnostic::on_unimplemented(
     message = "a kernel cannot write to `{Self}` with an index of type `{I}`",
     label = "`{Self}` is read only, or has no element for the index `{I}`",
-    note = "kernels write to `SliceMut`, `ViewMut`, shared arrays, and local arrays that are declared with `let mut`"
+    note = "kernels write to `SliceMut`, `ViewMut`, shared arrays, local arrays that are declared with `let mut`, and to `Own` and `OwnView` at `own()`"
 )]
 pub trait Store<I>: Load<I> {
     /// Writes an element.

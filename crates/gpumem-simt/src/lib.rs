@@ -8,8 +8,8 @@
 //! * [`Executor`] runs a body, or wraps it as a [`HostFunction`](gpumem_core::HostFunction) that any backend can run.
 //! * [`WorkItem`] is what a body knows of itself: ids, [`barrier`](WorkItem::barrier),
 //!   [`wavebarrier`](WorkItem::wavebarrier), shared arrays, operations of its wave.
-//! * [`Slice`], [`SliceMut`], [`View`], [`ViewMut`], [`Constant`], [`Value`] and numbers are a kernel's parameters. Global
-//!   memory is seen through loads and stores, never through a `&mut [T]`.
+//! * [`Slice`], [`SliceMut`], [`View`], [`ViewMut`], [`Own`], [`OwnView`], [`Constant`], [`Value`] and numbers are a kernel's
+//!   parameters. Global memory is seen through loads and stores, never through a `&mut [T]`.
 //! * What a body does wrong is a [`Fault`] that names the work-item: divergence at a barrier, a foreign `.await`, an index
 //!   past the end, a panic. [`Executor::race_checks`] also finds races and reads of shared memory that was never written.
 //!
@@ -34,6 +34,7 @@ mod index;
 mod item;
 mod no_barrier;
 mod number;
+mod own;
 mod parameter;
 mod phases;
 mod pool;
@@ -57,6 +58,7 @@ pub use ids::WorkItemIds;
 pub use index::Indices;
 pub use item::WorkItem;
 pub use number::Number;
+pub use own::{Own, OwnId, OwnView};
 pub use parameter::{MemoryReach, Parameter, ParameterInfo, Parameters};
 pub use phases::{PhaseItem, Phases, Private};
 pub use shared::Shared;

@@ -44,6 +44,10 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
     /// Whether it lies in the module's constant memory.
     const IS_CONSTANT: bool = false;
 
+    /// The axes of a launch along which there may be more than one work-item: fewer than all if each work-item has an element of
+    /// its own.
+    const OWN_AXES: usize = 3;
+
     /// The type in the words of the portable prelude.
     fn device_type() -> Option<String>;
 
@@ -77,6 +81,18 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
     unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self>;
 }
 
+/// The least of the numbers of axes; those of a launch without any.
+const fn fewest(mut axes: &[usize]) -> usize {
+    let mut least = 3;
+    while let [first, rest @ ..] = axes {
+        if *first < least {
+            least = *first;
+        }
+        axes = rest;
+    }
+    least
+}
+
 mod sealed {
     pub trait SealedParameter {}
 }
@@ -85,6 +101,9 @@ mod sealed {
 pub trait Parameters: sealed::SealedParameter + Sized + Send + Sync + 'static {
     /// How many there are.
     const COUNT: usize;
+
+    /// The fewest of [`Parameter::OWN_AXES`].
+    const OWN_AXES: usize;
 
     /// What is known of each.
     fn list() -> Vec<ParameterInfo>;
@@ -112,6 +131,7 @@ macro_rules! tuples {
         impl<$($name: Parameter),*> sealed::SealedParameter for ($($name,)*) {}
         impl<$($name: Parameter),*> Parameters for ($($name,)*) {
             const COUNT: usize = $count;
+            const OWN_AXES: usize = fewest(&[$($name::OWN_AXES),*]);
 
             fn list() -> Vec<ParameterInfo> {
                 vec![$(ParameterInfo {

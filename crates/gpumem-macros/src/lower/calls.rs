@@ -1,4 +1,4 @@
-//! The words of kernels: ids, barriers, operations of waves, shared and local arrays.
+//! The words of kernels: ids, the index of one's own element, barriers, operations of waves, shared and local arrays.
 
 use super::{Code, Lower, Order, Value, error, item, order_of};
 use crate::{names::VariableKind, signature::Role, wave::WAVE};
@@ -57,6 +57,15 @@ impl Lower {
         }
         let item = item(name.span());
         match word.as_str() {
+            "own" => {
+                if self.role == Role::Function {
+                    self.meet(name)?;
+                }
+                let tokens = quote_spanned!(span=> #item.#name(#arguments));
+                let (ty, witness) = self.seen(&tokens, span);
+                let (before, tree) = (Vec::new(), quote!(E::Own(#ty)));
+                Ok(Value { host: tokens, witness, before, tree, order: Order::Fixed })
+            }
             "barrier" => {
                 self.meet(name)?;
                 let (Some(scope), 1) = (arguments.first(), arguments.len()) else {

@@ -2,6 +2,8 @@
 #![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or what others use behind a barrier
 
 pub(crate) mod features;
+#[allow(dead_code)] // launched elsewhere
+pub(crate) mod own;
 
 use gpumem::kernel::prelude::*;
 

@@ -1,7 +1,7 @@
 //! What a launch is given for each parameter.
 
 use super::{
-    Constant, Slice, SliceMut, Value, View, ViewMut,
+    Constant, Own, OwnView, Slice, SliceMut, Value, View, ViewMut,
     constants::{ConstantUpload, Constants},
     host_arrays::HostArrays,
 };
@@ -37,10 +37,10 @@ pub(super) mod sealed {
     pub trait SealedArgument {}
 }
 
-/// What can be given for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`] or
-/// [`ViewMut`], a number for itself, a [`Value`] or a [`Constant`] for itself. Arrays of the host state their direction:
-/// [`In`](super::In) for a [`Slice`] or [`View`], [`Out`](super::Out) or [`InOut`](super::InOut) for a [`SliceMut`] or
-/// [`ViewMut`].
+/// What can be given for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`],
+/// [`ViewMut`], [`Own`] or [`OwnView`], a number for itself, a [`Value`] or a [`Constant`] for itself. Arrays of the host
+/// state their direction: [`In`](super::In) for those that are read, [`Out`](super::Out) or [`InOut`](super::InOut) for
+/// those that are written.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for a kernel's parameter `{Q}`",
     note = "an array of the host is `In(&a)`, `Out(&mut a)` or `InOut(&mut a)`; one of the device `&a` or `&mut a`"
@@ -164,24 +164,30 @@ impl<S: Storage, D: Dimension> Argument<Slice<S::Elem>, S::Backend> for &ArrayBa
     }
 }
 
-impl<S: StorageMut, D: Dimension> Argument<SliceMut<S::Elem>, S::Backend> for &mut ArrayBase<S, D> {
-    #[inline]
-    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
-        to.slice(self, true)
-    }
+macro_rules! written {
+    ($($slice:ident $view:ident)*) => {$(
+        impl<S: StorageMut, D: Dimension> Argument<$slice<S::Elem>, S::Backend> for &mut ArrayBase<S, D> {
+            #[inline]
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
+                to.slice(self, true)
+            }
+        }
+
+        impl<S: StorageMut, D: Dimension, const N: usize> Argument<$view<S::Elem, N>, S::Backend>
+            for &mut ArrayBase<S, D>
+        {
+            fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
+                to.view(self, N, true)
+            }
+        }
+    )*};
 }
+// No two elements of an array that can be written share bytes: such a layout is refused where the array is made.
+written!(SliceMut ViewMut Own OwnView);
 
 impl<S: Storage, D: Dimension, const N: usize> Argument<View<S::Elem, N>, S::Backend> for &ArrayBase<S, D> {
     fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
         to.view(self, N, false)
-    }
-}
-
-impl<S: StorageMut, D: Dimension, const N: usize> Argument<ViewMut<S::Elem, N>, S::Backend>
-    for &mut ArrayBase<S, D>
-{
-    fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, S::Backend>) -> Result<()> {
-        to.view(self, N, true)
     }
 }
 

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::Device;
 use gpumem_core::{
-    Backend, Barrier, BarrierPoint, CompileOptions, ErrorKind, HostFunction, KernelSource, Lowering, Result,
+    Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, Lowering,
+    Result,
 };
 use gpumem_simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
@@ -29,7 +30,19 @@ pub struct KernelDef<P> {
     contract: bool,
     bounds: bool,
     check: bool,
+    promise: Promise,
     parameters: PhantomData<fn(P)>,
+}
+
+/// What the programs of a kernel may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promise {
+    /// Anything: the author has promised what [`KernelDef::new`] asks for.
+    OfAuthor,
+    /// Those that the attribute has made of a function without `unsafe`: the compiler has checked them, and no others.
+    OfCompiler,
+    /// They were to be replaced by others, which nothing has checked.
+    Broken,
 }
 
 impl<P: Parameters> KernelDef<P> {
@@ -55,7 +68,33 @@ impl<P: Parameters> KernelDef<P> {
             contract: false,
             bounds: false,
             check: false,
+            promise: Promise::OfAuthor,
             parameters: PhantomData,
+        }
+    }
+
+    /// With no other programs than these, which the compiler has checked: [`load`](Self::load) refuses the declaration if any
+    /// is replaced.
+    #[doc(hidden)] // for `#[kernel]` without `unsafe`
+    #[must_use]
+    pub fn checked_by_compiler(mut self) -> Self {
+        self.promise = Promise::OfCompiler;
+        self
+    }
+
+    /// Notes that a program, or what a compiler makes of it, is another one than the attribute's.
+    fn replaces(&mut self) {
+        if self.promise == Promise::OfCompiler {
+            self.promise = Promise::Broken;
+        }
+    }
+
+    /// Refuses a declaration that nothing and no author answers for.
+    fn check_promise(&self) -> Result<()> {
+        let why = "a kernel without `unsafe` has no programs, options and bounds but its own: write `#[gpumem::kernel(unsafe)]`";
+        match self.promise {
+            Promise::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),
+            Promise::OfAuthor | Promise::OfCompiler => Ok(()),
         }
     }
 
@@ -63,6 +102,7 @@ impl<P: Parameters> KernelDef<P> {
     /// checks that the parameters are `P`.
     #[must_use]
     pub fn source(mut self, source: &str) -> Self {
+        self.replaces();
         self.source = Some(source.to_owned());
         self
     }
@@ -72,6 +112,7 @@ impl<P: Parameters> KernelDef<P> {
     /// number of them; [`compile`](Self::compile) makes one. A machine that has a fitting one needs no compiler.
     #[must_use]
     pub fn image(mut self, architecture: &str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        self.replaces();
         self.images.add(Image::Binary { architecture: architecture.to_owned(), bytes: bytes.into() });
         self
     }
@@ -80,6 +121,7 @@ impl<P: Parameters> KernelDef<P> {
     /// chooses among them.
     #[must_use]
     pub fn fatbin(mut self, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
+        self.replaces();
         self.images.add(Image::Bundle(bytes.into()));
         self
     }
@@ -87,6 +129,7 @@ impl<P: Parameters> KernelDef<P> {
     /// With NVIDIA's intermediate text, which the driver compiles for the devices from its `.target` on.
     #[must_use]
     pub fn ptx(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.replaces();
         self.images.add(Image::Ptx(text.into()));
         self
     }
@@ -97,6 +140,7 @@ impl<P: Parameters> KernelDef<P> {
     where
         F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
     {
+        self.replaces();
         let body = Arc::new(body);
         // SAFETY: the promise of `new`; the runtime launches it with arguments for `P` only.
         self.host = Some(Arc::new(move |executor| unsafe { executor.shared_function::<P, F>(body.clone()) }));
@@ -112,6 +156,7 @@ impl<P: Parameters> KernelDef<P> {
         F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
         S: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
     {
+        self.replaces();
         let (body, split) = (Arc::new(body), Arc::new(split));
         self.host = Some(Arc::new(move |executor| match executor.checks() {
             // SAFETY: as in `host`.
@@ -129,6 +174,7 @@ impl<P: Parameters> KernelDef<P> {
     where
         F: Fn(&WorkItemIds<'_>, &P) + Send + Sync + 'static,
     {
+        self.replaces();
         let body = Arc::new(body);
         // SAFETY: as in `host`.
         self.host =
@@ -155,6 +201,7 @@ impl<P: Parameters> KernelDef<P> {
     /// With an option in the words of the device's compiler.
     #[must_use]
     pub fn compiler_flag(mut self, flag: &str) -> Self {
+        self.replaces();
         self.flags.push(flag.to_owned());
         self
     }
@@ -171,6 +218,9 @@ impl<P: Parameters> KernelDef<P> {
     /// Whether an index past the end stops the kernel on a GPU, too. On the host it always does.
     #[must_use]
     pub fn bounds_checks(mut self, bounds: bool) -> Self {
+        if !bounds {
+            self.replaces();
+        }
         self.bounds = bounds;
         self
     }
@@ -196,6 +246,8 @@ impl<P: Parameters> KernelDef<P> {
     /// [`Build`](ErrorKind::Build) with the compiler's words and the source's own lines;
     /// [`NoProgram`](ErrorKind::NoProgram) where there are programs, and none is for this device;
     /// [`Unsupported`](ErrorKind::Unsupported) without a source or a body for this kind of device;
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a Rust function without `unsafe` whose program, bounds or compiler
+    /// flags were replaced;
     /// [`Load`](ErrorKind::Load) where the compiler is missing; of the driver.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
         self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
@@ -205,6 +257,7 @@ impl<P: Parameters> KernelDef<P> {
         let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
         let core = device.core();
         core.check("load")?;
+        self.check_promise()?;
         let barrier = device.barrier();
         let module = match barrier.lowering(BarrierPoint::Wave) {
             Lowering::Suspend => {
@@ -314,6 +367,7 @@ impl<P> Clone for KernelDef<P> {
             contract: self.contract,
             bounds: self.bounds,
             check: self.check,
+            promise: self.promise,
             parameters: PhantomData,
         }
     }

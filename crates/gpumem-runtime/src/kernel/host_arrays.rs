@@ -1,7 +1,7 @@
 //! Arrays of the host as arguments: each states its direction, and moves only that way.
 
 use super::{
-    Slice, SliceMut, View, ViewMut,
+    Own, OwnView, Slice, SliceMut, View, ViewMut,
     arguments::{Argument, ArgumentCollector, ScopedArgument, sealed::SealedArgument},
 };
 use crate::{
@@ -384,15 +384,15 @@ impl<T: Element, const N: usize, B: Backend, S: ToDevice<B, Elem = T>> Argument<
 }
 
 macro_rules! written {
-    ($($direction:ident, $brings:literal;)*) => {$(
-        impl<T: Element, B: Backend, S: FromDevice<B, Elem = T>> Argument<SliceMut<T>, B> for $direction<S> {
+    ($($direction:ident $slice:ident $view:ident, $brings:literal;)*) => {$(
+        impl<T: Element, B: Backend, S: FromDevice<B, Elem = T>> Argument<$slice<T>, B> for $direction<S> {
             fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
                 let number = to.host.written(&mut self.0, Form::Slice, $brings)?;
                 to.of_used(number, Form::Slice)
             }
         }
 
-        impl<T: Element, const N: usize, B: Backend, S: FromDevice<B, Elem = T>> Argument<ViewMut<T, N>, B>
+        impl<T: Element, const N: usize, B: Backend, S: FromDevice<B, Elem = T>> Argument<$view<T, N>, B>
             for $direction<S>
         {
             fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()> {
@@ -403,8 +403,10 @@ macro_rules! written {
     )*};
 }
 written! {
-    Out, false;
-    InOut, true;
+    Out SliceMut ViewMut, false;
+    InOut SliceMut ViewMut, true;
+    Out Own OwnView, false;
+    InOut Own OwnView, true;
 }
 
 impl<B: Backend> fmt::Debug for HostArrays<'_, B> {

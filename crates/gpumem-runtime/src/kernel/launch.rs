@@ -51,19 +51,28 @@ struct Limits {
     shared: usize,
     /// Bytes of shared memory that the kernel declares itself.
     declared: usize,
+    /// Axes with more than one work-item: fewer than three if each work-item has an element of its own.
+    axes: usize,
 }
 
 impl Limits {
-    /// Of a kernel that declares so many bytes of shared memory itself. If those are too many, no launch fits.
-    fn of(has: &Capabilities, declared: usize) -> Self {
+    /// Of a kernel that declares so many bytes of shared memory itself, for launches of so many axes. If those bytes are too
+    /// many, no launch fits.
+    fn of(has: &Capabilities, declared: usize, axes: usize) -> Self {
         let shared = has.shared_memory.checked_sub(declared);
         let group_size = if shared.is_some() { has.max_group_size } else { 0 };
+        let along = |most: [u32; 3]| {
+            let mut most = most;
+            most.iter_mut().skip(axes).for_each(|most| *most = 1);
+            most
+        };
         Self {
-            grid: has.max_grid_dims,
-            group: has.max_group_dims,
+            grid: along(has.max_grid_dims),
+            group: along(has.max_group_dims),
             group_size,
             shared: shared.unwrap_or_default(),
             declared,
+            axes,
         }
     }
 
@@ -92,7 +101,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         let memory = Allocation::program(device, Box::new(raw.clone()));
         let (core, generation) = (memory.core().clone(), memory.generation());
         let program = Arc::new(LoadedModule::new(memory));
-        let (limits, name) = (Limits::of(B::capabilities(&core.raw), shared_bytes), name.into());
+        let (limits, name) = (Limits::of(B::capabilities(&core.raw), shared_bytes, P::OWN_AXES), name.into());
         let loaded = Loaded { raw, program, core, generation, limits, constants, name };
         Self { loaded, parameters: PhantomData }
     }
@@ -121,7 +130,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// launch is waited for: when it returns, what goes out has landed, and what the kernel did wrong is its error.
     ///
     /// # Errors
-    /// Sizes that the device does not have ([`LaunchTooLarge`](ErrorKind::LaunchTooLarge)), or that are zero
+    /// Sizes that the device does not have ([`LaunchTooLarge`](ErrorKind::LaunchTooLarge)), that are zero, or of more axes
+    /// than an [`Own`](super::Own) or [`OwnView`](super::OwnView) among the parameters
     /// ([`InvalidArgument`](ErrorKind::InvalidArgument)); an array of another rank or
     /// device, or one that is not packed where a slice is wanted; [`Poisoned`](ErrorKind::Poisoned) for an array that failed
     /// work was to write, given for writing too, because a kernel may leave elements as they are; of the driver. The error
@@ -222,6 +232,12 @@ impl<B: Backend> Loaded<B> {
         let has = B::capabilities(&self.core.raw);
         if dims.groups.contains(&0) || dims.group_size.contains(&0) {
             let why = "a launch has at least one group and one work-item along every axis";
+            return self.explain(self.core.error(OPERATION, ErrorKind::InvalidArgument { why }));
+        }
+        let mut beyond = dims.groups.iter().zip(&dims.group_size).skip(self.limits.axes);
+        if beyond.any(|(groups, group_size)| *groups > 1 || *group_size > 1) {
+            let why = "each work-item writes an element of its own: the launch has one work-item along the axes beyond those of \
+                       the `Own` or `OwnView`";
             return self.explain(self.core.error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
         let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));

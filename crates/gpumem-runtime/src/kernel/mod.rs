@@ -21,8 +21,8 @@ pub use definition::KernelDef;
 pub use form::HostForm;
 pub use gpumem_core::{HostFunction, HostLaunch, KernelArguments};
 pub use gpumem_simt::{
-    Atomic, Constant, ConstantArray, Entry, Indices, Local, LocalArray, Number, ParameterInfo, Parameters,
-    Shared, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
+    Atomic, Constant, ConstantArray, Entry, Indices, Local, LocalArray, Number, Own, OwnId, OwnView,
+    ParameterInfo, Parameters, Shared, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
 };
 pub use host_arrays::{In, InOut, Out};
 pub use launch::Kernel;

@@ -24,7 +24,7 @@ pub use constant::{Constant, DeviceConst};
 pub use function::{Calls, DeviceFunction, function_of};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
-pub use parameter::{Unpack, unpack};
+pub use parameter::{RaceFree, Unpack, race_free, unpack};
 pub use print::{Parameter, PrintedProgram};
 pub use record::{Fields, Record, RecordField};
 pub use tree::{E, S};

@@ -1,12 +1,12 @@
-//! What a body sees of a parameter whose type has a name that the macro does not know: an alias, a record.
+//! What the macro asks of types of parameters whose names it does not know: aliases, records.
 
-use gpumem_simt::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut};
+use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
 
 /// A parameter as the body of a kernel sees it: arrays by reference, other values as they are.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no parameter of kernels",
     label = "a kernel cannot take a `{Self}`",
-    note = "kernels take `Slice`, `SliceMut`, `View`, `ViewMut`, `Constant`, `ConstantArray`, numbers, and types with `#[derive(DeviceRecord)]`"
+    note = "kernels take `Slice`, `SliceMut`, `View`, `ViewMut`, `Own`, `OwnView`, `Constant`, `ConstantArray`, numbers, and types with `#[derive(DeviceRecord)]`"
 )]
 pub trait Unpack {
     /// What the body sees.
@@ -39,6 +39,7 @@ macro_rules! by_reference {
 }
 by_reference! {
     [] Slice<T>; [] SliceMut<T>; [const N: usize] View<T, N>; [const N: usize] ViewMut<T, N>;
+    [] Own<T>; [const N: usize] OwnView<T, N>;
     [const LEN: usize] Constant<T, LEN>; [const N: usize] ConstantArray<T, N>;
 }
 
@@ -65,4 +66,31 @@ impl<T: Copy + 'static> Unpack for Value<T> {
     fn unpack(&self) -> T {
         self.0
     }
+}
+
+/// A parameter for which work-items cannot race, whatever the kernel does with it.
+///
+/// # Safety
+/// Work-items only read it, or each has an element of its own and uses no other.
+#[diagnostic::on_unimplemented(
+    message = "work-items may race for the elements of `{Self}`",
+    label = "any work-item can write any element of it",
+    note = "with `Own` and `OwnView` each work-item writes an element of its own; `#[gpumem::kernel(unsafe)]` is the promise that none race"
+)]
+pub unsafe trait RaceFree {}
+
+/// Compiles only for such parameters.
+pub const fn race_free<T: RaceFree>() {}
+
+macro_rules! race_free {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        // SAFETY: it is a value, is only read, or has an index of each work-item's own.
+        #[diagnostic::do_not_recommend]
+        unsafe impl<$($generics)*> RaceFree for $type {}
+    )*};
+}
+race_free! {
+    [T] Slice<T>; [T, const N: usize] View<T, N>; [T] Own<T>; [T, const N: usize] OwnView<T, N>;
+    [T, const LEN: usize] Constant<T, LEN>; [T, const N: usize] ConstantArray<T, N>; [T] Value<T>;
+    [] u8; [] i8; [] u16; [] i16; [] u32; [] i32; [] u64; [] i64; [] f32; [] f64; [] bool;
 }

@@ -33,6 +33,8 @@ pub enum E {
     Index(&'static E, Type, &'static [E]),
     /// An index that is a variable, and its type: a number, or an array of them.
     Position(&'static E, Type),
+    /// The index of the work-item's own element, and its type.
+    Own(Type),
     /// The length of an array along an axis.
     Extent(&'static E, &'static E),
     /// A value of this type with the same bits.

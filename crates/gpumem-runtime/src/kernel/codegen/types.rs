@@ -3,7 +3,8 @@
 use super::Record;
 use gpumem_core::Element;
 use gpumem_simt::{
-    Constant, ConstantArray, LocalArray, Number, Parameter, Shared, Slice, SliceMut, Value, View, ViewMut,
+    Constant, ConstantArray, LocalArray, Number, Own, OwnId, OwnView, Parameter, Shared, Slice, SliceMut,
+    Value, View, ViewMut,
 };
 use half::{bf16, f16};
 use num_complex::Complex;
@@ -131,6 +132,8 @@ arrays! {
     [] SliceMut<T> => Row, "slice<{}>";
     [const N: usize] View<T, N> => Grid, "view<const {}, {N}>";
     [const N: usize] ViewMut<T, N> => Grid, "view<{}, {N}>";
+    [] Own<T> => Row, "slice<{}>";
+    [const N: usize] OwnView<T, N> => Grid, "view<{}, {N}>";
     [const LEN: usize] Constant<T, LEN> => Row, "constant<{}, {LEN}>";
     [const N: usize] ConstantArray<T, N> => Grid, "constant_array<{}, {N}>";
     [const N: usize] Shared<'_, T, N> => Grid, "{}";
@@ -170,6 +173,14 @@ unsafe impl<T: DeviceType> DeviceType for Value<T> {
     }
 }
 
+// SAFETY: as above; it is a variable only.
+#[diagnostic::do_not_recommend]
+unsafe impl<const N: usize> DeviceType for OwnId<N> {
+    fn device_type() -> TypeInfo {
+        TypeInfo::new(format!("array<u64, {N}>"), Form::Local)
+    }
+}
+
 macro_rules! tuples {
     ($(($($name:ident)*))*) => {$(
         // SAFETY: as above.
@@ -192,6 +203,7 @@ pub trait Numeric:
     + DeviceType
     + super::DeviceConst
     + Parameter
+    + super::RaceFree
     + PartialOrd
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>

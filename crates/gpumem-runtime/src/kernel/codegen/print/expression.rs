@@ -64,6 +64,13 @@ impl Body<'_> {
         }
     }
 
+    /// The global ids of a work-item, that along x last.
+    fn own(&self, ty: usize) -> String {
+        let ids: Vec<String> =
+            (0..self.type_at(ty).len()).rev().map(|axis| format!("global_id({axis})")).collect();
+        ids.join(", ")
+    }
+
     /// The call of an id without the conversion to `u64`.
     fn id(&self, name: &str, arguments: &[E]) -> String {
         let axes: Vec<String> = arguments.iter().map(|axis| self.axis(axis)).collect();
@@ -104,7 +111,11 @@ impl Body<'_> {
             E::Id(name, arguments) => format!("(u64){}", self.id(name, arguments)),
             E::Call(name, arguments) => format!("{name}({})", self.list(arguments)),
             E::Index(base, ty, at) => {
-                let at: Vec<String> = at.iter().map(|at| self.initial(at)).collect();
+                let index = |at: &E| match at {
+                    E::Own(ty) => self.own(*ty),
+                    at => self.initial(at),
+                };
+                let at: Vec<String> = at.iter().map(index).collect();
                 let (base, at) = (self.operand(base), at.join(", "));
                 if self.type_at(*ty).form == Form::Row {
                     format!("{base}[{at}]")
@@ -121,6 +132,7 @@ impl Body<'_> {
                 }
                 _ => self.expression(at),
             },
+            E::Own(ty) => format!("{}{{{{{}}}}}", self.type_at(*ty).name, self.own(*ty)),
             E::Extent(base, axis) => {
                 format!("rust::extent({}, {})", self.expression(base), self.axis(axis))
             }

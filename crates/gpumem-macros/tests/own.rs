@@ -1,0 +1,168 @@
+//! Kernels without `unsafe`, on the host and on the GPUs of this machine: what they compute, and which launches are refused.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+#[forbid(unsafe_code)]
+#[path = "subset/own.rs"]
+mod own;
+
+use gpumem::{
+    Backend, ErrorKind, LaunchConfig,
+    generic::{Device, Stream},
+    host::Host,
+    kernel::{HostForm, In, InOut, Out, Value, config_for_items},
+    ndarray::{Array2, Array3},
+    s,
+};
+use gpumem_cuda::Cuda;
+use gpumem_roc::Roc;
+use own::*;
+
+fn on<B: Backend>(name: &'static str) -> Option<(Device<B>, Stream<B>)> {
+    match Device::<B>::open(name) {
+        Ok(device) => {
+            let stream = device.stream().unwrap();
+            Some((device, stream))
+        }
+        Err(error) => {
+            println!("skipped: no {name}: {error}");
+            None
+        }
+    }
+}
+
+fn rows<B: Backend>((device, stream): (Device<B>, Stream<B>)) {
+    let dims = config_for_items(1000, 256);
+    let x: Vec<f32> = (0..1000).map(|i| i as f32).collect();
+    let mut y = stream.to_device(&vec![1.0f32; 1000]).unwrap();
+    let kernel = scale::<f32>().load(&device).unwrap();
+    kernel.launch(&stream, &dims, (&stream.to_device(&x).unwrap(), &mut y, 2.0)).unwrap();
+    let mut z = vec![1.0f32; 1000];
+    kernel.launch(&stream, &dims, (In(&x), InOut(&mut z), 2.0)).unwrap();
+    assert_eq!(z, x.iter().map(|x| 2.0 * x + 1.0).collect::<Vec<_>>());
+    assert_eq!(stream.copy_to_host(&y).unwrap().view().unwrap().to_vec(), z);
+
+    let at = |number: f32| Particle { place: [number, 2.0 * number, 0.0], mass: number };
+    let mut particles = stream.to_device(&(0..100).map(|i| at(i as f32)).collect::<Vec<_>>()).unwrap();
+    let kernel = accelerate().load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items(100, 32), (&mut particles, Value(at(8.0)))).unwrap();
+    assert_eq!(particles.get(4).unwrap(), Particle { place: [4.0, 8.0 + 16.0 / 8.0, 0.0], mass: 8.0 });
+    assert_eq!(particles.get(64).unwrap(), Particle { place: [64.0, 128.0 + 16.0 / 64.0, 0.0], mass: 64.0 });
+
+    // A wave of 32, or a half of one of 64. The sums are 32, 1024 % 1000, and 768.
+    let mut sums = stream.to_device(&[1u32; 32]).unwrap();
+    settle().load(&device).unwrap().launch(&stream, &config_for_items(32, 32), (&mut sums, 3)).unwrap();
+    assert_eq!(sums.get(31).unwrap(), 768);
+}
+
+fn views<B: Backend>((device, stream): (Device<B>, Stream<B>)) {
+    let kernel = mark().load(&device).unwrap();
+    let before = Array2::from_elem((30, 50), 7u32);
+    let mut image = stream.to_device(&Array2::<u32>::zeros((60, 50))).unwrap();
+    // Every other row, from the last to the first.
+    let mut part = image.slice_mut(s![..;-2, ..]).unwrap();
+    kernel
+        .launch(
+            &stream,
+            &config_for_items((50, 30), (16, 4)),
+            (&stream.to_device(&before).unwrap(), &mut part),
+        )
+        .unwrap();
+    drop(part);
+    let found = stream.copy_to_host(&image).unwrap();
+    let found = found.view().unwrap();
+    let expected = |row: usize, column: usize| match row % 2 {
+        1 => 7 + (59 - row as u32) / 2 * 100 + column as u32,
+        _ => 0,
+    };
+    assert_eq!(found, Array2::from_shape_fn((60, 50), |(row, column)| expected(row, column)));
+
+    let mut cube = Array3::<u32>::zeros((3, 4, 5));
+    let kernel = volume().load(&device).unwrap();
+    kernel.launch(&stream, &config_for_items((5, 4, 3), (4, 2, 2)), (Out(&mut cube),)).unwrap();
+    assert_eq!(cube, Array3::from_shape_fn((3, 4, 5), |(z, y, x)| (x + 10 * y + 100 * z) as u32));
+}
+
+fn launches<B: Backend>((device, stream): (Device<B>, Stream<B>)) {
+    let refused = |error: gpumem::Error| match error.kind() {
+        ErrorKind::InvalidArgument { why } => why.starts_with("each work-item writes an element of its own"),
+        _ => false,
+    };
+    let (mut y, x) = (stream.to_device(&[0.0f32; 64]).unwrap(), stream.to_device(&[1.0f32; 64]).unwrap());
+    let row = scale::<f32>().load(&device).unwrap();
+    for dims in [
+        LaunchConfig { groups: [2, 2, 1], group_size: [32, 1, 1], shared_bytes: 0 },
+        LaunchConfig { groups: [2, 1, 2], group_size: [32, 1, 1], shared_bytes: 0 },
+        LaunchConfig { groups: [2, 1, 1], group_size: [8, 4, 1], shared_bytes: 0 },
+        LaunchConfig { groups: [2, 1, 1], group_size: [8, 1, 4], shared_bytes: 0 },
+    ] {
+        assert!(refused(row.launch(&stream, &dims, (&x, &mut y, 1.0)).unwrap_err()), "{dims:?}");
+    }
+    let (mut image, before) = (Array2::<u32>::zeros((4, 4)), Array2::<u32>::zeros((4, 4)));
+    let grid = mark().load(&device).unwrap();
+    let flat = LaunchConfig { groups: [1, 1, 1], group_size: [4, 4, 1], shared_bytes: 0 };
+    let deep = LaunchConfig { groups: [1, 1, 2], ..flat };
+    assert!(refused(grid.launch(&stream, &deep, (In(&before), InOut(&mut image))).unwrap_err()));
+    grid.launch(&stream, &flat, (In(&before), InOut(&mut image))).unwrap();
+    assert_eq!(image[[3, 2]], 302);
+    assert_eq!(y.get(0).unwrap(), 0.0); // nothing was launched
+}
+
+macro_rules! on_every_backend {
+    ($($name:ident: $check:ident;)*) => {$(
+        #[test]
+        fn $name() {
+            $check(on::<Host>("host").unwrap());
+            if let Some(gpu) = on::<Cuda>("cuda") {
+                $check(gpu);
+            }
+            if let Some(gpu) = on::<Roc>("roc") {
+                $check(gpu);
+            }
+        }
+    )*};
+}
+on_every_backend! {
+    each_work_item_writes_its_element_of_a_row: rows;
+    each_work_item_writes_its_element_of_a_view: views;
+    a_launch_of_more_axes_than_the_array_is_refused: launches;
+}
+
+#[test]
+fn an_own_element_past_the_end_is_a_fault_and_nothing_races() {
+    let (device, stream) = on::<Host>("host").unwrap();
+    let mut y = stream.to_device(&[5u32; 64]).unwrap();
+    let dims = config_for_items(96, 32);
+    let kernel = settle().load(&device).unwrap();
+    kernel.launch(&stream, &dims, (&mut y, 1)).unwrap();
+    let error = stream.synchronize().unwrap_err().to_string();
+    assert!(error.contains("uses index [64] of an array of shape [64]"), "{error}");
+
+    let checked = settle().race_checks(true).load(&device).unwrap();
+    let mut y = stream.to_device(&[5u32; 64]).unwrap();
+    checked.launch(&stream, &config_for_items(64, 32), (&mut y, 2)).unwrap();
+    stream.synchronize().unwrap();
+    assert_eq!(settle().host_form(), Some(HostForm::Phases));
+    assert_eq!(scale::<f32>().host_form(), Some(HostForm::Loop));
+}
+
+#[test]
+fn a_kernel_without_unsafe_runs_no_program_that_nothing_has_checked() {
+    let (device, _) = on::<Host>("host").unwrap();
+    let declaration = scale::<f32>;
+    let refused = [
+        declaration().source("GPUMEM_KERNEL scale() {}"),
+        declaration().image("sm_90", vec![1]),
+        declaration().fatbin(vec![1]),
+        declaration().ptx("text"),
+        declaration().host_body(async |_, _| {}),
+        declaration().host_loop(|_, _| {}),
+        declaration().compiler_flag("-DGPUMEM_BOUNDS=0"),
+        declaration().bounds_checks(false),
+        declaration().bounds_checks(false).bounds_checks(true).clone(),
+    ];
+    for declaration in refused {
+        let error = declaration.load(&device).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
+    }
+    declaration().contract(true).race_checks(true).bounds_checks(true).load(&device).unwrap();
+}

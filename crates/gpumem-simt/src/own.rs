@@ -1,0 +1,188 @@
+//! Arrays of which each work-item writes one element, its own.
+//!
+//! An [`OwnId`] is the place of a work-item in the launch, and nothing makes one but [`WorkItemIds::own`]. A launch has no
+//! more axes than an [`Own`] or [`OwnView`] among its parameters ([`Parameter::OWN_AXES`]), so no two work-items have the
+//! same. A kernel that writes only through them has no race.
+
+use crate::{Indices, Load, MemoryReach, Parameter, SliceMut, Store, ViewMut, WorkItemIds, checker::Checker};
+use bytemuck::Pod;
+use gpumem_core::Element;
+
+/// The index of a work-item's own element in an array of `N` axes: its global ids, that along x last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnId<const N: usize>([usize; N]);
+
+/// A packed array in global memory, of which each work-item reads and writes the element with the number of its global id:
+/// `gpumem::slice<T>` on a device. A launch has one axis.
+#[derive(Debug)]
+pub struct Own<T>(SliceMut<T>);
+
+/// An array of `N` axes in global memory, of any strides, of which each work-item reads and writes the element at its global
+/// ids, that along x last: `gpumem::view<T, N>` on a device. `N` is at most 3, and a launch has no more axes.
+#[derive(Debug)]
+pub struct OwnView<T, const N: usize>(ViewMut<T, N>);
+
+/// Refuses, while the program is compiled, arrays without axes, and with more than a launch has.
+#[allow(clippy::panic)] // in a constant
+const fn check_rank(rank: usize) {
+    assert!(
+        rank >= 1 && rank <= 3,
+        "a launch has three axes: an element of one's own has an index of one to three"
+    );
+}
+
+impl WorkItemIds<'_> {
+    /// The index of the work-item's own element in an [`Own`] or [`OwnView`].
+    #[inline(always)]
+    pub fn own<const N: usize>(&self) -> OwnId<N> {
+        const { check_rank(N) };
+        OwnId(std::array::from_fn(|axis| self.global_id(N - 1 - axis)))
+    }
+}
+
+impl<const N: usize> Indices<N> for OwnId<N> {
+    #[inline(always)]
+    fn positions(self) -> [usize; N] {
+        self.0
+    }
+}
+
+/// The position along an axis.
+#[diagnostic::do_not_recommend]
+impl<const N: usize> Load<usize> for OwnId<N> {
+    type Elem = usize;
+
+    #[inline(always)]
+    #[track_caller]
+    fn load(&self, at: usize) -> usize {
+        self.0.load(at)
+    }
+}
+
+impl<T: Element> Own<T> {
+    /// Number of elements.
+    #[inline(always)]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there are no elements.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl<T: Element, const N: usize> OwnView<T, N> {
+    /// Lengths of the axes.
+    #[inline(always)]
+    pub fn extents(&self) -> [usize; N] {
+        self.0.extents()
+    }
+
+    /// Length of an axis; 1 beyond the last.
+    #[inline(always)]
+    pub fn extent(&self, axis: usize) -> usize {
+        self.0.extent(axis)
+    }
+}
+
+macro_rules! own {
+    ($([$($generics:tt)*] $type:ty, $index:ty, $at:ident => $position:expr;)*) => {$(
+        impl<T: Element, $($generics)*> $type {
+            /// Reads the work-item's own element.
+            #[inline(always)]
+            #[track_caller]
+            pub fn get(&self, $at: $index) -> T {
+                self.0.get($position)
+            }
+
+            /// Writes the work-item's own element.
+            #[inline(always)]
+            #[track_caller]
+            pub fn set(&self, $at: $index, value: T) {
+                self.0.set($position, value);
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, $($generics)*> Load<$index> for $type {
+            type Elem = T;
+
+            #[inline(always)]
+            #[track_caller]
+            fn load(&self, at: $index) -> T {
+                self.get(at)
+            }
+
+            #[inline(always)]
+            #[track_caller]
+            unsafe fn load_part<F: Pod>(&self, $at: $index, part: impl FnOnce(*mut T) -> *mut F) -> F {
+                // SAFETY: the caller's promise.
+                unsafe { self.0.get_part($position, part) }
+            }
+        }
+
+        #[diagnostic::do_not_recommend]
+        impl<T: Element, $($generics)*> Store<$index> for $type {
+            #[inline(always)]
+            #[track_caller]
+            fn store(&self, at: $index, value: T) {
+                self.set(at, value);
+            }
+
+            #[inline(always)]
+            #[track_caller]
+            unsafe fn store_part<F>(&self, $at: $index, part: impl FnOnce(*mut T) -> *mut F, value: F) {
+                // SAFETY: the caller's promise.
+                unsafe { self.0.set_part($position, part, value) }
+            }
+        }
+    )*};
+}
+own! {
+    [] Own<T>, OwnId<1>, at => at.0[0];
+    [const N: usize] OwnView<T, N>, OwnId<N>, at => at;
+}
+
+macro_rules! parameters {
+    ($([$($generics:tt)*] $type:ty as $of:ty, $axes:expr;)*) => {$(
+        // SAFETY: as the array in it.
+        unsafe impl<T: Element, $($generics)*> Parameter for $type {
+            const SIZE: usize = <$of>::SIZE;
+            const ALIGN: usize = <$of>::ALIGN;
+            const IS_MEMORY: bool = true;
+            const OWN_AXES: usize = $axes;
+
+            fn device_type() -> Option<String> {
+                <$of>::device_type()
+            }
+
+            fn reach(argument: &[u8]) -> Option<MemoryReach> {
+                <$of>::reach(argument)
+            }
+
+            fn packed_len(&self) -> Option<usize> {
+                self.0.packed_len()
+            }
+
+            #[inline(always)]
+            unsafe fn assume(&self, index: usize) {
+                // SAFETY: the caller's promise.
+                unsafe { self.0.assume(index) }
+            }
+
+            unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self> {
+                // SAFETY: the caller's promise.
+                unsafe { <$of>::bind(argument, checker) }.map(Self)
+            }
+        }
+    )*};
+}
+parameters! {
+    [] Own<T> as SliceMut<T>, 1;
+    [const N: usize] OwnView<T, N> as ViewMut<T, N>, {
+        check_rank(N);
+        N
+    };
+}
