@@ -21,7 +21,7 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let stream = device.stream()?;
 
     // Compiled for the device; where that is the processor, the kernel's body in Rust.
-    let saxpy = saxpy::declaration().load(device)?;
+    let saxpy = saxpy::saxpy().load(device)?;
     let x = stream.to_device(&Array1::<f32>::range(0.0, 1000.0, 1.0))?;
     let mut y = stream.to_device(&Array1::<f32>::ones(1000))?;
     // Groups of 256 work-items, as many as it takes. What is `&` is read and what is `&mut` written: a launch is ordered
@@ -30,7 +30,7 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     assert_eq!(y.get(999)?, 2.0 * 999.0 + 1.0);
 
     // Views go in with their strides: the second matrix is transposed, and nothing is copied for it.
-    let matmul = matmul::declaration().load(device)?;
+    let matmul = matmul::matmul().load(device)?;
     let a = Array2::from_shape_fn((50, 30), |(i, j)| (i + j) as f32);
     let b = Array2::from_shape_fn((40, 30), |(i, j)| (i * j % 7) as f32);
     let (left, right) = (stream.to_device(&a)?, stream.to_device(&b)?);

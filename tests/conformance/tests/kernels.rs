@@ -35,7 +35,7 @@ fn compiled(wave_size: u32) -> Vec<(String, Entry)> {
 #[test]
 fn every_kernel_that_ships_has_a_case_and_agrees_on_a_gpu_of_either_wave_size() {
     let names: Vec<_> = gpumem_kernels::all().iter().map(|kernel| kernel.name.clone()).collect();
-    assert_eq!(names.len(), 9, "{names:?}");
+    assert_eq!(names.len(), 11, "{names:?}");
     for wave_size in [32, 64] {
         let report = run(wave_size, compiled(wave_size), None);
         assert_eq!(report.failures, [""; 0], "waves of {wave_size}");
@@ -54,7 +54,7 @@ fn a_device_source_that_computes_something_else_fails() {
             // Off by one, and in the last group only.
             let factor = if i > 4990 { a + 1.0 } else { *a };
             if i < y.len() {
-                y.set(i, factor * x.get(i) + y.get(i));
+                y.set(ids.own(), factor * x.get(i) + y.get(ids.own()));
             }
         },
     );
@@ -62,7 +62,7 @@ fn a_device_source_that_computes_something_else_fails() {
     bodies.retain(|(name, _)| name != "saxpy");
     bodies.push(("saxpy".to_owned(), other.entry(32, 48 << 10).unwrap()));
     let report = run(32, bodies, None);
-    assert_eq!((report.failed, report.passed), (1, 8), "{:?}", report.failures);
+    assert_eq!((report.failed, report.passed), (1, 10), "{:?}", report.failures);
     let failure = &report.failures[0];
     assert!(failure.starts_with("12_kernel::saxpy"), "{failure}");
     assert!(failure.contains("the device under test and the host's body disagree"), "{failure}");
@@ -99,22 +99,28 @@ macro_rules! planted {
     };
 }
 
-planted!(WrongBody, saxpy::declaration().host_loop(|_, _| {}), |right| right, Saxpy::problems());
+/// A kernel with no other body: one without `unsafe` takes no other.
+fn with_body(
+    body: impl Fn(&WorkItemIds<'_>, &saxpy::Parameters) + Send + Sync + 'static,
+) -> KernelDef<saxpy::Parameters> {
+    // SAFETY: each work-item uses its own elements.
+    unsafe { KernelDef::new("saxpy") }.host_loop(body)
+}
+
+planted!(WrongBody, with_body(|_, _| {}), |right| right, Saxpy::problems());
 planted!(
     WrongReference,
-    saxpy::declaration(),
+    saxpy::saxpy(),
     |mut right: Vec<f32>| {
         right.pop();
         right
     },
     Saxpy::problems()
 );
-planted!(NoProblems, saxpy::declaration(), |right| right, Vec::new());
+planted!(NoProblems, saxpy::saxpy(), |right| right, Vec::new());
 planted!(
     PastTheEnd,
-    saxpy::declaration().host_loop(|ids: &WorkItemIds<'_>, (x, y, _): &saxpy::Parameters| {
-        y.set(ids.global_id(0), x.get(ids.global_id(0)));
-    }),
+    with_body(|ids, (x, y, _)| y.set(ids.own(), x.get(ids.global_id(0)))),
     |right| right,
     Saxpy::problems()
 );

@@ -1,7 +1,7 @@
 //! The kernels that ship, in one place.
 //!
-//! A kernel's text stands once, in `crates/gpumem/examples/kernels`, where users read it: parameters, portable source,
-//! body for the host. The examples compile these files as they are, and so does this crate. What is added here is what
+//! A kernel stands once, in `crates/gpumem/examples/kernels`, where users read it: a Rust function. Two stand once more in
+//! [`from_source`], with a source in C++ and a body for the host. The examples compile these files as they are, and so does this crate. What is added here is what
 //! holds a kernel to its word, [`ShippedKernel`]: problems, a plain reference, how to launch it.
 //!
 //! * The conformance suite makes a case of every kernel of [`visit`]: host body, device and reference must agree.
@@ -15,9 +15,11 @@
 extern crate self as gpumem;
 
 pub use gpumem_core::BarrierScope;
+pub use gpumem_macros::{DeviceRecord, device, kernel};
 pub use gpumem_runtime::kernel;
 
 mod cases;
+pub mod from_source;
 mod inputs;
 mod list;
 mod shipped;

@@ -1,6 +1,6 @@
 //! The list. What is not on it does not ship, and what is on it is tested everywhere.
 
-use crate::{Shipped, ShippedKernel, cases};
+use crate::{Shipped, ShippedKernel, cases::*, from_source::*};
 
 /// Does something with every kernel. A trait, because closures cannot be generic.
 pub trait Visitor {
@@ -12,12 +12,14 @@ macro_rules! kernels {
     ($($kernel:ident)*) => {
         /// Shows every kernel to a visitor, from the simplest up.
         pub fn visit(visitor: &mut impl Visitor) {
-            $(visitor.visit::<cases::$kernel>();)*
+            $(visitor.visit::<$kernel>();)*
         }
     };
 }
 
-kernels! { Saxpy Update Stencil Transpose Matmul Reduce Scan Histogram Convolution }
+kernels! {
+    Saxpy Update Stencil Transpose Matmul Reduce Scan Histogram Convolution TransposeFromSource ConvolutionFromSource
+}
 
 /// Every kernel, by name, source and body.
 pub fn all() -> Vec<Shipped> {

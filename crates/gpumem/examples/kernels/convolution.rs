@@ -3,10 +3,7 @@
 //!
 //! In integers, so that every device computes the same: compilers may join a floating-point product and sum in one rounding.
 
-use gpumem::{
-    BarrierScope::Local,
-    kernel::{Constant, KernelDef, View, ViewMut, WorkItem},
-};
+use gpumem::kernel::prelude::*;
 
 /// * the image, as (height, width, channel);
 /// * the result, of the same extents;
@@ -36,59 +33,36 @@ const fn weights(center: i32, factor: i32) -> [i32; 25] {
     weights
 }
 
-const SOURCE: &str = "using namespace gpumem;
-GPUMEM_DEVICE i64 nearest(i64 at, i64 extent) { return at < 0 ? 0 : at < extent ? at : extent - 1; }
-
-GPUMEM_KERNEL convolution(view<const u8, 3> image, view<u8, 3> result, constant<i32, 25> weights, u32 shift) {
-    GPUMEM_SHARED(u8, tile, 12, 36);
-    u64 row = global_id(1), column = global_id(0), channel = global_id(2);
-    i64 height = image.extent(0), width = image.extent(1);
-    if (height == 0 || width == 0 || channel >= image.extent(2)) return;
-    i64 top = (i64)group_id(1) * 8 - 2, left = (i64)group_id(0) * 32 - 2;
-    for (u32 at = local_linear(); at < 12 * 36; at += 32 * 8) {
-        u32 y = at / 36, x = at % 36;
-        tile(y, x) = image(nearest(top + y, height), nearest(left + x, width), channel);
-    }
-    barrier(LOCAL);
-    if (row >= height || column >= width) return;
-    i32 sum = 1 << shift >> 1;
-    for (u32 y = 0; y < 5; ++y)
-        for (u32 x = 0; x < 5; ++x) sum += weights[y * 5 + x] * tile(local_id(1) + y, local_id(0) + x);
-    sum >>= shift;
-    result(row, column, channel) = (u8)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
-}";
+/// The pixel that counts at a place of the halo, which begins two before the first.
+#[gpumem::device]
+fn nearest(at: usize, extent: usize) -> usize {
+    at.saturating_sub(2).min(extent - 1)
+}
 
 /// The kernel, for groups of [`GROUP`] that cover the width, the height and the channels.
-pub fn declaration() -> KernelDef<Parameters> {
-    // SAFETY: each work-item writes its own pixel, and the tile is shared behind a barrier.
-    unsafe { KernelDef::new("convolution") }.shared_bytes(12 * 36).source(SOURCE).host_body(
-        async |item: WorkItem<'_>, (image, result, weights, shift): &Parameters| {
-            let tile = item.shared::<u8, 2>([12, 36]);
-            let (row, column, channel) = (item.global_id(1), item.global_id(0), item.global_id(2));
-            let [height, width, channels] = image.extents();
-            if height == 0 || width == 0 || channel >= channels {
-                return;
-            }
-            // Two are taken off: the halo.
-            let nearest = |at: usize, extent: usize| at.saturating_sub(2).min(extent - 1);
-            let (top, left) = (item.group_id(1) * 8, item.group_id(0) * 32);
-            for at in (item.local_linear()..12 * 36).step_by(32 * 8) {
-                let (y, x) = (at / 36, at % 36);
-                let pixel = image.get([nearest(top + y, height), nearest(left + x, width), channel]);
-                tile.set([y, x], pixel);
-            }
-            item.barrier(Local).await;
-            if row >= height || column >= width {
-                return;
-            }
-            let mut sum = 1 << shift >> 1;
-            for y in 0..5 {
-                for x in 0..5 {
-                    let pixel = tile.get([item.local_id(1) + y, item.local_id(0) + x]);
-                    sum += weights.0[y * 5 + x] * i32::from(pixel);
-                }
-            }
-            result.set([row, column, channel], (sum >> shift).clamp(0, 255) as u8);
-        },
-    )
+// SAFETY: each work-item writes its own pixel, and the tile is shared after a barrier.
+#[gpumem::kernel(unsafe)]
+pub fn convolution(image: View<u8, 3>, result: ViewMut<u8, 3>, weights: Constant<i32, 25>, shift: u32) {
+    let tile = shared::<u8>([12, 36]);
+    let (row, column, channel) = (global_id(1), global_id(0), group_id(2));
+    let (height, width) = (image.extent(0), image.extent(1));
+    if height == 0 || width == 0 || channel >= image.extent(2) {
+        return;
+    }
+    let (top, left) = (group_id(1) * 8, group_id(0) * 32);
+    for at in (local_linear()..12 * 36).step_by(32 * 8) {
+        let (y, x) = (at / 36, at % 36);
+        tile[[y, x]] = image[[nearest(top + y, height), nearest(left + x, width), channel]];
+    }
+    barrier(Local);
+    if row >= height || column >= width {
+        return;
+    }
+    let mut sum = 1i32 << shift >> 1;
+    for y in 0..5 {
+        for x in 0..5 {
+            sum += weights[y * 5 + x] * tile[[local_id(1) + y, local_id(0) + x]] as i32;
+        }
+    }
+    result[[row, column, channel]] = (sum >> shift).clamp(0, 255) as u8;
 }

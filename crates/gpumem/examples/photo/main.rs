@@ -100,7 +100,7 @@ fn print(device: &Device, photo: &Array3<u8>) -> Result<Array3<u8>> {
     let on_device: DeviceArray<u8, Ix3> = memory::named("original", || device.to_device(photo))?;
     let upload = start.elapsed();
 
-    let kernel = convolution::declaration().load(device)?;
+    let kernel = convolution::convolution().load(device)?;
     let plan = Sheet::new(photo.dim());
     let mut sheet = memory::named("sheet", || device.device_array::<u8, _>(plan.shape()))?;
     let (cut, paste) = (device.stream()?, device.stream()?);

@@ -47,7 +47,7 @@ impl ShippedKernel for Convolution {
     const ROWS: &'static str = "K1 K3 K4 K6";
 
     fn declaration() -> KernelDef<convolution::Parameters> {
-        convolution::declaration()
+        convolution::convolution()
     }
 
     fn problems() -> Vec<Problem> {

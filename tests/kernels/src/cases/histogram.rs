@@ -34,7 +34,7 @@ impl ShippedKernel for Histogram {
     const ROWS: &'static str = "K1 K4";
 
     fn declaration() -> KernelDef<histogram::Parameters> {
-        histogram::declaration()
+        histogram::histogram()
     }
 
     fn problems() -> Vec<Problem> {

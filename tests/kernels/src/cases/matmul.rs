@@ -40,7 +40,7 @@ impl ShippedKernel for Matmul {
     const ROWS: &'static str = "K1 K4 K6";
 
     fn declaration() -> KernelDef<matmul::Parameters> {
-        matmul::declaration()
+        matmul::matmul()
     }
 
     fn problems() -> Vec<Problem> {

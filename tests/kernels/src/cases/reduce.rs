@@ -51,7 +51,7 @@ impl ShippedKernel for Reduce {
     const ROWS: &'static str = "K1 K4 K5";
 
     fn declaration() -> KernelDef<reduce::Parameters> {
-        reduce::declaration()
+        reduce::reduce()
     }
 
     fn problems() -> Vec<Problem> {

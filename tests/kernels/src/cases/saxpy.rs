@@ -36,7 +36,7 @@ impl ShippedKernel for Saxpy {
     const ROWS: &'static str = "K6";
 
     fn declaration() -> KernelDef<saxpy::Parameters> {
-        saxpy::declaration()
+        saxpy::saxpy()
     }
 
     fn problems() -> Vec<Problem> {

@@ -55,7 +55,7 @@ impl ShippedKernel for Scan {
     const ROWS: &'static str = "K1 K4 K5";
 
     fn declaration() -> KernelDef<scan::Parameters> {
-        scan::declaration()
+        scan::scan()
     }
 
     fn problems() -> Vec<Problem> {

@@ -48,7 +48,7 @@ impl ShippedKernel for Stencil {
     const ROWS: &'static str = "A8 K6";
 
     fn declaration() -> KernelDef<stencil::Parameters> {
-        stencil::declaration()
+        stencil::stencil()
     }
 
     fn problems() -> Vec<Problem> {

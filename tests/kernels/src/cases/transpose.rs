@@ -38,7 +38,7 @@ impl ShippedKernel for Transpose {
     const ROWS: &'static str = "K1 K4 K6";
 
     fn declaration() -> KernelDef<transpose::Parameters> {
-        transpose::declaration()
+        transpose::transpose()
     }
 
     fn problems() -> Vec<Problem> {

@@ -45,7 +45,7 @@ impl ShippedKernel for Update {
     const ROWS: &'static str = "A10 K6";
 
     fn declaration() -> KernelDef<update::Parameters> {
-        update::declaration()
+        update::update()
     }
 
     fn problems() -> Vec<Problem> {

@@ -129,7 +129,7 @@ fn convolution() -> Bench {
     Bench::new(name, "cuLaunchKernel", Measure::Throughput { bytes }, || {
         let device = device()?;
         let context = Context::of(&device);
-        let declaration = convolution::declaration();
+        let declaration = convolution::convolution();
         let kernel = load(&device, &declaration)?;
         let other = Raw::of(&device, &declaration)?;
         let (height, width, channels) = IMAGE;

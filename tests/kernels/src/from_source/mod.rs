@@ -1,0 +1,53 @@
+//! Kernels that are declared with a source in C++ and a body for the host, for devices that their Rust functions have been
+//! proven on: what holds the one way of declaring a kernel to the other.
+
+pub mod convolution;
+pub mod transpose;
+
+use crate::{Convolution, ShippedKernel, Transpose};
+use gpumem_core::{Backend, Result};
+use gpumem_runtime::{
+    Stream,
+    kernel::{Kernel, KernelDef},
+};
+
+macro_rules! from_source {
+    ($($(#[$doc:meta])* $name:ident as $of:ident in $module:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl ShippedKernel for $name {
+            type Parameters = <$of as ShippedKernel>::Parameters;
+            type Problem = <$of as ShippedKernel>::Problem;
+            type Elem = <$of as ShippedKernel>::Elem;
+            const ROWS: &'static str = $of::ROWS;
+
+            fn declaration() -> KernelDef<Self::Parameters> {
+                $module::declaration()
+            }
+
+            fn problems() -> Vec<Self::Problem> {
+                $of::problems()
+            }
+
+            fn reference(problem: &Self::Problem) -> Vec<Self::Elem> {
+                $of::reference(problem)
+            }
+
+            fn run<B: Backend>(
+                kernel: &Kernel<Self::Parameters, B>,
+                stream: &Stream<B>,
+                problem: &Self::Problem,
+            ) -> Result<Vec<Self::Elem>> {
+                $of::run(kernel, stream, problem)
+            }
+        }
+    )*};
+}
+from_source! {
+    /// [`transpose`] from source.
+    TransposeFromSource as Transpose in transpose;
+    /// [`convolution`] from source.
+    ConvolutionFromSource as Convolution in convolution;
+}
