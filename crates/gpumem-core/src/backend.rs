@@ -11,6 +11,8 @@ use std::{fmt::Debug, ptr::NonNull};
 const SHARING: &str = "memory shared between processes";
 const IN_PLACE: &str = "memory that grows in place";
 const IMAGES: &str = "images apart from loaded programs";
+/// What a compiler says of an architecture that it does not compile for.
+const ARCHITECTURES: &str = "an architecture of this name";
 
 /// A driver, as a type. Its values are devices, streams, events and buffers; its functions are single driver calls.
 ///
@@ -473,6 +475,21 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     fn compile_image(device: &Self::Device, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
         let _ = (device, text, options);
         Err(Error::new(Self::NAME, "compile_image", ErrorKind::Unsupported { what: IMAGES }))
+    }
+
+    /// Compiles source text for an architecture by its name (`sm_90`, `gfx90a`), of which this machine need have no device. `text`
+    /// gives the source for a wave size. A name that the compiler does not know is refused before it is asked, because there
+    /// are compilers that end the process then.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Unsupported`] by default, and for names that are not of this backend; as [`compile`](Self::compile).
+    fn compile_for(
+        architecture: &str,
+        text: &dyn Fn(u32) -> String,
+        options: &CompileOptions,
+    ) -> Result<Vec<u8>> {
+        let _ = (architecture, text, options);
+        Err(Error::new(Self::NAME, "compile_for", ErrorKind::Unsupported { what: ARCHITECTURES }))
     }
 
     /// Finds a variable of a module by name: its device address, and its length in bytes. It is there as long as the

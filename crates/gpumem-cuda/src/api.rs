@@ -177,6 +177,8 @@ functions! {
     /// NVRTC, as far as it is used here.
     NvrtcApi: nvrtc -> nvrtcResult {
         fn nvrtcVersion(major: *mut c_int, minor: *mut c_int);
+        fn nvrtcGetNumSupportedArchs(count: *mut c_int);
+        fn nvrtcGetSupportedArchs(architectures: *mut c_int);
         fn nvrtcCreateProgram(
             program: *mut nvrtcProgram, source: *const c_char, name: *const c_char, headers: c_int,
             texts: *const *const c_char, names: *const *const c_char

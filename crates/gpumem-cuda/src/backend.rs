@@ -6,9 +6,9 @@ use crate::{
 };
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
-    DeviceInfo, DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments,
-    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
-    Reservation, Result, StreamOptions, StridedCopy,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, IpcMemory,
+    KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Reservation, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -213,6 +213,18 @@ unsafe impl Backend for Cuda {
 
     fn compile_image(device: &CudaDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
         nvrtc::compile(text, &device.inner().info.architecture, options)
+    }
+
+    fn compile_for(
+        architecture: &str,
+        text: &dyn Fn(u32) -> String,
+        options: &CompileOptions,
+    ) -> Result<Vec<u8>> {
+        if !architecture.starts_with("sm_") {
+            let what = "an architecture that is not called as `sm_90` is";
+            return Err(Error::new(NAME, "compile_for", ErrorKind::Unsupported { what }));
+        }
+        nvrtc::compile_for(architecture, &text(nvrtc::WAVE_SIZE), options)
     }
 
     fn variable(module: &CudaModule, name: &str) -> Result<(u64, usize)> {

@@ -9,6 +9,8 @@ use std::{
 };
 
 const OPERATION: &str = "compile";
+/// Threads of a warp, on every device of NVIDIA's.
+pub(crate) const WAVE_SIZE: u32 = 32;
 /// Keeps a product and a sum apart: NVRTC contracts by default.
 const NO_CONTRACTION: &str = "--fmad=false";
 /// Options by which a user says how products and sums are computed.
@@ -40,6 +42,42 @@ pub(crate) fn compile(source: &str, architecture: &str, options: &CompileOptions
     let status = unsafe { api.nvrtcCompileProgram(program.raw, count, options.as_ptr()) };
     status.ok().map_err(|status| failed(status, program.log()))?;
     program.cubin()
+}
+
+/// Compiles for an architecture by its name, of which this machine need have no device.
+pub(crate) fn compile_for(architecture: &str, source: &str, options: &CompileOptions) -> Result<Vec<u8>> {
+    let probe::Nvrtc { api, version } = probe::nvrtc(OPERATION)?;
+    let known = known(api)?;
+    if !number(architecture).is_some_and(|number| known.contains(&number)) {
+        let known: Vec<String> = known.iter().map(|number| format!("sm_{number}")).collect();
+        let known = known.join(", ");
+        return Err(build(format!(
+            "{version} does not know the architecture {architecture:?}, only {known}"
+        )));
+    }
+    compile(source, architecture, options)
+}
+
+/// The number in the name of an architecture: 90 of `sm_90`, and of `sm_90a`, which has more.
+fn number(architecture: &str) -> Option<c_int> {
+    let digits = architecture.strip_prefix("sm_")?;
+    let digits = digits.strip_suffix(['a', 'f']).unwrap_or(digits);
+    digits.bytes().all(|digit| digit.is_ascii_digit()).then(|| digits.parse().ok()).flatten()
+}
+
+/// The numbers of the architectures that NVRTC compiles for.
+fn known(api: &NvrtcApi) -> Result<Vec<c_int>> {
+    let mut count = 0;
+    // SAFETY: a place for a number.
+    unsafe { api.nvrtcGetNumSupportedArchs(&mut count) }
+        .ok()
+        .map_err(|status| failed(status, String::new()))?;
+    let mut numbers = vec![0; usize::try_from(count).unwrap_or_default()];
+    // SAFETY: as many places as it has said.
+    unsafe { api.nvrtcGetSupportedArchs(numbers.as_mut_ptr()) }
+        .ok()
+        .map_err(|status| failed(status, String::new()))?;
+    Ok(numbers)
 }
 
 struct Program {
@@ -131,4 +169,27 @@ fn name(status: Status) -> String {
     let code = status.0;
     let name = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
     name.map_or_else(|| format!("NVRTC reports {code}"), |name| format!("{name} ({code})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_architectures_have_a_number() {
+        let names = [
+            "sm_90",
+            "sm_90a",
+            "sm_100f",
+            "sm_",
+            "sm_a",
+            "sm_+9",
+            "sm_90aa",
+            "sm_9 0",
+            "compute_90",
+            "gfx90a",
+        ];
+        let numbers = [Some(90), Some(90), Some(100), None, None, None, None, None, None, None];
+        assert_eq!(names.map(number), numbers);
+    }
 }

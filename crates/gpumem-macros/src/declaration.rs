@@ -231,6 +231,8 @@ fn written(
             #race_free
             #[allow(unused, warnings, overflowing_literals, arithmetic_overflow, unconditional_panic, clippy::all)]
             let __program = #program;
+            // clippy does not see a comment above the attribute.
+            #[allow(clippy::undocumented_unsafe_blocks)]
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
             __declaration.source(&__program.source()) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))*
                 #by_compiler

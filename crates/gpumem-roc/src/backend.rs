@@ -6,9 +6,9 @@ use crate::{
 };
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
-    DeviceInfo, DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments,
-    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
-    Result, StreamOptions, StridedCopy,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, IpcMemory,
+    KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -192,6 +192,18 @@ unsafe impl Backend for Roc {
 
     fn compile_image(device: &RocDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
         hiprtc::compile(text, &device.inner().isa, options)
+    }
+
+    fn compile_for(
+        architecture: &str,
+        text: &dyn Fn(u32) -> String,
+        options: &CompileOptions,
+    ) -> Result<Vec<u8>> {
+        if !architecture.starts_with("gfx") {
+            let what = "an architecture that is not called as `gfx90a` is";
+            return Err(Error::new(NAME, "compile_for", ErrorKind::Unsupported { what }));
+        }
+        hiprtc::compile_for(architecture, text, options)
     }
 
     fn variable(module: &RocModule, name: &str) -> Result<(u64, usize)> {

@@ -55,6 +55,28 @@ pub(crate) fn compile(source: &str, isa: &str, compile_options: &CompileOptions)
     program.code()
 }
 
+/// Compiles for an architecture by its name, of which this machine need have no device. `text` gives the source for a wave size.
+pub(crate) fn compile_for(
+    architecture: &str,
+    text: &dyn Fn(u32) -> String,
+    options: &CompileOptions,
+) -> Result<Vec<u8>> {
+    let Some(wave_size) = wave_size(info::base(architecture)) else {
+        return Err(build(format!("{architecture:?} is no name of an architecture of AMD's")));
+    };
+    compile(&text(wave_size), architecture, options)
+}
+
+/// Work-items of a wave on an architecture; `None` if its name is none. It has a decimal generation, and two digits after it.
+fn wave_size(architecture: &str) -> Option<u32> {
+    let digits = architecture.strip_prefix("gfx")?;
+    let (generation, rest) = digits.split_at_checked(digits.len().checked_sub(2)?)?;
+    let is_hexadecimal = rest.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
+    let is_decimal = generation.bytes().all(|digit| digit.is_ascii_digit());
+    let generation: u32 = (is_hexadecimal && is_decimal).then(|| generation.parse().ok()).flatten()?;
+    Some(if generation >= 10 { 32 } else { 64 })
+}
+
 /// Whether there is a hipRTC that compiles for `isa`.
 pub(crate) fn serves(isa: &str) -> bool {
     probe::hiprtc(OPERATION).is_ok_and(|rtc| is_known(info::base(isa), rtc.hip))

@@ -23,8 +23,8 @@ pub(crate) struct Driver {
 
 struct NotUsable {
     error: LoadError,
-    /// HIP works and has no device.
-    no_device: bool,
+    /// HIP, where it works and has no device: its compiler needs none.
+    without_device: Option<Box<(Loaded<HipLibrary>, Version)>>,
 }
 
 static DRIVER: OnceBeforeFork<Result<Driver, NotUsable>> = OnceBeforeFork::new();
@@ -44,7 +44,7 @@ static HSA: OnceLock<Result<Runtime, LoadError>> = OnceLock::new();
 fn load() -> Option<&'static Result<Driver, NotUsable>> {
     DRIVER.get_or_init(|| {
         let library = gpumem_hip_sys::load(&Places::from_environment())
-            .map_err(|error| NotUsable { error: told(error), no_device: false })?;
+            .map_err(|error| NotUsable { error: told(error), without_device: None })?;
         start(library)
     })
 }
@@ -61,7 +61,7 @@ pub(crate) fn probe() -> Result<(), LoadError> {
 pub(crate) fn driver_if_any(operation: &'static str) -> Result<Option<&'static Driver>> {
     match load() {
         Some(Ok(driver)) => driver.origin.check(NAME, operation).map(|()| Some(driver)),
-        Some(Err(refusal)) if refusal.no_device => Ok(None),
+        Some(Err(refusal)) if refusal.without_device.is_some() => Ok(None),
         Some(Err(refusal)) => Err(Error::new(NAME, operation, refusal.error.clone())),
         None => Err(Error::new(NAME, operation, ErrorKind::ForkedChild)),
     }
@@ -76,15 +76,23 @@ pub(crate) fn driver(operation: &'static str) -> Result<&'static Driver> {
     }
 }
 
-/// The run-time compiler.
+/// HIP's library and its version, also where there is no device.
+fn library(operation: &'static str) -> Result<(&'static Loaded<HipLibrary>, Version)> {
+    match load() {
+        Some(Err(NotUsable { without_device: Some(found), .. })) => Ok((&found.0, found.1)),
+        _ => driver(operation).map(|driver| (&driver.library, driver.version)),
+    }
+}
+
+/// The run-time compiler. It needs no device.
 pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Rtc> {
-    let driver = driver(operation)?;
+    let (library, hip) = library(operation)?;
     let outcome = HIPRTC.get_or_init(|| {
-        gpumem_hip_sys::load_hiprtc(&Places::from_environment(), &driver.library, driver.version)
+        gpumem_hip_sys::load_hiprtc(&Places::from_environment(), library, hip)
             .map(|found| {
                 // hipRTC's own number has stood still since ROCm 5; it comes with HIP, whose number tells the build.
-                let version = format!("hipRTC of HIP {} ({})", driver.version, found.name.display());
-                Rtc { api: found.functions, version, hip: driver.version }
+                let version = format!("hipRTC of HIP {hip} ({})", found.name.display());
+                Rtc { api: found.functions, version, hip }
             })
             .map_err(told)
     });
@@ -107,25 +115,27 @@ pub(crate) fn hsa(operation: &'static str) -> Result<&'static Runtime> {
 
 fn start(library: Loaded<HipLibrary>) -> Result<Driver, NotUsable> {
     let tried = vec![library.name.display().to_string()];
-    let mut no_device = false;
-    initialise(&library.functions, &mut no_device)
-        .map(|version| {
+    let mut no_device = None;
+    match initialise(&library.functions, &mut no_device) {
+        Ok(version) => {
             // Asked for after HIP has registered its own exit handler, so that ours runs before it.
-            Driver {
+            Ok(Driver {
                 hip: library.functions,
                 version,
                 enqueue_lock: EnqueueLock::new(version),
                 origin: ProcessGuard::current(),
                 library,
-            }
-        })
-        .map_err(|failure| NotUsable {
+            })
+        }
+        Err(failure) => Err(NotUsable {
             error: LoadError { library: "the HIP runtime of ROCm", tried, failure },
-            no_device,
-        })
+            without_device: no_device.map(|version| Box::new((library, version))),
+        }),
+    }
 }
 
-fn initialise(hip: &HipLibrary, no_device: &mut bool) -> Result<Version, LoadFailure> {
+/// Notes the version in `no_device` where HIP works and has no device.
+fn initialise(hip: &HipLibrary, no_device: &mut Option<Version>) -> Result<Version, LoadFailure> {
     let refused = |status: Status| LoadFailure::Refused { message: status.to_string() };
     if let Some(name) = hip.hip.missing().find(|name| NEEDED.contains(name)) {
         return Err(LoadFailure::MissingSymbol { name: name.to_owned() });
@@ -145,7 +155,9 @@ fn initialise(hip: &HipLibrary, no_device: &mut bool) -> Result<Version, LoadFai
         status = Status::NO_DEVICE;
     }
     // Without a GPU, or without the kernel driver, ROCm 5 calls the first device invalid.
-    *no_device |= matches!(status, Status::NO_DEVICE | Status::INVALID_DEVICE);
+    if matches!(status, Status::NO_DEVICE | Status::INVALID_DEVICE) {
+        *no_device = Some(version);
+    }
     status.ok().map_err(refused)?;
     Ok(version)
 }

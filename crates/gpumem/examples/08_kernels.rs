@@ -1,10 +1,10 @@
 //! Kernels: one declaration for every device. How they are written stands in the folder `kernels`, with seven more.
 
 #[path = "kernels/matmul.rs"]
-#[allow(unreachable_pub, reason = "a library compiles the file, too")]
+#[allow(unreachable_pub, dead_code, reason = "a library compiles the file, too")]
 mod matmul;
 #[path = "kernels/saxpy.rs"]
-#[allow(unreachable_pub, reason = "a library compiles the file, too")]
+#[allow(unreachable_pub, dead_code, reason = "a library compiles the file, too")]
 mod saxpy;
 
 use gpumem::{

@@ -120,10 +120,12 @@ compile_error!(
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 pub mod any;
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
+mod compile;
+#[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod select;
 
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
-pub use {any::AnyBackend, select::ENV_DEVICE};
+pub use {any::AnyBackend, compile::CompileFor, select::ENV_DEVICE};
 
 #[cfg(feature = "cudarc")]
 pub mod cudarc;

@@ -293,6 +293,7 @@ impl<P: Parameters> KernelDef<P> {
     pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
         let core = device.core();
         core.check("compile")?;
+        self.check_promise()?;
         let barrier = device.barrier();
         let what = match (barrier.lowering(BarrierPoint::Wave), &self.source) {
             (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
@@ -305,6 +306,26 @@ impl<P: Parameters> KernelDef<P> {
             }
         };
         Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(&self.name))
+    }
+
+    /// Compiles the source for an architecture of the backend `B` by its name, of which this machine need have no device. This
+    /// checks a kernel, and what comes out can be shipped as an [`image`](Self::image).
+    ///
+    /// # Errors
+    /// [`Build`](ErrorKind::Build) with the compiler's words, and for an architecture that it does not know;
+    /// [`Unsupported`](ErrorKind::Unsupported) for a name that is not of this backend, and without a source;
+    /// [`Load`](ErrorKind::Load) where the compiler is missing.
+    pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
+        let in_kernel = |error: Error| error.in_kernel(&self.name);
+        self.check_promise().map_err(in_kernel)?;
+        let Some(source) = &self.source else {
+            let what = "compiling a kernel without source for a GPU";
+            return Err(in_kernel(Error::new(B::NAME, "compile_for", ErrorKind::Unsupported { what })));
+        };
+        let constants = self.constant_bytes.min(MOST_CONSTANT_BYTES);
+        let text =
+            |wave_size| text_with_constants::<P>(source, &self.name, wave_size, self.bounds, constants);
+        B::compile_for(architecture, &text, &self.options()).map_err(in_kernel)
     }
 
     fn text<B: Backend>(&self, source: &str, device: &Device<B>) -> String {

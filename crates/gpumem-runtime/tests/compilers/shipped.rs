@@ -31,7 +31,7 @@ fn the_kernels_have_barriers_of_both_kinds() {
     assert!(all.contains(&("saxpy".to_owned(), (0, 0))), "{all:?}");
     assert!(all.contains(&("transpose".to_owned(), (1, 0))), "{all:?}");
     assert!(all.contains(&("reduce".to_owned(), (3, 1))), "{all:?}");
-    assert_eq!(all.iter().filter(|(_, (group, _))| *group > 0).count(), 6, "{all:?}");
+    assert_eq!(all.iter().filter(|(_, (group, _))| *group > 0).count(), 8, "{all:?}");
 }
 
 #[test]

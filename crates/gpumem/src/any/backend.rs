@@ -1,15 +1,15 @@
 //! The run-time choice as a backend.
 
 use super::{
-    AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModule, AnyStream, CANDIDATES,
+    AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModule, AnyStream, CANDIDATES, COMPILERS,
     device::DeviceOps, event::EventOps, kernel::ModuleOps, stream::StreamOps,
 };
 use crate::select;
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
-    DeviceInfo, DeviceSelector, DlpackDevice, Error, EventOptions, Fill, IpcMemory, KernelArguments,
-    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
-    Reservation, Result, StreamOptions, StridedCopy,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, IpcMemory,
+    KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Reservation, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -271,6 +271,23 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     fn compile_image(device: &AnyDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
         DeviceOps::compile_image(device, text, options)
+    }
+
+    /// By the enabled backend whose architecture it is.
+    fn compile_for(
+        architecture: &str,
+        text: &dyn Fn(u32) -> String,
+        options: &CompileOptions,
+    ) -> Result<Vec<u8>> {
+        let is_other = |image: &Result<Vec<u8>>| {
+            image.as_ref().is_err_and(|error| matches!(error.kind(), ErrorKind::Unsupported { .. }))
+        };
+        let mut images = COMPILERS.iter().map(|compile_for| compile_for(architecture, text, options));
+        images.find(|image| !is_other(image)).unwrap_or_else(|| {
+            let what =
+                "an architecture of this name by the enabled backends, which know `sm_90` and `gfx90a`";
+            Err(Error::new(Self::NAME, "compile_for", ErrorKind::Unsupported { what }))
+        })
     }
 
     #[inline]

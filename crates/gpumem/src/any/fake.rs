@@ -296,6 +296,13 @@ unsafe impl<const N: usize> Backend for Fake<N> {
         Ok(vec![N as u8])
     }
 
+    fn compile_for(architecture: &str, text: &dyn Fn(u32) -> String, _: &CompileOptions) -> Result<Vec<u8>> {
+        match architecture == format!("fake{N}") {
+            true => Ok(text(N as u32).into_bytes()),
+            false => Err(Error::new(Self::NAME, "compile_for", ErrorKind::Unsupported { what: "that" })),
+        }
+    }
+
     fn variable(_: &FakeName<N>, name: &str) -> Result<(u64, usize)> {
         Ok((N as u64, name.len()))
     }

@@ -40,7 +40,7 @@ pub use stream::AnyStream;
 pub use typed::{OnBarrier, OnBuffer, OnDevice, OnEvent, OnKernel, OnModule, OnStream, Typed};
 
 use crate::select::Candidate;
-use gpumem_core::Backend;
+use gpumem_core::{Backend, CompileOptions, Result};
 
 /// What there is to choose from, as data for the rules in [`select`](crate::select).
 macro_rules! candidates {
@@ -54,7 +54,13 @@ macro_rules! candidates {
                 open: |selector| <$backend>::open(selector).map(Typed::<$backend>::from_typed),
             }
         ),*];
+
+        /// The functions that compile for an architecture by its name.
+        pub(crate) const COMPILERS: &[ArchitectureCompiler] = &[$(#[$enabled] <$backend>::compile_for),*];
     };
 }
+
+/// [`Backend::compile_for`].
+pub(crate) type ArchitectureCompiler = fn(&str, &dyn Fn(u32) -> String, &CompileOptions) -> Result<Vec<u8>>;
 
 backends! { candidates! }

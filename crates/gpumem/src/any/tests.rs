@@ -278,3 +278,14 @@ fn the_list_joins_all_backends_and_leaves_none_out_silently() {
     }
     assert_eq!(AnyBackend::probe(), Ok(()));
 }
+
+#[test]
+fn the_backend_that_knows_an_architecture_compiles_for_it() {
+    let compile = |architecture| {
+        AnyBackend::compile_for(architecture, &|wave| format!("for {wave}"), &CompileOptions::default())
+    };
+    assert_eq!(compile("fake0").unwrap(), b"for 0");
+    assert_eq!(compile("fake1").unwrap(), b"for 1");
+    let error = compile("fake2").unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
+}
