@@ -36,6 +36,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-host", &["--lib"]),
     all("gpumem-nccl-sys", &["--lib"]),
     all("gpumem-tlsf", &["--lib"]),
+    all("gpumem-trace", &["--lib"]),
     all("gpumem-layout", &["--lib", "--test", "layout_chains"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
     all("gpumem-integration", &["--test", "soundness"]).may_leak(),

@@ -4,8 +4,16 @@ use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
 
 /// The crates that users reach.
-const CRATES: [&str; 7] =
-    ["gpumem", "gpumem-core", "gpumem-layout", "gpumem-tlsf", "gpumem-runtime", "gpumem-cuda", "gpumem-roc"];
+const CRATES: [&str; 8] = [
+    "gpumem",
+    "gpumem-core",
+    "gpumem-layout",
+    "gpumem-tlsf",
+    "gpumem-trace",
+    "gpumem-runtime",
+    "gpumem-cuda",
+    "gpumem-roc",
+];
 /// Traits whose functions the runtime calls; the table names the traits.
 const BACKEND: [&str; 5] = ["Backend", "DeviceBuffer", "Stream", "Event", "Barrier"];
 

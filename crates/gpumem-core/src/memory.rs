@@ -17,6 +17,33 @@ pub enum MemoryKind {
 }
 
 impl MemoryKind {
+    /// The kinds that are allocated, in the order of [`index`](Self::index).
+    pub const ALLOCATED: [Self; 8] = [
+        Self::Device,
+        Self::Pinned,
+        Self::Mapped(MappedOptions { portable: false, write_combined: false }),
+        Self::Mapped(MappedOptions { portable: true, write_combined: false }),
+        Self::Mapped(MappedOptions { portable: false, write_combined: true }),
+        Self::Mapped(MappedOptions { portable: true, write_combined: true }),
+        Self::Managed(Attach::Global),
+        Self::Managed(Attach::Host),
+    ];
+
+    /// Returns the place of the kind in [`ALLOCATED`](Self::ALLOCATED); `None` for memory that is registered.
+    #[inline]
+    pub fn index(self) -> Option<usize> {
+        Some(match self {
+            Self::Device => 0,
+            Self::Pinned => 1,
+            Self::Mapped(MappedOptions { portable, write_combined }) => {
+                2 + usize::from(portable) + 2 * usize::from(write_combined)
+            }
+            Self::Managed(Attach::Global) => 6,
+            Self::Managed(Attach::Host) => 7,
+            Self::Registered(_) => return None,
+        })
+    }
+
     /// Whether the host can read and write the memory through an address.
     #[inline]
     pub fn is_host_accessible(self) -> bool {
@@ -122,4 +149,17 @@ pub enum HostAccess {
     Read,
     /// Writing: what the device still reads or writes must be done.
     Write,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_allocated_kind_stands_at_its_index() {
+        for (index, kind) in MemoryKind::ALLOCATED.into_iter().enumerate() {
+            assert_eq!(kind.index(), Some(index), "{kind:?}");
+        }
+        assert_eq!(MemoryKind::Registered(RegisterOptions::default()).index(), None);
+    }
 }

@@ -148,7 +148,7 @@ fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     check(is_forked(scale.launch(stream, &dims, (&mut *array, In(&[7u32])))), "launch with constants")?;
     check(is_forked(device.record_memory(RecorderOptions::default())), "recording")?;
     let replayed =
-        Trace::empty().replay(device, ReplayOptions::default(), |kind| device.memory_resource(kind));
+        device.replay_memory(&Trace::empty(), ReplayOptions::default(), |kind| device.memory_resource(kind));
     check(replayed.is_ok() || is_forked(replayed), "replay")?;
     check(is_forked(stream.add_callback(|_| ())), "callback")?;
     let done = pin!(stream.completed());

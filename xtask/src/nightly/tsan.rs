@@ -12,6 +12,7 @@ use anyhow::Result;
 /// What it watches: a package and the arguments that choose tests. The double of the integration tests plays a driver
 /// that stages everything and copies late; on the host the tests turn staging on.
 const RUNS: &[(&str, &[&str])] = &[
+    ("gpumem-trace", &["--lib"]),
     ("gpumem-runtime", &["--lib", "--test", "pool", "--test", "pool_model", "--test", "deferred"]),
     ("gpumem-host", &["--test", "streams", "--test", "adversary"]),
     (

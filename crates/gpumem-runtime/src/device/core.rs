@@ -2,10 +2,10 @@
 
 use crate::{
     memory::{DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim},
-    trace::Recorder,
     track::{EventPool, ForeignTimelinePool, Timeline},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, process::ProcessGuard};
+use gpumem_trace::log::Recorder;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};

@@ -5,6 +5,7 @@ mod counters;
 mod errors;
 mod handle;
 mod memory;
+mod recording;
 mod registry;
 mod reset;
 
@@ -112,7 +113,7 @@ impl<B: Backend> Device<B> {
 
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
-        crate::trace::begin(&core);
+        gpumem_trace::log::begin(|options| core.start_recording(options));
         Self::of_inner(Arc::new(DeviceShared {
             core,
             staging: StagingPool::default(),

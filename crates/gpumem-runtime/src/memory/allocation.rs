@@ -155,7 +155,7 @@ impl<B: Backend> Allocation<B> {
         }
         let extra = Self::named(core, bytes, block.bytes());
         let id = allocation_id();
-        core.recorder.allocated(id, &request, extra.as_ref().and_then(|extra| extra.name.as_ref()));
+        core.recorder.allocated(id, || request.info(), extra.as_ref().and_then(|extra| extra.name.as_ref()));
         let slot = UninitArc::new();
         let new: *mut Self = slot.value();
         // SAFETY: the value is written. Its block hands its uses over before anybody else sees it. Device or core, what is
@@ -222,7 +222,7 @@ impl<B: Backend> Allocation<B> {
         memory.extra = Self::named(core, bytes, block.bytes());
         (memory.block, memory.resource) = (Some(block), number);
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
-        core.recorder.allocated(memory.id, &MemoryRequest { bytes, ..request }, name);
+        core.recorder.allocated(memory.id, || MemoryRequest { bytes, ..request }.info(), name);
         Ok(IntrusiveArc::new(memory))
     }
 
@@ -238,7 +238,7 @@ impl<B: Backend> Allocation<B> {
         let block = match resource.allocate(request) {
             Ok(block) => block,
             Err(error) => oom::retry(core, &device.0.staging, resource, request, error)
-                .inspect_err(|_| core.recorder.failed(request, current_name().as_ref()))
+                .inspect_err(|_| core.recorder.failed(|| request.info(), current_name().as_ref()))
                 .map_err(|error| core.place(error))?,
         };
         if resource.is_foreign && !oom::is_fit(&block, request) {

@@ -50,7 +50,6 @@ pub(crate) use intrusive_arc::IntrusiveArc;
 pub(crate) use late::LateMemory;
 pub(crate) use names::Names;
 pub(crate) use pinned_pages::{PagePin, PinnedPages};
-pub(crate) use report::Bytes;
-pub(crate) use resource_table::{ALL_KINDS, ResourceTable, default_options, kind_index};
+pub(crate) use resource_table::{ResourceTable, default_options};
 pub(crate) use serving::{Serving, check_outside_resource};
 pub(crate) use staging::{Staging, StagingPool};

@@ -3,6 +3,7 @@
 use super::{Holder, MemoryStatistics, serving::Serving};
 use crate::device::DeviceCore;
 use gpumem_core::Backend;
+use gpumem_trace::log::Bytes;
 use serde::Serialize;
 use std::fmt;
 
@@ -94,25 +95,6 @@ impl MemoryReport {
     pub fn to_json(&self) -> String {
         // Nothing in it can fail: names and numbers.
         serde_json::to_string_pretty(self).unwrap_or_default()
-    }
-}
-
-/// Bytes for people.
-pub(crate) struct Bytes(pub(crate) usize);
-
-impl fmt::Display for Bytes {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut value = self.0 as f64;
-        let mut unit = 0;
-        while value >= 1024.0 && unit < 4 {
-            value /= 1024.0;
-            unit += 1;
-        }
-        let text = match unit {
-            0 => format!("{} B", self.0),
-            _ => format!("{value:.1} {}iB", ["", "K", "M", "G", "T"][unit]),
-        };
-        f.pad(&text)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::{
     track::Timeline,
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_trace::log::AllocationInfo;
 use serde::Serialize;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
 
@@ -64,6 +65,15 @@ pub(super) fn wrong_generation<B: Backend>(core: &DeviceCore<B>, found: u64) -> 
             let (what, has) = ("memory block", "another device".to_owned());
             ErrorKind::WrongDevice { what, has, wants: core.name() }
         }
+    }
+}
+
+impl<B: Backend> MemoryRequest<'_, B> {
+    /// The request as it is recorded.
+    #[inline(always)]
+    pub(super) fn info(&self) -> AllocationInfo {
+        let memory = (self.bytes, self.align, self.kind);
+        AllocationInfo::new(self.operation, memory, self.stream().unwrap_or(0), self.host_first)
     }
 }
 

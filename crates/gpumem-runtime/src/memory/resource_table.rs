@@ -2,7 +2,7 @@
 
 use super::{DriverMemory, MemoryResource, Pool, PoolOptions, serving::Serving};
 use crate::{device::DeviceCore, sync::Mutex};
-use gpumem_core::{Attach, Backend, Error, ErrorKind, MappedOptions, MemoryKind, Result, process::page_size};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::page_size};
 use std::{
     fmt,
     sync::{
@@ -16,36 +16,9 @@ use std::{
 pub const ENV_POOL: &str = "GPUMEM_POOL";
 
 /// Kinds of memory that have a resource of their own.
-const KINDS: usize = 8;
+const KINDS: usize = MemoryKind::ALLOCATED.len();
 /// Resources of a device in its lifetime. A block names its resource by a number, so that no count has to be kept.
 const MOST: usize = 64;
-
-/// The place of a kind among [`ALL_KINDS`].
-#[inline]
-pub(crate) fn kind_index(kind: MemoryKind) -> Option<usize> {
-    Some(match kind {
-        MemoryKind::Device => 0,
-        MemoryKind::Pinned => 1,
-        MemoryKind::Mapped(MappedOptions { portable, write_combined }) => {
-            2 + usize::from(portable) + 2 * usize::from(write_combined)
-        }
-        MemoryKind::Managed(Attach::Global) => 6,
-        MemoryKind::Managed(Attach::Host) => 7,
-        _ => return None,
-    })
-}
-
-/// The kinds in the order of their slots.
-pub(crate) const ALL_KINDS: [MemoryKind; KINDS] = [
-    MemoryKind::Device,
-    MemoryKind::Pinned,
-    MemoryKind::Mapped(MappedOptions { portable: false, write_combined: false }),
-    MemoryKind::Mapped(MappedOptions { portable: true, write_combined: false }),
-    MemoryKind::Mapped(MappedOptions { portable: false, write_combined: true }),
-    MemoryKind::Mapped(MappedOptions { portable: true, write_combined: true }),
-    MemoryKind::Managed(Attach::Global),
-    MemoryKind::Managed(Attach::Host),
-];
 
 /// The resources of a device. They are never taken out before the device is gone: blocks refer to them by number.
 pub(crate) struct ResourceTable<B: Backend> {
@@ -95,7 +68,7 @@ impl<B: Backend> ResourceTable<B> {
         kind: MemoryKind,
     ) -> Result<(u8, Serving<'_, B>)> {
         let unfit = |what| core.error(operation, ErrorKind::Unsupported { what });
-        let Some(kind_index) = kind_index(kind) else { return Err(unfit("allocating memory of that kind")) };
+        let Some(kind_index) = kind.index() else { return Err(unfit("allocating memory of that kind")) };
         let mut current = self.current[kind_index].load(Ordering::Acquire);
         if current == 0 {
             current = self.start(core, operation, kind_index, kind)?;
@@ -181,7 +154,7 @@ impl<B: Backend> ResourceTable<B> {
         kind: MemoryKind,
         resource: Arc<dyn MemoryResource<B>>,
     ) -> Result<Option<Arc<dyn MemoryResource<B>>>> {
-        let Some(kind_index) = kind_index(kind) else {
+        let Some(kind_index) = kind.index() else {
             let what = "a memory resource for memory of the caller";
             return Err(Error::new("", operation, ErrorKind::Unsupported { what }));
         };
@@ -213,7 +186,7 @@ impl<B: Backend> ResourceTable<B> {
 
     /// Kinds that have been used, with the resource that serves each now.
     pub(crate) fn in_use(&self) -> impl Iterator<Item = (MemoryKind, Serving<'_, B>)> {
-        ALL_KINDS.into_iter().zip(&self.current).filter_map(|(kind, current)| {
+        MemoryKind::ALLOCATED.into_iter().zip(&self.current).filter_map(|(kind, current)| {
             let number = current.load(Ordering::Acquire).checked_sub(1)?;
             Some((kind, self.get(number as u8)?))
         })

@@ -6,33 +6,14 @@
 //! * A [`Trace`] is what was recorded: plain data, written as JSON ([`Trace::to_json`]) and read back
 //!   ([`Trace::from_json`]).
 //! * [`Trace::to_html`] draws it as a page that needs nothing but a browser.
-//! * [`Trace::replay`] does it again, against any [`MemoryResource`](crate::memory::MemoryResource) of any backend.
+//! * [`Device::replay_memory`](crate::Device::replay_memory) does it again, against any [`MemoryResource`](crate::memory::MemoryResource) of any backend.
 
-mod check;
-mod clock;
-mod decode;
-mod encode;
-mod event;
-mod event_log;
-mod format;
-mod html;
-mod merge;
-mod process;
-mod recorder;
 mod recording;
 mod replay;
-mod thread_writer;
-mod usage;
 
-pub use check::TraceError;
-pub use format::{
-    FORMAT, Trace, TraceAllocation, TraceDevice, TraceEvent, TraceEventKind, TraceKind, TraceKindStart,
-    TraceStream, TraceThread,
+pub use gpumem_trace::{
+    ENV_TRACE_FILE, FORMAT, Overflow, Peak, PeakHolder, RecorderOptions, Trace, TraceAllocation, TraceDevice,
+    TraceError, TraceEvent, TraceEventKind, TraceKind, TraceKindStart, TraceStream, TraceThread, Usage,
 };
-pub use process::ENV_TRACE_FILE;
-pub use recording::{Overflow, RecorderOptions, Recording};
+pub use recording::Recording;
 pub use replay::{ReplayOptions, ReplayReport};
-pub use usage::{Peak, PeakHolder, Usage};
-
-pub(crate) use process::begin;
-pub(crate) use recorder::Recorder;

@@ -1,45 +1,12 @@
 //! Recordings: how they are started, and what comes out.
 
-use super::{
-    Trace, clock, decode,
-    event_log::{EventLog, InitialState},
-};
-use crate::{
-    Device,
-    device::DeviceCore,
-    memory::{default_options, kind_index},
-};
+use crate::{Device, device::DeviceCore};
 use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_trace::{
+    RecorderOptions, Trace,
+    log::{EventLog, clock},
+};
 use std::{fmt, sync::Arc};
-
-/// What becomes of events that no longer fit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Overflow {
-    /// The newest events are kept, as on an aircraft's recorder. Of those that go, the recording keeps what they say about
-    /// memory that is still alive: who holds what is always known.
-    #[default]
-    KeepNewest,
-    /// The oldest are kept: the trace ends at the first event that found no room.
-    KeepOldest,
-}
-
-/// How a recording is made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecorderOptions {
-    /// Bytes that events may take, at 24 to 48 each; they are taken as they are needed, 32 KiB at a time, and by each thread
-    /// for itself: every thread that records has its 32 KiB, also beyond this limit. 64 MiB by default.
-    pub limit_bytes: usize,
-    /// What becomes of events that no longer fit.
-    pub overflow: Overflow,
-    /// Whether uses and waits are recorded, or only allocations and frees.
-    pub uses: bool,
-}
-
-impl Default for RecorderOptions {
-    fn default() -> Self {
-        Self { limit_bytes: 64 << 20, overflow: Overflow::default(), uses: true }
-    }
-}
 
 /// A recording that is running. Ends when it is dropped; forgetting it lets it run on.
 #[must_use = "the recording ends when this is dropped"]
@@ -68,10 +35,10 @@ impl<B: Backend> Device<B> {
     pub fn record_memory(&self, options: RecorderOptions) -> Result<Recording<B>> {
         let core = self.core();
         core.check("record_memory")?;
-        if !clock::is_there() {
+        if !clock::is_available() {
             return Err(core.error("record_memory", ErrorKind::ForkedChild));
         }
-        match start(core, options) {
+        match core.start_recording(options) {
             Some(log) => Ok(Recording { core: core.clone(), log }),
             None => {
                 let why = "the memory of this device is being recorded already";
@@ -81,26 +48,10 @@ impl<B: Backend> Device<B> {
     }
 }
 
-/// Starts a recording, unless one is running.
-pub(super) fn start<B: Backend>(
-    core: &Arc<DeviceCore<B>>,
-    options: RecorderOptions,
-) -> Option<Arc<EventLog>> {
-    core.recorder.start(|| {
-        let kinds = core.memory.in_use().filter_map(|(kind, resource)| {
-            let statistics = resource.report().statistics;
-            let granule = default_options(core, kind).alignment;
-            Some((kind_index(kind)? as u8, statistics.reserved, statistics.allocated, granule))
-        });
-        let total = B::info(&core.raw).total_memory;
-        EventLog::new(options, InitialState { device: core.name(), total, kinds: kinds.collect() })
-    })
-}
-
 impl<B: Backend> Recording<B> {
     /// What has been recorded so far. The recording goes on.
     pub fn snapshot(&self) -> Trace {
-        decode::trace(&self.log)
+        self.log.trace()
     }
 
     /// Ends the recording. What other threads do in this very moment may be missing. In a forked child of the process that
@@ -108,13 +59,13 @@ impl<B: Backend> Recording<B> {
     pub fn finish(self) -> Trace {
         let log = self.log.clone();
         drop(self);
-        decode::trace(&log)
+        log.trace()
     }
 }
 
 impl<B: Backend> Drop for Recording<B> {
     fn drop(&mut self) {
-        if self.log.origin.is_valid() {
+        if self.log.is_of_this_process() {
             self.core.recorder.stop(&self.log);
         }
     }

@@ -1,7 +1,7 @@
 //! The access logs of what a piece of work uses, locked together.
 
 use super::{Access, AccessLog, Timeline};
-use crate::{sync::ShortMutexGuard, trace::Recorder};
+use crate::sync::ShortMutexGuard;
 use gpumem_core::Backend;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -158,5 +158,5 @@ fn record<B: Backend>(
     operation: &'static str,
     submission: u64,
 ) {
-    Recorder::used(memory, extent, *write, operation, (timeline.id(), submission));
+    memory.record_use(extent, *write, operation, (timeline.id(), submission));
 }

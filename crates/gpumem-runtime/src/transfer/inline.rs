@@ -8,7 +8,6 @@ use crate::{
     completion,
     layout::contiguous_len,
     memory::Allocation,
-    trace::Recorder,
     track::{Access, AccessLog, Timeline},
 };
 use gpumem_core::{Backend, CopyRegion, Space};
@@ -112,8 +111,8 @@ pub(crate) fn try_copy_inline<B: Backend>(
         && is_free(timeline, destination_log, &to, true)
         && unsafe { try_copy_sync(timeline, &region) }
         && {
-            Recorder::used(source.memory, &from, false, OPERATION, (0, 0));
-            Recorder::used(destination.memory, &to, true, OPERATION, (0, 0));
+            source.memory.record_use(&from, false, OPERATION, (0, 0));
+            destination.memory.record_use(&to, true, OPERATION, (0, 0));
             true
         }
 }
@@ -136,7 +135,7 @@ unsafe fn run_inline<B: Backend>(timeline: &Timeline<B>, host: (u64, Space), acc
     // if this stream is idle, no other stream uses the memory, and the lock keeps it so.
     let copied = is_free(timeline, &log, &extent, write) && unsafe { try_copy_sync(timeline, &region) };
     if copied {
-        Recorder::used(memory, &extent, write, OPERATION, (0, 0));
+        memory.record_use(&extent, write, OPERATION, (0, 0));
     }
     copied
 }

@@ -197,7 +197,8 @@ fn a_text_that_is_no_trace_is_refused_with_the_reason() {
     assert!(wild.peaks().is_empty() && wild.usage().is_empty() && wild.to_html().contains("</html>"));
     assert!(wild.clone().merge(wild.clone()).check().is_err());
     let device = super::device();
-    let error =
-        wild.replay(&device, ReplayOptions::default(), |kind| device.memory_resource(kind)).unwrap_err();
+    let error = device
+        .replay_memory(&wild, ReplayOptions::default(), |kind| device.memory_resource(kind))
+        .unwrap_err();
     assert!(error.to_string().contains("contradicts itself"), "{error}");
 }

@@ -15,8 +15,8 @@ fn replay(trace: &Trace, options: ReplayOptions, host: &HostOptions) -> ReplayRe
     let raw = Host::open_with(host).unwrap();
     let device: Device<Host> = Device::from_raw(raw.clone());
     let mut pools: Vec<Arc<dyn MemoryResource<Host>>> = Vec::new();
-    let report = trace
-        .replay(&device, options, |kind| {
+    let report = device
+        .replay_memory(trace, options, |kind| {
             let pool = Arc::new(Pool::new(device.driver_memory(), device.pool_options(kind)));
             pools.push(pool.clone());
             Ok(pool)
@@ -62,7 +62,7 @@ fn a_replay_does_what_was_recorded() {
     let again = super::device();
     let recording = again.record_memory(RecorderOptions::default()).unwrap();
     let options = ReplayOptions { threads: false, ..ReplayOptions::default() };
-    trace.replay(&again, options, |kind| again.memory_resource(kind)).unwrap();
+    again.replay_memory(&trace, options, |kind| again.memory_resource(kind)).unwrap();
     let second = recording.finish();
     let sizes = |trace: &Trace| -> Vec<(u64, Option<String>)> {
         let made = trace.events.iter().filter_map(|event| match event.what {
@@ -86,7 +86,7 @@ fn a_replay_over_too_little_memory_counts_what_fails() {
     let limited = |_| -> gpumem_core::Result<Arc<dyn MemoryResource<Host>>> {
         Ok(Arc::new(LimitingResource::new(device.driver_memory(), 4000)))
     };
-    let report = trace.replay(&device, ReplayOptions::default(), limited).unwrap();
+    let report = device.replay_memory(&trace, ReplayOptions::default(), limited).unwrap();
     assert_eq!((report.allocations, report.failures, report.frees), (4, 6, 4), "{report}");
     assert!(report.first_error.as_ref().unwrap().is_out_of_memory());
     assert_eq!(report.peak_used, 4000);

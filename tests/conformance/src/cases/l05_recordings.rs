@@ -72,7 +72,7 @@ fn a_recording_can_be_done_again<B: Backend>(lab: &Lab<B>) -> Verdict {
     for pooled in [true, false] {
         for (threads, work) in [(true, 0), (true, 1 << 16), (false, 1 << 16)] {
             let options = ReplayOptions { threads, work, ..ReplayOptions::default() };
-            let report = trace.replay(device, options, |kind| {
+            let report = device.replay_memory(&trace, options, |kind| {
                 let resource: Arc<dyn MemoryResource<B>> = match pooled {
                     true => Arc::new(Pool::new(driver.clone(), device.pool_options(kind))),
                     false => driver.clone(),

@@ -118,10 +118,11 @@ fn replay(device: &Device) {
         trace.events.push(gpumem::trace::TraceEvent { time: trace.span, thread: number, what });
     }
     trace.check().unwrap();
-    let replayed = trace.replay(device, ReplayOptions::default(), |kind| device.memory_resource(kind));
+    let replayed =
+        device.replay_memory(&trace, ReplayOptions::default(), |kind| device.memory_resource(kind));
     assert!(replayed.unwrap_err().to_string().contains("threads"));
     let alone = ReplayOptions { threads: false, ..ReplayOptions::default() };
-    let report = trace.replay(device, alone, |kind| device.memory_resource(kind)).unwrap();
+    let report = device.replay_memory(&trace, alone, |kind| device.memory_resource(kind)).unwrap();
     assert_eq!(report.threads, 1);
 }
 

@@ -118,7 +118,7 @@ fn a_changed_trace_is_refused_or_can_be_used() {
         let _ = (trace.peaks(), trace.usage(), trace.to_html());
         let _ = trace.clone().merge(trace.clone()).check();
         let options = ReplayOptions { work: 100, threads: seed % 2 == 0, ..ReplayOptions::default() };
-        let report = trace.replay(&device, options, |kind| device.memory_resource(kind)).unwrap();
+        let report = device.replay_memory(&trace, options, |kind| device.memory_resource(kind)).unwrap();
         assert_eq!(report.refused, 0, "seed {seed}: {report}");
     }
     assert!(taken > rounds / 50 && refused > rounds / 50, "{taken} taken, {refused} refused");

@@ -3,7 +3,6 @@
 use super::Allocation;
 use crate::{
     memory::IntrusiveArc,
-    trace::Recorder,
     track::{Timeline, WaitOutcome},
 };
 use gpumem_core::{Backend, Error, HostAccess, MemoryKind, Result};
@@ -14,6 +13,27 @@ use std::{ops::Range, sync::Arc};
 type PendingUse<B> = (Arc<Timeline<B>>, u64);
 
 impl<B: Backend> Allocation<B> {
+    /// Records a use, if uses are recorded: at `submission` of `stream`, or at once and by the host (stream 0).
+    #[inline]
+    pub(crate) fn record_use(
+        &self,
+        extent: &Range<usize>,
+        write: bool,
+        operation: &'static str,
+        (stream, submission): (u64, u64),
+    ) {
+        if self.core().recorder.keeps_uses() {
+            self.record_use_in_log(extent, write, operation, (stream, submission));
+        }
+    }
+
+    /// Not in line: unrecorded work should not carry the code for it.
+    #[inline(never)]
+    fn record_use_in_log(&self, extent: &Range<usize>, write: bool, operation: &'static str, at: (u64, u64)) {
+        let kind = self.is_owned().then(|| self.kind());
+        self.core().recorder.used((self.id(), kind), extent, write, operation, at);
+    }
+
     /// Waits until the host may read or write these bytes.
     pub(crate) fn wait_for_host(
         &self,
@@ -30,7 +50,7 @@ impl<B: Backend> Allocation<B> {
         for (timeline, submission) in uses {
             timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
         }
-        Recorder::used(self, extent, access == HostAccess::Write, operation, (0, 0));
+        self.record_use(extent, access == HostAccess::Write, operation, (0, 0));
         let concurrent = B::capabilities(&self.core().raw).concurrent_managed_access;
         if matches!(self.kind, MemoryKind::Managed(_)) && !concurrent {
             crate::completion::may_block(operation)?;
@@ -98,7 +118,7 @@ impl<B: Backend> Allocation<B> {
 
     fn record_import(&self, operation: &'static str, timeline: Arc<Timeline<B>>, submission: u64) {
         let all = 0..self.len();
-        Recorder::used(self, &all, true, operation, (timeline.id(), submission));
+        self.record_use(&all, true, operation, (timeline.id(), submission));
         self.log.lock().seed(all, timeline, submission);
     }
 

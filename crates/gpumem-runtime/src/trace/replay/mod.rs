@@ -2,7 +2,7 @@
 
 mod run;
 
-use super::{Trace, TraceError, TraceKind, format::TraceEventKind};
+use super::{Trace, TraceError, TraceEventKind, TraceKind};
 use crate::{Device, memory::MemoryResource};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
@@ -114,8 +114,8 @@ impl<B: Backend> Drop for Swapped<'_, B> {
     }
 }
 
-impl Trace {
-    /// Does again what the trace tells, as fast as it goes: each thread of the trace is a thread, each stream a stream, and
+impl<B: Backend> Device<B> {
+    /// Does again what a trace tells, as fast as it goes: each thread of the trace is a thread, each stream a stream, and
     /// what happens to one piece of memory happens in its order, whichever thread does it.
     ///
     /// `resource` is asked for the resource of each kind of memory that occurs, which then serves the device until the
@@ -129,7 +129,7 @@ impl Trace {
     /// # let recording = device.record_memory(RecorderOptions::default())?;
     /// # drop(device.device_array::<f32, _>((64, 64))?);
     /// # let trace = recording.finish();
-    /// let report = trace.replay(&device, ReplayOptions::default(), |kind| {
+    /// let report = device.replay_memory(&trace, ReplayOptions::default(), |kind| {
     ///     Ok(Arc::new(Pool::new(device.driver_memory(), device.pool_options(kind))))
     /// })?;
     /// assert_eq!((report.allocations, report.failures), (1, 0));
@@ -137,32 +137,32 @@ impl Trace {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a trace that contradicts itself ([`check`](Self::check)); of
+    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a trace that contradicts itself ([`check`](Trace::check)); of
     /// `resource`; of making streams; [`Unsupported`](ErrorKind::Unsupported) where the system has no thread for each one of the
     /// trace. Requests and uses that fail are counted instead.
-    pub fn replay<B: Backend>(
+    pub fn replay_memory(
         &self,
-        device: &Device<B>,
+        trace: &Trace,
         options: ReplayOptions,
         mut resource: impl FnMut(MemoryKind) -> Result<Arc<dyn MemoryResource<B>>>,
     ) -> Result<ReplayReport> {
         let operation = "replay";
         crate::completion::may_block(operation)?;
-        self.check().map_err(|why: TraceError| {
+        trace.check().map_err(|why: TraceError| {
             tracing::error!(%why, "a trace cannot be replayed");
             let why = "the trace contradicts itself";
-            device.core().error(operation, ErrorKind::InvalidArgument { why })
+            self.core().error(operation, ErrorKind::InvalidArgument { why })
         })?;
-        let kinds: BTreeSet<TraceKind> = self.allocations.iter().filter_map(|memory| memory.kind).collect();
+        let kinds: BTreeSet<TraceKind> = trace.allocations.iter().filter_map(|memory| memory.kind).collect();
         let mut serving = Vec::new();
-        let mut swapped = Swapped { device, before: Vec::new() };
+        let mut swapped = Swapped { device: self, before: Vec::new() };
         for kind in kinds.into_iter().map(TraceKind::memory_kind) {
             let resource = resource(kind)?;
-            swapped.before.push((kind, device.memory_resource(kind)?));
-            device.set_memory_resource(kind, resource.clone())?;
+            swapped.before.push((kind, self.memory_resource(kind)?));
+            self.set_memory_resource(kind, resource.clone())?;
             serving.push(resource);
         }
-        let mut report = run::run(self, device, options)?;
+        let mut report = run::run(trace, self, options)?;
         // One resource may serve several kinds.
         serving.sort_by_key(|resource| Arc::as_ptr(resource).cast::<()>());
         serving.dedup_by_key(|resource| Arc::as_ptr(resource).cast::<()>());
@@ -171,23 +171,23 @@ impl Trace {
         drop(swapped);
         Ok(report)
     }
+}
 
-    /// For each event how many events of the same memory come before it.
-    fn turns(&self) -> Vec<u32> {
-        let mut seen = vec![0u32; self.allocations.len()];
-        let turn = |what: &TraceEventKind| match *what {
-            TraceEventKind::Allocate { memory }
-            | TraceEventKind::Free { memory }
-            | TraceEventKind::Use { memory, .. } => {
-                let slot = &mut seen[memory as usize];
-                *slot += 1;
-                *slot - 1
-            }
-            TraceEventKind::Fail { .. }
-            | TraceEventKind::Wait { .. }
-            | TraceEventKind::Reserve { .. }
-            | TraceEventKind::Release { .. } => 0,
-        };
-        self.events.iter().map(|event| &event.what).map(turn).collect()
-    }
+/// For each event how many events of the same memory come before it.
+fn turns(trace: &Trace) -> Vec<u32> {
+    let mut seen = vec![0u32; trace.allocations.len()];
+    let turn = |what: &TraceEventKind| match *what {
+        TraceEventKind::Allocate { memory }
+        | TraceEventKind::Free { memory }
+        | TraceEventKind::Use { memory, .. } => {
+            let slot = &mut seen[memory as usize];
+            *slot += 1;
+            *slot - 1
+        }
+        TraceEventKind::Fail { .. }
+        | TraceEventKind::Wait { .. }
+        | TraceEventKind::Reserve { .. }
+        | TraceEventKind::Release { .. } => 0,
+    };
+    trace.events.iter().map(|event| &event.what).map(turn).collect()
 }

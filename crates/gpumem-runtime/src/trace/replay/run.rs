@@ -1,13 +1,14 @@
 //! The threads of a replay.
 
-use super::{ReplayOptions, ReplayReport, Trace};
+use super::{ReplayOptions, ReplayReport, Trace, turns};
 use crate::{
     Device, Stream,
     memory::{Allocation, HostReady, IntrusiveArc, named},
-    trace::{TraceAllocation, clock::clock, format::TraceEventKind},
+    trace::{TraceAllocation, TraceEventKind},
     track::Access,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
+use gpumem_trace::log::clock::clock;
 use parking_lot::{Condvar, Mutex};
 use std::{
     hint,
@@ -63,7 +64,7 @@ pub(super) fn run<B: Backend>(
         device,
         streams: trace.streams.iter().map(|_| device.stream()).collect::<Result<_>>()?,
         slots: slots.map(|_| Slot { turn: AtomicU32::new(0), memory: Mutex::new(None) }).collect(),
-        turns: trace.turns(),
+        turns: turns(trace),
         used: AtomicU64::new(0),
         peak: AtomicU64::new(0),
     };

@@ -103,7 +103,7 @@ impl Replay {
     fn run(&mut self) -> Result<ReplayReport> {
         let Self { trace, device, pooled, resources } = self;
         let driver = device.driver_memory();
-        let report = trace.replay(device, ReplayOptions::default(), |kind| {
+        let report = device.replay_memory(trace, ReplayOptions::default(), |kind| {
             let make = || -> Arc<dyn MemoryResource<AnyBackend>> {
                 match *pooled {
                     true => Arc::new(Pool::new(driver.clone(), device.pool_options(kind))),

@@ -1,15 +1,7 @@
 //! A recording of a whole program, asked for from outside.
 
-use super::{
-    Trace, clock, decode,
-    event_log::EventLog,
-    recording::{self, RecorderOptions},
-};
-use crate::device::DeviceCore;
-use gpumem_core::{
-    Backend,
-    process::{OnceBeforeFork, ProcessGuard, at_exit},
-};
+use super::{clock, event_log::EventLog, format::Trace, options::RecorderOptions};
+use gpumem_core::process::{OnceBeforeFork, ProcessGuard, at_exit};
 use parking_lot::Mutex;
 #[cfg(unix)]
 use std::fs::OpenOptions;
@@ -77,13 +69,13 @@ fn file(name: OsString, process: &str) -> PathBuf {
     name.into_string().map_or_else(PathBuf::from, |name| name.replace("%p", process).into())
 }
 
-/// Records a device that has just been opened, if that is asked for.
-pub(crate) fn begin<B: Backend>(core: &Arc<DeviceCore<B>>) {
+/// Records a device that has just been opened, if that is asked for. `start` starts the recording.
+pub fn begin(start: impl FnOnce(RecorderOptions) -> Option<Arc<EventLog>>) {
     // In a forked child the recording is the parent's, and its lock may be held for ever.
-    let Some(program) = program().filter(|program| program.origin.is_valid() && clock::is_there()) else {
+    let Some(program) = program().filter(|program| program.origin.is_valid() && clock::is_available()) else {
         return;
     };
-    if let Some(log) = recording::start(core, RecorderOptions::default()) {
+    if let Some(log) = start(RecorderOptions::default()) {
         program.tapes.lock().push(log);
     }
 }
@@ -94,7 +86,7 @@ extern "C" fn write() {
     let Some(program) = program().filter(|program| program.origin.is_valid()) else { return };
     let written = panic::catch_unwind(AssertUnwindSafe(|| {
         let tapes = program.tapes.try_lock().map(|tapes| tapes.clone()).unwrap_or_default();
-        let trace = tapes.iter().map(|log| decode::trace(log)).reduce(Trace::merge);
+        let trace = tapes.iter().map(|log| log.trace()).reduce(Trace::merge);
         let Some(trace) = trace else { return Ok(()) };
         let _reader = has_reader(&program.file)?;
         trace.write(&program.file)

@@ -163,7 +163,7 @@ struct Bytes(u64);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::memory::Bytes(usize::try_from(self.0).unwrap_or(usize::MAX)).fmt(f)
+        crate::bytes::Bytes(usize::try_from(self.0).unwrap_or(usize::MAX)).fmt(f)
     }
 }
 
@@ -202,14 +202,12 @@ mod tests {
     #[test]
     fn a_long_trace_loses_uses_evenly_and_nothing_else() {
         let about = |number: u64| match number % 10 {
-            0 => TraceEventKind::Reserve {
-                device: 0,
-                kind: crate::trace::TraceKind::all().next().unwrap(),
-                bytes: 1,
-            },
+            0 => {
+                TraceEventKind::Reserve { device: 0, kind: crate::TraceKind::all().next().unwrap(), bytes: 1 }
+            }
             _ => TraceEventKind::Wait { stream: None, of: 0, submission: number, took: 0 },
         };
-        let event = |time| crate::trace::TraceEvent { time, thread: 0, what: about(time) };
+        let event = |time| crate::TraceEvent { time, thread: 0, what: about(time) };
         let trace = Trace { events: (0..1000).map(event).collect(), ..Trace::empty() };
         let is_major = |what: &TraceEventKind| matches!(what, TraceEventKind::Reserve { .. });
         for most in [100, 101, 400, 999] {

@@ -4,7 +4,7 @@ use gpumem_core::process::{OnceBeforeFork, PerProcess};
 
 /// The clock of the process. Its numbers only mean something to [`Clock::nanoseconds`].
 #[derive(Debug)]
-pub(super) struct Clock {
+pub struct Clock {
     #[cfg(not(miri))]
     inner: Option<quanta::Clock>,
     #[cfg(miri)]
@@ -18,12 +18,12 @@ static STOPPED: PerProcess<Clock> = PerProcess::new(Clock::stopped);
 
 /// The one clock, so that recordings of several devices can be laid over each other.
 #[inline]
-pub(super) fn clock() -> &'static Clock {
+pub fn clock() -> &'static Clock {
     CLOCK.get_or_init(Clock::new).unwrap_or_else(|| STOPPED.get())
 }
 
 /// Whether there is a clock.
-pub(super) fn is_there() -> bool {
+pub fn is_available() -> bool {
     CLOCK.get_or_init(Clock::new).is_some()
 }
 
@@ -39,18 +39,19 @@ impl Clock {
         Self { inner: Some(inner), epoch }
     }
 
+    /// Returns the ticks now.
     #[inline]
-    pub(super) fn now(&self) -> u64 {
+    pub fn now(&self) -> u64 {
         self.inner.as_ref().map_or(0, quanta::Clock::raw)
     }
 
     /// Nanoseconds since the clock was first asked.
-    pub(super) fn nanoseconds(&self, now: u64) -> u64 {
+    pub fn nanoseconds(&self, now: u64) -> u64 {
         self.inner.as_ref().map_or(0, |inner| inner.delta_as_nanos(self.epoch, now))
     }
 
     /// Nanoseconds of so many of its ticks.
-    pub(super) fn ticks(&self, ticks: u64) -> u64 {
+    pub fn ticks(&self, ticks: u64) -> u64 {
         self.inner.as_ref().map_or(0, |inner| inner.delta_as_nanos(0, ticks))
     }
 }
@@ -65,15 +66,18 @@ impl Clock {
         Self { inner: std::time::Instant::now(), epoch: 0 }
     }
 
-    pub(super) fn now(&self) -> u64 {
+    /// Returns the ticks now.
+    pub fn now(&self) -> u64 {
         self.inner.elapsed().as_nanos() as u64
     }
 
-    pub(super) fn nanoseconds(&self, now: u64) -> u64 {
+    /// Returns the nanoseconds since the clock was first asked.
+    pub fn nanoseconds(&self, now: u64) -> u64 {
         now - self.epoch
     }
 
-    pub(super) fn ticks(&self, ticks: u64) -> u64 {
+    /// Returns the nanoseconds of so many ticks.
+    pub fn ticks(&self, ticks: u64) -> u64 {
         ticks
     }
 }

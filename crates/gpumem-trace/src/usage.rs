@@ -100,8 +100,8 @@ impl Trace {
         kinds.into_values().collect()
     }
 
-    /// Which allocations were there before the first event.
-    pub(super) fn older(&self) -> Vec<bool> {
+    /// Returns for each allocation whether it was there before the first event.
+    pub fn older(&self) -> Vec<bool> {
         let mut older = vec![true; self.allocations.len()];
         for event in &self.events {
             if let TraceEventKind::Allocate { memory } | TraceEventKind::Fail { memory } = event.what {

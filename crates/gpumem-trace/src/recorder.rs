@@ -4,12 +4,11 @@
 
 use super::{
     clock::clock,
-    event::{AllocationInfo, FOREIGN, LogEvent},
+    event::{AllocationInfo, FOREIGN, LogEvent, kind_byte},
     event_log::EventLog,
     thread_writer,
 };
-use crate::memory::{Allocation, MemoryRequest, kind_index};
-use gpumem_core::{Backend, MemoryKind};
+use gpumem_core::MemoryKind;
 use parking_lot::Mutex;
 use std::{
     ops::Range,
@@ -22,7 +21,7 @@ use std::{
 /// The place in a device where a recording hangs. What every use reads comes first.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(crate) struct Recorder {
+pub struct Recorder {
     /// The number of the recording that is running, if it keeps uses and waits, or 0.
     of_uses: AtomicU64,
     /// The number of the recording that is running, or 0.
@@ -32,7 +31,7 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     /// Starts to record, unless something is recording.
-    pub(super) fn start(&self, log: impl FnOnce() -> Arc<EventLog>) -> Option<Arc<EventLog>> {
+    pub fn start(&self, log: impl FnOnce() -> Arc<EventLog>) -> Option<Arc<EventLog>> {
         let mut slot = self.log.lock();
         if slot.is_some() {
             return None;
@@ -45,7 +44,7 @@ impl Recorder {
     }
 
     /// Ends that recording.
-    pub(super) fn stop(&self, log: &Arc<EventLog>) {
+    pub fn stop(&self, log: &Arc<EventLog>) {
         let mut slot = self.log.lock();
         if slot.as_ref().is_some_and(|running| Arc::ptr_eq(running, log)) {
             self.session.store(0, Ordering::Release);
@@ -85,27 +84,22 @@ impl Recorder {
 
     /// Memory was lent, as the allocation of that number.
     #[inline]
-    pub(crate) fn allocated<B: Backend>(
-        &self,
-        id: u64,
-        request: &MemoryRequest<'_, B>,
-        name: Option<&Arc<str>>,
-    ) {
+    pub fn allocated(&self, id: u64, request: impl FnOnce() -> AllocationInfo, name: Option<&Arc<str>>) {
         if let Some(session) = self.session() {
-            self.write_named(session, LogEvent::Allocate { request: asked(request), id }, name);
+            self.write_named(session, LogEvent::Allocate { request: request(), id }, name);
         }
     }
 
     /// No memory was found.
-    pub(crate) fn failed<B: Backend>(&self, request: &MemoryRequest<'_, B>, name: Option<&Arc<str>>) {
+    pub fn failed(&self, request: impl FnOnce() -> AllocationInfo, name: Option<&Arc<str>>) {
         if let Some(session) = self.session() {
-            self.write_named(session, LogEvent::Fail { request: asked(request) }, name);
+            self.write_named(session, LogEvent::Fail { request: request() }, name);
         }
     }
 
     /// An allocation is about to go back.
     #[inline]
-    pub(crate) fn freed(&self, id: u64, kind: MemoryKind, bytes: usize) {
+    pub fn freed(&self, id: u64, kind: MemoryKind, bytes: usize) {
         if let Some(session) = self.session() {
             self.write(session, LogEvent::Free { id, bytes: bytes as u64, kind: kind_byte(kind) });
         }
@@ -113,43 +107,29 @@ impl Recorder {
 
     /// Whether uses and waits are recorded: [`used`](Self::used) does nothing otherwise.
     #[inline]
-    pub(crate) fn keeps_uses(&self) -> bool {
+    pub fn keeps_uses(&self) -> bool {
         self.session_of_uses().is_some()
     }
 
-    /// Work that was enqueued uses memory: at `submission` of `stream`, or at once and by the host (stream 0).
-    #[inline]
-    pub(crate) fn used<B: Backend>(
-        memory: &Allocation<B>,
+    /// Work that was enqueued uses memory: at `submission` of `stream`, or at once and by the host (stream 0). Memory without
+    /// a kind is foreign.
+    pub fn used(
+        &self,
+        (id, kind): (u64, Option<MemoryKind>),
         extent: &Range<usize>,
         write: bool,
         operation: &'static str,
         (stream, submission): (u64, u64),
     ) {
-        if let Some(session) = memory.core().recorder.session_of_uses() {
-            Self::note_use(session, memory, extent, write, operation, (stream, submission));
-        }
-    }
-
-    /// Not in line: unrecorded work should not carry the code for it.
-    #[inline(never)]
-    fn note_use<B: Backend>(
-        session: u64,
-        memory: &Allocation<B>,
-        extent: &Range<usize>,
-        write: bool,
-        operation: &'static str,
-        (stream, submission): (u64, u64),
-    ) {
-        let kind = if memory.is_owned() { kind_byte(memory.kind()) } else { FOREIGN };
-        let (id, start, bytes) = (memory.id(), extent.start as u64, extent.len() as u64);
-        let note = LogEvent::Use { id, start, bytes, stream, submission, operation, write, kind };
-        memory.core().recorder.write(session, note);
+        let Some(session) = self.session_of_uses() else { return };
+        let (kind, start, bytes) =
+            (kind.map_or(FOREIGN, kind_byte), extent.start as u64, extent.len() as u64);
+        self.write(session, LogEvent::Use { id, start, bytes, stream, submission, operation, write, kind });
     }
 
     /// A stream was told to wait for another one.
     #[inline]
-    pub(crate) fn waited(&self, stream: u64, of: u64, submission: u64) {
+    pub fn waited(&self, stream: u64, of: u64, submission: u64) {
         if let Some(session) = self.session_of_uses() {
             self.note_wait(session, LogEvent::Wait { stream, of, submission, nanoseconds: 0 });
         }
@@ -162,13 +142,13 @@ impl Recorder {
 
     /// The host is about to wait. The time, if that is recorded.
     #[inline]
-    pub(crate) fn begin_wait(&self) -> Option<u64> {
+    pub fn begin_wait(&self) -> Option<u64> {
         self.session_of_uses().map(|_| clock().now())
     }
 
     /// The host has waited since then.
     #[inline]
-    pub(crate) fn end_wait(&self, begin: Option<u64>, of: u64, submission: u64) {
+    pub fn end_wait(&self, begin: Option<u64>, of: u64, submission: u64) {
         if let (Some(begin), Some(session)) = (begin, self.session_of_uses()) {
             let nanoseconds = clock().nanoseconds(clock().now()).saturating_sub(clock().nanoseconds(begin));
             self.write(session, LogEvent::Wait { stream: 0, of, submission, nanoseconds });
@@ -176,27 +156,9 @@ impl Recorder {
     }
 
     /// The driver has given so many bytes, or taken them back.
-    pub(crate) fn reserved(&self, kind: MemoryKind, bytes: i64) {
+    pub fn reserved(&self, kind: MemoryKind, bytes: i64) {
         if let Some(session) = self.session() {
             self.write(session, LogEvent::Reserve { bytes, kind: kind_byte(kind) });
         }
     }
-}
-
-#[inline(always)]
-fn asked<B: Backend>(request: &MemoryRequest<'_, B>) -> AllocationInfo {
-    AllocationInfo {
-        bytes: request.bytes as u64,
-        stream: request.stream().unwrap_or(0),
-        operation: request.operation,
-        name: 0,
-        kind: kind_byte(request.kind),
-        align: request.align.trailing_zeros() as u8,
-        host_first: request.host_first,
-    }
-}
-
-#[inline(always)]
-fn kind_byte(kind: MemoryKind) -> u8 {
-    kind_index(kind).map_or(FOREIGN, |slot| slot as u8)
 }

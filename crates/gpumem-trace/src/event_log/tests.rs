@@ -1,7 +1,7 @@
 //! Threads that write while others read.
 
 use super::*;
-use crate::trace::thread_writer;
+use crate::thread_writer;
 use std::sync::atomic::AtomicBool;
 
 fn log(limit_bytes: usize, overflow: Overflow) -> Arc<EventLog> {

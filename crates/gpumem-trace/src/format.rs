@@ -1,6 +1,5 @@
 //! What a trace is: plain data, and the same as JSON.
 
-use crate::memory::{ALL_KINDS, kind_index};
 use gpumem_core::MemoryKind;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -8,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub const FORMAT: u32 = 1;
 
 /// Words for the kinds of memory, in the order of their slots.
-const KIND_WORDS: [&str; ALL_KINDS.len()] = [
+const KIND_WORDS: [&str; MemoryKind::ALLOCATED.len()] = [
     "device",
     "pinned",
     "mapped",
@@ -38,7 +37,7 @@ pub struct Trace {
     pub streams: Vec<TraceStream>,
     /// The threads that occur.
     pub threads: Vec<TraceThread>,
-    /// Names of allocations ([`named`](crate::memory::named)).
+    /// Names of allocations.
     pub names: Vec<String>,
     /// Operations, in the library's words.
     pub operations: Vec<String>,
@@ -218,7 +217,7 @@ impl TraceKind {
 
     /// The kind of memory; `None` for registered memory, which is not allocated.
     pub fn of(kind: MemoryKind) -> Option<Self> {
-        kind_index(kind).map(|slot| Self(slot as u8))
+        kind.index().map(|slot| Self(slot as u8))
     }
 
     pub(super) fn of_slot(slot: u8) -> Option<Self> {
@@ -227,7 +226,7 @@ impl TraceKind {
 
     /// What is asked of a resource.
     pub fn memory_kind(self) -> MemoryKind {
-        ALL_KINDS.get(usize::from(self.0)).copied().unwrap_or(MemoryKind::Device)
+        MemoryKind::ALLOCATED.get(usize::from(self.0)).copied().unwrap_or(MemoryKind::Device)
     }
 
     /// The word for it.

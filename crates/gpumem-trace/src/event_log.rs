@@ -7,7 +7,7 @@ use super::{
     clock::clock,
     encode::{EncodedEvent, MOST, entries},
     event::{AllocationInfo, LogEvent, TimedEvent},
-    recording::{Overflow, RecorderOptions},
+    options::{Overflow, RecorderOptions},
 };
 use gpumem_core::process::ProcessGuard;
 use parking_lot::Mutex;
@@ -157,15 +157,17 @@ struct Segments {
 
 /// What is true of the device when the recording starts.
 #[derive(Debug, Clone)]
-pub(super) struct InitialState {
-    pub(super) device: String,
-    pub(super) total: usize,
-    /// By slot of the kind: bytes held by its resource, bytes lent, and the unit that they are lent in.
-    pub(super) kinds: Vec<(u8, usize, usize, usize)>,
+pub struct InitialState {
+    /// The name of the device.
+    pub device: String,
+    /// Bytes of its memory.
+    pub total: usize,
+    /// By index of the kind: bytes held by its resource, bytes allocated, and the unit of allocations.
+    pub kinds: Vec<(u8, usize, usize, usize)>,
 }
 
 /// One recording of one device.
-pub(crate) struct EventLog {
+pub struct EventLog {
     pub(super) session: u64,
     pub(super) initial: InitialState,
     pub(super) start: u64,
@@ -189,10 +191,17 @@ pub(super) struct Copied {
     pub(super) end: u64,
 }
 
+/// A number that no other recording of the process has.
+fn session_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 impl EventLog {
-    pub(super) fn new(options: RecorderOptions, initial: InitialState) -> Arc<Self> {
+    /// Makes an empty log of a recording that starts now.
+    pub fn new(options: RecorderOptions, initial: InitialState) -> Arc<Self> {
         let most = (options.limit_bytes / mem::size_of::<EventBuffer>()).max(1);
-        let (session, start) = (crate::unique_id(), clock().now());
+        let (session, start) = (session_number(), clock().now());
         let (lost, segments) = (AtomicU64::new(0), Mutex::default());
         Arc::new(Self {
             session,
@@ -204,6 +213,11 @@ impl EventLog {
             lost,
             segments,
         })
+    }
+
+    /// Returns whether this is the process that started the recording; a forked child must not touch its locks.
+    pub fn is_of_this_process(&self) -> bool {
+        self.origin.is_valid()
     }
 
     #[inline]

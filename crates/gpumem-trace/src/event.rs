@@ -1,5 +1,7 @@
 //! One event as it is written down.
 
+use gpumem_core::MemoryKind;
+
 /// What happened. Streams and allocations go by their numbers in this process; stream 0 is none, or the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogEvent {
@@ -43,7 +45,7 @@ pub(crate) enum LogEvent {
 
 /// A request for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AllocationInfo {
+pub struct AllocationInfo {
     pub(crate) bytes: u64,
     pub(crate) stream: u64,
     pub(crate) operation: &'static str,
@@ -53,6 +55,25 @@ pub(crate) struct AllocationInfo {
     /// The alignment is a power of two: this one.
     pub(crate) align: u8,
     pub(crate) host_first: bool,
+}
+
+impl AllocationInfo {
+    /// A request for `bytes` bytes at a multiple of `align`, a power of two. Stream 0 is none.
+    #[inline(always)]
+    pub fn new(
+        operation: &'static str,
+        (bytes, align, kind): (usize, usize, MemoryKind),
+        stream: u64,
+        host_first: bool,
+    ) -> Self {
+        let (kind, align) = (kind_byte(kind), align.trailing_zeros() as u8);
+        Self { bytes: bytes as u64, stream, operation, name: 0, kind, align, host_first }
+    }
+}
+
+#[inline(always)]
+pub(crate) fn kind_byte(kind: MemoryKind) -> u8 {
+    kind.index().map_or(FOREIGN, |slot| slot as u8)
 }
 
 /// In the place of a kind: memory that did not come from an allocation.

@@ -11,8 +11,14 @@ use super::{
 };
 use std::collections::HashMap;
 
-/// What is on the log at this moment; in a forked child, nothing.
-pub(super) fn trace(log: &EventLog) -> Trace {
+impl EventLog {
+    /// Returns what is on the log at this moment; in a forked child, nothing.
+    pub fn trace(&self) -> Trace {
+        trace(self)
+    }
+}
+
+fn trace(log: &EventLog) -> Trace {
     if !log.origin.is_valid() {
         return Trace::empty();
     }

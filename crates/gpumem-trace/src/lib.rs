@@ -1,0 +1,48 @@
+//! What becomes of memory, written down while a program runs and looked at afterwards. No device and no driver.
+//!
+//! * A [`Trace`] is what was recorded: plain data, written as JSON ([`Trace::to_json`]) and read back
+//!   ([`Trace::from_json`]).
+//! * [`Trace::peaks`] says who held memory when most was in use. [`Trace::to_html`] draws the trace as a page that needs
+//!   nothing but a browser.
+//! * [`log`] is for `gpumem-runtime`, which reports every allocation, free, use and wait to a [`Recorder`](log::Recorder).
+
+mod bytes;
+mod check;
+mod clock;
+mod decode;
+mod encode;
+mod event;
+mod event_log;
+mod format;
+mod html;
+mod merge;
+mod options;
+mod process;
+mod recorder;
+mod thread_writer;
+mod usage;
+
+pub use check::TraceError;
+pub use format::{
+    FORMAT, Trace, TraceAllocation, TraceDevice, TraceEvent, TraceEventKind, TraceKind, TraceKindStart,
+    TraceStream, TraceThread,
+};
+pub use options::{Overflow, RecorderOptions};
+pub use process::ENV_TRACE_FILE;
+pub use usage::{Peak, PeakHolder, Usage};
+
+/// For `gpumem-runtime`: where events are written.
+#[doc(hidden)]
+pub mod log {
+    pub use crate::{
+        bytes::Bytes,
+        event::AllocationInfo,
+        event_log::{EventLog, InitialState},
+        process::begin,
+        recorder::Recorder,
+    };
+    /// The time of events.
+    pub mod clock {
+        pub use crate::clock::{Clock, clock, is_available};
+    }
+}
