@@ -278,7 +278,7 @@ pub unsafe fn with_uses<R>(uses: Option<&dyn MemoryUses>, enqueue: impl FnOnce()
 }
 
 /// Calls `look` with the memory that this thread's current work uses; with none if [`with_uses`] was not called.
-#[inline]
+#[inline(always)]
 pub fn current_uses<R>(look: impl FnOnce(&dyn MemoryUses) -> R) -> R {
     match USES.try_with(Cell::get) {
         Ok(Some(uses)) => look(uses),

@@ -17,13 +17,19 @@ use std::{
 };
 
 /// Whether the calling thread may wait for a device: not in a callback, nor in the host body of a kernel.
+#[inline]
 pub(crate) fn may_block(operation: &'static str) -> Result<()> {
     match NonBlockingContext::current() {
-        Some(NonBlockingContext { backend, device, .. }) => {
-            Err(Error::new("", operation, ErrorKind::BlockingInCallback).on_device(backend, device))
-        }
+        Some(context) => Err(refuse_to_block(context, operation)),
         None => Ok(()),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_to_block(context: NonBlockingContext, operation: &'static str) -> Error {
+    let NonBlockingContext { backend, device, .. } = context;
+    Error::new("", operation, ErrorKind::BlockingInCallback).on_device(backend, device)
 }
 
 type Task = Box<dyn FnOnce(Result<()>) + Send>;

@@ -86,8 +86,20 @@ impl Recorder {
     #[inline]
     pub fn allocated(&self, id: u64, request: impl FnOnce() -> AllocationInfo, name: Option<&Arc<str>>) {
         if let Some(session) = self.session() {
-            self.write_named(session, LogEvent::Allocate { request: request(), id }, name);
+            self.note_allocated(session, id, request, name);
         }
+    }
+
+    /// Not in line, as [`note_use`](Self::note_use).
+    #[inline(never)]
+    fn note_allocated(
+        &self,
+        session: u64,
+        id: u64,
+        request: impl FnOnce() -> AllocationInfo,
+        name: Option<&Arc<str>>,
+    ) {
+        self.write_named(session, LogEvent::Allocate { request: request(), id }, name);
     }
 
     /// No memory was found.
@@ -98,11 +110,17 @@ impl Recorder {
     }
 
     /// An allocation is about to go back.
-    #[inline]
+    #[inline(always)]
     pub fn freed(&self, id: u64, kind: MemoryKind, bytes: usize) {
         if let Some(session) = self.session() {
-            self.write(session, LogEvent::Free { id, bytes: bytes as u64, kind: kind_byte(kind) });
+            self.note_freed(session, id, kind, bytes);
         }
+    }
+
+    /// Not in line, as [`note_use`](Self::note_use).
+    #[inline(never)]
+    fn note_freed(&self, session: u64, id: u64, kind: MemoryKind, bytes: usize) {
+        self.write(session, LogEvent::Free { id, bytes: bytes as u64, kind: kind_byte(kind) });
     }
 
     /// Whether uses and waits are recorded: [`used`](Self::used) does nothing otherwise.

@@ -15,7 +15,7 @@ use super::{
     external_borrows::ExternalBorrows,
     host_ready::HostReady,
     intrusive_arc::{IntrusiveArc, UninitArc},
-    names::{current_name, unnamed},
+    names::{current_name, is_named, unnamed},
     oom,
     resource::{MemoryBlock, MemoryRequest},
     serving::Serving,
@@ -27,7 +27,7 @@ use crate::{
     track::{AccessLog, Timeline},
 };
 use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, POISONED, Result, Space};
-use std::{any::Any, fmt, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
+use std::{any::Any, fmt, mem::ManuallyDrop, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 
 /// A block of memory. Dropping it gives it back to a pool, or leaves it to [`DeferredFrees`](super::DeferredFrees): no wait, no
 /// driver call. What every use reads comes first, and lies side by side: in three cache lines.
@@ -41,17 +41,21 @@ pub(crate) struct Allocation<B: Backend> {
     pub(super) log: ShortMutex<AccessLog<Arc<Timeline<B>>>>,
     /// Who else may be using the memory now.
     pub(super) borrows: ExternalBorrows<B>,
-    extra: Option<Box<ColdFields>>,
+    /// Taken out when the allocation ends, so that its drop does not look for it again.
+    extra: ManuallyDrop<Option<Box<ColdFields>>>,
     kind: MemoryKind,
-    /// The number of the resource that has lent the block.
+    /// The number of the resource that has lent the block; [`TAKEN`] when it has it again.
     resource: u8,
     /// Address for the host, or 0.
     host: usize,
     len: usize,
     /// `None` where there are no bytes, or they are not ours.
-    block: Option<MemoryBlock<B>>,
+    block: ManuallyDrop<Option<MemoryBlock<B>>>,
     owner_ref: Owner<B>,
 }
+
+/// The number of no resource: the block has been taken out of its allocation.
+const TAKEN: u8 = u8::MAX;
 
 /// What an allocation keeps open.
 enum Owner<B: Backend> {
@@ -100,7 +104,7 @@ impl<B: Backend> Allocation<B> {
         align: usize,
         kind: MemoryKind,
     ) -> Result<HostReady<B>> {
-        HostReady::wait(Self::make(device, true, operation, bytes, align, kind)?, operation)
+        HostReady::wait(Self::make_any(device, true, operation, bytes, align, kind)?, operation)
     }
 
     /// As [`for_host`](Self::for_host), page-locked, for the device itself, which it does not keep open.
@@ -110,7 +114,7 @@ impl<B: Backend> Allocation<B> {
         bytes: usize,
     ) -> Result<HostReady<B>> {
         let align = B::capabilities(device.raw()).allocation_alignment;
-        let make = || Self::make(device, false, operation, bytes, align, MemoryKind::Pinned);
+        let make = || Self::make_any(device, false, operation, bytes, align, MemoryKind::Pinned);
         HostReady::wait(unnamed(make)?, operation)
     }
 
@@ -125,6 +129,21 @@ impl<B: Backend> Allocation<B> {
         Ok(IntrusiveArc::new(Self::over(Owner::Device(device.share()), (align as u64, 0, 0), kind)))
     }
 
+    /// As [`make`](Self::make), not in line.
+    #[inline(never)]
+    fn make_any(
+        device: &Device<B>,
+        keeps_open: bool,
+        operation: &'static str,
+        bytes: usize,
+        align: usize,
+        kind: MemoryKind,
+    ) -> Result<IntrusiveArc<Self>> {
+        Self::make(device, keeps_open, operation, bytes, align, kind)
+    }
+
+    /// Inlined, so that the compiler leaves out what only other kinds than device memory need.
+    #[inline(always)]
     fn make(
         device: &Device<B>,
         keeps_open: bool,
@@ -149,7 +168,12 @@ impl<B: Backend> Allocation<B> {
         let request = MemoryRequest { bytes, align, kind, operation, host_first, stream, core };
         let resource_id = core.memory.serving(core, operation, kind)?;
         let (number, _) = resource_id;
-        let block = Self::obtain(device, resource_id, &request)?;
+        let obtained = Self::obtain(device, resource_id, &request);
+        let block = match &obtained {
+            Ok(block) => block,
+            // Only the error goes on: there is no block.
+            Err(_) => return obtained.and_then(|_| Self::empty(device, operation, align, kind)),
+        };
         if keeps_open && is_seen_by_host(kind) {
             core.host_memory.fetch_add(1, Ordering::AcqRel);
         }
@@ -172,8 +196,8 @@ impl<B: Backend> Allocation<B> {
                 generation: block.origin().generation,
                 log: ShortMutex::new(AccessLog::new()),
                 borrows: ExternalBorrows::default(),
-                extra,
-                block: Some(block),
+                extra: ManuallyDrop::new(extra),
+                block: ManuallyDrop::new(obtained.ok()),
                 owner_ref: owner_ref(),
             });
             (*new).inherit();
@@ -182,17 +206,24 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Whatever uses the memory now runs behind what has used it before.
-    #[inline]
+    #[inline(always)]
     fn inherit(&mut self) {
-        if let Some(block) = &mut self.block
+        if let Some(block) = &*self.block
             && !block.uses().is_empty()
         {
-            let (log, len) = (self.log.get_mut(), self.len);
-            block.take_uses().for_each(|timeline, submission| log.seed(0..len, timeline, submission));
+            self.inherit_all();
         } else if POISONED.is_any() {
             // Nothing that has used the memory before is under way.
             // SAFETY: the memory is lent anew, and its type says whether it was written.
             unsafe { POISONED.clear(&self.used(&(0..self.len), false).range()) };
+        }
+    }
+
+    #[inline(never)]
+    fn inherit_all(&mut self) {
+        if let Some(block) = self.block.as_mut() {
+            let (log, len) = (self.log.get_mut(), self.len);
+            block.take_uses().for_each(|timeline, submission| log.seed(0..len, timeline, submission));
         }
     }
 
@@ -219,8 +250,8 @@ impl<B: Backend> Allocation<B> {
         let block =
             Self::obtain(device, (number, Serving { resource: driver, is_foreign: false }), &request)?;
         let mut memory = Self::over(owner_ref, (block.address(), 0, bytes), kind);
-        memory.extra = Self::named(core, bytes, block.bytes());
-        (memory.block, memory.resource) = (Some(block), number);
+        *memory.extra = Self::named(core, bytes, block.bytes());
+        (*memory.block, memory.resource) = (Some(block), number);
         let name = memory.extra.as_ref().and_then(|extra| extra.name.as_ref());
         core.recorder.allocated(memory.id, || MemoryRequest { bytes, ..request }.info(), name);
         Ok(IntrusiveArc::new(memory))
@@ -228,14 +259,32 @@ impl<B: Backend> Allocation<B> {
 
     /// What a resource lends. When the device is out of memory, what has been dropped is given back first and the request
     /// repeated.
-    #[inline]
+    #[inline(always)]
     fn obtain(
         device: &Device<B>,
         (number, resource): (u8, Serving<'_, B>),
         request: &MemoryRequest<'_, B>,
     ) -> Result<MemoryBlock<B>> {
+        // Not moved between here and the allocation: every array that is made would pay for the copy.
+        let mut obtained = resource.allocate(request);
+        if obtained.is_err() || resource.is_foreign {
+            obtained = Self::look_again(device, number, request, obtained);
+        }
+        obtained
+    }
+
+    /// Checks the block of a user's resource, and asks again after a failure.
+    #[cold]
+    #[inline(never)]
+    fn look_again(
+        device: &Device<B>,
+        number: u8,
+        request: &MemoryRequest<'_, B>,
+        obtained: Result<MemoryBlock<B>>,
+    ) -> Result<MemoryBlock<B>> {
         let core = device.core();
-        let block = match resource.allocate(request) {
+        let Some(resource) = core.memory.get(number) else { return obtained };
+        let block = match obtained {
             Ok(block) => block,
             Err(error) => oom::retry(core, &device.0.staging, resource, request, error)
                 .inspect_err(|_| core.recorder.failed(|| request.info(), current_name().as_ref()))
@@ -248,9 +297,15 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Counts the bytes for the name in force, if there is one, and those that a resource has lent for them.
-    fn named(core: &DeviceCore<B>, bytes: usize, borrows: usize) -> Option<Box<ColdFields>> {
+    #[inline(always)]
+    fn named(core: &DeviceCore<B>, bytes: usize, allocated: usize) -> Option<Box<ColdFields>> {
+        if is_named() { Self::add_named(core, bytes, allocated) } else { None }
+    }
+
+    #[inline(never)]
+    fn add_named(core: &DeviceCore<B>, bytes: usize, allocated: usize) -> Option<Box<ColdFields>> {
         current_name().map(|name| {
-            core.names.add(&name, bytes, borrows);
+            core.names.add(&name, bytes, allocated);
             Box::new(ColdFields { name: Some(name), ..ColdFields::default() })
         })
     }
@@ -270,7 +325,7 @@ impl<B: Backend> Allocation<B> {
             id: allocation_id(),
             core,
             owner_ref,
-            block: None,
+            block: ManuallyDrop::new(None),
             resource: 0,
             kind,
             address,
@@ -279,7 +334,7 @@ impl<B: Backend> Allocation<B> {
             generation,
             log: ShortMutex::new(AccessLog::new()),
             borrows: ExternalBorrows::default(),
-            extra: None,
+            extra: ManuallyDrop::new(None),
         }
     }
 
@@ -374,7 +429,7 @@ impl<B: Backend> Allocation<B> {
     /// Address and length of the driver's block that holds this memory: another process can be given nothing smaller.
     pub(crate) fn driver_block(&self) -> (u64, usize) {
         let resource = self.core().memory.get(self.resource);
-        match (&self.block, resource) {
+        match (&*self.block, resource) {
             (Some(block), Some(resource)) => resource.driver_block(block),
             _ => (self.address, self.len),
         }
@@ -417,7 +472,7 @@ impl<B: Backend> Allocation<B> {
         self.generation == self.core().generation()
     }
 
-    #[inline]
+    #[inline(always)]
     fn check_fresh(&self, operation: &'static str) -> Result<()> {
         match self.is_fresh() {
             true => Ok(()),

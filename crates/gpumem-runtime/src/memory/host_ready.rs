@@ -18,7 +18,11 @@ impl<B: Backend> HostReady<B> {
     ///
     /// # Errors
     /// Returns the error of the wait if it is not proven that the uses are over. The memory goes back with them.
-    pub(crate) fn wait(memory: IntrusiveArc<Allocation<B>>, operation: &'static str) -> Result<Self> {
+    #[inline]
+    pub(crate) fn wait(mut memory: IntrusiveArc<Allocation<B>>, operation: &'static str) -> Result<Self> {
+        if memory.get_mut().is_some_and(Allocation::is_unused) {
+            return Ok(Self(memory));
+        }
         let wait_outcome = memory.wait_until_unused();
         match wait_outcome.done {
             true => Ok(Self(memory)),

@@ -26,6 +26,13 @@ struct ArcInner<T> {
     value: T,
 }
 
+impl<T> ArcInner<T> {
+    const SIZE: usize = {
+        assert!(align_of::<Self>() <= ALIGN, "a place of a value is no more aligned");
+        size_of::<Self>()
+    };
+}
+
 // SAFETY: handles of different threads share the value, and the last one of them drops it wherever it is.
 unsafe impl<T: Send + Sync> Send for IntrusiveArc<T> {}
 // SAFETY: as above: a handle can be cloned through a reference to it.
@@ -76,7 +83,7 @@ impl<T> IntrusiveArc<T> {
         // SAFETY: there is no other reference to the value. It is moved out, and its place given up.
         unsafe {
             let value = (&raw const (*inner.as_ptr()).value).read();
-            give_up(inner.cast(), Layout::new::<ArcInner<T>>());
+            give_up(inner.cast(), ArcInner::<T>::SIZE);
             Ok(value)
         }
     }
@@ -90,7 +97,7 @@ impl<T> IntrusiveArc<T> {
         // SAFETY: passed on to the caller.
         unsafe {
             (&raw mut (*self.inner.as_ptr()).value).drop_in_place();
-            give_up(self.inner.cast(), Layout::new::<ArcInner<T>>());
+            give_up(self.inner.cast(), ArcInner::<T>::SIZE);
         }
     }
 }
@@ -102,7 +109,7 @@ pub(crate) struct UninitArc<T>(NonNull<ArcInner<T>>);
 impl<T> UninitArc<T> {
     #[inline]
     pub(crate) fn new() -> Self {
-        let inner: NonNull<ArcInner<T>> = allocate(Layout::new::<ArcInner<T>>()).cast();
+        let inner: NonNull<ArcInner<T>> = allocate(ArcInner::<T>::SIZE).cast();
         // SAFETY: a new place of that size and alignment; the pointer is to its field.
         unsafe { (&raw mut (*inner.as_ptr()).handles).write(AtomicUsize::new(1)) };
         Self(inner)
@@ -130,7 +137,7 @@ impl<T> UninitArc<T> {
 impl<T> Drop for UninitArc<T> {
     fn drop(&mut self) {
         // SAFETY: a place without a value that anybody knows of.
-        unsafe { give_up(self.0.cast(), Layout::new::<ArcInner<T>>()) };
+        unsafe { give_up(self.0.cast(), ArcInner::<T>::SIZE) };
     }
 }
 
@@ -179,51 +186,101 @@ impl<T: fmt::Debug> fmt::Debug for IntrusiveArc<T> {
     }
 }
 
-/// The place of the value that this thread has dropped last.
-struct Spare(Cell<Option<(NonNull<u8>, Layout)>>);
+/// The place of the value that this thread has dropped last. It needs no destructor, so that looking at it costs a load.
+struct Spare {
+    memory: Cell<NonNull<u8>>,
+    /// Bytes of the place, or one of the numbers below.
+    size: Cell<usize>,
+}
 
-impl Drop for Spare {
+/// There is no place. No value is that small: a count stands beside it.
+const NONE: usize = 0;
+/// The thread has not kept a place yet: nothing frees one at its end.
+const NOT_YET: usize = 1;
+/// The thread is ending, and keeps no place any more.
+const NO_MORE: usize = 2;
+
+/// Frees the spare place at the end of a thread.
+struct AtEnd;
+
+impl Drop for AtEnd {
     fn drop(&mut self) {
-        if let Some((memory, layout)) = self.0.take() {
-            // SAFETY: allocated with this layout, and unreferenced.
-            unsafe { dealloc(memory.as_ptr(), layout) };
-        }
+        SPARE.with(|spare| {
+            let size = spare.size.replace(NO_MORE);
+            if size > NO_MORE {
+                // SAFETY: allocated with this layout, and not in use.
+                unsafe { dealloc(spare.memory.get().as_ptr(), layout(size)) };
+            }
+        });
     }
 }
 
 thread_local! {
-    static SPARE: Spare = const { Spare(Cell::new(None)) };
+    static SPARE: Spare = const { Spare { memory: Cell::new(NonNull::dangling()), size: Cell::new(NOT_YET) } };
+    static AT_END: AtEnd = const { AtEnd };
 }
 
-/// A place for a value. The layout has a size.
+/// Alignment of every place.
+const ALIGN: usize = 16;
+
+#[inline(always)]
+const fn layout(size: usize) -> Layout {
+    // SAFETY: a power of two, and the size of a type that is no more aligned, or of a place that was allocated so.
+    unsafe { Layout::from_size_align_unchecked(size, ALIGN) }
+}
+
+/// A place for a value of so many bytes: at least those of a count.
 #[inline]
-fn allocate(layout: Layout) -> NonNull<u8> {
-    // At the very end of a thread its variables are gone.
-    match SPARE.try_with(|spare| spare.0.take()) {
-        Ok(Some((memory, have))) if have == layout => memory,
-        Ok(other) => {
-            let _ = SPARE.try_with(|spare| spare.0.set(other));
-            fresh(layout)
+fn allocate(size: usize) -> NonNull<u8> {
+    SPARE.with(|spare| {
+        if spare.size.get() != size {
+            return fresh(size);
         }
-        Err(_) => fresh(layout),
-    }
+        spare.size.set(NONE);
+        spare.memory.get()
+    })
 }
 
-fn fresh(layout: Layout) -> NonNull<u8> {
+#[inline(never)]
+fn fresh(size: usize) -> NonNull<u8> {
     // SAFETY: the layout has a size, for there is a count in it.
-    NonNull::new(unsafe { alloc(layout) }).unwrap_or_else(|| handle_alloc_error(layout))
+    NonNull::new(unsafe { alloc(layout(size)) }).unwrap_or_else(|| handle_alloc_error(layout(size)))
 }
 
 /// Keeps a place, or frees it.
 ///
 /// # Safety
-/// It was allocated with this layout, and is not used again.
+/// It was allocated with this size, and is not used again.
 #[inline]
-unsafe fn give_up(memory: NonNull<u8>, layout: Layout) {
-    let before = SPARE.try_with(|spare| spare.0.replace(Some((memory, layout))));
-    if let Some((memory, layout)) = before.unwrap_or(Some((memory, layout))) {
-        // SAFETY: allocated with this layout; not in use.
-        unsafe { dealloc(memory.as_ptr(), layout) };
+unsafe fn give_up(memory: NonNull<u8>, size: usize) {
+    SPARE.with(|spare| {
+        if spare.size.get() != NONE {
+            // SAFETY: passed on to the caller.
+            return unsafe { give_up_other(spare, memory, size) };
+        }
+        spare.memory.set(memory);
+        spare.size.set(size);
+    });
+}
+
+/// As [`give_up`], where there is a spare place, or nothing frees it at the end of the thread.
+///
+/// # Safety
+/// As there.
+#[inline(never)]
+unsafe fn give_up_other(spare: &Spare, memory: NonNull<u8>, size: usize) {
+    let mut gone = (memory, size);
+    match spare.size.get() {
+        NO_MORE => {}
+        NOT_YET if AT_END.try_with(|_| ()).is_err() => {}
+        before => {
+            gone = (spare.memory.replace(memory), before);
+            spare.size.set(size);
+        }
+    }
+    if gone.1 > NO_MORE {
+        // SAFETY: allocated with this layout, and not used again.
+        unsafe { dealloc(gone.0.as_ptr(), layout(gone.1)) };
     }
 }
 
@@ -258,6 +315,33 @@ mod tests {
             let again = IntrusiveArc::new([round + 1; 40]);
             assert_eq!((again[39], large[0]), (round + 1, round));
         }
+    }
+
+    #[test]
+    fn a_thread_that_ends_keeps_no_place() {
+        struct Last(Cell<Option<IntrusiveArc<[u64; 40]>>>);
+        impl Drop for Last {
+            fn drop(&mut self) {
+                // Before or after the spare place is freed: Miri sees a place that is freed twice, or never.
+                drop(self.0.take());
+                drop(IntrusiveArc::new([1_u64; 40]));
+            }
+        }
+        thread_local! {
+            static LAST: Last = const { Last(Cell::new(None)) };
+        }
+        let given = IntrusiveArc::new([7_u64; 3]);
+        let thread = thread::spawn(move || {
+            LAST.with(|last| last.0.set(Some(IntrusiveArc::new([2_u64; 40]))));
+            drop(given);
+            SPARE.with(|spare| assert_eq!(spare.size.get(), ArcInner::<[u64; 3]>::SIZE));
+            // Of two places the last one stays.
+            let (one, other) = (IntrusiveArc::new([3_u64; 40]), IntrusiveArc::new([4_u64; 3]));
+            drop(other);
+            drop(one);
+            SPARE.with(|spare| assert_eq!(spare.size.get(), ArcInner::<[u64; 40]>::SIZE));
+        });
+        assert!(thread.join().is_ok());
     }
 
     #[test]

@@ -2,10 +2,12 @@
 
 use crate::sync::Mutex;
 use serde::Serialize;
-use std::{cell::RefCell, collections::HashMap, sync::Arc};
+use std::{cell::Cell, cell::RefCell, collections::HashMap, sync::Arc};
 
 thread_local! {
     static NAME: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+    /// Whether there is a name. It needs no destructor, so that looking at it costs a load.
+    static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Runs `body`; what this thread allocates meanwhile goes by `name` in reports and in messages about a lack of memory.
@@ -29,9 +31,11 @@ fn under<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
     impl Drop for Outer {
         fn drop(&mut self) {
             let outer = self.0.take();
+            IS_NAMED.set(outer.is_some());
             let _ = NAME.try_with(|slot| slot.replace(outer));
         }
     }
+    IS_NAMED.set(name.is_some());
     let _outer = Outer(NAME.with(|slot| slot.replace(name)));
     body()
 }
@@ -41,8 +45,13 @@ pub(crate) fn unnamed<R>(body: impl FnOnce() -> R) -> R {
     under(None, body)
 }
 
-/// The name in force.
+/// Whether a name is in force.
 #[inline]
+pub(crate) fn is_named() -> bool {
+    IS_NAMED.get()
+}
+
+/// The name in force.
 pub(crate) fn current_name() -> Option<Arc<str>> {
     NAME.try_with(|slot| slot.try_borrow().ok().and_then(|name| name.clone())).ok().flatten()
 }

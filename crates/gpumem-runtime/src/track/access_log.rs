@@ -1,7 +1,7 @@
 //! Who uses an allocation: last writers and the readers since, by byte extent.
 
 use smallvec::SmallVec;
-use std::ops::Range;
+use std::{mem::ManuallyDrop, ops::Range};
 
 /// A place in some queue of work, as the log needs to know it.
 pub(crate) trait QueueRef: Clone {
@@ -63,9 +63,20 @@ const ASKED_EVERY: u64 = 64;
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
 pub(crate) struct AccessLog<P> {
-    uses: SmallVec<[LoggedAccess<P>; INLINE]>,
+    uses: ManuallyDrop<SmallVec<[LoggedAccess<P>; INLINE]>>,
     /// Which of them has been [noted](Self::note) last; none of them where something else has been changed since.
     last: usize,
+}
+
+impl<P> Drop for AccessLog<P> {
+    /// In line for the log of an array without uses: there is nothing to drop.
+    #[inline(always)]
+    fn drop(&mut self) {
+        if self.uses.spilled() || !self.uses.is_empty() {
+            // SAFETY: dropped here alone.
+            unsafe { ManuallyDrop::drop(&mut self.uses) };
+        }
+    }
 }
 
 /// The place of a use that is not there.
@@ -85,7 +96,7 @@ fn union(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
 
 impl<P: QueueRef> AccessLog<P> {
     pub(crate) fn new() -> Self {
-        Self { uses: SmallVec::new(), last: NONE }
+        Self { uses: ManuallyDrop::new(SmallVec::new()), last: NONE }
     }
 
     /// Everything that a use of `extent` must wait for: writers, and readers too if it is a write.
@@ -144,7 +155,7 @@ impl<P: QueueRef> AccessLog<P> {
                 None => merged.push(entry),
             }
         }
-        self.uses = merged;
+        *self.uses = merged;
     }
 
     /// The submission index of the use that was noted last, if `by` is about to use the same bytes in the same way. It has

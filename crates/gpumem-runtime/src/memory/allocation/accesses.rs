@@ -176,6 +176,14 @@ impl<B: Backend> Allocation<B> {
         others.map(|entry| (entry.by.clone(), entry.submission)).collect()
     }
 
+    /// Whether no use is remembered, done or not. For the only handle, so that no lock is needed.
+    #[inline]
+    pub(crate) fn is_unused(&mut self) -> bool {
+        let log = self.log.get_mut();
+        self.borrows.note(log);
+        log.all().next().is_none()
+    }
+
     /// Waits for every use, whatever becomes of it. Stops where it cannot be proven that a use is over.
     pub(crate) fn wait_until_unused(&self) -> WaitOutcome {
         let uses: SmallVec<[PendingUse<B>; 4]> =

@@ -1,12 +1,12 @@
 //! How an allocation ends: what it hands out to whom, and what becomes of the rest.
 
-use super::{Allocation, Owner, Release, is_seen_by_host};
+use super::{Allocation, ColdFields, Owner, Release, TAKEN, is_seen_by_host};
 use crate::{
     memory::{IntrusiveArc, MemoryBlock, deferred_frees::DeferredFree, pending_accesses::PendingAccesses},
     user_code,
 };
 use gpumem_core::{Backend, ErrorKind, Result};
-use std::{mem, sync::atomic::Ordering};
+use std::{mem, ptr, sync::atomic::Ordering};
 
 impl<B: Backend> Allocation<B> {
     /// Gives the memory back now instead of when it is dropped.
@@ -27,9 +27,9 @@ impl<B: Backend> Allocation<B> {
             mem::forget((self.block.take(), self.extra.take()));
             return None;
         }
-        match self.block {
-            Some(_) => self.detach_block(),
-            None => self.detach_owner(),
+        match *self.block {
+            Some(_) if self.resource != TAKEN => self.detach_block(),
+            _ => self.detach_owner(),
         }
     }
 
@@ -37,7 +37,6 @@ impl<B: Backend> Allocation<B> {
     /// for every array that is dropped.
     #[inline]
     fn detach_block(&mut self) -> Option<(DeferredFree<B>, u64)> {
-        let is_owned = self.is_owned();
         let core = &*self.core;
         if is_seen_by_host(self.kind) {
             core.deferred_frees.note_idle_host(self.len);
@@ -45,12 +44,9 @@ impl<B: Backend> Allocation<B> {
                 core.host_memory.fetch_sub(1, Ordering::AcqRel);
             }
         }
-        if is_owned {
-            core.recorder.freed(self.id, self.kind, self.len);
-        }
-        let extra = self.extra.take();
-        if let Some(name) = extra.as_ref().and_then(|extra| extra.name.as_ref()) {
-            core.names.remove(name, self.len, self.block.as_ref().map_or(0, MemoryBlock::bytes));
+        match self.extra.take() {
+            None => core.recorder.freed(self.id, self.kind, self.len),
+            Some(extra) => self.end_extra(&extra),
         }
         if self.generation != core.generation() {
             // The reset has taken it.
@@ -58,18 +54,33 @@ impl<B: Backend> Allocation<B> {
             mem::forget(self.block.take());
             return None;
         }
+        let resource = core.memory.get(self.resource)?;
         let log = self.log.get_mut();
         self.borrows.note(log);
-        if let Some(block) = &mut self.block {
-            log.drain_pending(|timeline, submission| block.uses_mut().add_owned(timeline, submission));
-        }
-        if self.block.as_ref().is_some_and(|block| block.uses().is_empty()) {
+        let block = self.block.as_mut()?;
+        log.drain_pending(|timeline, submission| block.uses_mut().add_owned(timeline, submission));
+        if block.uses().is_empty() {
             // Work that reads it would still have to know.
             self.forget_poison();
         }
-        let resource = core.memory.get(self.resource)?;
-        let block = resource.recycle(&core.errors, self.block.take()?).err()?;
-        Some((DeferredFree::Memory { block, resource: self.resource }, self.generation))
+        let number = mem::replace(&mut self.resource, TAKEN);
+        // `Option::take` would move the block twice.
+        // SAFETY: it is read once, as the number says from now on, and not dropped where it is.
+        let block = unsafe { ptr::read(self.block.as_ref()?) };
+        let block = resource.recycle(&core.errors, block).err()?;
+        Some((DeferredFree::Memory { block, resource: number }, self.generation))
+    }
+
+    /// Ends what few allocations have of a block.
+    #[cold]
+    #[inline(never)]
+    fn end_extra(&self, extra: &ColdFields) {
+        if !extra.opened {
+            self.core.recorder.freed(self.id, self.kind, self.len);
+        }
+        if let Some(name) = &extra.name {
+            self.core.names.remove(name, self.len, self.block.as_ref().map_or(0, MemoryBlock::bytes));
+        }
     }
 
     /// Lets go of what keeps foreign memory alive.

@@ -42,7 +42,7 @@ impl<B: Backend> Allocation<B> {
         let kind = buffer.kind();
         let block = driver.adopt(core, buffer);
         let mut memory = Self::over(Owner::Device(device.share()), (block.address(), 0, block.bytes()), kind);
-        (memory.block, memory.resource) = (Some(block), number);
+        (*memory.block, memory.resource) = (Some(block), number);
         memory.extra.get_or_insert_default().opened = true;
         Ok(IntrusiveArc::new(memory))
     }
@@ -97,7 +97,7 @@ impl<B: Backend> Allocation<B> {
         memory: IntrusiveArc<Self>,
     ) -> std::result::Result<Box<O>, IntrusiveArc<Self>> {
         let mut memory = memory.try_unwrap()?;
-        if let Some(extra) = &mut memory.extra
+        if let Some(extra) = memory.extra.as_mut()
             && let Some(owner) = extra.owner.take()
         {
             match owner.downcast() {

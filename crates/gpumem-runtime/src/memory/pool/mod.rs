@@ -323,7 +323,10 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             return Ok(self.hand_out(None, number, found));
         }
         let mut state = self.lock_if_free(local_cache).unwrap_or_else(|| self.state.lock());
-        if let Some(found) = state.take(bytes, align, stream) {
+        if let Some(found) = state.take_last(bytes, align, stream) {
+            return Ok(self.hand_out(Some(&state), number, found));
+        }
+        if let Some(found) = state.take_from_allocator(bytes, align, stream) {
             return Ok(self.hand_out(Some(&state), number, found));
         }
         drop(state);
@@ -336,10 +339,13 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             return self.refuse(block);
         }
         let (place, number) = (self.place(&block), (block.token() >> 32) as usize);
-        let mut uses = block.take_uses();
+        let mut uses = PendingAccesses::none();
+        if !block.uses().is_empty() {
+            uses = block.take_uses();
+            uses.forget_done();
+        }
         // Nothing is left in it: a pool's block has no description of the driver's. Dropping it would look for one.
         mem::forget(block);
-        uses.forget_done();
         let local_cache = &self.local_caches[number % self.local_caches.len()];
         if !local_cache.is_enabled()
             && let Some(mut state) = self.lock_if_free(local_cache)

@@ -14,6 +14,7 @@ use crate::{
 use gpumem_core::Backend;
 use std::{
     collections::{BTreeMap, VecDeque},
+    mem,
     sync::Arc,
     time::Instant,
 };
@@ -169,14 +170,16 @@ impl<B: Backend> PoolState<B> {
     }
 
     /// Takes a block back, with what may still be using it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn free(&mut self, place: BlockRef, uses: PendingAccesses<B>) {
         if B::WANTS_POISONING && uses.is_empty() {
             tell::<B>(place.start, place.len, false);
         }
-        if let Some(before) = self.last_freed.replace(FreeBlock { place, uses }) {
-            self.enter(before.place, before.uses);
+        if self.last_freed.is_some() {
+            self.complete_now();
         }
+        // There is nothing to drop.
+        mem::forget(self.last_freed.replace(FreeBlock { place, uses }));
     }
 
     /// Puts what came back last into the allocator. To be called before anything reads them.
@@ -185,6 +188,11 @@ impl<B: Backend> PoolState<B> {
         if let Some(last) = self.last_freed.take() {
             self.enter(last.place, last.uses);
         }
+    }
+
+    #[inline(never)]
+    fn complete_now(&mut self) {
+        self.flush_last();
     }
 
     #[inline]
@@ -215,8 +223,18 @@ impl<B: Backend> PoolState<B> {
     }
 
     /// A block that may be used at once: idle, or only still used by `stream`, which is going to use it.
-    #[inline]
     pub(super) fn take(
+        &mut self,
+        bytes: u64,
+        align: u64,
+        stream: Option<&Arc<Timeline<B>>>,
+    ) -> Option<FreeBlock<B>> {
+        self.take_last(bytes, align, stream).or_else(|| self.take_from_allocator(bytes, align, stream))
+    }
+
+    /// As [`take`](Self::take), what came back last.
+    #[inline(always)]
+    pub(super) fn take_last(
         &mut self,
         bytes: u64,
         align: u64,
@@ -226,11 +244,19 @@ impl<B: Backend> PoolState<B> {
         let serves = |last: &mut FreeBlock<B>| {
             last.place.len == len && last.place.is_at(align) && last.uses.permit(stream)
         };
-        if let Some(last) = self.last_freed.take_if(serves) {
-            self.allocations += 1;
-            tell::<B>(last.place.start, last.place.len, true);
-            return Some(last);
-        }
+        let last = self.last_freed.take_if(serves)?;
+        self.allocations += 1;
+        tell::<B>(last.place.start, last.place.len, true);
+        Some(last)
+    }
+
+    /// As [`take`](Self::take), what did not come back last.
+    pub(super) fn take_from_allocator(
+        &mut self,
+        bytes: u64,
+        align: u64,
+        stream: Option<&Arc<Timeline<B>>>,
+    ) -> Option<FreeBlock<B>> {
         self.flush_last();
         if let Some(timeline) = stream
             && let Some(set) =
