@@ -1,4 +1,4 @@
-//! `defer_cleanup` (SPEC E2).
+//! `defer_cleanup`: while a guard lives, memory is queued and not freed.
 
 use crate::device::DeviceCore;
 use gpumem_core::Backend;
