@@ -104,8 +104,6 @@ pub struct Case<B: Backend> {
     pub name: String,
     /// What it builds on.
     pub level: Level,
-    /// The rows and defects of the specification that it holds a backend to, separated by spaces.
-    pub rows: &'static str,
     /// The case itself. Fails by an error or by a panic.
     pub(crate) run: fn(&Lab<B>) -> Verdict,
     pub(crate) compares_kernel: bool,
@@ -113,8 +111,8 @@ pub struct Case<B: Backend> {
 
 impl<B: Backend> Case<B> {
     /// A case named after its function.
-    pub fn new(level: Level, name: &str, rows: &'static str, run: fn(&Lab<B>) -> Verdict) -> Self {
-        Self { name: format!("{}::{name}", level.prefix()), level, rows, run, compares_kernel: false }
+    pub fn new(level: Level, name: &str, run: fn(&Lab<B>) -> Verdict) -> Self {
+        Self { name: format!("{}::{name}", level.prefix()), level, run, compares_kernel: false }
     }
 
     /// Whether it is a case of [`Case::kernel`]: it compares device, host body and reference.
@@ -125,15 +123,15 @@ impl<B: Backend> Case<B> {
 
 impl<B: Backend> fmt::Debug for Case<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Case").field("name", &self.name).field("rows", &self.rows).finish_non_exhaustive()
+        f.debug_struct("Case").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-/// The list of a file's cases: `cases! { Level::Copy; function: "A3 D1", .. }`.
+/// The list of a file's cases: `cases! { Level::Copy; function, .. }`.
 macro_rules! cases {
-    ($level:expr; $($case:ident: $rows:literal,)*) => {
+    ($level:expr; $($case:ident,)*) => {
         pub(super) fn cases<B: gpumem_core::Backend>() -> Vec<crate::Case<B>> {
-            vec![$(crate::Case::new($level, stringify!($case), $rows, $case::<B>)),*]
+            vec![$(crate::Case::new($level, stringify!($case), $case::<B>)),*]
         }
     };
 }

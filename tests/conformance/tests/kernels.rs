@@ -77,7 +77,6 @@ macro_rules! planted {
             type Parameters = saxpy::Parameters;
             type Problem = <Saxpy as ShippedKernel>::Problem;
             type Elem = f32;
-            const ROWS: &'static str = "K6";
 
             fn declaration() -> KernelDef<saxpy::Parameters> {
                 $declaration

@@ -17,9 +17,6 @@ pub trait ShippedKernel: 'static {
     /// An element of what comes out.
     type Elem: Element + PartialEq + Debug;
 
-    /// The rows of the specification that it shows, separated by spaces.
-    const ROWS: &'static str;
-
     /// The kernel.
     fn declaration() -> KernelDef<Self::Parameters>;
 

@@ -92,7 +92,7 @@ impl<B: Backend> Device<B> {
         })
     }
 
-    /// Defers cleanup on this device until the result is dropped (SPEC E2). May be nested.
+    /// Defers cleanup on this device until the result is dropped. May be nested.
     ///
     /// Inside, nothing is freed, trimmed or waited for: [`flush`](Self::flush) and [`trim`](Self::trim) do nothing, and an allocation
     /// that finds no memory fails at once, saying why. Memory that a pool has taken back is lent again all the same.
@@ -100,7 +100,7 @@ impl<B: Backend> Device<B> {
         DeferCleanup::new(self.core())
     }
 
-    /// How much may be pending before an allocation gives it back (SPEC E1).
+    /// How much may be pending before an allocation gives it back.
     pub fn deferred_limits(&self) -> DeferredLimits {
         self.core().deferred_frees.limits()
     }

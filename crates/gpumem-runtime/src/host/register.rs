@@ -1,4 +1,4 @@
-//! Registering arrays that the library then owns (SPEC B4).
+//! Registering arrays that the library then owns.
 
 use super::{
     HostArray, HostKind, Mapped, Pinned, Registered,

@@ -1,4 +1,4 @@
-//! The deferred queue (SPEC E1, E2; law 6).
+//! The queue of deferred frees (law 6).
 //!
 //! What a drop leaves behind and only a driver call can give back goes into this queue: memory of a resource that
 //! frees through the driver, streams, events, modules, and foreign memory with its owner. Memory of a pool does not: a

@@ -6,18 +6,18 @@ use gpumem_runtime::{ArraySpec, Order};
 use ndarray::{Array, Array1, Array2, Array3, Axis, arr0, s};
 
 cases! { Level::Allocate;
-    new_arrays_are_zero: "A1",
-    orders_and_strides_are_as_asked: "A1 A6",
-    rank_zero_is_ordinary: "A1",
-    no_elements_need_no_memory: "A1",
-    shapes_that_overflow_are_refused: "A1",
-    bad_strides_are_refused: "A1",
-    more_than_there_is_is_out_of_memory: "A1",
-    uninitialised_arrays_are_written_first: "A1",
-    buffers_become_arrays_that_fit: "A1 D29",
-    likeness_keeps_the_order_of_axes: "A2 D8",
-    contiguity_is_numpys: "A6 D9",
-    dropping_reaches_no_driver: "C5 E1",
+    new_arrays_are_zero,
+    orders_and_strides_are_as_asked,
+    rank_zero_is_ordinary,
+    no_elements_need_no_memory,
+    shapes_that_overflow_are_refused,
+    bad_strides_are_refused,
+    more_than_there_is_is_out_of_memory,
+    uninitialised_arrays_are_written_first,
+    buffers_become_arrays_that_fit,
+    likeness_keeps_the_order_of_axes,
+    contiguity_is_numpys,
+    dropping_reaches_no_driver,
 }
 
 fn new_arrays_are_zero<B: Backend>(lab: &Lab<B>) -> Verdict {

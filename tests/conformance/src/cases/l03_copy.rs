@@ -7,18 +7,18 @@ use gpumem_runtime::{ArraySpec, Order, Scalar};
 use ndarray::{ArcArray, Array1, Array2, Array3, ArrayView3, ShapeBuilder, arr0, s};
 
 cases! { Level::Copy;
-    sources_of_any_layout: "A3 D2",
-    slices_scalars_and_device_sources: "A3",
-    destinations_of_any_layout_keep_their_gaps: "A4 D1 D2",
-    new_host_arrays_keep_the_order: "A4",
-    shared_destinations_are_not_written: "A4 D28",
-    strided_parts_of_the_device: "A5 D1",
-    device_to_device_of_any_layouts: "A5",
-    wrong_shapes_move_nothing: "A3 A4 A5 D22",
-    empty_copies_are_checked_too: "A5 D19",
-    overlap_is_refused: "A5",
-    interleaved_halves_are_no_overlap: "A5 A8",
-    large_copies: "A3 A4",
+    sources_of_any_layout,
+    slices_scalars_and_device_sources,
+    destinations_of_any_layout_keep_their_gaps,
+    new_host_arrays_keep_the_order,
+    shared_destinations_are_not_written,
+    strided_parts_of_the_device,
+    device_to_device_of_any_layouts,
+    wrong_shapes_move_nothing,
+    empty_copies_are_checked_too,
+    overlap_is_refused,
+    interleaved_halves_are_no_overlap,
+    large_copies,
 }
 
 /// Runs `each` on a view of every sort of layout: C, F, strided, reversed, permuted, broadcast.

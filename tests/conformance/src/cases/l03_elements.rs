@@ -9,12 +9,12 @@ use ndarray::{Array1, Array2, Axis, aview0, s};
 use num_complex::Complex;
 
 cases! { Level::Copy;
-    every_element_type: "A1 A3 A4",
-    assignment_broadcasts: "A9",
-    bad_assignments_move_nothing: "A9",
-    single_elements: "A8 A9",
-    records_whole_and_by_field: "A10",
-    record_arrays_by_field: "A10",
+    every_element_type,
+    assignment_broadcasts,
+    bad_assignments_move_nothing,
+    single_elements,
+    records_whole_and_by_field,
+    record_arrays_by_field,
 }
 
 fn round_trip<B: Backend, T: Element>(lab: &Lab<B>) -> Verdict {

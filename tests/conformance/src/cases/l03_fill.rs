@@ -8,9 +8,9 @@ use num_complex::Complex;
 use std::fmt::Debug;
 
 cases! { Level::Copy;
-    patterns_of_every_length: "A9",
-    strided_fills_touch_nothing_else: "A9",
-    fills_in_stream_order: "A9 C3",
+    patterns_of_every_length,
+    strided_fills_touch_nothing_else,
+    fills_in_stream_order,
 }
 
 /// Packed, strided and 2-D fills of one value.

@@ -11,9 +11,9 @@ use ndarray::{
 use std::ops::{ControlFlow, Range};
 
 cases! { Level::Copy;
-    random_pairs_of_layouts: "A3 A4 A5 D1 D2 D22",
-    long_transfers_in_pieces: "A3 A4 D1",
-    progress_and_cancellation: "A3 A4",
+    random_pairs_of_layouts,
+    long_transfers_in_pieces,
+    progress_and_cancellation,
 }
 
 /// The environment variable with another seed than 1.

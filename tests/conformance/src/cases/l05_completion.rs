@@ -15,16 +15,16 @@ use std::{
 };
 
 cases! { Level::Stream;
-    callbacks_run_in_order: "C4 D30",
-    a_panic_in_a_callback_is_kept: "C4 D30",
-    blocking_in_a_callback_is_refused: "C4 D30",
-    enqueuing_in_a_callback_is_fine: "C4 D30",
-    an_array_can_be_waited_for: "C4",
-    futures_complete: "C4",
-    a_scope_has_synchronised_when_it_ends: "C2 A4",
-    a_scope_left_early_has_synchronised: "C2 D20",
-    a_scope_that_panics_has_synchronised: "C2 D20",
-    a_scope_refuses_wrong_shapes: "C2 A4",
+    callbacks_run_in_order,
+    a_panic_in_a_callback_is_kept,
+    blocking_in_a_callback_is_refused,
+    enqueuing_in_a_callback_is_fine,
+    an_array_can_be_waited_for,
+    futures_complete,
+    a_scope_has_synchronised_when_it_ends,
+    a_scope_left_early_has_synchronised,
+    a_scope_that_panics_has_synchronised,
+    a_scope_refuses_wrong_shapes,
 }
 
 const LEN: usize = 20_000;

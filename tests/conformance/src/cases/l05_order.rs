@@ -8,21 +8,21 @@ use ndarray::{Array1, Array2, s};
 use std::thread;
 
 cases! { Level::Stream;
-    reading_waits_for_a_late_writer: "C3",
-    writing_waits_for_a_late_reader: "C3",
-    writing_waits_for_a_late_writer: "C3",
-    chains_across_many_streams: "C3",
-    blocking_calls_wait_for_streams: "C3 A4",
-    views_are_ordered_by_their_memory: "C3 A8",
-    one_stream_needs_no_event: "C3",
-    disjoint_halves_do_not_wait: "C3 A8",
-    what_was_waited_for_is_remembered: "C3",
-    a_dropped_stream_is_still_waited_for: "C3 C5",
-    dropped_with_work_in_flight: "C5",
-    forgotten_with_work_in_flight: "C5",
-    freeing_waits_for_no_other_stream: "E1 C5",
-    eight_threads: "C3 C5",
-    four_threads_on_one_stream: "C3 A4",
+    reading_waits_for_a_late_writer,
+    writing_waits_for_a_late_reader,
+    writing_waits_for_a_late_writer,
+    chains_across_many_streams,
+    blocking_calls_wait_for_streams,
+    views_are_ordered_by_their_memory,
+    one_stream_needs_no_event,
+    disjoint_halves_do_not_wait,
+    what_was_waited_for_is_remembered,
+    a_dropped_stream_is_still_waited_for,
+    dropped_with_work_in_flight,
+    forgotten_with_work_in_flight,
+    freeing_waits_for_no_other_stream,
+    eight_threads,
+    four_threads_on_one_stream,
 }
 
 /// Long enough to be torn by a schedule that tears.

@@ -11,8 +11,8 @@ use ndarray::Array1;
 use std::{sync::Arc, thread};
 
 cases! { Level::Stream;
-    a_recording_holds_what_happened: "C3 E4",
-    a_recording_can_be_done_again: "C3 E3",
+    a_recording_holds_what_happened,
+    a_recording_can_be_done_again,
 }
 
 fn record<B: Backend>(device: &Device<B>) -> Verdict<Recording<B>> {

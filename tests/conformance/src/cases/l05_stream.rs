@@ -14,16 +14,16 @@ use std::{
 };
 
 cases! { Level::Stream;
-    streams_of_every_kind: "C1",
-    synchronize_finishes_everything: "C2",
-    queries_never_lie: "C2 C4",
-    events_mark_what_was_before_them: "C4",
-    events_tell_the_time_between_them: "C4",
-    waiting_for_an_event: "C4",
-    a_per_thread_stream_is_of_one_thread: "C1",
-    a_foreign_stream_and_its_owner: "C1",
-    default_stream_is_one: "C1",
-    work_with_the_device_current: "C1",
+    streams_of_every_kind,
+    synchronize_finishes_everything,
+    queries_never_lie,
+    events_mark_what_was_before_them,
+    events_tell_the_time_between_them,
+    waiting_for_an_event,
+    a_per_thread_stream_is_of_one_thread,
+    a_foreign_stream_and_its_owner,
+    default_stream_is_one,
+    work_with_the_device_current,
 }
 
 fn works<B: Backend>(stream: &Stream<B>) -> Verdict {

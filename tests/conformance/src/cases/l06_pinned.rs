@@ -7,16 +7,16 @@ use gpumem_runtime::{ArraySpec, HostArray, HostKind, Order};
 use ndarray::{Array1, Array2, Ix2, s};
 
 cases! { Level::Pinned;
-    pinned_arrays_are_made_as_device_arrays: "B1",
-    bad_pinned_arrays_are_refused: "B1 D16",
-    reading_pinned_memory_waits_for_its_writers: "B1 A4",
-    writing_pinned_memory_waits_for_its_readers: "B1",
-    pinned_memory_goes_back: "B1 D14",
-    pinned_copies_of_any_layout: "B1 A4 A5",
-    long_copies_of_page_locked_memory_of_any_layout: "B1 B2 A4 A5 D1",
-    mapped_arrays_and_their_views: "B2 D12 D13",
-    reading_mapped_memory_waits_for_the_device: "B2",
-    mapped_memory_needs_the_capability: "B2 D12",
+    pinned_arrays_are_made_as_device_arrays,
+    bad_pinned_arrays_are_refused,
+    reading_pinned_memory_waits_for_its_writers,
+    writing_pinned_memory_waits_for_its_readers,
+    pinned_memory_goes_back,
+    pinned_copies_of_any_layout,
+    long_copies_of_page_locked_memory_of_any_layout,
+    mapped_arrays_and_their_views,
+    reading_mapped_memory_waits_for_the_device,
+    mapped_memory_needs_the_capability,
 }
 
 const LEN: usize = 20_000;

@@ -14,10 +14,10 @@ use std::{
 };
 
 cases! { Level::Pinned;
-    uploads_keep_out_of_dropped_pinned_arrays: "A3 B1 C5",
-    new_host_arrays_keep_out_of_dropped_ones: "B1 B2 B3 C5",
-    uploads_keep_out_of_flushed_blocks: "A3 E1 C5",
-    uploads_keep_out_of_blocks_after_a_shortage: "A3 E1 C5",
+    uploads_keep_out_of_dropped_pinned_arrays,
+    new_host_arrays_keep_out_of_dropped_ones,
+    uploads_keep_out_of_flushed_blocks,
+    uploads_keep_out_of_blocks_after_a_shortage,
 }
 
 /// 64 KiB of `u32`: a length that pools and staging round to the same.

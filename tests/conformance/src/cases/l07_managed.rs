@@ -6,10 +6,10 @@ use gpumem_core::{Advice, Attach, Backend, ErrorKind, LayoutError, Location, Mem
 use ndarray::{Array1, Array2, s};
 
 cases! { Level::Managed;
-    managed_arrays_on_both_sides: "B3",
-    host_access_waits_for_the_device: "B3",
-    hints_change_nothing: "B3",
-    managed_memory_needs_the_capability: "B3",
+    managed_arrays_on_both_sides,
+    host_access_waits_for_the_device,
+    hints_change_nothing,
+    managed_memory_needs_the_capability,
 }
 
 const LEN: usize = 20_000;

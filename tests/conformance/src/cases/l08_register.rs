@@ -8,17 +8,17 @@ use ndarray::{Array1, Array2, Array3, ArrayViewMut1, s};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 cases! { Level::Register;
-    pinned_while_a_scope_lasts: "B1 B4",
-    strided_arrays_are_pinned_whole: "B1 B4",
-    a_panic_unlocks: "B1 B4 D20",
-    registering_twice_is_told_or_shared: "B1 B4",
-    mapped_while_a_scope_lasts: "B2 D13",
-    pinned_in_a_scope_of_a_stream: "B1 C2",
-    registering_needs_the_capability: "B1 B4",
-    registered_arrays_come_back: "B4 C5",
-    registered_arrays_may_be_dropped_at_any_time: "B4 E1",
-    registered_arrays_have_a_device_address: "B4 B2",
-    what_cannot_be_registered_comes_back: "B4",
+    pinned_while_a_scope_lasts,
+    strided_arrays_are_pinned_whole,
+    a_panic_unlocks,
+    registering_twice_is_told_or_shared,
+    mapped_while_a_scope_lasts,
+    pinned_in_a_scope_of_a_stream,
+    registering_needs_the_capability,
+    registered_arrays_come_back,
+    registered_arrays_may_be_dropped_at_any_time,
+    registered_arrays_have_a_device_address,
+    what_cannot_be_registered_comes_back,
 }
 
 const LEN: usize = 20_000;

@@ -14,13 +14,13 @@ use std::{
 };
 
 cases! { Level::Fault;
-    foreign_memory_keeps_its_owner: "A1 D29 C5",
-    foreign_memory_is_checked: "A1 D29",
-    lending_the_stream_keeps_the_order: "C1 C3",
-    a_panic_while_lent_is_harmless: "C3 C5",
-    host_memory_forbids_a_reset: "E4",
-    what_is_older_than_a_reset_is_dead: "E4 C1",
-    sharing_between_processes_is_described_or_refused: "E4",
+    foreign_memory_keeps_its_owner,
+    foreign_memory_is_checked,
+    lending_the_stream_keeps_the_order,
+    a_panic_while_lent_is_harmless,
+    host_memory_forbids_a_reset,
+    what_is_older_than_a_reset_is_dead,
+    sharing_between_processes_is_described_or_refused,
 }
 
 const LEN: usize = 20_000;

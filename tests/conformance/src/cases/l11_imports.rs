@@ -14,16 +14,16 @@ use std::sync::{
 };
 
 cases! { Level::Interchange;
-    arrays_of_others_are_taken: "F1 A3 D10",
-    descriptors_are_checked: "F1 D10 D11",
-    presence_is_all_that_is_asked: "F1",
-    addresses_are_checked: "F1",
-    read_only_is_honoured: "F1",
-    an_import_waits_for_its_stream: "F1 C3",
-    an_unused_import_releases_its_owner_at_once: "F1 C5",
-    an_import_keeps_its_owner: "F1 C5",
-    objects_are_sources_of_copies: "A3 A5 F1",
-    owned_arrays_are_adopted_where_that_is_possible: "A3",
+    arrays_of_others_are_taken,
+    descriptors_are_checked,
+    presence_is_all_that_is_asked,
+    addresses_are_checked,
+    read_only_is_honoured,
+    an_import_waits_for_its_stream,
+    an_unused_import_releases_its_owner_at_once,
+    an_import_keeps_its_owner,
+    objects_are_sources_of_copies,
+    owned_arrays_are_adopted_where_that_is_possible,
 }
 
 /// Another library's array: memory, and what its interface says. Counts when it is let go.

@@ -12,14 +12,14 @@ use gpumem_runtime::{
 use ndarray::{Array1, Array2, Array3, Dimension, Ix1, IxDyn, s};
 
 cases! { Level::Interchange;
-    descriptors_are_valid: "F1 D10 D11",
-    what_is_lent_comes_back: "F1",
-    borrowers_and_owners_wait_for_each_other: "F1 C3",
-    borrowers_on_other_streams_are_waited_for: "F1 C3",
-    borrowers_known_by_a_handle_wait_and_are_waited_for: "F1 C3",
-    the_end_of_a_loan_is_remembered: "F1 C5",
-    loans_of_one_kind_end_one_by_one: "F1 C5",
-    streams_that_cannot_be_lent: "F1 D11",
+    descriptors_are_valid,
+    what_is_lent_comes_back,
+    borrowers_and_owners_wait_for_each_other,
+    borrowers_on_other_streams_are_waited_for,
+    borrowers_known_by_a_handle_wait_and_are_waited_for,
+    the_end_of_a_loan_is_remembered,
+    loans_of_one_kind_end_one_by_one,
+    streams_that_cannot_be_lent,
 }
 
 const LEN: usize = 30_000;

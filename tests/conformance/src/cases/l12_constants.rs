@@ -9,11 +9,11 @@ use gpumem_runtime::kernel::{
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
 cases! { Level::Kernel;
-    constant_arrays_of_any_layout: "K3",
-    empty_constant_arrays_are_allowed: "K3",
-    constants_are_written_in_stream_order: "K3 C3",
-    more_than_there_is_is_refused: "K3",
-    several_constants_lie_side_by_side: "K3",
+    constant_arrays_of_any_layout,
+    empty_constant_arrays_are_allowed,
+    constants_are_written_in_stream_order,
+    more_than_there_is_is_refused,
+    several_constants_lie_side_by_side,
 }
 
 type Look = (ConstantArray<u32, 2>, ViewMut<u32, 2>);

@@ -29,7 +29,7 @@ impl<B: Backend> Case<B> {
     /// The case of a kernel that ships, and the only way to one: the host's body (in waves of 32 and of 64, in check mode and side
     /// by side), the device under test and the plain reference must give the same bits for every problem.
     pub fn kernel<K: ShippedKernel>() -> Self {
-        let case = Self::new(Level::Kernel, K::declaration().name(), K::ROWS, agree::<K, B>);
+        let case = Self::new(Level::Kernel, K::declaration().name(), agree::<K, B>);
         Self { compares_kernel: true, ..case }
     }
 }

@@ -7,13 +7,13 @@ use gpumem_runtime::kernel::{KernelDef, Out, Slice, SliceMut, WorkItemIds, confi
 use std::time::{SystemTime, UNIX_EPOCH};
 
 cases! { Level::Kernel;
-    sources_are_compiled_once: "K6",
-    images_are_loaded_instead_of_sources: "K6",
-    programs_for_other_devices_are_refused: "K6",
-    compilers_name_the_sources_own_lines: "K6",
-    parameters_are_checked_by_the_compiler: "K6",
-    kernels_of_other_names_are_not_found: "K6",
-    contraction_is_a_program_of_its_own: "K6",
+    sources_are_compiled_once,
+    images_are_loaded_instead_of_sources,
+    programs_for_other_devices_are_refused,
+    compilers_name_the_sources_own_lines,
+    parameters_are_checked_by_the_compiler,
+    kernels_of_other_names_are_not_found,
+    contraction_is_a_program_of_its_own,
 }
 
 type Numbers = (SliceMut<u32>,);

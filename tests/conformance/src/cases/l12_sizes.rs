@@ -6,10 +6,10 @@ use gpumem_core::{Backend, ErrorKind, LaunchConfig};
 use gpumem_runtime::kernel::{Kernel, KernelDef, SliceMut, WorkItem, WorkItemIds};
 
 cases! { Level::Kernel;
-    the_largest_sizes_are_launched: "K6",
-    sizes_beyond_the_device_are_refused: "K6",
-    all_dynamic_shared_memory_can_be_had: "K1 K6",
-    more_shared_memory_than_there_is_is_refused: "K1 K6",
+    the_largest_sizes_are_launched,
+    sizes_beyond_the_device_are_refused,
+    all_dynamic_shared_memory_can_be_had,
+    more_shared_memory_than_there_is_is_refused,
 }
 
 type Count = (SliceMut<u32>,);

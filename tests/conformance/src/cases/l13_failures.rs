@@ -10,19 +10,19 @@ use gpumem_runtime::{
 use ndarray::{Array1, Ix1, s};
 
 cases! { Level::Failures;
-    no_way_of_reading_shows_it: "U1",
-    it_is_known_before_the_failure_is: "U1",
-    nothing_is_launched_on_it: "U1",
-    no_other_array_is_given_it: "U1",
-    what_is_built_on_it_fails_too: "U1",
-    bytes_that_are_written_anew_are_read: "U1",
-    memory_that_is_lent_again_is_clean: "U1",
-    memory_of_the_host_is_not_shown: "U1",
-    memory_of_the_caller_goes_back_with_an_error: "U1",
-    a_dropped_array_does_not_take_it_along: "U1",
-    another_device_does_not_get_it: "U1",
-    what_a_failed_stream_left_out_is_not_there: "U1",
-    work_beside_it_goes_on: "U1",
+    no_way_of_reading_shows_it,
+    it_is_known_before_the_failure_is,
+    nothing_is_launched_on_it,
+    no_other_array_is_given_it,
+    what_is_built_on_it_fails_too,
+    bytes_that_are_written_anew_are_read,
+    memory_that_is_lent_again_is_clean,
+    memory_of_the_host_is_not_shown,
+    memory_of_the_caller_goes_back_with_an_error,
+    a_dropped_array_does_not_take_it_along,
+    another_device_does_not_get_it,
+    what_a_failed_stream_left_out_is_not_there,
+    work_beside_it_goes_on,
 }
 
 const LEN: usize = 8;

@@ -44,7 +44,6 @@ impl ShippedKernel for Convolution {
     type Parameters = convolution::Parameters;
     type Problem = Problem;
     type Elem = u8;
-    const ROWS: &'static str = "K1 K3 K4 K6";
 
     fn declaration() -> KernelDef<convolution::Parameters> {
         convolution::convolution()

@@ -31,7 +31,6 @@ impl ShippedKernel for Histogram {
     type Parameters = histogram::Parameters;
     type Problem = Problem;
     type Elem = u32;
-    const ROWS: &'static str = "K1 K4";
 
     fn declaration() -> KernelDef<histogram::Parameters> {
         histogram::histogram()

@@ -37,7 +37,6 @@ impl ShippedKernel for Matmul {
     type Parameters = matmul::Parameters;
     type Problem = Problem;
     type Elem = f32;
-    const ROWS: &'static str = "K1 K4 K6";
 
     fn declaration() -> KernelDef<matmul::Parameters> {
         matmul::matmul()

@@ -48,7 +48,6 @@ impl ShippedKernel for Reduce {
     type Parameters = reduce::Parameters;
     type Problem = Problem;
     type Elem = f32;
-    const ROWS: &'static str = "K1 K4 K5";
 
     fn declaration() -> KernelDef<reduce::Parameters> {
         reduce::reduce()

@@ -33,7 +33,6 @@ impl ShippedKernel for Saxpy {
     type Parameters = saxpy::Parameters;
     type Problem = Problem;
     type Elem = f32;
-    const ROWS: &'static str = "K6";
 
     fn declaration() -> KernelDef<saxpy::Parameters> {
         saxpy::saxpy()

@@ -52,7 +52,6 @@ impl ShippedKernel for Scan {
     type Parameters = scan::Parameters;
     type Problem = Problem;
     type Elem = u32;
-    const ROWS: &'static str = "K1 K4 K5";
 
     fn declaration() -> KernelDef<scan::Parameters> {
         scan::scan()

@@ -45,7 +45,6 @@ impl ShippedKernel for Stencil {
     type Parameters = stencil::Parameters;
     type Problem = Problem;
     type Elem = f32;
-    const ROWS: &'static str = "A8 K6";
 
     fn declaration() -> KernelDef<stencil::Parameters> {
         stencil::stencil()

@@ -35,7 +35,6 @@ impl ShippedKernel for Transpose {
     type Parameters = transpose::Parameters;
     type Problem = Problem;
     type Elem = f32;
-    const ROWS: &'static str = "K1 K4 K6";
 
     fn declaration() -> KernelDef<transpose::Parameters> {
         transpose::transpose()

@@ -42,7 +42,6 @@ impl ShippedKernel for Update {
     type Parameters = update::Parameters;
     type Problem = Problem;
     type Elem = Particle;
-    const ROWS: &'static str = "A10 K6";
 
     fn declaration() -> KernelDef<update::Parameters> {
         update::update()

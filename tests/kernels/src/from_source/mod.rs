@@ -21,7 +21,6 @@ macro_rules! from_source {
             type Parameters = <$of as ShippedKernel>::Parameters;
             type Problem = <$of as ShippedKernel>::Problem;
             type Elem = <$of as ShippedKernel>::Elem;
-            const ROWS: &'static str = $of::ROWS;
 
             fn declaration() -> KernelDef<Self::Parameters> {
                 $module::declaration()

@@ -81,7 +81,7 @@ pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
 /// The case of a probe, which has its kernel's name.
 fn case<P: Probe, B: Backend>() -> Case<B> {
     let name = format!("prelude_{}", P::declaration().name());
-    Case::new(Level::Kernel, &name, "K4 K6", everywhere::<P, B>)
+    Case::new(Level::Kernel, &name, everywhere::<P, B>)
 }
 
 fn everywhere<P: Probe, B: Backend>(lab: &Lab<B>) -> Verdict {
