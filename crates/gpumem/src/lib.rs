@@ -117,6 +117,8 @@ compile_error!(
 );
 
 // Without a backend there is nothing to say but the line above.
+#[cfg(feature = "host")]
+mod agreement;
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 pub mod any;
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
@@ -124,6 +126,8 @@ mod compile;
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 mod select;
 
+#[cfg(feature = "host")]
+pub use agreement::agreement;
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 pub use {any::AnyBackend, compile::CompileFor, select::ENV_DEVICE};
 

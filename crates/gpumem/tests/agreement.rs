@@ -1,0 +1,75 @@
+//! All forms of a kernel give the same, or the test of one line says which do not.
+#![allow(clippy::unwrap_used)] // helpers of tests
+#![cfg(feature = "host")]
+
+use gpumem::{
+    ErrorKind, agreement,
+    kernel::{InOut, KernelDef, Parameters, WorkItem, config_for_items, prelude::*},
+};
+
+/// Sums of pairs, by a neighbour through shared memory.
+// SAFETY: what is shared lies after a barrier, and each work-item writes its own element.
+#[gpumem::kernel(unsafe)]
+fn pairs(y: SliceMut<u32>) {
+    let tile = shared::<u32>([64]);
+    tile[local_id(0)] = y[global_id(0)];
+    barrier(Local);
+    y[global_id(0)] += tile[local_id(0) ^ 1];
+}
+
+#[gpumem::kernel]
+fn waves(y: Own<u32>) {
+    y[own()] = wave_size() as u32;
+}
+
+/// As [`pairs`], without the barrier.
+// SAFETY: it is to race.
+#[gpumem::kernel(unsafe)]
+fn racing(y: SliceMut<u32>) {
+    let tile = shared::<u32>([64]);
+    tile[local_id(0)] = y[global_id(0)];
+    y[global_id(0)] += tile[local_id(0) ^ 1];
+}
+
+fn numbers<P: Parameters>(declaration: &KernelDef<P>) -> gpumem::Result<Vec<u32>>
+where
+    for<'a> (InOut<&'a mut Vec<u32>>,): gpumem::kernel::Arguments<P, gpumem::AnyBackend>,
+{
+    agreement(declaration, |kernel, stream| {
+        let mut y: Vec<u32> = (0..128).collect();
+        kernel.launch(stream, &config_for_items(128, 64), (InOut(&mut y),)).map(|()| y)
+    })
+}
+
+#[test]
+fn what_agrees_is_the_answer() {
+    let expected: Vec<u32> = (0..128).map(|i| i + (i ^ 1)).collect();
+    assert_eq!(numbers(&pairs()).unwrap(), expected);
+}
+
+#[test]
+#[should_panic(expected = "on the host in waves of 64")]
+fn what_depends_on_the_waves_does_not_agree() {
+    numbers(&waves()).unwrap();
+}
+
+#[test]
+#[should_panic(expected = "on the host in waves of 32, in check mode")]
+fn two_bodies_that_differ_do_not_agree() {
+    // SAFETY: each work-item writes its own element.
+    let planted = unsafe { KernelDef::<(SliceMut<u32>,)>::new("planted") };
+    // Gives another number in each form, as a split body with a mistake would.
+    let count = std::sync::atomic::AtomicU32::new(0);
+    let body = async move |item: WorkItem<'_>, (y,): &(SliceMut<u32>,)| {
+        let last = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        y.set(item.global_id(0), last / 128);
+    };
+    numbers(&planted.host_body(body)).unwrap();
+}
+
+#[test]
+fn a_race_is_an_error() {
+    let error = numbers(&racing()).unwrap_err();
+    let is_fault = matches!(error.kind(), ErrorKind::AsynchronousFault { .. } | ErrorKind::Poisoned { .. });
+    assert!(is_fault && error.to_string().contains("shared memory"), "{error}");
+}
