@@ -18,7 +18,7 @@ use gpumem_runtime::kernel::{KernelDef, Parameters};
 /// for architecture in ["sm_90", "gfx90a"] {
 ///     double().compile_for(architecture)?;
 /// }
-/// # gpumem::Result::Ok(())
+/// # Ok::<(), gpumem::Error>(())
 /// ```
 pub trait CompileFor {
     /// Compiles the source for an architecture: `sm_90` by NVRTC, `gfx90a` by hipRTC. This machine need have no such device. What
