@@ -33,7 +33,8 @@ pub use ::cudarc;
 /// ```
 ///
 /// # Errors
-/// [`Place`](crate::DescriptorError::Place) for memory of another device; of the driver. The slice is freed then.
+/// Returns [`Place`](crate::DescriptorError::Place) for memory of another device, and the driver's error. The slice
+/// is freed then.
 pub fn from_cudarc<T: Element, B: Backend>(
     device: &Device<B>,
     mut slice: CudaSlice<T>,
@@ -65,8 +66,9 @@ pub fn from_cudarc<T: Element, B: Backend>(
 /// Lends a packed array for reading, while `body` enqueues what it likes.
 ///
 /// # Errors
-/// [`NeedsCopy`](LayoutError::NeedsCopy) for an array that is not packed; [`WrongDevice`](ErrorKind::WrongDevice) for a
-/// stream of another device; of the driver. `body` has not run then.
+/// Returns [`NeedsCopy`](LayoutError::NeedsCopy) for an array that is not packed,
+/// [`WrongDevice`](ErrorKind::WrongDevice) for a stream of another device, and the driver's error. `body` has not run
+/// then.
 pub fn with_cudarc<S: Storage, D: Dimension, R>(
     array: &ArrayBase<S, D>,
     stream: &Arc<CudaStream>,
@@ -85,7 +87,7 @@ pub fn with_cudarc<S: Storage, D: Dimension, R>(
 /// Lends a packed array for reading and writing, while `body` enqueues what it likes.
 ///
 /// # Errors
-/// As [`with_cudarc`].
+/// As for [`with_cudarc`].
 pub fn with_cudarc_mut<S: StorageMut, D: Dimension, R>(
     array: &mut ArrayBase<S, D>,
     stream: &Arc<CudaStream>,

@@ -6,24 +6,32 @@
 //! runs on every backend: on NVIDIA GPUs, on AMD GPUs, and, for tests and for machines without either, on the processor.
 //!
 //! ```
-//! use gpumem::{Device, DeviceArray, ndarray::{Array2, Ix2}, s};
+//! use gpumem::{kernel::prelude::*, ndarray::Array2, prelude::*};
+//!
+//! #[gpumem::kernel]
+//! fn scale(x: Own<f32>, factor: f32) {
+//!     if global_id(0) < x.len() {
+//!         x[own()] *= factor;
+//!     }
+//! }
 //!
 //! # fn main() -> gpumem::Result<()> {
 //! let device = Device::open("host")?; // or "cuda:0", or Device::open_default()
 //! let host = Array2::from_shape_fn((480, 640), |(y, x)| (x + y) as f32);
 //!
 //! // Blocking: on return the host's array is yours again. Views are borrows, in ndarray's notation, and copy nothing.
-//! let image: DeviceArray<f32, Ix2> = device.to_device(&host)?;
+//! let image = device.to_device(&host)?;
 //! let mirrored = image.slice(s![.., ..;-1])?;
 //!
-//! // Calls on a stream return at once. Using an array on another stream is always right: what conflicts waits.
+//! // Calls on a stream return at once. An array may be used on any stream: what conflicts waits.
 //! let (first, second) = (device.stream()?, device.stream()?);
 //! let mut pair = first.device_array::<f32, _>((480, 1280))?;
 //! let (mut left, mut right) = pair.split_at_mut(1, 640)?;
 //! first.copy_to_device(&mut left, &image)?;
 //! second.copy_to_device(&mut right, &mirrored)?;
-//! let back = first.copy_to_host(&pair)?; // page-locked, and looking at it waits
-//! assert_eq!(back.view()?.slice(s![.., 640..]), host.slice(s![.., ..;-1]));
+//! scale().load(&device)?.launch(&first, &config_for_items(pair.len(), 256), (&mut pair, 2.0))?;
+//! let back = first.copy_to_host(&pair)?; // page-locked; looking at it waits
+//! assert_eq!(back.view()?[[0, 640]], 2.0 * host[[0, 639]]);
 //!
 //! // Your own memory takes part in asynchronous copies inside a scope, which waits at its end, however it ends.
 //! let mut corner = Array2::zeros((2, 2));
@@ -32,6 +40,22 @@
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Start here
+//!
+//! [`Device::open`] opens a device, [`Device::to_device`](generic::Device::to_device) copies an array to it, and
+//! [`copy_to_host`](generic::ArrayBase::copy_to_host) copies it back. [`prelude`] imports what most programs use.
+//!
+//! | for | see |
+//! |---|---|
+//! | arrays on a device | [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`], [`DeviceRecord`](type@DeviceRecord), [`UninitArray`]; [`ArraySpec`] for strides and order |
+//! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
+//! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`] |
+//! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
+//! | memory | [`memory`]: pools, limits, statistics; [`trace`] records what a program does |
+//! | other libraries | [`cuda_array`], [`dlpack`], [`IpcArrayHandle`], [`RawAccess`] |
+//! | devices and errors | [`Device`], [`DeviceInfo`], [`Error`], [`ErrorKind`] |
+//! | generic code | [`generic`], the types above without a default backend; [`Backend`], [`AnyBackend`], [`Element`] |
 //!
 //! # Features
 //!
@@ -56,13 +80,13 @@
 //! | pinned, mapped and managed arrays, page-locking | yes, as ordinary memory | yes | on a simulated GPU |
 //! | streams, events, callbacks, futures, ordering | yes | yes | on a simulated GPU |
 //! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
-//! | kernels | yes | yes, compiled once | on a simulated GPU, and over HIP on CUDA |
+//! | kernels | yes | yes | on a simulated GPU, and over HIP on CUDA |
 //! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | yes | on a simulated GPU |
 //!
-//! What stands in the column `cuda` is held by the conformance suite on H100 and H200, also under compute-sanitizer.
+//! The conformance suite verifies the column `cuda` on H100 and H200, also under compute-sanitizer.
 //!
-//! What stands in the column `roc` is that the suite passes on a simulated AMD GPU under AMD's own libraries, which executes the machine
-//! code that AMD's compiler makes of the kernels. Caches, coherence and speed are not proven: no AMD GPU has been at hand.
+//! The column `roc` is verified on a simulated AMD GPU under AMD's own libraries. It executes the machine code that AMD's compiler
+//! generates for the kernels. Nothing has been tested on AMD hardware: caches, coherence and speed are not proven.
 //!
 //! # Which device
 //!
@@ -72,8 +96,8 @@
 //! * **The default** is what the environment variable `GPUMEM_DEVICE` names, else the first device of the first *enabled* backend
 //!   in the order `cuda`, `roc`, `host`. Enabled, and not available: a program that is meant for a GPU does not quietly run on the processor
 //!   because a driver is broken. It fails, and the message says what was tried and what to do.
-//! * **`open_first_available`** is for those who want the other thing: the first backend in that order that works. What was passed over, and why,
-//!   is told to `tracing`, and `AnyBackend::open_first_available` returns it. `GPUMEM_DEVICE` rules here as well.
+//! * **`open_first_available`** opens the first backend in that order that works. Backends that were skipped are logged through
+//!   `tracing` with the reason, and `AnyBackend::open_first_available` returns them. `GPUMEM_DEVICE` overrides it too.
 //! * **A list** of the devices of all enabled backends leaves out a backend without a driver; `AnyBackend::unavailable` says which, and why.
 //!
 //! The choice among backends costs one comparison a call. With a single backend enabled, or with the backend named as a type
@@ -85,12 +109,14 @@
 //!   allocation are written once over it. `AnyBackend`, the choice among backends while the program runs, is itself a backend.
 //! * **Ordering is automatic.** Each allocation knows which work uses it. Using an array on another stream waits for what must be waited
 //!   for; on one stream no event is made.
-//! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a pool, and is
-//!   lent again in constant time; `flush` and `trim` give it back to the driver.
-//! * **Errors are typed** and name the operation, the backend and the sizes. Nothing panics: not without a driver, not when a device is
-//!   lost, not in `Drop`, not in a forked child.
-//! * **The way down is open.** `AnyBackend`'s devices, streams, events and buffers can be taken as those of their backend (`typed`), and a stream can
-//!   be lent to another library (`raw_scope`).
+//! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a pool, which reuses it
+//!   in constant time. `flush` and `trim` return it to the driver.
+//! * **Errors are typed** and name the operation, the backend and the sizes. The library does not panic: a missing driver, a lost device,
+//!   a forked child and a failure in `Drop` are errors. A panic of your own closure reaches you; one in a callback becomes an error of
+//!   `take_errors`.
+//! * **Kernels are compiled once** for a kind of device. The programs are kept in memory and on disk, for later runs too.
+//! * **Interop.** `typed` gives a device, stream, event or buffer as the type of its backend, and `raw_scope` lends a stream to another
+//!   library.
 //!
 //! # Safety
 //!
@@ -150,6 +176,9 @@ pub mod roc {
     //! AMD GPUs.
     pub use gpumem_roc::*;
 }
+
+#[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
+pub mod prelude;
 
 pub use gpumem_macros::{DeviceRecord, device, kernel};
 pub mod generic {

@@ -23,7 +23,7 @@ pub trait Typed<B: Backend>: Sized {
     /// Unwraps the backend's own value.
     ///
     /// # Errors
-    /// The value as it was, if it belongs to another backend.
+    /// Returns the value as it was if it belongs to another backend.
     fn into_typed(self) -> Result<Self::Of, Self>;
 }
 
