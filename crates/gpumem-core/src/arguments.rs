@@ -99,7 +99,7 @@ impl KernelArguments {
     /// Adds an argument by its bytes.
     ///
     /// # Errors
-    /// More bytes than [`MAX_ARGUMENT_BYTES`]. Nothing has been added then.
+    /// Returns [`ArgumentTooLong`] for more bytes than [`MAX_ARGUMENT_BYTES`]. Nothing has been added then.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &[u8]) -> Result<(), ArgumentTooLong> {
         let length = match u16::try_from(bytes.len()) {

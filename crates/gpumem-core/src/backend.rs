@@ -35,7 +35,7 @@ const ARCHITECTURES: &str = "an architecture of this name";
 ///   event says so. An event that another stream waits for holds back all later work of that stream.
 /// * The safe functions touch no memory of the caller's but their arguments, and the unsafe ones ask no more of their caller than
 ///   they say.
-/// * What [`Capabilities`], [`DeviceInfo`], [`device_of`](Self::pointer_info) and [`dlpack_device`](Self::dlpack_device) say about
+/// * What [`Capabilities`], [`DeviceInfo`], [`pointer_info`](Self::pointer_info) and [`dlpack_device`](Self::dlpack_device) say about
 ///   memory is true.
 pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The name by which users select this backend (`host`, `cuda`, `roc`).
@@ -61,19 +61,19 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Whether the driver can be used at all. Finds and loads its libraries; called any number of times.
     ///
     /// # Errors
-    /// What was tried, and why nothing served.
+    /// Returns the libraries that were tried, and why none serves.
     fn probe() -> Result<(), LoadError>;
 
     /// The devices of this backend, without opening one.
     ///
     /// # Errors
-    /// [`ErrorKind::Load`] without a driver. A driver without a device gives an empty list.
+    /// Returns [`Load`](crate::ErrorKind::Load) without a driver. A driver without a device gives an empty list.
     fn devices() -> Result<Vec<DeviceInfo>>;
 
     /// Opens a device. Opening it again gives the same device.
     ///
     /// # Errors
-    /// [`ErrorKind::Load`] without a driver, [`ErrorKind::NoSuchDevice`] where none fits
+    /// Returns [`ErrorKind::Load`] without a driver, [`ErrorKind::NoSuchDevice`] if none fits
     /// ([`DeviceSelector::choose`]).
     fn open(selector: &DeviceSelector) -> Result<Self::Device>;
 
@@ -81,7 +81,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// *Must not* fall back to another device when that one cannot be had.
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As for [`open`](Self::open).
     fn open_default() -> Result<Self::Device> {
         Self::open(&DeviceSelector::ordinal(Self::NAME, 0))
     }
@@ -89,7 +89,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Opens the best device that there is, for programs that take any.
     ///
     /// # Errors
-    /// As [`open`](Self::open), when there is none at all.
+    /// As for [`open`](Self::open), if no device opens.
     fn open_best() -> Result<Self::Device> {
         Self::open_default()
     }
@@ -108,13 +108,14 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Free and total memory.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn memory_info(device: &Self::Device) -> Result<MemoryInfo>;
 
     /// Waits for everything on the device, including work of other libraries.
     ///
     /// # Errors
-    /// What the driver or the work itself says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) or [`DeviceLost`](crate::ErrorKind::DeviceLost) if the driver or
+    /// the work itself failed.
     fn synchronize(device: &Self::Device) -> Result<()>;
 
     /// Gives everything that this process holds on the device back to the driver, and makes the device usable again.
@@ -124,19 +125,20 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * No host-accessible memory of the device is being looked at.
     ///
     /// # Errors
-    /// What the driver says. The device is then in the state the driver left it in.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure. The device is then in the state
+    /// that the driver left it in.
     unsafe fn reset(device: &Self::Device) -> Result<()>;
 
     /// Whether `device` can reach the memory of `peer`.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn can_access_peer(device: &Self::Device, peer: &Self::Device) -> Result<bool>;
 
     /// Lets kernels and copies of `device` reach the memory of `peer` directly, or no longer. Doing it twice is no error.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where there is no path.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) if there is no path.
     fn set_peer_access(device: &Self::Device, peer: &Self::Device, enabled: bool) -> Result<()>;
 
     // ---- memory ---------------------------------------------------------------------------------------------------
@@ -149,8 +151,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * The contents are not read before they were written.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], told apart from everything else; [`ErrorKind::Unsupported`] for a kind that the
-    /// device does not have.
+    /// Returns [`ErrorKind::OutOfMemory`] if there is no room, and for nothing else. Returns
+    /// [`ErrorKind::Unsupported`] for a kind of memory that the device does not have.
     unsafe fn allocate(device: &Self::Device, request: &AllocationRequest) -> Result<Self::Buffer>;
 
     /// Gives memory back, or undoes [`register`](Self::register). May wait for the device, as some drivers do.
@@ -160,7 +162,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * No work that uses it is pending, and none will be enqueued.
     ///
     /// # Errors
-    /// The buffer comes back with what the driver says, so that nothing is lost.
+    /// Returns the buffer with the driver's error, so that nothing is lost.
     unsafe fn release(device: &Self::Device, buffer: Self::Buffer) -> Result<(), (Self::Buffer, Error)>;
 
     /// The device whose memory an address lies in, or `None` for memory that no device of this backend knows. Page-locked
@@ -169,7 +171,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Memory of other libraries is checked with it before it is used.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default, where the driver cannot tell: then the address is trusted.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and if the driver cannot tell: then the
+    /// address is trusted.
     fn pointer_info(device: &Self::Device, address: u64) -> Result<Option<AddressRange>> {
         let _ = (device, address);
         Err(Error::new(Self::NAME, "device_of", ErrorKind::Unsupported { what: "the device of an address" }))
@@ -187,7 +190,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * The memory is valid for reads (and for writes, unless `options.read_only`) until the buffer is released.
     ///
     /// # Errors
-    /// [`ErrorKind::Registration`] if part of it is registered already, [`ErrorKind::Unsupported`] where
+    /// Returns [`ErrorKind::Registration`] if part of it is registered already, [`ErrorKind::Unsupported`] if
     /// [`Capabilities::register`] is false.
     unsafe fn register(
         device: &Self::Device,
@@ -202,7 +205,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The range lies in one live managed buffer.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where there is no such hint.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) if there is no such hint.
     unsafe fn advise(device: &Self::Device, address: u64, bytes: usize, advice: Advice) -> Result<()>;
 
     /// Describes `bytes` bytes at `address` so that another process on this machine can open them (CUDA:
@@ -213,7 +216,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// open.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for a range that lies in no allocation; [`ErrorKind::Unsupported`] by default.
+    /// Returns [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for a range that lies in no allocation, and
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) by default.
     unsafe fn export_memory(device: &Self::Device, address: u64, bytes: usize) -> Result<IpcMemory> {
         let _ = (device, address, bytes);
         Err(Error::new(Self::NAME, "export_memory", ErrorKind::Unsupported { what: SHARING }))
@@ -226,7 +230,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * What both processes do with it is ordered by themselves.
     ///
     /// # Errors
-    /// What the driver says; [`ErrorKind::Unsupported`] by default.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and [`Driver`](crate::ErrorKind::Driver) if
+    /// the driver reports a failure.
     unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer> {
         let _ = (device, memory);
         Err(Error::new(Self::NAME, "open_memory", ErrorKind::Unsupported { what: SHARING }))
@@ -240,7 +245,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// several commits. [`export_memory`](Self::export_memory) *may* refuse it.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default, and where the driver or the device cannot.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and if the driver or the device cannot.
     fn reserve(device: &Self::Device, bytes: usize) -> Result<Reservation> {
         let _ = (device, bytes);
         Err(Error::new(Self::NAME, "reserve", ErrorKind::Unsupported { what: IN_PLACE }))
@@ -255,7 +260,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * The contents are not read before they were written.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`], told apart from everything else. Nothing has changed then.
+    /// Returns [`ErrorKind::OutOfMemory`] if there is no room, and for nothing else. Nothing has changed then.
     unsafe fn commit(
         device: &Self::Device,
         reservation: &Reservation,
@@ -273,7 +278,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * No work that uses the memory is pending, and none will be enqueued.
     ///
     /// # Errors
-    /// What the driver says. The memory is there still.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure. The memory is still there.
     unsafe fn decommit(
         device: &Self::Device,
         reservation: &Reservation,
@@ -290,13 +295,13 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// It was made by this device since its last reset, has no memory behind it, and is not used again.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     unsafe fn unreserve(device: &Self::Device, reservation: &Reservation) -> Result<()> {
         let _ = (device, reservation);
         Err(Error::new(Self::NAME, "unreserve", ErrorKind::Unsupported { what: IN_PLACE }))
     }
 
-    /// Whether [`watch`](Self::set_poisoned) is to be called. False by default.
+    /// Whether [`set_poisoned`](Self::set_poisoned) is to be called. False by default.
     const WANTS_POISONING: bool = false;
 
     /// Told by the runtime, before a part of a live buffer is lent and after nothing uses it any more, for memory
@@ -322,7 +327,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Makes a stream.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn create_stream(device: &Self::Device, options: &StreamOptions) -> Result<Self::Stream>;
 
     /// Takes a foreign stream without owning it: it is never destroyed by us.
@@ -331,14 +336,14 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The handle names a live stream of this device for as long as the result is used.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where there are no foreign streams.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) if there are no foreign streams.
     unsafe fn wrap_stream(device: &Self::Device, raw: RawStream) -> Result<Self::Stream>;
 
     /// Destroys a stream that [`create_stream`](Self::create_stream) made; one that was wrapped is only forgotten.
     /// Work that is still enqueued runs to its end. Dropping a stream instead does the same and keeps errors to itself.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn destroy_stream(device: &Self::Device, stream: Self::Stream) -> Result<()>;
 
     /// Enqueues a copy.
@@ -348,7 +353,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * The region obeys the rules of [`CopyRegion`].
     ///
     /// # Errors
-    /// What the driver says. Nothing is being read or written after an error.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure. Nothing is being read or written
+    /// after an error.
     unsafe fn copy(stream: &Self::Stream, region: &CopyRegion) -> Result<()>;
 
     /// Copies at once, on the calling thread, where the backend can do that and everything that was enqueued on the stream
@@ -372,7 +378,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// As for [`copy`](Self::copy), with the rules of [`StridedCopy`].
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default.
     unsafe fn copy_strided(stream: &Self::Stream, copy: &StridedCopy) -> Result<()> {
         let _ = (stream, copy);
         Err(Error::new(Self::NAME, "copy_strided", ErrorKind::Unsupported { what: "copies of any layout" }))
@@ -384,7 +390,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The rows are valid for writes until the fill is done, and what else uses them is ordered.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     unsafe fn fill(stream: &Self::Stream, fill: &Fill) -> Result<()>;
 
     /// Enqueues the movement of managed memory.
@@ -393,7 +399,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// The range lies in one live managed buffer until the movement is done.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where there is no such hint.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) if there is no such hint.
     unsafe fn prefetch(stream: &Self::Stream, address: u64, bytes: usize, to: Location) -> Result<()>;
 
     // ---- events ---------------------------------------------------------------------------------------------------
@@ -401,26 +407,27 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Makes an event.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn create_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
 
     /// Destroys an event. Dropping it instead does the same and keeps errors to itself.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn destroy_event(device: &Self::Device, event: Self::Event) -> Result<()>;
 
     /// Records the event after all work submitted to the stream so far. The event is one of the stream's own
     /// device.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn record(stream: &Self::Stream, event: &Self::Event) -> Result<()>;
 
     /// Puts a mark behind everything that is enqueued on the device, on whichever stream and by whomever.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default: then callers that need such an event wait for the device.
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default: then callers that need such an event wait
+    /// for the device.
     fn record_device(device: &Self::Device, event: &Self::Event) -> Result<()> {
         let _ = (device, event);
         Err(Error::new(
@@ -433,14 +440,14 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Makes all future work on the stream wait for the event. Works across devices.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn wait(stream: &Self::Stream, event: &Self::Event) -> Result<()>;
 
     /// Milliseconds between two marks.
     ///
     /// # Errors
-    /// [`ErrorKind::NotReady`] before both are reached, [`ErrorKind::InvalidArgument`] for events that do not
-    /// remember the time.
+    /// Returns [`ErrorKind::NotReady`] before both are reached, and [`ErrorKind::InvalidArgument`] for events that
+    /// keep no time.
     fn elapsed(start: &Self::Event, end: &Self::Event) -> Result<f32>;
 
     // ---- kernels --------------------------------------------------------------------------------------------------
@@ -448,8 +455,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Compiles or loads a program.
     ///
     /// # Errors
-    /// [`ErrorKind::Build`] with the compiler's words; [`ErrorKind::Load`] where the compiler's library is missing;
-    /// [`ErrorKind::Unsupported`] for a form of source that the backend does not take.
+    /// Returns [`ErrorKind::Build`] with the compiler's message, [`ErrorKind::Load`] if the compiler's library is
+    /// missing, and [`ErrorKind::Unsupported`] for a form of source that the backend does not take.
     fn compile(
         device: &Self::Device,
         source: &KernelSource,
@@ -460,8 +467,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// one process or of several, can use each other's images. *Should* be cheap after the first call.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default: then source text goes to [`compile`](Self::compile).
-    /// [`ErrorKind::Load`] where the compiler's library is missing.
+    /// Returns [`ErrorKind::Unsupported`] by default: then source text goes to [`compile`](Self::compile). Returns
+    /// [`ErrorKind::Load`] if the compiler's library is missing.
     fn compiler(device: &Self::Device) -> Result<Compiler> {
         let _ = device;
         Err(Error::new(Self::NAME, "compiler", ErrorKind::Unsupported { what: IMAGES }))
@@ -471,7 +478,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// it.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default; as [`compile`](Self::compile).
+    /// Returns [`ErrorKind::Unsupported`] by default. Otherwise as [`compile`](Self::compile).
     fn compile_image(device: &Self::Device, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
         let _ = (device, text, options);
         Err(Error::new(Self::NAME, "compile_image", ErrorKind::Unsupported { what: IMAGES }))
@@ -482,7 +489,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// are compilers that end the process then.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] by default, and for names that are not of this backend; as [`compile`](Self::compile).
+    /// Returns [`ErrorKind::Unsupported`] by default, and for names that are not of this backend. Otherwise as [`compile`](Self::compile).
     fn compile_for(
         architecture: &str,
         text: &dyn Fn(u32) -> String,
@@ -496,8 +503,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// module is loaded.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] where there is none of that name, [`ErrorKind::Unsupported`] by default: then modules
-    /// have no variables.
+    /// Returns [`ErrorKind::InvalidArgument`] if there is none of that name, [`ErrorKind::Unsupported`] by default:
+    /// then modules have no variables.
     fn variable(module: &Self::Module, name: &str) -> Result<(u64, usize)> {
         let _ = (module, name);
         Err(Error::new(Self::NAME, "variable", ErrorKind::Unsupported { what: "variables of modules" }))
@@ -506,7 +513,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Finds a kernel by name.
     ///
     /// # Errors
-    /// [`ErrorKind::NoSuchKernel`].
+    /// Returns [`NoSuchKernel`](crate::ErrorKind::NoSuchKernel) if the module has no kernel of that name.
     fn kernel(module: &Self::Module, name: &str) -> Result<Self::Kernel>;
 
     /// Enqueues a kernel.
@@ -516,7 +523,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * All memory that it reaches is valid until it is done, and what else uses it is ordered.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for sizes that the device does not have.
+    /// Returns [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for sizes that the device does not have.
     unsafe fn launch(
         stream: &Self::Stream,
         kernel: &Self::Kernel,

@@ -83,8 +83,8 @@ impl DeviceSelector {
     /// The position of the wanted device in a list, so that every backend chooses by the same rule.
     ///
     /// # Errors
-    /// [`ErrorKind::NoSuchDevice`] when none fits, with the number of devices there are, and
-    /// [`ErrorKind::BackendNotEnabled`] when the wish names another backend than `name`.
+    /// Returns [`ErrorKind::NoSuchDevice`] if none fits, with the number of devices there are, and
+    /// [`ErrorKind::BackendNotEnabled`] if the selector names another backend than `name`.
     pub fn choose(&self, name: &'static str, devices: &[DeviceInfo]) -> Result<usize> {
         if self.backend != name {
             let kind =

@@ -21,12 +21,13 @@ pub unsafe trait Event: Debug + Send + Sync + 'static {
     /// Whether the work before the mark is done. Never blocks.
     ///
     /// # Errors
-    /// What the work itself did wrong *may* surface here; "not yet" is `Ok(false)`.
+    /// Returns the failure of the work itself, as far as the driver reports it here. An event that is not reached is
+    /// `Ok(false)`.
     fn query(&self) -> Result<bool>;
 
     /// Blocks the calling thread until the work before the mark is done.
     ///
     /// # Errors
-    /// What the work itself did wrong *may* surface here.
+    /// Returns the failure of the work itself, as far as the driver reports it here.
     fn synchronize(&self) -> Result<()>;
 }

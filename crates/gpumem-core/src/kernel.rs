@@ -112,7 +112,7 @@ impl HostFunction {
     /// Runs the function.
     ///
     /// # Errors
-    /// Whatever the function reports.
+    /// Returns the failure that the function reports.
     pub fn call(&self, launch: HostLaunch<'_>) -> Result<(), String> {
         (self.0)(launch)
     }

@@ -25,7 +25,7 @@ impl LostState {
     /// Whether the device may be used.
     ///
     /// # Errors
-    /// [`ErrorKind::DeviceLost`] with the first cause.
+    /// Returns [`ErrorKind::DeviceLost`] with the first cause.
     #[inline]
     pub fn check(&self, backend: &'static str, operation: &'static str) -> Result<()> {
         if self.is_lost() { Err(self.error(backend, operation, String::new)) } else { Ok(()) }

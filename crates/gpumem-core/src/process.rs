@@ -37,7 +37,8 @@ impl ProcessGuard {
     /// As [`is_valid`](Self::is_valid), as an error for `operation`.
     ///
     /// # Errors
-    /// [`ErrorKind::ForkedChild`] in a child of the process that made this, [`ErrorKind::Exiting`] at its end.
+    /// Returns [`ErrorKind::ForkedChild`] in a child of the process that made this, [`ErrorKind::Exiting`] at its
+    /// end.
     #[inline]
     pub fn check(self, backend: &'static str, operation: &'static str) -> Result<()> {
         if self.is_valid() { Ok(()) } else { Err(self.refusal(backend, operation)) }

@@ -45,13 +45,13 @@ pub unsafe trait Stream: Debug + Send + Sync + 'static {
     /// Waits until everything that has been enqueued so far is done.
     ///
     /// # Errors
-    /// What the work itself did wrong (a fault of a kernel) *may* surface here.
+    /// Returns the failure of the work itself (a fault of a kernel), as far as the driver reports it here.
     fn synchronize(&self) -> Result<()>;
 
     /// Whether everything that has been enqueued so far is done. Never blocks.
     ///
     /// # Errors
-    /// As [`synchronize`](Self::synchronize); "not yet" is `Ok(false)` and no error.
+    /// As for [`synchronize`](Self::synchronize). Work that is not done is `Ok(false)` and no error.
     fn query(&self) -> Result<bool>;
 
     /// The driver's handle.

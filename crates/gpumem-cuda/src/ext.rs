@@ -17,9 +17,9 @@ pub trait CudaExt: Backend {
     /// The context is alive, and stays so for as long as the device and anything made with it is used.
     ///
     /// # Errors
-    /// [`ErrorKind::Load`](gpumem_core::ErrorKind::Load) without a driver,
-    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a null handle, or what the
-    /// driver says.
+    /// Returns [`ErrorKind::Load`](gpumem_core::ErrorKind::Load) without a driver,
+    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a null handle, and the driver's
+    /// error.
     unsafe fn from_context(context: CUcontext) -> Result<Self::Device>;
 
     /// The device's context, for use with other libraries. A reset may give it another one.
@@ -48,26 +48,26 @@ pub trait CudaExt: Backend {
     /// without keeping a processor busy.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns the driver's error.
     fn create_blocking_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
 
     /// Beginning and length in bytes of the allocation that an address lies in.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if it lies in none.
+    /// Returns [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if it lies in none.
     fn allocation_of(device: &Self::Device, address: u64) -> Result<(u64, usize)>;
 
     /// Position of the device whose memory an address belongs to, or `None` for memory that the driver does not
     /// know.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns the driver's error.
     fn ordinal_of(device: &Self::Device, address: u64) -> Result<Option<usize>>;
 
     /// Address and length in bytes of a module's variable in global or constant memory.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
+    /// Returns [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
     fn global(module: &Self::Module, name: &str) -> Result<(CUdeviceptr, usize)>;
 
     /// The driver's handle of a kernel, which is valid while the kernel or a clone of it is alive.
@@ -76,7 +76,7 @@ pub trait CudaExt: Backend {
     /// Whether the stream's work is being captured into a graph instead of run.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns the driver's error.
     fn is_capturing(stream: &Self::Stream) -> Result<bool>;
 }
 

@@ -76,7 +76,7 @@ impl Version {
     /// The version of a library. The function needs no initialisation.
     ///
     /// # Errors
-    /// What the library says.
+    /// Returns the library's error.
     pub fn of(hip: &Hip) -> Result<Self, Failure> {
         let mut number = 0;
         // SAFETY: a place for a number.
@@ -176,7 +176,7 @@ pub struct Pointer {
 /// Describes an address, or gives nothing for ordinary memory.
 ///
 /// # Errors
-/// What the library says.
+/// Returns the library's error.
 pub fn pointer(hip: &Hip, version: Version, address: u64) -> Result<Option<Pointer>, Failure> {
     let mut found = hipPointerAttribute_t::default();
     let place = core::ptr::with_exposed_provenance(address as usize);
@@ -204,7 +204,7 @@ pub fn pointer(hip: &Hip, version: Version, address: u64) -> Result<Option<Point
 /// Architecture of a device with its features (`gfx90a:sramecc+:xnack-`): the one property that is no attribute.
 ///
 /// # Errors
-/// What the library says.
+/// Returns the library's error.
 pub fn architecture(library: &HipLibrary, device: c_int) -> Result<String, Failure> {
     let mut new = hipDeviceProp_tR0600 { name: [0; 256], rest: [0; 113], gcnArchName: [0; 256], end: [0; 7] };
     // SAFETY: a place for the structure that the function fills.

@@ -47,7 +47,7 @@ pub const NAMES: &[&str] = &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip6
 /// Finds HIP. It stays loaded until the process ends.
 ///
 /// # Errors
-/// What was tried, and why nothing served.
+/// Returns what was tried, and why nothing serves.
 pub fn load(places: &Places) -> Result<Loaded<HipLibrary>, LoadError> {
     let found = find("the HIP runtime of ROCm", NAMES, places, c"hipInit")?;
     // SAFETY: a library of this name that has HIP's first function is HIP, and is never unloaded.
@@ -85,7 +85,7 @@ impl std::ops::Deref for HipLibrary {
 /// because HIP need not be able to load what it makes.
 ///
 /// # Errors
-/// What was tried, and why nothing served.
+/// Returns what was tried, and why nothing serves.
 pub fn load_hiprtc(
     places: &Places,
     hip: &Loaded<HipLibrary>,

@@ -26,7 +26,7 @@ impl Host {
     /// from 1000 upward that no other device of the process has.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`] for options that make no sense.
+    /// Returns [`ErrorKind::InvalidArgument`] for options that make no sense.
     pub fn open_with(options: &HostOptions) -> Result<Device> {
         Device::private(options)
     }

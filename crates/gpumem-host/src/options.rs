@@ -65,7 +65,7 @@ impl HostOptions {
     /// The defaults, with what the environment says.
     ///
     /// # Errors
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a variable that cannot be read.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a variable that cannot be read.
     pub fn from_environment() -> Result<Self> {
         let mut options = Self::new();
         if let Some(text) = variable(MEMORY_VARIABLE) {

@@ -179,7 +179,7 @@ impl Error for LoadError {}
 /// ROCm's runtimes start threads and register handlers for the end of the process.
 ///
 /// # Errors
-/// What was tried, and why nothing served.
+/// Returns what was tried, and why nothing serves.
 pub fn find(
     library: &'static str,
     names: &[&str],

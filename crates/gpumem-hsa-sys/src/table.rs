@@ -78,7 +78,7 @@ macro_rules! functions {
                 /// What the library's documentation asks for.
                 ///
                 /// # Errors
-                /// The library lacks the function.
+                /// Returns an error if the library lacks the function.
                 #[inline]
                 pub unsafe fn $name(&self, $($argument: $type),*) -> Result<$result, $crate::MissingSymbol> {
                     match self.$name {

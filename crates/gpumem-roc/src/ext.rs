@@ -52,25 +52,26 @@ pub trait RocExt: Backend {
     /// The grain of the allocation that an address lies in, as the HSA runtime knows it; `None` for other memory.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// Returns the error of the HSA runtime.
     fn grain_of(device: &Self::Device, address: u64) -> Result<Option<Grain>>;
 
     /// The agents of this machine, in the runtime's order.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// Returns the error of the HSA runtime.
     fn agents() -> Result<Vec<Agent>>;
 
     /// The agent that a device is.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`](gpumem_core::ErrorKind::Unsupported) if the runtime does not know the device.
+    /// Returns [`ErrorKind::Unsupported`](gpumem_core::ErrorKind::Unsupported) if the runtime does not know the
+    /// device.
     fn agent(device: &Self::Device) -> Result<Agent>;
 
     /// The pools of memory of an agent, in the runtime's order.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// Returns the error of the HSA runtime.
     fn pools(agent: &Agent) -> Result<Vec<Pool>>;
 
     /// Allocates from a pool, for the agents named and the pool's own. [`Backend::release`] gives it back.
@@ -81,9 +82,9 @@ pub trait RocExt: Backend {
     ///   host is ordinary memory to HIP's copies.
     ///
     /// # Errors
-    /// [`ErrorKind::OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory),
+    /// Returns [`ErrorKind::OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no room,
     /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a pool that does not allocate, or
-    /// what the runtime says. Nothing is allocated then.
+    /// the error of the HSA runtime. Nothing is allocated then.
     unsafe fn allocate_in(
         device: &Self::Device,
         pool: &Pool,
@@ -97,7 +98,7 @@ pub trait RocExt: Backend {
     /// The address is the first of a live allocation, and no other agent is using it.
     ///
     /// # Errors
-    /// What the runtime says.
+    /// Returns the error of the HSA runtime.
     unsafe fn allow_access(device: &Self::Device, address: u64, agents: &[Agent]) -> Result<()>;
 
     /// Registers memory of the caller: Numba's `roc.register`, or page-locking for agents. If one range fails, the
@@ -107,8 +108,8 @@ pub trait RocExt: Backend {
     /// The ranges are valid for reads and writes until they are deregistered, and are used on no device after that.
     ///
     /// # Errors
-    /// [`ErrorKind::Registration`](gpumem_core::ErrorKind::Registration) for memory that is locked already or that the
-    /// runtime does not take.
+    /// Returns [`ErrorKind::Registration`](gpumem_core::ErrorKind::Registration) for memory that is locked already or
+    /// that the runtime does not take.
     unsafe fn register_memory(
         device: &Self::Device,
         ranges: &[(NonNull<u8>, usize)],
@@ -118,7 +119,7 @@ pub trait RocExt: Backend {
     /// Undoes [`register_memory`](Self::register_memory).
     ///
     /// # Errors
-    /// The first failure. The other ranges are undone all the same.
+    /// Returns the first failure. The other ranges are undone all the same.
     fn deregister(mut registered: Registered) -> Result<()> {
         registered.undo()
     }
@@ -146,31 +147,31 @@ pub trait RocExt: Backend {
     /// Makes an event for which a waiting host thread sleeps instead of spinning.
     ///
     /// # Errors
-    /// What HIP says.
+    /// Returns HIP's error.
     fn create_blocking_event(device: &Self::Device, options: EventOptions) -> Result<Self::Event>;
 
     /// Beginning and length in bytes of the allocation that an address lies in.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if it lies in none.
+    /// Returns [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if it lies in none.
     fn allocation_of(device: &Self::Device, address: u64) -> Result<(u64, usize)>;
 
     /// What HIP knows about an address, or `None` for ordinary memory.
     ///
     /// # Errors
-    /// What HIP says.
+    /// Returns HIP's error.
     fn pointer(device: &Self::Device, address: u64) -> Result<Option<Pointer>>;
 
     /// Address and length in bytes of a module's variable in global or constant memory.
     ///
     /// # Errors
-    /// [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
+    /// Returns [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
     fn global(module: &Self::Module, name: &str) -> Result<(u64, usize)>;
 
     /// Whether the stream's work is being captured into a graph instead of run.
     ///
     /// # Errors
-    /// What HIP says.
+    /// Returns HIP's error.
     fn is_capturing(stream: &Self::Stream) -> Result<bool>;
 }
 

@@ -66,7 +66,8 @@ impl<B: Backend> Timeline<B> {
     /// Leaves `task` to be run once everything enqueued so far is done.
     ///
     /// # Errors
-    /// Of the driver, and of the system when it has no thread for us. The task has not run then.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. The task has not run then.
     pub(crate) fn when_done(
         self: &Arc<Self>,
         operation: &'static str,

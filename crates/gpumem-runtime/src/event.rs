@@ -68,10 +68,24 @@ impl<B: Backend> Event<B> {
         waiting.wait_for(self.timeline.id(), self.submission, &self.recorded)
     }
 
-    /// Whether the work before the event is done. Never blocks.
+    /// Returns whether the work before the event is done. Never blocks.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let event = device.stream()?.record_event()?;
+    /// while !event.query()? {
+    ///     std::thread::yield_now();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// What the work did wrong.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed.
     pub fn query(&self) -> Result<bool> {
         self.timeline.check_event("query")?;
         self.timeline.poll(self.submission).map_err(|error| error.in_operation("query"))
@@ -79,8 +93,22 @@ impl<B: Backend> Event<B> {
 
     /// Blocks until the work before the event is done.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.device_array::<f32, _>(1000)?;
+    /// stream.record_event()?.synchronize()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// What the work did wrong, [`BlockingInCallback`](ErrorKind::BlockingInCallback) inside a callback.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, and
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         completion::may_block("synchronize")?;
         self.timeline.check_event("synchronize")?;
@@ -90,11 +118,25 @@ impl<B: Backend> Event<B> {
         self.timeline.wait_host(self.submission).result.map_err(|error| error.in_operation("synchronize"))
     }
 
-    /// Milliseconds from `start` to this event.
+    /// Returns the milliseconds from `start` to this event.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let (start, end) = (stream.record_timed_event()?, stream.record_timed_event()?);
+    /// end.synchronize()?;
+    /// assert!(end.elapsed_since(&start)? >= 0.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) unless both were made by [`Stream::record_timed_event`],
-    /// [`NotReady`](ErrorKind::NotReady) before both are reached.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) unless both were made by
+    /// [`Stream::record_timed_event`], and [`NotReady`](gpumem_core::ErrorKind::NotReady) before both are reached.
     pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
         self.timeline.check_event("elapsed_since")?;
         match (start.timing.as_deref().and_then(Timed::event), self.timing.as_deref().and_then(Timed::event))
@@ -107,7 +149,21 @@ impl<B: Backend> Event<B> {
         }
     }
 
-    /// A future that is ready once the event is reached.
+    /// Returns a future that is ready once the event is reached.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Event;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// async fn finish(event: Event<Host>) -> gpumem_core::Result<()> {
+    ///     event.completed().await
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn completed(&self) -> Completion {
         Completion::of(&self.timeline, Some(self.submission))
     }

@@ -52,8 +52,8 @@ impl<T: Element, D: Dimension> IpcArrayHandle<T, D> {
     /// Reads what [`to_bytes`](Self::to_bytes) has written. What the layout reaches is checked when it is opened.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes of another length, of elements of another size, or of
-    /// another rank.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for bytes of another length, of elements
+    /// of another size, or of another rank.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
         let fail = |why| Error::new("", "IpcArray::from_bytes", ErrorKind::InvalidArgument { why });
         let (memory, words) = bytes
@@ -97,10 +97,11 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// * What both processes do with it is ordered by themselves.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) where the backend shares no memory between processes,
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for an array without elements, memory that is not the device's, and
-    /// an array in a pool, because the other process would see and could write all that shares its piece of memory: make
-    /// it with [`Device::ipc_array`]; of the driver.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend shares no memory between
+    /// processes. Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for an array without elements,
+    /// for memory that is not the device's, and for an array in a pool: the other process would see all that shares
+    /// its piece of memory, so make the array with [`Device::ipc_array`]. Returns
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub unsafe fn ipc_handle(&self) -> Result<IpcArrayHandle<S::Elem, D>> {
         const OPERATION: &str = "export";
         let extent = self.layout.extent();
@@ -130,12 +131,29 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<B: Backend> Device<B> {
-    /// A new array of zeros that may be [exported](ArrayBase::ipc_handle): in memory of its own straight from the driver, and
-    /// not in a pool, so that another process sees nothing else. It takes whole pages of 2 MiB, because a driver puts
-    /// several small blocks into one. Making it is as slow as the driver is; dropping it leaves it to the deferred queue.
+    /// Creates an array of zeros that may be [exported](ArrayBase::ipc_handle): in memory of its own straight from
+    /// the driver, and not in a pool, so that another process sees nothing else. It takes whole pages of 2 MiB,
+    /// because a driver puts several small blocks into one. Making it is as slow as the driver is; dropping it leaves
+    /// it to the deferred queue.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.ipc_array::<f32, _>(1000)?;
+    /// // SAFETY: the array outlives the use by the other process, and the two take turns.
+    /// match unsafe { array.ipc_handle() } {
+    ///     Ok(handle) => println!("{:?}", handle.to_bytes()), // the other process: `from_bytes`, `open_ipc`
+    ///     Err(error) => println!("{error}"), // this backend shares no memory
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`device_array`](Self::device_array).
+    /// As for [`device_array`](Self::device_array).
     pub fn ipc_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<DeviceArray<T, S::Dim, B>> {
         UninitArray::exportable(self, "ipc_array", spec.into_spec())
     }
@@ -148,8 +166,10 @@ impl<B: Backend> Device<B> {
     /// * What both processes do with it is ordered by themselves.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) where the backend shares no memory between processes; a layout that does
-    /// not lie in the memory, or overlaps itself; of the driver.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend shares no memory between
+    /// processes. Returns [`OutOfBuffer`](gpumem_core::LayoutError::OutOfBuffer) or
+    /// [`SelfOverlap`](gpumem_core::LayoutError::SelfOverlap) if the layout leaves the memory or overlaps itself, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub unsafe fn open_ipc<T: Element, D: Dimension>(
         &self,
         array: &IpcArrayHandle<T, D>,
@@ -191,18 +211,18 @@ impl<T: Element, D: Dimension, B: Backend> IpcArray<T, D, B> {
         self.0.layout()
     }
 
-    /// An array of this process with the elements as they are now.
+    /// Copies the elements as they are now into an array of this process.
     ///
     /// # Errors
-    /// As [`Device::to_device`].
+    /// As for [`Device::to_device`].
     pub fn snapshot(&self) -> Result<DeviceArray<T, D, B>> {
         self.0.try_clone()
     }
 
-    /// The elements as they are now, in memory of the host.
+    /// Copies the elements as they are now into memory of the host.
     ///
     /// # Errors
-    /// As [`ArrayBase::copy_to_host`].
+    /// As for [`ArrayBase::copy_to_host`].
     pub fn copy_to_host(&self) -> Result<Array<T, D>> {
         self.0.copy_to_host()
     }
@@ -210,7 +230,7 @@ impl<T: Element, D: Dimension, B: Backend> IpcArray<T, D, B> {
     /// Copies elements into the array, for the other process to see.
     ///
     /// # Errors
-    /// As [`ArrayBase::copy_to_device`].
+    /// As for [`ArrayBase::copy_to_device`].
     pub fn copy_to_device<Src>(&mut self, source: &Src) -> Result<()>
     where
         Src: ToDevice<B, Elem = T, Dim = D> + ?Sized,

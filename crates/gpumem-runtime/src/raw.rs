@@ -24,13 +24,13 @@ pub struct RawAccess<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> RawAccess<'a, B> {
-    /// The array is going to be read.
+    /// Names an array that is going to be read.
     #[inline]
     pub fn read<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Self {
         Self::of(array, false)
     }
 
-    /// The array is going to be written, and perhaps read.
+    /// Names an array that is going to be written, and perhaps read.
     #[inline]
     pub fn write<S: StorageMut<Backend = B>, D: Dimension>(array: &'a mut ArrayBase<S, D>) -> Self {
         Self::of(array, true)
@@ -71,14 +71,32 @@ impl<B: Backend> Stream<B> {
     /// Runs `body`, which enqueues work of another library on this stream: a cuBLAS or rocBLAS call, say. Before it runs,
     /// the stream waits for whatever conflicts with the arrays named; whatever uses them later waits for the work.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::RawAccess;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut array = stream.device_array::<f32, _>(1000)?;
+    /// let accesses = [RawAccess::write(&mut array)];
+    /// // SAFETY: nothing is enqueued here; a library would be given `parts.stream` and the addresses.
+    /// let address = unsafe { stream.raw_scope(&accesses, |parts| parts.addresses[0]) }?;
+    /// assert_eq!(address, array.address());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Safety
     /// * The work goes to the stream that `body` is given, and to no other.
     /// * It reads and writes no memory of this library but the arrays named, and writes only those named for writing.
     /// * `body` neither destroys nor captures the stream.
     ///
     /// # Errors
-    /// A stale stream or array; [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write;
-    /// of the driver. `body` has not run then.
+    /// Returns [`Stale`](gpumem_core::ErrorKind::Stale) for a stream or an array of before a reset,
+    /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. `body` has not run then.
     pub unsafe fn raw_scope<R>(
         &self,
         arrays: &[RawAccess<'_, B>],

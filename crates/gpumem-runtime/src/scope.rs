@@ -82,7 +82,7 @@ pub(crate) fn run<'env, B: Backend, R>(
 }
 
 impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
-    /// The stream, for operations that need no scope.
+    /// Returns the stream, for operations that need no scope.
     pub fn stream(&self) -> &Stream<B> {
         &self.stream
     }
@@ -100,8 +100,31 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     /// Copies an array into memory of the caller, in stream order. The elements have landed when the stream has been
     /// waited for, at the latest when the scope ends.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let (first, second) = (stream.to_device(&[1, 2])?, stream.to_device(&[3, 4])?);
+    /// let mut host = [Array1::zeros(2), Array1::zeros(2)];
+    /// let [a, b] = &mut host;
+    /// stream.scope(|scope| {
+    ///     scope.copy_to_host(&first, a)?;
+    ///     scope.copy_to_host(&second, b)
+    /// })??; // waits: both have landed
+    /// assert_eq!(host[1].to_vec(), [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Different shapes; out of memory; of the driver.
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ,
+    /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no staging memory, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. What fails later is an error of
+    /// the scope.
     pub fn copy_to_host<S, D>(
         &'scope self,
         source: &ArrayBase<S, D>,
@@ -127,8 +150,26 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
 
     /// Page-locks an array of the caller until the scope ends, for truly asynchronous copies.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut host = Array1::from_elem(1000, 2.0f32);
+    /// let array = stream.scope(|scope| {
+    ///     let pinned = scope.pinned(&mut host)?;
+    ///     stream.to_device(&pinned) // asynchronous, without a staging block
+    /// })??;
+    /// assert_eq!(array.get(999)?, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// As [`Device::pinned`](crate::Device::pinned).
+    /// As for [`Device::pinned`](crate::Device::pinned).
     pub fn pinned<T: Element, D: Dimension>(
         &'scope self,
         array: impl Into<ArrayViewMut<'env, T, D>>,
@@ -140,8 +181,26 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
 
     /// Page-locks an array of the caller until the scope ends and gives it a device address.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut host = Array1::<f32>::zeros(1000);
+    /// stream.scope(|scope| {
+    ///     let mut mapped = scope.mapped(&mut host)?;
+    ///     stream.fill(&mut mapped.device_view_mut(), 1.0) // by the device, in the caller's memory
+    /// })??;
+    /// assert_eq!(host[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// As [`Device::mapped`](crate::Device::mapped).
+    /// As for [`Device::mapped`](crate::Device::mapped).
     pub fn mapped<T: Element, D: Dimension>(
         &'scope self,
         array: impl Into<ArrayViewMut<'env, T, D>>,

@@ -58,6 +58,19 @@ pub(crate) struct InPlace<B: Backend> {
 }
 
 /// One value as a source of rank 0: `device.to_device(&Scalar(3.0f32))`.
+///
+/// # Examples
+/// ```
+/// # use gpumem_runtime::Scalar;
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// # let device = Device::open("host")?;
+/// let value = device.to_device(&Scalar(3.0f32))?;
+/// assert_eq!((value.ndim(), value.read()?), (0, 3.0));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scalar<T>(pub T);
 

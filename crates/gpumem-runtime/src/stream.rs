@@ -50,25 +50,26 @@ impl<B: Backend> Stream<B> {
         &self.0.timeline
     }
 
-    /// The device that the stream belongs to.
+    /// Returns the device that the stream belongs to.
     pub fn device(&self) -> &Device<B> {
         &self.0.device
     }
 
-    /// Which stream this is.
+    /// Returns which stream this is.
     pub fn kind(&self) -> StreamKind {
         self.0.timeline.kind()
     }
 
-    /// Number of the last submission index: how much has been enqueued. For tests and traces.
+    /// Returns the index of the last submission: how much has been enqueued. For tests and traces.
     pub fn submission_index(&self) -> u64 {
         self.0.timeline.last_submission()
     }
 
-    /// The driver's handle, for looking at. To enqueue work of another library, use [`raw_scope`](Self::raw_scope).
+    /// Returns the driver's handle, for a look. To enqueue work of another library, use
+    /// [`raw_scope`](Self::raw_scope).
     ///
     /// # Errors
-    /// [`Stale`](gpumem_core::ErrorKind::Stale) after a reset.
+    /// Returns [`Stale`](gpumem_core::ErrorKind::Stale) after a reset of the device.
     pub fn raw_handle(&self) -> Result<RawStream> {
         self.0.timeline.check("raw_handle")?;
         self.0.timeline.with_raw("raw_handle", |raw| Ok(raw.raw()))
@@ -77,59 +78,149 @@ impl<B: Backend> Stream<B> {
     /// Waits until everything enqueued so far is done, every staged transfer has landed in its destination, and every
     /// callback has run.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut array = stream.device_array::<f32, _>(1000)?;
+    /// stream.fill(&mut array, 1.0)?;
+    /// stream.synchronize()?;
+    /// assert!(stream.query()?);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// What the work did wrong, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) inside a callback.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, and
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         completion::may_block("synchronize")?;
         self.0.timeline.check("synchronize")?;
         self.0.timeline.finish(true).result.map_err(|error| error.in_operation("synchronize"))
     }
 
-    /// Whether everything enqueued so far is done. Never blocks.
+    /// Returns whether everything enqueued so far is done. Never blocks.
     ///
     /// # Errors
-    /// What the work did wrong.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed.
     pub fn query(&self) -> Result<bool> {
         self.0.timeline.check("query")?;
         self.0.timeline.poll(self.0.timeline.last_submission()).map_err(|error| error.in_operation("query"))
     }
 
-    /// Puts an event behind everything enqueued so far.
+    /// Records an event after everything enqueued so far.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.to_device(&[1, 2, 3])?;
+    /// let event = stream.record_event()?;
+    /// // .. other work ..
+    /// event.synchronize()?; // waits for the copy, and not for what came after it
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn record_event(&self) -> Result<Event<B>> {
         Event::record(self, EventOptions::default())
     }
 
-    /// As [`record_event`](Self::record_event), with the time, for [`Event::elapsed_since`].
+    /// Records an event that keeps its time, for [`Event::elapsed_since`].
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let start = stream.record_timed_event()?;
+    /// let array = stream.device_array::<f32, _>(1 << 20)?;
+    /// let end = stream.record_timed_event()?;
+    /// end.synchronize()?;
+    /// println!("{} ms", end.elapsed_since(&start)?);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn record_timed_event(&self) -> Result<Event<B>> {
         Event::record(self, EventOptions { timing: true })
     }
 
-    /// Holds back what is enqueued from now on until the event is reached. Arrays need no such call: whatever
-    /// conflicts waits by itself.
+    /// Makes all later work on this stream wait for the event. Arrays need no such call: work that conflicts waits by
+    /// itself.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let (first, second) = (device.stream()?, device.stream()?);
+    /// let event = first.record_event()?;
+    /// second.wait(&event)?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn wait(&self, event: &Event<B>) -> Result<()> {
         event.hold(&self.0.timeline)
     }
 
-    /// Runs `callback` on a thread of ours once everything enqueued so far is done, with the outcome. Callbacks of one
-    /// stream run one after the other, in order. A panic in one goes to [`Device::take_errors`]; a blocking wait for a
-    /// device inside one is an error.
+    /// Runs `callback` on a thread of the library once everything enqueued so far is done, with the outcome.
+    /// Callbacks of one stream run one after the other, in order. A panic in one goes to [`Device::take_errors`]; a
+    /// blocking wait for a device inside one is an error.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let (sender, receiver) = std::sync::mpsc::channel();
+    /// stream.add_callback(move |outcome| drop(sender.send(outcome.is_ok())))?;
+    /// assert_eq!(receiver.recv(), Ok(true));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Of the driver, or when the system has no thread for us. The callback has not run then.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread for it, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. The callback has not run then.
     pub fn add_callback(&self, callback: impl FnOnce(Result<()>) + Send + 'static) -> Result<()> {
         self.0.timeline.when_done("add_callback", callback)
     }
 
-    /// A future that is ready once everything enqueued so far is done. It holds no borrow.
+    /// Returns a future that is ready once everything enqueued so far is done. It holds no borrow.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Stream;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// async fn upload(stream: &Stream<Host>) -> gpumem_core::Result<()> {
+    ///     let array = stream.to_device(&[1, 2, 3])?;
+    ///     stream.completed().await
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn completed(&self) -> Completion {
         Completion::of(&self.0.timeline, None)
     }
@@ -149,7 +240,8 @@ impl<B: Backend> Stream<B> {
     /// ```
     ///
     /// # Errors
-    /// What the work did wrong. The value of `body` is lost then.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed. The value of
+    /// `body` is lost then. Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn scope<'env, R>(
         &self,
         body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,
@@ -159,10 +251,23 @@ impl<B: Backend> Stream<B> {
 
     // ---- arrays in stream order -----------------------------------------------------------------------------------
 
-    /// A new array of zeros, made in stream order.
+    /// Creates an array of zeros in stream order.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.device_array::<f32, _>((480, 640))?; // returns at once
+    /// assert_eq!(array.get((0, 0))?, 0.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`Device::device_array`].
+    /// As for [`Device::device_array`].
     pub fn device_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<DeviceArray<T, S::Dim, B>> {
         let operation = "device_array";
         let array = UninitArray::<T, S::Dim, B>::allocate(&self.0.device, operation, spec.into_spec())?;
@@ -172,19 +277,33 @@ impl<B: Backend> Stream<B> {
         Ok(array)
     }
 
-    /// A new array without contents, to be written as a whole; its memory is likely what this stream has used before.
+    /// Creates an array without contents, which must be written as a whole; its memory is likely what this stream has
+    /// used before.
     ///
     /// # Errors
-    /// As [`Device::uninit_array`].
+    /// As for [`Device::uninit_array`].
     pub fn uninit_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<UninitArray<T, S::Dim, B>> {
         UninitArray::allocate(&self.0.device, "uninit_array", spec.into_spec())
     }
 
-    /// A new array with the elements of `source`, copied in stream order. A host array has been read when this
-    /// returns; page-locked and device sources are read in stream order.
+    /// Copies `source` into a new array in stream order. A host array has been read when this returns; page-locked
+    /// and device sources are read in stream order.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.to_device(&vec![1.0; 1000])?; // the vector is free again
+    /// assert_eq!(array.get(999)?, 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`Device::to_device`].
+    /// As for [`Device::to_device`].
     pub fn to_device<S>(&self, source: &S) -> Result<DeviceArray<S::Elem, S::Dim, B>>
     where
         S: ToDevice<B> + ?Sized,
@@ -199,8 +318,22 @@ impl<B: Backend> Stream<B> {
 
     /// Copies `source` into `destination` in stream order, as [`to_device`](Self::to_device).
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut array = stream.device_array::<i32, _>(3)?;
+    /// stream.copy_to_device(&mut array, &[1, 2, 3])?;
+    /// assert_eq!(array.get(2)?, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// As [`ArrayBase::copy_to_device`].
+    /// As for [`ArrayBase::copy_to_device`].
     pub fn copy_to_device<D, M, S>(&self, destination: &mut ArrayBase<M, D>, source: &S) -> Result<()>
     where
         D: Dimension,
@@ -216,10 +349,25 @@ impl<B: Backend> Stream<B> {
         Ok(())
     }
 
-    /// A new page-locked array with the elements of `source`, copied in stream order. Reading it waits.
+    /// Copies `source` into a new page-locked array in stream order. Reading it waits.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.to_device(&[1, 2, 3])?;
+    /// let back = stream.copy_to_host(&array)?; // returns at once
+    /// assert_eq!(back.view()?.to_vec(), [1, 2, 3]); // waits
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Out of memory; of the driver.
+    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the host has no page-locked memory left, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn copy_to_host<S, D>(&self, source: &ArrayBase<S, D>) -> Result<PinnedArray<S::Elem, D, B>>
     where
         S: Storage<Backend = B>,
@@ -232,8 +380,24 @@ impl<B: Backend> Stream<B> {
 
     /// Copies `source` into a host array of the library, in stream order. Reading it waits.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.to_device(&[1, 2, 3])?;
+    /// let mut pinned = device.pinned_array::<i32, _>(3)?; // reused for many copies
+    /// stream.copy_to_host_into(&array, &mut pinned)?;
+    /// assert_eq!(pinned.view()?.to_vec(), [1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Different shapes; of the driver.
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn copy_to_host_into<S, D, K>(
         &self,
         source: &ArrayBase<S, D>,
@@ -251,8 +415,23 @@ impl<B: Backend> Stream<B> {
 
     /// Sets every element of `destination` in stream order.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::s;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut array = stream.device_array::<f32, _>((2, 3))?;
+    /// stream.fill(&mut array.slice_mut(s![.., 0])?, 1.0)?;
+    /// assert_eq!(array.copy_to_host()?.sum(), 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn fill<M, D>(&self, destination: &mut ArrayBase<M, D>, value: M::Elem) -> Result<()>
     where
         M: StorageMut<Backend = B>,
@@ -264,8 +443,23 @@ impl<B: Backend> Stream<B> {
 
     /// Copies `source`, broadcast to the shape of `destination`, in stream order.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut array = stream.device_array::<i32, _>((2, 3))?;
+    /// stream.assign(&mut array, &[1, 2, 3])?;
+    /// assert_eq!(array.get((1, 2))?, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// A source that cannot be broadcast; as [`copy_to_device`](Self::copy_to_device).
+    /// Returns [`CannotBroadcast`](gpumem_core::LayoutError::CannotBroadcast) if the source does not fit. Otherwise
+    /// as [`copy_to_device`](Self::copy_to_device).
     pub fn assign<D, M, S>(&self, destination: &mut ArrayBase<M, D>, source: &S) -> Result<()>
     where
         D: Dimension,

@@ -9,7 +9,7 @@ use std::{
 /// Runs code of the user. A panic does not go on from here.
 ///
 /// # Errors
-/// The text of the panic.
+/// Returns the text of the panic.
 pub(crate) fn run<R>(code: impl FnOnce() -> R) -> Result<R, String> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|panic| {
         let message = message(&*panic);

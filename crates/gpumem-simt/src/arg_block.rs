@@ -30,7 +30,7 @@ impl Entry {
     /// `translate` gives the host's address for a stretch of device memory, or `None` where that is not mapped.
     ///
     /// # Errors
-    /// A block that is too short, memory that is not mapped.
+    /// Returns an error for a block that is too short, and for memory that is not mapped.
     pub fn arguments(
         &self,
         block: &[u8],
@@ -69,7 +69,7 @@ impl Entry {
     /// The arguments are those of the kernel, and their memory is as the body's declaration demands.
     ///
     /// # Errors
-    /// The fault of the body, as text.
+    /// Returns the fault of the body, as text.
     pub unsafe fn run(&self, dims: LaunchConfig, arguments: &KernelArguments) -> Result<(), String> {
         self.function.call(HostLaunch { dims, arguments })
     }

@@ -16,7 +16,7 @@ use std::{
 /// Runs some groups of a launch on this thread.
 ///
 /// # Errors
-/// The first fault; the work-items behind it have not run.
+/// Returns the first fault; the work-items after it have not run.
 pub(crate) fn run<P: Parameters, F: Fn(&WorkItemIds<'_>, &P)>(
     group: &Group<'_>,
     dims: &LaunchConfig,

@@ -23,7 +23,7 @@ use std::{
 /// Runs some groups of a launch, one after the other, on this thread.
 ///
 /// # Errors
-/// The first fault; the groups behind it have not run.
+/// Returns the first fault; the groups after it have not run.
 pub(crate) fn run<'g, W: Future<Output = ()>>(
     group: &'g Group<'g>,
     seats: &'g [Seat<'g>],

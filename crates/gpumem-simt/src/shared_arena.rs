@@ -93,7 +93,7 @@ impl Arena {
     /// Where the array of that place lies.
     ///
     /// # Errors
-    /// The bytes that the group would need, if it has fewer.
+    /// Returns the bytes that the group would need, if it has fewer.
     #[inline]
     pub(crate) fn named(&self, place: Place, bytes: usize) -> Result<usize, usize> {
         let named = self.named.borrow();

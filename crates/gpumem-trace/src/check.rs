@@ -46,7 +46,8 @@ impl Trace {
     /// Reads what [`to_json`](Self::to_json) has written.
     ///
     /// # Errors
-    /// A text that is no trace, another format, a trace that contradicts itself.
+    /// Returns a [`TraceError`] for a text that is no trace, for another format, and for a trace that contradicts
+    /// itself.
     pub fn from_json(text: &str) -> Result<Self, TraceError> {
         let Version { format: found } = serde_json::from_str(text)?;
         if found != FORMAT {
@@ -57,7 +58,7 @@ impl Trace {
         Ok(trace)
     }
 
-    /// The trace as JSON, in one line, with the names of the fields.
+    /// Returns the trace as JSON, in one line, with the names of the fields.
     pub fn to_json(&self) -> String {
         // Nothing in it can fail: names and numbers.
         serde_json::to_string(self).unwrap_or_default()
@@ -66,7 +67,7 @@ impl Trace {
     /// Writes the trace to a file: as a page if the name ends in `.html`, else as JSON.
     ///
     /// # Errors
-    /// Of the file system.
+    /// Returns the error of the file system.
     pub fn write(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
         let path = path.as_ref();
         let is_page = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
@@ -77,7 +78,7 @@ impl Trace {
     /// before it is used and not used after it was freed. What this library has recorded always does.
     ///
     /// # Errors
-    /// The first thing that does not.
+    /// Returns the first contradiction.
     pub fn check(&self) -> Result<(), TraceError> {
         let (devices, streams) = (self.devices.len(), self.streams.len());
         for (index, allocation) in self.allocations.iter().enumerate() {

@@ -44,7 +44,7 @@ impl StridedPlan {
     /// Plans a copy. `Ok(None)` if it has no elements.
     ///
     /// # Errors
-    /// Why the copy makes no sense.
+    /// Returns why the copy makes no sense.
     pub(crate) fn new(copy: &StridedCopy) -> Result<Option<Self>, &'static str> {
         if copy.item == 0 || copy.axes.iter().any(|(length, ..)| *length == 0) {
             return Ok(None);

@@ -8,7 +8,7 @@ impl Layout {
     /// The axes in a new order: axis `i` of the result is axis `axes[i]` of this array, as in `numpy.transpose`.
     ///
     /// # Errors
-    /// [`LayoutError::NotAPermutation`].
+    /// Returns [`LayoutError::NotAPermutation`] unless `axes` names every axis once.
     pub fn transpose(&self, axes: &[usize]) -> Result<Layout> {
         let mut seen: SmallVec<[bool; 6]> = SmallVec::from_elem(false, self.ndim());
         let is_new = |&axis: &usize| seen.get_mut(axis).is_some_and(|seen| !std::mem::replace(seen, true));
@@ -31,7 +31,7 @@ impl Layout {
     /// Two axes exchanged.
     ///
     /// # Errors
-    /// [`LayoutError::NoSuchAxis`].
+    /// Returns [`LayoutError::NoSuchAxis`] if there is no such axis.
     pub fn swap_axes(&self, left: usize, right: usize) -> Result<Layout> {
         self.axis(left)?;
         self.axis(right)?;
@@ -44,7 +44,7 @@ impl Layout {
     /// One axis walked backwards.
     ///
     /// # Errors
-    /// [`LayoutError::NoSuchAxis`].
+    /// Returns [`LayoutError::NoSuchAxis`] if there is no such axis.
     pub fn invert_axis(&self, axis: usize) -> Result<Layout> {
         let (length, stride) = self.axis(axis)?;
         let mut inverted = self.clone();
@@ -56,7 +56,8 @@ impl Layout {
     /// The array without an axis of length 1. Negative axes count from the end.
     ///
     /// # Errors
-    /// [`LayoutError::NoSuchAxis`]; [`LayoutError::CannotSqueeze`] where the length is not 1.
+    /// Returns [`LayoutError::NoSuchAxis`] if there is no such axis, and [`LayoutError::CannotSqueeze`] if its length
+    /// is not 1.
     pub fn squeeze_axis(&self, axis: isize) -> Result<Layout> {
         let from_start = if axis < 0 {
             self.ndim().checked_sub(axis.unsigned_abs()).ok_or_else(|| self.no_such_axis(axis))?
@@ -83,7 +84,7 @@ impl Layout {
     /// NumPy's `newaxis`.
     ///
     /// # Errors
-    /// [`LayoutError::NoSuchAxis`].
+    /// Returns [`LayoutError::NoSuchAxis`] if there is no such axis.
     pub fn insert_axis(&self, axis: usize) -> Result<Layout> {
         if axis > self.ndim() {
             return Err(self.no_such_axis(isize::try_from(axis).unwrap_or(isize::MAX)));
@@ -99,8 +100,8 @@ impl Layout {
     /// [`has_self_overlap`](Self::has_self_overlap) tells.
     ///
     /// # Errors
-    /// [`LayoutError::CannotBroadcast`]; [`LayoutError::TooLarge`] where the repeated elements, counted one by one,
-    /// exceed `isize::MAX` bytes.
+    /// Returns [`LayoutError::CannotBroadcast`] if the shapes do not fit, and [`LayoutError::TooLarge`] if the
+    /// repeated elements, counted one by one, exceed `isize::MAX` bytes.
     pub fn broadcast(&self, shape: &[usize]) -> Result<Layout> {
         let cannot = || LayoutError::CannotBroadcast { from: self.shape.to_vec(), to: shape.to_vec() };
         let added = shape.len().checked_sub(self.ndim()).ok_or_else(cannot)?;

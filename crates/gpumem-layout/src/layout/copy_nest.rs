@@ -57,7 +57,8 @@ impl CopyNest {
     /// ([`Layout::overlaps`]) is not checked here.
     ///
     /// # Errors
-    /// [`LayoutError::ShapeMismatch`], [`LayoutError::ItemMismatch`].
+    /// Returns [`LayoutError::ShapeMismatch`] if the shapes differ, and [`LayoutError::ItemMismatch`] if the sizes of
+    /// the elements differ.
     pub fn new(src: &Layout, dst: &Layout) -> Result<Self> {
         if src.shape != dst.shape {
             let (found, expected) = (src.shape.to_vec(), dst.shape.to_vec());

@@ -40,7 +40,7 @@ impl Layout {
     /// Checks that a buffer of `length` bytes holds the layout.
     ///
     /// # Errors
-    /// [`LayoutError::OutOfBuffer`].
+    /// Returns [`LayoutError::OutOfBuffer`] if it does not fit.
     pub fn fits(&self, length: usize) -> Result<()> {
         let needs = self.extent();
         if needs.end <= length { Ok(()) } else { Err(LayoutError::OutOfBuffer { needs, length }) }
@@ -49,7 +49,7 @@ impl Layout {
     /// Checks that every element lies at a multiple of `align` bytes, provided that the memory starts at one.
     ///
     /// # Errors
-    /// [`LayoutError::Misaligned`] with the offset or stride that is none.
+    /// Returns [`LayoutError::Misaligned`] with the offset or stride that is no multiple.
     pub fn check_alignment(&self, align: usize) -> Result<()> {
         let is_off = |bytes: usize| match align.is_power_of_two() {
             // No division on the way of every new array.

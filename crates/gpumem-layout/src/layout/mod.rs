@@ -76,7 +76,8 @@ impl Layout {
     /// Elements of `item` bytes side by side in the given order, from byte 0 on.
     ///
     /// # Errors
-    /// [`LayoutError::TooLarge`] where the product of all lengths other than 0, times `item`, exceeds `isize::MAX`.
+    /// Returns [`LayoutError::TooLarge`] if the product of all lengths other than 0, times `item`, exceeds
+    /// `isize::MAX`.
     pub fn packed(shape: &[usize], item: usize, order: Order) -> Result<Self> {
         packed_size(shape, item)?;
         Ok(Self::of_size(shape, item, order))
@@ -106,8 +107,8 @@ impl Layout {
     /// ([`check_alignment`](Self::check_alignment)).
     ///
     /// # Errors
-    /// [`LayoutError::RankMismatch`] unless there is one stride for each axis; [`LayoutError::TooLarge`] where the
-    /// elements, or the bytes between the lowest and the highest, exceed `isize::MAX`.
+    /// Returns [`LayoutError::RankMismatch`] unless there is one stride for each axis, [`LayoutError::TooLarge`] if
+    /// the elements, or the bytes between the lowest and the highest, exceed `isize::MAX`.
     pub fn strided(shape: &[usize], strides: &[isize], item: usize) -> Result<Self> {
         if strides.len() != shape.len() {
             return Err(LayoutError::RankMismatch { found: strides.len(), expected: shape.len() });
@@ -125,7 +126,7 @@ impl Layout {
     /// layout is byte 0.
     ///
     /// # Errors
-    /// As [`strided`](Self::strided). Only a broadcast view can be too large, because ndarray counts its elements
+    /// As for [`strided`](Self::strided). Only a broadcast view can be too large, because ndarray counts its elements
     /// where we count bytes.
     pub fn of_ndarray(shape: &[usize], strides: &[isize], item: usize) -> Result<Self> {
         let empty = shape.contains(&0);
@@ -144,8 +145,8 @@ impl Layout {
     /// The same layout with element `[0, 0, ..]` at byte `offset`.
     ///
     /// # Errors
-    /// [`LayoutError::OutOfBuffer`] where elements would lie below byte 0, [`LayoutError::TooLarge`] where they would
-    /// lie above byte `isize::MAX`.
+    /// Returns [`LayoutError::OutOfBuffer`] if elements would lie below byte 0, [`LayoutError::TooLarge`] if they
+    /// would lie above byte `isize::MAX`.
     pub fn with_offset(mut self, offset: usize) -> Result<Self> {
         let (below, above) = extent::reach(&self.shape, &self.strides).unwrap_or_default();
         if offset < below {

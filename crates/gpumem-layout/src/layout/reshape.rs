@@ -22,9 +22,9 @@ impl Layout {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::CannotReshape`] where the number of elements changes, or for negative lengths other than one
-    /// -1; [`LayoutError::NeedsCopy`]; [`LayoutError::TooLarge`] for an array without elements whose other lengths
-    /// exceed the address space.
+    /// Returns [`LayoutError::CannotReshape`] if the number of elements changes, or for negative lengths other than
+    /// one -1. Returns [`LayoutError::NeedsCopy`] if no strides give that view, and [`LayoutError::TooLarge`] for an
+    /// array without elements whose other lengths exceed the address space.
     pub fn reshape(&self, shape: &[isize], order: Order) -> Result<Layout> {
         let shape = self.resolve(shape)?;
         if shape == self.shape {
@@ -43,7 +43,7 @@ impl Layout {
     /// where the elements have a common distance but do not lie side by side; here that is a view.
     ///
     /// # Errors
-    /// [`LayoutError::NeedsCopy`] where neighbours have no common distance.
+    /// Returns [`LayoutError::NeedsCopy`] if neighbours have no common distance.
     pub fn ravel(&self, order: Order) -> Result<Layout> {
         self.reshape(&[self.len() as isize], order)
     }
@@ -52,9 +52,9 @@ impl Layout {
     /// layout; for another, the last axis is cut or joined and must be contiguous.
     ///
     /// # Errors
-    /// For another size: [`LayoutError::NoSuchAxis`] without axes, [`LayoutError::NeedsCopy`] where the last axis is
-    /// not contiguous, [`LayoutError::CannotReinterpret`] where the last axis is no whole number of larger elements,
-    /// [`LayoutError::CannotCut`] where an element is no whole number of smaller ones.
+    /// For another size of elements, returns [`LayoutError::NoSuchAxis`] without axes, [`LayoutError::NeedsCopy`] if
+    /// the last axis is not contiguous, [`LayoutError::CannotReinterpret`] if the last axis is no whole number of
+    /// larger elements, and [`LayoutError::CannotCut`] if an element is no whole number of smaller ones.
     pub fn reinterpret(&self, item: usize) -> Result<Layout> {
         if item == self.item {
             return Ok(self.clone());

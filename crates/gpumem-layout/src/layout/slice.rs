@@ -25,8 +25,9 @@ impl Layout {
     /// ```
     ///
     /// # Errors
-    /// [`LayoutError::RankMismatch`] unless there is one index or range for each axis;
-    /// [`LayoutError::IndexOutOfBounds`] for an index or a bound outside the axis; [`LayoutError::ZeroStep`].
+    /// Returns [`LayoutError::RankMismatch`] unless there is one index or range for each axis,
+    /// [`LayoutError::IndexOutOfBounds`] for an index or a bound outside the axis, and [`LayoutError::ZeroStep`] for
+    /// a step of 0.
     pub fn slice(&self, info: &[SliceInfoElem]) -> Result<Layout> {
         let found = info.iter().filter(|element| !element.is_new_axis()).count();
         if found != self.ndim() {
@@ -62,7 +63,8 @@ impl Layout {
     /// Byte offset of an element.
     ///
     /// # Errors
-    /// [`LayoutError::RankMismatch`] unless there is one index for each axis; [`LayoutError::IndexOutOfBounds`].
+    /// Returns [`LayoutError::RankMismatch`] unless there is one index for each axis, and
+    /// [`LayoutError::IndexOutOfBounds`] if there is no such element.
     pub fn index(&self, index: &[usize]) -> Result<usize> {
         if index.len() != self.ndim() {
             return Err(LayoutError::RankMismatch { found: index.len(), expected: self.ndim() });
@@ -80,7 +82,8 @@ impl Layout {
     /// The array without `axis`, at position `index` of it.
     ///
     /// # Errors
-    /// [`LayoutError::NoSuchAxis`], [`LayoutError::IndexOutOfBounds`].
+    /// Returns [`LayoutError::NoSuchAxis`] if there is no such axis, and [`LayoutError::IndexOutOfBounds`] if there
+    /// is no such index.
     pub fn index_axis(&self, axis: usize, index: usize) -> Result<Layout> {
         let (length, stride) = self.axis(axis)?;
         if index >= length {

@@ -56,8 +56,9 @@ impl<D: Dimension> ArraySpec<D> {
     /// The layout for elements of `item` bytes; its lowest byte is byte 0.
     ///
     /// # Errors
-    /// [`LayoutError::TooLarge`]; for strides also [`LayoutError::RankMismatch`], and [`LayoutError::SelfOverlap`]
-    /// where elements may share bytes ([`Layout::has_self_overlap`]): a new array can be written.
+    /// Returns [`LayoutError::TooLarge`] if the elements exceed `isize::MAX` bytes. For strides, returns
+    /// [`LayoutError::RankMismatch`] unless there is one for each axis, and [`LayoutError::SelfOverlap`] if elements
+    /// may share bytes ([`Layout::has_self_overlap`]): a new array can be written.
     pub fn layout(&self, item: usize) -> Result<Layout> {
         let shape = self.shape.slice();
         match &self.placement {

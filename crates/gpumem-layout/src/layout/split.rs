@@ -9,7 +9,8 @@ impl Layout {
     /// positions along that axis has no parts.
     ///
     /// # Errors
-    /// [`LayoutError::ZeroSection`]; [`LayoutError::NoSuchAxis`] for an array without axes.
+    /// Returns [`LayoutError::ZeroSection`] if `section` is 0, and [`LayoutError::NoSuchAxis`] for an array without
+    /// axes.
     pub fn split(&self, section: usize) -> Result<Split> {
         if section == 0 {
             return Err(LayoutError::ZeroSection);
@@ -21,7 +22,8 @@ impl Layout {
     /// The parts before and from position `index` of an axis on.
     ///
     /// # Errors
-    /// [`LayoutError::NoSuchAxis`]; [`LayoutError::IndexOutOfBounds`] where `index` exceeds the length.
+    /// Returns [`LayoutError::NoSuchAxis`] if there is no such axis, and [`LayoutError::IndexOutOfBounds`] if `index`
+    /// exceeds its length.
     pub fn split_at(&self, axis: usize, index: usize) -> Result<(Layout, Layout)> {
         let (length, stride) = self.axis(axis)?;
         if index > length {
@@ -41,7 +43,7 @@ impl Layout {
     /// One field of every element, `item` bytes long and `offset` bytes into it.
     ///
     /// # Errors
-    /// [`LayoutError::OutOfBuffer`] where the field reaches past the element.
+    /// Returns [`LayoutError::OutOfBuffer`] if the field reaches past the element.
     pub fn field(&self, offset: usize, item: usize) -> Result<Layout> {
         let end = offset.checked_add(item).filter(|&end| end <= self.item);
         if end.is_none() {

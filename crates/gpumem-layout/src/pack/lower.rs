@@ -85,7 +85,7 @@ impl Lowered {
     /// kernel takes.
     ///
     /// # Errors
-    /// The first of `launch`.
+    /// Returns the first error of `launch`.
     pub fn each<E>(&self, mut launch: impl FnMut(&PackLaunch) -> Result<(), E>) -> Result<(), E> {
         let count: usize = self.around.iter().map(|axis| axis.len).product();
         for index in 0..count {

@@ -8,34 +8,79 @@ use ndarray::{Dimension, Ix1};
 use std::any::Any;
 
 impl<B: Backend> Device<B> {
-    /// A new array of zeros. The shape is whatever ndarray takes as one, or an [`ArraySpec`](crate::ArraySpec) with an
-    /// order or with strides in bytes. An array of no elements is an ordinary array, and so is one of rank 0.
+    /// Creates an array of zeros. The shape is anything that ndarray takes as one, or an
+    /// [`ArraySpec`](crate::ArraySpec) with an order or with strides in bytes. An array of no elements is an ordinary
+    /// array, and so is one of rank 0.
     ///
     /// The zeros are written by the default stream, and may still be on their way when this returns: whatever uses the array
     /// waits for them, as for any other work. Until they are written, the memory of an array that is dropped at once counts
     /// as in flight (`in_flight` of [`MemoryStatistics`](crate::memory::MemoryStatistics)) and not as idle.
     /// [`Device::uninit_array`] makes an array without any work.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::{ArraySpec, Order};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let matrix = device.device_array::<f32, _>((480, 640))?;
+    /// assert_eq!((matrix.shape(), matrix.byte_len()), (&[480, 640][..], 480 * 640 * 4));
+    /// let columns = device.device_array::<f32, _>(ArraySpec::new((480, 640)).order(Order::F))?;
+    /// assert!(columns.is_f_contiguous());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`TooLarge`](gpumem_core::LayoutError::TooLarge), strides that do not fit the rank, overlap or are misaligned;
-    /// out of memory.
+    /// Returns [`TooLarge`](gpumem_core::LayoutError::TooLarge) if the array has more than `isize::MAX` bytes.
+    /// Returns [`RankMismatch`](gpumem_core::LayoutError::RankMismatch),
+    /// [`SelfOverlap`](gpumem_core::LayoutError::SelfOverlap) or [`Misaligned`](gpumem_core::LayoutError::Misaligned)
+    /// if strides do not fit. Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room.
     pub fn device_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<DeviceArray<T, S::Dim, B>> {
         zeroed(UninitArray::allocate(self, "device_array", spec.into_spec())?, "device_array")
     }
 
-    /// A new array without contents, to be written as a whole.
+    /// Creates an array without contents, which must be written as a whole. Nothing is enqueued.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let empty = device.uninit_array::<f32, _>(1000)?;
+    /// let array = empty.fill(1.0)?; // only now can it be read
+    /// assert_eq!(array.get(999)?, 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`device_array`](Self::device_array).
+    /// As for [`device_array`](Self::device_array).
     pub fn uninit_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<UninitArray<T, S::Dim, B>> {
         UninitArray::allocate(self, "uninit_array", spec.into_spec())
     }
 
-    /// A new array of zeros with the shape and element of `like`, packed, its axes in the same order: the layout that
-    /// NumPy's `empty_like` gives, for every sign of the strides.
+    /// Creates an array of zeros with the shape and element of `like`, packed, its axes in the same order: the layout
+    /// that NumPy's `empty_like` gives, for every sign of the strides.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array2;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let host = Array2::<f64>::ones((3, 4));
+    /// let zeros = device.device_array_like(&host)?;
+    /// assert_eq!(zeros.copy_to_host()?, 0.0 * host);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`device_array`](Self::device_array).
+    /// As for [`device_array`](Self::device_array).
     pub fn device_array_like<S: ToDevice<B> + ?Sized>(
         &self,
         like: &S,
@@ -43,12 +88,28 @@ impl<B: Backend> Device<B> {
         zeroed(like.source().allocate_like(self, "device_array_like")?, "device_array_like")
     }
 
-    /// A new array with the elements of `source`, packed, its axes in the same order. The source may have any layout
-    /// and may be on another device. `device_array_like` is the same without the copy. When it returns is said at
+    /// Copies `source` into a new array, packed, its axes in the same order. The source may have any layout and may
+    /// be on another device. `device_array_like` is the same without the copy. When it returns is said at
     /// [`copy_to_device`](crate::ArrayBase::copy_to_device).
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let host = array![[1.0, 2.0], [3.0, 4.0]];
+    /// let array = device.to_device(&host)?; // an ndarray array, a view, a slice, a Vec
+    /// let turned = device.to_device(&array.t())?; // or an array of a device
+    /// assert_eq!(turned.copy_to_host()?, host.t());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// As [`device_array`](Self::device_array); of the driver.
+    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room. Otherwise as
+    /// [`copy_to_device`](crate::ArrayBase::copy_to_device).
     pub fn to_device<S: ToDevice<B> + ?Sized>(&self, source: &S) -> Result<DeviceArray<S::Elem, S::Dim, B>> {
         let source = source.source();
         let array = source.allocate_like(self, "to_device")?;
@@ -58,7 +119,7 @@ impl<B: Backend> Device<B> {
         Ok(array)
     }
 
-    /// An array over foreign memory, kept alive by `owner` until the last use is over.
+    /// Makes an array over foreign memory, which `owner` keeps alive until the last use is over.
     ///
     /// # Safety
     /// * `address` is an address of this device, and `bytes` bytes from there are valid while `owner` lives.
@@ -66,8 +127,9 @@ impl<B: Backend> Device<B> {
     /// * The elements hold initialised bytes.
     ///
     /// # Errors
-    /// [`OutOfBuffer`](gpumem_core::LayoutError::OutOfBuffer) where the layout needs more than `bytes`, misalignment.
-    /// `owner` is dropped then.
+    /// Returns [`OutOfBuffer`](gpumem_core::LayoutError::OutOfBuffer) if the layout needs more than `bytes`, and
+    /// [`Misaligned`](gpumem_core::LayoutError::Misaligned) if elements would not be aligned. `owner` is dropped
+    /// then.
     pub unsafe fn foreign_array<T: Element, S: IntoArraySpec>(
         &self,
         address: u64,
@@ -103,8 +165,24 @@ pub(crate) fn check_address<T, B: Backend>(
 impl<B: Backend> DeviceArray<u8, Ix1, B> {
     /// Takes a buffer of bytes as an array of `T`. The layout is checked against the length of the buffer.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let bytes = device.device_array::<u8, _>(4096)?;
+    /// let floats = bytes.into_array::<f32, _>((4, 8)).map_err(|(_, error)| error)?;
+    /// assert_eq!(floats.shape(), [4, 8]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`OutOfBuffer`](gpumem_core::LayoutError::OutOfBuffer), misalignment, overlapping strides; the buffer comes back.
+    /// Returns the buffer with the error: [`OutOfBuffer`](gpumem_core::LayoutError::OutOfBuffer) if the layout needs
+    /// more bytes, [`Misaligned`](gpumem_core::LayoutError::Misaligned) if elements would not be aligned,
+    /// [`SelfOverlap`](gpumem_core::LayoutError::SelfOverlap) if strides overlap,
+    /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) if the buffer is a strided view.
     #[allow(clippy::result_large_err)] // the buffer itself comes back
     pub fn into_array<T: Element, S: IntoArraySpec>(
         self,
@@ -139,20 +217,46 @@ pub(super) fn needs_copy<S: Storage, D: Dimension>(array: &ArrayBase<S, D>) -> g
 }
 
 impl<T: Element, D: Dimension, B: Backend> ArrayBase<Owned<T, B>, D> {
-    /// Gives the memory back now, and says what went wrong; dropping the array leaves that for later. Memory of a pool goes
+    /// Gives the memory back now, and reports what went wrong; dropping the array defers both. Memory of a pool goes
     /// to the pool at once. Otherwise this waits for the last use and calls the driver; inside
     /// [`defer_cleanup`](Device::defer_cleanup) it only queues the memory.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>(1000)?;
+    /// array.free()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn free(self) -> Result<()> {
         crate::memory::free(self.memory)
     }
 
-    /// A copy of the array in new memory of the same device, packed.
+    /// Copies the array into new memory of the same device, packed.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let first = device.to_device(&[1, 2, 3])?;
+    /// let mut second = first.try_clone()?;
+    /// second.fill(0)?;
+    /// assert_eq!(first.get(2)?, 3);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Out of memory; of the driver.
+    /// As for [`Device::to_device`].
     pub fn try_clone(&self) -> Result<Self> {
         self.device()?.to_device(self)
     }

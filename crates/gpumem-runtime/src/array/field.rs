@@ -68,10 +68,28 @@ macro_rules! field {
 }
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// A view of one field of every record.
+    /// Returns a view of one field of every record.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::field;
+    /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    /// #[repr(C)]
+    /// struct Particle { position: [f32; 3], mass: f32 }
+    ///
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let particles = device.device_array::<Particle, _>(100)?;
+    /// let masses = particles.field(field!(Particle, mass))?;
+    /// assert_eq!(masses.copy_to_host()?.sum(), 0.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// None for fields made by [`field!`](crate::field).
+    /// Returns no error for fields made by [`field!`](crate::field).
     pub fn field<F: Element>(&self, field: Field<S::Elem, F>) -> Result<DeviceView<'_, F, D, S::Backend>> {
         Ok(ArrayBase::over(self.memory.clone(), self.field_layout("field", field)?))
     }
@@ -82,10 +100,28 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
-    /// A mutable view of one field of every record.
+    /// Returns a mutable view of one field of every record.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::field;
+    /// #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+    /// #[repr(C)]
+    /// struct Particle { position: [f32; 3], mass: f32 }
+    ///
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut particles = device.device_array::<Particle, _>(100)?;
+    /// particles.field_mut(field!(Particle, mass))?.fill(1.0)?;
+    /// assert_eq!(particles.get(99)?.mass, 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// None for fields made by [`field!`](crate::field).
+    /// Returns no error for fields made by [`field!`](crate::field).
     pub fn field_mut<F: Element>(
         &mut self,
         field: Field<S::Elem, F>,

@@ -66,59 +66,89 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.memory.core().error(operation, error)
     }
 
-    /// Lengths of the axes.
+    /// Returns the lengths of the axes.
     pub fn shape(&self) -> &[usize] {
         self.layout.shape()
     }
 
-    /// Bytes from one element to the next along each axis, of any sign.
+    /// Returns the bytes from one element to the next along each axis, of any sign.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::s;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>((3, 4))?;
+    /// assert_eq!(array.strides(), [16, 4]);
+    /// assert_eq!(array.slice(s![.., ..;-1])?.strides(), [16, -4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn strides(&self) -> &[isize] {
         self.layout.strides()
     }
 
-    /// Shape and strides together.
+    /// Returns shape and strides together.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The shape as ndarray's dimension.
+    /// Returns the shape as ndarray's dimension.
     pub fn raw_dim(&self) -> D {
         let mut dim = D::zeros(self.layout.ndim());
         dim.slice_mut().copy_from_slice(self.layout.shape());
         dim
     }
 
-    /// Number of axes.
+    /// Returns the number of axes.
     pub fn ndim(&self) -> usize {
         self.layout.ndim()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.layout.len()
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.layout.is_empty()
     }
 
-    /// Bytes of all elements together; NumPy's `nbytes`.
+    /// Returns the bytes of all elements together; NumPy's `nbytes`.
     pub fn byte_len(&self) -> usize {
         self.layout.packed_bytes()
     }
 
-    /// Whether the elements lie side by side in row-major order, by NumPy's relaxed rules.
+    /// Returns whether the elements lie side by side in row-major order, by NumPy's relaxed rules.
     pub fn is_c_contiguous(&self) -> bool {
         self.layout.is_c_contiguous()
     }
 
-    /// Whether the elements lie side by side in column-major order, by NumPy's relaxed rules.
+    /// Returns whether the elements lie side by side in column-major order, by NumPy's relaxed rules.
     pub fn is_f_contiguous(&self) -> bool {
         self.layout.is_f_contiguous()
     }
 
-    /// The device that holds the elements.
+    /// Returns the device that holds the elements.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1, 2, 3])?;
+    /// assert_eq!(array.device()?.name(), "host:0");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for memory of the device itself, which no
+    /// handle of a device belongs to.
     pub fn device(&self) -> Result<&Device<S::Backend>> {
         self.memory.device().ok_or_else(|| {
             let why = "memory of the device itself";
@@ -126,7 +156,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         })
     }
 
-    /// Kind of the memory.
+    /// Returns the kind of the memory.
     pub fn kind(&self) -> MemoryKind {
         self.memory.kind()
     }
@@ -137,11 +167,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.memory.driver_block()
     }
 
-    /// Waits until everything that has been enqueued so far and uses the elements is done, on whichever streams. Nothing of the
-    /// library's needs that. It is for those who hand the [address](Self::address) to code that knows no streams.
+    /// Waits until all work that has been enqueued so far and uses the elements is done, on every stream. The library
+    /// itself never needs that. Use it before you hand the [address](Self::address) to code that knows no streams.
     ///
     /// # Errors
-    /// What that work did wrong, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) inside a callback.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if that work failed, and
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "synchronize";
         completion::may_block(OPERATION)?;

@@ -6,20 +6,49 @@ use gpumem_core::Result;
 use ndarray::{Dimension, IntoDimension, Ix1, IxDyn};
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// A view of another shape with the same elements in row-major order, where NumPy gives a view without a copy.
+    /// Returns a view of another shape with the same elements in row-major order, where NumPy gives a view without a
+    /// copy.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(array.reshape((2, 3))?.copy_to_host()?, array![[1, 2, 3], [4, 5, 6]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`CannotReshape`](gpumem_core::LayoutError::CannotReshape) for another number of elements,
-    /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) where no strides give that view: then
-    /// [`reshape_copy`](Self::reshape_copy) does.
+    /// Returns [`CannotReshape`](gpumem_core::LayoutError::CannotReshape) if the number of elements differs. Returns
+    /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) if no strides give that view;
+    /// [`reshape_copy`](Self::reshape_copy) works then.
     pub fn reshape<E: IntoDimension>(&self, shape: E) -> Result<DeviceView<'_, S::Elem, E::Dim, S::Backend>> {
         self.reshape_with_order(shape, Order::C)
     }
 
     /// As [`reshape`](Self::reshape), with the elements taken in the given order.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Order;
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1, 2, 3, 4, 5, 6])?;
+    /// let columns = array.reshape_with_order((2, 3), Order::F)?;
+    /// assert_eq!(columns.copy_to_host()?, array![[1, 3, 5], [2, 4, 6]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// As [`reshape`](Self::reshape).
+    /// As for [`reshape`](Self::reshape).
     pub fn reshape_with_order<E: IntoDimension>(
         &self,
         shape: E,
@@ -31,8 +60,22 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     /// As [`reshape_with_order`](Self::reshape_with_order), with one length of -1 that is inferred.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Order;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<u8, _>((4, 6))?;
+    /// assert_eq!(array.reshape_infer(&[-1, 8], Order::C)?.shape(), [3, 8]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// As [`reshape`](Self::reshape); also where nothing can be inferred.
+    /// Returns [`CannotReshape`](gpumem_core::LayoutError::CannotReshape) if no length can be inferred. Otherwise as
+    /// [`reshape`](Self::reshape).
     pub fn reshape_infer(
         &self,
         shape: &[isize],
@@ -42,10 +85,27 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// A new array of another shape with the same elements in the given order, whatever the layout.
+    /// Copies the elements in the given order into a new array of another shape, for any layout.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Order;
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2, 3], [4, 5, 6]])?;
+    /// let turned = array.t().reshape_copy(6, Order::C)?;
+    /// assert_eq!(turned.copy_to_host()?.to_vec(), [1, 4, 2, 5, 3, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`CannotReshape`](gpumem_core::LayoutError::CannotReshape); out of memory; of the driver.
+    /// Returns [`CannotReshape`](gpumem_core::LayoutError::CannotReshape) if the number of elements differs. Returns
+    /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the device has no room. Otherwise as
+    /// [`copy_to_device`](Self::copy_to_device).
     pub fn reshape_copy<E: IntoDimension>(
         &self,
         shape: E,
@@ -65,19 +125,48 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(copy.memory, layout))
     }
 
-    /// A one-dimensional view in the given order, where NumPy gives one without a copy.
+    /// Returns a one-dimensional view in the given order, where NumPy gives one without a copy.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Order;
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
+    /// assert_eq!(array.ravel(Order::C)?.copy_to_host()?.to_vec(), [1, 2, 3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy): then [`flatten`](Self::flatten) does.
+    /// Returns [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) if no strides give that view;
+    /// [`flatten`](Self::flatten) works then.
     pub fn ravel(&self, order: Order) -> Result<DeviceView<'_, S::Elem, Ix1, S::Backend>> {
         let layout = self.layout.ravel(order).map_err(|error| self.fail("ravel", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// A new one-dimensional array with the elements in the given order.
+    /// Copies the elements in the given order into a new one-dimensional array.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Order;
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
+    /// assert_eq!(array.flatten(Order::F)?.copy_to_host()?.to_vec(), [1, 3, 2, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Out of memory; of the driver.
+    /// As for [`reshape_copy`](Self::reshape_copy).
     pub fn flatten(&self, order: Order) -> Result<DeviceArray<S::Elem, Ix1, S::Backend>> {
         self.reshape_copy(self.len(), order)
     }
@@ -91,7 +180,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// As [`reshape_with_order`](Self::reshape_with_order), for writing.
     ///
     /// # Errors
-    /// As [`reshape`](Self::reshape).
+    /// As for [`reshape`](Self::reshape).
     pub fn reshape_mut<E: IntoDimension>(
         &mut self,
         shape: E,
@@ -108,11 +197,24 @@ fn signed(shape: &[usize]) -> Vec<isize> {
 }
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// A new array with the elements in the given order, packed: NumPy's `ascontiguousarray` and `asfortranarray`,
-    /// always as a copy.
+    /// Copies the elements in the given order into a new packed array: NumPy's `ascontiguousarray` and
+    /// `asfortranarray`, always as a copy.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Order;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>((3, 4))?;
+    /// assert!(array.to_order(Order::F)?.is_f_contiguous());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Out of memory; of the driver.
+    /// As for [`reshape_copy`](Self::reshape_copy).
     pub fn to_order(&self, order: Order) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
         self.reshape_copy(self.raw_dim(), order).and_then(ArrayBase::into_dimensionality)
     }

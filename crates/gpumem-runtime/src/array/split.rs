@@ -9,10 +9,24 @@ type Halves<'a, T, D, B> = (DeviceView<'a, T, D, B>, DeviceView<'a, T, D, B>);
 type HalvesMut<'a, T, D, B> = (DeviceViewMut<'a, T, D, B>, DeviceViewMut<'a, T, D, B>);
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// Views of parts of `section` steps along the first axis; the last may be shorter. Numba's `split`.
+    /// Returns views of `section` steps each along the first axis; the last may be shorter. Numba's `split`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1, 2, 3, 4, 5])?;
+    /// let sums = array.split(2)?.map(|part| Ok(part.copy_to_host()?.sum()));
+    /// assert_eq!(sums.collect::<gpumem_core::Result<Vec<_>>>()?, [3, 7, 5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`ZeroSection`](gpumem_core::LayoutError::ZeroSection) for 0, [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) for rank 0.
+    /// Returns [`ZeroSection`](gpumem_core::LayoutError::ZeroSection) if `section` is 0, and
+    /// [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if the array has no axis.
     pub fn split(
         &self,
         section: usize,
@@ -21,10 +35,24 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(parts.map(|part| ArrayBase::over(self.memory.clone(), part)))
     }
 
-    /// Views of what lies before and from `index` along `axis`.
+    /// Returns views of the parts before and from `index` along `axis`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1, 2, 3])?;
+    /// let (head, tail) = array.split_at(0, 1)?;
+    /// assert_eq!((head.len(), tail.len()), (1, 2));
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// An axis or an index that does not exist.
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds) if `index` exceeds its length.
     pub fn split_at(&self, axis: usize, index: usize) -> Result<Halves<'_, S::Elem, D, S::Backend>> {
         let (left, right) =
             self.layout.split_at(axis, index).map_err(|error| self.fail("split_at", error))?;
@@ -33,11 +61,27 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
-    /// Mutable views of parts of `section` steps along the first axis. They are disjoint: each may be used on a stream
-    /// of its own, and none waits for another.
+    /// Returns mutable views of `section` steps each along the first axis. They are disjoint: each may be used on a
+    /// stream of its own, and none waits for another.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<usize, _>(6)?;
+    /// let streams = [device.stream()?, device.stream()?, device.stream()?];
+    /// for (number, (mut part, stream)) in array.split_mut(2)?.zip(&streams).enumerate() {
+    ///     stream.fill(&mut part, number)?; // the three fills may overlap in time
+    /// }
+    /// assert_eq!(array.copy_to_host()?.to_vec(), [0, 0, 1, 1, 2, 2]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`split`](Self::split).
+    /// As for [`split`](Self::split).
     pub fn split_mut(
         &mut self,
         section: usize,
@@ -46,10 +90,26 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         Ok(parts.map(|part| ArrayBase::over(self.memory.clone(), part)))
     }
 
-    /// Mutable views of what lies before and from `index` along `axis`.
+    /// Returns mutable views of the parts before and from `index` along `axis`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<i32, _>((2, 4))?;
+    /// let (mut left, mut right) = array.split_at_mut(1, 1)?;
+    /// left.fill(1)?;
+    /// right.fill(2)?;
+    /// assert_eq!(array.copy_to_host()?, array![[1, 2, 2, 2], [1, 2, 2, 2]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`split_at`](Self::split_at).
+    /// As for [`split_at`](Self::split_at).
     pub fn split_at_mut(
         &mut self,
         axis: usize,

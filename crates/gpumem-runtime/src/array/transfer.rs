@@ -17,11 +17,29 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.device()?.default_timeline()
     }
 
-    /// A new host array with the elements: packed, its axes in the same order. A lost device or work that failed is an
-    /// error, never a wrong element.
+    /// Copies the elements into a new host array: packed, its axes in the same order. A lost device or work that
+    /// failed is an error, never a wrong element.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::{array, s};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
+    /// assert_eq!(array.copy_to_host()?, array![[1, 2], [3, 4]]);
+    /// assert_eq!(array.slice(s![.., 1])?.copy_to_host()?, array![2, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// What the work that wrote the elements did wrong; of the driver.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work that wrote the elements
+    /// failed, and [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if they were to be written by work that failed
+    /// earlier. Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. Returns
+    /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the host has no memory for the array.
     pub fn copy_to_host(&self, /* with a stream: stream.copy_to_host(&a) */) -> Result<Array<S::Elem, D>> {
         const OPERATION: &str = "copy_to_host";
         let packed = self.layout.like();
@@ -54,8 +72,24 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Copies the elements into an array of the caller, of any layout, and returns it. Bytes between its elements stay
     /// as they are.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::{Array1, array, s};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![1, 2, 3])?;
+    /// let mut host = Array1::zeros(6);
+    /// array.copy_to_host_into(host.slice_mut(s![..;2]))?; // every second element
+    /// assert_eq!(host, array![1, 0, 2, 0, 3, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Different shapes, before anything moves; as [`copy_to_host`](Self::copy_to_host).
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ; nothing has been
+    /// copied then. Otherwise as [`copy_to_host`](Self::copy_to_host).
     pub fn copy_to_host_into<'h>(
         &self,
         destination: impl Into<ArrayViewMut<'h, S::Elem, D>>,
@@ -75,8 +109,28 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// the pieces of the transfer, a few MiB each, with rising numbers of bytes, the last time with all of them.
     /// [`ControlFlow::Break`] ends the transfer between two pieces; what has landed by then stays.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use std::ops::ControlFlow;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<u8, _>(1 << 20)?;
+    /// let (mut host, mut last) = (Array1::from_elem(1 << 20, 1), 0);
+    /// array.copy_to_host_with_progress(&mut host, |progress| {
+    ///     last = progress.done;
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// assert_eq!(last, 1 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`; as [`copy_to_host`](Self::copy_to_host).
+    /// Returns [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`. Otherwise as
+    /// [`copy_to_host_into`](Self::copy_to_host_into).
     pub fn copy_to_host_with_progress<'h>(
         &self,
         destination: impl Into<ArrayViewMut<'h, S::Elem, D>>,
@@ -88,10 +142,25 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(destination)
     }
 
-    /// The element at an index. A blocking copy of one element: for looking at, not for loops.
+    /// Returns the element at an index. This is a blocking copy of one element: for a look, not for loops.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
+    /// assert_eq!(array.get((1, 0))?, 3);
+    /// assert!(array.get((2, 0)).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds); as [`copy_to_host`](Self::copy_to_host).
+    /// Returns [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds) if there is no such element.
+    /// Otherwise as [`copy_to_host`](Self::copy_to_host).
     pub fn get<I: NdIndex<D> + ndarray::IntoDimension>(&self, index: I) -> Result<S::Elem> {
         let layout = self.element("get", index.into_dimension().slice())?;
         let mut value = [<S::Elem as bytemuck::Zeroable>::zeroed()];
@@ -112,11 +181,12 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// How [`copy_to_device`](ArrayBase::copy_to_device) of `source` into this array would be done. Nothing is moved; the
-    /// time that it takes depends on the number of axes only. Print it.
+    /// Returns how [`copy_to_device`](ArrayBase::copy_to_device) of `source` into this array would be done. Nothing
+    /// is moved; the time that it takes depends on the number of axes only. Print it.
     ///
     /// # Errors
-    /// Different shapes; of the driver.
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ. Returns
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn copy_plan<Src>(&self, source: &Src) -> Result<CopyPlan>
     where
         Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
@@ -126,15 +196,34 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
-    /// Copies a source of equal shape and any layout here, from the host or from any device, and returns the array.
+    /// Copies a source of equal shape and any layout into this array, from the host or from any device. Returns the
+    /// array.
     ///
     /// The source is free again on return, and what comes through the library is ordered behind the copy. Of a short one from
     /// the host (up to [`TransferOptions::single_block_bytes`](crate::TransferOptions::single_block_bytes)) the elements may still be on
     /// their way from memory of the library, as with `cuMemcpyHtoD`: what goes wrong there is told by the next wait.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::s;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<f32, _>(3)?;
+    /// array.copy_to_device(&[1.0, 2.0, 3.0])?; // from the host
+    /// let mut other = device.device_array::<f32, _>(3)?;
+    /// other.copy_to_device(&array.slice(s![..;-1])?)?; // from a device, reversed
+    /// assert_eq!(other.copy_to_host()?.to_vec(), [3.0, 2.0, 1.0]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Different shapes ([`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch)), before anything moves;
-    /// [`Overlap`](gpumem_core::ErrorKind::Overlap) of the two sides; of the driver.
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ; nothing has been
+    /// copied then. Returns [`Overlap`](gpumem_core::ErrorKind::Overlap) if the two sides share bytes. Returns
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn copy_to_device<Src>(&mut self, source: &Src) -> Result<&mut Self>
     where
         Src: ToDevice<S::Backend, Elem = S::Elem, Dim = D> + ?Sized,
@@ -149,8 +238,25 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// pieces of the transfer where the source is memory of the caller, else once at the end.
     /// [`ControlFlow::Break`] ends the transfer between two pieces; what has arrived by then stays.
     ///
+    /// # Examples
+    /// ```
+    /// # use std::ops::ControlFlow;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<u8, _>(1 << 20)?;
+    /// array.copy_to_device_with_progress(&vec![1; 1 << 20], |progress| {
+    ///     println!("{} of {} bytes", progress.done, progress.total);
+    ///     ControlFlow::Continue(())
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`; as [`copy_to_device`](Self::copy_to_device).
+    /// Returns [`Cancelled`](gpumem_core::ErrorKind::Cancelled) after a `Break`. Otherwise as
+    /// [`copy_to_device`](Self::copy_to_device).
     pub fn copy_to_device_with_progress<Src>(
         &mut self,
         source: &Src,
@@ -164,10 +270,25 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         Ok(self)
     }
 
-    /// Copies a source here that is broadcast to the shape of the array, by NumPy's rules.
+    /// Copies a source into this array that is broadcast to its shape, by NumPy's rules.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<i32, _>((2, 3))?;
+    /// array.assign(&[1, 2, 3])?; // the same row twice
+    /// assert_eq!(array.copy_to_host()?, array![[1, 2, 3], [1, 2, 3]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`CannotBroadcast`](gpumem_core::LayoutError::CannotBroadcast); as [`copy_to_device`](Self::copy_to_device).
+    /// Returns [`CannotBroadcast`](gpumem_core::LayoutError::CannotBroadcast) if the source does not fit. Otherwise
+    /// as [`copy_to_device`](Self::copy_to_device).
     pub fn assign<Src>(&mut self, source: &Src) -> Result<()>
     where
         Src: ToDevice<S::Backend, Elem = S::Elem> + ?Sized,
@@ -179,8 +300,23 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
 
     /// Sets every element.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::{array, s};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<f32, _>((2, 2))?;
+    /// array.slice_mut(s![0, ..])?.fill(1.0)?;
+    /// assert_eq!(array.copy_to_host()?, array![[1.0, 1.0], [0.0, 0.0]]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn fill(&mut self, value: S::Elem) -> Result<()> {
         completion::may_block("fill")?;
         let timeline = self.default_timeline()?;
@@ -188,10 +324,24 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         timeline.wait_host(submission).result.map_err(|error| error.in_operation("fill"))
     }
 
-    /// Sets the element at an index. A blocking copy of one element: for looking after, not for loops.
+    /// Sets the element at an index. This is a blocking copy of one element: for a correction, not for loops.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<i32, _>(3)?;
+    /// array.set(1, 5)?;
+    /// assert_eq!(array.copy_to_host()?.to_vec(), [0, 5, 0]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds); of the driver.
+    /// Returns [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds) if there is no such element.
+    /// Otherwise as [`copy_to_device`](Self::copy_to_device).
     pub fn set<I: NdIndex<D> + ndarray::IntoDimension>(&mut self, index: I, value: S::Elem) -> Result<()> {
         let layout = self.element("set", index.into_dimension().slice())?;
         let timeline = self.default_timeline()?;
@@ -209,10 +359,23 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<S: Storage> ArrayBase<S, Ix0> {
-    /// The value, read as a whole.
+    /// Reads the value as a whole.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Scalar;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let value = device.to_device(&Scalar(1.5))?;
+    /// assert_eq!(value.read()?, 1.5);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`copy_to_host`](Self::copy_to_host).
+    /// As for [`copy_to_host`](Self::copy_to_host).
     pub fn read(&self) -> Result<S::Elem> {
         self.get(())
     }
@@ -221,8 +384,22 @@ impl<S: Storage> ArrayBase<S, Ix0> {
 impl<S: StorageMut> ArrayBase<S, Ix0> {
     /// Writes the value as a whole.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Scalar;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut value = device.to_device(&Scalar(1.5))?;
+    /// value.write(2.5)?;
+    /// assert_eq!(value.read()?, 2.5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Of the driver.
+    /// As for [`copy_to_device`](Self::copy_to_device).
     pub fn write(&mut self, value: S::Elem) -> Result<()> {
         self.set((), value)
     }

@@ -64,7 +64,7 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
     /// Sets every element.
     ///
     /// # Errors
-    /// Of the driver; the memory is given up then.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure; the memory is freed then.
     pub fn fill(mut self, value: T) -> Result<DeviceArray<T, D, B>> {
         self.0.fill(value)?;
         Ok(self.0)
@@ -72,8 +72,22 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
 
     /// Copies every element from a source of equal shape.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let empty = device.uninit_array::<i32, _>(3)?;
+    /// let array = empty.copy_from(&[1, 2, 3])?;
+    /// assert_eq!(array.copy_to_host()?.to_vec(), [1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// Different shapes; of the driver; the memory is given up then.
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ. Otherwise as
+    /// [`copy_to_device`](ArrayBase::copy_to_device). The memory is freed after an error.
     pub fn copy_from<S>(self, source: &S) -> Result<DeviceArray<T, D, B>>
     where
         S: ToDevice<B, Elem = T, Dim = D> + ?Sized,

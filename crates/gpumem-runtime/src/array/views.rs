@@ -5,24 +5,68 @@ use gpumem_core::{Element, LayoutError, Result};
 use ndarray::{Dimension, IntoDimension, IxDyn, RemoveAxis, SliceArg};
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// A shared view of the whole array.
+    /// Returns a shared view of the whole array.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1, 2, 3])?;
+    /// let view = array.view(); // a borrow; nothing is copied
+    /// assert_eq!(view.copy_to_host()?.to_vec(), [1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn view(&self) -> DeviceView<'_, S::Elem, D, S::Backend> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
 
-    /// A shared view of a part, in ndarray's notation: `array.slice(s![1..5, ..;-1, NewAxis, 0])`.
+    /// Returns a shared view of a part, in ndarray's notation: `array.slice(s![1..5, ..;-1, NewAxis, 0])`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::{array, s};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(array.slice(s![1, ..])?.copy_to_host()?, array![4, 5, 6]);
+    /// assert_eq!(array.slice(s![.., ..;-2])?.copy_to_host()?, array![[3, 1], [6, 4]]);
+    /// assert!(array.slice(s![.., ..4]).is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// What is out of range, or too many or too few indices: nothing is clipped.
+    /// Returns [`RankMismatch`](gpumem_core::LayoutError::RankMismatch) unless there is one index or range for each
+    /// axis. Returns [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds) if an index or a range leaves
+    /// its axis, because nothing is clipped, and [`ZeroStep`](gpumem_core::LayoutError::ZeroStep) for a step of 0.
     pub fn slice<I: SliceArg<D>>(&self, info: I) -> Result<DeviceView<'_, S::Elem, I::OutDim, S::Backend>> {
         let layout = self.layout.slice(info.as_ref()).map_err(|error| self.fail("slice", error))?;
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// A shared view of what lies at `index` of `axis`.
+    /// Returns a shared view of what lies at `index` of `axis`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2], [3, 4]])?;
+    /// assert_eq!(array.index_axis(1, 0)?.copy_to_host()?, array![1, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// An axis or an index that does not exist.
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`IndexOutOfBounds`](gpumem_core::LayoutError::IndexOutOfBounds) if there is no such index.
     pub fn index_axis(
         &self,
         axis: usize,
@@ -35,15 +79,42 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// A shared view with the axes in reversed order. Numba's `T`, for any rank and without a copy.
+    /// Returns a shared view with the axes in reversed order. Numba's `T`, for any rank and without a copy.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&array![[1, 2, 3], [4, 5, 6]])?;
+    /// assert_eq!(array.t().copy_to_host()?, array![[1, 4], [2, 5], [3, 6]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn t(&self) -> DeviceView<'_, S::Elem, D, S::Backend> {
         self.view().reversed_axes()
     }
 
-    /// A shared view that repeats the elements to fill a larger shape.
+    /// Returns a shared view that repeats the elements to fill a larger shape.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let row = device.to_device(&[1, 2, 3])?;
+    /// assert_eq!(row.broadcast((2, 3))?.copy_to_host()?, array![[1, 2, 3], [1, 2, 3]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`CannotBroadcast`](LayoutError::CannotBroadcast).
+    /// Returns [`CannotBroadcast`](gpumem_core::LayoutError::CannotBroadcast) if the shapes do not fit by NumPy's
+    /// rules.
     pub fn broadcast<E: IntoDimension>(
         &self,
         shape: E,
@@ -53,16 +124,44 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// A shared view without the axes of length 1.
+    /// Returns a shared view without the axes of length 1.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>((1, 5, 1))?;
+    /// assert_eq!(array.squeeze().shape(), [5]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn squeeze(&self) -> DeviceView<'_, S::Elem, IxDyn, S::Backend> {
         ArrayBase::over(self.memory.clone(), self.layout.squeeze())
     }
 
-    /// A shared view of the same bytes as elements of another type. Of equal size: any layout; otherwise the last axis
-    /// is contiguous and its bytes divide evenly.
+    /// Returns a shared view of the same bytes as elements of another type. Of equal size: any layout. Otherwise the
+    /// last axis is contiguous and its bytes divide evenly.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1.0f32, -2.0])?;
+    /// let bits = array.reinterpret::<u32>()?;
+    /// assert_eq!(bits.get(0)?, 1.0f32.to_bits());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`CannotReinterpret`](LayoutError::CannotReinterpret), [`CannotCut`](LayoutError::CannotCut), [`NeedsCopy`](LayoutError::NeedsCopy), misalignment.
+    /// Returns [`CannotReinterpret`](gpumem_core::LayoutError::CannotReinterpret) or
+    /// [`CannotCut`](gpumem_core::LayoutError::CannotCut) if the bytes do not divide evenly. Returns
+    /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) if the last axis is not contiguous, and
+    /// [`Misaligned`](gpumem_core::LayoutError::Misaligned) if elements would not be aligned.
     pub fn reinterpret<U: Element>(&self) -> Result<DeviceView<'_, U, D, S::Backend>> {
         let layout = self.layout.reinterpret(size_of::<U>()).and_then(|layout| {
             layout.check_alignment(align_of::<U>())?;
@@ -79,42 +178,55 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
     // ---- what takes the array or view itself ----------------------------------------------------------------------
 
-    /// The array with its axes in reversed order.
+    /// Reverses the order of the axes.
     pub fn reversed_axes(self) -> Self {
         Self::over(self.memory, self.layout.reversed_axes())
     }
 
-    /// The array with its axes in the given order, for any rank: NumPy's `transpose`.
+    /// Puts the axes in the given order, for any rank: NumPy's `transpose`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>((2, 3, 4))?;
+    /// assert_eq!(array.permuted_axes(&[2, 0, 1])?.shape(), [4, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`NotAPermutation`](LayoutError::NotAPermutation).
+    /// Returns [`NotAPermutation`](gpumem_core::LayoutError::NotAPermutation) unless `axes` names every axis once.
     pub fn permuted_axes(self, axes: &[usize]) -> Result<Self> {
         let layout = self.layout.transpose(axes).map_err(|error| self.fail("permuted_axes", error))?;
         Ok(Self::over(self.memory, layout))
     }
 
-    /// The array with one axis walked backwards.
+    /// Reverses the direction of one axis.
     ///
     /// # Errors
-    /// An axis that does not exist.
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis.
     pub fn inverted_axis(self, axis: usize) -> Result<Self> {
         let layout = self.layout.invert_axis(axis).map_err(|error| self.fail("inverted_axis", error))?;
         Ok(Self::over(self.memory, layout))
     }
 
-    /// The array with a new axis of length 1.
+    /// Inserts an axis of length 1.
     ///
     /// # Errors
-    /// An axis beyond the rank.
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if `axis` exceeds the rank.
     pub fn insert_axis(self, axis: usize) -> Result<ArrayBase<S, D::Larger>> {
         let layout = self.layout.insert_axis(axis).map_err(|error| self.fail("insert_axis", error))?;
         Ok(ArrayBase::over(self.memory, layout))
     }
 
-    /// The array without an axis of length 1; negative axes count from the end.
+    /// Removes an axis of length 1; negative axes count from the end.
     ///
     /// # Errors
-    /// An axis that does not exist, [`CannotSqueeze`](LayoutError::CannotSqueeze) for a longer one.
+    /// Returns [`NoSuchAxis`](gpumem_core::LayoutError::NoSuchAxis) if there is no such axis, and
+    /// [`CannotSqueeze`](gpumem_core::LayoutError::CannotSqueeze) if it is longer.
     pub fn squeeze_axis(self, axis: isize) -> Result<ArrayBase<S, D::Smaller>>
     where
         D: RemoveAxis,
@@ -123,15 +235,29 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory, layout))
     }
 
-    /// The array with its rank as a value.
+    /// Makes the rank a value instead of a type.
     pub fn into_dyn(self) -> ArrayBase<S, IxDyn> {
         ArrayBase::over(self.memory, self.layout)
     }
 
-    /// The array with its rank as a type.
+    /// Makes the rank a type instead of a value.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Ix2;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>((2, 3))?.into_dyn();
+    /// let matrix = array.into_dimensionality::<Ix2>()?;
+    /// assert_eq!(matrix.shape(), [2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`RankMismatch`](LayoutError::RankMismatch).
+    /// Returns [`RankMismatch`](gpumem_core::LayoutError::RankMismatch) if the array has another rank.
     pub fn into_dimensionality<E: Dimension>(self) -> Result<ArrayBase<S, E>> {
         match E::NDIM {
             Some(expected) if expected != self.ndim() => {
@@ -144,15 +270,29 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
-    /// A mutable view of the whole array.
+    /// Returns a mutable view of the whole array.
     pub fn view_mut(&mut self) -> DeviceViewMut<'_, S::Elem, D, S::Backend> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
 
-    /// A mutable view of a part; see [`slice`](Self::slice).
+    /// Returns a mutable view of a part; see [`slice`](Self::slice).
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::{array, s};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut array = device.device_array::<i32, _>((2, 3))?;
+    /// array.slice_mut(s![.., 1])?.copy_to_device(&[7, 8])?;
+    /// assert_eq!(array.copy_to_host()?, array![[0, 7, 0], [0, 8, 0]]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`slice`](Self::slice).
+    /// As for [`slice`](Self::slice).
     pub fn slice_mut<I: SliceArg<D>>(
         &mut self,
         info: I,
@@ -161,10 +301,10 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// A mutable view of what lies at `index` of `axis`.
+    /// Returns a mutable view of what lies at `index` of `axis`.
     ///
     /// # Errors
-    /// An axis or an index that does not exist.
+    /// As for [`index_axis`](Self::index_axis).
     pub fn index_axis_mut(
         &mut self,
         axis: usize,

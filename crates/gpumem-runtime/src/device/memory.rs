@@ -12,22 +12,57 @@ use gpumem_core::{Backend, MemoryKind, Result};
 use std::sync::Arc;
 
 impl<B: Backend> Device<B> {
-    /// The resource that serves a kind of memory. Where none has been set: a [`Pool`](crate::memory::Pool) over the
-    /// driver, or the driver itself if the environment variable [`GPUMEM_POOL`](crate::memory::ENV_POOL) is `off`.
+    /// Returns the resource that serves a kind of memory. Where none has been set: a [`Pool`](crate::memory::Pool)
+    /// over the driver, or the driver itself if the environment variable [`GPUMEM_POOL`](crate::memory::ENV_POOL) is
+    /// `off`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_core::MemoryKind;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>(1000)?;
+    /// let pool = device.memory_resource(MemoryKind::Device)?;
+    /// assert!(pool.statistics().allocated >= array.byte_len());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for registered memory, which is the caller's.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for registered memory, which is the caller's.
     pub fn memory_resource(&self, kind: MemoryKind) -> Result<Arc<dyn MemoryResource<B>>> {
         self.core().check("memory_resource")?;
         self.core().memory.shared(self.core(), "memory_resource", kind)
     }
 
-    /// Lets `resource` serve a kind of memory from now on. What was made before goes back to the resource that made it.
-    /// Returns that one, if there has been one. This is what Numba's memory manager plug-in does.
+    /// Makes `resource` serve a kind of memory from now on. Blocks made before go back to the resource that made
+    /// them. Returns that one, if there has been one. This is what Numba's memory manager plug-in does.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_core::MemoryKind;
+    /// # use gpumem_runtime::memory::LimitingResource;
+    /// # use std::sync::Arc;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let pool = device.memory_resource(MemoryKind::Device)?;
+    /// let limited = Arc::new(LimitingResource::new(pool, 1 << 20));
+    /// let before = device.set_memory_resource(MemoryKind::Device, limited)?;
+    /// assert!(device.device_array::<u8, _>(2 << 20).is_err()); // more than the limit
+    /// if let Some(before) = before {
+    ///     device.set_memory_resource(MemoryKind::Device, before)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for registered memory, and for more than 64 different
-    /// resources in the lifetime of a device.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for registered memory, and for more than 64
+    /// different resources in the lifetime of a device.
     pub fn set_memory_resource(
         &self,
         kind: MemoryKind,
@@ -38,7 +73,7 @@ impl<B: Backend> Device<B> {
         set.map_err(|error| self.core().place(error))
     }
 
-    /// A request to a resource, as an array of this device would make it: for trying a resource out by itself. Blocks go
+    /// Makes a request to a resource as an array of this device would, to try a resource out by itself. Blocks go
     /// back to the resource, and not to the device.
     ///
     /// ```
@@ -63,23 +98,52 @@ impl<B: Backend> Device<B> {
         }
     }
 
-    /// The driver as a resource, to put others around it. It serves every kind of memory.
+    /// Returns the driver as a resource, to put others around it. It serves every kind of memory.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_core::MemoryKind;
+    /// # use gpumem_runtime::memory::Pool;
+    /// # use std::sync::Arc;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let pool = Pool::new(device.driver_memory(), device.pool_options(MemoryKind::Device));
+    /// device.set_memory_resource(MemoryKind::Device, Arc::new(pool))?;
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn driver_memory(&self) -> Arc<dyn MemoryResource<B>> {
         Arc::new(DriverMemory::new(self.core()))
     }
 
-    /// How the pool of a kind of memory is set up by default.
+    /// Returns the default options of the pool of a kind of memory.
     pub fn pool_options(&self, kind: MemoryKind) -> PoolOptions {
         default_options(self.core(), kind)
     }
 
-    /// Gives memory that pools hold and that is not allocated, as far as `how` says. Bytes that went back.
-    /// Inside [`defer_cleanup`](Self::defer_cleanup) none.
+    /// Returns idle memory of pools to the driver, as far as `how` says, and the number of bytes. Inside
+    /// [`defer_cleanup`](Self::defer_cleanup) none.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::memory::Trim;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// drop(device.device_array::<f32, _>(1 << 20)?);
+    /// let bytes = device.trim(Trim::ALL)?;
+    /// assert!(bytes >= 4 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) for a trim that waits.
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, which the trim would call again. A piece that cannot be given back goes to
-    /// [`take_errors`](Self::take_errors).
+    /// Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback, for a trim that
+    /// waits. Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, which the trim
+    /// would call again. A piece that cannot be freed goes to [`take_errors`](Self::take_errors).
     pub fn trim(&self, how: Trim) -> Result<usize> {
         if how.wait {
             completion::may_block("trim")?;
@@ -96,30 +160,69 @@ impl<B: Backend> Device<B> {
     ///
     /// Inside, nothing is freed, trimmed or waited for: [`flush`](Self::flush) and [`trim`](Self::trim) do nothing, and an allocation
     /// that finds no memory fails at once, saying why. Memory that a pool has taken back is lent again all the same.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let critical = device.defer_cleanup();
+    /// drop(device.device_array::<f32, _>(1000)?); // frees nothing
+    /// drop(critical);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn defer_cleanup(&self) -> DeferCleanup<B> {
         DeferCleanup::new(self.core())
     }
 
-    /// How much may be pending before an allocation gives it back.
+    /// Returns how much may be pending before an allocation frees it.
     pub fn deferred_limits(&self) -> DeferredLimits {
         self.core().deferred_frees.limits()
     }
 
-    /// Changes how much may be pending before an allocation gives it back.
+    /// Sets how much may be pending before an allocation frees it.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::memory::DeferredLimits;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// device.set_deferred_limits(DeferredLimits { ratio: 0.1, ..device.deferred_limits() });
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_deferred_limits(&self, limits: DeferredLimits) {
         self.core().deferred_frees.set_limits(limits, self.info().total_memory);
     }
 
-    /// Items and bytes that have been dropped and wait to be given back.
+    /// Returns the number and the bytes of items that have been dropped and wait to be freed.
     pub fn pending_frees(&self) -> (usize, usize) {
         self.core().deferred_frees.pending_frees()
     }
 
-    /// Who holds the memory of the device, as text (`Display`) and as JSON. Asks the driver how much is free.
+    /// Returns what holds the memory of the device, as text (`Display`) and as JSON. It asks the driver how much is
+    /// free.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::memory;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let weights = memory::named("weights", || device.device_array::<f32, _>(1000))?;
+    /// println!("{}", device.memory_report()?); // weights: 4000 bytes, ..
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child, [`Exiting`](gpumem_core::ErrorKind::Exiting) at
-    /// the end of the process.
+    /// Returns [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild) in a forked child, and
+    /// [`Exiting`](gpumem_core::ErrorKind::Exiting) at the end of the process.
     pub fn memory_report(&self) -> Result<MemoryReport> {
         self.core().check_process("memory_report")?;
         Ok(MemoryReport::of(self.core()))

@@ -54,9 +54,25 @@ impl<B: Backend> Device<B> {
     /// Opens a device by name: `cuda:1`, `roc:0`, `host`, a PCI address or a UUID after the colon
     /// (see [`DeviceSelector`]). Opening it again gives the same device.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// let device = Device::open("host")?; // or "cuda:1", "roc:0", "cuda:uuid-.."
+    /// assert_eq!(device.name(), "host:0");
+    /// assert!(Device::open("host:7").is_err());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// A name that is none, a backend that this program was built without, a driver that is missing, a device that
-    /// does not exist. What was asked for explicitly never falls back to anything else.
+    /// Returns [`InvalidSelector`](gpumem_core::ErrorKind::InvalidSelector) if the name is malformed,
+    /// [`UnknownBackend`](gpumem_core::ErrorKind::UnknownBackend) or
+    /// [`BackendNotEnabled`](gpumem_core::ErrorKind::BackendNotEnabled) if this program has no such backend,
+    /// [`Load`](gpumem_core::ErrorKind::Load) if its driver is missing, and
+    /// [`NoSuchDevice`](gpumem_core::ErrorKind::NoSuchDevice) if the driver has no such device. Nothing falls back to
+    /// another device.
     pub fn open(name: &str) -> Result<Self> {
         Self::select(name.parse::<DeviceSelector>()?)
     }
@@ -74,34 +90,71 @@ impl<B: Backend> Device<B> {
     /// ```
     ///
     /// # Errors
-    /// As [`open`](Self::open).
+    /// As for [`open`](Self::open).
     pub fn select(selector: impl Into<DeviceSelector>) -> Result<Self> {
         Ok(Self::from_raw(B::open(&selector.into())?))
     }
 
-    /// The device of a program that names none. Over all enabled backends: what `GPUMEM_DEVICE` says, or else the first
-    /// device of the first enabled backend in the order cuda, roc, host. It never falls back to another one.
+    /// Opens the device of a program that names none. Over all enabled backends: what `GPUMEM_DEVICE` names, or else
+    /// the first device of the first enabled backend in the order cuda, roc, host. It never falls back to another
+    /// one.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// let device = Device::open_default()?;
+    /// println!("{}", device.info());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`open`](Self::open), with what was tried.
+    /// As for [`open`](Self::open), with what was tried.
     #[allow(clippy::should_implement_trait)] // opening a device can fail
     pub fn open_default() -> Result<Self> {
         Ok(Self::from_raw(B::open_default()?))
     }
 
-    /// The best device that there is: the first that opens, in the order cuda, roc, host. For programs that run
-    /// anywhere; what was passed over is told to `tracing`. `GPUMEM_DEVICE` overrides it.
+    /// Opens the first device that works, in the order cuda, roc, host. This is for programs that run anywhere.
+    /// Devices that were skipped are logged through `tracing`. `GPUMEM_DEVICE` overrides it.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// let device = Device::open_first_available()?;
+    /// assert!(!device.name().is_empty());
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`open`](Self::open), when there is none at all.
+    /// Returns [`Load`](gpumem_core::ErrorKind::Load) if no backend has a device that opens. With `GPUMEM_DEVICE`
+    /// set, as [`open`](Self::open).
     pub fn open_first_available() -> Result<Self> {
         Ok(Self::from_raw(B::open_best()?))
     }
 
-    /// All devices that can be opened, of all enabled backends that have a driver here.
+    /// Lists the devices that can be opened, of all enabled backends that have a driver here.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// for info in Device::list()? {
+    ///     println!("{info}");
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Of a driver that is there and fails.
+    /// Returns [`Load`](gpumem_core::ErrorKind::Load) or [`Driver`](gpumem_core::ErrorKind::Driver) if a driver is
+    /// there and fails.
     pub fn list() -> Result<Vec<DeviceInfo>> {
         B::devices()
     }
@@ -127,36 +180,74 @@ impl<B: Backend> Device<B> {
         &self.0.core.raw
     }
 
-    /// What is known about the device. No driver call.
+    /// Returns what is known about the device. No driver call.
     pub fn info(&self) -> &DeviceInfo {
         B::info(&self.0.core.raw)
     }
 
-    /// The name under which [`open`](Self::open) finds it, for example `cuda:0`.
+    /// Returns the name under which [`open`](Self::open) finds it, for example `cuda:0`.
     pub fn name(&self) -> String {
         self.0.core.name()
     }
 
-    /// What the device can do. No driver call.
+    /// Returns what the device can do. No driver call.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// if device.capabilities().managed {
+    ///     let array = device.managed_array::<f32, _>(1000, gpumem_core::Attach::Global)?;
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn capabilities(&self) -> &Capabilities {
         B::capabilities(&self.0.core.raw)
     }
 
-    /// How work-items of a kernel wait for each other on this device.
+    /// Returns how work-items of a kernel wait for each other on this device.
     pub fn barrier(&self) -> B::Barrier {
         B::barrier(&self.0.core.raw)
     }
 
-    /// Free and total memory in bytes, as the driver says.
+    /// Returns free and total memory in bytes, as the driver reports them.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let memory = device.memory_info()?;
+    /// println!("{} of {} bytes are free", memory.free, memory.total);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn memory_info(&self) -> Result<MemoryInfo> {
         self.0.core.check("memory_info")?;
         self.0.core.note_loss(B::memory_info(&self.0.core.raw))
     }
 
-    /// What the runtime has asked of the device so far. Nothing in a forked child.
+    /// Returns what the runtime has asked of the device so far; zeros in a forked child.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let before = device.counters();
+    /// let array = device.device_array::<f32, _>(1000)?;
+    /// assert_eq!(device.counters().fills, before.fills + 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn counters(&self) -> DeviceCounters {
         match self.0.core.origin.is_valid() {
             true => self.0.core.counters.read(),
@@ -166,6 +257,19 @@ impl<B: Backend> Device<B> {
 
     /// Takes the errors of `Drop` implementations and callbacks. Oldest first, at most 64. In a forked child there is one,
     /// [`ForkedChild`](gpumem_core::ErrorKind::ForkedChild).
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// for error in device.take_errors() {
+    ///     eprintln!("{error}"); // what a `Drop` or a callback could not return
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn take_errors(&self) -> Vec<gpumem_core::Error> {
         match self.0.core.check_process("take_errors") {
             Ok(()) => self.0.core.errors.take(),
@@ -173,60 +277,75 @@ impl<B: Backend> Device<B> {
         }
     }
 
-    /// A new stream.
+    /// Creates a stream.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let (first, second) = (device.stream()?, device.stream()?);
+    /// let array = first.to_device(&[1, 2, 3])?;
+    /// let back = second.copy_to_host(&array)?; // waits for the copy on `first` by itself
+    /// assert_eq!(back.view()?.to_vec(), [1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn stream(&self) -> Result<Stream<B>> {
         self.stream_with(StreamOptions::default())
     }
 
-    /// A new stream with a priority or flags.
+    /// Creates a stream with a priority or flags.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn stream_with(&self, options: StreamOptions) -> Result<Stream<B>> {
         self.0.core.check("stream")?;
         let raw = self.0.core.note_loss(B::create_stream(&self.0.core.raw, &options))?;
         Ok(Stream::own(self, Timeline::new(&self.0.core, raw, options.kind)))
     }
 
-    /// The stream of operations that name none: one per device, made on first use.
+    /// Returns the stream of operations that name none: one per device, made on first use.
     ///
     /// It is an ordinary stream of ours, not the driver's default stream.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn default_stream(&self) -> Result<Stream<B>> {
         Ok(Stream::lend(self, self.default_timeline()?))
     }
 
-    /// The driver's legacy default stream, for use with code that enqueues there. Its implicit ordering with other
-    /// streams is not relied on.
+    /// Returns the driver's legacy default stream, for use with code that enqueues there. Its implicit ordering with
+    /// other streams is not relied on.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn legacy_stream(&self) -> Result<Stream<B>> {
         self.stream_with(StreamOptions { kind: StreamKind::Legacy, ..StreamOptions::default() })
     }
 
-    /// The driver's per-thread default stream: a different stream on each thread. Using the result on another thread
-    /// is [`WrongThread`](gpumem_core::ErrorKind::WrongThread).
+    /// Returns the driver's per-thread default stream: a different stream on each thread. Using the result on another
+    /// thread is [`WrongThread`](gpumem_core::ErrorKind::WrongThread).
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn per_thread_stream(&self) -> Result<Stream<B>> {
         self.stream_with(StreamOptions { kind: StreamKind::PerThread, ..StreamOptions::default() })
     }
 
-    /// Takes a foreign stream. It is never destroyed by us; `owner` is kept until the last use, and dropped exactly
-    /// once after it: pass whatever keeps the stream alive, or a guard whose `Drop` destroys it.
+    /// Wraps a foreign stream. It is never destroyed by the library; `owner` is kept until the last use, and dropped
+    /// exactly once after it: pass what keeps the stream alive, or a guard whose `Drop` destroys it.
     ///
     /// # Safety
     /// `raw` names a live stream of this device for as long as `owner` lives.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend has no foreign streams, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub unsafe fn external_stream(
         &self,
         raw: RawStream,
@@ -241,9 +360,23 @@ impl<B: Backend> Device<B> {
 
     /// Waits until everything on the device is done, including work of other libraries.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut array = stream.device_array::<f32, _>(1000)?;
+    /// stream.fill(&mut array, 1.0)?;
+    /// device.synchronize()?; // the fill is done
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// What the work itself did wrong, as far as it has not been reported yet, and
-    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work failed that has not been
+    /// reported yet, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         crate::completion::may_block("synchronize")?;
         self.0.core.check("synchronize")?;
@@ -298,17 +431,29 @@ impl<B: Backend> Device<B> {
         }
     }
 
-    /// Gives memory that has been dropped back to the driver, after waiting for its last uses, and what pools hold for
-    /// later. May synchronise the device, as drivers do when memory is freed: dropping an array never reaches the driver.
-    /// Inside [`defer_cleanup`](Self::defer_cleanup) it does nothing.
+    /// Returns the memory of dropped arrays to the driver, after waiting for its last uses, and the idle memory of
+    /// pools. It may synchronise the device, as drivers do when memory is freed; dropping an array never reaches the
+    /// driver. Inside [`defer_cleanup`](Self::defer_cleanup) it does nothing.
     ///
     /// Where the driver gives memory back in its own time (ROCm), this waits as long as more comes, so that
     /// [`memory_info`](Self::memory_info) tells what is free.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// drop(device.device_array::<f32, _>(1 << 20)?); // the pool keeps the memory
+    /// device.flush()?; // the driver has it back
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback). [`Unsupported`](gpumem_core::ErrorKind::Unsupported)
-    /// inside a memory resource, which the flush would call again. A free that fails goes to [`take_errors`](Self::take_errors), and the others
-    /// still run.
+    /// Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback. Returns
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, which the flush would call
+    /// again. A free that fails goes to [`take_errors`](Self::take_errors), and the others still run.
     pub fn flush(&self) -> Result<()> {
         crate::completion::may_block("flush")?;
         self.0.core.check("flush")?;
@@ -322,7 +467,7 @@ impl<B: Backend> Device<B> {
         Ok(())
     }
 
-    /// How memory of the caller is moved to and from this device.
+    /// Returns how memory of the caller is moved to and from this device.
     pub fn transfer_options(&self) -> TransferOptions {
         match self.0.core.origin.is_valid() {
             true => self.0.staging.options(),
@@ -331,18 +476,31 @@ impl<B: Backend> Device<B> {
         }
     }
 
-    /// Sets how memory of the caller is moved from now on: how many threads, in which pieces. Numbers that make no sense
-    /// on this machine are brought within its bounds.
+    /// Sets how memory of the caller is moved from now on: with how many threads, in which pieces. Numbers that make
+    /// no sense on this machine are brought within its bounds.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut options = device.transfer_options();
+    /// options.threads = 2;
+    /// device.set_transfer_options(options);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_transfer_options(&self, options: TransferOptions) {
         if self.0.core.origin.is_valid() {
             self.0.staging.set_options(options);
         }
     }
 
-    /// Whether `device` can reach the memory of `peer` directly.
+    /// Returns whether this device can reach the memory of `peer` directly.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn can_access_peer(&self, peer: &Self) -> Result<bool> {
         self.0.core.check("can_access_peer")?;
         self.0.core.note_loss(B::can_access_peer(self.raw(), peer.raw()))
@@ -351,7 +509,7 @@ impl<B: Backend> Device<B> {
     /// Lets this device reach the memory of `peer` directly, or no longer. Copies between devices work without it too.
     ///
     /// # Errors
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) where there is no path.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if there is no path between the devices.
     pub fn set_peer_access(&self, peer: &Self, enabled: bool) -> Result<()> {
         self.0.core.check("set_peer_access")?;
         self.0.core.note_loss(B::set_peer_access(self.raw(), peer.raw(), enabled))

@@ -13,9 +13,10 @@ impl<B: Backend> Device<B> {
     /// use memory that is gone. Other libraries in this process lose what they have on the device, too.
     ///
     /// # Errors
-    /// [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive, or arrays of the caller
-    /// page-locked: their memory would go away under the host's eyes. [`ErrorKind::Unsupported`] inside a memory resource,
-    /// which the reset would call again. Otherwise those of the driver.
+    /// Returns [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive, or arrays of the
+    /// caller are page-locked: their memory would vanish while the host sees it. Returns [`ErrorKind::Unsupported`]
+    /// inside a memory resource, which the reset would call again, [`ErrorKind::BlockingInCallback`] in a callback,
+    /// and [`ErrorKind::Driver`] if the driver reports a failure.
     pub unsafe fn reset(&self) -> Result<()> {
         let core = &self.0.core;
         crate::completion::may_block("reset")?;

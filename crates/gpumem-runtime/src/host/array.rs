@@ -66,32 +66,32 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         ArrayRef::new(&self.memory, &self.layout)
     }
 
-    /// The device that the array belongs to.
+    /// Returns the device that the array belongs to.
     pub fn device(&self) -> Option<&Device<B>> {
         self.memory.device()
     }
 
-    /// Kind of the memory, with its options.
+    /// Returns the kind of the memory, with its options.
     pub fn kind(&self) -> MemoryKind {
         self.memory.kind()
     }
 
-    /// Shape and strides.
+    /// Returns shape and strides.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Lengths of the axes.
+    /// Returns the lengths of the axes.
     pub fn shape(&self) -> &[usize] {
         self.layout.shape()
     }
 
-    /// Number of elements.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.layout.len()
     }
 
-    /// Whether there are no elements.
+    /// Returns whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.layout.is_empty()
     }
@@ -102,11 +102,27 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         base.wrapping_add(self.layout.offset())
     }
 
-    /// The elements, once nothing writes them any more.
+    /// Waits until nothing writes the elements any more, and returns them.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.to_device(&[1, 2, 3])?;
+    /// let pinned = stream.copy_to_host(&array)?;
+    /// assert_eq!(pinned.view()?[2], 3); // waits for the copy
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// What the work that wrote them did wrong; a lost or reset device;
-    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback).
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) or
+    /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work that was to write the elements failed. Returns
+    /// [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) or [`Stale`](gpumem_core::ErrorKind::Stale) if the device
+    /// is lost or was reset, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn view(&self) -> Result<ArrayView<'_, T, D>> {
         self.memory.show_to_host("view", &self.layout.extent(), HostAccess::Read)?;
         // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (checked in `over`); what
@@ -115,10 +131,24 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         view.into_dimensionality().map_err(|_| rank(self.memory.core(), &self.layout))
     }
 
-    /// The elements for writing, once nothing reads or writes them any more.
+    /// Waits until nothing reads or writes the elements any more, and returns them for writing.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut pinned = device.pinned_array::<f32, _>(1000)?;
+    /// pinned.view_mut()?.fill(1.0);
+    /// let array = device.to_device(&pinned)?;
+    /// assert_eq!(array.get(0)?, 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`view`](Self::view).
+    /// As for [`view`](Self::view).
     pub fn view_mut(&mut self) -> Result<ArrayViewMut<'_, T, D>> {
         self.memory.show_to_host("view_mut", &self.layout.extent(), HostAccess::Write)?;
         // SAFETY: as in `view`; all uses are done, none can be enqueued while `self` is borrowed, and the elements do
@@ -127,19 +157,32 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         view.into_dimensionality().map_err(|_| rank(self.memory.core(), &self.layout))
     }
 
-    /// Gives the memory back now, and says what went wrong; dropping the array leaves that for later. As
+    /// Gives the memory back now, and reports what went wrong; dropping the array defers both. As
     /// [`ArrayBase::free`].
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn free(self) -> Result<()> {
         crate::memory::free(self.memory)
     }
 
-    /// A copy in ordinary memory, once nothing writes the elements any more.
+    /// Copies the elements into ordinary memory, once nothing writes them any more.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let pinned = device.pinned_array::<i32, _>((2, 2))?;
+    /// assert_eq!(pinned.copy_to_host()?.sum(), 0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`view`](Self::view).
+    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the host has no memory. Otherwise as
+    /// [`view`](Self::view).
     pub fn copy_to_host(&self) -> Result<Array<T, D>> {
         let view = self.view()?;
         let mut copy =
@@ -148,10 +191,25 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         Ok(copy)
     }
 
-    /// Copies `source` here, and returns when the elements are there.
+    /// Copies `source` into this array, and returns when the elements are there.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut pinned = device.pinned_array::<i32, _>(3)?;
+    /// pinned.copy_from(&[1, 2, 3])?; // from the host
+    /// pinned.copy_from(&device.to_device(&[4, 5, 6])?)?; // from a device
+    /// assert_eq!(pinned.view()?.to_vec(), [4, 5, 6]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// Different shapes; as [`view`](Self::view).
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ. Otherwise as
+    /// [`ArrayBase::copy_to_device`].
     pub fn copy_from<S>(&mut self, source: &S) -> Result<()>
     where
         S: ToDevice<B, Elem = T, Dim = D> + ?Sized,
@@ -163,12 +221,39 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
 }
 
 impl<K: DeviceVisible, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
-    /// The array as kernels and device copies see it. Views of it keep their device address.
+    /// Returns the array as kernels and device copies see it. Views of it keep their device address.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut mapped = device.mapped_array::<i32, _>(3, Default::default())?;
+    /// mapped.view_mut()?[1] = 5;
+    /// let copy = device.to_device(&mapped.device_view())?;
+    /// assert_eq!(copy.get(1)?, 5);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn device_view(&self) -> DeviceView<'_, T, D, B> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
 
     /// As [`device_view`](Self::device_view), for writing.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut mapped = device.mapped_array::<i32, _>(3, Default::default())?;
+    /// mapped.device_view_mut().fill(7)?; // by the device
+    /// assert_eq!(mapped.view()?.to_vec(), [7, 7, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn device_view_mut(&mut self) -> DeviceViewMut<'_, T, D, B> {
         ArrayBase::over(self.memory.clone(), self.layout.clone())
     }
@@ -177,8 +262,23 @@ impl<K: DeviceVisible, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, 
 impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
     /// Moves the pages to the device of `stream`, or to the host, in stream order. A hint: results do not depend on it.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_core::{Attach, Location};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let managed = device.managed_array::<f32, _>(1000, Attach::Global)?;
+    /// let _hint = managed.prefetch(&stream, Location::Device); // results do not depend on it
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) where there is no such hint.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the device has no such hint, and
+    /// [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) for a stream of another device.
     pub fn prefetch(&self, stream: &Stream<B>, to: Location) -> Result<()> {
         let extent = self.layout.extent();
         if extent.is_empty() {
@@ -197,7 +297,7 @@ impl<T: Element, D: Dimension, B: Backend> HostArray<Managed, T, D, B> {
     /// Gives the driver a hint about the pages.
     ///
     /// # Errors
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) where there is no such hint.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the device has no such hint.
     pub fn advise(&self, advice: Advice) -> Result<()> {
         self.memory.check("advise")?;
         let extent = self.layout.extent();

@@ -30,20 +30,51 @@ impl<T: Element, D: Dimension, B: Backend> PinnedArray<T, D, B> {
 }
 
 impl<B: Backend> Device<B> {
-    /// A page-locked array of zeros: source and destination of truly asynchronous copies.
+    /// Creates a page-locked array of zeros: source and destination of truly asynchronous copies.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut pinned = device.pinned_array::<f32, _>((480, 640))?;
+    /// pinned.view_mut()?[[0, 0]] = 1.0;
+    /// assert_eq!(pinned.shape(), [480, 640]);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// A shape that is too large, strides that overlap or do not count in whole elements, out of memory.
+    /// Returns [`TooLarge`](gpumem_core::LayoutError::TooLarge) if the array has more than `isize::MAX` bytes.
+    /// Returns [`SelfOverlap`](gpumem_core::LayoutError::SelfOverlap) or
+    /// [`Misaligned`](gpumem_core::LayoutError::Misaligned) if strides overlap or do not count in whole elements.
+    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if the host has no room.
     pub fn pinned_array<T: Element, S: IntoArraySpec>(&self, spec: S) -> Result<PinnedArray<T, S::Dim, B>> {
         let layout = layout_of::<T, S, B>("pinned_array", spec, self.core())?;
         HostArray::allocate(self, "pinned_array", layout, MemoryKind::Pinned)
     }
 
-    /// A page-locked array of zeros that kernels can use.
+    /// Creates a page-locked array of zeros that kernels can use.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_core::MappedOptions;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut mapped = device.mapped_array::<f32, _>(1000, MappedOptions::default())?;
+    /// mapped.device_view_mut().fill(1.0)?; // no copy to the host is needed
+    /// assert_eq!(mapped.view()?[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`pinned_array`](Self::pinned_array); [`Unsupported`](ErrorKind::Unsupported) where
-    /// [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false. Otherwise as
+    /// [`pinned_array`](Self::pinned_array).
     pub fn mapped_array<T: Element, S: IntoArraySpec>(
         &self,
         spec: S,
@@ -54,11 +85,27 @@ impl<B: Backend> Device<B> {
         HostArray::allocate(self, "mapped_array", layout, MemoryKind::Mapped(options))
     }
 
-    /// An array of zeros that migrates between host and device.
+    /// Creates an array of zeros that migrates between host and device.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_core::Attach;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut managed = device.managed_array::<f32, _>(1000, Attach::Global)?;
+    /// managed.view_mut()?.fill(1.0); // by the host
+    /// managed.device_view_mut().fill(2.0)?; // by the device
+    /// assert_eq!(managed.view()?[0], 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`pinned_array`](Self::pinned_array); [`Unsupported`](ErrorKind::Unsupported) where
-    /// [`Capabilities::managed`](gpumem_core::Capabilities::managed) is false.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::managed`](gpumem_core::Capabilities::managed) is false. Otherwise as
+    /// [`pinned_array`](Self::pinned_array).
     pub fn managed_array<T: Element, S: IntoArraySpec>(
         &self,
         spec: S,

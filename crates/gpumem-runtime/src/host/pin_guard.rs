@@ -61,7 +61,7 @@ pub(crate) struct PinGuard<B: Backend, O> {
 /// `owner` keeps the bytes alive and valid for writes, unless `options` says that they are only read.
 ///
 /// # Errors
-/// Of the driver, with the owner.
+/// Returns the owner with the driver's error.
 pub(crate) unsafe fn lock<B: Backend, O>(
     device: &Device<B>,
     operation: &'static str,

@@ -95,7 +95,8 @@ impl<B: Backend> PinScope<B> {
     /// Waits for whatever uses the arrays, and unlocks them.
     ///
     /// # Errors
-    /// What that work did wrong. The arrays are unlocked all the same.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if that work failed. The arrays are
+    /// unlocked all the same.
     pub(crate) fn release(&self) -> Result<()> {
         if !self.core.origin.is_valid() {
             // In a forked child another thread may hold the lock for ever, and what is locked is the parent's.
@@ -145,9 +146,29 @@ impl<B: Backend> Device<B> {
     /// When `body` ends, by returning or by a panic, everything that uses the arrays is waited for, and they are
     /// unlocked at once. If one of them cannot be locked, those before it are unlocked again and `body` does not run.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let (mut a, mut b) = (Array1::from_elem(3, 1.0), Array1::from_elem(3, 2.0));
+    /// let arrays = device.pinned([a.view_mut(), b.view_mut()], |[a, b]| -> gpumem_core::Result<_> {
+    ///     Ok([stream.to_device(a)?, stream.to_device(b)?])
+    /// })??;
+    /// assert_eq!(arrays[1].get(2)?, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) where [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
-    /// [`Registration`](ErrorKind::Registration), those of the driver. What the work on the arrays did wrong; the value of
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
+    /// [`Registration`](gpumem_core::ErrorKind::Registration) if the memory cannot be page-locked, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. Returns
+    /// [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work on the arrays failed; the value of
     /// `body` is lost then.
     pub fn pinned<'env, A: LockArrays<'env, B>, R>(
         &self,
@@ -160,8 +181,23 @@ impl<B: Backend> Device<B> {
     /// Page-locks arrays of the caller while `body` runs and gives each a device address. Numba's `mapped(*arrays)`.
     /// The device views of the arrays cannot leave `body`.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut host = Array1::<f32>::zeros(3);
+    /// device.mapped([host.view_mut()], |[host]| host.device_view_mut().fill(1.0))??;
+    /// assert_eq!(host.to_vec(), [1.0; 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// As [`pinned`](Self::pinned), and where [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false. Otherwise as [`pinned`](Self::pinned).
     pub fn mapped<'env, A: LockArrays<'env, B>, R>(
         &self,
         arrays: A,

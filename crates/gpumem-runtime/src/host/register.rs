@@ -63,9 +63,10 @@ impl<B: Backend> Device<B> {
     /// ```
     ///
     /// # Errors
-    /// With the array: [`Unsupported`](ErrorKind::Unsupported) where
-    /// [`Capabilities::register`](gpumem_core::Capabilities::register) is false, [`Registration`](ErrorKind::Registration),
-    /// those of the driver.
+    /// Returns the array with the error: [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
+    /// [`Registration`](gpumem_core::ErrorKind::Registration) if the memory cannot be page-locked,
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn register<T: Element, D: Dimension + 'static>(
         &self,
         array: Array<T, D>,
@@ -73,11 +74,28 @@ impl<B: Backend> Device<B> {
         self.take_over("register", array, false)
     }
 
-    /// As [`register`](Self::register), and gives the array a device address, so that kernels can use it.
+    /// Registers an array as [`register`](Self::register) does, and gives it a device address, so that kernels can
+    /// use it.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut registered = device.register_mapped(Array1::<f32>::zeros(1000))?;
+    /// registered.device_view_mut().fill(1.0)?; // the device writes the caller's array
+    /// assert_eq!(registered.deregister()?[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`register`](Self::register); with the array where [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is
-    /// false, or where it shares pages with other registered memory and has no address in one piece.
+    /// Returns the array with the error: [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false,
+    /// [`Registration`](gpumem_core::ErrorKind::Registration) if it shares pages with other registered memory and has
+    /// no address in one piece. Otherwise as [`register`](Self::register).
     pub fn register_mapped<T: Element, D: Dimension + 'static>(
         &self,
         array: Array<T, D>,
@@ -143,12 +161,30 @@ impl<B: Backend> Device<B> {
 }
 
 impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Registered<'static, K>, T, D, B> {
-    /// Waits for everything that uses the array, unlocks it and gives it back: Numba's `roc.deregister`.
+    /// Waits for everything that uses the array, unlocks it and returns it: Numba's `roc.deregister`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let registered = device.register(Array1::from_elem(1000, 2.0))?;
+    /// let array = device.to_device(&registered)?;
+    /// let host = registered.deregister()?; // the same elements, where they were
+    /// assert_eq!(host.len(), 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// With this array: what the work on it did wrong, and [`Poisoned`](ErrorKind::Poisoned) until what that was to write is
-    /// written anew; a wait that failed; [`BlockingInCallback`](ErrorKind::BlockingInCallback); a stale array after a reset;
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) while something else, such as a lent view, still holds the memory.
+    /// Returns this array with the error: [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work on
+    /// it failed, [`Poisoned`](gpumem_core::ErrorKind::Poisoned) until what that was to write is written anew,
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback,
+    /// [`Stale`](gpumem_core::ErrorKind::Stale) after a reset,
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) while something else, such as a loan, still holds
+    /// the memory.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
     pub fn deregister(self) -> Result<Array<T, D>, RegisterError<Self>> {
         self.take_back::<Array<T, D>>()

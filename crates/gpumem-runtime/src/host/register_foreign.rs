@@ -20,7 +20,7 @@ impl<B: Backend> Device<B> {
     /// * Other users of the memory know what the device does with it.
     ///
     /// # Errors
-    /// As [`register`](Self::register), with the owner.
+    /// As for [`register`](Self::register), with the owner.
     pub unsafe fn register_foreign<T: Element, D: Dimension, O: Any + Send + Sync>(
         &self,
         lowest: *mut u8,
@@ -37,7 +37,7 @@ impl<B: Backend> Device<B> {
     /// As for [`register_foreign`](Self::register_foreign).
     ///
     /// # Errors
-    /// As [`register_mapped`](Self::register_mapped), with the owner.
+    /// As for [`register_mapped`](Self::register_mapped), with the owner.
     pub unsafe fn register_foreign_mapped<T: Element, D: Dimension, O: Any + Send + Sync>(
         &self,
         lowest: *mut u8,
@@ -91,7 +91,8 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     /// [`register_foreign`](Device::register_foreign).
     ///
     /// # Errors
-    /// As [`deregister`](Self::deregister), and for an owner of another type.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for an owner of another type. Otherwise
+    /// as [`deregister`](Self::deregister).
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
     pub fn give_back<O: Any>(self) -> Result<O, RegisterError<Self>> {
         self.take_back::<O>()

@@ -30,7 +30,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
     /// Sets every element.
     ///
     /// # Errors
-    /// A lost or reset device; the memory is given up then.
+    /// Returns [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) or [`Stale`](gpumem_core::ErrorKind::Stale) if the
+    /// device is lost or was reset; the memory is freed then.
     pub fn fill(mut self, value: T) -> Result<HostArray<K, T, D, B>> {
         self.0.view_mut()?.fill(value);
         Ok(self.0)
@@ -39,7 +40,9 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
     /// Copies every element from an array of the host.
     ///
     /// # Errors
-    /// [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch); a lost or reset device; the memory is given up then.
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ, and
+    /// [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) or [`Stale`](gpumem_core::ErrorKind::Stale) if the device
+    /// is lost or was reset. The memory is freed then.
     pub fn assign(mut self, source: ArrayView<'_, T, D>) -> Result<HostArray<K, T, D, B>> {
         if self.shape() != source.shape() {
             let (found, expected) = (source.shape().to_vec(), self.shape().to_vec());
@@ -53,7 +56,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
     /// Copies every element from a source of equal shape, wherever it is.
     ///
     /// # Errors
-    /// Different shapes; of the driver; the memory is given up then.
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ. Otherwise as
+    /// [`copy_to_device`](crate::ArrayBase::copy_to_device). The memory is freed after an error.
     pub fn copy_from<S>(mut self, source: &S) -> Result<HostArray<K, T, D, B>>
     where
         S: ToDevice<B, Elem = T, Dim = D> + ?Sized,
@@ -72,10 +76,22 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
 }
 
 impl<B: Backend> Device<B> {
-    /// A page-locked array without contents, to be written as a whole.
+    /// Creates a page-locked array without contents, which must be written as a whole.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let pinned = device.uninit_pinned_array::<f32, _>(1000)?.fill(1.0)?;
+    /// assert_eq!(pinned.view()?[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// As [`pinned_array`](Self::pinned_array).
+    /// As for [`pinned_array`](Self::pinned_array).
     pub fn uninit_pinned_array<T: Element, S: IntoArraySpec>(
         &self,
         spec: S,
@@ -85,10 +101,10 @@ impl<B: Backend> Device<B> {
         UninitHostArray::allocate(self, operation, layout, MemoryKind::Pinned)
     }
 
-    /// A page-locked array that kernels can use, without contents, to be written as a whole.
+    /// Creates a page-locked array that kernels can use, without contents, which must be written as a whole.
     ///
     /// # Errors
-    /// As [`mapped_array`](Self::mapped_array).
+    /// As for [`mapped_array`](Self::mapped_array).
     pub fn uninit_mapped_array<T: Element, S: IntoArraySpec>(
         &self,
         spec: S,
@@ -100,10 +116,10 @@ impl<B: Backend> Device<B> {
         UninitHostArray::allocate(self, operation, layout, MemoryKind::Mapped(options))
     }
 
-    /// An array that migrates between host and device, without contents, to be written as a whole.
+    /// Creates an array that migrates between host and device, without contents, which must be written as a whole.
     ///
     /// # Errors
-    /// As [`managed_array`](Self::managed_array).
+    /// As for [`managed_array`](Self::managed_array).
     pub fn uninit_managed_array<T: Element, S: IntoArraySpec>(
         &self,
         spec: S,

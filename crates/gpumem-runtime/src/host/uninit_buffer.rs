@@ -40,7 +40,7 @@ impl<T: Element, D: Dimension> UninitBuffer<T, D> {
     /// Every element has been written.
     ///
     /// # Errors
-    /// The strides leave gaps, or overlap.
+    /// Returns an error if the strides leave gaps, or overlap.
     pub(crate) unsafe fn into_array(mut self, operation: &'static str) -> Result<Array<T, D>> {
         // SAFETY: there is room for them, and the caller says that they are written.
         unsafe { self.elements.set_len(self.shape.size()) };

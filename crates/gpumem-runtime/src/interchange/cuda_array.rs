@@ -48,7 +48,8 @@ impl CudaArrayInterface {
     /// address.
     ///
     /// # Errors
-    /// [`ErrorKind::Descriptor`] and [`ErrorKind::Layout`], one for each thing that can be wrong.
+    /// Returns [`Descriptor`](gpumem_core::ErrorKind::Descriptor) or [`Layout`](gpumem_core::ErrorKind::Layout), with
+    /// one reason for each thing that can be wrong.
     pub fn validate<T: Element>(&self) -> Result<(), ErrorKind> {
         self.elements::<T>()?;
         self.stream_handle()?;
@@ -58,7 +59,7 @@ impl CudaArrayInterface {
     /// The stream to wait for.
     ///
     /// # Errors
-    /// [`DescriptorError::Stream`].
+    /// Returns [`DescriptorError::Stream`] for a number that is no stream.
     pub fn stream_handle(&self) -> Result<Option<InterchangeStream>, DescriptorError> {
         match self.stream {
             // Older versions know no stream: what stands there is none.

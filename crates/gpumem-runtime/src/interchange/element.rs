@@ -85,7 +85,7 @@ impl ElementType {
     /// Checks that elements that call themselves `found` can be taken as `T`.
     ///
     /// # Errors
-    /// [`DescriptorError::ElementType`].
+    /// Returns [`DescriptorError::ElementType`] if the types differ.
     pub fn check<T: Element>(found: Self) -> Result<(), DescriptorError> {
         let expected = Self::of::<T>();
         if expected.takes(found) {

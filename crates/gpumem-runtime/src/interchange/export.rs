@@ -53,9 +53,25 @@ enum Borrower<'a, B: Backend> {
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// Lends the array for reading to work on `stream`. The descriptors of the loan say `read_only`.
     ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.to_device(&[1, 2, 3])?;
+    /// let loan = array.lend(&stream)?; // ends when it is dropped
+    /// let description = loan.describe(); // `__cuda_array_interface__`
+    /// assert_eq!((description.shape, description.data.1), (vec![3], true));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`WrongDevice`](ErrorKind::WrongDevice) for a stream of another device, [`DescriptorError::Stream`] for the
-    /// per-thread default stream, whose name means another stream on every thread; of the driver.
+    /// Returns [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) for a stream of another device,
+    /// [`Stream`](gpumem_core::DescriptorError::Stream) for the per-thread default stream, whose name means another
+    /// stream on every thread, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn lend(&self, stream: &Stream<S::Backend>) -> Result<Loan<S::Backend>> {
         self.loan(false, Borrower::Stream(stream))
     }
@@ -67,7 +83,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// A handle names a live stream of the device.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub unsafe fn lend_to_handle(&self, stream: InterchangeStream) -> Result<Loan<S::Backend>> {
         self.loan(false, Borrower::Handle(self.device()?, stream))
     }
@@ -76,7 +92,9 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// sees. Work that is enqueued while the loan lasts is the borrower's to wait for: the host knows no streams.
     ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) for memory that the host does not see; of the work that is waited for.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for memory that the host does not see. Returns
+    /// [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) or
+    /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work that was to write the elements failed.
     pub fn lend_to_host(&self) -> Result<Loan<S::Backend>> {
         self.loan(false, Borrower::Host)
     }
@@ -90,7 +108,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Lends the array for reading and writing to work on `stream`.
     ///
     /// # Errors
-    /// As [`lend`](Self::lend).
+    /// As for [`lend`](Self::lend).
     pub fn lend_mut(&mut self, stream: &Stream<S::Backend>) -> Result<Loan<S::Backend>> {
         self.loan(true, Borrower::Stream(stream))
     }
@@ -101,7 +119,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// As for [`lend_to_handle`](Self::lend_to_handle).
     ///
     /// # Errors
-    /// As [`lend_to_handle`](Self::lend_to_handle).
+    /// As for [`lend_to_handle`](Self::lend_to_handle).
     pub unsafe fn lend_mut_to_handle(&mut self, stream: InterchangeStream) -> Result<Loan<S::Backend>> {
         self.loan(true, Borrower::Handle(self.device()?, stream))
     }
@@ -109,7 +127,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// As [`lend_to_host`](Self::lend_to_host), for reading and writing, after waiting for readers too.
     ///
     /// # Errors
-    /// As [`lend_to_host`](Self::lend_to_host).
+    /// As for [`lend_to_host`](Self::lend_to_host).
     pub fn lend_mut_to_host(&mut self) -> Result<Loan<S::Backend>> {
         self.loan(true, Borrower::Host)
     }
@@ -119,7 +137,8 @@ impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// Lends the array for reading to code of the host, after waiting for what writes it.
     ///
     /// # Errors
-    /// Of the work that is waited for.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) or
+    /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work that was to write the elements failed.
     pub fn lend_to_host(&self) -> Result<Loan<B>> {
         let ArrayRef { memory, layout } = self.place();
         Loan::new(memory, layout, ElementType::of::<T>(), false, Borrower::Host)
@@ -128,7 +147,8 @@ impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// Lends the array for reading and writing to code of the host, after waiting for whatever uses it.
     ///
     /// # Errors
-    /// Of the work that is waited for.
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) or
+    /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) if work that was to write the elements failed.
     pub fn lend_mut_to_host(&mut self) -> Result<Loan<B>> {
         let ArrayRef { memory, layout } = self.place();
         Loan::new(memory, layout, ElementType::of::<T>(), true, Borrower::Host)
@@ -190,12 +210,12 @@ impl<B: Backend> Loan<B> {
         Ok(Self { memory, layout, element, write, stream: handle, entries, _stream: kept })
     }
 
-    /// The stream on which the borrower works; `None` for the host.
+    /// Returns the stream on which the borrower works; `None` for the host.
     pub fn stream(&self) -> Option<InterchangeStream> {
         self.stream
     }
 
-    /// Whether the borrower may only read.
+    /// Returns whether the borrower may only read.
     pub fn is_read_only(&self) -> bool {
         !self.write
     }
@@ -222,7 +242,7 @@ impl<B: Backend> Loan<B> {
         self
     }
 
-    /// The descriptor. It is valid while the loan lasts.
+    /// Returns the descriptor. It is valid while the loan lasts.
     ///
     /// Strides are left out only where the elements are packed in C order, an address is null where there are no
     /// elements, and the stream is never 0.

@@ -37,7 +37,7 @@ pub unsafe trait HasCudaArrayInterface {
     /// The descriptor. Each call makes one anew, as each look at the Python attribute does.
     ///
     /// # Errors
-    /// Of the object.
+    /// Returns the error of the object.
     fn cuda_array_interface(&self) -> Result<CudaArrayInterface>;
 }
 
@@ -85,11 +85,28 @@ impl<B: Backend> Device<B> {
     /// Memory of the library's own that comes back, by a [`Loan`](crate::Loan) or through another library that has borrowed it,
     /// becomes another handle of the array's memory: ordered with the array, and only to be read while that is there.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Ix1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.to_device(&[1, 2, 3])?;
+    /// let loan = array.lend(&stream)?; // in practice an object of another library
+    /// let imported = device.as_cuda_array::<i32, Ix1, _>(loan)?; // no copy
+    /// assert_eq!(imported.copy_to_host()?.to_vec(), [1, 2, 3]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`ErrorKind::Descriptor`] and [`ErrorKind::Layout`] for a descriptor that cannot be taken, with the reason: another
-    /// element type or rank, a mask, a version, strides or an address that cannot be, memory of another device. The
-    /// object is dropped then. [`ErrorKind::InvalidArgument`] for memory of the library's own that the host sees, or of another
-    /// device or backend.
+    /// Returns [`Descriptor`](gpumem_core::ErrorKind::Descriptor) or [`Layout`](gpumem_core::ErrorKind::Layout) for a
+    /// descriptor that cannot be taken, with the reason: another element type or rank, a mask, a version, strides or
+    /// an address that cannot be, memory of another device. The object is dropped then. Returns
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for memory of the library's own that the host
+    /// sees, or of another device or backend.
     pub fn as_cuda_array<T, D, O>(&self, object: O) -> Result<ImportedArray<T, D, B>>
     where
         T: Element,
@@ -138,7 +155,7 @@ impl<B: Backend> Device<B> {
     /// The descriptor is true for as long as `owner` lives, as [`HasCudaArrayInterface`] says.
     ///
     /// # Errors
-    /// As [`as_cuda_array`](Self::as_cuda_array).
+    /// As for [`as_cuda_array`](Self::as_cuda_array).
     pub unsafe fn from_cuda_array_interface<T: Element, D: Dimension>(
         &self,
         descriptor: &CudaArrayInterface,
@@ -208,16 +225,18 @@ pub(super) fn check_rank<D: Dimension, B: Backend>(
 }
 
 impl<T: Element, D: Dimension, B: Backend> ArrayBase<Imported<T, B>, D> {
-    /// Whether the owner forbids writing, or the memory is that of an array of the library's which is still there.
+    /// Returns whether the owner forbids writing, or the memory is that of an array of the library's which is still
+    /// there.
     pub fn is_read_only(&self) -> bool {
         Allocation::is_import_read_only(&self.memory)
     }
 
-    /// The array as one that can be written.
+    /// Makes the array one that can be written.
     ///
     /// # Errors
-    /// [`DescriptorError::ReadOnly`] where it [may only be read](Self::is_read_only), [`LayoutError::SelfOverlap`] where elements share
-    /// memory (a broadcast array); the array comes back.
+    /// Returns the array with the error: [`ReadOnly`](gpumem_core::DescriptorError::ReadOnly) if it [may only be
+    /// read](Self::is_read_only), [`SelfOverlap`](gpumem_core::LayoutError::SelfOverlap) if elements share memory (a
+    /// broadcast array).
     #[allow(clippy::result_large_err)] // the array itself comes back
     pub fn try_into_array(self) -> Result<DeviceArray<T, D, B>, (Self, Error)> {
         let refusal = if self.is_read_only() {

@@ -9,9 +9,25 @@ impl<B: Backend> Device<B> {
     /// ([`Capabilities::pageable_direct`](gpumem_core::Capabilities::pageable_direct)). Elsewhere use
     /// [`to_device`](Self::to_device). The layout stays as it is.
     ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::array;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// if device.capabilities().pageable_direct {
+    ///     let array = device.adopt_array(array![[1.0, 2.0], [3.0, 4.0]])?; // no copy
+    ///     assert_eq!(array.get((1, 0))?, 3.0);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
-    /// [`Unsupported`](ErrorKind::Unsupported) on devices with memory of their own, where no copy would be cheaper than the
-    /// copy; those of the driver. The array is dropped then.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) on devices with memory of their own, where no
+    /// import would be cheaper than the copy, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a
+    /// failure. The array is dropped then.
     pub fn adopt_array<T: Element, D: Dimension>(&self, array: Array<T, D>) -> Result<DeviceArray<T, D, B>> {
         const OPERATION: &str = "adopt_array";
         let fail = |kind| self.core().error(OPERATION, kind);

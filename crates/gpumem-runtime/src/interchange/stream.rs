@@ -19,7 +19,7 @@ impl InterchangeStream {
     /// Reads the number of a descriptor.
     ///
     /// # Errors
-    /// [`DescriptorError::Stream`] for 0, which both protocols forbid, and for what is no handle.
+    /// Returns [`DescriptorError::Stream`] for 0, which both protocols forbid, and for what is no handle.
     pub fn from_number(number: i64) -> Result<Self, DescriptorError> {
         match number {
             0 => {

@@ -46,7 +46,20 @@ enum Promise {
 }
 
 impl<P: Parameters> KernelDef<P> {
-    /// A kernel of this name, still without source and body.
+    /// Declares a kernel of this name, still without source and body.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds};
+    /// // SAFETY: each work-item writes its own element.
+    /// let def = unsafe { KernelDef::<(SliceMut<f32>, f32)>::new("add") }
+    ///     .source("using namespace gpumem;
+    ///         GPUMEM_KERNEL add(slice<float> x, float value) {
+    ///             u64 i = global_id(0);
+    ///             if (i < x.size()) x[i] += value;
+    ///         }");
+    /// assert_eq!(def.name(), "add");
+    /// ```
     ///
     /// # Safety
     /// Of every launch with arguments for `P`, in the source as well as in the body:
@@ -98,8 +111,21 @@ impl<P: Parameters> KernelDef<P> {
         }
     }
 
-    /// With a source in the portable subset of CUDA C++ and HIP C++, behind [`PRELUDE`](super::PRELUDE). The compiler
-    /// checks that the parameters are `P`.
+    /// Sets the source, in the portable subset of CUDA C++ and HIP C++, behind [`PRELUDE`](super::PRELUDE). The
+    /// compiler checks that the parameters are `P`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds};
+    /// // SAFETY: each work-item writes its own element.
+    /// let def = unsafe { KernelDef::<(SliceMut<f32>, f32)>::new("add") }
+    ///     .source("using namespace gpumem;
+    ///         GPUMEM_KERNEL add(slice<float> x, float value) {
+    ///             u64 i = global_id(0);
+    ///             if (i < x.size()) x[i] += value;
+    ///         }");
+    /// assert!(def.source_text().is_some());
+    /// ```
     #[must_use]
     pub fn source(mut self, source: &str) -> Self {
         self.replaces();
@@ -107,9 +133,9 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// With a compiled program for one architecture: a cubin for `sm_80` (which runs on its later minors, too), for
-    /// `sm_90a` (on that one alone); a code object for `gfx90a`, or for `gfx90a:xnack-`, which the driver looks at. Any
-    /// number of them; [`compile`](Self::compile) makes one. A machine that has a fitting one needs no compiler.
+    /// Adds a compiled program for one architecture: a cubin for `sm_80` (which runs on its later minors, too), for
+    /// `sm_90a` (on that one alone); a code object for `gfx90a`, or for `gfx90a:xnack-`, which the driver looks at.
+    /// Any number of them; [`compile`](Self::compile) makes one. A machine that has a fitting one needs no compiler.
     #[must_use]
     pub fn image(mut self, architecture: &str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
         self.replaces();
@@ -117,7 +143,7 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// With several compiled programs in one file: a fat binary of CUDA, a bundle of code objects of ROCm. The driver
+    /// Adds several compiled programs in one file: a fat binary of CUDA, a bundle of code objects of ROCm. The driver
     /// chooses among them.
     #[must_use]
     pub fn fatbin(mut self, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
@@ -126,7 +152,7 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// With NVIDIA's intermediate text, which the driver compiles for the devices from its `.target` on.
+    /// Adds NVIDIA's intermediate text, which the driver compiles for the devices from its `.target` on.
     #[must_use]
     pub fn ptx(mut self, text: impl Into<Cow<'static, str>>) -> Self {
         self.replaces();
@@ -134,7 +160,23 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// With a body for the host, whose barriers are awaited.
+    /// Sets a body for the host, whose barriers are awaited.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItem};
+    /// # use gpumem_core::BarrierScope::Global;
+    /// // SAFETY: each work-item writes its own element, and reads that of its neighbour after the barrier.
+    /// let def = unsafe { KernelDef::<(SliceMut<f32>,)>::new("shift") }.host_body(
+    ///     async |item: WorkItem<'_>, (x,): &(SliceMut<f32>,)| {
+    ///         let (i, next) = (item.global_id(0), (item.global_id(0) + 1) % x.len());
+    ///         let value = x.get(next);
+    ///         item.barrier(Global).await;
+    ///         x.set(i, value);
+    ///     },
+    /// );
+    /// assert!(def.host_form().is_some());
+    /// ```
     #[must_use]
     pub fn host_body<F>(mut self, body: F) -> Self
     where
@@ -168,7 +210,31 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// With a body for the host without barriers: a plain loop.
+    /// Sets a body for the host without barriers: a plain loop.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # use gpumem_runtime::{Device, kernel::config_for_items};
+    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds};
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// // SAFETY: each work-item writes its own element.
+    /// let def = unsafe { KernelDef::<(SliceMut<f32>, f32)>::new("add") }
+    ///     .host_loop(|ids: &WorkItemIds<'_>, (x, value): &(SliceMut<f32>, f32)| {
+    ///         let i = ids.global_id(0);
+    ///         if i < x.len() {
+    ///             x.set(i, x.get(i) + value);
+    ///         }
+    ///     });
+    ///
+    /// let device = Device::<Host>::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut x = stream.to_device(&[1.0, 2.0])?;
+    /// def.load(&device)?.launch(&stream, &config_for_items(2, 256), (&mut x, 0.5))?;
+    /// assert_eq!(x.get(1)?, 2.5);
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn host_loop<F>(mut self, body: F) -> Self
     where
@@ -183,14 +249,14 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// With this much static shared memory, in bytes: a launch on a device that has less is refused.
+    /// Sets the bytes of static shared memory: a launch on a device that has less is refused.
     #[must_use]
     pub fn shared_bytes(mut self, bytes: usize) -> Self {
         self.shared_bytes = bytes;
         self
     }
 
-    /// With this much constant memory for its [`ConstantArray`](super::ConstantArray)s, in bytes, instead of all that a
+    /// Sets the bytes of constant memory for its [`ConstantArray`](super::ConstantArray)s, instead of all that a
     /// module has (at most 64 KiB): room for what the source itself declares `__constant__`.
     #[must_use]
     pub fn constant_bytes(mut self, bytes: usize) -> Self {
@@ -198,7 +264,7 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// With an option in the words of the device's compiler.
+    /// Adds an option in the words of the device's compiler.
     #[must_use]
     pub fn compiler_flag(mut self, flag: &str) -> Self {
         self.replaces();
@@ -206,16 +272,16 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// Whether a GPU's compiler may contract `a * b + c` into one operation with one rounding. It may not by default, so
-    /// that a GPU and the host compute the same bits. It is faster where arithmetic is what takes the time. A single such
-    /// operation can be written as `fmaf` in the source and as [`f32::mul_add`] in the body.
+    /// Sets whether a GPU's compiler may contract `a * b + c` into one operation with one rounding. It may not by
+    /// default, so that a GPU and the host compute the same bits. It is faster where arithmetic is what takes the
+    /// time. A single such operation can be written as `fmaf` in the source and as [`f32::mul_add`] in the body.
     #[must_use]
     pub fn contract(mut self, contract: bool) -> Self {
         self.contract = contract;
         self
     }
 
-    /// Whether an index past the end stops the kernel on a GPU, too. On the host it always does.
+    /// Sets whether an index past the end stops the kernel on a GPU, too. On the host it always does.
     #[must_use]
     pub fn bounds_checks(mut self, bounds: bool) -> Self {
         if !bounds {
@@ -225,17 +291,17 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// Whether the host looks for races between work-items and for reads of shared memory that was never
-    /// written ([`Executor::race_checks`]).
+    /// Sets whether the host looks for races between work-items and for reads of shared memory that was never written
+    /// ([`Executor::race_checks`]).
     #[must_use]
     pub fn race_checks(mut self, check: bool) -> Self {
         self.check = check;
         self
     }
 
-    /// The kernel of a device: its body where the device is the host; else a compiled program that fits
-    /// ([`image`](Self::image), then [`bundle`](Self::fatbin), then [`ptx`](Self::ptx)); else the source, compiled now or
-    /// earlier.
+    /// Loads the kernel on a device: its body where the device is the host; else a compiled program that fits
+    /// ([`image`](Self::image), then [`fatbin`](Self::fatbin), then [`ptx`](Self::ptx)); else the source, compiled
+    /// now or earlier.
     ///
     /// What has been compiled is kept in memory and on disk, and found again by everything that decides what comes out:
     /// source, prelude, options, architecture, compiler. `GPUMEM_CACHE_DIR` names the directory (default: `gpumem` in the
@@ -243,12 +309,12 @@ impl<P: Parameters> KernelDef<P> {
     /// that include files are always compiled.
     ///
     /// # Errors
-    /// [`Build`](ErrorKind::Build) with the compiler's words and the source's own lines;
-    /// [`NoProgram`](ErrorKind::NoProgram) where there are programs, and none is for this device;
-    /// [`Unsupported`](ErrorKind::Unsupported) without a source or a body for this kind of device;
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a Rust function without `unsafe` whose program, bounds or compiler
-    /// flags were replaced;
-    /// [`Load`](ErrorKind::Load) where the compiler is missing; of the driver.
+    /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message and the source's own lines,
+    /// [`NoProgram`](gpumem_core::ErrorKind::NoProgram) if there are programs and none is for this device,
+    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) without a source or a body for this kind of device,
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a Rust function without `unsafe` whose
+    /// program, bounds or compiler flags were replaced, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
+    /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
         self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
     }
@@ -289,7 +355,7 @@ impl<P: Parameters> KernelDef<P> {
     /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).
     ///
     /// # Errors
-    /// As [`load`](Self::load); [`Unsupported`](ErrorKind::Unsupported) on the host.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) on the host. Otherwise as [`load`](Self::load).
     pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
         let core = device.core();
         core.check("compile")?;
@@ -312,9 +378,9 @@ impl<P: Parameters> KernelDef<P> {
     /// checks a kernel, and what comes out can be shipped as an [`image`](Self::image).
     ///
     /// # Errors
-    /// [`Build`](ErrorKind::Build) with the compiler's words, and for an architecture that it does not know;
-    /// [`Unsupported`](ErrorKind::Unsupported) for a name that is not of this backend, and without a source;
-    /// [`Load`](ErrorKind::Load) where the compiler is missing.
+    /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message, also for an architecture that it
+    /// does not know, [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for a name that is not of this backend,
+    /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
     pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
         let in_kernel = |error: Error| error.in_kernel(&self.name);
         self.check_promise().map_err(in_kernel)?;
@@ -344,17 +410,18 @@ impl<P: Parameters> KernelDef<P> {
 }
 
 impl<P: Parameters> KernelDef<P> {
-    /// The kernel's name: its symbol in what a device's compiler makes of the source.
+    /// Returns the kernel's name: its symbol in what a device's compiler makes of the source.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How the host runs the body. `None` without a body.
+    /// Returns how the host runs the body. `None` without a body.
     pub fn host_form(&self) -> Option<HostForm> {
         self.form
     }
 
-    /// The source for GPUs, without the prelude: of a kernel that is written in Rust the C++ that is made of it.
+    /// Returns the source for GPUs, without the prelude: of a kernel that is written in Rust the C++ that is
+    /// generated from it.
     pub fn source_text(&self) -> Option<&str> {
         self.source.as_deref()
     }

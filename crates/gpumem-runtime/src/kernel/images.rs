@@ -36,7 +36,7 @@ impl Images {
     /// Loads the best that the device takes; `Err` with the reason where it takes none, `None` where there are none.
     ///
     /// # Errors
-    /// Of the device. That it does not take a program is none of these.
+    /// Returns an error of the device. That it does not take a program is not an error.
     pub(super) fn load<B: Backend>(
         &self,
         core: &DeviceCore<B>,

@@ -106,7 +106,7 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         Self { loaded, parameters: PhantomData }
     }
 
-    /// The kernel's name.
+    /// Returns the kernel's name.
     pub fn name(&self) -> &str {
         &self.loaded.name
     }
@@ -130,13 +130,19 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// launch is waited for: when it returns, what goes out has landed, and what the kernel did wrong is its error.
     ///
     /// # Errors
-    /// Sizes that the device does not have ([`LaunchTooLarge`](ErrorKind::LaunchTooLarge)), that are zero, or of more axes
-    /// than an [`Own`](super::Own) or [`OwnView`](super::OwnView) among the parameters
-    /// ([`InvalidArgument`](ErrorKind::InvalidArgument)); an array of another rank or
-    /// device, or one that is not packed where a slice is wanted; [`Poisoned`](ErrorKind::Poisoned) for an array that failed
-    /// work was to write, given for writing too, because a kernel may leave elements as they are; of the driver. The error
-    /// names the kernel and the argument. Nothing has been launched then. With arrays
-    /// of the host, also what the kernel and the copies did wrong; nothing has come back of what failed.
+    /// Returns one of these, which names the kernel and the argument. But for the last, nothing has been launched
+    /// then.
+    /// * [`LaunchTooLarge`](gpumem_core::ErrorKind::LaunchTooLarge) for sizes that the device does not have,
+    ///   [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a size of zero, and for more axes than an
+    ///   [`Own`](super::Own) or [`OwnView`](super::OwnView) among the parameters has
+    /// * [`WrongDevice`](gpumem_core::ErrorKind::WrongDevice) for an array or a stream of another device
+    /// * [`RankMismatch`](gpumem_core::LayoutError::RankMismatch) for an array of another rank,
+    ///   [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) for one that is not packed where a slice is wanted
+    /// * [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write, given for writing
+    ///   too, because a kernel may leave elements as they are
+    /// * [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure
+    /// * with arrays of the host also [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the kernel
+    ///   or a copy failed; nothing has been copied back then
     pub fn launch<A: Arguments<P, B>>(
         &self,
         stream: &Stream<B>,
@@ -167,8 +173,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// ```
     ///
     /// # Errors
-    /// As [`launch`](Self::launch) with arrays of the device. What the kernel does wrong is the scope's error, and nothing
-    /// comes back of it.
+    /// As for [`launch`](Self::launch) with arrays of the device. A failure of the kernel is an error of the scope,
+    /// and nothing is copied back.
     pub fn launch_in<'scope, 'env, A: Arguments<P, B> + ScopedArgument<'env>>(
         &self,
         scope: &'scope Scope<'scope, 'env, B>,

@@ -70,8 +70,16 @@ fn device_type(parameter: &ParameterInfo) -> String {
     device_type.clone().unwrap_or_else(|| format!("gpumem::detail::sized<{size}, {align}>"))
 }
 
-/// Groups of `group_size` work-items that cover `items` along each axis, at least one: `config_for_items(len, 256)`,
-/// `config_for_items((width, height), (16, 16))`. The numbers stand for x, y and z.
+/// Returns a launch of enough groups of `group_size` work-items to cover `items` along each axis, at least one:
+/// `config_for_items(len, 256)`, `config_for_items((width, height), (16, 16))`. The numbers stand for x, y and z.
+///
+/// # Examples
+/// ```
+/// use gpumem_runtime::kernel::config_for_items;
+///
+/// let config = config_for_items(1000, 256);
+/// assert_eq!((config.groups, config.group_size), ([4, 1, 1], [256, 1, 1]));
+/// ```
 pub fn config_for_items(
     items: impl Into<Extents<usize>>,
     group_size: impl Into<Extents<u32>>,

@@ -72,7 +72,7 @@ impl UntypedKernelDef {
     /// The kernel of a device, compiled now or earlier.
     ///
     /// # Errors
-    /// As [`KernelDef::load`](super::KernelDef::load).
+    /// As for [`KernelDef::load`](super::KernelDef::load).
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<UntypedKernel<B>> {
         self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
     }
@@ -135,7 +135,7 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// A plain value, by its bytes.
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) beyond 4096 bytes.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for more than 4096 bytes.
     pub fn value(&mut self, bytes: &[u8]) -> Result<()> {
         let collected = self.collected.bytes(bytes);
         collected.map_err(|error| self.explain(error))
@@ -144,7 +144,7 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// A packed array that is read.
     ///
     /// # Errors
-    /// [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) where it is not packed.
+    /// Returns [`NeedsCopy`](gpumem_core::LayoutError::NeedsCopy) if the array is not packed.
     pub fn slice<S: Storage<Backend = B>, D: Dimension>(&mut self, array: &'a ArrayBase<S, D>) -> Result<()> {
         let collected = self.collected.slice(array, false);
         collected.map_err(|error| self.explain(error))
@@ -153,7 +153,7 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// A packed array that is written.
     ///
     /// # Errors
-    /// As [`slice`](Self::slice).
+    /// As for [`slice`](Self::slice).
     pub fn slice_mut<S: StorageMut<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a mut ArrayBase<S, D>,
@@ -165,7 +165,7 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// An array of `rank` axes and any strides that is read.
     ///
     /// # Errors
-    /// [`RankMismatch`](gpumem_core::LayoutError::RankMismatch).
+    /// Returns [`RankMismatch`](gpumem_core::LayoutError::RankMismatch) for an array of another rank.
     pub fn view<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a ArrayBase<S, D>,
@@ -178,7 +178,7 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// An array of `rank` axes and any strides that is written.
     ///
     /// # Errors
-    /// As [`view`](Self::view).
+    /// As for [`view`](Self::view).
     pub fn view_mut<S: StorageMut<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a mut ArrayBase<S, D>,
@@ -196,8 +196,8 @@ impl<B: Backend> UntypedKernel<B> {
     /// The arguments are of the kinds and of the element types that the declaration lists, in its order.
     ///
     /// # Errors
-    /// As [`Kernel::launch`]; [`InvalidArgument`](ErrorKind::InvalidArgument) for another number of arguments, or another
-    /// size of one.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for another number of arguments, or
+    /// another size of one. Otherwise as [`Kernel::launch`].
     pub unsafe fn launch<'a>(
         &'a self,
         dims: &LaunchConfig,

@@ -169,7 +169,7 @@ impl<B: Backend> DeferredFrees<B> {
         DeferredLimits { items: self.limit_items.load(Ordering::Relaxed), ratio }
     }
 
-    /// Items and bytes that are pending.
+    /// Returns the items and bytes that are pending.
     pub(crate) fn pending_frees(&self) -> (usize, usize) {
         (self.items.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
     }
@@ -334,7 +334,7 @@ impl<B: Backend> DeferredFrees<B> {
     /// Gives one item back at once, after waiting for its last uses; inside `defer_cleanup` it is only queued.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub(crate) fn free_now(
         &self,
         core: &Arc<DeviceCore<B>>,

@@ -38,7 +38,8 @@ pub unsafe trait ExpandableMemory: fmt::Debug + Send + 'static {
     /// Makes it longer by so many bytes. They are not in use.
     ///
     /// # Errors
-    /// [`OutOfMemory`](ErrorKind::OutOfMemory), or what the driver says. Nothing has changed then.
+    /// Returns [`OutOfMemory`](ErrorKind::OutOfMemory) if there is no room, and [`Driver`](ErrorKind::Driver) if the
+    /// driver reports a failure. Nothing has changed then.
     fn grow(&mut self, bytes: usize) -> Result<()>;
 
     /// The least length not below `bytes` that it can be [cut](Self::cut) to: memory goes back as it came.
@@ -47,13 +48,13 @@ pub unsafe trait ExpandableMemory: fmt::Debug + Send + 'static {
     /// Makes it so long. What is cut off is not in use. May wait for the device.
     ///
     /// # Errors
-    /// What the driver says. [`bytes`](Self::bytes) tells how much is there then.
+    /// Returns the driver's error. [`bytes`](Self::bytes) tells how much is there then.
     fn cut(&mut self, bytes: usize) -> Result<()>;
 
     /// Gives all of it back. Nothing of it is in use. May wait for the device.
     ///
     /// # Errors
-    /// What the driver says. What is left is leaked.
+    /// Returns the driver's error. What is left is leaked.
     fn give_back(self: Box<Self>) -> Result<()>;
 }
 

@@ -52,7 +52,7 @@ impl<B: Backend> HostReady<B> {
     /// Writes zeros over all of it.
     ///
     /// # Errors
-    /// Of the driver, where managed memory needs a device at rest.
+    /// Returns the driver's error, where managed memory needs a device at rest.
     pub(crate) fn zero(&self, operation: &'static str) -> Result<()> {
         let memory = &self.0;
         if let Some(host) = memory.host()

@@ -73,7 +73,7 @@ impl<T> IntrusiveArc<T> {
     /// Takes the value out.
     ///
     /// # Errors
-    /// The handle, if there are others.
+    /// Returns the handle if there are others.
     pub(crate) fn try_unwrap(self) -> Result<T, Self> {
         if !self.is_alone() {
             return Err(self);

@@ -27,7 +27,7 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 /// Inside `defer_cleanup`, in a callback, and inside a memory resource, nothing is given back or waited for, so there is no second try.
 ///
 /// # Errors
-/// Of the resource, with the operation of the request.
+/// Returns the error of the resource, with the operation of the request.
 #[cold]
 pub(super) fn retry<B: Backend>(
     core: &Arc<DeviceCore<B>>,

@@ -134,14 +134,14 @@ pub struct MemoryBlock<B: Backend> {
 }
 
 impl<B: Backend> MemoryBlock<B> {
-    /// A block of a resource's own making, lent by `resource_id` for `request`. It belongs to the device of the request, until that
+    /// A block of a resource's own making, of the resource `resource_id`, for `request`. It belongs to the device of the request, until that
     /// is reset.
     ///
     /// # Safety
     /// * The device, and for `host` the host, may read and write `bytes` bytes from these addresses until the block is
     ///   given back to the resource, and the memory is of the kind that was asked for and aligned as asked.
     /// * Nothing else uses the memory meanwhile, except for what [`with_uses`](Self::with_uses) names.
-    /// * The resource trusts the token of a block that comes back only where [`resource_id`](Self::resource_id) says that it is its own:
+    /// * The resource trusts the token of a block that comes back only where [`resource`](Self::resource) says that it is its own:
     ///   safe code can give it blocks of others.
     /// * Memory that the host can see holds initialised bytes.
     pub unsafe fn new(
@@ -339,11 +339,11 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// The word for it in reports.
     fn name(&self) -> &'static str;
 
-    /// Lends memory.
+    /// Allocates memory.
     ///
     /// # Errors
-    /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory), which makes the caller look for memory and ask again;
-    /// anything else ends the request.
+    /// Returns [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no room; the caller then reclaims
+    /// memory and asks again. Any other error ends the request.
     fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>>;
 
     /// Takes a block back at once, with the work that may still be using it in [`MemoryBlock::uses`], if that needs
@@ -351,7 +351,7 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// [deallocated](Self::deallocate).
     ///
     /// # Errors
-    /// The block, by default.
+    /// Returns the block if freeing it takes a driver call or a wait, which is the default.
     fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
         Err(block)
     }
@@ -360,14 +360,15 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// in the block, so that no resource can free memory that is in use.
     ///
     /// # Errors
-    /// What the driver says. The block is gone all the same: whether its memory is free is then unknown.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. The block is gone all the
+    /// same: whether its memory is free is then unknown.
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()>;
 
     /// Memory in one range of addresses, that grows where it ends and belongs to the caller alone: what a
     /// [`Pool`](super::Pool) prefers to pieces where it is [told to](super::PoolOptions::expandable).
     ///
     /// # Errors
-    /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) by default: the pool above takes pieces then.
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) by default: the pool above takes pieces then.
     fn expandable(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn ExpandableMemory>> {
         Err(request.core.error(request.operation, ErrorKind::Unsupported { what: EXPANDABLE }))
     }

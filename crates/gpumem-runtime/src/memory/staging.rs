@@ -50,7 +50,7 @@ impl<B: Backend> Staging<B> {
     /// As [`take`](Self::take). Where copies use as many blocks of that size as `most`, one of them is waited for.
     ///
     /// # Errors
-    /// Of the driver, and what the work did wrong that was waited for.
+    /// Returns the driver's error, or the failure of work that was waited for.
     pub(crate) fn take_of(
         device: &Device<B>,
         operation: &'static str,
@@ -98,7 +98,7 @@ impl<B: Backend> Staging<B> {
     /// Where the host sees it.
     ///
     /// # Errors
-    /// The backend's page-locked memory is not for the host.
+    /// Returns an error if the host does not see the backend's page-locked memory.
     pub(crate) fn host(&self, operation: &'static str) -> Result<NonNull<u8>> {
         let what = "pinned memory that the host sees";
         self.memory.host().ok_or_else(|| self.memory.core().error(operation, ErrorKind::Unsupported { what }))

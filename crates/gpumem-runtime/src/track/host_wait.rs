@@ -43,7 +43,7 @@ impl<B: Backend> Timeline<B> {
     /// What work behind `submission` did wrong, even if an earlier call has reported it.
     ///
     /// # Errors
-    /// That failure.
+    /// Returns that failure.
     pub(crate) fn fault_since(&self, submission: u64) -> Result<()> {
         match self.fault.lock().as_ref() {
             Some((last, error)) if *last > submission => Err(error.clone()),
@@ -54,7 +54,7 @@ impl<B: Backend> Timeline<B> {
     /// Whether `submission` is done, asking the driver. Never blocks.
     ///
     /// # Errors
-    /// What the work or the driver says. Work that failed counts as done afterwards.
+    /// Returns the failure of the work or of the driver. Work that failed counts as done afterwards.
     pub(crate) fn poll(&self, submission: u64) -> Result<bool> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(true);

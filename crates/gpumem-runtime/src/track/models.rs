@@ -26,7 +26,7 @@ impl<B: Backend> Memory<B> {
     /// Allocates, and looks after what has been dropped, as every allocation does.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn new(device: &Device<B>, bytes: usize) -> Result<Self> {
         Ok(Self(Allocation::new(device, "model", bytes, 1)?))
     }
@@ -39,7 +39,7 @@ impl<B: Backend> Memory<B> {
     /// Waits until the host may read or write these bytes.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn wait_for_host(&self, extent: &Range<usize>, access: HostAccess) -> Result<()> {
         self.0.wait_for_host("model", extent, access)
     }
@@ -57,7 +57,7 @@ fn accesses<'a, B: Backend>(uses: &[ModelAccess<'a, B>]) -> Vec<Access<'a, B>> {
 /// Enqueues work behind everything that it conflicts with.
 ///
 /// # Errors
-/// Of the driver and of `enqueue`.
+/// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure, and the error of `enqueue`.
 pub fn submit<B: Backend>(
     stream: &Stream<B>,
     uses: &[ModelAccess<'_, B>],
@@ -70,7 +70,7 @@ pub fn submit<B: Backend>(
 /// note of the use.
 ///
 /// # Errors
-/// Of the driver and of `enqueue`.
+/// As for [`submit`].
 pub fn submit_with_a_gap<B: Backend>(
     stream: &Stream<B>,
     uses: &[ModelAccess<'_, B>],
@@ -101,7 +101,7 @@ pub fn submit_with_a_gap<B: Backend>(
 /// submission index.
 ///
 /// # Errors
-/// Of the driver and of `enqueue`.
+/// Returns the error of the driver or of `enqueue`.
 pub fn lend<B: Backend>(
     stream: &Stream<B>,
     uses: &[ModelAccess<'_, B>],
@@ -117,8 +117,8 @@ pub fn lend<B: Backend>(
 /// enqueued.
 ///
 /// # Errors
-/// Of the driver and of `enqueue`.
-pub fn lend_with_an_early_index<B: Backend>(
+/// Returns the error of the driver or of `enqueue`.
+pub fn lend_with_an_early_ticket<B: Backend>(
     stream: &Stream<B>,
     uses: &[ModelAccess<'_, B>],
     enqueue: impl FnOnce(&B::Stream) -> Result<()>,

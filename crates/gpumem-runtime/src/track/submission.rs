@@ -25,7 +25,7 @@ impl<B: Backend> Timeline<B> {
     /// called, which leaves little of it in the caches.
     ///
     /// # Errors
-    /// The stream cannot be used, or not made to wait. Nothing has been noted.
+    /// Returns an error if the stream cannot be used, or not made to wait. Nothing has been noted.
     #[inline(never)] // one for whatever is enqueued
     pub(super) fn begin_submission(
         self: &Arc<Self>,

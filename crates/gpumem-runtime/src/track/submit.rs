@@ -81,7 +81,8 @@ impl<B: Backend> Timeline<B> {
     /// Enqueues work that uses memory, behind everything that it conflicts with on any stream.
     ///
     /// # Errors
-    /// Those of the driver and of `enqueue`. By the time an error is returned nothing of the work is running any more.
+    /// Returns the error of the driver or of `enqueue`. By the time an error is returned nothing of the work is
+    /// running any more.
     #[inline]
     pub(crate) fn submit<R>(
         self: &Arc<Self>,
@@ -158,7 +159,7 @@ impl<B: Backend> Timeline<B> {
     /// [submitted](Self::submit) later. The caller sees to it that no other conflicting use comes between.
     ///
     /// # Errors
-    /// Those of the driver and of `look`. Nothing has been enqueued but waits then.
+    /// Returns the error of the driver or of `look`. Nothing has been enqueued but waits then.
     pub(crate) fn prepare<R>(
         &self,
         operation: &'static str,

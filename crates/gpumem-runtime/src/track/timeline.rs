@@ -57,7 +57,7 @@ impl<B: Backend> Timeline<B> {
     /// now. No one says how long that stream lives, so it is not touched again.
     ///
     /// # Errors
-    /// Of the driver.
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub(crate) fn foreign_snapshot(core: &Arc<DeviceCore<B>>, raw: &B::Stream) -> Result<(Arc<Self>, u64)> {
         let timeline = core.foreign_timelines.take(core).unwrap_or_else(|| {
             let queue = Queue::new(None, core.counters.of_ended());

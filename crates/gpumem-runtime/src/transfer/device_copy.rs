@@ -42,7 +42,8 @@ impl<'a, B: Backend> ArrayRef<'a, B> {
 /// layouts or the two devices, the way leads through the host, and the call waits for the source.
 ///
 /// # Errors
-/// Different shapes; overlap; whatever the driver says. Nothing is being written after an error.
+/// Returns an error if the shapes differ or the two sides overlap, and the driver's error. Nothing is being written
+/// after an error.
 pub(crate) fn copy<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,

@@ -84,7 +84,7 @@ impl<'a, B: Backend> TransferState<'a, B> {
     /// former is given what it is to call whenever more is done.
     ///
     /// # Errors
-    /// The first failure. Nothing of the transfer is running any more then, on the device neither.
+    /// Returns the first failure. Nothing of the transfer is running any more then, on the device neither.
     pub(super) fn run(
         &self,
         help: &(dyn Fn() -> Result<()> + Sync),

@@ -94,7 +94,7 @@ impl Tlsf {
     /// Looks at every block of these regions, which are all that there are.
     ///
     /// # Errors
-    /// The first thing that is not as it must be.
+    /// Returns the first inconsistency.
     pub fn check(&self, regions: &[RegionId]) -> Result<(), Inconsistent> {
         let wrong = |what: String| Err(Inconsistent(what));
         let mut free = vec![(0u64, 0usize); self.sets.len()];

@@ -37,22 +37,37 @@ unsafe extern "C" fn delete_unversioned<B: Backend>(tensor: *mut DLManagedTensor
 }
 
 impl<B: Backend> Loan<B> {
-    /// What DLPack calls the place of the memory, for `__dlpack_device__`.
+    /// Returns what DLPack calls the place of the memory, for `__dlpack_device__`.
     ///
     /// # Errors
-    /// [`DescriptorError::Inexpressible`] where it has no name for it.
+    /// Returns [`Inexpressible`](gpumem_core::DescriptorError::Inexpressible) if DLPack has no name for it.
     pub fn dlpack_device(&self) -> Result<DlpackDevice> {
         let memory = self.memory();
         B::dlpack_device(&memory.core().raw, memory.kind())
             .ok_or_else(|| inexpressible(self.memory().core(), "this memory"))
     }
 
-    /// The loan as a DLPack tensor of the form since version 1.0. The loan ends when the tensor is deleted.
+    /// Makes the loan a DLPack tensor of the form since version 1.0. The loan ends when the tensor is deleted.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Ix1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.to_device(&[1.0f32, 2.0, 3.0])?;
+    /// let tensor = array.lend_to_host()?.into_dlpack()?; // for another library
+    /// let imported = device.from_dlpack::<f32, Ix1>(tensor, None)?;
+    /// assert_eq!(imported.get(2)?, 3.0);
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
-    /// [`DescriptorError::Inexpressible`] for elements that are no numbers, strides that are no multiple of the element,
-    /// memory without a name, and a loan on a stream of memory of the host, whose readers know no streams: lend that with
-    /// [`lend_to_host`](crate::ArrayBase::lend_to_host).
+    /// Returns [`Inexpressible`](gpumem_core::DescriptorError::Inexpressible) for elements that are no numbers,
+    /// strides that are no multiple of the element, memory without a name, and a loan on a stream of memory of the
+    /// host, whose readers know no streams: lend that with [`lend_to_host`](crate::ArrayBase::lend_to_host).
     pub fn into_dlpack(self) -> Result<DlpackTensor> {
         let (tensor, numbers) = self.dl_tensor()?;
         let flags = if self.is_read_only() { READ_ONLY } else { 0 };
@@ -76,7 +91,8 @@ impl<B: Backend> Loan<B> {
     /// As [`into_dlpack`](Self::into_dlpack), of the form before version 1.0.
     ///
     /// # Errors
-    /// As [`into_dlpack`](Self::into_dlpack), and for a loan that may only be read, which that form cannot say.
+    /// Returns [`Inexpressible`](gpumem_core::DescriptorError::Inexpressible) for a loan that may only be read, which
+    /// that form cannot express. Otherwise as [`into_dlpack`](Self::into_dlpack).
     pub fn into_dlpack_unversioned(self) -> Result<DlpackTensor> {
         if self.is_read_only() {
             return Err(inexpressible(self.memory().core(), "read-only memory before version 1.0"));

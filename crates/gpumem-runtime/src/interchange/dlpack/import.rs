@@ -24,8 +24,9 @@ impl<B: Backend> Device<B> {
     /// memory of the host.
     ///
     /// # Errors
-    /// [`ErrorKind::Descriptor`] and [`ErrorKind::Layout`] for a tensor that cannot be taken, with the reason: another
-    /// element type or rank, a version that is not known, memory of somewhere else. The tensor is deleted then.
+    /// Returns [`Descriptor`](gpumem_core::ErrorKind::Descriptor) or [`Layout`](gpumem_core::ErrorKind::Layout) for a
+    /// tensor that cannot be taken, with the reason: another element type or rank, an unknown version, memory of
+    /// somewhere else. The tensor is deleted then.
     pub fn from_dlpack<T: Element, D: Dimension>(
         &self,
         tensor: DlpackTensor,

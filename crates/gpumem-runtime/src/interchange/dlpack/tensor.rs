@@ -47,7 +47,7 @@ impl DlpackTensor {
     /// Hands the tensor to a consumer, which calls its deleter: a tensor of the form since version 1.0.
     ///
     /// # Errors
-    /// The tensor itself, if it has the older form.
+    /// Returns the tensor if it has the older form.
     pub fn into_versioned(self) -> Result<NonNull<DLManagedTensorVersioned>, Self> {
         match self.0 {
             Form::Versioned(tensor) => {
@@ -61,7 +61,7 @@ impl DlpackTensor {
     /// As [`into_versioned`](Self::into_versioned), for a tensor of the older form.
     ///
     /// # Errors
-    /// The tensor itself, if it has the newer form.
+    /// Returns the tensor if it has the newer form.
     pub fn into_unversioned(self) -> Result<NonNull<DLManagedTensor>, Self> {
         match self.0 {
             Form::Unversioned(tensor) => {
@@ -98,7 +98,7 @@ impl DlpackTensor {
     /// Where the memory is.
     ///
     /// # Errors
-    /// [`DescriptorError::Version`].
+    /// Returns [`DescriptorError::Version`] for an unknown version.
     pub fn device(&self) -> Result<DlpackDevice, DescriptorError> {
         let device = self.tensor()?.device;
         Ok(DlpackDevice::new(device.device_type, device.device_id))
@@ -107,7 +107,8 @@ impl DlpackTensor {
     /// Type of the elements.
     ///
     /// # Errors
-    /// [`DescriptorError::TypeName`] for what is no type of elements here, [`DescriptorError::Version`].
+    /// Returns [`DescriptorError::TypeName`] for a type that no element has here, and [`DescriptorError::Version`]
+    /// for an unknown version.
     pub fn element(&self) -> Result<ElementType, DescriptorError> {
         super::element::read(self.tensor()?.dtype)
     }
@@ -115,7 +116,8 @@ impl DlpackTensor {
     /// Number of axes.
     ///
     /// # Errors
-    /// [`DescriptorError::Version`], and [`DescriptorError::Length`] for a number that cannot be.
+    /// Returns [`DescriptorError::Version`] for an unknown version, and [`DescriptorError::Length`] for a negative
+    /// number.
     pub fn ndim(&self) -> Result<usize, DescriptorError> {
         let axes = self.tensor()?.ndim;
         match usize::try_from(axes) {

@@ -77,7 +77,7 @@ fn cache() -> &'static Cache {
 /// Compiles and loads `text`, or loads what was compiled before.
 ///
 /// # Errors
-/// As [`Backend::compile`].
+/// As for [`Backend::compile`].
 pub(super) fn program<B: Backend>(
     core: &DeviceCore<B>,
     text: String,

@@ -26,27 +26,27 @@ pub struct FailurePlan {
 }
 
 impl FailurePlan {
-    /// Every request fails.
+    /// Makes every request fail.
     pub fn always() -> Self {
         Self { number: None, bytes: 0..=usize::MAX, probability: 1.0, seed: 0, kind: None }
     }
 
-    /// The request of that number fails, counted from 0.
+    /// Makes the request of that number fail, counted from 0.
     pub fn nth(number: u64) -> Self {
         Self { number: Some(number), ..Self::always() }
     }
 
-    /// Requests of so many bytes fail.
+    /// Makes requests of so many bytes fail.
     pub fn for_sizes(bytes: RangeInclusive<usize>) -> Self {
         Self { bytes, ..Self::always() }
     }
 
-    /// That part of all requests fails, chosen by a seed.
+    /// Makes that part of all requests fail, chosen by a seed.
     pub fn with_probability(probability: f64, seed: u64) -> Self {
         Self { probability, seed, ..Self::always() }
     }
 
-    /// With another error.
+    /// Sets another error than out of memory.
     #[must_use]
     pub fn kind(mut self, kind: ErrorKind) -> Self {
         self.kind = Some(kind);
@@ -68,6 +68,25 @@ impl FailurePlan {
 }
 
 /// Makes requests fail by a [`FailurePlan`]. For tests of code that allocates.
+///
+/// # Examples
+/// ```
+/// # use gpumem_core::MemoryKind;
+/// # use gpumem_runtime::memory::{FailureInjectingResource, FailurePlan};
+/// # use std::sync::Arc;
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// # let device = Device::open("host")?;
+/// let pool = device.memory_resource(MemoryKind::Device)?;
+/// let failing = Arc::new(FailureInjectingResource::new(pool, FailurePlan::nth(1)));
+/// device.set_memory_resource(MemoryKind::Device, failing.clone())?;
+/// let first = device.device_array::<f32, _>(1000)?;
+/// let _second = device.device_array::<f32, _>(1000); // fails, or is served after memory was reclaimed
+/// assert_eq!(failing.counts().1, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct FailureInjectingResource<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
@@ -82,7 +101,7 @@ impl<B: Backend> FailureInjectingResource<B> {
         Self { upstream, plan, requests: AtomicU64::new(0), struck: AtomicU64::new(0) }
     }
 
-    /// Requests of fitting size so far, and how many of them failed on purpose.
+    /// Returns the number of requests of fitting size so far, and how many of them failed on purpose.
     pub fn counts(&self) -> (u64, u64) {
         (self.requests.load(Ordering::Relaxed), self.struck.load(Ordering::Relaxed))
     }

@@ -9,6 +9,23 @@ use std::sync::{
 
 /// Lends no more than so many bytes at once. Around a pool it limits what arrays hold; around the driver and inside a
 /// pool, what the pool holds.
+///
+/// # Examples
+/// ```
+/// # use gpumem_core::MemoryKind;
+/// # use gpumem_runtime::memory::LimitingResource;
+/// # use std::sync::Arc;
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// # let device = Device::open("host")?;
+/// let pool = device.memory_resource(MemoryKind::Device)?;
+/// device.set_memory_resource(MemoryKind::Device, Arc::new(LimitingResource::new(pool, 1 << 20)))?;
+/// assert!(device.device_array::<u8, _>(1 << 19).is_ok());
+/// assert!(device.device_array::<u8, _>(1 << 21).is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct LimitingResource<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
@@ -17,7 +34,7 @@ pub struct LimitingResource<B: Backend> {
 }
 
 impl<B: Backend> LimitingResource<B> {
-    /// A limit of `bytes` bytes around `upstream`.
+    /// Puts a limit of `bytes` bytes around `upstream`.
     pub fn new(upstream: Arc<dyn MemoryResource<B>>, bytes: usize) -> Self {
         Self { upstream, limit: bytes, allocated: AtomicUsize::new(0) }
     }

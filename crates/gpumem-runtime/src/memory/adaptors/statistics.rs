@@ -9,6 +9,24 @@ use std::sync::{
 
 /// Counts every request and every byte, the peak of what is lent included. A pool alone does not: threads would meet in
 /// these counts.
+///
+/// # Examples
+/// ```
+/// # use gpumem_core::MemoryKind;
+/// # use gpumem_runtime::memory::{MemoryResource, StatisticsResource};
+/// # use std::sync::Arc;
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// # let device = Device::open("host")?;
+/// let pool = device.memory_resource(MemoryKind::Device)?;
+/// let counting = Arc::new(StatisticsResource::new(pool));
+/// device.set_memory_resource(MemoryKind::Device, counting.clone())?;
+/// drop(device.device_array::<f32, _>(1000)?);
+/// assert_eq!(counting.statistics().allocations, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct StatisticsResource<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
@@ -32,7 +50,7 @@ impl<B: Backend> StatisticsResource<B> {
         }
     }
 
-    /// The peak is what is lent now; what is counted from here on is a phase of its own.
+    /// Sets the peak to the present value, so that what is counted from here on is a phase of its own.
     pub fn reset_peak(&self) {
         self.peak.store(self.allocated.load(Ordering::Acquire), Ordering::Release);
     }

@@ -51,6 +51,25 @@ struct TrackingState {
 }
 
 /// Remembers every block that is alive, and says at its end what was never given back.
+///
+/// # Examples
+/// ```
+/// # use gpumem_core::MemoryKind;
+/// # use gpumem_runtime::memory::TrackingResource;
+/// # use std::sync::Arc;
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// # let device = Device::open("host")?;
+/// let pool = device.memory_resource(MemoryKind::Device)?;
+/// let tracking = Arc::new(TrackingResource::new(pool));
+/// device.set_memory_resource(MemoryKind::Device, tracking.clone())?;
+/// let array = device.device_array::<f32, _>(1000)?;
+/// assert_eq!(tracking.live().len(), 1);
+/// println!("{}", tracking.leak_report()); // what is alive, and which operation made it
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct TrackingResource<B: Backend> {
     upstream: Arc<dyn MemoryResource<B>>,
@@ -78,7 +97,7 @@ impl<B: Backend> TrackingResource<B> {
         self
     }
 
-    /// What is alive, in the order of the requests.
+    /// Returns the live blocks, in the order of the requests.
     pub fn live(&self) -> Vec<LiveAllocation> {
         if !self.origin.is_valid() {
             return Vec::new();
@@ -88,7 +107,7 @@ impl<B: Backend> TrackingResource<B> {
         live
     }
 
-    /// What is alive, as text; empty if nothing is.
+    /// Returns the live blocks as text; empty if there are none.
     pub fn leak_report(&self) -> String {
         self.live().iter().map(|live| format!("{live}\n")).collect()
     }

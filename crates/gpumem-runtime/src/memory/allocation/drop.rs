@@ -12,7 +12,7 @@ impl<B: Backend> Allocation<B> {
     /// Gives the memory back now instead of when it is dropped.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns the driver's error.
     pub(crate) fn free(mut self) -> Result<()> {
         match self.detach() {
             Some((item, generation)) => self.core().deferred_frees.free_now(self.core(), item, generation),
@@ -135,7 +135,7 @@ impl<B: Backend> Drop for Allocation<B> {
 /// Gives memory back now, unless it is still referenced elsewhere, such as a transfer that is on its way.
 ///
 /// # Errors
-/// What the driver says.
+/// Returns the driver's error.
 pub(crate) fn free<B: Backend>(memory: IntrusiveArc<Allocation<B>>) -> Result<()> {
     match memory.try_unwrap() {
         Ok(memory) => memory.free(),

@@ -92,7 +92,7 @@ impl<B: Backend> Allocation<B> {
     /// Takes the owner out of foreign memory that nothing uses any more.
     ///
     /// # Errors
-    /// The memory, if it is referenced elsewhere or its owner has another type.
+    /// Returns the memory if it is referenced elsewhere or its owner has another type.
     pub(crate) fn into_owner<O: Any>(
         memory: IntrusiveArc<Self>,
     ) -> std::result::Result<Box<O>, IntrusiveArc<Self>> {

@@ -72,7 +72,26 @@ pub struct Pool<B: Backend> {
 }
 
 impl<B: Backend> Pool<B> {
-    /// A pool that takes its memory from `upstream`, usually [`DriverMemory`](super::DriverMemory). It starts empty.
+    /// Creates a pool that takes its memory from `upstream`, usually [`DriverMemory`](super::DriverMemory). It starts
+    /// empty.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_core::MemoryKind;
+    /// # use gpumem_runtime::memory::{MemoryResource, Pool};
+    /// # use std::sync::Arc;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let options = device.pool_options(MemoryKind::Device).max_size(1 << 30);
+    /// let pool = Arc::new(Pool::new(device.driver_memory(), options));
+    /// device.set_memory_resource(MemoryKind::Device, pool.clone())?;
+    /// let array = device.device_array::<f32, _>(1000)?;
+    /// assert!(pool.statistics().allocated >= 4000);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn new(upstream: Arc<dyn MemoryResource<B>>, options: PoolOptions) -> Self {
         let granule = options.alignment.clamp(16, 2 << 20).next_power_of_two();
         Self {
@@ -92,7 +111,7 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    /// How the pool grows and shrinks.
+    /// Returns how the pool grows and shrinks.
     pub fn options(&self) -> &PoolOptions {
         &self.options
     }

@@ -39,7 +39,15 @@ pub struct PoolOptions {
 }
 
 impl PoolOptions {
-    /// Pieces of 32 MiB to 1 GiB, as for device memory.
+    /// Returns the options for device memory: pieces of 32 MiB to 1 GiB.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_runtime::memory::PoolOptions;
+    ///
+    /// let options = PoolOptions::device(256).initial_size(1 << 30).max_size(8 << 30);
+    /// assert_eq!(options.max_size, Some(8 << 30));
+    /// ```
     pub fn device(alignment: usize) -> Self {
         Self {
             alignment,
@@ -54,8 +62,8 @@ impl PoolOptions {
         }
     }
 
-    /// Pieces of 1 to 64 MiB, which stay: page-locking takes a millisecond for every few MiB. A request of more than half
-    /// of the largest piece gets one of its own size.
+    /// Returns the options for page-locked memory: pieces of 1 to 64 MiB, which stay, because page-locking takes a
+    /// millisecond for every few MiB. A request of more than half of the largest piece gets one of its own size.
     pub fn page_locked(alignment: usize) -> Self {
         Self {
             smallest_chunk: MIB,
@@ -65,57 +73,74 @@ impl PoolOptions {
         }
     }
 
-    /// With at most so many bytes.
+    /// Sets the maximum number of bytes that the pool takes.
     #[must_use]
     pub fn max_size(mut self, bytes: usize) -> Self {
         self.max_size = Some(bytes);
         self
     }
 
-    /// With a first piece of at least so many bytes.
+    /// Sets the minimum size of the first piece in bytes.
     #[must_use]
     pub fn initial_size(mut self, bytes: usize) -> Self {
         self.initial_size = bytes;
         self
     }
 
-    /// Whether pieces of which nothing is used are [exchanged](Self::release_empty_before_grow) for others.
+    /// Sets whether empty pieces are [released before it grows](Self::release_empty_before_grow).
     #[must_use]
     pub fn release_empty_before_grow(mut self, release_empty_before_grow: bool) -> Self {
         self.release_empty_before_grow = release_empty_before_grow;
         self
     }
 
-    /// Whether the pool [grows in place](Self::expandable) where it can.
+    /// Sets whether the pool [grows in place](Self::expandable) where it can.
     #[must_use]
     pub fn expandable(mut self, expandable: bool) -> Self {
         self.expandable = expandable;
         self
     }
 
-    /// With pieces of that size, whatever the pool holds.
+    /// Sets the sizes of the smallest and the largest piece, whatever the pool holds.
     #[must_use]
     pub fn chunks(mut self, smallest: usize, largest: usize) -> Self {
         (self.smallest_chunk, self.largest_chunk) = (smallest, largest.max(smallest));
         self
     }
 
-    /// Gives back what is unused beyond that part of what is reserved.
+    /// Sets the part of what is reserved that may be idle; what exceeds it is freed.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_runtime::memory::PoolOptions;
+    ///
+    /// let options = PoolOptions::device(256).max_idle_ratio(0.5);
+    /// assert_eq!(options.max_idle_ratio, 0.5);
+    /// ```
     #[must_use]
     pub fn max_idle_ratio(mut self, ratio: f64) -> Self {
         self.max_idle_ratio = ratio.clamp(0.0, 1.0);
         self
     }
 
-    /// Gives back what has been unused for so long.
+    /// Sets how long memory may be idle before it is freed.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_runtime::memory::PoolOptions;
+    /// use std::time::Duration;
+    ///
+    /// let options = PoolOptions::device(256).idle_timeout(Duration::from_secs(10));
+    /// assert!(options.idle_timeout.is_some());
+    /// ```
     #[must_use]
     pub fn idle_timeout(mut self, time: Duration) -> Self {
         self.idle_timeout = Some(time);
         self
     }
 
-    /// Bytes of the piece that a pool takes for a request of `bytes` bytes that nothing free serves, where pieces of `gone`
-    /// bytes have just gone back for it and `reserved` bytes are left.
+    /// Returns the bytes of the piece that a pool takes for a request of `bytes` bytes that no free block serves,
+    /// where pieces of `gone` bytes have just gone back for it and `reserved` bytes are left.
     pub fn next_chunk(&self, bytes: usize, gone: usize, reserved: usize) -> usize {
         match gone >= bytes {
             true => gone.min(bytes.saturating_mul(4)).max(bytes),
@@ -123,7 +148,7 @@ impl PoolOptions {
         }
     }
 
-    /// Bytes to grow by in place, where `missing` more serve the request. The caller rounds it to pages.
+    /// Returns the bytes to grow by in place, where `missing` more serve the request. The caller rounds it to pages.
     pub fn next_step(&self, missing: usize, reserved: usize) -> usize {
         let with_the_pool = (reserved / 32).min(self.largest_chunk).max(self.smallest_chunk);
         let first = if reserved == 0 { self.initial_size } else { 0 };

@@ -137,9 +137,10 @@ impl<B: Backend> Device<B> {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidArgument`](ErrorKind::InvalidArgument) for a trace that contradicts itself ([`check`](Trace::check)); of
-    /// `resource`; of making streams; [`Unsupported`](ErrorKind::Unsupported) where the system has no thread for each one of the
-    /// trace. Requests and uses that fail are counted instead.
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a trace that contradicts itself
+    /// ([`check`](Trace::check)), the error of `resource`, [`Driver`](gpumem_core::ErrorKind::Driver) if a stream
+    /// cannot be made, and [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread for each
+    /// one of the trace. Requests and uses that fail are counted instead.
     pub fn replay_memory(
         &self,
         trace: &Trace,

@@ -117,7 +117,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// The caller's memory is valid for the pair during this call, for writes and for nothing else in a download.
     ///
     /// # Errors
-    /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
+    /// Returns the first failure. Nothing of the transfer is running any more then, and no memory of the caller's is
+    /// used.
     pub(super) unsafe fn run(&self, nest: &CopyNest, progress: Option<ProgressFn<'_>>) -> Result<u64> {
         let submit = |on_progress: &mut dyn FnMut()| PipelineSubmitter::new(self, nest).run(on_progress);
         let ran = self.state.run(&|| self.help(), submit, progress);

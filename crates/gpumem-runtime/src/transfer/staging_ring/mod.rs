@@ -69,7 +69,7 @@ impl<'a, B: Backend> StagingRing<'a, B> {
     /// one thread.
     ///
     /// # Errors
-    /// There is not even memory for one part, or what used the block went wrong.
+    /// Returns an error if there is not even memory for one part, or if work that used the block failed.
     pub(super) fn new(
         device: &'a Device<B>,
         timeline: &'a Arc<Timeline<B>>,
@@ -120,7 +120,8 @@ impl<'a, B: Backend> StagingRing<'a, B> {
     /// The caller's memory is valid for the run during this call.
     ///
     /// # Errors
-    /// The first failure. Nothing of the transfer is running any more then, and no memory of the caller's is used.
+    /// Returns the first failure. Nothing of the transfer is running any more then, and no memory of the caller's is
+    /// used.
     pub(super) unsafe fn run(&self, progress: Option<ProgressFn<'_>>) -> Result<u64> {
         let submit = |on_progress: &mut dyn FnMut()| RingSubmitter::new(self).run(on_progress);
         let ran = self.state.run(&|| self.help(), submit, progress);
