@@ -11,7 +11,7 @@ const TAKEN: &str = " alignas alignof and and_eq asm auto bitand bitor bool brea
     true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq \
     linux unix i386 near far assert NULL NAN INFINITY HUGE_VAL signbit main \
     threadIdx blockIdx blockDim gridDim warpSize \
-    u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 complex array slice view constant constant_array gpumem rust detail \
+    u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 boolean complex array slice view constant constant_array gpumem rust detail \
     local_id group_id group_size groups global_id global_size local_linear group_linear barrier wavebarrier memory_fence \
     barrier_scope LOCAL GLOBAL BOTH wave_size wave_id lane wave_items shuffle shuffle_up shuffle_down shuffle_xor \
     wave_ballot wave_any wave_all wave_reduce wave_sum wave_min wave_max wave_scan atomic_update atomic_add atomic_min \

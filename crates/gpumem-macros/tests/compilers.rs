@@ -79,6 +79,7 @@ fn all() -> Vec<Text> {
         text(own::volume()),
         text(own::accelerate()),
         text(own::settle()),
+        text(own::negate()),
     ]);
     all
 }

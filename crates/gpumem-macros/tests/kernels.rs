@@ -349,6 +349,14 @@ fn enums_tuples_and_records_are_matched() {
 }
 
 #[test]
+fn truth_values_are_elements_of_all_arrays() {
+    expect(features::truths(), |n| {
+        let (i, third) = (n % 32, |i: i64| i % 3 == 0);
+        i64::from(third(31 - i)) + i64::from(third(i) == third(31 - i)) * 2 + i64::from(i > 7) * 4
+    });
+}
+
+#[test]
 fn complex_numbers_are_those_of_num_complex() {
     expect(features::complex_numbers(), |n| {
         let z = Complex::new(n as f64, 2.0);

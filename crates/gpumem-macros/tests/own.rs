@@ -6,7 +6,7 @@
 mod own;
 
 use gpumem::{
-    Backend, ErrorKind, LaunchConfig,
+    Backend, Bool, ErrorKind, LaunchConfig,
     generic::{Device, Stream},
     host::Host,
     kernel::{HostForm, In, InOut, Out, Value, config_for_items},
@@ -47,6 +47,17 @@ fn rows<B: Backend>((device, stream): (Device<B>, Stream<B>)) {
     kernel.launch(&stream, &config_for_items(100, 32), (&mut particles, Value(at(8.0)))).unwrap();
     assert_eq!(particles.get(4).unwrap(), Particle { place: [4.0, 8.0 + 16.0 / 8.0, 0.0], mass: 8.0 });
     assert_eq!(particles.get(64).unwrap(), Particle { place: [64.0, 128.0 + 16.0 / 64.0, 0.0], mass: 64.0 });
+
+    // Any bits but 0 are true.
+    let bytes = stream.to_device(&[0u8, 1, 2, 255]).unwrap();
+    let mut negated = stream.to_device(&[Bool::from(false); 4]).unwrap();
+    let kernel = negate().load(&device).unwrap();
+    let truths = bytes.reinterpret::<Bool>().unwrap();
+    kernel.launch(&stream, &config_for_items(4, 4), (&truths, &mut negated)).unwrap();
+    assert_eq!(
+        stream.copy_to_host(&negated).unwrap().view().unwrap().to_vec(),
+        [true, false, false, false].map(Bool::from)
+    );
 
     // A wave of 32, or a half of one of 64. The sums are 32, 1024 % 1000, and 768.
     let mut sums = stream.to_device(&[1u32; 32]).unwrap();

@@ -1,7 +1,7 @@
 //! Kernels with functions, records, enums, tuples, complex numbers and the rest of the atomics. Each gives one number for
 //! each of 64 work-items in groups of 32, so that every device can be compared with every other.
 
-use gpumem::{DeviceRecord, kernel::prelude::*};
+use gpumem::{Bool, DeviceRecord, kernel::prelude::*};
 use num_complex::Complex;
 
 /// Another name for a type of arrays.
@@ -243,8 +243,31 @@ pub(crate) fn settings(out: Numbers, tag: Value<Tag>, add: bool, bodies: View<Bo
     out[i] = if add { mass + tag.number as i64 } else { tag.class as i64 };
 }
 
+/// Truth values as elements of shared, local and plain arrays.
+#[gpumem::kernel(unsafe)]
+pub(crate) fn truths(out: SliceMut<i64>) {
+    let thirds = shared::<Bool>([32]);
+    let mut seen = local::<Bool>([2]);
+    let (i, boolean) = (local_id(0), Bool::from(local_id(0) > 7));
+    thirds[i] = Bool::from(i % 3 == 0);
+    barrier(Local);
+    seen[1] = thirds[31 - i];
+    let pair = [thirds[i], seen[1]];
+    let mut sum = 0;
+    if bool::from(seen[1]) {
+        sum += 1;
+    }
+    if pair[0] == pair[1] {
+        sum += 2;
+    }
+    if bool::from(seen[0]) != bool::from(boolean) {
+        sum += 4;
+    }
+    out[global_id(0)] = sum;
+}
+
 /// All of them that take one array, in which each work-item writes one number.
 #[allow(dead_code)] // not every test program runs all of them
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
-    vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()]
+    vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays(), truths()]
 }

@@ -1,6 +1,6 @@
 //! Kernels in which each work-item writes an element of its own.
 
-use gpumem::kernel::prelude::*;
+use gpumem::{Bool, kernel::prelude::*};
 
 #[derive(Clone, Copy, Debug, PartialEq, gpumem::DeviceRecord)]
 #[repr(C)]
@@ -65,4 +65,9 @@ pub(crate) fn settle(y: Own<u32>, rounds: u32) {
         barrier(Global);
         y[at] = all % 1000;
     }
+}
+
+#[gpumem::kernel]
+pub(crate) fn negate(x: Slice<Bool>, y: Own<Bool>) {
+    y[own()] = Bool::from(!bool::from(x[global_id(0)]));
 }

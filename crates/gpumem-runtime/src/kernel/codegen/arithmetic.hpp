@@ -5,6 +5,15 @@
 // zero and that of the least number by -1, a step of zero, a failed `assert!`.
 
 namespace gpumem {
+
+// A truth value in one byte, of which any bits but 0 are true: an element of arrays, where a bool may not have other bits.
+struct boolean {
+    u8 byte;
+    boolean() = default;
+    GPUMEM_DEVICE boolean(bool value) : byte(value) {}
+    GPUMEM_DEVICE operator bool() const { return byte != 0; }
+};
+
 namespace rust {
 
 // ---- integers ---------------------------------------------------------------------------------------------------------

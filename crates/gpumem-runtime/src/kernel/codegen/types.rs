@@ -106,6 +106,14 @@ plain! {
 /// Kernels count in 64 bits on every device, also on the host.
 const _: () = assert!(size_of::<usize>() == 8, "kernels need a host of 64 bits");
 
+// SAFETY: as above; both are one byte, of which 0 is false.
+#[diagnostic::do_not_recommend]
+unsafe impl DeviceType for crate::Bool {
+    fn device_type() -> TypeInfo {
+        TypeInfo::new("boolean", Form::Other)
+    }
+}
+
 // SAFETY: as above.
 #[diagnostic::do_not_recommend]
 unsafe impl<T: DeviceType, const N: usize> DeviceType for [T; N] {
