@@ -24,6 +24,8 @@ pub struct RecordField {
     pub ty: String,
     /// Where it begins, in bytes.
     pub offset: usize,
+    /// Its size and its alignment, in bytes.
+    pub layout: [usize; 2],
 }
 
 /// Collects the fields of a record: what `#[derive(DeviceRecord)]` calls.
@@ -43,7 +45,7 @@ impl Fields {
                 self.records.push(record);
             }
         }
-        self.fields.push(RecordField { name, ty, offset });
+        self.fields.push(RecordField { name, ty, offset, layout: [size_of::<T>(), align_of::<T>()] });
         self
     }
 
@@ -69,10 +71,16 @@ impl Record {
             out,
             "}};\nstatic_assert(sizeof({name}) == {size} && alignof({name}) == {align}, \"{name} has the layout of Rust\");"
         );
-        for RecordField { name: field, offset, .. } in fields {
+        // Fields of the same sizes and alignments lie at the same offsets: C++ and `repr(C)` count alike. NVRTC has no `offsetof`
+        // in every version.
+        let mut end = 0_usize;
+        for RecordField { name: field, offset, layout: [size, align], .. } in fields {
+            let is_in_order = end.next_multiple_of(*align) == *offset;
+            end = offset + size;
             let _ = writeln!(
                 out,
-                "static_assert(__builtin_offsetof({name}, {field}) == {offset}, \"{name}::{field} lies where it does in Rust\");"
+                "static_assert({is_in_order} && sizeof({name}::{field}) == {size} && alignof(decltype({name}::{field})) == {align}, \
+                 \"{name}::{field} lies where it does in Rust\");"
             );
         }
         out.push_str("}  // namespace records\n");
