@@ -104,7 +104,7 @@ def test_reports_say_who_holds_memory():
     array = gpumem.device_array(1 << 20, "u1")
     report = gpumem.memory_report(gpumem.Device("host"))
     assert "memory of host:0" in str(report) and report.as_dict()["device"] == "host:0"
-    lent = sum(kind["resources"][0]["statistics"]["lent"] for kind in report.as_dict()["kinds"])
+    lent = sum(kind["resources"][0]["statistics"]["allocated"] for kind in report.as_dict()["kinds"])
     assert lent >= array.nbytes and report.json().startswith("{")
 
 

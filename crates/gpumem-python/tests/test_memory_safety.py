@@ -41,7 +41,7 @@ def test_arrays_that_a_body_keeps_keep_their_memory():
 def test_memory_that_a_body_keeps_goes_back_with_its_last_array():
     def lent():
         kinds = gpumem.memory_report().as_dict()["kinds"]
-        return sum(resource["statistics"]["lent"] for kind in kinds for resource in kind["resources"])
+        return sum(resource["statistics"]["allocated"] for kind in kinds for resource in kind["resources"])
 
     gc.collect()
     gpumem.synchronize()

@@ -118,7 +118,7 @@ pub fn lend<B: Backend>(
 ///
 /// # Errors
 /// Returns the error of the driver or of `enqueue`.
-pub fn lend_with_an_early_ticket<B: Backend>(
+pub fn lend_with_an_early_index<B: Backend>(
     stream: &Stream<B>,
     uses: &[ModelAccess<'_, B>],
     enqueue: impl FnOnce(&B::Stream) -> Result<()>,
