@@ -1,7 +1,9 @@
 //! What everything on a device shares, and what does not keep the device's memory alive.
 
 use crate::{
-    memory::{DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim},
+    memory::{
+        DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim, TrimHook,
+    },
     track::{EventPool, ForeignTimelinePool, Timeline},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, process::ProcessGuard};
@@ -31,6 +33,7 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) deferred_frees: DeferredFrees<B>,
     pub(crate) late: LateMemory,
     pub(crate) names: Names,
+    pub(crate) trim_hook: TrimHook,
     pub(crate) errors: ErrorQueue,
     pub(crate) counters: Counters,
     pub(crate) pages: PinnedPages<B>,
@@ -58,6 +61,7 @@ impl<B: Backend> DeviceCore<B> {
             deferred_frees,
             late: LateMemory::default(),
             names: Names::default(),
+            trim_hook: TrimHook::default(),
             pages: PinnedPages::default(),
             errors: ErrorQueue::default(),
             counters: Counters::default(),

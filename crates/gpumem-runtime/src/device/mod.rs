@@ -17,8 +17,9 @@ pub(crate) use handle::DeviceHandle;
 
 use crate::{
     Stream, TransferOptions,
-    memory::{DeferredFree, StagingPool, check_outside_resource},
+    memory::{DeferredFree, check_outside_resource},
     track::Timeline,
+    transfer::StagingPool,
 };
 use gpumem_core::{
     Backend, Capabilities, DeviceInfo, DeviceSelector, MemoryInfo, RawStream, Result, StreamKind,
@@ -167,12 +168,19 @@ impl<B: Backend> Device<B> {
     fn new(raw: B::Device) -> Self {
         let core = Arc::new(DeviceCore::new(raw));
         gpumem_trace::log::begin(|options| core.start_recording(options));
-        Self::of_inner(Arc::new(DeviceShared {
+        let shared = Arc::new(DeviceShared {
             core,
             staging: StagingPool::default(),
             default: Mutex::new(None),
             first: OnceLock::new(),
-        }))
+        });
+        let kept = Arc::downgrade(&shared);
+        shared.core.trim_hook.set(move || {
+            if let Some(shared) = kept.upgrade() {
+                shared.staging.trim();
+            }
+        });
+        Self::of_inner(shared)
     }
 
     /// The backend's own device, for use with the backend's own extensions.

@@ -286,7 +286,7 @@ impl<B: Backend> Allocation<B> {
         let Some(resource) = core.memory.get(number) else { return obtained };
         let block = match obtained {
             Ok(block) => block,
-            Err(error) => oom::retry(core, &device.0.staging, resource, request, error)
+            Err(error) => oom::retry(core, resource, request, error)
                 .inspect_err(|_| core.recorder.failed(|| request.info(), current_name().as_ref()))
                 .map_err(|error| core.place(error))?,
         };

@@ -24,7 +24,7 @@ mod report;
 mod resource;
 mod resource_table;
 mod serving;
-mod staging;
+mod trim_hook;
 
 pub use adaptors::{
     FailureInjectingResource, FailurePlan, LimitingResource, LiveAllocation, StatisticsResource,
@@ -52,4 +52,4 @@ pub(crate) use names::Names;
 pub(crate) use pinned_pages::{PagePin, PinnedPages};
 pub(crate) use resource_table::{ResourceTable, default_options};
 pub(crate) use serving::{Serving, check_outside_resource};
-pub(crate) use staging::{Staging, StagingPool};
+pub(crate) use trim_hook::TrimHook;

@@ -4,7 +4,6 @@ use super::{
     report::ResourceReport,
     resource::{BlockOrigin, MemoryBlock, MemoryRequest, Trim, wrong_generation},
     serving::{Serving, is_inside_resource},
-    staging::StagingPool,
 };
 use crate::device::DeviceCore;
 use gpumem_core::{Backend, Error, ErrorKind, MemoryPressure, PoolPressure, Result};
@@ -31,13 +30,12 @@ const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::
 #[cold]
 pub(super) fn retry<B: Backend>(
     core: &Arc<DeviceCore<B>>,
-    staging: &StagingPool<B>,
     resource: Serving<'_, B>,
     request: &MemoryRequest<'_, B>,
     error: Error,
 ) -> Result<MemoryBlock<B>> {
     let outcome = match error.is_out_of_memory() {
-        true => reclaim_and_retry(core, staging, resource, request, error),
+        true => reclaim_and_retry(core, resource, request, error),
         false => Err(error),
     };
     core.note_loss(outcome).map_err(|error| error.in_operation(request.operation))
@@ -45,7 +43,6 @@ pub(super) fn retry<B: Backend>(
 
 fn reclaim_and_retry<B: Backend>(
     core: &Arc<DeviceCore<B>>,
-    staging: &StagingPool<B>,
     resource: Serving<'_, B>,
     request: &MemoryRequest<'_, B>,
     mut error: Error,
@@ -56,7 +53,7 @@ fn reclaim_and_retry<B: Backend>(
     let may_wait = may_give_back && crate::completion::may_block(request.operation).is_ok();
     let rungs: [&dyn Fn(); 3] = [
         &|| {
-            staging.trim();
+            core.trim_hook.run();
             core.deferred_frees.flush(core);
         },
         &|| {

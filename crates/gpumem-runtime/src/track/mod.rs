@@ -17,6 +17,7 @@
 //! other one's lock is waited for alone. So there is no order among timelines to get wrong.
 
 mod access_log;
+mod copy_out_queue;
 mod event_history;
 mod foreign_timelines;
 mod host_wait;

@@ -2,6 +2,7 @@
 
 use super::{
     QueueRef, RecordedEvent,
+    copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
     queue::{Queue, WaitTarget, stale, wait_on_stream},
 };
@@ -9,7 +10,6 @@ use crate::{
     completion::Callbacks,
     device::{DeviceCore, StreamCounters},
     sync::{AtomicU64, Mutex, Ordering, ShortMutex},
-    transfer::CopyOutQueue,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
 use std::{fmt, sync::Arc, thread::ThreadId};

@@ -12,7 +12,7 @@ use super::{
     staged::{Direction, Staged},
     torn::{note_torn, note_written},
 };
-use crate::{Device, layout::CopyNest, memory::Staging, track::Timeline};
+use crate::{Device, layout::CopyNest, track::Timeline, transfer::Staging};
 use gpumem_core::{Backend, Result};
 use std::sync::Arc;
 

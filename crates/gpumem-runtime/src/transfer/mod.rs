@@ -18,7 +18,6 @@
 //! * [`fill`]: one value everywhere.
 //! * [`torn`]: marks the destination of a transfer that failed half-way.
 
-mod copy_out_queue;
 mod copy_plan;
 mod copy_side;
 mod cross_backend;
@@ -38,6 +37,7 @@ mod progress;
 mod scoped;
 mod single_block;
 mod staged;
+mod staging;
 mod staging_ring;
 mod state;
 mod store_policy;
@@ -46,7 +46,6 @@ mod worker_pool;
 
 use gpumem_layout::{chunks, region_loop, registration_boundaries};
 
-pub(crate) use copy_out_queue::CopyOutQueue;
 pub use copy_plan::{CopyPlan, CopyStrategy};
 pub(crate) use device_copy::{ArrayRef, copy};
 pub(crate) use fill::fill;
@@ -56,4 +55,5 @@ pub(crate) use pageable::{Upload, abort, download, download_new, upload};
 pub use progress::Progress;
 pub(crate) use progress::ProgressFn;
 pub(crate) use scoped::download_in_scope;
+pub(crate) use staging::{Staging, StagingPool};
 pub(crate) use worker_pool::WorkerPool;

@@ -8,7 +8,7 @@ use super::{
     staged::{Direction, Staged},
     store_policy::StorePolicy,
 };
-use crate::{Device, layout::CopyNest, memory::Staging, track::Timeline};
+use crate::{Device, layout::CopyNest, track::Timeline, transfer::Staging};
 use gpumem_core::{Backend, Element, Result};
 use ndarray::ArrayViewMutD;
 use parking_lot::Mutex;

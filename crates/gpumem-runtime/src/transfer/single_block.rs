@@ -17,8 +17,9 @@ use super::{
 };
 use crate::{
     completion,
-    memory::{Allocation, IntrusiveArc, Staging},
+    memory::{Allocation, IntrusiveArc},
     track::{Access, Timeline},
+    transfer::Staging,
 };
 use gpumem_core::{Backend, CopyRegion, Element, Result, StreamKind};
 use ndarray::{ArrayView, Dimension};

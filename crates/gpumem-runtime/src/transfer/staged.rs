@@ -12,8 +12,8 @@ use super::{
 };
 use crate::{
     layout::{Axis, CopyNest, Layout, Order},
-    memory::Staging,
     track::{Access, Timeline},
+    transfer::Staging,
 };
 use gpumem_core::{Backend, HostAccess, Result};
 use smallvec::SmallVec;

@@ -4,7 +4,7 @@ use super::{
     event_count::EventCount,
     progress::{Progress, ProgressFn},
 };
-use crate::{Device, completion, memory::Staging, track::Timeline};
+use crate::{Device, completion, track::Timeline, transfer::Staging};
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
 use parking_lot::Mutex;
 use std::{

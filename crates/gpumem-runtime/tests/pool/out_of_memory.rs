@@ -1,10 +1,14 @@
 //! Where memory is short, or the driver gives none.
 
 use super::{MIB, device};
-use gpumem_core::{ErrorKind, Result};
+use gpumem_core::{ErrorKind, MemoryKind, Result};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
-use gpumem_runtime::{DeviceArray, memory::named};
+use gpumem_runtime::{
+    DeviceArray,
+    memory::{LimitingResource, MemoryResource, named},
+};
 use ndarray::Ix1;
+use std::sync::Arc;
 
 #[test]
 fn out_of_memory_by_holes_recovers_when_they_are_joined() {
@@ -31,6 +35,21 @@ fn recover_from_holes(seed: u64) {
     drop(large);
     device.flush().unwrap();
     assert_eq!(raw.counters().live_allocations, 0);
+}
+
+#[test]
+fn staging_blocks_that_nothing_uses_go_back_when_memory_is_out() {
+    let (device, _) = device(HostOptions::new());
+    let pinned = device.memory_resource(MemoryKind::Pinned).unwrap();
+    let limited = Arc::new(LimitingResource::new(pinned, 5 * MIB));
+    device.set_memory_resource(MemoryKind::Pinned, limited.clone()).unwrap();
+    let stream = device.stream().unwrap();
+    let array = stream.to_device(vec![7u8; 4 * MIB].as_slice()).unwrap();
+    stream.synchronize().unwrap();
+    let kept = limited.statistics().allocated;
+    assert!(kept > MIB, "no staging block is kept that is in the way: {kept} bytes");
+    let large = device.pinned_array::<u8, _>(4 * MIB).unwrap();
+    assert_eq!((array.get(3).unwrap(), large.len()), (7, 4 * MIB));
 }
 
 #[test]

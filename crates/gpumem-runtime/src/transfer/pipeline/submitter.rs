@@ -3,7 +3,7 @@
 use super::{StagingPipeline, staged_chunk::StagedChunk};
 use crate::{
     layout::CopyNest,
-    memory::Staging,
+    transfer::Staging,
     transfer::{chunks::Chunks, event_count::spin_until, staged::Direction},
 };
 use gpumem_core::{Backend, Result};

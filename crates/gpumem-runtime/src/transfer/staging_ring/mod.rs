@@ -29,8 +29,8 @@ use super::{
 use crate::{
     Device,
     layout::CopyNest,
-    memory::Staging,
     track::{Access, Timeline},
+    transfer::Staging,
 };
 use gpumem_core::{Backend, CopyRegion, Result};
 use std::{

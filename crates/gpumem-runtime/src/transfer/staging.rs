@@ -1,9 +1,9 @@
 //! Page-locked blocks through which borrowed host memory is moved, and what belongs to moving it.
 
-use super::{Allocation, HostReady, IntrusiveArc};
+use super::{TransferOptions, WorkerPool};
 use crate::{
     Device, completion,
-    transfer::{TransferOptions, WorkerPool},
+    memory::{Allocation, HostReady, IntrusiveArc},
 };
 use gpumem_core::{Backend, ErrorKind, Result};
 use parking_lot::Mutex;
