@@ -1,6 +1,6 @@
 //! Tools that find what tests alone do not: races and invalid accesses.
 
-use crate::{ci::NO_BROWSER, shell::Shell, steps::Outcome, tools, workspace::Workspace};
+use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
 use anyhow::Result;
 
 /// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
@@ -65,6 +65,5 @@ pub(crate) fn address_sanitizer(workspace: &Workspace) -> Shell<'_> {
         .env("GPUMEM_HIPRTC", "off")
         // NVIDIA's opens a library beside itself, where the sanitizer's dlopen does not look.
         .env("GPUMEM_NVRTC", "off")
-        .env(NO_BROWSER.0, NO_BROWSER.1)
         .env("CARGO_TARGET_DIR", workspace.target("asan"))
 }

@@ -64,14 +64,16 @@ impl Trace {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// Writes the trace to a file: as a page if the name ends in `.html`, else as JSON.
+    /// Writes the trace to a file: for viewers ([`to_perfetto`](Self::to_perfetto)) if the name ends in
+    /// `.perfetto.json`, else as JSON that [`from_json`](Self::from_json) reads.
     ///
     /// # Errors
     /// Returns the error of the file system.
     pub fn write(&self, path: impl AsRef<std::path::Path>) -> std::io::Result<()> {
         let path = path.as_ref();
-        let is_page = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("html"));
-        std::fs::write(path, if is_page { self.to_html() } else { self.to_json() })
+        let is_for_viewers =
+            path.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(b".perfetto.json"));
+        std::fs::write(path, if is_for_viewers { self.to_perfetto() } else { self.to_json() })
     }
 
     /// Whether everything in the trace fits together: indices are those of entries, times rise, an allocation is made

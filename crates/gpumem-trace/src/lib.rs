@@ -2,8 +2,8 @@
 //!
 //! * A [`Trace`] is what was recorded: plain data, written as JSON ([`Trace::to_json`]) and read back
 //!   ([`Trace::from_json`]).
-//! * [`Trace::peaks`] says who held memory when most was in use. [`Trace::to_html`] draws the trace as a page that needs
-//!   nothing but a browser.
+//! * [`Trace::peaks`] says who held memory when most was in use. [`Trace::to_perfetto`] writes the trace for the
+//!   viewers ui.perfetto.dev and `chrome://tracing`.
 //! * [`log`] is for `gpumem-runtime`, which reports every allocation, free, use and wait to a [`Recorder`](log::Recorder).
 
 mod bytes;
@@ -14,9 +14,9 @@ mod encode;
 mod event;
 mod event_log;
 mod format;
-mod html;
 mod merge;
 mod options;
+mod perfetto;
 mod process;
 mod recorder;
 mod thread_writer;

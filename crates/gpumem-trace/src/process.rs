@@ -14,8 +14,8 @@ use std::{
     sync::Arc,
 };
 
-/// Environment variable: the file to which a recording of every device is written when the process ends by itself, as a
-/// page if the name ends in `.html`, else as JSON. `%p` in the name stands for the number of the process.
+/// Environment variable: the file to which a recording of every device is written when the process ends by itself
+/// ([`Trace::write`]). `%p` in the name stands for the number of the process.
 pub const ENV_TRACE_FILE: &str = "GPUMEM_TRACE_FILE";
 
 /// The recordings of the process.

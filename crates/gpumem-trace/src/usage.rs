@@ -172,7 +172,7 @@ impl Trace {
     }
 
     /// What an allocation goes by, and whether that is a name.
-    fn label(&self, memory: usize) -> (bool, &str) {
+    pub(super) fn label(&self, memory: usize) -> (bool, &str) {
         let allocation = &self.allocations[memory];
         match (allocation.name, allocation.operation) {
             (Some(name), _) => (true, self.names.get(name as usize).map_or("", String::as_str)),

@@ -225,9 +225,9 @@ fn a_program_can_be_recorded_from_outside() {
     assert_eq!(device.steps.last().unwrap().1, 12, "what is kept is still there");
     assert!(trace.names.contains(&"kept".to_owned()) && trace.threads.len() == 2);
 
-    run("page.HTML");
-    let page = std::fs::read_to_string(folder.path().join("page.HTML")).unwrap();
-    assert!(page.starts_with("<!doctype html>") && page.contains("kept"));
+    run("run.perfetto.json");
+    let events = std::fs::read_to_string(folder.path().join("run.perfetto.json")).unwrap();
+    assert!(events.contains("\"traceEvents\"") && events.contains("kept"));
     let said = run("not there/trace.json");
     assert!(said.contains(ENV_TRACE_FILE) && said.contains("not there"), "{said}");
 }

@@ -48,7 +48,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     if let Some(reason) = tools::missing_package(workspace, &["gpumem"]) {
         return Ok(Outcome::Skipped(reason));
     }
-    let shell = Shell::new(workspace.root()).env(super::NO_BROWSER.0, super::NO_BROWSER.1);
+    let shell = Shell::new(workspace.root());
     for (set, check) in SETS {
         let command = check.command();
         let done = shell.run("cargo", &[command.as_slice(), &["--package", "gpumem"], set].concat())?;

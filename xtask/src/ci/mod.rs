@@ -17,10 +17,6 @@ use crate::{
 use anyhow::Result;
 use clap::{Args, ValueEnum};
 
-/// What keeps a test from opening a page in a browser, for half a minute. `cargo xtask test-all-backends` runs it; neither
-/// features nor sanitizers change what the browser sees.
-pub(crate) const NO_BROWSER: (&str, &str) = ("GPUMEM_BROWSER", "off");
-
 /// Options of `cargo xtask ci`.
 #[derive(Args)]
 pub(crate) struct Options {

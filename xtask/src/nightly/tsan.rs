@@ -1,7 +1,6 @@
 //! ThreadSanitizer over what several threads of the library do with one piece of memory.
 
 use crate::{
-    ci::NO_BROWSER,
     sanitizers::{TARGET, no_sanitizer},
     shell::Shell,
     steps::Outcome,
@@ -41,7 +40,6 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
         .env("RUSTFLAGS", "-Zsanitizer=thread")
         // Tests panic on purpose, and have little time for it: a backtrace takes seconds here.
         .env("RUST_BACKTRACE", "0")
-        .env(NO_BROWSER.0, NO_BROWSER.1)
         .env("CARGO_TARGET_DIR", workspace.target("tsan"));
     // The standard library is built with it as well: else its locks are not seen.
     let cargo = ["+nightly", "test", "-Zbuild-std", "--target", TARGET];

@@ -3,7 +3,7 @@
 //! ```sh
 //! cargo run --release --example photo
 //! cargo run --release --example photo -- --device cuda:0 --input holiday.jpg --output sheet.png
-//! cargo run --release --example photo -- --timeline photo.html
+//! cargo run --release --example photo -- --timeline photo.perfetto.json
 //! ```
 //!
 //! One stream copies each view into a packed device array, or has a kernel blur or sharpen it into one; a second stream
@@ -45,7 +45,7 @@ pub(crate) struct Options {
     /// Contact sheet, as PNG
     #[arg(long, value_name = "FILE", default_value = "target/photo.png")]
     pub(crate) output: PathBuf,
-    /// What became of the memory: a page to look at, or the recording as JSON if the name ends in .json
+    /// What became of the memory: for ui.perfetto.dev if the name ends in .perfetto.json, else the recording as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) timeline: Option<PathBuf>,
 }

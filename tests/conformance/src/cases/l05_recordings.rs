@@ -61,7 +61,7 @@ fn a_recording_holds_what_happened<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert!(
         peaks.iter().all(|peak| peak.bytes == peak.holders.iter().map(|holder| holder.bytes).sum::<u64>())
     );
-    assert!(trace.to_html().contains("recorded"));
+    assert!(trace.to_perfetto().contains("recorded"));
     Ok(())
 }
 

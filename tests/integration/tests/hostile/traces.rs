@@ -115,7 +115,7 @@ fn a_changed_trace_is_refused_or_can_be_used() {
         };
         taken += 1;
         assert_eq!(Trace::from_json(&trace.to_json()).unwrap(), trace, "seed {seed}");
-        let _ = (trace.peaks(), trace.usage(), trace.to_html());
+        let _ = (trace.peaks(), trace.usage(), trace.to_perfetto());
         let _ = trace.clone().merge(trace.clone()).check();
         let options = ReplayOptions { work: 100, threads: seed % 2 == 0, ..ReplayOptions::default() };
         let report = device.replay_memory(&trace, options, |kind| device.memory_resource(kind)).unwrap();
