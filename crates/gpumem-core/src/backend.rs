@@ -304,12 +304,12 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Whether [`set_poisoned`](Self::set_poisoned) is to be called. False by default.
     const WANTS_POISONING: bool = false;
 
-    /// Told by the runtime, before a part of a live buffer is lent and after nothing uses it any more, for memory
+    /// Told by the runtime, before a part of a live buffer is allocated to a caller, and after its last use, for memory
     /// checkers: memory that a pool keeps is otherwise no different from memory in use. `address` is the host's where it
     /// can see the memory. Does nothing by default.
     ///
     /// # Safety
-    /// The range lies in a live buffer of this backend, and nothing reads or writes it before it is lent again.
+    /// The range lies in a live buffer of this backend, and nothing reads or writes it before it is allocated again.
     unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
         let _ = (address, bytes, is_lent);
     }

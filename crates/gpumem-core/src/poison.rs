@@ -45,7 +45,7 @@ impl fmt::Display for Failure {
 /// A use of memory by work that is about to be enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryUse {
-    /// A number of the allocation that no other of the process ever has. Addresses are lent again, numbers are not.
+    /// A number of the allocation that no other of the process ever has. Addresses are allocated again, numbers are not.
     pub owner: u64,
     /// Address of the first byte.
     pub start: u64,
@@ -69,7 +69,7 @@ pub static POISONED: PoisonTable = PoisonTable::new();
 
 /// Bytes that failed work was to write.
 ///
-/// An entry replaces what was known of the same addresses: memory that is lent again is used after what used it before, so
+/// An entry replaces what was known of the same addresses: memory that is allocated again is used after what used it before, so
 /// the last entry is that of the youngest allocation. The table is therefore never larger than the memory.
 pub struct PoisonTable {
     /// Whether there is any entry. The only thing that is read while nothing has failed.
@@ -130,7 +130,7 @@ impl PoisonTable {
     /// ```
     ///
     /// # Safety
-    /// The bytes have been written, or nothing reads them as they are: they are the caller's own, or are lent anew.
+    /// The bytes have been written, or nothing reads them as they are: they are the caller's own, or are allocated again.
     #[cold]
     pub unsafe fn clear(&self, range: &Range<u64>) {
         self.remove(range, |_| true);
@@ -329,7 +329,7 @@ mod tests {
         assert_eq!(found(&table, &used(1, 0..100)), None);
         assert_eq!(found(&table, &used(1, 200..300)), None);
         assert_eq!(found(&table, &used(1, 150..151)), Some((150..151, "a".into())));
-        assert_eq!(found(&table, &used(2, 150..151)), None, "the memory was lent again");
+        assert_eq!(found(&table, &used(2, 150..151)), None, "the memory was allocated again");
         clear(&table, &(120..130));
         clear(&table, &(0..110));
         assert_eq!(found(&table, &used(1, 100..110)), None);

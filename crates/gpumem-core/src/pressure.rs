@@ -26,7 +26,7 @@ pub struct PoolPressure {
     pub resource: &'static str,
     /// Bytes that it holds.
     pub reserved: usize,
-    /// Bytes of these that are lent.
+    /// Bytes of these that are allocated.
     pub allocated: usize,
     /// Bytes that are free, and that work may still be using.
     pub in_flight: usize,
@@ -38,7 +38,10 @@ impl fmt::Display for MemoryPressure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for each in &self.resources {
             let PoolPressure { kind, resource, reserved, allocated, in_flight, largest_free } = each;
-            write!(f, "; the {resource} of {kind} memory holds {reserved}, {allocated} of them lent")?;
+            write!(
+                f,
+                "; the {resource} of {kind} memory has reserved {reserved}, {allocated} of them allocated"
+            )?;
             write!(f, ", {in_flight} in flight, largest hole {largest_free}")?;
         }
         if self.pending_items > 0 {

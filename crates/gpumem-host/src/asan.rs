@@ -1,7 +1,7 @@
 //! Telling AddressSanitizer about memory that a pool keeps.
 //!
 //! A pool's free blocks are parts of live allocations: the sanitizer cannot see that they must not be used. Built
-//! with `RUSTFLAGS="-Zsanitizer=address --cfg gpumem_asan"`, they are poisoned until they are lent again.
+//! with `RUSTFLAGS="-Zsanitizer=address --cfg gpumem_asan"`, they are poisoned until they are allocated again.
 
 /// Whether this build is watched.
 pub(crate) const IS_ON: bool = cfg!(gpumem_asan);
@@ -12,10 +12,10 @@ unsafe extern "C" {
     fn __asan_unpoison_memory_region(start: *const core::ffi::c_void, bytes: usize);
 }
 
-/// Poisons memory that is not lent.
+/// Poisons memory that is not allocated.
 ///
 /// # Safety
-/// The range lies in memory of this backend, and nothing reads or writes it before it is lent again.
+/// The range lies in memory of this backend, and nothing reads or writes it before it is allocated again.
 #[cfg(gpumem_asan)]
 pub(crate) unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
     let start = address as usize as *const core::ffi::c_void;

@@ -201,7 +201,7 @@ fn the_report_tells_everything_as_text_and_as_json() {
         "largest free",
         "in flight",
         "4 requests",
-        "pending  1 items, 1.0 KiB (given back beyond 7 items or",
+        "pending  1 items, 1.0 KiB (released beyond 7 items or",
         "cleanup is deferred",
         "weights: 30.0 KiB in 1",
         "unnamed  11.0 KiB",

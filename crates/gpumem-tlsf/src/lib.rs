@@ -1,6 +1,6 @@
 //! Two-level segregated fit (TLSF) over any range of addresses or offsets.
 //!
-//! A [`Tlsf`] allocates from ranges that it is given ([`add_region`](Tlsf::add_region)): which part is lent
+//! A [`Tlsf`] allocates from ranges that it is given ([`add_region`](Tlsf::add_region)): which part is allocated
 //! and which is free. It touches none of the bytes, so it serves memory that the host cannot see, and plain offsets
 //! as well. There is no lock and no driver here.
 //!

@@ -223,10 +223,10 @@ fn full(lab: &Lab) -> Result<(), Skip> {
     };
     assert!(error.is_out_of_memory() && arrays.len() > 1, "{error}");
     println!("  {} arrays of 3 GiB, {} MiB left", arrays.len(), free() / MIB);
-    let lent = arrays.len();
-    arrays.truncate(lent / 2);
+    let before = arrays.len();
+    arrays.truncate(before / 2);
     // What was free at the end goes back for memory of another kind of its own.
-    let alone = device.ipc_array::<u8, _>((lent / 3) << 30).unwrap();
+    let alone = device.ipc_array::<u8, _>((before / 3) << 30).unwrap();
     arrays.push(device.uninit_array::<u8, _>(3 << 30).unwrap());
     drop((arrays, alone));
     device.flush().unwrap();

@@ -159,7 +159,7 @@ impl<B: Backend> Device<B> {
     /// Defers cleanup on this device until the result is dropped. May be nested.
     ///
     /// Inside, nothing is freed, trimmed or waited for: [`flush`](Self::flush) and [`trim`](Self::trim) do nothing, and an allocation
-    /// that finds no memory fails at once, saying why. Memory that a pool has taken back is lent again all the same.
+    /// that finds no memory fails at once, saying why. Memory that a pool has taken back is allocated again all the same.
     ///
     /// # Examples
     /// ```

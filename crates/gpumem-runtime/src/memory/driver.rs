@@ -68,7 +68,7 @@ impl<B: Backend> DriverMemory<B> {
         Self { core: Arc::downgrade(core), id: ResourceId::new(), stats: Arc::default() }
     }
 
-    /// Counts a buffer of the backend as lent.
+    /// Counts a buffer of the backend as allocated.
     pub(crate) fn adopt(&self, core: &DeviceCore<B>, buffer: B::Buffer) -> MemoryBlock<B> {
         let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, self.id, core.generation());
         self.stats.note_allocated(core, block.kind(), block.bytes());
@@ -112,7 +112,7 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
 
     fn deallocate(&self, mut block: MemoryBlock<B>) -> Result<()> {
         if block.resource() != self.id {
-            let why = "the block was lent by another memory resource";
+            let why = "the block was allocated by another memory resource";
             return Err(Error::new("", "release", ErrorKind::InvalidArgument { why }));
         }
         let Some(buffer) = block.buffer.take() else { return Ok(()) };

@@ -11,8 +11,8 @@ use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
 pub(crate) struct HostReady<B: Backend>(IntrusiveArc<Allocation<B>>);
 
 impl<B: Backend> HostReady<B> {
-    /// Waits until nothing uses the memory. A pool lends the host what is idle, so there is hardly ever anything to wait
-    /// for; a resource of the user's may lend what is in use.
+    /// Waits until nothing uses the memory. A pool gives the host idle memory, so there is hardly ever anything to wait
+    /// for; a resource of the user's may give out memory in use.
     ///
     /// What earlier work did wrong is not told here: the memory had another owner then.
     ///

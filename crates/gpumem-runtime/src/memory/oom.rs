@@ -118,7 +118,7 @@ fn explain<B: Backend>(
     core.error(request.operation, kind)
 }
 
-/// Whether a resource has lent what was asked for, of this device as it is now. A resource of the user's may be wrong.
+/// Whether a resource has allocated what was asked for, of this device as it is now. A resource of the user's may be wrong.
 #[inline]
 pub(super) fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> bool {
     let is_seen = request.kind.is_host_accessible();
@@ -137,7 +137,7 @@ pub(super) fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest
 #[cold]
 pub(super) fn misfit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> Error {
     let found = block.origin().generation;
-    let why = "the memory resource has lent memory that is not what was asked for";
+    let why = "the memory resource has allocated memory that is not what was asked for";
     let kind = match found == request.core.generation() {
         true => ErrorKind::InvalidArgument { why },
         false => wrong_generation(request.core, found),

@@ -31,8 +31,8 @@ pub struct MemoryReport {
     pub deferred: bool,
     /// What goes by a name ([`named`](super::named)), the largest first.
     pub holders: Vec<Holder>,
-    /// Bytes that are lent and go by no name: of arrays that were made without one, of the page-locked blocks through which the
-    /// library moves memory of the caller, and of what has been dropped and is pending. Resources lend whole units, so small
+    /// Bytes that are allocated and go by no name: of arrays that were made without one, of the page-locked blocks through which the
+    /// library moves memory of the caller, and of what has been dropped and is pending. Resources allocate whole units, so small
     /// allocations count for more here than what was asked for; those that have a name do not.
     pub unnamed_bytes: usize,
 }
@@ -122,7 +122,7 @@ impl fmt::Display for MemoryReport {
                 let name = if depth == 0 { kind.kind } else { "" };
                 writeln!(
                     f,
-                    "  {name:<8} {resource:<10} allocated {:>10} in {} blocks, holds {:>10} (peak {}), in flight {}, \
+                    "  {name:<8} {resource:<10} allocated {:>10} in {} blocks, reserved {:>10} (peak {}), in flight {}, \
                      largest free {}, {} requests, {} failed",
                     Bytes(statistics.allocated),
                     statistics.blocks,
@@ -138,7 +138,7 @@ impl fmt::Display for MemoryReport {
         let deferred = if self.deferred { ", cleanup is deferred" } else { "" };
         writeln!(
             f,
-            "  pending  {} items, {} (given back beyond {} items or {}){deferred}",
+            "  pending  {} items, {} (released beyond {} items or {}){deferred}",
             self.pending_items,
             Bytes(self.pending_bytes),
             self.limit_items,

@@ -22,8 +22,8 @@ pub struct MemoryRequest<'a, B: Backend> {
     pub kind: MemoryKind,
     /// The operation that needs it, in the user's words.
     pub operation: &'static str,
-    /// Whether the host is going to write the memory first. A block is to be lent that nothing uses any more, whatever
-    /// [`stream`](Self::stream) says; the uses of one that is lent with some are waited for at once, by the host.
+    /// Whether the host is going to write the memory first. The block must have no uses left, whatever
+    /// [`stream`](Self::stream) says; the uses of one that is allocated with some are waited for at once, by the host.
     pub host_first: bool,
     pub(crate) stream: Option<&'a Arc<Timeline<B>>>,
     /// The device that the memory is for.
@@ -50,7 +50,7 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     }
 
     /// The stream that is going to use the memory first, where that is known: a number that no other stream of the
-    /// process has. Memory that only this stream may still be using can be lent again at once.
+    /// process has. Memory that only this stream may still be using can be allocated again at once.
     pub fn stream(&self) -> Option<u64> {
         self.stream.map(|timeline| timeline.id())
     }
@@ -89,7 +89,7 @@ impl<B: Backend> fmt::Debug for MemoryRequest<'_, B> {
     }
 }
 
-/// Who lends blocks: a number of its own for each resource that makes blocks itself.
+/// Identifies the resource of a block: a number of its own for each resource that makes blocks itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ResourceId(u64);
 
@@ -118,13 +118,13 @@ pub(crate) struct BlockOrigin {
     pub(crate) kind: MemoryKind,
 }
 
-/// Memory that a [`MemoryResource`] has lent. Goes back to the resource that lent it, through
+/// Memory that a [`MemoryResource`] has allocated. Goes back to the resource that allocated it, through
 /// [`recycle`](MemoryResource::recycle) or [`deallocate`](MemoryResource::deallocate); dropping it leaks it.
 pub struct MemoryBlock<B: Backend> {
     address: u64,
     host: usize,
     bytes: usize,
-    /// For the resource that lent it.
+    /// For the resource that allocated it.
     token: u64,
     /// The driver's description, where the block is one of the driver's.
     /// In a box: few blocks have one, and all of them are moved about.
@@ -227,7 +227,7 @@ impl<B: Backend> MemoryBlock<B> {
         self.token
     }
 
-    /// The resource that has lent the block.
+    /// The resource that has allocated the block.
     #[inline]
     pub fn resource(&self) -> ResourceId {
         self.resource_id.resource
@@ -303,15 +303,15 @@ impl Trim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct MemoryStatistics {
-    /// Bytes that the resource holds: lent, or ready to be lent.
+    /// Bytes that the resource holds: allocated, or ready to be allocated.
     pub reserved: usize,
     /// Most bytes that it ever held.
     pub peak_reserved: usize,
-    /// Bytes that are lent.
+    /// Bytes that are allocated.
     pub allocated: usize,
-    /// Most bytes that were ever lent, where the resource counts them.
+    /// Most bytes that were ever allocated, where the resource counts them.
     pub peak_allocated: Option<usize>,
-    /// Blocks that are lent.
+    /// Blocks that are allocated.
     pub blocks: usize,
     /// Bytes that are free, and that work may still be using.
     pub in_flight: usize,
@@ -331,9 +331,9 @@ pub struct MemoryStatistics {
 /// # For implementers
 /// * Methods are called from any thread at any time, [`recycle`](Self::recycle) from `Drop`. A panic in one ends as
 ///   [`UserCodePanicked`](ErrorKind::UserCodePanicked), in the result or in [`take_errors`](crate::Device::take_errors); the block that it was about is leaked.
-/// * Memory that work may still be using may be lent again, with these uses in the block
+/// * Memory that work may still be using may be allocated again, with these uses in the block
 ///   ([`MemoryBlock::with_uses`]); its next user waits as far as necessary, on the device.
-/// * A block goes back to the resource that lent it, once. A block of another one is refused, as is one of another device
+/// * A block goes back to the resource that allocated it, once. A block of another one is refused, as is one of another device
 ///   or of before a reset: [`recycle`](Self::recycle) hands it back, [`deallocate`](Self::deallocate) is an error.
 pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// The word for it in reports.
@@ -390,7 +390,7 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
         None
     }
 
-    /// Address and length of the driver's block that holds a lent one, for handing memory to another process.
+    /// Address and length of the driver's block that holds an allocated one, for handing memory to another process.
     fn driver_block(&self, block: &MemoryBlock<B>) -> (u64, usize) {
         self.upstream().map_or((block.address(), block.bytes()), |upstream| upstream.driver_block(block))
     }

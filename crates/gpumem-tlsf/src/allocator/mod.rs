@@ -14,7 +14,7 @@ use class::{Class, LARGEST};
 use lists::{Lists, NIL, NO_END};
 use search::Wanted;
 
-/// A lent block, by number. Numbers are used again after the block has come back.
+/// An allocated block, by number. Numbers are used again after the block has come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockId(u32);
 
@@ -40,7 +40,7 @@ pub struct RegionId(u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SetId(u32);
 
-/// What was lent.
+/// What was allocated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllocatedBlock {
     /// The block, to give it back.
@@ -53,7 +53,7 @@ pub struct AllocatedBlock {
     pub stamp: u64,
 }
 
-/// A block, free or lent: half a cache line.
+/// A block, free or allocated: half a cache line.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     start: u64,
@@ -266,12 +266,12 @@ impl Tlsf {
         Some(AllocatedBlock { block: BlockId(allocated), start: found.start + gap, len: bytes, stamp })
     }
 
-    /// Takes a block back into a set. Returns whether its region is one idle block now. A block that is not lent is left
+    /// Takes a block back into a set. Returns whether its region is one idle block now. A block that is not allocated is left
     /// as it is.
     #[inline]
     pub fn free(&mut self, block: BlockId, set: SetId, stamp: u64) -> bool {
         let is_allocated = self.is_allocated(block);
-        debug_assert!(is_allocated, "a block that is not lent is given back");
+        debug_assert!(is_allocated, "a block that is not allocated is given back");
         if !is_allocated || set.0 as usize >= self.sets.len() {
             return false;
         }
@@ -372,7 +372,7 @@ impl Tlsf {
         node
     }
 
-    /// Makes a block free whose neighbours are of other sets, or lent.
+    /// Makes a block free whose neighbours are of other sets, or allocated.
     #[inline]
     fn insert_alone(&mut self, node: u32, set: SetId, stamp: u64) {
         let Node { after, .. } = self.nodes[node as usize];
@@ -399,7 +399,7 @@ impl Tlsf {
         }
     }
 
-    /// Takes a free block out of its list; it counts as lent until it is inserted again.
+    /// Takes a free block out of its list; it counts as allocated until it is inserted again.
     #[inline]
     fn unlink(&mut self, node: u32) {
         let set = self.set_of(node);

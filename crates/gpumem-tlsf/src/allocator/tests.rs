@@ -39,7 +39,7 @@ struct Model {
     allocated: Vec<AllocatedBlock>,
     /// The region that grows.
     growing: Option<RegionId>,
-    /// Regions that have been taken out, for which nothing may be lent.
+    /// Regions that have been taken out, for which nothing may be allocated.
     next: u64,
 }
 

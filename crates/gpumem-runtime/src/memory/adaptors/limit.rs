@@ -41,7 +41,7 @@ impl<B: Backend> LimitingResource<B> {
 }
 
 impl<B: Backend> LimitingResource<B> {
-    /// Counts bytes as given back. More than are lent come back only by mistake: from another resource.
+    /// Counts bytes as given back. More than are allocated come back only by mistake: from another resource.
     fn gone(&self, bytes: usize) {
         let less = |allocated: usize| Some(allocated.saturating_sub(bytes));
         let _ = self.allocated.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
@@ -69,7 +69,7 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
         }
         match self.upstream.allocate(request) {
             Ok(block) => {
-                // What is lent may be a little more than what was asked for. It counts as what it is.
+                // What is allocated may be a little more than what was asked for. It counts as what it is.
                 self.allocated.fetch_add(block.bytes().saturating_sub(request.bytes), Ordering::Relaxed);
                 Ok(block)
             }

@@ -7,7 +7,7 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-/// Counts every request and every byte, the peak of what is lent included. A pool alone does not: threads would meet in
+/// Counts every request and every byte, the peak of what is allocated included. A pool alone does not: threads would meet in
 /// these counts.
 ///
 /// # Examples
@@ -56,7 +56,7 @@ impl<B: Backend> StatisticsResource<B> {
     }
 
     fn gone(&self, bytes: usize) {
-        // More than are lent come back only by mistake: from another resource.
+        // More than are allocated come back only by mistake: from another resource.
         let less = |count: &AtomicUsize, by: usize| {
             let _ = count
                 .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |count| Some(count.saturating_sub(by)));

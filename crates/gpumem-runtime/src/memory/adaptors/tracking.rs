@@ -80,7 +80,7 @@ pub struct TrackingResource<B: Backend> {
 }
 
 impl<B: Backend> TrackingResource<B> {
-    /// Tracks what `upstream` lends.
+    /// Tracks what `upstream` allocates.
     pub fn new(upstream: Arc<dyn MemoryResource<B>>) -> Self {
         Self {
             upstream,
@@ -146,7 +146,7 @@ impl<B: Backend> MemoryResource<B> for TrackingResource<B> {
     }
 
     fn recycle(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
-        // Before it goes: another thread may be lent the same address at once.
+        // Before it goes: another thread may get the same address at once.
         let live = self.forget_block(block.address());
         self.upstream.recycle(block).inspect_err(|block| {
             if let Some(live) = live {

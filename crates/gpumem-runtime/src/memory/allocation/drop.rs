@@ -33,7 +33,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Gives a block to the resource that has lent it. It stays where it is until then: what is moved about is moved about
+    /// Returns a block to the resource that allocated it. It stays where it is until then: what is moved about is moved about
     /// for every array that is dropped.
     #[inline]
     fn detach_block(&mut self) -> Option<(DeferredFree<B>, u64)> {

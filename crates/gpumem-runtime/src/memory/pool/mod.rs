@@ -8,7 +8,7 @@
 //!   waits for them, on the device and only then.
 //! * Blocks that several streams use are parked until all but one of them are done.
 //! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
-//!   Pieces of which nothing is lent go back when the pool is trimmed, or as [`PoolOptions`] say. Where it may, it
+//!   Pieces of which nothing is allocated go back when the pool is trimmed, or as [`PoolOptions`] say. Where it may, it
 //!   [grows in place](PoolOptions::expandable) instead, and what is free at its end goes back.
 //! * Threads meet on the lock of the allocator. One that finds it held, or others there again and again, keeps its blocks
 //!   in a [cache](local_cache) of its own for a while: one for each stream, and for each thread where no stream is known.
@@ -58,7 +58,7 @@ pub struct Pool<B: Backend> {
     /// then. Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not wait for
     /// itself.
     growing: ReentrantMutex<RefCell<ExpandableSegment>>,
-    /// The number that blocks are lent by. Another one from each time on that the driver has taken everything.
+    /// The number of the resource in its blocks. Another one from each time on that the driver has taken everything.
     id: AtomicU64,
     /// Those before: their blocks are not ours any more.
     former: Mutex<Vec<u64>>,
@@ -387,7 +387,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         self.origin.check("", "deallocate")?;
         // It always takes blocks of its own at once.
         self.recycle(block).map_err(|_| {
-            let why = "the block was lent by another memory resource";
+            let why = "the block was allocated by another memory resource";
             Error::new("", "deallocate", ErrorKind::InvalidArgument { why })
         })
     }

@@ -18,7 +18,7 @@ pub struct PoolOptions {
     pub largest_chunk: usize,
     /// Whether pieces of which nothing is used go back to the driver before the pool takes another one, if together they
     /// are more than a sixteenth of it; the new piece takes their place. What no free block serves is then served by what
-    /// is free all the same, and the pool is hardly larger than what it has lent. Each time there are fewer pieces or
+    /// is free all the same, and the pool is hardly larger than what it has allocated. Each time there are fewer pieces or
     /// larger ones, so a steady program comes to rest. Not inside
     /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in callbacks.
     pub release_empty_before_grow: bool,

@@ -32,12 +32,12 @@ struct Chunk<B: Backend> {
     skip: usize,
     /// Whether it is the one that grows.
     grows: bool,
-    /// Since when nothing of it is lent.
+    /// Since when nothing of it is allocated.
     unused_since: Option<Instant>,
 }
 
 impl<B: Backend> Chunk<B> {
-    /// Whether nothing of it is lent, and has not been since before then.
+    /// Whether nothing of it is allocated, and has not been since before then.
     fn is_unused(&self, before: Option<Instant>) -> bool {
         self.unused_since.is_some_and(|since| before.is_none_or(|before| since <= before))
     }
@@ -55,7 +55,7 @@ struct MultiStreamBlock<B: Backend> {
     uses: PendingAccesses<B>,
 }
 
-/// Where a block is. What a lent block is known by outside.
+/// Where a block is. What an allocated block is known by outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockRef {
     pub(super) block: BlockId,
@@ -121,7 +121,7 @@ impl<B: Backend> PoolState<B> {
         }
     }
 
-    /// Takes a piece from upstream, all of it idle, and lends of it what it was asked for. Comes back if it cannot be used.
+    /// Takes a piece from upstream, all of it idle, and allocates the requested part of it. Comes back if it cannot be used.
     pub(super) fn add_chunk(
         &mut self,
         block: MemoryBlock<B>,
@@ -394,14 +394,14 @@ impl<B: Backend> PoolState<B> {
         pending
     }
 
-    /// Bytes of chunks of which nothing is lent or pending.
+    /// Bytes of chunks of which nothing is allocated or pending.
     pub(super) fn unused_bytes(&self) -> usize {
         let unused =
             self.chunks.values().filter(|chunk| !chunk.grows && self.allocator.is_region_idle(chunk.region));
         unused.map(|chunk| chunk.block.bytes()).sum()
     }
 
-    /// Takes out chunks of which nothing is lent or pending, until `keep` bytes or less are reserved.
+    /// Takes out chunks of which nothing is allocated or pending, until `keep` bytes or less are reserved.
     pub(super) fn take_unused(&mut self, keep: usize, unused_before: Option<Instant>) -> Vec<MemoryBlock<B>> {
         self.note_unused_chunks();
         let is_due = |chunk: &Chunk<B>| !chunk.grows && chunk.is_unused(unused_before);
