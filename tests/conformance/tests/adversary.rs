@@ -1,12 +1,10 @@
 //! The whole suite under the adversarial schedule, and the fault that the schedule must bring to light.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod double;
-
-use double::{Device as DoubleDevice, Double};
 use gpumem_conformance::{RanOn, Report, Selection, Suite};
 use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::Device;
+use host_double::{ThirdParty, ThirdPartyDevice};
 use std::time::Duration;
 
 /// Seeds of a run; `GPUMEM_SEEDS` asks for more.
@@ -21,12 +19,12 @@ fn open(seed: u64) -> gpumem_core::Result<Device<Host>> {
 /// The suite on the test double: a new device for every case, so that the schedule of a case depends on its seed and on
 /// nothing else.
 fn on_double<const ORDERED: bool>(seed: u64, filters: &[&str]) -> Report {
-    let open = move || DoubleDevice::adversarial(seed).map(Device::from_raw);
+    let open = move || ThirdPartyDevice::adversarial(seed).map(Device::from_raw);
     let selection = Selection {
         filters: filters.iter().map(|filter| (*filter).to_owned()).collect(),
         ..Selection::default()
     };
-    Suite::<Double<ORDERED>>::new("double", RanOn::Host)
+    Suite::<ThirdParty<ORDERED>>::new("double", RanOn::Host)
         .open_with(move |_| open())
         .second_device(move |_| open().ok())
         .delay(Duration::ZERO)
@@ -50,8 +48,8 @@ fn every_case_holds_under_every_schedule() {
 #[test]
 fn every_case_holds_where_memory_is_staged() {
     let is_late = |seed: &u64| {
-        let raw = DoubleDevice::staging(*seed).expect("a device");
-        let device = Device::<Double<true>>::from_raw(raw.clone());
+        let raw = ThirdPartyDevice::staging(*seed).expect("a device");
+        let device = Device::<ThirdParty<true>>::from_raw(raw.clone());
         let stream = device.stream().expect("a stream");
         for _ in 0..4 {
             drop(stream.to_device(&[1_u32; 1000]).expect("an upload"));
@@ -61,8 +59,8 @@ fn every_case_holds_where_memory_is_staged() {
     let late: Vec<u64> = (0..100).filter(is_late).collect();
     let levels = ["02_allocate", "03_copy", "05_stream", "06_pinned"].map(str::to_owned).to_vec();
     for seed in seeds(2).map(|at| late[at as usize % late.len()]).chain(seeds(1)) {
-        let report = Suite::<Double<true>>::new("double", RanOn::Host)
-            .open_with(move |_| DoubleDevice::staging(seed).map(Device::from_raw))
+        let report = Suite::<ThirdParty<true>>::new("double", RanOn::Host)
+            .open_with(move |_| ThirdPartyDevice::staging(seed).map(Device::from_raw))
             .delay(Duration::ZERO)
             .run(&Selection { filters: levels.clone(), ..Selection::default() }, |_, _| {});
         assert_eq!(report.failures, [""; 0], "seed {seed}");

@@ -1,9 +1,6 @@
 //! Kernels on a device that plays a GPU, and what happens where it, the host's body and the reference disagree.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod double;
-
-use double::{Device as DoubleDevice, Double, Programs};
 use gpumem_conformance::{Case, RanOn, Report, Selection, Suite, all};
 use gpumem_core::{Backend, Result};
 use gpumem_host::Host;
@@ -12,15 +9,16 @@ use gpumem_runtime::{
     Device, Stream,
     kernel::{Entry, Kernel, KernelDef, WorkItemIds},
 };
+use host_double::{Programs, ThirdParty, ThirdPartyDevice};
 
-type Gpu = Double<true>;
+type Gpu = ThirdParty<true>;
 
 /// The suite's cases of kernels, or these, on a GPU that has been given these bodies for the sources.
 fn run(wave_size: u32, bodies: Vec<(String, Entry)>, cases: Option<Vec<Case<Gpu>>>) -> Report {
     let body = |(name, entry): (String, Entry)| (name, entry.function().clone());
     let programs: Programs = bodies.into_iter().map(body).collect();
     let suite = Suite::<Gpu>::new("double", RanOn::Host)
-        .open_with(move |_| DoubleDevice::gpu(wave_size, programs.clone()).map(Device::from_raw));
+        .open_with(move |_| ThirdPartyDevice::gpu(wave_size, programs.clone()).map(Device::from_raw));
     let suite = if let Some(cases) = cases { suite.cases(cases) } else { suite };
     let filters = gpumem_kernels::all().iter().map(|kernel| format!("12_kernel::{}", kernel.name)).collect();
     suite.run(&Selection { filters, exact: true, ..Selection::default() }, |_, _| {})

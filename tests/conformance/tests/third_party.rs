@@ -1,15 +1,13 @@
 //! A backend that is written against gpumem-core alone is brought up level by level.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-mod double;
-
-use double::{Device as DoubleDevice, Double};
 use gpumem_conformance::{RanOn, Selection, Suite};
 use gpumem_runtime::Device;
+use host_double::{ThirdParty, ThirdPartyDevice};
 
-fn suite() -> Suite<Double<true>> {
+fn suite() -> Suite<ThirdParty<true>> {
     Suite::new("double", RanOn::Host)
-        .second_device(|_| DoubleDevice::adversarial(1).ok().map(Device::from_raw))
+        .second_device(|_| ThirdPartyDevice::adversarial(1).ok().map(Device::from_raw))
 }
 
 #[test]

@@ -8,8 +8,8 @@ mod scenario;
 use common::{direct_double, double, is_clean};
 use gpumem_core::{Error, ErrorKind};
 use gpumem_host::{HostOptions, Injection, Operation};
-use gpumem_integration::{Double, DoubleDevice, Script, Trouble};
 use gpumem_runtime::Device;
+use host_double::{Double, DoubleDevice, Script, Trouble};
 use ndarray::{Array1, s};
 use scenario::{Arrived, is_lost, is_usable, run};
 

@@ -7,11 +7,11 @@ mod common;
 use common::is_clean;
 use gpumem_core::{Attach, MappedOptions, MemoryKind, Result};
 use gpumem_host::HostOptions;
-use gpumem_integration::{Double, DoubleDevice, DoubleOptions};
 use gpumem_runtime::{
     Device, DeviceArray, Stream, TransferOptions,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, Trim},
 };
+use host_double::{Double, DoubleDevice, DoubleOptions};
 use ndarray::{Array1, Ix1, s};
 use std::{
     fmt,

@@ -5,8 +5,8 @@ mod common;
 
 use common::is_clean;
 use gpumem_host::HostOptions;
-use gpumem_integration::{Double, DoubleDevice, DoubleOptions};
 use gpumem_runtime::Device;
+use host_double::{Double, DoubleDevice, DoubleOptions};
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;

@@ -6,8 +6,8 @@ mod common;
 use common::{double, is_clean, packing_double};
 use gpumem_core::{Error, ErrorKind};
 use gpumem_host::HostOptions;
-use gpumem_integration::{Double, DoubleDevice, DoubleOptions, Script, Trouble};
 use gpumem_runtime::{Device, NonTemporalStores, TransferOptions};
+use host_double::{Double, DoubleDevice, DoubleOptions, Script, Trouble};
 use ndarray::{Array1, Array2, s};
 use std::{
     collections::HashSet,

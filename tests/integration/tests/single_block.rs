@@ -6,8 +6,8 @@ mod common;
 use common::{double, is_clean};
 use gpumem_core::ErrorKind;
 use gpumem_host::HostOptions;
-use gpumem_integration::{Script, Trouble};
 use gpumem_runtime::TransferOptions;
+use host_double::{Script, Trouble};
 use ndarray::{Array1, Array2, s};
 
 fn numbers(len: usize) -> Array1<u32> {

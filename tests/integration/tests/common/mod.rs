@@ -3,8 +3,8 @@
 
 use gpumem_core::Backend;
 use gpumem_host::{Host, HostOptions};
-use gpumem_integration::{Double, DoubleDevice, DoubleOptions};
 use gpumem_runtime::Device;
+use host_double::{Double, DoubleDevice, DoubleOptions};
 
 /// A device of the host backend, with what is behind it.
 pub(crate) fn host(options: HostOptions) -> (Device<Host>, gpumem_host::Device) {

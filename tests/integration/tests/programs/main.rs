@@ -16,8 +16,8 @@ mod steps;
 use common::{direct_double, double, host, packing_double};
 use gpumem_core::Backend;
 use gpumem_host::HostOptions;
-use gpumem_integration::{Double, DoubleOptions};
 use gpumem_runtime::Device;
+use host_double::{Double, DoubleOptions};
 use program::Program;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},

@@ -1,6 +1,6 @@
 //! A double of the CUDA driver: two devices whose memory is the host's.
 //!
-//! It takes the place of `libcuda.so.1` for the device tests, so that this package's library runs on any machine, all
+//! It takes the place of `libcuda.so.1` for the device tests, so that the library of hip-on-cuda runs on any machine, all
 //! the way to its calls of the driver. It is strict where the real driver is: without a current context nothing works,
 //! addresses must lie in what was allocated, streams run on threads of their own. It has no kernels and shares no
 //! memory with other processes.

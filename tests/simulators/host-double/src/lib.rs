@@ -1,0 +1,14 @@
+//! Two backends that pass their work on to the host backend and behave as something else.
+//!
+//! * [`Double`] behaves as the driver of a GPU: it refuses ordinary memory of the caller, and each of its calls can be
+//!   made to fail.
+//! * [`ThirdParty`] is a backend of another author, written against gpumem-core alone. It can ignore waits between
+//!   streams, and it can play a GPU whose kernels are known functions.
+
+mod double;
+mod script;
+mod third_party;
+
+pub use double::{Double, DoubleDevice, DoubleEvent, DoubleOptions, DoubleStream};
+pub use script::{Script, Trouble};
+pub use third_party::{Programs, ThirdParty, ThirdPartyBarrier, ThirdPartyDevice};
