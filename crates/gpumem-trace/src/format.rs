@@ -18,9 +18,35 @@ const KIND_WORDS: [&str; MemoryKind::ALLOCATED.len()] = [
     "managed-host",
 ];
 
-/// A recording as data. Everything refers to everything else by its index in a table of the trace.
+/// A recording as data. Tables refer to each other by index. Times are nanoseconds from [`start`](Self::start).
 ///
-/// The JSON of a trace has the names of these fields. Times are nanoseconds from [`start`](Self::start).
+/// The JSON of a trace has the names of these fields. An event is one of `allocate`, `fail`, `free`, `use`, `wait`, `reserve` and
+/// `release` (between a resource and the driver). The stream `null` is the host. Memory without an `allocate` event existed before
+/// the recording; `other` counts earlier memory that has no event. [`from_json`](Self::from_json) refuses contradictions.
+///
+/// # Examples
+/// ```
+/// # use gpumem_trace::Trace;
+/// let json = r#"
+/// {"format": 1, "start": 300, "span": 15000, "lost": 0,
+///  "devices": [{"name": "cuda:0", "total": 85029158912,
+///               "start": [{"kind": "device", "reserved": 33554432, "other": 4096}]}],
+///  "streams": [{"number": 2}],
+///  "threads": [{"number": 1, "name": "main"}],
+///  "names": ["weights"],
+///  "operations": ["device_array", "fill"],
+///  "allocations": [{"device": 0, "kind": "device", "bytes": 4194304, "align": 256, "name": 0, "operation": 0,
+///                   "stream": null, "host_first": false}],
+///  "events": [{"time": 1510, "thread": 0, "do": "allocate", "memory": 0},
+///             {"time": 9770, "thread": 0, "do": "use", "memory": 0, "from": 0, "bytes": 4194304, "write": true,
+///              "stream": 0, "submission": 1, "operation": 1},
+///             {"time": 12800, "thread": 0, "do": "wait", "stream": null, "of": 0, "submission": 1, "took": 2400},
+///             {"time": 13020, "thread": 0, "do": "free", "memory": 0}]}
+/// "#;
+/// let trace = Trace::from_json(json)?;
+/// assert_eq!(trace.events.len(), 4);
+/// # Ok::<(), gpumem_trace::TraceError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trace {
     /// [`FORMAT`].
