@@ -39,6 +39,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-trace", &["--lib"]),
     all("gpumem-layout", &["--lib", "--test", "layout_chains"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
+    all("gpumem-kernel", &["--lib"]),
     all("gpumem-integration", &["--test", "soundness"]).may_leak(),
 ];
 

@@ -4,7 +4,7 @@ use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
 use anyhow::Result;
 
 /// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
-const ASAN: &[&str] = &["gpumem-host", "gpumem-trace", "gpumem-runtime", "gpumem"];
+const ASAN: &[&str] = &["gpumem-host", "gpumem-trace", "gpumem-runtime", "gpumem-kernel", "gpumem"];
 
 /// What safe code could once break, which it watches as well: a package and the arguments that choose its test.
 const ASAN_SOUNDNESS: [&str; 4] = ["--package", "gpumem-integration", "--test", "soundness"];

@@ -8,7 +8,7 @@
 //! * A body whose work-items are known to come to the same barriers is split there (`split`), which makes it faster on the
 //!   host. The body that awaits is what check mode runs, and what it is tested against.
 //! * No type is inferred here. Where C++ depends on a type, the copy has a witness of it
-//!   (`gpumem_runtime::kernel::codegen`), and the tree the witness's number.
+//!   (`gpumem_kernel::codegen`), and the tree the witness's number.
 //! * Tokens of the user keep their places in all copies, and so do the calls that are made of them: rustc's errors, panics and
 //!   faults name the user's lines. rustc tells equal errors of two copies once.
 //! * What a kernel expands to names `gpumem` by the path in `crate = ..`, and nothing else of the user's surroundings.

@@ -2,7 +2,7 @@
 //! names) and hipRTC (or what `GPUMEM_HIPRTC` names). Neither needs a GPU.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
-#[path = "../../gpumem-runtime/tests/compilers/compiler.rs"]
+#[path = "../../gpumem-kernel/tests/compilers/compiler.rs"]
 #[allow(dead_code)] // its other users need more of it
 mod compiler;
 #[allow(dead_code)] // launched elsewhere

@@ -18,7 +18,7 @@ use std::{
 
 /// Whether the calling thread may wait for a device: not in a callback, nor in the host body of a kernel.
 #[inline]
-pub(crate) fn may_block(operation: &'static str) -> Result<()> {
+pub fn may_block(operation: &'static str) -> Result<()> {
     match NonBlockingContext::current() {
         Some(context) => Err(refuse_to_block(context, operation)),
         None => Ok(()),

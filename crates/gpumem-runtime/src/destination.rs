@@ -39,7 +39,7 @@ enum To<'a, T: Element, D: Dimension, B: Backend> {
 
 /// How elements come into memory of the caller.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum WriteBack {
+pub enum WriteBack {
     /// Before the call returns.
     Now,
     /// When the scope of that number waits.
@@ -58,7 +58,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
     }
 
     /// The same elements, to be read: what is asked about them is asked of what is written.
-    pub(crate) fn as_source(&self) -> Source<'_, T, D, B> {
+    #[doc(hidden)]
+    pub fn as_source(&self) -> Source<'_, T, D, B> {
         match &self.0 {
             To::Host(view) => Source::host(view.view()),
             To::Memory { memory, layout } => Source::memory(memory, layout),
@@ -67,7 +68,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
     }
 
     /// Whether elements may be written here, before anything is.
-    pub(crate) fn check(&self, device: &Device<B>, operation: &'static str) -> Result<()> {
+    #[doc(hidden)]
+    pub fn check(&self, device: &Device<B>, operation: &'static str) -> Result<()> {
         match &self.0 {
             To::Host(view) => {
                 let layout = Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
@@ -97,7 +99,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
     /// # Safety
     /// With [`WriteBack::InScope`], the destination is valid for writes, and not used by anything else, until the landings
     /// of the scope are run or leaked. The borrowed memory is waited for before the borrow ends.
-    pub(crate) unsafe fn copy_from(
+    #[doc(hidden)]
+    pub unsafe fn copy_from(
         self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,
@@ -137,7 +140,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
 }
 
 /// Whether every element of a layout may be written by itself.
-pub(crate) fn check_writable<B: Backend>(
+pub fn check_writable<B: Backend>(
     core: &DeviceCore<B>,
     operation: &'static str,
     layout: &Layout,

@@ -12,8 +12,6 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod array;
-#[cfg(doctest)]
-mod compile_fail;
 mod completion;
 mod destination;
 mod device;
@@ -21,7 +19,6 @@ mod event;
 mod host;
 mod interchange;
 mod ipc;
-pub mod kernel;
 pub mod memory;
 mod raw;
 mod scope;
@@ -37,6 +34,19 @@ mod user_code;
 #[doc(hidden)]
 pub mod loom_models {
     pub use crate::{track::models::*, transfer::models::*};
+}
+
+#[doc(hidden)]
+pub mod internal {
+    //! What the other crates of gpumem use of this one. No promise of stability.
+    pub use crate::completion::may_block;
+    pub use crate::destination::{WriteBack, check_writable};
+    pub use crate::device::DeviceCore;
+    pub use crate::host::PinScope;
+    pub use crate::memory::{Allocation, IntrusiveArc};
+    pub use crate::source::InPlace;
+    pub use crate::track::{Access, AccessLog, Timeline};
+    pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
 }
 
 pub use array::{

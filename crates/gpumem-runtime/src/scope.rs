@@ -88,12 +88,14 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     }
 
     /// The number that landings of the scope carry.
-    pub(crate) fn id(&self) -> u64 {
+    #[doc(hidden)]
+    pub fn id(&self) -> u64 {
         self.id
     }
 
     /// What is waited for before anything borrowed goes back.
-    pub(crate) fn locks(&self) -> &PinScope<B> {
+    #[doc(hidden)]
+    pub fn locks(&self) -> &PinScope<B> {
         &self.locks
     }
 

@@ -48,13 +48,15 @@ enum From<'a, T: Element, D: Dimension, B: Backend> {
 
 /// Elements that a kernel can use where they lie.
 #[derive(Debug)]
-pub(crate) struct InPlace<B: Backend> {
-    pub(crate) memory: IntrusiveArc<Allocation<B>>,
-    pub(crate) layout: Layout,
+pub struct InPlace<B: Backend> {
+    /// The memory with the elements.
+    pub memory: IntrusiveArc<Allocation<B>>,
+    /// Where they lie in it.
+    pub layout: Layout,
     /// The memory belongs to an object that is only borrowed: what uses it is waited for before the borrow ends.
-    pub(crate) borrowed: bool,
+    pub borrowed: bool,
     /// It may not be written.
-    pub(crate) read_only: bool,
+    pub read_only: bool,
 }
 
 /// One value as a source of rank 0: `device.to_device(&Scalar(3.0f32))`.
@@ -91,7 +93,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     }
 
     /// Shape and strides of the elements.
-    pub(crate) fn layout(&self, operation: &'static str) -> Result<Layout> {
+    #[doc(hidden)]
+    pub fn layout(&self, operation: &'static str) -> Result<Layout> {
         match &self.0 {
             From::Memory { layout, .. } => Ok((*layout).clone()),
             From::Host(view) => Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
@@ -104,7 +107,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
 
     /// The elements where they lie, if kernels of the stream's device can use them there: in memory of the library with a
     /// device address, and in that of an object that has described it.
-    pub(crate) fn in_place(
+    #[doc(hidden)]
+    pub fn in_place(
         &self,
         timeline: &Timeline<B>,
         device: &Device<B>,
@@ -130,7 +134,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     }
 
     /// The elements in ordinary memory, packed as `layout`, which is [`like`](Layout::like) their own.
-    pub(crate) fn packed(
+    #[doc(hidden)]
+    pub fn packed(
         &self,
         timeline: &Arc<Timeline<B>>,
         device: &Device<B>,
@@ -176,7 +181,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     }
 
     /// Copies the elements. Returns the submission index of the last copy, 0 for none.
-    pub(crate) fn copy_to(
+    #[doc(hidden)]
+    pub fn copy_to(
         &self,
         timeline: &Arc<Timeline<B>>,
         operation: &'static str,

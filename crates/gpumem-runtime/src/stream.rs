@@ -46,7 +46,8 @@ impl<B: Backend> Stream<B> {
         self
     }
 
-    pub(crate) fn timeline(&self) -> &Arc<Timeline<B>> {
+    #[doc(hidden)]
+    pub fn timeline(&self) -> &Arc<Timeline<B>> {
         &self.0.timeline
     }
 

@@ -3,11 +3,8 @@
 
 use gpumem_core::{ErrorKind, MemoryKind, StreamOptions};
 use gpumem_host::{Host, HostOptions, Injection, Operation};
-use gpumem_runtime::{
-    Device,
-    kernel::{KernelDef, WorkItemIds, config_for_items},
-    memory::DeferredLimits,
-};
+use gpumem_kernel::{KernelDef, WorkItemIds, config_for_items};
+use gpumem_runtime::{Device, memory::DeferredLimits};
 use std::sync::Arc;
 
 const TOTAL: usize = 1 << 20;

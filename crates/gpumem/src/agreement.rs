@@ -6,7 +6,7 @@ use crate::{
 };
 use gpumem_core::{Backend, Result};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::kernel::{KernelDef, Parameters};
+use gpumem_kernel::{KernelDef, Parameters};
 use std::fmt::Debug;
 
 /// Runs a kernel in all of its forms, and gives what all of them give. This is a test of one line for kernels of one's own.

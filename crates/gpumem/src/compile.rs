@@ -2,7 +2,7 @@
 
 use crate::AnyBackend;
 use gpumem_core::Result;
-use gpumem_runtime::kernel::{KernelDef, Parameters};
+use gpumem_kernel::{KernelDef, Parameters};
 
 /// Compiles a kernel for an architecture by its name, with the compilers of the enabled backends.
 ///

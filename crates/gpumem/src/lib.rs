@@ -185,12 +185,15 @@ pub mod generic {
     //! What the types of this crate are made of, for code that is generic over backends and over arrays and views.
     pub use gpumem_runtime::*;
 }
+pub mod kernel {
+    //! Kernels: one portable source for CUDA and ROCm, one body for the host.
+    pub use gpumem_kernel::*;
+}
 pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyStrategy, CudaArrayInterface, DescrField, DeviceCounters,
     DlpackTensor, ElementKind, ElementType, Field, HasCudaArrayInterface, InterchangeStream, IntoArraySpec,
     IpcArrayHandle, Layout, NonTemporalStores, Order, Progress, RawParts, RegisterError, Scalar, Storage,
-    StorageMut, ToDevice, TransferOptions, cuda_array, dlpack, field, is_cuda_array, kernel, layout, memory,
-    trace,
+    StorageMut, ToDevice, TransferOptions, cuda_array, dlpack, field, is_cuda_array, layout, memory, trace,
 };
 pub use gpumem_runtime::{CudaArrayDestination, Destination, FromDevice, cuda_array_mut};
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]

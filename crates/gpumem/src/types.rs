@@ -218,4 +218,4 @@ pub type RawAccess<'a, B = AnyBackend> = rt::RawAccess<'a, B>;
 /// An array of another process; see [`Device::open_ipc`](rt::Device::open_ipc).
 pub type IpcArray<T, D = Ix1, B = AnyBackend> = rt::IpcArray<T, D, B>;
 /// A kernel that is loaded on a device; see [`kernel`](mod@crate::kernel).
-pub type Kernel<P, B = AnyBackend> = rt::kernel::Kernel<P, B>;
+pub type Kernel<P, B = AnyBackend> = gpumem_kernel::Kernel<P, B>;

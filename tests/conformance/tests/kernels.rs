@@ -4,11 +4,9 @@
 use gpumem_conformance::{Case, RanOn, Report, Selection, Suite, all};
 use gpumem_core::{Backend, Result};
 use gpumem_host::Host;
+use gpumem_kernel::{Entry, Kernel, KernelDef, WorkItemIds};
 use gpumem_kernels::{Saxpy, Shipped, ShippedKernel, saxpy};
-use gpumem_runtime::{
-    Device, Stream,
-    kernel::{Entry, Kernel, KernelDef, WorkItemIds},
-};
+use gpumem_runtime::{Device, Stream};
 use host_double::{Programs, ThirdParty, ThirdPartyDevice};
 
 type Gpu = ThirdParty<true>;

@@ -1,10 +1,8 @@
 //! The little that is `unsafe` in tests which are not: honest kernels, and the start of a device anew.
 
 use gpumem_core::{Backend, Result};
-use gpumem_runtime::{
-    Device,
-    kernel::{Indices, KernelDef, Slice, SliceMut, View, ViewMut},
-};
+use gpumem_kernel::{Indices, KernelDef, Slice, SliceMut, View, ViewMut};
+use gpumem_runtime::Device;
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
     thread::sleep,

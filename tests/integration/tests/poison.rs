@@ -7,10 +7,8 @@ mod common;
 use common::{direct_double, double, host, packing_double};
 use gpumem_core::{Backend, Error, ErrorKind};
 use gpumem_host::HostOptions;
-use gpumem_runtime::{
-    Device, DeviceArray, Stream,
-    kernel::{Kernel, KernelDef, Slice, SliceMut, WorkItemIds, config_for_items},
-};
+use gpumem_kernel::{Kernel, KernelDef, Slice, SliceMut, WorkItemIds, config_for_items};
+use gpumem_runtime::{Device, DeviceArray, Stream};
 use host_double::Trouble;
 use ndarray::{Array1, Ix1, s};
 use std::ops::Range;

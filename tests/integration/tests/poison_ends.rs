@@ -6,7 +6,7 @@ mod common;
 use common::host;
 use gpumem_core::POISONED;
 use gpumem_host::HostOptions;
-use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
+use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 
 type One = (SliceMut<u32>,);
 

@@ -7,10 +7,8 @@ mod common;
 use common::{double, host};
 use gpumem_core::{Backend, POISONED};
 use gpumem_host::HostOptions;
-use gpumem_runtime::{
-    Device, Layout, Order,
-    kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items},
-};
+use gpumem_kernel::{Kernel, KernelDef, SliceMut, WorkItemIds, config_for_items};
+use gpumem_runtime::{Device, Layout, Order};
 use ndarray::{Array1, Ix1};
 use std::sync::mpsc::{Sender, channel};
 

@@ -15,8 +15,8 @@
 extern crate self as gpumem;
 
 pub use gpumem_core::BarrierScope;
+pub use gpumem_kernel as kernel;
 pub use gpumem_macros::{DeviceRecord, device, kernel};
-pub use gpumem_runtime::kernel;
 
 mod cases;
 pub mod from_source;

@@ -1,10 +1,8 @@
 //! What a kernel needs to ship.
 
 use gpumem_core::{Backend, Element, Result};
-use gpumem_runtime::{
-    Stream,
-    kernel::{Entry, Kernel, KernelDef, Parameters},
-};
+use gpumem_kernel::{Entry, Kernel, KernelDef, Parameters};
+use gpumem_runtime::Stream;
 use std::fmt::Debug;
 
 /// A kernel with what it must compute. Nothing here has a default: a kernel without problems, or without a reference to

@@ -3,14 +3,12 @@
 
 use gpumem_core::{BarrierScope::Local, ErrorKind};
 use gpumem_host::{Host, HostOptions};
+use gpumem_kernel::{KernelDef, WorkItem, WorkItemIds};
 use gpumem_kernels::{
     Convolution, Histogram, Matmul, Reduce, Saxpy, Scan, ShippedKernel, Stencil, Transpose, convolution,
     histogram, matmul, reduce, saxpy, scan, stencil, transpose,
 };
-use gpumem_runtime::{
-    Device,
-    kernel::{KernelDef, WorkItem, WorkItemIds},
-};
+use gpumem_runtime::Device;
 
 /// What the host says of the declaration in check mode: the first fault of any of the kernel's problems.
 fn told<K: ShippedKernel>(declaration: KernelDef<K::Parameters>) -> String {

@@ -3,10 +3,8 @@
 use crate::{Case, Part, Skip, fixture::Lab, processes::again};
 use gpumem_core::ErrorKind;
 use gpumem_cuda::Cuda;
-use gpumem_runtime::{
-    Device,
-    kernel::{KernelDef, Out, SliceMut, config_for_items},
-};
+use gpumem_kernel::{KernelDef, Out, SliceMut, config_for_items};
+use gpumem_runtime::Device;
 use std::{fs, path::PathBuf};
 
 pub(crate) const CASES: &[Case] = &[

@@ -56,7 +56,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Self { memory, layout, marker: PhantomData }
     }
 
-    pub(crate) fn place(&self) -> ArrayRef<'_, S::Backend> {
+    #[doc(hidden)]
+    pub fn place(&self) -> ArrayRef<'_, S::Backend> {
         ArrayRef::new(&self.memory, &self.layout)
     }
 

@@ -18,9 +18,11 @@ use super::{counters::Counters, errors::ErrorQueue};
 /// first, in one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub(crate) struct DeviceCore<B: Backend> {
-    pub(crate) raw: B::Device,
-    pub(crate) origin: ProcessGuard,
+pub struct DeviceCore<B: Backend> {
+    /// The driver's device.
+    pub raw: B::Device,
+    /// The process that opened the device.
+    pub origin: ProcessGuard,
     generation: AtomicU64,
     /// The number of the device among those of its backend.
     pub(crate) ordinal: usize,
@@ -35,7 +37,8 @@ pub(crate) struct DeviceCore<B: Backend> {
     pub(crate) names: Names,
     pub(crate) trim_hook: TrimHook,
     pub(crate) errors: ErrorQueue,
-    pub(crate) counters: Counters,
+    /// What has been asked of the device.
+    pub counters: Counters,
     pub(crate) pages: PinnedPages<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
@@ -131,7 +134,7 @@ impl<B: Backend> DeviceCore<B> {
 
     /// Whether the device may be used.
     #[inline]
-    pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
+    pub fn check(&self, operation: &'static str) -> Result<()> {
         self.check_process(operation)?;
         match self.lost.get() {
             None => Ok(()),
@@ -147,7 +150,7 @@ impl<B: Backend> DeviceCore<B> {
 
     /// Remembers the first report that the device is lost, and adds the device to errors of the backend.
     #[inline]
-    pub(crate) fn note_loss<R>(&self, result: Result<R>) -> Result<R> {
+    pub fn note_loss<R>(&self, result: Result<R>) -> Result<R> {
         result.map_err(|error| self.note_loss_in(error))
     }
 
@@ -162,26 +165,26 @@ impl<B: Backend> DeviceCore<B> {
     /// Makes an error of `operation` on this device.
     #[cold]
     #[inline(never)]
-    pub(crate) fn error(&self, operation: &'static str, kind: impl Into<ErrorKind>) -> Error {
+    pub fn error(&self, operation: &'static str, kind: impl Into<ErrorKind>) -> Error {
         self.place(Error::new("", operation, kind))
     }
 
     /// Adds this device to an error that names none.
     #[cold]
     #[inline(never)]
-    pub(crate) fn place(&self, error: Error) -> Error {
+    pub fn place(&self, error: Error) -> Error {
         let info = B::info(&self.raw);
         error.on_device(info.backend, info.ordinal)
     }
 
     /// The device as users name it.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         let info = B::info(&self.raw);
         format!("{}:{}", info.backend, info.ordinal)
     }
 
     /// Whether both are the same device of the same backend.
-    pub(crate) fn is_same(&self, other: &Self) -> bool {
+    pub fn is_same(&self, other: &Self) -> bool {
         if std::ptr::eq(self, other) {
             return true;
         }

@@ -14,10 +14,10 @@ macro_rules! counters {
         pub struct DeviceCounters { $($(#[$doc])* pub $field: u64,)* }
 
         #[derive(Debug, Default)]
-        pub(crate) struct Counters { $($field: AtomicU64,)* streams: Mutex<StreamCounterList>, ended: Arc<StreamCounters> }
+        pub struct Counters { $($field: AtomicU64,)* streams: Mutex<StreamCounterList>, ended: Arc<StreamCounters> }
 
         impl Counters {
-            $($(pub(crate) fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })?)*
+            $($(pub fn $count(&self) { self.$field.fetch_add(1, Ordering::Relaxed); })?)*
 
             /// Those of the device itself.
             fn own(&self) -> DeviceCounters {

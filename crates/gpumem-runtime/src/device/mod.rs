@@ -9,7 +9,8 @@ mod recording;
 mod registry;
 mod reset;
 
-pub(crate) use self::core::{DeviceCore, is_same_device};
+pub use self::core::DeviceCore;
+pub(crate) use self::core::is_same_device;
 pub use counters::DeviceCounters;
 pub(crate) use counters::StreamCounters;
 pub(crate) use errors::ErrorQueue;

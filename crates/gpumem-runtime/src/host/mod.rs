@@ -18,7 +18,7 @@ mod view;
 pub use array::HostArray;
 pub use lock_arrays::LockArrays;
 pub(crate) use pin_guard::lock;
-pub(crate) use pin_scope::PinScope;
+pub use pin_scope::PinScope;
 pub use register::{MappedRegisteredArray, RegisterError, RegisteredArray};
 pub use uninit::UninitHostArray;
 pub(crate) use uninit_buffer::UninitBuffer;

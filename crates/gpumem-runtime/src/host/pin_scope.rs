@@ -14,12 +14,13 @@ use gpumem_core::{Backend, Element, ErrorKind, MemoryKind, RegisterOptions, Resu
 use ndarray::{ArrayViewMut, Dimension};
 use parking_lot::Mutex;
 use std::{
+    fmt,
     ptr::NonNull,
     sync::{Arc, atomic::Ordering},
 };
 
 /// What a scope has page-locked. Unlocks at the latest in `drop`, which runs in our own frame: users hold only references into it.
-pub(crate) struct PinScope<B: Backend> {
+pub struct PinScope<B: Backend> {
     core: Arc<DeviceCore<B>>,
     held: Mutex<Vec<HeldPin<B>>>,
 }
@@ -29,7 +30,7 @@ type HeldPin<B> = (IntrusiveArc<Allocation<B>>, Option<PagePin>);
 
 impl<B: Backend> PinScope<B> {
     /// Keeps foreign memory that is borrowed as long as this set lives: it is waited for with the others.
-    pub(crate) fn keep(&self, memory: &IntrusiveArc<Allocation<B>>) {
+    pub fn keep(&self, memory: &IntrusiveArc<Allocation<B>>) {
         if self.core.origin.is_valid() {
             self.held.lock().push((memory.clone(), None));
         }
@@ -226,5 +227,10 @@ impl<B: Backend> Device<B> {
         let value = body(&mut locked);
         set.release().map_err(|error| error.in_operation(operation))?;
         Ok(value)
+    }
+}
+impl<B: Backend> fmt::Debug for PinScope<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PinScope").finish_non_exhaustive()
     }
 }

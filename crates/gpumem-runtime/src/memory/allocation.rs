@@ -32,7 +32,7 @@ use std::{any::Any, fmt, mem::ManuallyDrop, ptr::NonNull, sync::Arc, sync::atomi
 /// A block of memory. Dropping it gives it back to a pool, or leaves it to [`DeferredFrees`](super::DeferredFrees): no wait, no
 /// driver call. What every use reads comes first, and lies side by side: in three cache lines.
 #[repr(C)]
-pub(crate) struct Allocation<B: Backend> {
+pub struct Allocation<B: Backend> {
     id: u64,
     generation: u64,
     /// That of `owner_ref`, which is two steps from it: every use reads it.
@@ -87,7 +87,7 @@ impl<B: Backend> Allocation<B> {
     ///
     /// Work may still use the memory: it stands in the log, so that whatever is enqueued next runs after it. That is
     /// nothing for the host, which gets its memory from [`for_host`](Self::for_host).
-    pub(crate) fn new(
+    pub fn new(
         device: &Device<B>,
         operation: &'static str,
         bytes: usize,
@@ -338,13 +338,15 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
+    /// Returns the number of the allocation, unique in this process.
     #[inline]
-    pub(crate) fn id(&self) -> u64 {
+    pub fn id(&self) -> u64 {
         self.id
     }
 
+    /// Returns what everything on the device shares.
     #[inline]
-    pub(crate) fn core(&self) -> &Arc<DeviceCore<B>> {
+    pub fn core(&self) -> &Arc<DeviceCore<B>> {
         &self.core
     }
 
@@ -381,13 +383,15 @@ impl<B: Backend> Allocation<B> {
         self.boundaries().iter().map(|cut| cut.wrapping_sub(self.host as u64).wrapping_add(self.address))
     }
 
-    pub(crate) fn len(&self) -> usize {
+    /// Returns the length in bytes.
+    #[allow(clippy::len_without_is_empty, reason = "nothing asks for it")]
+    pub fn len(&self) -> usize {
         self.len
     }
 
     /// The uses, with those that borrowers of the memory may have added.
     #[inline]
-    pub(crate) fn log(&self) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
+    pub fn log(&self) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
         let mut log = self.log.lock();
         self.borrows.note(&mut log);
         log
@@ -417,7 +421,7 @@ impl<B: Backend> Allocation<B> {
 
     /// The device's address of the first byte.
     #[inline]
-    pub(crate) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         self.address
     }
 
@@ -454,7 +458,7 @@ impl<B: Backend> Allocation<B> {
 
     /// As [`check`](Self::check), beside a device that has been checked.
     #[inline]
-    pub(crate) fn check_beside(&self, core: &Arc<DeviceCore<B>>, operation: &'static str) -> Result<()> {
+    pub fn check_beside(&self, core: &Arc<DeviceCore<B>>, operation: &'static str) -> Result<()> {
         match Arc::ptr_eq(core, self.core()) {
             true => self.check_fresh(operation),
             false => self.check(operation),
@@ -462,13 +466,13 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// How often the device had been reset when the memory was allocated.
-    pub(crate) fn generation(&self) -> u64 {
+    pub fn generation(&self) -> u64 {
         self.generation
     }
 
     /// Whether the device has not been reset since the memory was allocated.
     #[inline]
-    pub(crate) fn is_fresh(&self) -> bool {
+    pub fn is_fresh(&self) -> bool {
         self.generation == self.core().generation()
     }
 

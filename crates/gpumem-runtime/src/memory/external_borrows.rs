@@ -94,7 +94,7 @@ impl<B: Backend> Allocation<B> {
     /// Whether an import may have made another handle of the memory: then two handles may name the same elements, although
     /// one of them can be written.
     #[inline]
-    pub(crate) fn is_shared(&self) -> bool {
+    pub fn is_shared(&self) -> bool {
         self.borrows.count.load(Ordering::Relaxed) & SHARED != 0
     }
 

@@ -16,7 +16,7 @@ use std::{
 };
 
 /// A handle of a shared value.
-pub(crate) struct IntrusiveArc<T> {
+pub struct IntrusiveArc<T> {
     inner: NonNull<ArcInner<T>>,
     marker: PhantomData<ArcInner<T>>,
 }

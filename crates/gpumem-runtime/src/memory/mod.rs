@@ -43,10 +43,13 @@ pub use report::{KindReport, MemoryReport, ResourceReport};
 pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim};
 pub use resource_table::ENV_POOL;
 
-pub(crate) use allocation::{Allocation, ForeignMemory, Release, free};
+#[doc(hidden)]
+pub use allocation::Allocation;
+pub(crate) use allocation::{ForeignMemory, Release, free};
 pub(crate) use deferred_frees::{DeferredFree, DeferredFrees};
 pub(crate) use host_ready::HostReady;
-pub(crate) use intrusive_arc::IntrusiveArc;
+#[doc(hidden)]
+pub use intrusive_arc::IntrusiveArc;
 pub(crate) use late::LateMemory;
 pub(crate) use names::Names;
 pub(crate) use pinned_pages::{PagePin, PinnedPages};

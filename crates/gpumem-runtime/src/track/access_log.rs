@@ -4,7 +4,7 @@ use smallvec::SmallVec;
 use std::{mem::ManuallyDrop, ops::Range};
 
 /// A place in some queue of work, as the log needs to know it.
-pub(crate) trait QueueRef: Clone {
+pub trait QueueRef: Clone {
     /// Which queue. Positions of one queue are ordered by their submission index.
     fn queue(&self) -> u64;
     /// Whether both are the same queue.
@@ -19,11 +19,11 @@ pub(crate) trait QueueRef: Clone {
 /// and when its queue comes back to the memory, it is written over without a new reference to the queue. Streams that take
 /// turns on one array are the case that this is for.
 #[derive(Debug, Clone)]
-pub(crate) struct LoggedAccess<P> {
+pub struct LoggedAccess<P> {
     pub(crate) extent: Range<usize>,
     pub(crate) write: bool,
-    pub(crate) by: P,
-    pub(crate) submission: u64,
+    pub by: P,
+    pub submission: u64,
 }
 
 impl<P> LoggedAccess<P> {
@@ -62,7 +62,7 @@ const ASKED_EVERY: u64 = 64;
 /// The uses of one allocation that later work may have to wait for.
 #[derive(Debug)]
 #[cfg_attr(test, derive(Clone))]
-pub(crate) struct AccessLog<P> {
+pub struct AccessLog<P> {
     uses: ManuallyDrop<SmallVec<[LoggedAccess<P>; INLINE]>>,
     /// Which of them has been [noted](Self::note) last; none of them where something else has been changed since.
     last: usize,
@@ -94,8 +94,15 @@ fn union(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
     a.start.min(b.start)..a.end.max(b.end)
 }
 
+impl<P: QueueRef> Default for AccessLog<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl<P: QueueRef> AccessLog<P> {
-    pub(crate) fn new() -> Self {
+    /// Makes a log without accesses.
+    pub fn new() -> Self {
         Self { uses: ManuallyDrop::new(SmallVec::new()), last: NONE }
     }
 
@@ -132,7 +139,7 @@ impl<P: QueueRef> AccessLog<P> {
     /// Makes room: forgets what is done, and merges entries of one queue. Call before [`conflicts`](Self::conflicts),
     /// under the same lock as the [`note`](Self::note) that follows.
     #[inline]
-    pub(crate) fn compact(&mut self) {
+    pub fn compact(&mut self) {
         if self.uses.len() >= LIMIT {
             self.make_room();
         }
@@ -284,7 +291,7 @@ impl<P: QueueRef> AccessLog<P> {
 
     /// Records an access that another library may have enqueued without waiting for the accesses in the log:
     /// everything stays.
-    pub(crate) fn note_others(&mut self, extent: &Range<usize>, write: bool, by: &P, submission: u64) {
+    pub fn note_others(&mut self, extent: &Range<usize>, write: bool, by: &P, submission: u64) {
         if extent.is_empty() {
             return;
         }
@@ -331,7 +338,7 @@ impl<P: QueueRef> AccessLog<P> {
     }
 
     /// All remembered uses.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &LoggedAccess<P>> {
+    pub fn all(&self) -> impl Iterator<Item = &LoggedAccess<P>> {
         self.uses.iter().filter(|entry| !entry.is_retired())
     }
 }

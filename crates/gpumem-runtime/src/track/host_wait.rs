@@ -9,11 +9,11 @@ use gpumem_core::{Backend, Error, ErrorKind, Event, Result, Stream};
 
 /// How a wait of the host ended.
 #[derive(Debug)]
-pub(crate) struct WaitOutcome {
+pub struct WaitOutcome {
     /// Whether the work is proven to be done, or to have stopped: its memory is not touched any more.
-    pub(crate) done: bool,
+    pub done: bool,
     /// What the work or the driver says.
-    pub(crate) result: Result<()>,
+    pub result: Result<()>,
 }
 
 impl WaitOutcome {
@@ -104,7 +104,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Blocks until `submission` is done, or cannot go on. Needs no event: where no mark stands for the submission
     /// index, the stream itself is waited for.
-    pub(crate) fn wait_host(&self, submission: u64) -> WaitOutcome {
+    pub fn wait_host(&self, submission: u64) -> WaitOutcome {
         if self.is_complete(submission) || self.is_stale() {
             return WaitOutcome::done();
         }

@@ -30,9 +30,11 @@ mod submission;
 mod submit;
 mod timeline;
 
-pub(crate) use access_log::{AccessLog, QueueRef};
+pub use access_log::AccessLog;
+pub(crate) use access_log::QueueRef;
 pub(crate) use foreign_timelines::ForeignTimelinePool;
 pub(crate) use host_wait::WaitOutcome;
 pub(crate) use recorded_event::{EventPool, RecordedEvent};
-pub(crate) use submit::{Access, Uses};
-pub(crate) use timeline::Timeline;
+pub use submit::Access;
+pub(crate) use submit::Uses;
+pub use timeline::Timeline;

@@ -10,15 +10,18 @@ use std::{ops::Range, sync::Arc};
 
 /// A use of memory by work that is about to be enqueued.
 #[derive(Debug, Clone)]
-pub(crate) struct Access<'a, B: Backend> {
-    pub(crate) memory: &'a IntrusiveArc<Allocation<B>>,
+pub struct Access<'a, B: Backend> {
+    /// The memory.
+    pub memory: &'a IntrusiveArc<Allocation<B>>,
     /// Bytes of the allocation.
-    pub(crate) extent: Range<usize>,
-    pub(crate) write: bool,
+    pub extent: Range<usize>,
+    /// Whether the work writes it.
+    pub write: bool,
 }
 
 impl<'a, B: Backend> Access<'a, B> {
-    pub(crate) fn read(memory: &'a IntrusiveArc<Allocation<B>>, extent: Range<usize>) -> Self {
+    /// Makes an access that reads.
+    pub fn read(memory: &'a IntrusiveArc<Allocation<B>>, extent: Range<usize>) -> Self {
         Self { memory, extent, write: false }
     }
 
@@ -40,15 +43,15 @@ impl<B: Backend> MemoryUses for Uses<'_, '_, B> {
 
 /// Work that has been enqueued.
 #[derive(Debug)]
-pub(crate) struct Submitted<R> {
-    pub(crate) submission: u64,
+pub struct Submitted<R> {
+    pub submission: u64,
     pub(crate) value: R,
 }
 
 impl<B: Backend> Timeline<B> {
     /// Whether the memory belongs to the device of the stream, for what works on one device only.
     #[inline]
-    pub(crate) fn check_owns(&self, operation: &'static str, memory: &Allocation<B>) -> Result<()> {
+    pub fn check_owns(&self, operation: &'static str, memory: &Allocation<B>) -> Result<()> {
         if memory.core().is_same(&self.core) { Ok(()) } else { self.does_not_own(operation, memory) }
     }
 
@@ -60,7 +63,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Whether the stream may be used, and the memory, and all is of one device. The checks that follow say what is not.
     #[inline]
-    pub(crate) fn is_ready_for(&self, accesses: &[Access<'_, B>]) -> bool {
+    pub fn is_ready_for(&self, accesses: &[Access<'_, B>]) -> bool {
         let is_own = |memory: &Allocation<B>| Arc::ptr_eq(memory.core(), &self.core) && memory.is_fresh();
         self.is_ready() && accesses.iter().all(|access| is_own(access.memory))
     }
@@ -96,7 +99,7 @@ impl<B: Backend> Timeline<B> {
     /// As [`submit`](Self::submit), with the submission index that the work gets. It is given out under the
     /// stream's lock.
     #[inline]
-    pub(crate) fn submit_as<R>(
+    pub fn submit_as<R>(
         self: &Arc<Self>,
         operation: &'static str,
         accesses: &[Access<'_, B>],
@@ -108,7 +111,7 @@ impl<B: Backend> Timeline<B> {
 
     /// As [`submit_as`](Self::submit_as), for a stream and memory that [may be used](Self::is_ready_for).
     #[inline(always)]
-    pub(crate) fn submit_checked<R>(
+    pub fn submit_checked<R>(
         self: &Arc<Self>,
         operation: &'static str,
         accesses: &[Access<'_, B>],
@@ -141,7 +144,7 @@ impl<B: Backend> Timeline<B> {
 
     /// Refuses work that uses what failed work was to write, and may read what it writes: a kernel, or another library.
     #[inline]
-    pub(crate) fn refuse_poisoned(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+    pub fn refuse_poisoned(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
         if POISONED.is_any() { self.refuse_all_poisoned(operation, accesses) } else { Ok(()) }
     }
 

@@ -17,10 +17,12 @@ use std::{fmt, sync::Arc, thread::ThreadId};
 /// The part of a stream that outlives it: access logs refer to it. What every submission reads comes first, and lies side
 /// by side.
 #[repr(C, align(64))]
-pub(crate) struct Timeline<B: Backend> {
+pub struct Timeline<B: Backend> {
     id: u64,
-    pub(crate) core: Arc<DeviceCore<B>>,
-    pub(crate) generation: u64,
+    /// The device of the stream.
+    pub core: Arc<DeviceCore<B>>,
+    /// How often the device had been reset when the stream was made.
+    pub generation: u64,
     kind: StreamKind,
     /// Stands for whatever others enqueue on the device, on streams that the library has not been told of. It has no
     /// stream of its own; its events are behind everything.
@@ -150,7 +152,7 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Whether this stream may be used from here and now.
-    pub(crate) fn check(&self, operation: &'static str) -> Result<()> {
+    pub fn check(&self, operation: &'static str) -> Result<()> {
         self.core.check(operation)?;
         if self.is_stale() {
             return Err(stale(&self.core, operation));

@@ -19,9 +19,11 @@ use std::{ops::Range, sync::Arc};
 
 /// Elements somewhere in memory of the library.
 #[derive(Debug)]
-pub(crate) struct ArrayRef<'a, B: Backend> {
-    pub(crate) memory: &'a IntrusiveArc<Allocation<B>>,
-    pub(crate) layout: &'a Layout,
+pub struct ArrayRef<'a, B: Backend> {
+    /// The memory.
+    pub memory: &'a IntrusiveArc<Allocation<B>>,
+    /// The elements in it.
+    pub layout: &'a Layout,
 }
 
 impl<B: Backend> Clone for ArrayRef<'_, B> {
@@ -33,7 +35,8 @@ impl<B: Backend> Clone for ArrayRef<'_, B> {
 impl<B: Backend> Copy for ArrayRef<'_, B> {}
 
 impl<'a, B: Backend> ArrayRef<'a, B> {
-    pub(crate) fn new(memory: &'a IntrusiveArc<Allocation<B>>, layout: &'a Layout) -> Self {
+    /// Refers to the elements of a layout.
+    pub fn new(memory: &'a IntrusiveArc<Allocation<B>>, layout: &'a Layout) -> Self {
         Self { memory, layout }
     }
 }

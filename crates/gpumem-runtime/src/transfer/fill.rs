@@ -20,7 +20,7 @@ const SEED: usize = 64 << 10;
 
 /// Enqueues a fill and returns its submission index, 0 for none. Values whose bytes repeat after one, two or four
 /// are set by the driver; others are uploaded once and doubled on the device.
-pub(crate) fn fill<T: Element, B: Backend>(
+pub fn fill<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     destination: ArrayRef<'_, B>,

@@ -47,11 +47,13 @@ mod worker_pool;
 use gpumem_layout::{chunks, region_loop, registration_boundaries};
 
 pub use copy_plan::{CopyPlan, CopyStrategy};
-pub(crate) use device_copy::{ArrayRef, copy};
-pub(crate) use fill::fill;
+pub use device_copy::ArrayRef;
+pub(crate) use device_copy::copy;
+pub use fill::fill;
 pub(crate) use inline::{try_copy_inline, try_download_inline, try_upload_inline};
 pub use options::{NonTemporalStores, TransferOptions};
-pub(crate) use pageable::{Upload, abort, download, download_new, upload};
+pub use pageable::{Upload, abort, upload};
+pub(crate) use pageable::{download, download_new};
 pub use progress::Progress;
 pub(crate) use progress::ProgressFn;
 pub(crate) use scoped::download_in_scope;

@@ -30,7 +30,7 @@ use std::{ops::ControlFlow, sync::Arc};
 
 /// When an upload returns, the elements have left the source in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Upload {
+pub enum Upload {
     /// They are in the destination, but for [short](super::single_block) ones, which are on their way, and few of those.
     Blocking,
     /// They are on their way: in the destination in stream order.
@@ -39,7 +39,7 @@ pub(crate) enum Upload {
 
 /// Copies an array of the caller into memory of the library. Returns the submission index of the last copy, 0
 /// for none.
-pub(crate) fn upload<T: Element, B: Backend>(
+pub fn upload<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     source: ArrayViewD<'_, T>,
@@ -362,7 +362,7 @@ pub(super) fn swapped(nest: &CopyNest) -> CopyNest {
 }
 
 /// Law 3, the one exception to law 7: memory that a device may still be using must not go back to its owner.
-pub(crate) fn abort(operation: &'static str, result: Result<()>) -> ! {
+pub fn abort(operation: &'static str, result: Result<()>) -> ! {
     let reason = result.err().map_or_else(String::new, |error| error.to_string());
     eprintln!(
         "gpumem: {operation}: neither the stream nor the device could be waited for ({reason}); borrowed memory may \

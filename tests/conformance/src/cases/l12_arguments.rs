@@ -3,12 +3,10 @@
 use super::tools::{load, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout, skip};
 use gpumem_core::{Backend, DescriptorError, ErrorKind, LayoutError, MappedOptions, Result};
-use gpumem_runtime::{
-    CudaArrayInterface, HasCudaArrayInterface, Scalar, cuda_array, cuda_array_mut,
-    kernel::{
-        In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, View, ViewMut, WorkItemIds, config_for_items,
-    },
+use gpumem_kernel::{
+    In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, View, ViewMut, WorkItemIds, config_for_items,
 };
+use gpumem_runtime::{CudaArrayInterface, HasCudaArrayInterface, Scalar, cuda_array, cuda_array_mut};
 use ndarray::{Array1, Array2, ArrayView2, Ix0, Ix1, Ix2, ShapeBuilder, s};
 
 cases! { Level::Kernel;

@@ -3,9 +3,7 @@
 use super::tools::{load, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
 use gpumem_core::{Backend, ErrorKind, LayoutError};
-use gpumem_runtime::kernel::{
-    ConstantArray, In, Kernel, KernelDef, Out, ViewMut, WorkItemIds, config_for_items,
-};
+use gpumem_kernel::{ConstantArray, In, Kernel, KernelDef, Out, ViewMut, WorkItemIds, config_for_items};
 use ndarray::{Array1, Array2, Array3, ArrayView2, s};
 
 cases! { Level::Kernel;

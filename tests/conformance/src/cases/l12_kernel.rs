@@ -4,8 +4,9 @@ use super::tools::load;
 use crate::{Case, Lab, Level, Stop, Verdict};
 use gpumem_core::Backend;
 use gpumem_host::{Host, HostOptions};
+use gpumem_kernel::Kernel;
 use gpumem_kernels::{ShippedKernel, Visitor, visit};
-use gpumem_runtime::{Device, kernel::Kernel};
+use gpumem_runtime::Device;
 use std::{
     any::TypeId,
     collections::BTreeSet,

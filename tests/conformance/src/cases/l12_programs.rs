@@ -3,7 +3,7 @@
 use super::tools::load;
 use crate::{Lab, Level, Stop, Verdict, refused, skip};
 use gpumem_core::{Backend, Barrier, BarrierPoint, Error, ErrorKind, Lowering};
-use gpumem_runtime::kernel::{KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items};
+use gpumem_kernel::{KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 cases! { Level::Kernel;
@@ -33,7 +33,7 @@ fn declaration() -> KernelDef<Numbers> {
     })
 }
 
-fn works<B: Backend>(lab: &Lab<B>, kernel: &gpumem_runtime::kernel::Kernel<Numbers, B>) -> Verdict {
+fn works<B: Backend>(lab: &Lab<B>, kernel: &gpumem_kernel::Kernel<Numbers, B>) -> Verdict {
     let mut numbers = [0u32; 100];
     kernel.launch(
         &lab.device().stream()?,

@@ -3,10 +3,8 @@
 use super::tools::{fail, load};
 use crate::{Lab, Level, Stop, Verdict, refused, skip};
 use gpumem_core::{Attach, Backend, Error, ErrorKind, MappedOptions, Result};
-use gpumem_runtime::{
-    Device, DeviceArray, RawAccess, Stream,
-    kernel::{In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items},
-};
+use gpumem_kernel::{In, InOut, Kernel, KernelDef, Out, Slice, SliceMut, WorkItemIds, config_for_items};
+use gpumem_runtime::{Device, DeviceArray, RawAccess, Stream};
 use ndarray::{Array1, Ix1, s};
 
 cases! { Level::Failures;

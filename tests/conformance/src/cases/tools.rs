@@ -2,7 +2,7 @@
 
 use crate::{Lab, Stop, Verdict, skip};
 use gpumem_core::{Backend, Element, ErrorKind};
-use gpumem_runtime::kernel::{Kernel, KernelDef, Parameters};
+use gpumem_kernel::{Kernel, KernelDef, Parameters};
 use ndarray::{Array3, ArrayView, Dimension};
 
 /// `len` elements of reproducible bits.

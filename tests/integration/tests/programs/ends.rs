@@ -4,7 +4,8 @@ use crate::program::Program;
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_integration::reset;
-use gpumem_runtime::{Device, kernel::config_for_items, memory::Trim};
+use gpumem_kernel::config_for_items;
+use gpumem_runtime::{Device, memory::Trim};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 fn is_stale<T>(result: Result<T>) -> bool {

@@ -5,10 +5,8 @@ use crate::{
     program::{Add, Program},
 };
 use gpumem_core::{Attach, Backend, MappedOptions};
-use gpumem_runtime::{
-    DeviceArray, DeviceVisible, HostArray, Managed, Mapped, MappedRegisteredArray, Stream,
-    kernel::{Kernel, config_for_items},
-};
+use gpumem_kernel::{Kernel, config_for_items};
+use gpumem_runtime::{DeviceArray, DeviceVisible, HostArray, Managed, Mapped, MappedRegisteredArray, Stream};
 use ndarray::{Array1, Ix1, aview1, s};
 
 /// An array of the library's, and its elements.

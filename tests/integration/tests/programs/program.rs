@@ -6,10 +6,8 @@ use crate::{
     model::{Known, Pinned, Random},
 };
 use gpumem_core::Backend;
-use gpumem_runtime::{
-    Device, Stream,
-    kernel::{Kernel, KernelDef, SliceMut, View, ViewMut, WorkItemIds},
-};
+use gpumem_kernel::{Kernel, KernelDef, SliceMut, View, ViewMut, WorkItemIds};
+use gpumem_runtime::{Device, Stream};
 use std::collections::VecDeque;
 
 pub(crate) type Add = (SliceMut<u32>, u32);

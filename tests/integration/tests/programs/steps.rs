@@ -5,10 +5,8 @@ use crate::{
     program::Program,
 };
 use gpumem_core::{Backend, Error};
-use gpumem_runtime::{
-    kernel::{In, Out, config_for_items},
-    memory::Trim,
-};
+use gpumem_kernel::{In, Out, config_for_items};
+use gpumem_runtime::memory::Trim;
 use ndarray::{Ix1, aview1, s};
 use std::{ops::ControlFlow, panic};
 

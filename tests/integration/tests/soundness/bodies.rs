@@ -3,7 +3,8 @@
 use gpumem_core::{ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use gpumem_integration::calling;
-use gpumem_runtime::{Device, DeviceArray, Stream, kernel::config_for_items};
+use gpumem_kernel::config_for_items;
+use gpumem_runtime::{Device, DeviceArray, Stream};
 use ndarray::{Array1, Ix1};
 use std::{
     sync::{Arc, Mutex, mpsc},

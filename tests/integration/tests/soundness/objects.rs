@@ -4,10 +4,8 @@ use super::device;
 use gpumem_core::MappedOptions;
 use gpumem_host::Host;
 use gpumem_integration::fill;
-use gpumem_runtime::{
-    Destination, FromDevice, MappedArray, Source, ToDevice,
-    kernel::{InOut, Out, config_for_items},
-};
+use gpumem_kernel::{InOut, Out, config_for_items};
+use gpumem_runtime::{Destination, FromDevice, MappedArray, Source, ToDevice};
 use ndarray::Ix1;
 
 /// Says one object to read from, and other ones to write to by turns.

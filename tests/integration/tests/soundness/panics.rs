@@ -4,9 +4,9 @@ use super::device;
 use gpumem_core::{Error, ErrorKind, MemoryKind, Result};
 use gpumem_host::Host;
 use gpumem_integration::{holding, slow_fill, threaded_sum};
+use gpumem_kernel::config_for_items;
 use gpumem_runtime::{
     Device,
-    kernel::config_for_items,
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
 };
 use ndarray::Array1;

@@ -3,7 +3,8 @@
 use super::device;
 use gpumem_core::{Attach, MappedOptions};
 use gpumem_integration::{by_changing_indices, slow_fill};
-use gpumem_runtime::{ArraySpec, IntoArraySpec, kernel::config_for_items};
+use gpumem_kernel::config_for_items;
+use gpumem_runtime::{ArraySpec, IntoArraySpec};
 use ndarray::{Ix2, IxDyn};
 use std::{
     future::Future,

@@ -6,10 +6,8 @@ use crate::{
     inputs::bytes,
 };
 use gpumem_core::{Backend, Result};
-use gpumem_runtime::{
-    Stream,
-    kernel::{Constant, Kernel, KernelDef, config_for_items},
-};
+use gpumem_kernel::{Constant, Kernel, KernelDef, config_for_items};
+use gpumem_runtime::Stream;
 use ndarray::{Array3, s};
 
 /// [`convolution`].

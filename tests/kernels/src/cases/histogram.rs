@@ -2,10 +2,8 @@
 
 use crate::{ShippedKernel, histogram, inputs::bytes};
 use gpumem_core::{Backend, LaunchConfig, Result};
-use gpumem_runtime::{
-    Stream,
-    kernel::{Kernel, KernelDef},
-};
+use gpumem_kernel::{Kernel, KernelDef};
+use gpumem_runtime::Stream;
 use ndarray::{Array1, s};
 
 /// [`histogram`].

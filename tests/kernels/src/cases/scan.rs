@@ -2,10 +2,8 @@
 
 use crate::{ShippedKernel, inputs::words, scan};
 use gpumem_core::{Backend, Result};
-use gpumem_runtime::{
-    DeviceArray, Stream,
-    kernel::{Kernel, KernelDef, config_for_items},
-};
+use gpumem_kernel::{Kernel, KernelDef, config_for_items};
+use gpumem_runtime::{DeviceArray, Stream};
 use ndarray::{Array1, Ix1, s};
 
 /// [`scan`].

@@ -2,10 +2,8 @@
 
 use crate::{ShippedKernel, inputs::whole, transpose};
 use gpumem_core::{Backend, Result};
-use gpumem_runtime::{
-    Stream,
-    kernel::{Kernel, KernelDef, config_for_items},
-};
+use gpumem_kernel::{Kernel, KernelDef, config_for_items};
+use gpumem_runtime::Stream;
 use ndarray::{Array2, s};
 
 /// [`transpose`].

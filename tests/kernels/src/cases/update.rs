@@ -7,10 +7,8 @@ use crate::{
     update::{self, Particle, Step},
 };
 use gpumem_core::{Backend, Result};
-use gpumem_runtime::{
-    Stream,
-    kernel::{Kernel, KernelDef, config_for_items},
-};
+use gpumem_kernel::{Kernel, KernelDef, config_for_items};
+use gpumem_runtime::Stream;
 use ndarray::{Array1, s};
 
 /// [`update`].

@@ -6,10 +6,8 @@ pub mod transpose;
 
 use crate::{Convolution, ShippedKernel, Transpose};
 use gpumem_core::{Backend, Result};
-use gpumem_runtime::{
-    Stream,
-    kernel::{Kernel, KernelDef},
-};
+use gpumem_kernel::{Kernel, KernelDef};
+use gpumem_runtime::Stream;
 
 macro_rules! from_source {
     ($($(#[$doc:meta])* $name:ident as $of:ident in $module:ident;)*) => {$(

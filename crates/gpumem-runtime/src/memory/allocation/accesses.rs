@@ -185,7 +185,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Waits for every use, whatever becomes of it. Stops where it cannot be proven that a use is over.
-    pub(crate) fn wait_until_unused(&self) -> WaitOutcome {
+    pub fn wait_until_unused(&self) -> WaitOutcome {
         let uses: SmallVec<[PendingUse<B>; 4]> =
             self.log().all().map(|entry| (entry.by.clone(), entry.submission)).collect();
         let mut all = WaitOutcome::done();

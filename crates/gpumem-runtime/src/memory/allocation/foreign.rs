@@ -48,7 +48,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Foreign memory, kept alive by `owner`.
-    pub(crate) fn foreign(
+    pub fn foreign(
         device: &Device<B>,
         address: u64,
         len: usize,
@@ -59,7 +59,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
-    pub(crate) fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> IntrusiveArc<Self> {
+    pub fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> IntrusiveArc<Self> {
         let mut allocation = Self::over(Owner::Device(device.share()), (0, 0, 1), MemoryKind::Device);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.release) = (Some(module), Release::Program);

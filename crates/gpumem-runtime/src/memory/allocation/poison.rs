@@ -55,7 +55,7 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// Whether failed work was to write any of the bytes.
-    pub(crate) fn is_poisoned(&self, extent: &Range<usize>) -> bool {
+    pub fn is_poisoned(&self, extent: &Range<usize>) -> bool {
         POISONED.is_any() && POISONED.find(&self.used(extent, false)).is_some()
     }
 

@@ -10,11 +10,9 @@ use anyhow::{Context as _, Result, ensure};
 use cudarc::driver::sys;
 use gpumem_core::{Backend, CompileOptions, ErrorKind, KernelSource, LaunchConfig};
 use gpumem_cuda::{Cuda, CudaExt, CudaKernel};
+use gpumem_kernel::{Kernel, KernelDef, Parameters, Slice, SliceMut, config_for_items};
 use gpumem_kernels::convolution;
-use gpumem_runtime::{
-    Device, DeviceArray,
-    kernel::{Kernel, KernelDef, Parameters, Slice, SliceMut, config_for_items},
-};
+use gpumem_runtime::{Device, DeviceArray};
 use ndarray::{Array3, Ix1, Ix3};
 use std::{
     ffi::c_void,

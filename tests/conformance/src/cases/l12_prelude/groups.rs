@@ -3,7 +3,7 @@
 use super::{Parameters, Probe, case, items_of, one_group, random};
 use crate::Case;
 use gpumem_core::{Backend, BarrierScope, LaunchConfig};
-use gpumem_runtime::kernel::{KernelDef, Local, WorkItem, WorkItemIds};
+use gpumem_kernel::{KernelDef, Local, WorkItem, WorkItemIds};
 
 pub(super) fn cases<B: Backend>() -> Vec<Case<B>> {
     vec![

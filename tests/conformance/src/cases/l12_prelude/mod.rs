@@ -10,10 +10,8 @@ use super::tools::load;
 use crate::{Case, Lab, Level, Stop, Verdict};
 use gpumem_core::{Backend, Barrier, Element, LaunchConfig};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{
-    Device,
-    kernel::{Kernel, KernelDef, Slice, SliceMut},
-};
+use gpumem_kernel::{Kernel, KernelDef, Slice, SliceMut};
+use gpumem_runtime::Device;
 use std::fmt::Debug;
 
 /// What every probe takes: elements to read, and elements to write.

@@ -3,7 +3,7 @@
 use super::{Parameters, Probe, case, items_of, random};
 use crate::Case;
 use gpumem_core::{Backend, LaunchConfig};
-use gpumem_runtime::kernel::{KernelDef, WorkItemIds};
+use gpumem_kernel::{KernelDef, WorkItemIds};
 use half::{bf16, f16};
 use num_complex::Complex;
 

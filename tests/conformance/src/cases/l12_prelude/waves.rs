@@ -3,7 +3,7 @@
 use super::{Parameters, Probe, case, random};
 use crate::Case;
 use gpumem_core::{Backend, Element, LaunchConfig};
-use gpumem_runtime::kernel::{KernelDef, Number, WorkItem};
+use gpumem_kernel::{KernelDef, Number, WorkItem};
 use half::{bf16, f16};
 use num_complex::Complex;
 use std::{fmt::Debug, marker::PhantomData};

@@ -75,7 +75,7 @@ fn device_type(parameter: &ParameterInfo) -> String {
 ///
 /// # Examples
 /// ```
-/// use gpumem_runtime::kernel::config_for_items;
+/// use gpumem_kernel::config_for_items;
 ///
 /// let config = config_for_items(1000, 256);
 /// assert_eq!((config.groups, config.group_size), ([4, 1, 1], [256, 1, 1]));

@@ -125,13 +125,13 @@
 //!
 //! # Alignment in shared memory
 //! ```
-//! # use gpumem_runtime::kernel::WorkItem;
+//! # use gpumem_kernel::WorkItem;
 //! fn body(item: WorkItem<'_>) { item.shared::<u128, 1>([4]); }
 //! let body: fn(WorkItem<'_>) = body;
 //! ```
 //! Shared memory is aligned to 16 bytes, and elements that need more are refused.
 //! ```compile_fail,E0080
-//! # use gpumem_runtime::kernel::WorkItem;
+//! # use gpumem_kernel::WorkItem;
 //! #[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 //! #[repr(C, align(32))]
 //! struct Wide([u64; 4]);

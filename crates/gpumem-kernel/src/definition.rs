@@ -1,16 +1,17 @@
 //! Declaring a kernel, once, for every device.
 
 use super::{
-    HostForm, Kernel, cache,
-    constants::Constants,
+    HostForm, Kernel,
+    arguments::Constants,
+    cache,
     images::{Image, Images},
     source::{MOST_CONSTANT_BYTES, portable_text, text_with_constants, uses_constants},
 };
-use crate::Device;
 use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource, Lowering,
     Result,
 };
+use gpumem_runtime::Device;
 use gpumem_simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
 use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
@@ -50,7 +51,7 @@ impl<P: Parameters> KernelDef<P> {
     ///
     /// # Examples
     /// ```
-    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds};
+    /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
     /// // SAFETY: each work-item writes its own element.
     /// let def = unsafe { KernelDef::<(SliceMut<f32>, f32)>::new("add") }
     ///     .source("using namespace gpumem;
@@ -116,7 +117,7 @@ impl<P: Parameters> KernelDef<P> {
     ///
     /// # Examples
     /// ```
-    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds};
+    /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
     /// // SAFETY: each work-item writes its own element.
     /// let def = unsafe { KernelDef::<(SliceMut<f32>, f32)>::new("add") }
     ///     .source("using namespace gpumem;
@@ -164,7 +165,7 @@ impl<P: Parameters> KernelDef<P> {
     ///
     /// # Examples
     /// ```
-    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItem};
+    /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItem};
     /// # use gpumem_core::BarrierScope::Global;
     /// // SAFETY: each work-item writes its own element, and reads that of its neighbour after the barrier.
     /// let def = unsafe { KernelDef::<(SliceMut<f32>,)>::new("shift") }.host_body(
@@ -215,8 +216,9 @@ impl<P: Parameters> KernelDef<P> {
     /// # Examples
     /// ```
     /// # use gpumem_host::Host;
-    /// # use gpumem_runtime::{Device, kernel::config_for_items};
-    /// # use gpumem_runtime::kernel::{KernelDef, SliceMut, WorkItemIds};
+    /// # use gpumem_kernel::config_for_items;
+    /// # use gpumem_runtime::Device;
+    /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
     /// # fn main() -> gpumem_core::Result<()> {
     /// // SAFETY: each work-item writes its own element.
     /// let def = unsafe { KernelDef::<(SliceMut<f32>, f32)>::new("add") }

@@ -7,7 +7,7 @@ mod packs;
 mod shipped;
 
 use compiler::{Compiler, Flavour};
-use gpumem_runtime::kernel::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut, portable_text};
+use gpumem_kernel::{Constant, ConstantArray, Slice, SliceMut, Value, View, ViewMut, portable_text};
 
 #[derive(Debug, Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(C)]

@@ -1,10 +1,7 @@
 //! The program of a kernel, and who has launched it last.
 
-use crate::{
-    memory::{Allocation, IntrusiveArc},
-    track::{AccessLog, Timeline},
-};
 use gpumem_core::Backend;
+use gpumem_runtime::internal::{AccessLog, Allocation, IntrusiveArc, Timeline};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -104,8 +101,8 @@ impl<B: Backend> fmt::Debug for LoadedModule<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Device, Stream};
     use gpumem_host::Host;
+    use gpumem_runtime::{Device, Stream};
 
     #[test]
     fn the_last_launch_on_every_stream_is_known_when_the_program_goes() {
@@ -123,7 +120,7 @@ mod tests {
         let log = memory.log();
         assert_eq!(log.all().count(), streams.len());
         for (number, stream) in streams.iter().enumerate() {
-            let entry = log.all().find(|entry| entry.by.id() == stream.timeline().id()).unwrap();
+            let entry = log.all().find(|entry| Arc::ptr_eq(&entry.by, stream.timeline())).unwrap();
             assert_eq!(entry.submission, if number % LAST_LAUNCHES == 1 { 9 } else { 3 });
         }
     }

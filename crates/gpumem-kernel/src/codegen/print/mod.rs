@@ -40,7 +40,7 @@ pub struct PrintedProgram {
 }
 
 impl PrintedProgram {
-    /// The source, for [`KernelDef::source`](crate::kernel::KernelDef::portable). Its lines are those of the
+    /// The source, for [`KernelDef::source`](crate::KernelDef::portable). Its lines are those of the
     /// Rust file.
     pub fn source(&self) -> String {
         let mut out = format!("#line 1 \"arithmetic.hpp\"\n{ARITHMETIC}\n#line 1 \"records\"\n");

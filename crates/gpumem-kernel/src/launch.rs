@@ -1,18 +1,14 @@
 //! Launching a kernel in stream order.
 
 use super::{
-    arguments::{ArgumentCollector, Arguments, ScopedArgument},
-    constants::Constants,
-    host_arrays::HostArrays,
+    arguments::{ArgumentCollector, Arguments, Constants, HostArrays, ScopedArgument, check_shared},
     loaded_module::LoadedModule,
 };
-use crate::{
-    Device, Scope, Stream,
-    device::DeviceCore,
-    memory::Allocation,
-    track::{Access, Timeline},
-};
 use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchConfig, Result};
+use gpumem_runtime::{
+    Device, Scope, Stream,
+    internal::{Access, Allocation, DeviceCore, Timeline},
+};
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
 
@@ -116,7 +112,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// used, as [`Poisoned`](ErrorKind::Poisoned), until that is written anew.
     ///
     /// ```no_run
-    /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{Kernel, Slice, SliceMut, config_for_items}};
+    /// # use gpumem_kernel::{Kernel, Slice, SliceMut, config_for_items};
+    /// # use gpumem_runtime::{DeviceArray, Stream};
     /// # fn example<B: gpumem_core::Backend>(
     /// #     stream: &Stream<B>, saxpy: &Kernel<(Slice<f32>, SliceMut<f32>, f32), B>,
     /// #     x: &DeviceArray<f32, ndarray::Ix1, B>, y: &mut DeviceArray<f32, ndarray::Ix1, B>,
@@ -161,7 +158,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// stream has been waited for, at the latest when the scope ends.
     ///
     /// ```no_run
-    /// # use gpumem_runtime::{DeviceArray, Stream, kernel::{In, InOut, Kernel, Slice, SliceMut, config_for_items}};
+    /// # use gpumem_kernel::{In, InOut, Kernel, Slice, SliceMut, config_for_items};
+    /// # use gpumem_runtime::{DeviceArray, Stream};
     /// # fn example<B: gpumem_core::Backend>(
     /// #     stream: &Stream<B>, saxpy: &Kernel<(Slice<f32>, SliceMut<f32>, f32), B>,
     /// #     x: &ndarray::Array1<f32>, y: &mut ndarray::Array1<f32>,
@@ -328,28 +326,6 @@ impl<B: Backend> Loaded<B> {
         // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the use
         // logs; what the kernel does within them was promised when it was declared.
         unsafe { B::launch(raw, &self.raw, dims, arguments) }
-    }
-}
-
-/// Whether no argument is written whose elements another argument names as well. Borrows see to that, except where an import
-/// has made another handle of the memory.
-#[cold]
-pub(super) fn check_shared<B: Backend>(accesses: &[Access<'_, B>]) -> Result<()> {
-    let clash = |(at, one): (usize, &Access<'_, B>)| {
-        one.memory.is_shared()
-            && accesses.iter().skip(at + 1).any(|other| {
-                one.memory.id() == other.memory.id()
-                    && (one.write || other.write)
-                    && one.extent.start < other.extent.end
-                    && other.extent.start < one.extent.end
-            })
-    };
-    match accesses.iter().enumerate().any(clash) {
-        true => {
-            let why = "two arguments of the launch name the same memory, and one of them is written";
-            Err(Error::new("", OPERATION, ErrorKind::InvalidArgument { why }))
-        }
-        false => Ok(()),
     }
 }
 

@@ -1,17 +1,21 @@
 //! What a launch is given for each parameter.
 
-use super::{
-    Constant, Own, OwnView, Slice, SliceMut, Value, View, ViewMut,
-    constants::{ConstantUpload, Constants},
-    host_arrays::HostArrays,
-};
-use crate::{
-    ArrayBase, Layout, Storage, StorageMut,
-    memory::{Allocation, IntrusiveArc},
-    track::Access,
-};
+mod constants;
+mod host_arrays;
+
+pub use host_arrays::{In, InOut, Out};
+
+pub(crate) use constants::Constants;
+pub(crate) use host_arrays::HostArrays;
+
+use crate::{Constant, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
 use bytemuck::{Pod, Zeroable};
+use constants::ConstantUpload;
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArguments, LayoutError, Result};
+use gpumem_runtime::{
+    ArrayBase, Layout, Storage, StorageMut,
+    internal::{Access, Allocation, ArrayRef, IntrusiveArc},
+};
 use gpumem_simt::{Parameter, Parameters};
 use ndarray::Dimension;
 use smallvec::SmallVec;
@@ -19,10 +23,10 @@ use smallvec::SmallVec;
 /// The arguments of a launch while they are collected.
 #[derive(Debug)]
 pub struct ArgumentCollector<'a, B: Backend> {
-    pub(super) arguments: KernelArguments,
-    pub(super) accesses: SmallVec<[Access<'a, B>; 8]>,
-    pub(super) host: HostArrays<'a, B>,
-    pub(super) constants: ConstantUpload<'a, B>,
+    pub(crate) arguments: KernelArguments,
+    pub(crate) accesses: SmallVec<[Access<'a, B>; 8]>,
+    pub(crate) host: HostArrays<'a, B>,
+    pub(crate) constants: ConstantUpload<'a, B>,
 }
 
 /// An array as a kernel gets a slice.
@@ -33,13 +37,13 @@ struct SliceWords {
     len: u64,
 }
 
-pub(super) mod sealed {
+pub(crate) mod sealed {
     pub trait SealedArgument {}
 }
 
 /// What can be given for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`],
 /// [`ViewMut`], [`Own`] or [`OwnView`], a number for itself, a [`Value`] or a [`Constant`] for itself. Arrays of the host
-/// state their direction: [`In`](super::In) for those that are read, [`Out`](super::Out) or [`InOut`](super::InOut) for
+/// state their direction: [`In`] for those that are read, [`Out`] or [`InOut`] for
 /// those that are written.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for a kernel's parameter `{Q}`",
@@ -66,19 +70,19 @@ pub trait ScopedArgument<'env>: sealed::SealedArgument {}
 
 impl<'a, B: Backend> ArgumentCollector<'a, B> {
     #[inline(always)]
-    pub(super) fn new(host: HostArrays<'a, B>, constants: Option<&'a Constants<B>>) -> Self {
+    pub(crate) fn new(host: HostArrays<'a, B>, constants: Option<&'a Constants<B>>) -> Self {
         let constants = ConstantUpload::new(constants);
         Self { arguments: KernelArguments::new(), accesses: SmallVec::new(), host, constants }
     }
 
     /// Whether all is on the device already.
     #[inline]
-    pub(super) fn is_of_device(&self) -> bool {
+    pub(crate) fn is_of_device(&self) -> bool {
         self.host.is_empty() && self.constants.is_empty()
     }
 
     #[inline]
-    pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.arguments.push_bytes(bytes).map_err(|_| too_long())
     }
 
@@ -89,27 +93,28 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
     }
 
     #[inline(always)]
-    pub(super) fn slice<S: Storage<Backend = B>, D: Dimension>(
+    pub(crate) fn slice<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a ArrayBase<S, D>,
         write: bool,
     ) -> Result<()> {
-        let Some(len) = array.layout.packed_len() else { return Err(needs_copy(&array.layout)) };
+        let ArrayRef { memory, layout } = array.place();
+        let Some(len) = layout.packed_len() else { return Err(needs_copy(layout)) };
         if len > 0 {
-            let start = array.layout.offset();
-            let extent = start..start + len * array.layout.item();
-            self.accesses.push(Access { memory: &array.memory, extent, write });
+            let start = layout.offset();
+            let extent = start..start + len * layout.item();
+            self.accesses.push(Access { memory, extent, write });
         }
         self.slice_words(array.address(), len);
         Ok(())
     }
 
     #[inline]
-    pub(super) fn slice_words(&mut self, address: u64, len: usize) {
+    pub(crate) fn slice_words(&mut self, address: u64, len: usize) {
         self.arguments.push(SliceWords { address, len: len as u64 });
     }
 
-    pub(super) fn view<S: Storage<Backend = B>, D: Dimension>(
+    pub(crate) fn view<S: Storage<Backend = B>, D: Dimension>(
         &mut self,
         array: &'a ArrayBase<S, D>,
         rank: usize,
@@ -119,11 +124,12 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
             let error = LayoutError::RankMismatch { found: array.ndim(), expected: rank };
             return Err(Error::new("", "launch", error));
         }
-        self.access(&array.memory, &array.layout, write);
-        self.view_bytes(array.address(), &array.layout)
+        let ArrayRef { memory, layout } = array.place();
+        self.access(memory, layout, write);
+        self.view_bytes(array.address(), layout)
     }
 
-    pub(super) fn view_bytes(&mut self, address: u64, layout: &Layout) -> Result<()> {
+    pub(crate) fn view_bytes(&mut self, address: u64, layout: &Layout) -> Result<()> {
         let mut words: SmallVec<[u64; 16]> = SmallVec::new();
         words.push(address);
         words.extend(layout.shape().iter().map(|extent| *extent as u64));
@@ -149,6 +155,28 @@ fn needs_copy(layout: &Layout) -> Error {
 #[cold]
 fn of_argument<B: Backend>(error: Error, collected: &ArgumentCollector<'_, B>) -> Error {
     error.at_argument(collected.arguments.len() + 1)
+}
+
+/// Whether no argument is written whose elements another argument names as well. Borrows see to that, except where an import
+/// has made another handle of the memory.
+#[cold]
+pub(crate) fn check_shared<B: Backend>(accesses: &[Access<'_, B>]) -> Result<()> {
+    let clash = |(at, one): (usize, &Access<'_, B>)| {
+        one.memory.is_shared()
+            && accesses.iter().skip(at + 1).any(|other| {
+                one.memory.id() == other.memory.id()
+                    && (one.write || other.write)
+                    && one.extent.start < other.extent.end
+                    && other.extent.start < one.extent.end
+            })
+    };
+    match accesses.iter().enumerate().any(clash) {
+        true => {
+            let why = "two arguments of the launch name the same memory, and one of them is written";
+            Err(Error::new("", "launch", ErrorKind::InvalidArgument { why }))
+        }
+        false => Ok(()),
+    }
 }
 
 impl<S: Storage, D: Dimension> sealed::SealedArgument for &ArrayBase<S, D> {}

@@ -6,9 +6,9 @@
 
 mod disk;
 
-use crate::device::DeviceCore;
 use disk::Disk;
 use gpumem_core::{Backend, CompileOptions, Compiler, ErrorKind, KernelSource, Result, process::PerProcess};
+use gpumem_runtime::internal::DeviceCore;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
 

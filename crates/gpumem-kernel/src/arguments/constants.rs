@@ -1,16 +1,12 @@
 //! Constant arrays in a module's constant memory, written in stream order.
 
-use super::{
-    ConstantArray, In,
-    arguments::{Argument, ArgumentCollector},
-};
-use crate::{
-    Device, Layout, Order, ToDevice,
-    memory::{Allocation, IntrusiveArc},
-    track::{Access, Timeline},
-    transfer::{self, ArrayRef, Upload},
-};
+use super::{Argument, ArgumentCollector, In};
+use crate::ConstantArray;
 use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, Result};
+use gpumem_runtime::{
+    Device, Layout, Order, ToDevice,
+    internal::{Access, Allocation, ArrayRef, IntrusiveArc, Timeline, Upload, upload},
+};
 use ndarray::ArrayView1;
 use parking_lot::{Mutex, MutexGuard};
 use smallvec::SmallVec;
@@ -24,7 +20,7 @@ const ALIGN: usize = 16;
 
 /// The constant memory of one module: all launches of its kernel share it, so that it is an allocation like any other,
 /// which launches read and copies write.
-pub(super) struct Constants<B: Backend> {
+pub(crate) struct Constants<B: Backend> {
     memory: IntrusiveArc<Allocation<B>>,
     /// What it holds behind everything that is enqueued; `None` where that is not known.
     written: Mutex<Option<Vec<u8>>>,
@@ -32,13 +28,13 @@ pub(super) struct Constants<B: Backend> {
 
 impl<B: Backend> Constants<B> {
     /// That of a loaded program, which `kernel` keeps loaded.
-    pub(super) fn of_module(device: &Device<B>, module: &B::Module, kernel: &B::Kernel) -> Result<Self> {
+    pub(crate) fn of_module(device: &Device<B>, module: &B::Module, kernel: &B::Kernel) -> Result<Self> {
         let (address, bytes) = device.core().note_loss(B::variable(module, NAME))?;
         Ok(Self::over(Allocation::foreign(device, address, bytes, Box::new(kernel.clone()))))
     }
 
     /// Ordinary memory, where kernels are functions of the host.
-    pub(super) fn on_host(device: &Device<B>, bytes: usize) -> Result<Self> {
+    pub(crate) fn on_host(device: &Device<B>, bytes: usize) -> Result<Self> {
         Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN)?))
     }
 
@@ -48,7 +44,7 @@ impl<B: Backend> Constants<B> {
 }
 
 /// The constant arrays of one launch, side by side.
-pub(super) struct ConstantUpload<'a, B: Backend> {
+pub(crate) struct ConstantUpload<'a, B: Backend> {
     constants: Option<&'a Constants<B>>,
     /// `None` while there are none, as in most launches.
     bytes: Option<Vec<u8>>,
@@ -56,7 +52,7 @@ pub(super) struct ConstantUpload<'a, B: Backend> {
 
 impl<'a, B: Backend> ConstantUpload<'a, B> {
     #[inline]
-    pub(super) fn new(constants: Option<&'a Constants<B>>) -> Self {
+    pub(crate) fn new(constants: Option<&'a Constants<B>>) -> Self {
         Self { constants, bytes: None }
     }
 
@@ -80,19 +76,19 @@ impl<'a, B: Backend> ConstantUpload<'a, B> {
 
     /// Whether there are none.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.bytes.is_none()
     }
 
     /// What is to be written, if there is anything.
-    pub(super) fn fill(&mut self) -> Option<ConstantWrite<'a, B>> {
+    pub(crate) fn fill(&mut self) -> Option<ConstantWrite<'a, B>> {
         let bytes = self.bytes.take_if(|bytes| !bytes.is_empty())?;
         Some(ConstantWrite { constants: self.constants?, bytes })
     }
 }
 
 /// What a launch needs to be in constant memory.
-pub(super) struct ConstantWrite<'a, B: Backend> {
+pub(crate) struct ConstantWrite<'a, B: Backend> {
     constants: &'a Constants<B>,
     bytes: Vec<u8>,
 }
@@ -100,7 +96,7 @@ pub(super) struct ConstantWrite<'a, B: Backend> {
 impl<'a, B: Backend> ConstantWrite<'a, B> {
     /// Writes it in stream order, unless it is there already, and adds the launch's use of it. Nothing else is written
     /// while the guard lives.
-    pub(super) fn write(
+    pub(crate) fn write(
         self,
         timeline: &Arc<Timeline<B>>,
         accesses: &mut SmallVec<[Access<'a, B>; 8]>,
@@ -117,7 +113,7 @@ impl<'a, B: Backend> ConstantWrite<'a, B> {
                 .map_err(|error| Error::new("", OPERATION, error))?;
             let place = ArrayRef::new(&constants.memory, &layout);
             let view = ArrayView1::from(&bytes[..]).into_dyn();
-            transfer::upload(timeline, OPERATION, view, place, Upload::Staged, None)?;
+            upload(timeline, OPERATION, view, place, Upload::Staged, None)?;
             *written = Some(bytes);
         }
         accesses.push(Access::read(&constants.memory, used));

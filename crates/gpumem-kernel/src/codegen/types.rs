@@ -108,7 +108,7 @@ const _: () = assert!(size_of::<usize>() == 8, "kernels need a host of 64 bits")
 
 // SAFETY: as above; both are one byte, of which 0 is false.
 #[diagnostic::do_not_recommend]
-unsafe impl DeviceType for crate::Bool {
+unsafe impl DeviceType for gpumem_runtime::Bool {
     fn device_type() -> TypeInfo {
         TypeInfo::new("boolean", Form::Other)
     }

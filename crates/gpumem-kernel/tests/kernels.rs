@@ -3,13 +3,11 @@
 
 use gpumem_core::{BarrierScope::Local, Error, ErrorKind, LaunchConfig, LayoutError};
 use gpumem_host::{Host, HostOptions};
-use gpumem_runtime::{
-    Device,
-    kernel::{
-        Constant, In, InOut, KernelDef, Out, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
-        config_for_items,
-    },
+use gpumem_kernel::{
+    Constant, In, InOut, KernelDef, Out, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
+    config_for_items,
 };
+use gpumem_runtime::Device;
 use ndarray::{Array1, Array2, s};
 
 fn devices() -> Vec<Device<Host>> {

@@ -1,7 +1,7 @@
 //! Expressions.
 
 use super::Body;
-use crate::kernel::codegen::{E, Form, TypeInfo, constant::integer};
+use crate::codegen::{E, Form, TypeInfo, constant::integer};
 
 /// The function of `arithmetic.hpp` for an operator.
 pub(super) fn function(operator: &str) -> &'static str {

@@ -1,7 +1,7 @@
 //! Compiled programs that come with a kernel, and which of them a device can run.
 
-use crate::device::DeviceCore;
 use gpumem_core::{Backend, CompileOptions, Error, ErrorKind, KernelSource, Result};
+use gpumem_runtime::internal::DeviceCore;
 use std::borrow::Cow;
 
 /// A compiled program.

@@ -1,20 +1,16 @@
 //! Arrays of the host as arguments: each states its direction, and moves only that way.
 
-use super::{
-    Own, OwnView, Slice, SliceMut, View, ViewMut,
-    arguments::{Argument, ArgumentCollector, ScopedArgument, sealed::SealedArgument},
-};
-use crate::{
-    ArrayBase, CudaArrayDestination, CudaArraySource, Device, FromDevice, HostArray, HostKind, Layout, Order,
-    Scalar, Scope, Source, Storage, Stream, ToDevice, completion,
-    destination::{WriteBack, check_writable},
-    host::PinScope,
-    memory::{Allocation, IntrusiveArc},
-    source::InPlace,
-    track::{Access, Timeline},
-    transfer::{self, ArrayRef, Upload},
-};
+use super::{Argument, ArgumentCollector, ScopedArgument, sealed::SealedArgument};
+use crate::{Own, OwnView, Slice, SliceMut, View, ViewMut};
 use gpumem_core::{Backend, Element, Error, LayoutError, Result};
+use gpumem_runtime::{
+    ArrayBase, CudaArrayDestination, CudaArraySource, Device, FromDevice, HostArray, HostKind, Layout, Order,
+    Scalar, Scope, Source, Storage, Stream, ToDevice,
+    internal::{
+        Access, Allocation, ArrayRef, InPlace, IntrusiveArc, PinScope, Timeline, Upload, WriteBack, abort,
+        check_writable, fill, may_block,
+    },
+};
 use ndarray::{ArrayViewMut, Dimension};
 use smallvec::SmallVec;
 use std::{fmt, sync::Arc};
@@ -24,7 +20,7 @@ const OPERATION: &str = "launch";
 /// An array of the host that a kernel reads: its elements are copied to the device before the launch.
 ///
 /// Takes what [`to_device`](Device::to_device) takes, by reference, or as a view by value: arrays and views of ndarray of
-/// any layout, slices, vectors, the library's own host arrays, [`cuda_array`](crate::cuda_array) objects. What has an
+/// any layout, slices, vectors, the library's own host arrays, [`cuda_array`](gpumem_runtime::cuda_array) objects. What has an
 /// address for the device (mapped, managed and registered arrays, device arrays, CUDA arrays of the same device) goes by
 /// it, without a copy.
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +48,7 @@ pub struct InOut<S>(
 );
 
 /// The arrays of the host of one launch.
-pub(super) struct HostArrays<'a, B: Backend> {
+pub(crate) struct HostArrays<'a, B: Backend> {
     stream: &'a Stream<B>,
     /// What the scope waits for that the launch belongs to, and the scope's number. Apart, so that a launch writes what is
     /// read as a whole later in whole words.
@@ -77,7 +73,7 @@ struct Used<B: Backend> {
     write: bool,
 }
 
-/// Copies what has been written to where it belongs: as [`Destination::copy_from`](crate::Destination).
+/// Copies what has been written to where it belongs: as [`Destination::copy_from`](gpumem_runtime::Destination).
 type Arrival<'a, B> =
     Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<IntrusiveArc<Allocation<B>>>)> + 'a>;
 
@@ -122,20 +118,20 @@ impl Form {
 impl<'a, B: Backend> HostArrays<'a, B> {
     /// For a launch that is waited for if there are any.
     #[inline]
-    pub(super) fn waiting(stream: &'a Stream<B>) -> Self {
+    pub(crate) fn waiting(stream: &'a Stream<B>) -> Self {
         Self { stream, locks: None, scope_id: 0, moved: None }
     }
 
     /// For a launch that a scope waits for.
-    pub(super) fn in_scope(scope: &'a Scope<'_, '_, B>) -> Self {
+    pub(crate) fn in_scope(scope: &'a Scope<'_, '_, B>) -> Self {
         Self { stream: scope.stream(), locks: Some(scope.locks()), scope_id: scope.id(), moved: None }
     }
 
-    pub(super) fn device(&self) -> &'a Device<B> {
+    pub(crate) fn device(&self) -> &'a Device<B> {
         self.stream.device()
     }
 
-    pub(super) fn timeline(&self) -> &'a Arc<Timeline<B>> {
+    pub(crate) fn timeline(&self) -> &'a Arc<Timeline<B>> {
         self.stream.timeline()
     }
 
@@ -159,7 +155,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     fn begin(&mut self) -> Result<()> {
         self.moved();
         if self.locks.is_none() {
-            completion::may_block(OPERATION)?;
+            may_block(OPERATION)?;
         }
         self.timeline().check(OPERATION)
     }
@@ -234,7 +230,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
             let (memory, layout) = self.stand_in::<S::Elem>(&source.layout(OPERATION)?, form)?;
             // Elements that the kernel leaves out must not show the memory's earlier contents.
             let zero = <S::Elem as bytemuck::Zeroable>::zeroed();
-            transfer::fill(self.timeline(), OPERATION, ArrayRef::new(&memory, &layout), zero)?;
+            fill(self.timeline(), OPERATION, ArrayRef::new(&memory, &layout), zero)?;
             (memory, layout)
         };
         drop(source);
@@ -257,12 +253,12 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     /// Whether there are none.
     #[inline]
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.moved.is_none()
     }
 
     /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
-    pub(super) fn launch(
+    pub(crate) fn launch(
         &mut self,
         accesses: &[Access<'_, B>],
         submit: impl FnOnce(&[Access<'_, B>]) -> Result<u64>,
@@ -285,7 +281,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         for Used { memory, layout, write } in used.iter().filter(|used| !used.layout.is_empty()) {
             all.push(Access { memory, extent: layout.extent(), write: *write });
         }
-        let may_launch = super::launch::check_shared(&all);
+        let may_launch = super::check_shared(&all);
         let may_launch = may_launch.and_then(|()| timeline.refuse_poisoned(OPERATION, &all));
         let launched = may_launch.and_then(|()| submit(&all));
         let write_back = scope.map_or(WriteBack::Now, |(id, _)| WriteBack::InScope(id));
@@ -315,7 +311,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
             let settled = memory.wait_until_unused();
             if !settled.done {
                 // Law 3: the device may still be using memory that is about to go back to its owner.
-                transfer::abort(OPERATION, settled.result);
+                abort(OPERATION, settled.result);
             }
         }
         waited

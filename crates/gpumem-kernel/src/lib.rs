@@ -1,13 +1,15 @@
-//! Kernels: one portable source for CUDA and ROCm, one body for the host.
+//! Kernels of gpumem: one portable source for CUDA and ROCm, one body for the host, declared once and launched safely.
+//!
+//! [`KernelDef`] declares a kernel, [`KernelDef::load`] compiles it for a device, [`Kernel::launch`] enqueues it behind what
+//! conflicts with its arrays. Depend on `gpumem`, which re-exports this crate as `gpumem::kernel`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arguments;
 mod cache;
 #[doc(hidden)]
 pub mod codegen;
-mod constants;
 mod definition;
 mod form;
-mod host_arrays;
 mod images;
 mod launch;
 mod loaded_module;
@@ -15,7 +17,7 @@ pub mod prelude;
 mod source;
 mod untyped;
 
-pub use arguments::{Argument, ArgumentCollector, Arguments, ScopedArgument};
+pub use arguments::{Argument, ArgumentCollector, Arguments, In, InOut, Out, ScopedArgument};
 pub use codegen::{DeviceConst, DeviceType, Numeric};
 pub use definition::KernelDef;
 pub use form::HostForm;
@@ -24,7 +26,6 @@ pub use gpumem_simt::{
     Atomic, Constant, ConstantArray, Entry, Indices, Local, LocalArray, Number, Own, OwnId, OwnView,
     ParameterInfo, Parameters, Shared, Slice, SliceMut, Value, View, ViewMut, WorkItem, WorkItemIds,
 };
-pub use host_arrays::{In, InOut, Out};
 pub use launch::Kernel;
 pub use source::{PRELUDE, config_for_items, portable_text};
 pub use untyped::{UntypedArguments, UntypedKernel, UntypedKernelDef};

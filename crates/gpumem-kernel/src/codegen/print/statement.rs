@@ -4,7 +4,7 @@ use super::{
     Body,
     expression::{function, is_plain},
 };
-use crate::kernel::codegen::{E, Form, S};
+use crate::codegen::{E, Form, S};
 use std::fmt::Write;
 
 /// Writes into a text, which does not fail.

@@ -4,7 +4,8 @@
 //! ```
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -23,7 +24,8 @@
 //! ```compile_fail,E0597
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -43,7 +45,8 @@
 //! ```compile_fail,E0277
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -61,7 +64,8 @@
 //! ```compile_fail,E0502
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -84,7 +88,8 @@
 //! ```
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -102,7 +107,8 @@
 //! ```compile_fail,E0502
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -120,7 +126,8 @@
 //! ```compile_fail,E0277
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -137,7 +144,8 @@
 //! ```compile_fail,E0277
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::Device;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! # fn main() -> Result<()> {
 //! # let device = Device::<Host>::open("host")?;
@@ -156,7 +164,8 @@
 //! ```
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::{Device, Source, ToDevice};
 //! # use ndarray::Ix1;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! struct Named(Vec<f32>);
@@ -184,7 +193,8 @@
 //! ```compile_fail,E0277
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;
-//! # use gpumem_runtime::{Device, Source, ToDevice, kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut}};
+//! # use gpumem_kernel::{WorkItemIds, In, InOut, KernelDef, Out, Slice, SliceMut};
+//! # use gpumem_runtime::{Device, Source, ToDevice};
 //! # use ndarray::Ix1;
 //! # type Copy = (Slice<f32>, SliceMut<f32>);
 //! struct Named(Vec<f32>);

@@ -1,11 +1,16 @@
 //! Kernels whose parameters are known when the program runs: for bindings of other languages.
 
-use super::{Kernel, arguments::ArgumentCollector, cache, host_arrays::HostArrays, source::text_of};
-use crate::{ArrayBase, Device, Storage, StorageMut, Stream};
+use super::{
+    Kernel,
+    arguments::{ArgumentCollector, HostArrays},
+    cache,
+    source::text_of,
+};
 use gpumem_core::{
     Backend, Barrier, BarrierPoint, CompileOptions, Error, ErrorKind, HostFunction, KernelSource,
     LaunchConfig, Lowering, Result,
 };
+use gpumem_runtime::{ArrayBase, Device, Storage, StorageMut, Stream};
 use gpumem_simt::ParameterInfo;
 use ndarray::Dimension;
 use std::{fmt, sync::Arc};
