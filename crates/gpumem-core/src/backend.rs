@@ -4,12 +4,11 @@ use crate::{
     AddressRange, Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion,
     DeviceBuffer, DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill,
     IpcMemory, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind,
-    RawStream, RegisterOptions, Reservation, Result, Stream, StreamOptions, StridedCopy,
+    RawStream, RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
 
 const SHARING: &str = "memory shared between processes";
-const IN_PLACE: &str = "memory that grows in place";
 const IMAGES: &str = "images apart from loaded programs";
 /// What a compiler says of an architecture that it does not compile for.
 const ARCHITECTURES: &str = "an architecture of this name";
@@ -235,70 +234,6 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     unsafe fn open_memory(device: &Self::Device, memory: &IpcMemory) -> Result<Self::Buffer> {
         let _ = (device, memory);
         Err(Error::new(Self::NAME, "open_memory", ErrorKind::Unsupported { what: SHARING }))
-    }
-
-    /// Reserves at least `bytes` bytes of addresses for memory of the device that grows in place (CUDA: virtual memory
-    /// management, `cuMemAddressReserve`). There is no memory behind them yet.
-    ///
-    /// What [`commit`](Self::commit) puts there is as good as what [`allocate`](Self::allocate) gives, also for peers
-    /// ([`set_peer_access`](Self::set_peer_access)), whenever either happens; one copy, fill or kernel may use memory of
-    /// several commits. [`export_memory`](Self::export_memory) *may* refuse it.
-    ///
-    /// # Errors
-    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and if the driver or the device cannot.
-    fn reserve(device: &Self::Device, bytes: usize) -> Result<Reservation> {
-        let _ = (device, bytes);
-        Err(Error::new(Self::NAME, "reserve", ErrorKind::Unsupported { what: IN_PLACE }))
-    }
-
-    /// Puts memory behind `bytes` bytes of a reservation, from byte `from` on. A backend whose memory the host can read
-    /// *must* zero it.
-    ///
-    /// # Safety
-    /// * The reservation was made by this device since its last reset, and has not been given back.
-    /// * `from` bytes have memory behind them and the rest has none; `bytes` is not 0, and a multiple of the page.
-    /// * The contents are not read before they were written.
-    ///
-    /// # Errors
-    /// Returns [`ErrorKind::OutOfMemory`] if there is no room, and for nothing else. Nothing has changed then.
-    unsafe fn commit(
-        device: &Self::Device,
-        reservation: &Reservation,
-        from: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        let _ = (device, reservation, from, bytes);
-        Err(Error::new(Self::NAME, "commit", ErrorKind::Unsupported { what: IN_PLACE }))
-    }
-
-    /// Takes back the memory that the last [`commit`](Self::commit) that is still there has put in. May wait for the device.
-    ///
-    /// # Safety
-    /// * `from` and `bytes` are what that commit was given.
-    /// * No work that uses the memory is pending, and none will be enqueued.
-    ///
-    /// # Errors
-    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure. The memory is still there.
-    unsafe fn decommit(
-        device: &Self::Device,
-        reservation: &Reservation,
-        from: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        let _ = (device, reservation, from, bytes);
-        Err(Error::new(Self::NAME, "decommit", ErrorKind::Unsupported { what: IN_PLACE }))
-    }
-
-    /// Gives a reservation back.
-    ///
-    /// # Safety
-    /// It was made by this device since its last reset, has no memory behind it, and is not used again.
-    ///
-    /// # Errors
-    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
-    unsafe fn unreserve(device: &Self::Device, reservation: &Reservation) -> Result<()> {
-        let _ = (device, reservation);
-        Err(Error::new(Self::NAME, "unreserve", ErrorKind::Unsupported { what: IN_PLACE }))
     }
 
     /// Whether [`set_poisoned`](Self::set_poisoned) is to be called. False by default.

@@ -32,7 +32,6 @@ mod non_blocking;
 mod poison;
 mod pressure;
 pub mod process;
-mod reservation;
 mod stream;
 
 pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
@@ -58,5 +57,4 @@ pub use memory::{
 pub use non_blocking::NonBlockingContext;
 pub use poison::{Failure, MemoryUse, MemoryUses, POISONED, PoisonTable, current_uses, with_uses};
 pub use pressure::{MemoryPressure, PoolPressure};
-pub use reservation::Reservation;
 pub use stream::{RawStream, Stream, StreamKind, StreamOptions};

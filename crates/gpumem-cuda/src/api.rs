@@ -10,7 +10,7 @@ use cudarc::{
     nvrtc::sys::{self as nvrtc, nvrtcProgram, nvrtcResult},
 };
 use libloading::Library;
-use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ulonglong, c_ushort, c_void};
+use std::ffi::{c_char, c_int, c_uchar, c_uint, c_ushort, c_void};
 
 macro_rules! functions {
     ($(#[$meta:meta])* $table:ident: $sys:ident -> $result:ty { $(fn $name:ident($($arg:ident: $type:ty),*);)* }) => {
@@ -146,30 +146,6 @@ functions! {
             block_y: c_uint, block_z: c_uint, shared: c_uint, stream: CUstream,
             arguments: *mut *mut c_void, extra: *mut *mut c_void
         );
-    }
-}
-
-functions! {
-    /// Virtual memory management, which is looked up on first use.
-    VirtualApi: cuda -> CUresult {
-        fn cuMemGetAllocationGranularity(
-            granularity: *mut usize, prop: *const CUmemAllocationProp, option: CUmemAllocationGranularity_flags
-        );
-        fn cuMemAddressReserve(
-            address: *mut CUdeviceptr, bytes: usize, alignment: usize, wish: CUdeviceptr, flags: c_ulonglong
-        );
-        fn cuMemAddressFree(address: CUdeviceptr, bytes: usize);
-        fn cuMemCreate(
-            handle: *mut CUmemGenericAllocationHandle, bytes: usize, prop: *const CUmemAllocationProp,
-            flags: c_ulonglong
-        );
-        fn cuMemRelease(handle: CUmemGenericAllocationHandle);
-        fn cuMemMap(
-            address: CUdeviceptr, bytes: usize, offset: usize, handle: CUmemGenericAllocationHandle,
-            flags: c_ulonglong
-        );
-        fn cuMemUnmap(address: CUdeviceptr, bytes: usize);
-        fn cuMemSetAccess(address: CUdeviceptr, bytes: usize, access: *const CUmemAccessDesc, count: usize);
     }
 }
 

@@ -2,13 +2,13 @@
 
 use crate::{
     CudaBarrier, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, NAME, copy, fill,
-    ipc, managed, nvrtc, pack, peer, pointer, probe, registry, reserve,
+    ipc, managed, nvrtc, pack, peer, pointer, probe, registry,
 };
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
     DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, IpcMemory,
     KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Reservation, Result, StreamOptions, StridedCopy,
+    RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -86,25 +86,6 @@ unsafe impl Backend for Cuda {
     fn with_current(device: &CudaDevice, work: &mut dyn FnMut()) {
         let _current = device.enter("cuCtxPushCurrent");
         work();
-    }
-
-    fn reserve(device: &CudaDevice, bytes: usize) -> Result<Reservation> {
-        reserve::reserve(device, bytes)
-    }
-
-    unsafe fn commit(device: &CudaDevice, place: &Reservation, from: usize, bytes: usize) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        unsafe { reserve::commit(device, place, from, bytes) }
-    }
-
-    unsafe fn decommit(device: &CudaDevice, place: &Reservation, from: usize, bytes: usize) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        unsafe { reserve::decommit(device, place, from, bytes) }
-    }
-
-    unsafe fn unreserve(device: &CudaDevice, place: &Reservation) -> Result<()> {
-        // SAFETY: passed on to the caller.
-        unsafe { reserve::unreserve(device, place) }
     }
 
     fn pointer_info(device: &CudaDevice, address: u64) -> Result<Option<AddressRange>> {

@@ -1,14 +1,6 @@
 //! An open device: its context, whether it is lost, and how calls on it begin and fail.
 
-use crate::{
-    NAME,
-    api::DriverApi,
-    context::ContextGuard,
-    error::Status,
-    info::Limits,
-    pack::Packers,
-    reserve::{self, Mapped},
-};
+use crate::{NAME, api::DriverApi, context::ContextGuard, error::Status, info::Limits, pack::Packers};
 use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
 use gpumem_core::{
     Capabilities, DeviceInfo, Error, ErrorKind, LostState, MemoryInfo, Result, process::ProcessGuard,
@@ -43,7 +35,6 @@ pub(crate) struct Inner {
     pub(crate) limits: Limits,
     pub(crate) info: DeviceInfo,
     pub(crate) packers: Packers,
-    pub(crate) mapped: Mapped,
 }
 
 /// What an open device is made of.
@@ -74,7 +65,6 @@ impl CudaDevice {
             generation: AtomicU64::new(0),
             loss: LostState::default(),
             packers: Packers::default(),
-            mapped: Mapped::default(),
         }))
     }
 
@@ -185,8 +175,6 @@ impl CudaDevice {
         self.0.generation.fetch_add(1, Ordering::AcqRel);
         // SAFETY: the caller uses nothing of the device any more.
         unsafe { api.cuDevicePrimaryCtxReset_v2(handle) }.ok().map_err(|status| status.error(OPERATION))?;
-        // SAFETY: as above; what has run is over with its context.
-        unsafe { reserve::forget(self) };
         let mut context = null_mut();
         // SAFETY: a place for a handle. A reset context is dormant; retaining wakes it up.
         let status = unsafe { api.cuDevicePrimaryCtxRetain(&mut context, handle) };

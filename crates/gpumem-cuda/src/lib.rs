@@ -33,7 +33,6 @@ mod peer;
 mod pointer;
 mod probe;
 mod registry;
-mod reserve;
 mod stream;
 
 pub use backend::Cuda;

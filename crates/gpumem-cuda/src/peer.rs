@@ -1,6 +1,6 @@
 //! Reaching the memory of another device.
 
-use crate::{NAME, device::CudaDevice, error::Status, reserve};
+use crate::{NAME, device::CudaDevice, error::Status};
 use gpumem_core::{Error, ErrorKind, Result};
 
 pub(crate) fn can_access(device: &CudaDevice, peer: &CudaDevice) -> Result<bool> {
@@ -42,5 +42,5 @@ pub(crate) fn set_access(device: &CudaDevice, peer: &CudaDevice, enabled: bool) 
         Status::PEER_ACCESS_ALREADY_ENABLED | Status::PEER_ACCESS_NOT_ENABLED => {}
         status => device.check(status, operation)?,
     }
-    reserve::set_access(peer, device, enabled)
+    Ok(())
 }

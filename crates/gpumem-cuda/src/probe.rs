@@ -2,7 +2,7 @@
 
 use crate::{
     NAME,
-    api::{DriverApi, NvrtcApi, VirtualApi},
+    api::{DriverApi, NvrtcApi},
     error::Status,
 };
 use cudarc::driver::sys::{CUcontext, CUevent};
@@ -22,8 +22,6 @@ pub(crate) type RecordContext = unsafe extern "C" fn(CUcontext, CUevent) -> Stat
 /// The driver, initialised in this process.
 pub(crate) struct Driver {
     pub(crate) api: DriverApi,
-    /// Memory apart from its addresses, where the driver has it.
-    pub(crate) virtual_memory: Option<VirtualApi>,
     /// A mark behind all streams of a context, which drivers have from CUDA 12.5 on.
     pub(crate) record_context: Option<RecordContext>,
     /// The process that it was initialised in; it does not survive a fork.
@@ -121,9 +119,7 @@ fn start(library: &Library, no_device: &mut bool) -> Result<Driver, LoadFailure>
     // SAFETY: a function of this name has this signature in every driver that has it.
     let record_context =
         unsafe { library.get::<RecordContext>(b"cuCtxRecordEvent\0") }.ok().map(|found| *found);
-    // SAFETY: as for the other functions of the library.
-    let virtual_memory = unsafe { VirtualApi::resolve(library) }.ok();
-    Ok(Driver { api, virtual_memory, record_context, origin: ProcessGuard::current() })
+    Ok(Driver { api, record_context, origin: ProcessGuard::current() })
 }
 
 fn version_text(version: i32) -> String {

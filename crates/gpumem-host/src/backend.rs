@@ -9,8 +9,8 @@ use crate::{memory, probe, stream};
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
-    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Reservation,
-    Result, StreamKind, StreamOptions, StridedCopy,
+    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
+    StreamKind, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -101,22 +101,6 @@ unsafe impl Backend for Host {
 
     unsafe fn release(device: &Device, buffer: Buffer) -> Result<(), (Buffer, Error)> {
         memory::release(device.engine(), buffer)
-    }
-
-    fn reserve(device: &Device, bytes: usize) -> Result<Reservation> {
-        memory::reserve(device.engine(), bytes)
-    }
-
-    unsafe fn commit(device: &Device, place: &Reservation, from: usize, bytes: usize) -> Result<()> {
-        memory::commit(device.engine(), place, from, bytes)
-    }
-
-    unsafe fn decommit(device: &Device, place: &Reservation, from: usize, bytes: usize) -> Result<()> {
-        memory::decommit(device.engine(), place, from, bytes)
-    }
-
-    unsafe fn unreserve(device: &Device, place: &Reservation) -> Result<()> {
-        memory::unreserve(device.engine(), place)
     }
 
     fn pointer_info(device: &Device, address: u64) -> Result<Option<AddressRange>> {

@@ -210,7 +210,6 @@ impl Device {
         lock(&self.0.peers).clear();
         engine.budget().clear();
         engine.process().table.clear(engine.ordinal());
-        engine.reservations().clear();
         engine.counters().forget_memory();
         engine.find();
         Ok(())

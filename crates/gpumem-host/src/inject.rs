@@ -15,14 +15,6 @@ pub enum Operation {
     Release,
     /// `register`.
     Register,
-    /// `reserve`.
-    Reserve,
-    /// `commit`.
-    Commit,
-    /// `decommit`.
-    Decommit,
-    /// `unreserve`.
-    Unreserve,
     /// `create_stream`.
     CreateStream,
     /// `destroy_stream`; the stream is destroyed all the same.

@@ -66,12 +66,11 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, granule: usize, expandable: bool) -> (Self, gpumem_host::Device) {
+    fn new(seed: u64, granule: usize) -> (Self, gpumem_host::Device) {
         let raw = Host::open_with(&HostOptions::new().adversarial(seed).memory(64 << 20)).unwrap();
         let device = Device::from_raw(raw.clone());
         let chunks = Arc::new(Chunks::over(device.driver_memory()));
-        let options =
-            PoolOptions::device(granule).chunks(32 * KIB, 128 * KIB).max_size(LIMIT).expandable(expandable);
+        let options = PoolOptions::device(granule).chunks(32 * KIB, 128 * KIB).max_size(LIMIT);
         let pool = Arc::new(Pool::new(chunks.clone(), options));
         let observed = Arc::new(Observed::over(pool, chunks, granule));
         device.set_memory_resource(MemoryKind::Device, observed.clone()).unwrap();
@@ -140,9 +139,9 @@ proptest! {
 
     #[test]
     fn the_pool_is_as_its_model(
-        seed in any::<u64>(), granule in 4..13u32, expandable in any::<bool>(), steps in steps()
+        seed in any::<u64>(), granule in 4..13u32, steps in steps()
     ) {
-        let (mut world, raw) = World::new(seed, 1 << granule, expandable);
+        let (mut world, raw) = World::new(seed, 1 << granule);
         steps.iter().for_each(|step| world.run(step));
         world.end(&raw);
     }
@@ -150,7 +149,7 @@ proptest! {
 
 /// Arrays of few sizes that go from stream to stream as fast as they can.
 fn hand_over(seed: u64, plant: bool) -> bool {
-    let (mut world, raw) = World::new(seed, 256, seed.is_multiple_of(2));
+    let (mut world, raw) = World::new(seed, 256);
     if plant {
         world.observed.forget_uses();
     }
@@ -187,31 +186,22 @@ fn reuse_without_waiting_is_found() {
 /// Alignments up to the largest one, each met and each in books that stay whole.
 #[test]
 fn every_alignment_is_met() {
-    for expandable in [false, true] {
-        let (mut world, raw) = World::new(1, 16, expandable);
-        for align in (4..22).chain((4..22).rev()) {
-            world.run(&Step::Make { stream: 0, bytes: 100, align });
-            world.run(&Step::Make { stream: 3, bytes: 3000, align });
-            world.run(&Step::Drop { which: align as usize });
-        }
-        world.end(&raw);
+    let (mut world, raw) = World::new(1, 16);
+    for align in (4..22).chain((4..22).rev()) {
+        world.run(&Step::Make { stream: 0, bytes: 100, align });
+        world.run(&Step::Make { stream: 3, bytes: 3000, align });
+        world.run(&Step::Drop { which: align as usize });
     }
+    world.end(&raw);
 }
 
 /// Threads on streams of their own and without one: the model sees each block once, and all comes back.
 #[test]
 fn threads_share_one_pool() {
-    [false, true].into_iter().for_each(share);
-}
-
-fn share(expandable: bool) {
     let raw = Host::open_with(&HostOptions::new().memory(256 << 20)).unwrap();
     let device = Device::from_raw(raw.clone());
     let chunks = Arc::new(Chunks::over(device.driver_memory()));
-    let pool = Arc::new(Pool::new(
-        chunks.clone(),
-        PoolOptions::device(256).chunks(64 * KIB, LIMIT).expandable(expandable),
-    ));
+    let pool = Arc::new(Pool::new(chunks.clone(), PoolOptions::device(256).chunks(64 * KIB, LIMIT)));
     let observed = Arc::new(Observed::over(pool, chunks, 256));
     device.set_memory_resource(MemoryKind::Device, observed.clone()).unwrap();
     std::thread::scope(|scope| {

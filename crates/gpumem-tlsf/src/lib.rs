@@ -11,8 +11,6 @@
 //!   stream, of blocks that the stream may still be using: the stream itself may have them again at once, others pass
 //!   them over. Only blocks of one set are joined, so a hole that is idle does not have to wait because of its
 //!   neighbour. A block of such a set carries a *stamp*; a joint block carries the later one.
-//! * One region may [grow](Tlsf::grow) where it ends. What is idle at its end is its *tail*, and the last thing to be cut,
-//!   so that the region does not grow while anything else serves.
 //!
 //! ```
 //! use gpumem_tlsf::Tlsf;

@@ -7,7 +7,7 @@ use crate::{
 };
 use cudarc::driver::sys;
 use gpumem_core::{
-    Backend, CopyRegion, DeviceBuffer, DeviceSelector, ErrorKind, Event, EventOptions, Fill, KernelArguments,
+    Backend, CopyRegion, DeviceBuffer, DeviceSelector, Event, EventOptions, Fill, KernelArguments,
     LaunchConfig, MemoryKind, Pattern, Space, Stream, StreamKind, StreamOptions,
 };
 use gpumem_cuda::{CUcontext, Cuda, CudaExt};
@@ -16,7 +16,6 @@ use std::ptr::null_mut;
 pub(crate) const CASES: &[Case] = &[
     ("events_mark_and_hold_streams_whatever_context_is_current", events),
     ("copies_fills_and_launches_are_done_whatever_context_is_current", work),
-    ("memory_that_was_mapped_is_used_whatever_context_is_current", mapped),
 ];
 
 /// Runs `body` with each context current in turn, on a thread that has had none.
@@ -125,24 +124,5 @@ fn work(lab: &Lab) -> Result<(), Skip> {
         let first = lab.allocate(MemoryKind::Device, BYTES);
         through(lab, value, with, first.address());
     });
-    Ok(())
-}
-
-fn mapped(lab: &Lab) -> Result<(), Skip> {
-    let place = match Cuda::reserve(&lab.device, 1 << 20) {
-        Ok(place) => place,
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-            return Err("the driver cannot map memory behind addresses");
-        }
-        Err(error) => panic!("{error}"),
-    };
-    // SAFETY: the first page, behind which there is nothing.
-    unsafe { Cuda::commit(&lab.device, &place, 0, place.page) }.unwrap();
-    with_each(lab, |value, with| through(lab, value, with, place.address));
-    // SAFETY: the only page, which nothing uses; then nothing is behind the addresses.
-    unsafe {
-        Cuda::decommit(&lab.device, &place, 0, place.page).unwrap();
-        Cuda::unreserve(&lab.device, &place).unwrap();
-    }
     Ok(())
 }

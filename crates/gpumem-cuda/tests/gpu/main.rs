@@ -9,7 +9,6 @@ mod cache;
 mod contexts;
 mod copies;
 mod devices;
-mod expandable;
 mod faults;
 mod fills;
 mod fixture;
@@ -55,7 +54,6 @@ fn main() -> ExitCode {
     let cases: Vec<Case> = [
         devices::CASES,
         memory::CASES,
-        expandable::CASES,
         copies::CASES,
         fills::CASES,
         streams::CASES,

@@ -22,7 +22,7 @@ use crate::NAME;
 use crate::counters::{CounterCells, Counters};
 use crate::error::error;
 use crate::inject::{Injections, Operation};
-use crate::memory::{Budget, Reservations};
+use crate::memory::Budget;
 use crate::options::{HostOptions, Schedule};
 use crate::process::ProcessState;
 use crate::sync::lock;
@@ -51,7 +51,6 @@ pub(crate) struct Engine {
     runner: Runner,
     counters: CounterCells,
     budget: Budget,
-    reservations: Reservations,
     generation: AtomicU64,
     is_lost: AtomicBool,
     is_closed: AtomicBool,
@@ -74,7 +73,6 @@ impl Engine {
             },
             counters: CounterCells::default(),
             budget: Budget::new(options.memory),
-            reservations: Reservations::default(),
             generation: AtomicU64::new(0),
             is_lost: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
@@ -117,10 +115,6 @@ impl Engine {
 
     pub(crate) fn budget(&self) -> &Budget {
         &self.budget
-    }
-
-    pub(crate) fn reservations(&self) -> &Reservations {
-        &self.reservations
     }
 
     pub(crate) fn brief_bytes(&self) -> usize {

@@ -1,10 +1,8 @@
 //! One allocation.
 
-use super::mapping::Mapping;
 use gpumem_core::MemoryKind;
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// What released memory is filled with, so that a late reader sees nonsense.
@@ -20,7 +18,7 @@ const BASE_ALIGN: usize = 16;
 /// An allocation. It is freed when the table and the commands that are running have let go of it.
 #[derive(Debug)]
 pub(crate) struct Block {
-    backing: Backing,
+    backing: (NonNull<u8>, Layout),
     start: NonNull<u8>,
     bytes: usize,
     kind: MemoryKind,
@@ -34,15 +32,6 @@ pub(crate) struct Block {
 unsafe impl Send for Block {}
 // SAFETY: as above; all fields but the atomic are constant.
 unsafe impl Sync for Block {}
-
-/// Where a block's memory comes from.
-#[derive(Debug)]
-enum Backing {
-    /// From the allocator, and so it goes back there.
-    Heap(NonNull<u8>, Layout),
-    /// From a mapping, which later blocks at the same place share.
-    Mapped { _mapping: Arc<Mapping> },
-}
 
 /// Whom a block belongs to.
 #[derive(Debug, Clone, Copy)]
@@ -75,22 +64,8 @@ impl Block {
         start.as_ptr().expose_provenance();
         let Owner { ordinal, serial, poison } = owner;
         let released = AtomicBool::new(false);
-        let backing = Backing::Heap(base, layout);
+        let backing = (base, layout);
         Some(Self { backing, start, bytes, kind, owner: ordinal, serial, poison, released })
-    }
-
-    /// The first bytes of a mapping, which have memory behind them. They are the mapping's, and outlive the block.
-    pub(crate) fn mapped(mapping: &Arc<Mapping>, bytes: usize, Owner { ordinal, serial, .. }: Owner) -> Self {
-        Self {
-            backing: Backing::Mapped { _mapping: Arc::clone(mapping) },
-            start: mapping.start(),
-            bytes,
-            kind: MemoryKind::Device,
-            owner: ordinal,
-            serial,
-            poison: false,
-            released: AtomicBool::new(false),
-        }
     }
 
     pub(crate) fn start(&self) -> NonNull<u8> {
@@ -139,7 +114,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        let Backing::Heap(base, layout) = self.backing else { return };
+        let (base, layout) = self.backing;
         // SAFETY: allocated with this layout, and this is its last owner. A pool that is gone may have left parts of it watched.
         unsafe {
             crate::asan::set_poisoned(self.start.as_ptr().addr() as u64, self.bytes, true);

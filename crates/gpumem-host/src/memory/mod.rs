@@ -3,12 +3,9 @@
 mod allocate;
 mod block;
 mod budget;
-mod mapping;
-mod reserve;
 mod table;
 
 pub(crate) use allocate::{allocate, register, release};
 pub(crate) use block::{Block, MIN_ALIGN, Owner};
 pub(crate) use budget::Budget;
-pub(crate) use reserve::{Reservations, commit, decommit, reserve, unreserve};
 pub(crate) use table::{Known, Place, Reach, Table};

@@ -1,11 +1,7 @@
 //! Memory straight from the driver.
 
-use super::{
-    expandable::{DriverExpandable, ExpandableMemory},
-    resource::{
-        EXPANDABLE, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId,
-        wrong_generation,
-    },
+use super::resource::{
+    MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, wrong_generation,
 };
 use crate::device::DeviceCore;
 use gpumem_core::{
@@ -22,12 +18,12 @@ use std::{
 pub struct DriverMemory<B: Backend> {
     core: Weak<DeviceCore<B>>,
     id: ResourceId,
-    stats: Arc<DriverStats>,
+    stats: DriverStats,
 }
 
 /// What the driver has given and got back.
 #[derive(Debug, Default)]
-pub(super) struct DriverStats {
+struct DriverStats {
     allocated: AtomicUsize,
     peak: AtomicUsize,
     blocks: AtomicUsize,
@@ -36,7 +32,7 @@ pub(super) struct DriverStats {
 }
 
 impl DriverStats {
-    pub(super) fn note_allocated<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
+    fn note_allocated<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
         core.counters.count_allocation();
         if kind == MemoryKind::Device {
             core.late.note_allocated(bytes);
@@ -48,24 +44,19 @@ impl DriverStats {
         core.recorder.reserved(kind, bytes as i64);
     }
 
-    pub(super) fn note_freed<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
-        self.forget(bytes);
-        core.recorder.reserved(kind, -(bytes as i64));
-    }
-
     fn forget(&self, bytes: usize) {
         self.blocks.fetch_sub(1, Ordering::Relaxed);
         self.allocated.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    pub(super) fn fail(&self) {
+    fn fail(&self) {
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
 }
 
 impl<B: Backend> DriverMemory<B> {
     pub(crate) fn new(core: &Arc<DeviceCore<B>>) -> Self {
-        Self { core: Arc::downgrade(core), id: ResourceId::new(), stats: Arc::default() }
+        Self { core: Arc::downgrade(core), id: ResourceId::new(), stats: DriverStats::default() }
     }
 
     /// Counts a buffer of the backend as allocated.
@@ -160,23 +151,13 @@ impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
         }
     }
 
-    fn expandable(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn ExpandableMemory>> {
-        match request.kind {
-            MemoryKind::Device => {
-                let core = self.core(request.operation)?;
-                Ok(Box::new(DriverExpandable::new(&core, self.stats.clone())?))
-            }
-            _ => Err(request.core.error(request.operation, ErrorKind::Unsupported { what: EXPANDABLE })),
-        }
-    }
-
     fn forget(&self) {
         self.stats.allocated.store(0, Ordering::Relaxed);
         self.stats.blocks.store(0, Ordering::Relaxed);
     }
 
     fn statistics(&self) -> MemoryStatistics {
-        let DriverStats { allocated, peak, blocks, allocations, failures } = &*self.stats;
+        let DriverStats { allocated, peak, blocks, allocations, failures } = &self.stats;
         let (allocated, peak) = (allocated.load(Ordering::Relaxed), peak.load(Ordering::Relaxed));
         MemoryStatistics {
             reserved: allocated,

@@ -10,7 +10,6 @@ mod allocation;
 mod defer;
 mod deferred_frees;
 mod driver;
-mod expandable;
 mod external_borrows;
 mod host_ready;
 mod intrusive_arc;
@@ -33,7 +32,6 @@ pub use adaptors::{
 pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
 pub use deferred_frees::{DeferredLimits, ENV_MAX_PENDING_COUNT, ENV_MAX_PENDING_RATIO};
 pub use driver::DriverMemory;
-pub use expandable::ExpandableMemory;
 #[doc(no_inline)]
 pub use gpumem_tlsf as tlsf;
 pub use names::{Holder, named};

@@ -1,6 +1,6 @@
 //! Where memory comes from: the trait that pools, limits and users' own managers implement.
 
-use super::{expandable::ExpandableMemory, pending_accesses::PendingAccesses};
+use super::pending_accesses::PendingAccesses;
 use crate::{
     device::{DeviceCore, is_same_device},
     track::Timeline,
@@ -9,8 +9,6 @@ use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use gpumem_trace::log::AllocationInfo;
 use serde::Serialize;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
-
-pub(super) const EXPANDABLE: &str = "memory that grows in place";
 
 /// What is asked of a [`MemoryResource`].
 pub struct MemoryRequest<'a, B: Backend> {
@@ -183,11 +181,6 @@ impl<B: Backend> MemoryBlock<B> {
     pub(super) fn likeness(&self) -> Self {
         let Self { address, host, bytes, token, resource_id, .. } = *self;
         Self { address, host, bytes, token, buffer: None, resource_id, uses: PendingAccesses::none() }
-    }
-
-    /// The same block, longer or shorter: one that grows where it ends.
-    pub(super) fn set_bytes(&mut self, bytes: usize) {
-        self.bytes = bytes;
     }
 
     /// With more work that may still be using the memory. Whatever uses the block waits for it first, in the order of
@@ -363,15 +356,6 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. The block is gone all the
     /// same: whether its memory is free is then unknown.
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()>;
-
-    /// Memory in one range of addresses, that grows where it ends and belongs to the caller alone: what a
-    /// [`Pool`](super::Pool) prefers to pieces where it is [told to](super::PoolOptions::expandable).
-    ///
-    /// # Errors
-    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) by default: the pool above takes pieces then.
-    fn expandable(&self, request: &MemoryRequest<'_, B>) -> Result<Box<dyn ExpandableMemory>> {
-        Err(request.core.error(request.operation, ErrorKind::Unsupported { what: EXPANDABLE }))
-    }
 
     /// Gives what is free back to where it came from. Bytes that were given back; failures go to `failed`.
     fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {

@@ -11,8 +11,7 @@ use std::{
     },
 };
 
-/// Environment variable: `off` takes memory straight from the driver, where nothing else has been set; `expandable` lets pools
-/// of device memory [grow in place](PoolOptions::expandable).
+/// Environment variable: `off` takes memory straight from the driver, where nothing else has been set.
 pub const ENV_POOL: &str = "GPUMEM_POOL";
 
 /// Kinds of memory that have a resource of their own.
@@ -221,9 +220,7 @@ pub(crate) fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind
     // A small device is not to be filled by the first piece.
     let share = (B::info(&core.raw).total_memory / 16).max(1);
     let (smallest, largest) = (options.smallest_chunk.min(share), options.largest_chunk.min(share));
-    let in_place = kind == MemoryKind::Device
-        && std::env::var(ENV_POOL).is_ok_and(|text| matches!(text.trim(), "expandable" | "in place"));
-    options.chunks(smallest.max(granule), largest).expandable(in_place)
+    options.chunks(smallest.max(granule), largest)
 }
 
 impl<B: Backend> fmt::Debug for ResourceTable<B> {

@@ -2,9 +2,7 @@
 
 use gpumem_core::{Error, Result};
 use gpumem_host::Host;
-use gpumem_runtime::memory::{
-    ExpandableMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim,
-};
+use gpumem_runtime::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim};
 use std::{
     collections::BTreeMap,
     sync::{
@@ -22,58 +20,6 @@ pub(crate) struct Chunks {
     upstream: Arc<dyn MemoryResource<Host>>,
     have: Arc<Mutex<Ranges>>,
     peak: Arc<AtomicUsize>,
-}
-
-/// A piece that grows.
-#[derive(Debug)]
-struct Growing {
-    memory: Box<dyn ExpandableMemory>,
-    have: Arc<Mutex<Ranges>>,
-    peak: Arc<AtomicUsize>,
-}
-
-impl Growing {
-    fn note(&self) {
-        let mut have = self.have.lock().unwrap();
-        match self.memory.bytes() {
-            0 => have.remove(&self.memory.address()),
-            bytes => have.insert(self.memory.address(), bytes as u64),
-        };
-        self.peak.fetch_max(have.values().sum::<u64>() as usize, Ordering::Relaxed);
-    }
-}
-
-// SAFETY: what is behind it keeps the promises.
-unsafe impl ExpandableMemory for Growing {
-    fn address(&self) -> u64 {
-        self.memory.address()
-    }
-    fn bytes(&self) -> usize {
-        self.memory.bytes()
-    }
-    fn capacity(&self) -> usize {
-        self.memory.capacity()
-    }
-    fn page(&self) -> usize {
-        self.memory.page()
-    }
-    fn grow(&mut self, bytes: usize) -> Result<()> {
-        self.memory.grow(bytes)?;
-        self.note();
-        Ok(())
-    }
-    fn cut_at(&self, bytes: usize) -> usize {
-        self.memory.cut_at(bytes)
-    }
-    fn cut(&mut self, bytes: usize) -> Result<()> {
-        let outcome = self.memory.cut(bytes);
-        self.note();
-        outcome
-    }
-    fn give_back(self: Box<Self>) -> Result<()> {
-        assert_eq!(self.bytes(), 0, "what is lent does not go back");
-        self.memory.give_back()
-    }
 }
 
 impl Chunks {
@@ -102,11 +48,6 @@ impl MemoryResource<Host> for Chunks {
         let was = self.have.lock().unwrap().remove(&block.address());
         assert_eq!(was, Some(block.bytes() as u64), "a piece that the pool does not have");
         self.upstream.deallocate(block)
-    }
-
-    fn expandable(&self, request: &MemoryRequest<'_, Host>) -> Result<Box<dyn ExpandableMemory>> {
-        let memory = self.upstream.expandable(request)?;
-        Ok(Box::new(Growing { memory, have: self.have.clone(), peak: self.peak.clone() }))
     }
 
     fn forget(&self) {

@@ -1,7 +1,6 @@
 //! The pool under arrays: what reaches the driver, what waits, what comes back.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
-mod expandable;
 mod out_of_memory;
 mod page_locked;
 mod pieces;

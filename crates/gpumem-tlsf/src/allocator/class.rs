@@ -22,9 +22,6 @@ pub(super) struct Class {
 }
 
 impl Class {
-    /// Where the [tail](super::Tlsf::grow) stands: behind every block, for no block is as large as this class says.
-    pub(super) const TAIL: Self = Self { level: LEVELS - 1, sub: SUBS - 1 };
-
     /// The class that a block of so many granules belongs to: no block of a higher class is smaller.
     #[inline]
     pub(super) fn of(granules: u64) -> Self {
@@ -88,7 +85,6 @@ mod tests {
             assert!(smallest(ceiling) >= size, "every block of the class holds {size}");
             assert!(smallest(ceiling) <= size + size / 32, "no more than one part in 32 is lost for {size}");
             assert!(ceiling.level < LEVELS && ceiling.sub < SUBS);
-            assert_ne!(ceiling, Class::TAIL);
         }
     }
 }

@@ -4,8 +4,6 @@ use super::class::{Class, LEVELS, SUBS};
 
 /// No block.
 pub(super) const NIL: u32 = u32::MAX;
-/// No end of a region: neither a block nor [`NIL`].
-pub(super) const NO_END: u32 = NIL - 1;
 
 /// Heads of the free lists of all classes, with two levels of bitmaps that say which are not empty.
 #[derive(Debug)]
@@ -68,41 +66,11 @@ impl Lists {
         let level = self.levels.checked_ilog2()? as usize;
         Some(Class { level, sub: self.subs[level].ilog2() as usize })
     }
-
-    /// The highest class that is not empty, and holds blocks by their size.
-    pub(super) fn largest(&self) -> Option<Class> {
-        let Class { level, sub } = Class::TAIL;
-        match self.subs[level] >> sub & 1 {
-            0 => self.highest(),
-            _ if self.subs[level] != 1 << sub => {
-                Some(Class { level, sub: (self.subs[level] & !(1 << sub)).ilog2() as usize })
-            }
-            _ => {
-                let level = (self.levels & !(1 << level)).checked_ilog2()? as usize;
-                Some(Class { level, sub: self.subs[level].ilog2() as usize })
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_tail_is_no_block_by_its_size() {
-        let mut lists = Lists::new();
-        let (low, high) = (Class::of(100), Class { sub: Class::TAIL.sub - 1, ..Class::TAIL });
-        assert_eq!(lists.largest(), None);
-        lists.set_head(Class::TAIL, 1);
-        assert_eq!((lists.highest(), lists.largest()), (Some(Class::TAIL), None));
-        for class in [low, high] {
-            lists.set_head(class, 2);
-            assert_eq!((lists.highest(), lists.largest()), (Some(Class::TAIL), Some(class)));
-        }
-        lists.set_head(Class::TAIL, NIL);
-        assert_eq!(lists.largest(), Some(high));
-    }
 
     #[test]
     fn the_next_class_is_found_in_every_level() {

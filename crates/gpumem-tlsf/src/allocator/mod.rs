@@ -1,7 +1,6 @@
 //! The allocator: what is allocated, what is free, and the free lists by size class.
 
 mod class;
-mod grow;
 mod lists;
 mod search;
 mod stats;
@@ -11,7 +10,7 @@ mod tests;
 pub use stats::{BlockInfo, Inconsistent};
 
 use class::{Class, LARGEST};
-use lists::{Lists, NIL, NO_END};
+use lists::{Lists, NIL};
 use search::Wanted;
 
 /// An allocated block, by number. Numbers are used again after the block has come back.
@@ -70,8 +69,6 @@ struct Node {
 const FREE: u64 = 1;
 /// The free block is not in the idle set; its set and stamp stand in `tags`.
 const TAGGED: u64 = 2;
-/// The free block is the tail of the region that grows, and in a list of its own.
-const TAIL: u64 = 4;
 const FLAGS: u64 = 15;
 
 impl Node {
@@ -79,6 +76,11 @@ impl Node {
     fn len(&self) -> u64 {
         self.word & !FLAGS
     }
+}
+
+/// Whether an idle block is all of its region.
+fn is_whole(node: &Node) -> bool {
+    node.before == NIL && node.after == NIL && node.word & FLAGS == FREE
 }
 
 /// Set and stamp of a free block that is not idle.
@@ -98,8 +100,6 @@ pub struct Tlsf {
     vacant: u32,
     sets: Vec<Lists>,
     unused_sets: Vec<u32>,
-    /// What stands behind the last block of the region that grows, or [`NO_END`].
-    end: u32,
     regions: usize,
     allocated_bytes: u64,
     allocated_blocks: usize,
@@ -124,7 +124,6 @@ impl Tlsf {
             vacant: NIL,
             sets: vec![Lists::new()],
             unused_sets: Vec::new(),
-            end: NO_END,
             regions: 0,
             allocated_bytes: 0,
             allocated_blocks: 0,
@@ -160,14 +159,10 @@ impl Tlsf {
     /// Takes a range out again, if all of it is one idle block. Whether it was.
     pub fn remove_region(&mut self, region: RegionId) -> bool {
         let Some(node) = self.nodes.get(region.0 as usize).copied() else { return false };
-        if !self.is_whole(&node) {
+        if !is_whole(&node) {
             return false;
         }
         self.unlink(region.0);
-        if node.after == self.end {
-            self.vacate(node.after);
-            self.end = NO_END;
-        }
         self.vacate(region.0);
         self.regions -= 1;
         self.total_bytes -= node.len();
@@ -176,17 +171,7 @@ impl Tlsf {
 
     /// Whether the range is one idle block.
     pub fn is_region_idle(&self, region: RegionId) -> bool {
-        self.nodes.get(region.0 as usize).is_some_and(|node| self.is_whole(node))
-    }
-
-    fn is_whole(&self, node: &Node) -> bool {
-        node.before == NIL && self.is_last(node.after) && node.word & (FLAGS & !TAIL) == FREE
-    }
-
-    /// Whether `after` follows the last block of a region.
-    #[inline]
-    fn is_last(&self, after: u32) -> bool {
-        after == NIL || after == self.end
+        self.nodes.get(region.0 as usize).is_some_and(is_whole)
     }
 
     /// A new set of free blocks.
@@ -280,7 +265,7 @@ impl Tlsf {
         self.allocated_blocks -= 1;
         let node = self.insert(block.0, set, stamp);
         let node = &self.nodes[node as usize];
-        set == Self::IDLE && node.before == NIL && self.is_last(node.after)
+        set == Self::IDLE && node.before == NIL && node.after == NIL
     }
 
     /// Moves every block of a set to the idle set, joining neighbours. Takes time in the number of these blocks.
@@ -375,16 +360,14 @@ impl Tlsf {
     /// Makes a block free whose neighbours are of other sets, or allocated.
     #[inline]
     fn insert_alone(&mut self, node: u32, set: SetId, stamp: u64) {
-        let Node { after, .. } = self.nodes[node as usize];
         let len = self.nodes[node as usize].len();
-        let is_tail = after == self.end && set == Self::IDLE;
-        let class = if is_tail { Class::TAIL } else { self.class_of(len) };
+        let class = self.class_of(len);
         let lists = &mut self.sets[set.0 as usize];
         let head = lists.head(class);
         lists.set_head(class, node);
         lists.bytes += len;
         lists.blocks += 1;
-        let mut word = len | FREE | if is_tail { TAIL } else { 0 };
+        let mut word = len | FREE;
         if set != Self::IDLE {
             word |= TAGGED;
             lists.latest = lists.latest.max(stamp);
@@ -409,9 +392,7 @@ impl Tlsf {
         lists.bytes -= len;
         lists.blocks -= 1;
         if entry.earlier == NIL {
-            let is_tail = entry.word & TAIL != 0;
-            let class = if is_tail { Class::TAIL } else { Class::of(len >> self.shift) };
-            lists.set_head(class, entry.later);
+            lists.set_head(Class::of(len >> self.shift), entry.later);
         } else {
             self.nodes[entry.earlier as usize].later = entry.later;
         }
@@ -430,7 +411,7 @@ impl Tlsf {
             self.nodes[number as usize] = node;
             return Some(number);
         }
-        let number = u32::try_from(self.nodes.len()).ok().filter(|number| *number < NO_END)?;
+        let number = u32::try_from(self.nodes.len()).ok().filter(|number| *number < NIL)?;
         self.nodes.push(node);
         self.tags.push(Tag::default());
         Some(number)

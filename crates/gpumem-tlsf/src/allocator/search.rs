@@ -3,7 +3,7 @@
 use super::{
     Node, SetId, Tlsf,
     class::{Class, LARGEST},
-    lists::{Lists, NIL, NO_END},
+    lists::{Lists, NIL},
 };
 
 /// How many blocks of the class just below are looked at before a larger block is cut.
@@ -45,7 +45,7 @@ impl Tlsf {
         if needed >> self.shift > LARGEST {
             return None;
         }
-        if self.nodes.len() >= NO_END as usize - 2 {
+        if self.nodes.len() >= NIL as usize - 2 {
             // Cutting takes up to two numbers more, and must not fail half-way.
             return None;
         }

@@ -1,7 +1,7 @@
 //! What stands in the allocator: totals, the blocks in order, and whether all of it is consistent.
 
 use super::{
-    BlockId, FREE, RegionId, SetId, TAGGED, TAIL, Tlsf,
+    BlockId, FREE, RegionId, SetId, TAGGED, Tlsf,
     class::{Class, LEVELS, SUBS},
     lists::NIL,
 };
@@ -63,8 +63,8 @@ impl Tlsf {
     /// Length of the largest free block of a set, exact to 3.2 % where very many have nearly that length.
     pub fn largest_free(&self, set: SetId) -> u64 {
         let Some(lists) = self.sets.get(set.0 as usize) else { return 0 };
-        let mut largest = if set == Self::IDLE { self.tail().map_or(0, |(_, len)| len) } else { 0 };
-        let Some(class) = lists.largest() else { return largest };
+        let Some(class) = lists.highest() else { return 0 };
+        let mut largest = 0;
         let mut at = lists.head(class);
         for _ in 0..LOOK {
             if at == NIL {
@@ -81,9 +81,6 @@ impl Tlsf {
     pub fn blocks(&self, region: RegionId) -> impl Iterator<Item = BlockInfo> + '_ {
         let mut at = region.0;
         std::iter::from_fn(move || {
-            if at == self.end {
-                return None;
-            }
             let node = self.nodes.get(at as usize)?;
             let free_in = (node.word & FREE != 0).then(|| self.set_of(at));
             at = node.after;
@@ -101,7 +98,7 @@ impl Tlsf {
         let (mut allocated, mut total) = ((0u64, 0usize), 0u64);
         for region in regions {
             let (mut at, mut before) = (region.0, NIL);
-            while !self.is_last(at) {
+            while at != NIL {
                 let Some(node) = self.nodes.get(at as usize) else { return wrong(format!("no node {at}")) };
                 if node.before != before || node.len() == 0 || node.len() % self.granule() != 0 {
                     return wrong(format!("node {at} does not follow {before}: {node:?}"));
@@ -129,12 +126,6 @@ impl Tlsf {
                 }
                 (before, at) = (at, node.after);
             }
-            if at != NIL {
-                let (end, last) = (&self.nodes[at as usize], &self.nodes[before as usize]);
-                if (end.before, end.word, end.start) != (before, 0, last.start + last.len()) {
-                    return wrong(format!("{end:?} is not the end behind {last:?}"));
-                }
-            }
         }
         if (allocated, total) != ((self.allocated_bytes, self.allocated_blocks), self.total_bytes) {
             return wrong(format!(
@@ -152,11 +143,7 @@ impl Tlsf {
                 }
                 while at != NIL {
                     let node = &self.nodes[at as usize];
-                    let is_tail = node.after == self.end && set == Self::IDLE.0 as usize;
-                    let home = if is_tail { Class::TAIL } else { self.class_of(node.len()) };
-                    let is_here = home == class
-                        && self.set_of(at).0 as usize == set
-                        && is_tail == (node.word & TAIL != 0);
+                    let is_here = self.class_of(node.len()) == class && self.set_of(at).0 as usize == set;
                     if node.word & FREE == 0 || node.earlier != earlier || !is_here {
                         return wrong(format!("node {at} is in the wrong list: {node:?}"));
                     }

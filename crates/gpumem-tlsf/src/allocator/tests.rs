@@ -10,8 +10,6 @@ enum Step {
     MakeIdle { set: usize },
     AddRegion { len: u64 },
     RemoveRegion { which: usize },
-    Grow { len: u64 },
-    Shrink { part: u64 },
 }
 
 fn bytes() -> impl Strategy<Value = u64> {
@@ -26,8 +24,6 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         1 => (0usize..3).prop_map(|set| Step::MakeIdle { set }),
         1 => (1u64..300_000).prop_map(|len| Step::AddRegion { len }),
         1 => any::<usize>().prop_map(|which| Step::RemoveRegion { which }),
-        2 => (1u64..100_000).prop_map(|len| Step::Grow { len }),
-        1 => (1u64..5).prop_map(|part| Step::Shrink { part }),
     ];
     prop::collection::vec(step, 1..if cfg!(miri) { 40 } else { 250 })
 }
@@ -37,8 +33,6 @@ struct Model {
     sets: [SetId; 3],
     regions: Vec<(RegionId, u64, u64)>,
     allocated: Vec<AllocatedBlock>,
-    /// The region that grows.
-    growing: Option<RegionId>,
     /// Regions that have been taken out, for which nothing may be allocated.
     next: u64,
 }
@@ -47,7 +41,7 @@ impl Model {
     fn new(granule: u64) -> Self {
         let mut tlsf = Tlsf::new(granule);
         let sets = [Tlsf::IDLE, tlsf.add_set(), tlsf.add_set()];
-        Self { tlsf, sets, regions: Vec::new(), allocated: Vec::new(), growing: None, next: 1 << 20 }
+        Self { tlsf, sets, regions: Vec::new(), allocated: Vec::new(), next: 1 << 20 }
     }
 
     fn add_region(&mut self, len: u64) {
@@ -62,52 +56,10 @@ impl Model {
         }
     }
 
-    /// Makes the region that grows longer, or makes one.
-    fn grow(&mut self, len: u64) {
-        let len = len.next_multiple_of(self.tlsf.granule());
-        match self.growing {
-            Some(growing) => {
-                let (_, start, bytes) = self.regions.iter_mut().find(|region| region.0 == growing).unwrap();
-                let before = self.tlsf.tail();
-                assert!(self.tlsf.grow(len));
-                let from = before.map_or(*start + *bytes, |tail| tail.0);
-                assert_eq!(self.tlsf.tail(), Some((from, before.map_or(0, |tail| tail.1) + len)));
-                *bytes += len;
-            }
-            None => {
-                let start = 1 << 40;
-                let region = self.tlsf.add_growing(start, len).unwrap();
-                assert_eq!(self.tlsf.add_growing(1 << 41, len), None, "one grows");
-                self.regions.push((region, start, len));
-                self.growing = Some(region);
-            }
-        }
-    }
-
-    /// Takes a part of the tail away.
-    fn shrink(&mut self, part: u64) {
-        let Some((start, len)) = self.tlsf.tail() else {
-            assert!(!self.tlsf.shrink(self.tlsf.granule()));
-            return;
-        };
-        let region = self.regions.iter_mut().find(|region| Some(region.0) == self.growing).unwrap();
-        let less = (len / part) & !(self.tlsf.granule() - 1);
-        let is_all = less == region.2;
-        assert!(!self.tlsf.shrink(len + self.tlsf.granule()), "the tail has no more");
-        assert_eq!(self.tlsf.shrink(less), less > 0 && !is_all);
-        if less > 0 && !is_all {
-            region.2 -= less;
-            let left = (len > less).then_some((start, len - less));
-            assert!(left.is_none() || self.tlsf.tail() == left);
-        }
-    }
-
     fn allocate(&mut self, set: usize, bytes: u64, align: u64, latest: Option<u64>) {
         let set = self.sets[set];
         let granule = self.tlsf.granule();
         let before = self.tlsf.free_bytes(set);
-        let tail = self.tlsf.tail();
-        let others = self.largest_but_the_tail();
         let Some(allocated) = self.tlsf.allocate_up_to(set, bytes, align, latest.unwrap_or(u64::MAX)) else {
             if latest.is_none() && align <= granule {
                 // Good fit: what it fails to serve is a block of nearly the same size at most.
@@ -124,15 +76,6 @@ impl Model {
                 && allocated.len - bytes < granule
                 && allocated.start % align.min(1 << 20) == 0
         );
-        if let (Some(tail), true) = (tail, set == Tlsf::IDLE)
-            && (tail.0..tail.0 + tail.1).contains(&allocated.start)
-        {
-            let (granule, idle) = (self.tlsf.granule(), others);
-            assert!(
-                align > granule || idle < bytes.next_multiple_of(granule) * 33 / 32 + granule,
-                "the tail is cut last: {idle} were free for {bytes}"
-            );
-        }
         assert!(allocated.stamp <= latest.unwrap_or(u64::MAX), "blocks with a later stamp are passed over");
         assert!(set != Tlsf::IDLE || allocated.stamp == 0);
         assert_eq!(self.tlsf.free_bytes(set), before - allocated.len, "not a byte more or less");
@@ -148,13 +91,6 @@ impl Model {
             assert_ne!(other.block, allocated.block);
         }
         self.allocated.push(allocated);
-    }
-
-    fn largest_but_the_tail(&self) -> u64 {
-        let tail = self.tlsf.tail().map(|tail| tail.0);
-        let blocks = self.regions.iter().flat_map(|region| self.tlsf.blocks(region.0));
-        let idle = blocks.filter(|entry| entry.free_in == Some(Tlsf::IDLE) && Some(entry.start) != tail);
-        idle.map(|entry| entry.len).max().unwrap_or(0)
     }
 
     fn free(&mut self, which: usize, set: usize, stamp: u64) {
@@ -215,13 +151,10 @@ proptest! {
                     prop_assert!(!(in_use && was_idle));
                     prop_assert_eq!(model.tlsf.remove_region(region), was_idle);
                     if was_idle {
-                        model.growing = model.growing.filter(|growing| *growing != region);
                         model.regions.swap_remove(which);
                     }
                 }
                 Step::RemoveRegion { .. } => {}
-                Step::Grow { len } => model.grow(len),
-                Step::Shrink { part } => model.shrink(part),
             }
             if number % 8 == 0 {
                 model.check();

@@ -9,7 +9,7 @@ use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
     DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, IpcMemory,
     KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Reservation, Result, StreamOptions, StridedCopy,
+    RegisterOptions, Result, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -142,34 +142,6 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     fn with_current(device: &AnyDevice, work: &mut dyn FnMut()) {
         DeviceOps::with_current(device, work);
-    }
-
-    #[inline]
-    fn reserve(device: &AnyDevice, bytes: usize) -> Result<Reservation> {
-        DeviceOps::reserve(device, bytes)
-    }
-
-    #[inline]
-    unsafe fn commit(device: &AnyDevice, reservation: &Reservation, from: usize, bytes: usize) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::commit(device, reservation, from, bytes) }
-    }
-
-    #[inline]
-    unsafe fn decommit(
-        device: &AnyDevice,
-        reservation: &Reservation,
-        from: usize,
-        bytes: usize,
-    ) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::decommit(device, reservation, from, bytes) }
-    }
-
-    #[inline]
-    unsafe fn unreserve(device: &AnyDevice, reservation: &Reservation) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::unreserve(device, reservation) }
     }
 
     #[inline]

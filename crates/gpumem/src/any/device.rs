@@ -6,7 +6,7 @@ use enum_dispatch::enum_dispatch;
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, DeviceInfo,
     DlpackDevice, Error, ErrorKind, EventOptions, IpcMemory, KernelSource, MemoryInfo, MemoryKind, RawStream,
-    RegisterOptions, Reservation, Result, StreamOptions,
+    RegisterOptions, Result, StreamOptions,
 };
 use std::ptr::NonNull;
 
@@ -44,16 +44,6 @@ pub(crate) trait DeviceOps {
     /// As for [`Backend::open_memory`].
     unsafe fn open_memory(&self, memory: &IpcMemory) -> Result<AnyBuffer>;
     fn with_current(&self, work: &mut dyn FnMut());
-    fn reserve(&self, bytes: usize) -> Result<Reservation>;
-    /// # Safety
-    /// As for [`Backend::commit`].
-    unsafe fn commit(&self, reservation: &Reservation, from: usize, bytes: usize) -> Result<()>;
-    /// # Safety
-    /// As for [`Backend::decommit`].
-    unsafe fn decommit(&self, reservation: &Reservation, from: usize, bytes: usize) -> Result<()>;
-    /// # Safety
-    /// As for [`Backend::unreserve`].
-    unsafe fn unreserve(&self, reservation: &Reservation) -> Result<()>;
     fn pointer_info(&self, address: u64) -> Result<Option<AddressRange>>;
     fn dlpack_device(&self, kind: MemoryKind) -> Option<DlpackDevice>;
     fn record_device(&self, event: &AnyEvent) -> Result<()>;
@@ -178,29 +168,6 @@ where
     #[inline]
     fn with_current(&self, work: &mut dyn FnMut()) {
         B::with_current(&self.0, work);
-    }
-
-    #[inline]
-    fn reserve(&self, bytes: usize) -> Result<Reservation> {
-        B::reserve(&self.0, bytes)
-    }
-
-    #[inline]
-    unsafe fn commit(&self, reservation: &Reservation, from: usize, bytes: usize) -> Result<()> {
-        // SAFETY: the caller promises what the backend asks for.
-        unsafe { B::commit(&self.0, reservation, from, bytes) }
-    }
-
-    #[inline]
-    unsafe fn decommit(&self, reservation: &Reservation, from: usize, bytes: usize) -> Result<()> {
-        // SAFETY: the caller promises what the backend asks for.
-        unsafe { B::decommit(&self.0, reservation, from, bytes) }
-    }
-
-    #[inline]
-    unsafe fn unreserve(&self, reservation: &Reservation) -> Result<()> {
-        // SAFETY: the caller promises what the backend asks for.
-        unsafe { B::unreserve(&self.0, reservation) }
     }
 
     #[inline]

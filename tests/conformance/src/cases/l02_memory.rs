@@ -19,7 +19,6 @@ cases! { Level::Allocate;
     every_kind_can_have_its_own_resource,
     reports_add_up,
     trimming_gives_back_what_is_unused,
-    a_pool_grows_in_place,
 }
 
 /// A skip where the environment has switched the pool off.
@@ -236,44 +235,5 @@ fn trimming_gives_back_what_is_unused<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert!(device.trim(Trim::UNUSED)? >= 40 << 20);
     assert!(alive() < with_both);
     assert_eq!(kept.copy_to_host()?.to_vec(), [1; 1000]);
-    Ok(())
-}
-
-/// Arrays lie side by side, wherever the memory behind their addresses was put in at different times.
-fn a_pool_grows_in_place<B: Backend>(lab: &Lab<B>) -> Verdict {
-    const STEP: usize = 2 << 20;
-    let device = lab.device();
-    let _before = Direct::new(device)?;
-    let driver = device.driver_memory();
-    match driver.expandable(&device.memory_request(1, MemoryKind::Device)) {
-        Ok(addresses) => addresses.give_back()?,
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => return skip(error),
-        Err(error) => return Err(error.into()),
-    }
-    let options = device.pool_options(MemoryKind::Device).chunks(STEP, STEP).expandable(true);
-    let pool = Arc::new(Pool::new(driver, options));
-    device.set_memory_resource(MemoryKind::Device, pool.clone())?;
-    let source = Array1::from_shape_fn(STEP / 12, |number| number as u32);
-    let arrays: Vec<_> = (0..9).map(|_| device.to_device(&source)).collect::<Result<_, _>>()?;
-    let granule = pool.options().alignment as u64;
-    for pair in arrays.windows(2) {
-        let end = pair[0].address() + pair[0].byte_len() as u64;
-        assert_eq!(end.next_multiple_of(granule), pair[1].address(), "there is no border between them");
-    }
-    for array in &arrays {
-        // By the device, and down from what it has written.
-        assert!(device.to_device(array)?.copy_to_host()? == source);
-    }
-    let mut over = device.device_array::<u8, _>(3 * STEP)?;
-    over.fill(7)?;
-    assert!(over.copy_to_host()?.iter().all(|value| *value == 7));
-    let reserved = pool.statistics().reserved;
-    drop(arrays);
-    device.trim(Trim::ALL)?;
-    assert!(pool.statistics().reserved <= reserved, "what lies behind the last array goes back");
-    assert!(over.copy_to_host()?.iter().all(|value| *value == 7));
-    drop(over);
-    device.trim(Trim::ALL)?;
-    assert_eq!(pool.statistics().reserved, 0);
     Ok(())
 }

@@ -82,7 +82,7 @@ impl<B: Backend> Program<'_, B> {
         let kind = if self.random.one_in(3) { MemoryKind::Pinned } else { MemoryKind::Device };
         let before = self.device.memory_resource(kind).unwrap();
         let (driver, seed) = (self.device.driver_memory(), u64::from(self.random.word()));
-        let options = self.device.pool_options(kind).expandable(self.random.one_in(2));
+        let options = self.device.pool_options(kind);
         let pool = || Arc::new(Pool::new(driver.clone(), options));
         let resource: Arc<dyn MemoryResource<B>> = match self.random.below(5) {
             0 => Arc::new(Own(driver, AtomicUsize::new(0))),

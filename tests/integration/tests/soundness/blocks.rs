@@ -6,7 +6,7 @@ use gpumem_host::Host;
 use gpumem_integration::reset;
 use gpumem_runtime::{
     Device,
-    memory::{ExpandableMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, Trim},
+    memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, Trim},
 };
 use std::sync::{Arc, Mutex};
 
@@ -133,29 +133,27 @@ fn a_block_of_before_a_reset_is_not_lent_again() {
 #[test]
 fn memory_of_another_device_is_refused() {
     for kind in [MemoryKind::Pinned, MemoryKind::Device] {
-        for in_place in [false, true] {
-            let (one, two) = (device(), device());
-            let make = || match kind {
-                MemoryKind::Pinned => one.pinned_array::<u32, _>(1usize << 16).map(drop),
-                _ => one.device_array::<u32, _>(1usize << 16).map(drop),
-            };
-            one.set_memory_resource(kind, two.driver_memory()).unwrap();
-            assert!(is_wrong_device(make()));
-            let options = two.pool_options(kind).expandable(in_place);
-            one.set_memory_resource(kind, Arc::new(Pool::new(two.driver_memory(), options))).unwrap();
-            assert!(is_wrong_device(make()));
-            // A pool that the other device uses already.
-            let theirs = pool(&two, kind);
-            let kept = theirs.allocate(&two.memory_request(1 << 10, kind)).unwrap();
-            one.set_memory_resource(kind, theirs.clone()).unwrap();
-            assert!(is_wrong_device(make()));
-            theirs.recycle(kept).unwrap();
-            reset(&two).unwrap();
-            one.flush().unwrap();
-            // What is the device's own serves as before.
-            one.set_memory_resource(kind, pool(&one, kind)).unwrap();
-            make().unwrap();
-        }
+        let (one, two) = (device(), device());
+        let make = || match kind {
+            MemoryKind::Pinned => one.pinned_array::<u32, _>(1usize << 16).map(drop),
+            _ => one.device_array::<u32, _>(1usize << 16).map(drop),
+        };
+        one.set_memory_resource(kind, two.driver_memory()).unwrap();
+        assert!(is_wrong_device(make()));
+        let options = two.pool_options(kind);
+        one.set_memory_resource(kind, Arc::new(Pool::new(two.driver_memory(), options))).unwrap();
+        assert!(is_wrong_device(make()));
+        // A pool that the other device uses already.
+        let theirs = pool(&two, kind);
+        let kept = theirs.allocate(&two.memory_request(1 << 10, kind)).unwrap();
+        one.set_memory_resource(kind, theirs.clone()).unwrap();
+        assert!(is_wrong_device(make()));
+        theirs.recycle(kept).unwrap();
+        reset(&two).unwrap();
+        one.flush().unwrap();
+        // What is the device's own serves as before.
+        one.set_memory_resource(kind, pool(&one, kind)).unwrap();
+        make().unwrap();
     }
 }
 
@@ -174,9 +172,6 @@ impl MemoryResource<Host> for OtherKind {
     }
     fn deallocate(&self, block: MemoryBlock<Host>) -> Result<()> {
         self.0.deallocate(block)
-    }
-    fn expandable(&self, request: &MemoryRequest<'_, Host>) -> Result<Box<dyn ExpandableMemory>> {
-        self.0.expandable(request)
     }
     fn forget(&self) {
         self.0.forget();

@@ -158,17 +158,15 @@ fn a_pool_that_is_asked_from_its_own_upstream_refuses() {
     let run = thread::spawn(move || {
         let device = device();
         let kind = MemoryKind::Device;
-        for in_place in [false, true] {
-            let upstream = device.driver_memory();
-            let (device_of, refused) = (Mutex::new(Some(device.clone())), Mutex::new(0));
-            let under = Arc::new(Under { upstream, device: device_of, refused });
-            let options = device.pool_options(kind).expandable(in_place);
-            device.set_memory_resource(kind, Arc::new(Pool::new(under.clone(), options))).unwrap();
-            let array = device.to_device(&[5u8; 3000]).unwrap();
-            assert_eq!(array.copy_to_host().unwrap().to_vec(), [5; 3000]);
-            assert_eq!(*under.refused.lock().unwrap(), 1);
-            *under.device.lock().unwrap() = None;
-        }
+        let upstream = device.driver_memory();
+        let (device_of, refused) = (Mutex::new(Some(device.clone())), Mutex::new(0));
+        let under = Arc::new(Under { upstream, device: device_of, refused });
+        let options = device.pool_options(kind);
+        device.set_memory_resource(kind, Arc::new(Pool::new(under.clone(), options))).unwrap();
+        let array = device.to_device(&[5u8; 3000]).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [5; 3000]);
+        assert_eq!(*under.refused.lock().unwrap(), 1);
+        *under.device.lock().unwrap() = None;
         let _ = sender.send(());
     });
     let ended = receiver.recv_timeout(Duration::from_secs(if cfg!(miri) { 600 } else { 60 }));

@@ -114,7 +114,6 @@ impl<B: Backend> Pool<B> {
             let now = Instant::now();
             now.checked_sub(time).unwrap_or(now)
         });
-        let mut keep = None;
         let taken = {
             let mut state = self.lock_gathered();
             let mut taken = Vec::new();
@@ -127,18 +126,10 @@ impl<B: Backend> Pool<B> {
                 // A part of `max_idle_ratio` of what is reserved may be unused.
                 let most = if max_idle_ratio <= 0.0 { allocated as usize } else { most };
                 taken.extend(state.take_unused(most, None));
-                keep = Some(most);
             }
             taken
         };
         self.give_back(taken);
-        let mut failed = |error| tracing::error!(%error, "memory of a pool could not be given back");
-        if before.is_some() {
-            self.trim_expandable(0, before, &mut failed);
-        }
-        if let Some(keep) = keep {
-            self.trim_expandable(keep, None, &mut failed);
-        }
     }
 
     /// Gives pieces back of which nothing is used, if they are more than a sixteenth of the pool. Bytes.

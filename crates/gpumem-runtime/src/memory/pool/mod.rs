@@ -8,15 +8,13 @@
 //!   waits for them, on the device and only then.
 //! * Blocks that several streams use are parked until all but one of them are done.
 //! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
-//!   Pieces of which nothing is allocated go back when the pool is trimmed, or as [`PoolOptions`] say. Where it may, it
-//!   [grows in place](PoolOptions::expandable) instead, and what is free at its end goes back.
+//!   Pieces of which nothing is allocated go back when the pool is trimmed, or as [`PoolOptions`] say.
 //! * Threads meet on the lock of the allocator. One that finds it held, or others there again and again, keeps its blocks
 //!   in a [cache](local_cache) of its own for a while: one for each stream, and for each thread where no stream is known.
 //!
 //! Of a driver it needs nothing but memory, events and their waits.
 
 mod contention;
-mod expandable;
 mod grow;
 mod local_cache;
 mod options;
@@ -30,7 +28,6 @@ use super::{
     tlsf::BlockId,
 };
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
-use expandable::ExpandableSegment;
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::ProcessGuard};
 use local_cache::{LocalCache, thread_number};
 use parking_lot::ReentrantMutex;
@@ -57,7 +54,7 @@ pub struct Pool<B: Backend> {
     /// Held while memory is asked of upstream, so that two do not ask for the same need. The allocator is not locked
     /// then. Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not wait for
     /// itself.
-    growing: ReentrantMutex<RefCell<ExpandableSegment>>,
+    growing: ReentrantMutex<RefCell<()>>,
     /// The number of the resource in its blocks. Another one from each time on that the driver has taken everything.
     id: AtomicU64,
     /// Those before: their blocks are not ours any more.
@@ -265,17 +262,14 @@ impl<B: Backend> Pool<B> {
         }
         let grown = {
             let held = self.growing.lock();
-            let Ok(mut one) = held.try_borrow_mut() else {
+            let Ok(_growing) = held.try_borrow_mut() else {
                 let what = "taking memory from a pool inside a memory resource that the pool grows from";
                 return Err(request.core.error(request.operation, ErrorKind::Unsupported { what }));
             };
             // Another thread may have grown the pool, or given something back, meanwhile.
             match take() {
                 Some(block) => return Ok(block),
-                None => match self.expand(&mut one, request, local_cache) {
-                    Ok(None) => self.grow(request, local_cache),
-                    outcome => outcome,
-                },
+                None => self.grow(request, local_cache),
             }
         };
         let grown = match grown {
@@ -420,7 +414,6 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
                 failed(error);
             }
         }
-        let bytes = bytes + self.trim_expandable(how.keep, before, failed);
         // Upstream may be the user's, and say anything.
         bytes.saturating_add(self.upstream.trim(how, failed))
     }
@@ -432,7 +425,6 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         let new = ResourceId::new().number();
         self.former.lock().push(self.id.swap(new, Ordering::AcqRel));
         self.local_caches.iter().for_each(|local_cache| drop(local_cache.drain()));
-        self.forget_expandable();
         mem::forget(self.state.lock().forget());
         self.upstream.forget();
     }

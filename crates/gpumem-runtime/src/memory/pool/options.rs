@@ -19,16 +19,10 @@ pub struct PoolOptions {
     /// Whether pieces of which nothing is used go back to the driver before the pool takes another one, if together they
     /// are more than a sixteenth of it; the new piece takes their place. What no free block serves is then served by what
     /// is free all the same, and the pool is hardly larger than what it has allocated. Each time there are fewer pieces or
-    /// larger ones, so a steady program comes to rest. Not inside
+    /// larger ones, so a steady program comes to rest. Without it the pool reserves up to 2.07 times what best fit does in
+    /// RMM's random workload, with it at most 1.105 times (`rmm/reserved`). Not inside
     /// [`defer_cleanup`](crate::Device::defer_cleanup), and not in callbacks.
     pub release_empty_before_grow: bool,
-    /// Whether the pool grows in place where its upstream can ([`MemoryResource::expandable`](super::super::MemoryResource)):
-    /// one range of addresses with more and more memory behind it, by steps as large as pieces would be. Blocks then have
-    /// no borders between pieces to lie within, and the pool reserves hardly more than best fit over endless memory
-    /// would; in exchange only what is free at its end can go back, and no part of it has a handle for another process
-    /// ([`ipc_array`](crate::Device::ipc_array) has). Where the upstream cannot, or has no addresses left,
-    /// the pool takes pieces.
-    pub expandable: bool,
     /// Most bytes that the pool takes; `None` for no limit.
     pub max_size: Option<usize>,
     /// Of what is reserved, so much may be unused; what exceeds it is given back by the next request that has to look
@@ -55,7 +49,6 @@ impl PoolOptions {
             smallest_chunk: 32 * MIB,
             largest_chunk: 1024 * MIB,
             release_empty_before_grow: true,
-            expandable: false,
             max_size: None,
             max_idle_ratio: 1.0,
             idle_timeout: None,
@@ -91,13 +84,6 @@ impl PoolOptions {
     #[must_use]
     pub fn release_empty_before_grow(mut self, release_empty_before_grow: bool) -> Self {
         self.release_empty_before_grow = release_empty_before_grow;
-        self
-    }
-
-    /// Sets whether the pool [grows in place](Self::expandable) where it can.
-    #[must_use]
-    pub fn expandable(mut self, expandable: bool) -> Self {
-        self.expandable = expandable;
         self
     }
 
@@ -145,17 +131,6 @@ impl PoolOptions {
         match gone >= bytes {
             true => gone.min(bytes.saturating_mul(4)).max(bytes),
             false => self.chunk(bytes, reserved),
-        }
-    }
-
-    /// Returns the bytes to grow by in place, where `missing` more serve the request. The caller rounds it to pages.
-    pub fn next_step(&self, missing: usize, reserved: usize) -> usize {
-        let with_the_pool = (reserved / 32).min(self.largest_chunk).max(self.smallest_chunk);
-        let first = if reserved == 0 { self.initial_size } else { 0 };
-        let wanted = with_the_pool.max(missing).max(first);
-        match self.max_size {
-            Some(max_size) => wanted.min(max_size.saturating_sub(reserved)).max(missing),
-            None => wanted,
         }
     }
 

@@ -1,7 +1,5 @@
 //! The allocator of a pool: what it holds, what is free, and for whom.
 
-mod expandable;
-
 use super::contention::ContentionCounter;
 use crate::{
     memory::{
@@ -30,8 +28,6 @@ struct Chunk<B: Backend> {
     block: MemoryBlock<B>,
     /// Bytes between the chunk's first byte and the first that is used.
     skip: usize,
-    /// Whether it is the one that grows.
-    grows: bool,
     /// Since when nothing of it is allocated.
     unused_since: Option<Instant>,
 }
@@ -138,8 +134,7 @@ impl<B: Backend> PoolState<B> {
         self.reserved += block.bytes();
         self.peak_reserved = self.peak_reserved.max(self.reserved);
         tell::<B>(base + skip as u64, usable as u64, false);
-        self.chunks
-            .insert(base, Chunk { region, block, skip, grows: false, unused_since: Some(Instant::now()) });
+        self.chunks.insert(base, Chunk { region, block, skip, unused_since: Some(Instant::now()) });
         let allocated = self.allocator.allocate_in(region, bytes, align);
         Ok(allocated.map(|allocated| self.found(allocated, PendingAccesses::none())))
     }
@@ -396,15 +391,14 @@ impl<B: Backend> PoolState<B> {
 
     /// Bytes of chunks of which nothing is allocated or pending.
     pub(super) fn unused_bytes(&self) -> usize {
-        let unused =
-            self.chunks.values().filter(|chunk| !chunk.grows && self.allocator.is_region_idle(chunk.region));
+        let unused = self.chunks.values().filter(|chunk| self.allocator.is_region_idle(chunk.region));
         unused.map(|chunk| chunk.block.bytes()).sum()
     }
 
     /// Takes out chunks of which nothing is allocated or pending, until `keep` bytes or less are reserved.
     pub(super) fn take_unused(&mut self, keep: usize, unused_before: Option<Instant>) -> Vec<MemoryBlock<B>> {
         self.note_unused_chunks();
-        let is_due = |chunk: &Chunk<B>| !chunk.grows && chunk.is_unused(unused_before);
+        let is_due = |chunk: &Chunk<B>| chunk.is_unused(unused_before);
         let mut taken = Vec::new();
         let due: Vec<u64> =
             self.chunks.iter().filter(|(_, chunk)| is_due(chunk)).map(|(base, _)| *base).collect();

@@ -9,8 +9,7 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::{
     Device, UninitArray,
     memory::{
-        ExpandableMemory, MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions,
-        ResourceId, Trim,
+        MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Pool, PoolOptions, ResourceId, Trim,
     },
 };
 use ndarray::Ix1;
@@ -45,59 +44,10 @@ impl MemoryResource<Host> for Addresses {
         Ok(())
     }
 
-    fn expandable(&self, _: &MemoryRequest<'_, Host>) -> gpumem_core::Result<Box<dyn ExpandableMemory>> {
-        let address = self.next.fetch_add(1 << 40, Ordering::Relaxed);
-        Ok(Box::new(Range { address, ends: Vec::new() }))
-    }
-
     fn forget(&self) {}
 
     fn statistics(&self) -> MemoryStatistics {
         MemoryStatistics::default()
-    }
-}
-
-/// A range of addresses that grows.
-#[derive(Debug)]
-struct Range {
-    address: u64,
-    ends: Vec<usize>,
-}
-
-// SAFETY: as for `Addresses`: what lies there is never used.
-unsafe impl ExpandableMemory for Range {
-    fn address(&self) -> u64 {
-        self.address
-    }
-
-    fn bytes(&self) -> usize {
-        self.ends.last().copied().unwrap_or(0)
-    }
-
-    fn capacity(&self) -> usize {
-        1 << 40
-    }
-
-    fn page(&self) -> usize {
-        2 << 20
-    }
-
-    fn grow(&mut self, bytes: usize) -> gpumem_core::Result<()> {
-        self.ends.push(self.bytes() + bytes);
-        Ok(())
-    }
-
-    fn cut_at(&self, bytes: usize) -> usize {
-        self.ends.iter().copied().find(|end| *end >= bytes && bytes > 0).unwrap_or(0)
-    }
-
-    fn cut(&mut self, bytes: usize) -> gpumem_core::Result<()> {
-        self.ends.retain(|end| *end <= bytes);
-        Ok(())
-    }
-
-    fn give_back(self: Box<Self>) -> gpumem_core::Result<()> {
-        Ok(())
     }
 }
 
@@ -115,8 +65,8 @@ fn device(options: PoolOptions) -> Result<(Device<Host>, Arc<Pool<Host>>)> {
 }
 
 /// Nanoseconds of one step, blocks being taken from the pool and given back to it: what RMM measures of its own.
-pub(super) fn each_block(steps: Vec<Step>, expandable: bool) -> Result<Routine> {
-    let (device, pool) = device(PoolOptions::device(256).expandable(expandable))?;
+pub(super) fn each_block(steps: Vec<Step>) -> Result<Routine> {
+    let (device, pool) = device(PoolOptions::device(256))?;
     let stream = device.stream()?;
     let mut alive: Vec<MemoryBlock<Host>> = Vec::new();
     Ok(Routine::clocked(move |calls| {
@@ -164,9 +114,9 @@ pub(super) fn each_step(steps: Vec<Step>) -> Result<Routine> {
     }))
 }
 
-/// The most that the pool ever reserved, in MiB, with its pieces and all; or growing in place.
-pub(super) fn reserved(steps: &[Step], expandable: bool) -> Result<u64> {
-    let (device, pool) = device(PoolOptions::device(256).expandable(expandable))?;
+/// The most that the pool ever reserved, in MiB with its pieces and all.
+pub(super) fn reserved(steps: &[Step]) -> Result<u64> {
+    let (device, pool) = device(PoolOptions::device(256))?;
     let stream = device.stream()?;
     let mut alive: Alive = Vec::new();
     for step in steps {

@@ -4,8 +4,7 @@
 //! through an exact best fit, which is slower and wastes nothing; `rmm/peak` compares the highest byte that either
 //! ever lent. `rmm/pool` and `rmm/arrays` are the steps through a pool, as RMM measures its own, and through the whole
 //! library. `rmm/reserved` compares what the pool reserves with best fit in one piece, which grows by any number of bytes,
-//! and `rmm/pieces` with best fit that takes the pieces that the pool takes. `rmm/in place` is a pool that grows in place,
-//! beside best fit in one piece; `rmm/pool in place` is what its blocks cost.
+//! and `rmm/pieces` with best fit that takes the pieces that the pool takes.
 
 mod arrays;
 mod best_fit;
@@ -48,17 +47,8 @@ pub(super) fn all() -> Vec<Bench> {
         Bench::new(name("pool", cell), "the books alone", Measure::Latency, move || {
             let steps = checked(cell)?;
             Ok(Pair {
-                ours: arrays::each_block(steps.clone(), false)?,
+                ours: arrays::each_block(steps.clone())?,
                 reference: each_step(steps, || Ours::new(SPACE)),
-            })
-        })
-    });
-    let pool_in_place = CELLS.into_iter().map(|cell| {
-        Bench::new(name("pool in place", cell), "the pool in pieces", Measure::Latency, move || {
-            let steps = checked(cell)?;
-            Ok(Pair {
-                ours: arrays::each_block(steps.clone(), true)?,
-                reference: arrays::each_block(steps, false)?,
             })
         })
     });
@@ -80,22 +70,7 @@ pub(super) fn all() -> Vec<Bench> {
                 let steps = checked(cell)?;
                 let again = steps.clone();
                 Ok(Pair {
-                    ours: Routine::count(move || arrays::reserved(&steps, false)),
-                    reference: Routine::count(move || peak(&again, &mut Trees::new(SPACE))),
-                })
-            },
-        )
-    });
-    let expandable = CELLS.into_iter().map(|cell| {
-        Bench::new(
-            name("in place MiB", cell),
-            "best fit over trees, in one piece",
-            Measure::Count,
-            move || {
-                let steps = checked(cell)?;
-                let again = steps.clone();
-                Ok(Pair {
-                    ours: Routine::count(move || arrays::reserved(&steps, true)),
+                    ours: Routine::count(move || arrays::reserved(&steps)),
                     reference: Routine::count(move || peak(&again, &mut Trees::new(SPACE))),
                 })
             },
@@ -106,13 +81,13 @@ pub(super) fn all() -> Vec<Bench> {
             let steps = checked(cell)?;
             let again = steps.clone();
             Ok(Pair {
-                ours: Routine::count(move || arrays::reserved(&steps, false)),
+                ours: Routine::count(move || arrays::reserved(&steps)),
                 reference: Routine::count(move || pieces::reserved(&again)),
             })
         })
     });
-    let speed = speed.chain(pool).chain(pool_in_place).chain(arrays);
-    speed.chain(peaks).chain(reserved).chain(pieces).chain(expandable).collect()
+    let speed = speed.chain(pool).chain(arrays);
+    speed.chain(peaks).chain(reserved).chain(pieces).collect()
 }
 
 fn name(what: &str, cell: Cell) -> String {
@@ -240,27 +215,18 @@ mod tests {
     #[test]
     fn the_pool_reserves_hardly_more_than_best_fit_in_pieces() {
         for (cell, steps) in small_cells() {
-            let ours = arrays::reserved(&steps, false).unwrap() as f64;
+            let ours = arrays::reserved(&steps).unwrap() as f64;
             let best = pieces::reserved(&steps).unwrap() as f64;
             assert!(ours <= best * 1.05, "{cell:?}: {ours} MiB against {best}");
         }
     }
 
-    #[test]
-    fn a_pool_that_grows_in_place_reserves_hardly_more_than_best_fit() {
-        for (cell, steps) in small_cells() {
-            let ours = arrays::reserved(&steps, true).unwrap() as f64;
-            let best = peak(&steps, &mut Trees::new(SPACE)).unwrap() as f64;
-            assert!(ours <= best * 1.05, "{cell:?}: {ours} MiB against {best}");
-        }
-    }
-
-    /// Which has no borders, and grows by any number of bytes.
+    /// One piece has no borders, and grows by any number of bytes.
     #[test]
     fn pieces_take_hardly_more_memory_than_one() {
         let mut above = 0;
         for (cell, steps) in small_cells() {
-            let ours = arrays::reserved(&steps, false).unwrap() as f64;
+            let ours = arrays::reserved(&steps).unwrap() as f64;
             let best = peak(&steps, &mut Trees::new(SPACE)).unwrap() as f64;
             assert!(ours <= best * 1.11, "{cell:?}: {ours} MiB against {best}");
             above += usize::from(ours > best * 1.05);
