@@ -1,7 +1,7 @@
 //! The program of a kernel, and who has launched it last.
 
 use gpumem_core::Backend;
-use gpumem_runtime::internal::{AccessLog, Allocation, IntrusiveArc, Timeline};
+use gpumem_runtime::internal::{AccessLog, Allocation, AllocationRef, Timeline};
 use parking_lot::Mutex;
 use std::{
     fmt,
@@ -21,7 +21,7 @@ const LAST_LAUNCHES: usize = 4;
 /// under that stream's lock, which a launch holds anyway.
 pub(super) struct LoadedModule<B: Backend> {
     /// Owns the program as an array owns its memory.
-    memory: IntrusiveArc<Allocation<B>>,
+    memory: AllocationRef<B>,
     last_launches: [LastLaunch<B>; LAST_LAUNCHES],
     /// What finds no place.
     others: Mutex<AccessLog<Arc<Timeline<B>>>>,
@@ -40,7 +40,7 @@ impl<B: Backend> LastLaunch<B> {
 }
 
 impl<B: Backend> LoadedModule<B> {
-    pub(super) fn new(memory: IntrusiveArc<Allocation<B>>) -> Self {
+    pub(super) fn new(memory: AllocationRef<B>) -> Self {
         Self {
             memory,
             last_launches: [const { LastLaunch::free() }; LAST_LAUNCHES],

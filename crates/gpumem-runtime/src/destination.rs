@@ -5,7 +5,7 @@ use crate::{
     ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, Source, StorageMut, ToDevice,
     interchange::described_array,
     layout::Layout,
-    memory::{Allocation, IntrusiveArc},
+    memory::{Allocation, AllocationRef},
     track::Timeline,
     transfer::{self, ArrayRef},
 };
@@ -30,7 +30,7 @@ pub struct Destination<'a, T: Element, D: Dimension, B: Backend>(To<'a, T, D, B>
 enum To<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayViewMut<'a, T, D>),
     Memory {
-        memory: &'a IntrusiveArc<Allocation<B>>,
+        memory: &'a AllocationRef<B>,
         layout: &'a Layout,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
@@ -107,7 +107,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
         source: ArrayRef<'_, B>,
         device: &Device<B>,
         write_back: WriteBack,
-    ) -> Result<(u64, Option<IntrusiveArc<Allocation<B>>>)> {
+    ) -> Result<(u64, Option<AllocationRef<B>>)> {
         match (self.0, write_back) {
             (To::Host(mut view), WriteBack::Now) => {
                 if !transfer::try_download_inline(timeline, source, &mut view) {

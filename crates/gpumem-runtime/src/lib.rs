@@ -43,7 +43,7 @@ pub mod internal {
     pub use crate::destination::{WriteBack, check_writable};
     pub use crate::device::DeviceCore;
     pub use crate::host::PinScope;
-    pub use crate::memory::{Allocation, IntrusiveArc};
+    pub use crate::memory::{Allocation, AllocationRef};
     pub use crate::source::InPlace;
     pub use crate::track::{Access, AccessLog, Timeline};
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};

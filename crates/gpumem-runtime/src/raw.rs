@@ -2,7 +2,7 @@
 
 use crate::{
     ArrayBase, Storage, StorageMut, Stream,
-    memory::{Allocation, IntrusiveArc},
+    memory::AllocationRef,
     track::Access,
     track::{Timeline, Uses},
 };
@@ -15,7 +15,7 @@ use std::{marker::PhantomData, ops::Range, sync::Arc};
 #[derive(Debug)]
 #[must_use = "an access does nothing until a raw scope has it"]
 pub struct RawAccess<'a, B: Backend> {
-    memory: &'a IntrusiveArc<Allocation<B>>,
+    memory: &'a AllocationRef<B>,
     extent: Range<usize>,
     address: u64,
     write: bool,

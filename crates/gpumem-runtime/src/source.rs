@@ -5,7 +5,7 @@ use crate::{
     host::zeros,
     interchange::{described_array, described_layout},
     layout::Layout,
-    memory::{Allocation, IntrusiveArc},
+    memory::{Allocation, AllocationRef},
     track::Timeline,
     transfer::{self, ArrayRef, Upload},
 };
@@ -39,7 +39,7 @@ pub struct Source<'a, T: Element, D: Dimension, B: Backend>(From<'a, T, D, B>);
 enum From<'a, T: Element, D: Dimension, B: Backend> {
     Host(ArrayView<'a, T, D>),
     Memory {
-        memory: &'a IntrusiveArc<Allocation<B>>,
+        memory: &'a AllocationRef<B>,
         layout: &'a Layout,
     },
     /// Memory of an object that is borrowed for `'a`, or why it did not say where.
@@ -50,7 +50,7 @@ enum From<'a, T: Element, D: Dimension, B: Backend> {
 #[derive(Debug)]
 pub struct InPlace<B: Backend> {
     /// The memory with the elements.
-    pub memory: IntrusiveArc<Allocation<B>>,
+    pub memory: AllocationRef<B>,
     /// Where they lie in it.
     pub layout: Layout,
     /// The memory belongs to an object that is only borrowed: what uses it is waited for before the borrow ends.
@@ -83,7 +83,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     }
 
     /// A source in memory of the library.
-    pub(crate) fn memory(memory: &'a IntrusiveArc<Allocation<B>>, layout: &'a Layout) -> Self {
+    pub(crate) fn memory(memory: &'a AllocationRef<B>, layout: &'a Layout) -> Self {
         Self(From::Memory { memory, layout })
     }
 

@@ -5,7 +5,7 @@ use crate::ConstantArray;
 use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, Result};
 use gpumem_runtime::{
     Device, Layout, Order, ToDevice,
-    internal::{Access, Allocation, ArrayRef, IntrusiveArc, Timeline, Upload, upload},
+    internal::{Access, Allocation, AllocationRef, ArrayRef, Timeline, Upload, upload},
 };
 use ndarray::ArrayView1;
 use parking_lot::{Mutex, MutexGuard};
@@ -21,7 +21,7 @@ const ALIGN: usize = 16;
 /// The constant memory of one module: all launches of its kernel share it, so that it is an allocation like any other,
 /// which launches read and copies write.
 pub(crate) struct Constants<B: Backend> {
-    memory: IntrusiveArc<Allocation<B>>,
+    memory: AllocationRef<B>,
     /// What it holds behind everything that is enqueued; `None` where that is not known.
     written: Mutex<Option<Vec<u8>>>,
 }
@@ -38,7 +38,7 @@ impl<B: Backend> Constants<B> {
         Ok(Self::over(Allocation::new(device, "load", bytes, ALIGN)?))
     }
 
-    fn over(memory: IntrusiveArc<Allocation<B>>) -> Self {
+    fn over(memory: AllocationRef<B>) -> Self {
         Self { memory, written: Mutex::new(None) }
     }
 }

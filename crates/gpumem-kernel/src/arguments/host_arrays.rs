@@ -7,7 +7,7 @@ use gpumem_runtime::{
     ArrayBase, CudaArrayDestination, CudaArraySource, Device, FromDevice, HostArray, HostKind, Layout, Order,
     Scalar, Scope, Source, Storage, Stream, ToDevice,
     internal::{
-        Access, Allocation, ArrayRef, InPlace, IntrusiveArc, PinScope, Timeline, Upload, WriteBack, abort,
+        Access, Allocation, AllocationRef, ArrayRef, InPlace, PinScope, Timeline, Upload, WriteBack, abort,
         check_writable, fill, may_block,
     },
 };
@@ -64,18 +64,17 @@ struct HostTransfers<'a, B: Backend> {
     used: Vec<Used<B>>,
     arrivals: Vec<Arrival<'a, B>>,
     /// Memory of objects that are only borrowed: waited for before the launch returns, or by the scope.
-    borrowed: Vec<IntrusiveArc<Allocation<B>>>,
+    borrowed: Vec<AllocationRef<B>>,
 }
 
 struct Used<B: Backend> {
-    memory: IntrusiveArc<Allocation<B>>,
+    memory: AllocationRef<B>,
     layout: Layout,
     write: bool,
 }
 
 /// Copies what has been written to where it belongs: as [`Destination::copy_from`](gpumem_runtime::Destination).
-type Arrival<'a, B> =
-    Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<IntrusiveArc<Allocation<B>>>)> + 'a>;
+type Arrival<'a, B> = Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<AllocationRef<B>>)> + 'a>;
 
 struct Arrivals<'a, B: Backend> {
     device: &'a Device<B>,
@@ -175,7 +174,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         Ok(found)
     }
 
-    fn borrow(&mut self, memory: &IntrusiveArc<Allocation<B>>) {
+    fn borrow(&mut self, memory: &AllocationRef<B>) {
         match self.locks {
             Some(locks) => locks.keep(memory),
             None => self.moved().borrowed.push(memory.clone()),
@@ -183,11 +182,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
     }
 
     /// Memory of the device for elements of that layout.
-    fn stand_in<T: Element>(
-        &self,
-        layout: &Layout,
-        form: Form,
-    ) -> Result<(IntrusiveArc<Allocation<B>>, Layout)> {
+    fn stand_in<T: Element>(&self, layout: &Layout, form: Form) -> Result<(AllocationRef<B>, Layout)> {
         let layout = form.of(layout).map_err(|error| Error::new("", OPERATION, error))?;
         let align = self.device().capabilities().allocation_alignment.max(align_of::<T>());
         let bytes = layout.packed_bytes();
@@ -208,7 +203,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         &self,
         source: &Source<'_, T, D, B>,
         form: Form,
-    ) -> Result<(IntrusiveArc<Allocation<B>>, Layout)> {
+    ) -> Result<(AllocationRef<B>, Layout)> {
         let (memory, layout) = self.stand_in::<T>(&source.layout(OPERATION)?, form)?;
         source.copy_to(self.timeline(), OPERATION, ArrayRef::new(&memory, &layout), self.upload())?;
         Ok((memory, layout))

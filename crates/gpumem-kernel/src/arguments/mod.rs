@@ -14,7 +14,7 @@ use constants::ConstantUpload;
 use gpumem_core::{Backend, Element, Error, ErrorKind, KernelArguments, LayoutError, Result};
 use gpumem_runtime::{
     ArrayBase, Layout, Storage, StorageMut,
-    internal::{Access, Allocation, ArrayRef, IntrusiveArc},
+    internal::{Access, AllocationRef, ArrayRef},
 };
 use gpumem_simt::{Parameter, Parameters};
 use ndarray::Dimension;
@@ -86,7 +86,7 @@ impl<'a, B: Backend> ArgumentCollector<'a, B> {
         self.arguments.push_bytes(bytes).map_err(|_| too_long())
     }
 
-    fn access(&mut self, memory: &'a IntrusiveArc<Allocation<B>>, layout: &Layout, write: bool) {
+    fn access(&mut self, memory: &'a AllocationRef<B>, layout: &Layout, write: bool) {
         if !layout.is_empty() {
             self.accesses.push(Access { memory, extent: layout.extent(), write });
         }

@@ -14,11 +14,7 @@ pub use field::Field;
 pub use storage::{Exclusive, Imported, OnBackend, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
 
-use crate::{
-    Device, Layout, completion,
-    memory::{Allocation, IntrusiveArc},
-    transfer::ArrayRef,
-};
+use crate::{Device, Layout, completion, memory::AllocationRef, transfer::ArrayRef};
 use gpumem_core::{Error, HostAccess, LayoutError, MemoryKind, Result};
 use ndarray::{Dimension, Ix0};
 use std::{fmt, marker::PhantomData};
@@ -35,7 +31,7 @@ use std::{fmt, marker::PhantomData};
 /// * Dropping an array never waits and never reaches the driver.
 #[must_use = "an array or a view that is dropped at once does nothing"]
 pub struct ArrayBase<S: OnBackend, D: Dimension> {
-    pub(crate) memory: IntrusiveArc<Allocation<S::Backend>>,
+    pub(crate) memory: AllocationRef<S::Backend>,
     pub(crate) layout: Layout,
     marker: PhantomData<(S, D)>,
 }
@@ -52,7 +48,7 @@ pub type DeviceRecord<T, B> = ArrayBase<Owned<T, B>, Ix0>;
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// The rank of the layout is that of `D`, and the layout lies in the memory: guaranteed by every caller.
     #[inline]
-    pub(crate) fn over(memory: IntrusiveArc<Allocation<S::Backend>>, layout: Layout) -> Self {
+    pub(crate) fn over(memory: AllocationRef<S::Backend>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }
 

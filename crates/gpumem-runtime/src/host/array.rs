@@ -4,7 +4,7 @@ use super::{DeviceVisible, HostKind, Managed, view_at, view_mut_at, zeros};
 use crate::device::DeviceCore;
 use crate::{
     ArrayBase, Device, DeviceView, DeviceViewMut, Layout, Stream, ToDevice,
-    memory::{Allocation, IntrusiveArc},
+    memory::{Allocation, AllocationRef},
     track::Access,
     transfer::{ArrayRef, Upload},
 };
@@ -18,18 +18,14 @@ use std::{fmt, marker::PhantomData, ptr::NonNull};
 /// Shape, strides (in bytes), order and initialisation are as for device arrays.
 #[must_use = "an array that is dropped at once does nothing"]
 pub struct HostArray<K: HostKind, T: Element, D: Dimension, B: Backend> {
-    memory: IntrusiveArc<Allocation<B>>,
+    memory: AllocationRef<B>,
     layout: Layout,
     marker: PhantomData<(K, T, D)>,
 }
 
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// An array over memory that holds initialised bytes for the whole layout.
-    pub(super) fn over(
-        operation: &'static str,
-        memory: IntrusiveArc<Allocation<B>>,
-        layout: Layout,
-    ) -> Result<Self> {
+    pub(super) fn over(operation: &'static str, memory: AllocationRef<B>, layout: Layout) -> Result<Self> {
         layout.fits(memory.len()).map_err(|error| memory.core().error(operation, error))?;
         Self::check_elements(memory.core(), operation, &layout)?;
         Ok(Self { memory, layout, marker: PhantomData })
@@ -50,11 +46,11 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     }
 
     /// An array over the memory of an array of ndarray, which has the layout.
-    pub(super) fn over_ndarray(memory: IntrusiveArc<Allocation<B>>, layout: Layout) -> Self {
+    pub(super) fn over_ndarray(memory: AllocationRef<B>, layout: Layout) -> Self {
         Self { memory, layout, marker: PhantomData }
     }
 
-    pub(super) fn into_parts(self) -> (IntrusiveArc<Allocation<B>>, Layout) {
+    pub(super) fn into_parts(self) -> (AllocationRef<B>, Layout) {
         (self.memory, self.layout)
     }
 

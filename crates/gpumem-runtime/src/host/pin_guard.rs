@@ -3,7 +3,7 @@
 use crate::{
     Device,
     device::DeviceCore,
-    memory::{Allocation, ForeignMemory, IntrusiveArc, PagePin, Release},
+    memory::{Allocation, AllocationRef, ForeignMemory, PagePin, Release},
 };
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, RegisterOptions, Result};
 use std::{
@@ -107,7 +107,7 @@ impl<B: Backend, O: Any + Send + Sync> PinGuard<B, O> {
         device: &Device<B>,
         options: RegisterOptions,
         read_only: bool,
-    ) -> IntrusiveArc<Allocation<B>> {
+    ) -> AllocationRef<B> {
         let Self { address, host, len, boundaries, owner } = self;
         let address = address.unwrap_or(host as u64);
         let release = match owner.held.lock.is_some() && !device.capabilities().pageable_direct {

@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Device, Layout,
     device::DeviceCore,
-    memory::{Allocation, IntrusiveArc, PagePin},
+    memory::{Allocation, AllocationRef, PagePin},
     transfer,
 };
 use gpumem_core::{Backend, Element, ErrorKind, MemoryKind, RegisterOptions, Result};
@@ -26,11 +26,11 @@ pub struct PinScope<B: Backend> {
 }
 
 /// Memory of the caller, and its lock, unless it is not the host's.
-type HeldPin<B> = (IntrusiveArc<Allocation<B>>, Option<PagePin>);
+type HeldPin<B> = (AllocationRef<B>, Option<PagePin>);
 
 impl<B: Backend> PinScope<B> {
     /// Keeps foreign memory that is borrowed as long as this set lives: it is waited for with the others.
-    pub fn keep(&self, memory: &IntrusiveArc<Allocation<B>>) {
+    pub fn keep(&self, memory: &AllocationRef<B>) {
         if self.core.origin.is_valid() {
             self.held.lock().push((memory.clone(), None));
         }

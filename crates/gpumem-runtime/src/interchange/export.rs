@@ -4,10 +4,8 @@ use super::{
     CudaArrayInterface, ElementType, HasCudaArrayInterface, InterchangeStream, cuda_array::VERSION, own,
 };
 use crate::{
-    ArrayBase, Device, HostArray, Layout, OwnedKind, Storage, StorageMut, Stream,
-    memory::{Allocation, IntrusiveArc},
-    track::Access,
-    transfer::ArrayRef,
+    ArrayBase, Device, HostArray, Layout, OwnedKind, Storage, StorageMut, Stream, memory::AllocationRef,
+    track::Access, transfer::ArrayRef,
 };
 use gpumem_core::{
     Backend, DescriptorError, Element, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
@@ -29,7 +27,7 @@ use std::fmt;
 /// the array, and can only be read while that is there.
 #[must_use = "the loan ends when this is dropped"]
 pub struct Loan<B: Backend> {
-    memory: IntrusiveArc<Allocation<B>>,
+    memory: AllocationRef<B>,
     layout: Layout,
     element: ElementType,
     write: bool,
@@ -157,7 +155,7 @@ impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
 
 impl<B: Backend> Loan<B> {
     fn new(
-        memory: &IntrusiveArc<Allocation<B>>,
+        memory: &AllocationRef<B>,
         layout: &Layout,
         element: ElementType,
         write: bool,
@@ -220,7 +218,7 @@ impl<B: Backend> Loan<B> {
         !self.write
     }
 
-    pub(super) fn memory(&self) -> &IntrusiveArc<Allocation<B>> {
+    pub(super) fn memory(&self) -> &AllocationRef<B> {
         &self.memory
     }
 

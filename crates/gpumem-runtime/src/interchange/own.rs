@@ -6,7 +6,7 @@
 use super::foreign::ForeignElements;
 use crate::{
     Device, Layout,
-    memory::{Allocation, IntrusiveArc},
+    memory::{Allocation, AllocationRef},
     sync::Mutex,
 };
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::ProcessGuard};
@@ -62,7 +62,7 @@ trait LoanedMemory: Any + Send + Sync {
     fn is_fresh(&self) -> bool;
 }
 
-impl<B: Backend> LoanedMemory for IntrusiveArc<Allocation<B>> {
+impl<B: Backend> LoanedMemory for AllocationRef<B> {
     fn is_fresh(&self) -> bool {
         Allocation::is_fresh(self)
     }
@@ -80,7 +80,7 @@ fn places<B: Backend>(memory: &Allocation<B>) -> impl Iterator<Item = (u64, u64)
 }
 
 /// Notes that memory is lent once more.
-pub(super) fn note_loan<B: Backend>(memory: &IntrusiveArc<Allocation<B>>) {
+pub(super) fn note_loan<B: Backend>(memory: &AllocationRef<B>) {
     let table = table();
     let mut lent = table.lent.lock();
     for (start, end) in places(memory) {
@@ -119,7 +119,7 @@ pub(super) fn find<B: Backend>(
     device: &Device<B>,
     operation: &'static str,
     elements: &ForeignElements,
-) -> Result<Option<(IntrusiveArc<Allocation<B>>, Layout)>> {
+) -> Result<Option<(AllocationRef<B>, Layout)>> {
     let table = table();
     if elements.bytes == 0 || table.count.load(Ordering::Acquire) == 0 {
         return Ok(None);
@@ -131,7 +131,7 @@ pub(super) fn find<B: Backend>(
         let Some(entry) = lent.range(..(end, 0)).map(|(_, entry)| entry).find(overlaps) else {
             return Ok(None);
         };
-        (&*entry.memory as &dyn Any).downcast_ref::<IntrusiveArc<Allocation<B>>>().cloned()
+        (&*entry.memory as &dyn Any).downcast_ref::<AllocationRef<B>>().cloned()
     };
     let refuse = |why| Err(device.core().error(operation, ErrorKind::InvalidArgument { why }));
     let Some(memory) = found.filter(|memory| memory.core().is_same(device.core())) else {

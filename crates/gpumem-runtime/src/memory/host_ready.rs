@@ -1,6 +1,6 @@
 //! Memory that the host may write at once.
 
-use super::{Allocation, IntrusiveArc};
+use super::{Allocation, AllocationRef};
 use crate::device::DeviceCore;
 use crate::track::WaitOutcome;
 use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
@@ -8,7 +8,7 @@ use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
 /// Memory of the host that no work of a device used when this was made. Code that writes to it before a device does gets it
 /// as this type, which can only be made by waiting for what uses the memory.
 #[derive(Debug)]
-pub(crate) struct HostReady<B: Backend>(IntrusiveArc<Allocation<B>>);
+pub(crate) struct HostReady<B: Backend>(AllocationRef<B>);
 
 impl<B: Backend> HostReady<B> {
     /// Waits until nothing uses the memory. A pool gives the host idle memory, so there is hardly ever anything to wait
@@ -19,8 +19,8 @@ impl<B: Backend> HostReady<B> {
     /// # Errors
     /// Returns the error of the wait if it is not proven that the uses are over. The memory goes back with them.
     #[inline]
-    pub(crate) fn wait(mut memory: IntrusiveArc<Allocation<B>>, operation: &'static str) -> Result<Self> {
-        if memory.get_mut().is_some_and(Allocation::is_unused) {
+    pub(crate) fn wait(mut memory: AllocationRef<B>, operation: &'static str) -> Result<Self> {
+        if AllocationRef::get_mut(&mut memory).is_some_and(Allocation::is_unused) {
             return Ok(Self(memory));
         }
         let wait_outcome = memory.wait_until_unused();
@@ -36,9 +36,9 @@ impl<B: Backend> HostReady<B> {
     /// Returns the memory with the error of that work, or of the wait.
     #[allow(clippy::result_large_err, reason = "the memory itself comes back")]
     pub(crate) fn wait_and_tell(
-        memory: IntrusiveArc<Allocation<B>>,
+        memory: AllocationRef<B>,
         operation: &'static str,
-    ) -> Result<Self, (IntrusiveArc<Allocation<B>>, Error)> {
+    ) -> Result<Self, (AllocationRef<B>, Error)> {
         let wait_outcome = memory.wait_until_unused();
         match wait_outcome.done && wait_outcome.result.is_ok() {
             true => Ok(Self(memory)),
@@ -66,7 +66,7 @@ impl<B: Backend> HostReady<B> {
     }
 
     /// The memory, for whatever comes next.
-    pub(crate) fn into_memory(self) -> IntrusiveArc<Allocation<B>> {
+    pub(crate) fn into_memory(self) -> AllocationRef<B> {
         self.0
     }
 }

@@ -12,7 +12,6 @@ mod deferred_frees;
 mod driver;
 mod external_borrows;
 mod host_ready;
-mod intrusive_arc;
 mod late;
 mod names;
 mod oom;
@@ -42,15 +41,15 @@ pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics,
 pub use resource_table::ENV_POOL;
 
 #[doc(hidden)]
-pub use allocation::Allocation;
+pub use allocation::{Allocation, AllocationRef};
 pub(crate) use allocation::{ForeignMemory, Release, free};
 pub(crate) use deferred_frees::{DeferredFree, DeferredFrees};
 pub(crate) use host_ready::HostReady;
-#[doc(hidden)]
-pub use intrusive_arc::IntrusiveArc;
 pub(crate) use late::LateMemory;
 pub(crate) use names::Names;
 pub(crate) use pinned_pages::{PagePin, PinnedPages};
 pub(crate) use resource_table::{ResourceTable, default_options};
 pub(crate) use serving::{Serving, check_outside_resource};
 pub(crate) use trim_hook::TrimHook;
+#[doc(hidden)]
+pub(crate) use triomphe::Arc as IntrusiveArc;

@@ -7,14 +7,14 @@
 use super::Access;
 use crate::{
     Device, Stream,
-    memory::{Allocation, IntrusiveArc},
+    memory::{Allocation, AllocationRef},
 };
 use gpumem_core::{Backend, HostAccess, Result};
 use std::ops::Range;
 
 /// A block of memory with its access log.
 #[derive(Debug)]
-pub struct Memory<B: Backend>(IntrusiveArc<Allocation<B>>);
+pub struct Memory<B: Backend>(AllocationRef<B>);
 
 impl<B: Backend> Clone for Memory<B> {
     fn clone(&self) -> Self {

@@ -4,7 +4,7 @@ use super::{
     Timeline,
     locked_logs::{LockedLog, LockedLogs},
 };
-use crate::memory::{Allocation, IntrusiveArc};
+use crate::memory::{Allocation, AllocationRef};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, MemoryUses, POISONED, Result, with_uses};
 use std::{ops::Range, sync::Arc};
 
@@ -12,7 +12,7 @@ use std::{ops::Range, sync::Arc};
 #[derive(Debug, Clone)]
 pub struct Access<'a, B: Backend> {
     /// The memory.
-    pub memory: &'a IntrusiveArc<Allocation<B>>,
+    pub memory: &'a AllocationRef<B>,
     /// Bytes of the allocation.
     pub extent: Range<usize>,
     /// Whether the work writes it.
@@ -21,11 +21,11 @@ pub struct Access<'a, B: Backend> {
 
 impl<'a, B: Backend> Access<'a, B> {
     /// Makes an access that reads.
-    pub fn read(memory: &'a IntrusiveArc<Allocation<B>>, extent: Range<usize>) -> Self {
+    pub fn read(memory: &'a AllocationRef<B>, extent: Range<usize>) -> Self {
         Self { memory, extent, write: false }
     }
 
-    pub(crate) fn write(memory: &'a IntrusiveArc<Allocation<B>>, extent: Range<usize>) -> Self {
+    pub(crate) fn write(memory: &'a AllocationRef<B>, extent: Range<usize>) -> Self {
         Self { memory, extent, write: true }
     }
 }

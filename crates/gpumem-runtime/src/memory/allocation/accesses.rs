@@ -2,7 +2,7 @@
 
 use super::Allocation;
 use crate::{
-    memory::IntrusiveArc,
+    memory::AllocationRef,
     track::{Timeline, WaitOutcome},
 };
 use gpumem_core::{Backend, Error, HostAccess, MemoryKind, Result};
@@ -125,7 +125,7 @@ impl<B: Backend> Allocation<B> {
     /// Notes that all of the memory, which is new, is written by what stands on a stream of ours now. As with work of our own
     /// the event is recorded when it is needed: uses on this stream never need it.
     pub(crate) fn note_given(
-        memory: &mut IntrusiveArc<Self>,
+        memory: &mut AllocationRef<B>,
         operation: &'static str,
         timeline: &Arc<Timeline<B>>,
     ) -> Result<()> {
@@ -133,7 +133,7 @@ impl<B: Backend> Allocation<B> {
         let submission = timeline.reserve_index().map_err(|error| error.in_operation(operation))?;
         memory.record_import(operation, timeline.clone(), submission);
         // Where the memory is shared, it is an access like others.
-        if let Some(memory) = memory.get_mut() {
+        if let Some(memory) = AllocationRef::get_mut(memory) {
             memory.extra.get_or_insert_default().imported_after = Some((timeline.id(), submission));
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::{Allocation, ColdFields, Owner, Release, TAKEN, is_seen_by_host};
 use crate::{
-    memory::{IntrusiveArc, MemoryBlock, deferred_frees::DeferredFree, pending_accesses::PendingAccesses},
+    memory::{AllocationRef, MemoryBlock, deferred_frees::DeferredFree, pending_accesses::PendingAccesses},
     user_code,
 };
 use gpumem_core::{Backend, ErrorKind, Result};
@@ -136,8 +136,8 @@ impl<B: Backend> Drop for Allocation<B> {
 ///
 /// # Errors
 /// Returns the driver's error.
-pub(crate) fn free<B: Backend>(memory: IntrusiveArc<Allocation<B>>) -> Result<()> {
-    match memory.try_unwrap() {
+pub(crate) fn free<B: Backend>(memory: AllocationRef<B>) -> Result<()> {
+    match AllocationRef::try_unwrap(memory) {
         Ok(memory) => memory.free(),
         Err(_) => Ok(()),
     }

@@ -1,6 +1,6 @@
 //! Memory of others: of the caller, of another library, of another process.
 
-use super::{Allocation, IntrusiveArc, Owner};
+use super::{Allocation, AllocationRef, Owner};
 use crate::Device;
 use gpumem_core::{Backend, DeviceBuffer, MemoryKind, Result};
 use std::{any::Any, ptr::NonNull};
@@ -35,7 +35,7 @@ impl<B: Backend> Allocation<B> {
         device: &Device<B>,
         operation: &'static str,
         open: impl FnOnce() -> Result<B::Buffer>,
-    ) -> Result<IntrusiveArc<Self>> {
+    ) -> Result<AllocationRef<B>> {
         let core = device.core();
         let (number, driver) = core.memory.external_owner(core, operation)?;
         let buffer = core.note_loss(open()).map_err(|error| error.in_operation(operation))?;
@@ -44,7 +44,7 @@ impl<B: Backend> Allocation<B> {
         let mut memory = Self::over(Owner::Device(device.share()), (block.address(), 0, block.bytes()), kind);
         (*memory.block, memory.resource) = (Some(block), number);
         memory.extra.get_or_insert_default().opened = true;
-        Ok(IntrusiveArc::new(memory))
+        Ok(AllocationRef::new(memory))
     }
 
     /// Foreign memory, kept alive by `owner`.
@@ -53,26 +53,26 @@ impl<B: Backend> Allocation<B> {
         address: u64,
         len: usize,
         owner: Box<dyn Any + Send + Sync>,
-    ) -> IntrusiveArc<Self> {
+    ) -> AllocationRef<B> {
         let (kind, read_only) = (MemoryKind::Device, false);
         Self::imported(device, ForeignMemory { address, host: 0, len, kind, read_only, owner })
     }
 
     /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
-    pub fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> IntrusiveArc<Self> {
+    pub fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> AllocationRef<B> {
         let mut allocation = Self::over(Owner::Device(device.share()), (0, 0, 1), MemoryKind::Device);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.release) = (Some(module), Release::Program);
-        IntrusiveArc::new(allocation)
+        AllocationRef::new(allocation)
     }
 
     /// Foreign memory, of any kind.
-    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> IntrusiveArc<Self> {
+    pub(crate) fn imported(device: &Device<B>, memory: ForeignMemory) -> AllocationRef<B> {
         let place = (memory.address, memory.host, memory.len);
         let mut allocation = Self::over(Owner::Device(device.share()), place, memory.kind);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.read_only) = (Some(memory.owner), memory.read_only);
-        IntrusiveArc::new(allocation)
+        AllocationRef::new(allocation)
     }
 
     /// Memory of the host that is page-locked until its owner is dropped: see [`Release`].
@@ -81,9 +81,11 @@ impl<B: Backend> Allocation<B> {
         memory: ForeignMemory,
         boundaries: Vec<u64>,
         release: Release,
-    ) -> IntrusiveArc<Self> {
+    ) -> AllocationRef<B> {
         let mut allocation = Self::imported(device, memory);
-        if let Some(extra) = allocation.get_mut().and_then(|allocation| allocation.extra.as_mut()) {
+        if let Some(extra) =
+            AllocationRef::get_mut(&mut allocation).and_then(|allocation| allocation.extra.as_mut())
+        {
             (extra.boundaries, extra.release) = (boundaries, release);
         }
         allocation
@@ -94,9 +96,9 @@ impl<B: Backend> Allocation<B> {
     /// # Errors
     /// Returns the memory if it is referenced elsewhere or its owner has another type.
     pub(crate) fn into_owner<O: Any>(
-        memory: IntrusiveArc<Self>,
-    ) -> std::result::Result<Box<O>, IntrusiveArc<Self>> {
-        let mut memory = memory.try_unwrap()?;
+        memory: AllocationRef<B>,
+    ) -> std::result::Result<Box<O>, AllocationRef<B>> {
+        let mut memory = AllocationRef::try_unwrap(memory)?;
         if let Some(extra) = memory.extra.as_mut()
             && let Some(owner) = extra.owner.take()
         {
@@ -108,7 +110,7 @@ impl<B: Backend> Allocation<B> {
                 Err(owner) => extra.owner = Some(owner),
             }
         }
-        Err(IntrusiveArc::new(memory))
+        Err(AllocationRef::new(memory))
     }
 
     /// Memory of the caller that is page-locked while a scope lasts.
@@ -119,12 +121,12 @@ impl<B: Backend> Allocation<B> {
         len: usize,
         kind: MemoryKind,
         boundaries: Vec<u64>,
-    ) -> IntrusiveArc<Self> {
+    ) -> AllocationRef<B> {
         let place = (address, host.as_ptr() as usize, len);
         let mut memory = Self::over(Owner::Device(device.share()), place, kind);
         if !boundaries.is_empty() {
             memory.extra.get_or_insert_default().boundaries = boundaries;
         }
-        IntrusiveArc::new(memory)
+        AllocationRef::new(memory)
     }
 }

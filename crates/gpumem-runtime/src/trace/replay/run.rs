@@ -3,7 +3,7 @@
 use super::{ReplayOptions, ReplayReport, Trace, turns};
 use crate::{
     Device, Stream,
-    memory::{Allocation, HostReady, IntrusiveArc, named},
+    memory::{Allocation, AllocationRef, HostReady, named},
     trace::{TraceAllocation, TraceEventKind},
     track::Access,
 };
@@ -24,7 +24,7 @@ const OPERATION: &str = "replay";
 struct Slot<B: Backend> {
     /// How many of its events are over.
     turn: AtomicU32,
-    memory: Mutex<Option<IntrusiveArc<Allocation<B>>>>,
+    memory: Mutex<Option<AllocationRef<B>>>,
 }
 
 /// What all threads share.
@@ -296,7 +296,7 @@ impl<B: Backend> Stage<'_, B> {
 
     fn enqueue(
         &self,
-        memory: &IntrusiveArc<Allocation<B>>,
+        memory: &AllocationRef<B>,
         extent: Range<usize>,
         write: bool,
         stream: &Stream<B>,
