@@ -1,6 +1,6 @@
 //! Borrowed host memory in asynchronous transfers (law 3).
 
-use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, host::PinScope, transfer};
+use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, host::PinScope, track::Lost, transfer};
 use gpumem_core::{Backend, Element, ErrorKind, Result};
 use ndarray::{ArrayViewMut, Dimension};
 use std::{fmt, marker::PhantomData};
@@ -40,16 +40,20 @@ impl<B: Backend> Finish<'_, B> {
             // touched.
             timeline.copy_outs.leak(self.id);
         }
-        let lost = timeline.copy_outs.has_given_up(self.id);
+        let lost = timeline.copy_outs.take_lost(self.id);
         // An earlier call may have reported already what went wrong with the work of this scope.
         let result = wait_outcome.result.and_then(|()| timeline.fault_since(self.before));
-        result.and_then(|()| timeline.check("scope")).map_err(|error| error.in_operation("scope"))?;
-        if lost {
+        let result = result.and_then(|()| timeline.check("scope"));
+        let result = result.and_then(|()| match lost {
+            None => Ok(()),
+            Some(Lost::CopyOutFailed(error)) => Err(error),
             // A wait for the whole device has told of a failure, which may have been this scope's.
-            let what = "work before a transfer of this scope".to_owned();
-            return Err(timeline.core.error("scope", ErrorKind::AsynchronousFault { what }));
-        }
-        Ok(())
+            Some(Lost::WorkFailed) => {
+                let what = "work before a transfer of this scope".to_owned();
+                Err(timeline.core.error("scope", ErrorKind::AsynchronousFault { what }))
+            }
+        });
+        result.map_err(|error| error.in_operation("scope"))
     }
 }
 
@@ -99,8 +103,13 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
         &self.locks
     }
 
-    /// Copies an array into memory of the caller, in stream order. The elements have landed when the stream has been
+    /// Copies an array into memory of the caller, in stream order. The elements have arrived when the stream has been
     /// waited for, at the latest when the scope ends.
+    ///
+    /// The downloads of a stream hold at most [`TransferOptions::scoped_staging_bytes`](crate::TransferOptions::scoped_staging_bytes)
+    /// of staging memory. One that fits returns at once. Of a longer one all but the last part has arrived when the call
+    /// returns, for which it waits for the work before it; and where the downloads before it hold the memory, it waits for
+    /// those. For a copy of any length that does not wait, page-lock the array ([`pinned`](Self::pinned)).
     ///
     /// # Examples
     /// ```
@@ -126,7 +135,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ,
     /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no staging memory, and
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. What fails later is an error of
-    /// the scope.
+    /// the scope: the failure of a copy as much as one of the work before it.
     pub fn copy_to_host<S, D>(
         &'scope self,
         source: &ArrayBase<S, D>,

@@ -20,6 +20,7 @@ mod memory;
 mod order;
 mod peers;
 mod processes;
+mod scoped;
 mod streams;
 mod uploads;
 
@@ -64,6 +65,7 @@ fn main() -> ExitCode {
         contexts::CASES,
         libraries::CASES,
         interleavings::CASES,
+        scoped::CASES,
         peers::CASES,
         faults::CASES,
         processes::CASES,

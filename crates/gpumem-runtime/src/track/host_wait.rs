@@ -161,15 +161,21 @@ impl<B: Backend> Timeline<B> {
         self.wait_host(last)
     }
 
+    /// Copies out what completed work has left in staging memory, unless the work failed, even if an earlier call has reported
+    /// it.
+    pub(crate) fn copy_out_completed(&self) {
+        self.copy_outs.give_up(|submission| self.has_failed(submission));
+        self.copy_outs.run(|submission| self.is_complete(submission));
+    }
+
     /// Waits as [`wait_host_all`](Self::wait_host_all), and until callbacks have run. Staged transfers land unless their work
     /// failed, even if an earlier call has reported it, or `land` says that it is unknown.
     pub(crate) fn finish(&self, land: bool) -> WaitOutcome {
         let wait_outcome = self.wait_host_all();
-        self.copy_outs.give_up(|submission| self.has_failed(submission));
         if land {
-            self.copy_outs.run(|submission| self.is_complete(submission));
+            self.copy_out_completed();
         } else {
-            self.copy_outs.give_up(|submission| self.is_complete(submission));
+            self.copy_outs.give_up(|submission| self.has_failed(submission) || self.is_complete(submission));
         }
         if wait_outcome.done {
             self.callbacks.drain();

@@ -32,6 +32,7 @@ mod timeline;
 
 pub use access_log::AccessLog;
 pub(crate) use access_log::QueueRef;
+pub(crate) use copy_out_queue::Lost;
 pub(crate) use foreign_timelines::ForeignTimelinePool;
 pub(crate) use host_wait::WaitOutcome;
 pub(crate) use recorded_event::{EventPool, RecordedEvent};

@@ -57,5 +57,6 @@ pub(crate) use pageable::{download, download_new};
 pub use progress::Progress;
 pub(crate) use progress::ProgressFn;
 pub(crate) use scoped::download_in_scope;
-pub(crate) use staging::{Staging, StagingPool};
+use staging::Staging;
+pub(crate) use staging::StagingPool;
 pub(crate) use worker_pool::WorkerPool;

@@ -39,6 +39,9 @@ const SMALLEST_RING_BLOCK: usize = 1 << 20;
 const MIN_PART: usize = 64 << 10;
 const MAX_PART: usize = 128 << 10;
 
+/// The smallest staging block.
+const SMALLEST_STAGING: usize = 64 << 10;
+
 /// How one transfer is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransferConfig {
@@ -222,6 +225,30 @@ impl TransferOptions {
             },
             false => config,
         }
+    }
+
+    /// As [`config`](Self::config), for a download inside a scope: its blocks are as long as they may be, because a copy is
+    /// enqueued for each, and there are as many as the stream holds between two calls.
+    pub(crate) fn scoped_config(&self, bytes: usize, is_alone: bool) -> TransferConfig {
+        let block = self.block_bytes;
+        TransferConfig { block, shortest: block, blocks: BLOCKS, ..self.config(bytes, is_alone) }
+    }
+
+    /// Returns the most bytes of staging memory that the downloads of scopes hold between two calls, for each stream: eight
+    /// blocks. A call takes as many again while it runs.
+    pub fn scoped_staging_bytes(&self) -> usize {
+        Self::staging_length(self.block_bytes).saturating_mul(BLOCKS)
+    }
+
+    /// Bytes of staging memory that a download of so many bytes inside a scope takes, as far as its chunks fill their blocks.
+    pub(crate) fn scoped_staging_of(&self, bytes: usize) -> usize {
+        let block = Self::staging_length(bytes.min(self.block_bytes));
+        bytes.div_ceil(self.block_bytes).saturating_mul(block)
+    }
+
+    /// Bytes of the staging block that a chunk of so many bytes gets.
+    pub(crate) fn staging_length(bytes: usize) -> usize {
+        bytes.max(SMALLEST_STAGING).checked_next_power_of_two().unwrap_or(bytes)
     }
 
     /// Whether a packed upload of so many bytes needs no pipeline: the calling thread moves it alone.

@@ -1,25 +1,26 @@
-//! Downloads inside a scope: down in stream order, and into the caller's memory when the stream is waited for.
+//! Downloads inside a scope: to staging memory in stream order, and to the caller's memory when the stream is waited for.
+//!
+//! A stream holds at most [eight blocks](crate::TransferOptions::scoped_staging_bytes) of staging memory for them. What does not fit
+//! goes through the [pipeline](super::pipeline) before the call returns, as in a blocking download: later work on the stream
+//! may change the source, so all copies out of it are enqueued by then.
 
 use super::{
     ArrayRef,
-    chunks::Chunks,
     host_span::HostSpan,
     pageable::{device_of, nest_of},
-    staged::{Direction, Staged},
-    store_policy::StorePolicy,
+    pipeline::{Parked, ParkedDownload, StagingPipeline},
 };
-use crate::{Device, layout::CopyNest, track::Timeline, transfer::Staging};
+use crate::{Device, layout::CopyNest, track::Timeline};
 use gpumem_core::{Backend, Element, Result};
 use ndarray::ArrayViewMutD;
-use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Enqueues a copy into an array of the caller that lands when the stream is waited for, at the latest at the end of
-/// the scope.
+/// Copies into an array of the caller, in stream order. The last part is copied out when the stream is waited for, at the
+/// latest at the end of the scope.
 ///
 /// # Safety
-/// The destination is valid for writes, and not used by anything else, until the landings of `scope` are run or
-/// leaked.
+/// The destination is valid for writes, and not used by anything else, until the entries of `scope` in the stream's queue are
+/// run, dropped or leaked.
 pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
@@ -34,77 +35,63 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
         return Ok(());
     }
     let device = device_of(operation, source)?.clone();
-    let limit = device.transfer_options().block_bytes;
-    let (mut chunks, mut blocks, mut last) = (Chunks::new(&nest), Vec::new(), 0);
-    while let Some(piece) = chunks.next(limit) {
-        // What has been enqueued goes on into its block if this fails; it lands nowhere.
-        let staging = Staging::take(&device, operation, piece.len * piece.item)?;
-        last = Staged::new(&staging, operation, &piece)?.copy(
-            timeline,
-            operation,
-            &piece,
-            source,
-            Direction::DeviceToHost,
-        )?;
-        blocks.push((staging, piece));
+    let options = device.transfer_options();
+    let (bytes, bound) = (nest.len * nest.item, options.scoped_staging_bytes());
+    make_room(timeline, operation, bound.saturating_sub(options.scoped_staging_of(bytes)))?;
+    // SAFETY: the caller's promise.
+    let stage = || unsafe { park(&device, timeline, operation, source, &host_span, &nest) };
+    let (chunks, last) = match stage() {
+        // Other downloads of the stream hold the memory.
+        Err(error) if error.is_out_of_memory() && timeline.copy_outs.bytes() > 0 => {
+            make_room(timeline, operation, 0)?;
+            stage()?
+        }
+        parked => parked?,
+    };
+    if chunks.is_empty() {
+        return Ok(());
     }
-    let landing = ScopedDownload { device, operation, host_span, bytes: nest.len * nest.item, blocks };
-    // SAFETY: the caller of this function keeps the destination until then; the copies into the blocks are done.
-    timeline.copy_outs.add(scope, last, Box::new(move || unsafe { landing.run() }));
-    Ok(())
+    let parked = ParkedDownload::new(device, operation, host_span, bytes, chunks);
+    let staged = parked.staging_bytes();
+    // SAFETY: the caller keeps the destination until then; the copies into the blocks are done.
+    timeline.copy_outs.add(scope, last, staged, Box::new(move || unsafe { parked.copy_out() }));
+    // Blocks may be longer than their chunks, and another thread may have used the stream.
+    make_room(timeline, operation, bound)
 }
 
-/// What is to be copied out of blocks.
-struct ScopedDownload<B: Backend> {
-    device: Device<B>,
+/// Moves all but what fits into the blocks of a scope. Returns what lies in these, and the last submission.
+///
+/// # Safety
+/// As for [`download_in_scope`], during this call.
+unsafe fn park<B: Backend>(
+    device: &Device<B>,
+    timeline: &Arc<Timeline<B>>,
     operation: &'static str,
-    host_span: HostSpan,
-    bytes: usize,
-    blocks: Vec<(Staging<B>, CopyNest)>,
+    source: ArrayRef<'_, B>,
+    host_span: &HostSpan,
+    nest: &CopyNest,
+) -> Result<Parked<B>> {
+    let pipeline = StagingPipeline::for_scope(device, timeline, operation, (source, host_span, nest));
+    // SAFETY: the caller's promise.
+    unsafe { pipeline.run_and_park(nest) }
 }
 
-impl<B: Backend> ScopedDownload<B> {
-    /// By as many threads as a blocking transfer of this size has. What fails is told by the device.
-    ///
-    /// # Safety
-    /// The caller's memory is valid for writes, and nothing else uses it; the copies into the blocks are
-    /// done.
-    unsafe fn run(&self) {
-        let config = self.device.transfer_options().config(self.bytes, false);
-        // Block by block, so that threads stay close to each other.
-        let state = Mutex::new((0, None::<Chunks>));
-        let take = || loop {
-            let mut state = state.lock();
-            let (staging, piece) = self.blocks.get(state.0)?;
-            let staged = Staged::new(staging, self.operation, piece);
-            let parts = match &staged {
-                Ok(staged) => state.1.get_or_insert_with(|| Chunks::new(&staged.inside(piece))),
-                Err(_) => return Some((staged, piece.clone())),
-            };
-            match parts.next(config.part(piece.len * piece.item)) {
-                Some(part) => return Some((staged, part)),
-                None => *state = (state.0 + 1, None),
-            }
-        };
-        let land = || {
-            while let Some((staged, part)) = take() {
-                let landed = staged.and_then(|staged| {
-                    // SAFETY: the caller's promise; parts are disjoint.
-                    unsafe {
-                        staged.exchange(
-                            self.operation,
-                            &part,
-                            &self.host_span,
-                            Direction::DeviceToHost,
-                            StorePolicy::Temporal,
-                        )
-                    }
-                });
-                if let Err(error) = landed {
-                    return self.device.core().errors.push(error);
-                }
-            }
-        };
-        self.device.0.staging.workers().broadcast(config.threads - 1, &land, land);
+/// Waits for the oldest downloads of the stream and copies them out, until no more than `bytes` bytes of staging memory are
+/// held.
+///
+/// # Errors
+/// Returns an error if the stream cannot be waited for. A failure of its work is told to the scopes that it concerns.
+fn make_room<B: Backend>(timeline: &Timeline<B>, operation: &'static str, bytes: usize) -> Result<()> {
+    while let Some(oldest) = timeline.copy_outs.oldest_above(bytes) {
+        let wait_outcome = timeline.wait_host(oldest);
+        if !wait_outcome.done {
+            return wait_outcome.result.map_err(|error| error.in_operation(operation));
+        }
+        timeline.copy_out_completed();
+        if timeline.copy_outs.oldest_above(bytes) == Some(oldest) {
+            // The device was started anew: nothing of this stream is copied out any more.
+            return timeline.check(operation);
+        }
     }
+    Ok(())
 }

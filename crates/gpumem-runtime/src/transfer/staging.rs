@@ -12,8 +12,6 @@ use std::{collections::VecDeque, ops::RangeInclusive, ptr::NonNull};
 /// Most bytes that are kept for later, or what one transfer uses at most, if that is more. Page-locking is slow
 /// (milliseconds a MiB), so blocks are kept.
 const KEEP: usize = 64 << 20;
-/// The smallest block.
-const SMALLEST: usize = 64 << 10;
 /// So many of the blocks that were given back first are asked for, which takes a call of the driver each.
 const ASKED: usize = 4;
 
@@ -44,7 +42,15 @@ pub(crate) struct Staging<B: Backend> {
 impl<B: Backend> Staging<B> {
     /// A block of at least `bytes` bytes that no copy uses any more.
     pub(crate) fn take(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Self> {
-        Self::take_of(device, operation, bytes, usize::MAX)
+        Self::take_within(device, operation, (bytes, 4), usize::MAX)
+    }
+
+    /// As [`take`](Self::take), and no longer than it must be, unless no other block is to be had.
+    ///
+    /// # Errors
+    /// As for [`take_of`](Self::take_of).
+    pub(super) fn take_short(device: &Device<B>, operation: &'static str, bytes: usize) -> Result<Self> {
+        Self::take_within(device, operation, (bytes, 1), usize::MAX)
     }
 
     /// As [`take`](Self::take). Where copies use as many blocks of that size as `most`, one of them is waited for.
@@ -57,9 +63,19 @@ impl<B: Backend> Staging<B> {
         bytes: usize,
         most: usize,
     ) -> Result<Self> {
-        let wanted = bytes.max(SMALLEST).checked_next_power_of_two().unwrap_or(bytes);
-        let (pool, lengths) = (&device.0.staging, bytes..=wanted.saturating_mul(4));
-        if let Some(block) = pool.find(operation, &lengths, most) {
+        Self::take_within(device, operation, (bytes, 4), most)
+    }
+
+    /// A block of at least `bytes` bytes, and at most so many `times` as long as a new one would be.
+    fn take_within(
+        device: &Device<B>,
+        operation: &'static str,
+        (bytes, times): (usize, usize),
+        most: usize,
+    ) -> Result<Self> {
+        let wanted = TransferOptions::staging_length(bytes);
+        let pool = &device.0.staging;
+        if let Some(block) = pool.find(operation, &(bytes..=wanted.saturating_mul(times)), most) {
             return Self::wait(device, operation, block);
         }
         let error = match Allocation::internal(device, operation, wanted) {
@@ -68,6 +84,7 @@ impl<B: Backend> Staging<B> {
         };
         // No more memory is to be had, but perhaps a block that a copy uses.
         let may_wait = error.is_out_of_memory() && completion::may_block(operation).is_ok();
+        let lengths = bytes..=wanted.saturating_mul(4);
         match may_wait.then(|| pool.find(operation, &lengths, 0)).flatten() {
             Some(block) => Self::wait(device, operation, block),
             None => Err(error),

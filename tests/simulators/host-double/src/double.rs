@@ -128,6 +128,11 @@ impl DoubleDevice {
         &self.0.script
     }
 
+    /// Returns the page-locked memory that there is, by addresses of the host.
+    pub fn page_locked(&self) -> Vec<Range<u64>> {
+        self.0.locked.lock().clone()
+    }
+
     fn call(&self, operation: &'static str) -> Result<()> {
         self.0.script.call(&self.0.host, operation)
     }

@@ -13,6 +13,7 @@
 //! never touched afterwards, whatever fails or panics. A block that the device may still be using is known to be in use by
 //! its log.
 
+mod parked;
 mod staged_chunk;
 mod submitter;
 
@@ -21,7 +22,7 @@ use super::{
     event_count::spin_until,
     gather_scatter,
     host_span::HostSpan,
-    options::{NonTemporalStores, TransferConfig},
+    options::{NonTemporalStores, TransferConfig, TransferOptions},
     prefault::Prefault,
     progress::ProgressFn,
     staged::{Direction, Staged},
@@ -31,11 +32,15 @@ use super::{
 };
 use crate::{Device, layout::CopyNest, track::Timeline};
 use gpumem_core::{Backend, Result, process};
+pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
 use staged_chunk::StagedChunk;
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 use submitter::PipelineSubmitter;
 
@@ -62,6 +67,8 @@ pub(super) struct StagingPipeline<'a, B: Backend> {
     entry: Mutex<Option<Arc<StagedChunk<B>>>>,
     /// The last block has been opened.
     closed: AtomicBool,
+    /// The last blocks are not drained: those that are being copied when there are no more pieces.
+    parks: bool,
 }
 
 impl<'a, B: Backend> StagingPipeline<'a, B> {
@@ -76,8 +83,38 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let options = device.0.staging.options();
         let config = options.config(bytes, is_alone(timeline, operation));
         // Several threads use blocks of one size, whatever the transfer, so that the next one finds them again.
-        let largest = bytes.min(config.block.max(nest.item));
-        let memory_bytes = if config.threads > 1 { largest.max(options.block_bytes) } else { largest };
+        let shortest = if config.threads > 1 { options.block_bytes } else { 0 };
+        Self::with(
+            (device, timeline, operation),
+            (array_ref, host_span, nest),
+            direction,
+            (options, config, shortest),
+        )
+    }
+
+    /// A download in a scope, the last part of which stays in as many blocks as a stream may hold.
+    pub(super) fn for_scope(
+        device: &'a Device<B>,
+        timeline: &'a Arc<Timeline<B>>,
+        operation: &'static str,
+        sides: (ArrayRef<'a, B>, &'a HostSpan, &CopyNest),
+    ) -> Self {
+        let (options, nest) = (device.0.staging.options(), sides.2);
+        let config = options.scoped_config(nest.len * nest.item, is_alone(timeline, operation));
+        let pipeline = (device, timeline, operation);
+        // Short downloads take short blocks: a stream holds many of them.
+        let pipeline = Self::with(pipeline, sides, Direction::DeviceToHost, (options, config, 0));
+        Self { parks: true, ..pipeline }
+    }
+
+    fn with(
+        (device, timeline, operation): (&'a Device<B>, &'a Arc<Timeline<B>>, &'static str),
+        (array_ref, host_span, nest): (ArrayRef<'a, B>, &'a HostSpan, &CopyNest),
+        direction: Direction,
+        (options, config, shortest): (TransferOptions, TransferConfig, usize),
+    ) -> Self {
+        let bytes = nest.len.saturating_mul(nest.item);
+        let memory_bytes = bytes.min(config.block.max(nest.item)).max(shortest);
         // What is gathered out of short runs lies in a cache already, and going around the others always pays: 29 instead of
         // 25 GB/s for every second column.
         let gathers = direction == Direction::HostToDevice
@@ -98,6 +135,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             memory_bytes,
             entry: Mutex::new(None),
             closed: AtomicBool::new(false),
+            parks: false,
         }
     }
 
@@ -127,6 +165,24 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
                 note_torn(self.state.operation, self.array_ref, error);
             }
         })
+    }
+
+    /// Moves everything but what lies in the last blocks, and returns these: all of them, where there are enough, and then
+    /// without a wait.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    ///
+    /// # Errors
+    /// As for [`run`](Self::run).
+    pub(super) unsafe fn run_and_park(&self, nest: &CopyNest) -> Result<Parked<B>> {
+        let submitter = RefCell::new(PipelineSubmitter::new(self, nest));
+        let fits = submitter.borrow_mut().start_all()?;
+        if !fits {
+            let submit = |on_progress: &mut dyn FnMut()| submitter.borrow_mut().run(on_progress);
+            self.state.run(&|| self.help(), submit, None)?;
+        }
+        Ok(submitter.into_inner().park())
     }
 
     /// What a helper does: until there are no parts left, or something failed.
@@ -191,6 +247,9 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// threads are done in an upload, and the engine in a download. In an upload the first ones are too, and grow slowly.
     fn block_bytes(&self, left: usize) -> usize {
         let TransferConfig { block, shortest, .. } = self.config;
+        if self.parks {
+            return block;
+        }
         let most = match self.direction {
             Direction::HostToDevice => ((self.state.total as usize - left) / RAMP).max(2 * shortest),
             Direction::DeviceToHost => block,
@@ -203,7 +262,12 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let TransferState { timeline, operation, .. } = self.state;
         let staged = Staged::new(&chunk.staging, operation, &chunk.piece)?;
         let submission = staged.copy(timeline, operation, &chunk.piece, self.array_ref, self.direction)?;
-        self.state.has_enqueued(submission, self.state.total > self.config.shortest as u64);
+        // What is parked is waited for as a whole.
+        let is_one_of_many = match self.parks {
+            true => self.state.total > (self.config.block * self.config.blocks) as u64,
+            false => self.state.total > self.config.shortest as u64,
+        };
+        self.state.has_enqueued(submission, is_one_of_many);
         Ok(submission)
     }
 }

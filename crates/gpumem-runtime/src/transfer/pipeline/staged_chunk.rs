@@ -13,7 +13,7 @@ use std::{
 
 /// A piece in a block, and the one behind it once there is one. Threads go along that chain without a lock: on one they would
 /// meet whenever a block has no more parts, and sleep.
-pub(super) struct StagedChunk<B: Backend> {
+pub(in crate::transfer) struct StagedChunk<B: Backend> {
     pub(super) staging: Arc<Staging<B>>,
     pub(super) piece: CopyNest,
     /// What one thread moves at a time.

@@ -1,6 +1,6 @@
 //! What the calling thread of a pipeline does.
 
-use super::{StagingPipeline, staged_chunk::StagedChunk};
+use super::{Parked, StagingPipeline, staged_chunk::StagedChunk};
 use crate::{
     layout::CopyNest,
     transfer::Staging,
@@ -74,12 +74,30 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
                 on_progress();
                 continue;
             }
-            if self.chunks.is_empty() && self.coming.is_empty() && self.open.is_empty() {
+            let is_over = self.chunks.is_empty() && (self.pipeline.parks || self.coming.is_empty());
+            if is_over && self.open.is_empty() {
                 break;
             }
             self.wait()?;
         }
         Ok(())
+    }
+
+    /// Begins with as many pieces as there are blocks, and tells whether these were all.
+    pub(super) fn start_all(&mut self) -> Result<bool> {
+        while self.start()? {}
+        Ok(self.chunks.is_empty())
+    }
+
+    /// The blocks that are being copied, and the submission index of the last copy.
+    pub(super) fn park(self) -> Parked<B> {
+        let last = self.coming.back().map_or(0, |(_, submission)| *submission);
+        (self.coming.into_iter().map(|(chunk, _)| chunk).collect(), last)
+    }
+
+    /// Whether the blocks that are being copied stay as they are.
+    fn leaves_the_rest(&self) -> bool {
+        self.pipeline.parks && self.chunks.is_empty()
     }
 
     /// Begins with the next piece: opens a block for it, or enqueues the copy into one. `false`: there is no piece, or no free
@@ -102,6 +120,11 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
                 self.coming.push_back((chunk, submission));
             }
         }
+        if self.leaves_the_rest() {
+            // Nothing is opened after what is open now.
+            pipeline.closed.store(true, Ordering::Release);
+            pipeline.state.event_count.notify_all();
+        }
         Ok(true)
     }
 
@@ -116,7 +139,9 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         if self.made == self.most {
             return Ok(None);
         }
-        match Staging::take(pipeline.state.device, pipeline.state.operation, pipeline.memory_bytes) {
+        // What is parked counts with the whole length of its blocks.
+        let take = if pipeline.parks { Staging::take_short } else { Staging::take };
+        match take(pipeline.state.device, pipeline.state.operation, pipeline.memory_bytes) {
             Ok(staging) => {
                 self.made += 1;
                 Ok(Some(Arc::new(staging)))
@@ -146,7 +171,9 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
 
     /// Opens a block whose copy has come down. `false`: there is none.
     fn receive(&mut self) -> Result<bool> {
-        let Some((_, submission)) = self.coming.front() else { return Ok(false) };
+        let Some((_, submission)) = self.coming.front().filter(|_| !self.leaves_the_rest()) else {
+            return Ok(false);
+        };
         if !self.pipeline.state.is_complete(*submission, true) {
             return Ok(false);
         }
@@ -203,6 +230,7 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         let copy = match pipeline.direction {
             Direction::HostToDevice if self.chunks.is_empty() => None,
             Direction::HostToDevice => idle.front().map(|(_, submission)| *submission),
+            Direction::DeviceToHost if self.leaves_the_rest() => None,
             Direction::DeviceToHost => coming.front().map(|(_, submission)| *submission),
         };
         let something = |looks: u32| {

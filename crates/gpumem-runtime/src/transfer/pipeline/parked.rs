@@ -1,0 +1,94 @@
+//! What a download inside a scope leaves in staging blocks.
+
+use super::staged_chunk::StagedChunk;
+use crate::{
+    Device,
+    transfer::{
+        host_span::HostSpan,
+        staged::{Direction, Staged},
+        store_policy::StorePolicy,
+    },
+};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use parking_lot::Mutex;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+/// Chunks that are being copied into blocks, and the submission index of the last copy.
+pub(in crate::transfer) type Parked<B> = (Vec<Arc<StagedChunk<B>>>, u64);
+
+/// The last part of a download inside a scope. It refers to memory of the caller, which only [`copy_out`](Self::copy_out)
+/// touches.
+pub(in crate::transfer) struct ParkedDownload<B: Backend> {
+    device: Device<B>,
+    operation: &'static str,
+    host_span: HostSpan,
+    /// Of the whole download.
+    bytes: usize,
+    chunks: Vec<Arc<StagedChunk<B>>>,
+}
+
+impl<B: Backend> ParkedDownload<B> {
+    pub(in crate::transfer) fn new(
+        device: Device<B>,
+        operation: &'static str,
+        host_span: HostSpan,
+        bytes: usize,
+        chunks: Vec<Arc<StagedChunk<B>>>,
+    ) -> Self {
+        Self { device, operation, host_span, bytes, chunks }
+    }
+
+    /// Bytes of the blocks.
+    pub(in crate::transfer) fn staging_bytes(&self) -> usize {
+        self.chunks.iter().map(|chunk| chunk.staging.memory().len()).sum()
+    }
+
+    /// Copies everything to the caller's memory, by as many threads as a blocking download of this size has.
+    ///
+    /// # Safety
+    /// The caller's memory is valid for writes, and nothing else uses it; the copies into the blocks are done.
+    ///
+    /// # Errors
+    /// Returns the first failure. No thread uses the caller's memory any more then.
+    pub(in crate::transfer) unsafe fn copy_out(&self) -> Result<()> {
+        let (failure, has_failed) = (Mutex::new(None::<Error>), AtomicBool::new(false));
+        // Chunk by chunk, so that threads stay close to each other.
+        let copy_out = || {
+            for chunk in &self.chunks {
+                while !has_failed.load(Ordering::Relaxed)
+                    && let Some(part) = chunk.take()
+                {
+                    let staged = Staged::new(&chunk.staging, self.operation, &chunk.piece);
+                    let copied = staged.and_then(|staged| {
+                        let (direction, stores) = (Direction::DeviceToHost, StorePolicy::Temporal);
+                        // SAFETY: the caller's promise; a part is taken once, and parts are disjoint.
+                        unsafe { staged.exchange(self.operation, part, &self.host_span, direction, stores) }
+                    });
+                    match copied {
+                        Ok(()) => {
+                            chunk.done(part);
+                        }
+                        Err(error) => {
+                            failure.lock().get_or_insert(error);
+                            has_failed.store(true, Ordering::Relaxed);
+                        }
+                    }
+                }
+            }
+        };
+        let threads = self.device.transfer_options().config(self.bytes, false).threads;
+        self.device.0.staging.workers().broadcast(threads - 1, &copy_out, copy_out);
+        if let Some(error) = failure.into_inner() {
+            return Err(error);
+        }
+        // A thread that panicked has left its part out.
+        if self.chunks.iter().all(|chunk| chunk.is_done()) {
+            return Ok(());
+        }
+        let what = "a thread that copied elements out panicked".to_owned();
+        Err(self.device.core().error(self.operation, ErrorKind::AsynchronousFault { what }))
+    }
+}
