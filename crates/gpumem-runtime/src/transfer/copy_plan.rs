@@ -1,7 +1,8 @@
 //! How a copy between two arrays will be done, for looking at.
 
 use super::{
-    copy_side::{CopySide, MAX_DRIVER_CALLS, choose_kernel},
+    TUNING,
+    copy_side::{CopySide, choose_kernel},
     device_copy::is_one_backend,
     options::TransferOptions,
     region_loop::RegionLoop,
@@ -88,7 +89,7 @@ impl CopyPlan {
             described.strategy = CopyStrategy::ViaHost;
         } else if choose_kernel(timeline, (&nest, &plan), from, to).is_some() {
             described.strategy = CopyStrategy::Kernel;
-        } else if plan.calls() > MAX_DRIVER_CALLS {
+        } else if plan.calls() > TUNING.max_driver_calls {
             described.strategy = CopyStrategy::ViaHost;
         }
         Ok(described)

@@ -1,24 +1,9 @@
 //! The two sides of a copy, as the driver and as the kernels of a device see them, and which of the two should do it.
 
-use super::region_loop::RegionLoop;
+use super::{TUNING, region_loop::RegionLoop};
 use crate::{layout::CopyNest, memory::Allocation, track::Timeline};
 use gpumem_core::{Backend, MemoryKind, Space, StridedCopy};
 use std::sync::Arc;
-
-/// More driver calls than this for one copy are slower than the way through the host.
-pub(super) const MAX_DRIVER_CALLS: usize = 4096;
-/// Runs shorter than this are slow as the rows of a driver's copy within a device, which fetches whole cache lines for
-/// each; threads that take one element each share the lines.
-const SHORT_RUN: usize = 256;
-/// Runs shorter than this are slow as the rows of a driver's upload, for the same reason: on an H100, 4 bytes of every 8 go up at 1.7
-/// GB/s, and at 25 by threads that share the lines; 32 of 64 at 23 and 27; 64 of 128 at 41 both ways. Down it is the other way round:
-/// the link takes each run that is written by itself, at 3.2 and 2.0 GB/s for those of 4 bytes.
-const SHORT_RUN_UP: usize = 64;
-/// A copy of less is not worth a kernel: the driver has it done when that begins.
-const WORTH_A_KERNEL: usize = 64 << 10;
-/// Calls of fewer bytes, and of fewer rows, take longer to begin than a kernel takes for all that one of them does.
-const SHORT_CALL: usize = 128 << 10;
-const FEW_ROWS: usize = 2048;
 
 /// One side of a copy.
 #[derive(Debug, Clone, Copy)]
@@ -85,12 +70,12 @@ pub(super) fn choose_kernel<B: Backend>(
     let is_better = if capabilities.pageable_direct {
         calls > 1
     } else if !is_up && !is_down {
-        calls > 1 || nest.run < SHORT_RUN
+        calls > 1 || nest.run < TUNING.short_run
     } else {
         let bytes = nest.len * nest.item;
-        let is_short_up = !is_down && nest.run < SHORT_RUN_UP && bytes >= WORTH_A_KERNEL;
-        let are_calls_short = bytes / calls < SHORT_CALL && bytes / nest.run / calls < FEW_ROWS;
-        is_short_up || calls > MAX_DRIVER_CALLS || calls > 1 && are_calls_short
+        let is_short_up = !is_down && nest.run < TUNING.short_run_up && bytes >= TUNING.kernel_from;
+        let are_calls_short = bytes / calls < TUNING.short_call && bytes / nest.run / calls < TUNING.few_rows;
+        is_short_up || calls > TUNING.max_driver_calls || calls > 1 && are_calls_short
     };
     is_better.then_some(sides)
 }

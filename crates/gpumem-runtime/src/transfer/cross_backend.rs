@@ -5,19 +5,16 @@
 //! Their use logs order the two streams, as for any other memory.
 
 use super::{
+    Staging, TUNING,
     chunks::for_each_chunk,
-    copy_side::MAX_DRIVER_CALLS,
     device_copy::ArrayRef,
     region_loop::RegionLoop,
     staged::{Direction, Staged},
     torn::{note_torn, note_written},
 };
-use crate::{Device, layout::CopyNest, track::Timeline, transfer::Staging};
+use crate::{Device, layout::CopyNest, track::Timeline};
 use gpumem_core::{Backend, Result};
 use std::sync::Arc;
-
-/// Blocks in turn: one going down, one going up, one to spare.
-const BLOCKS: usize = 3;
 
 /// The device whose blocks a copy goes through, or `None` where another way is better: where both devices want memory
 /// that they have page-locked themselves, or where either side would take too many driver calls.
@@ -29,7 +26,7 @@ pub(super) fn through<B: Backend>(
     let (from, to) = (source.memory.device()?, destination.memory.device()?);
     let is_direct = |device: &Device<B>| B::capabilities(device.raw()).pageable_direct;
     match (is_direct(from), is_direct(to)) {
-        _ if RegionLoop::new(nest).calls() > MAX_DRIVER_CALLS => None,
+        _ if RegionLoop::new(nest).calls() > TUNING.max_driver_calls => None,
         (false, false) => None,
         (false, true) => Some(from.clone()),
         (true, _) => Some(to.clone()),
@@ -45,10 +42,13 @@ pub(super) fn copy<B: Backend>(
     device: &Device<B>,
 ) -> Result<u64> {
     let limit = device.transfer_options().block_bytes;
-    let mut blocks: [Option<Staging<B>>; BLOCKS] = [const { None }; BLOCKS];
+    let mut blocks: [Option<Staging<B>>; TUNING.cross_backend_blocks] =
+        [const { None }; TUNING.cross_backend_blocks];
     let (mut turn, mut last) = (0, 0);
     let mut down: Option<(usize, CopyNest)> = None;
-    let mut up = |blocks: &[Option<Staging<B>>; BLOCKS], (at, piece): (usize, CopyNest)| -> Result<()> {
+    let mut up = |blocks: &[Option<Staging<B>>; TUNING.cross_backend_blocks],
+                  (at, piece): (usize, CopyNest)|
+     -> Result<()> {
         if let Some(block) = &blocks[at] {
             last = Staged::new(block, operation, &piece)?.copy(
                 to,
@@ -62,7 +62,7 @@ pub(super) fn copy<B: Backend>(
     };
     let outcome = for_each_chunk(nest, limit, &mut |piece| {
         let at = turn;
-        turn = (turn + 1) % BLOCKS;
+        turn = (turn + 1) % TUNING.cross_backend_blocks;
         let block = match &mut blocks[at] {
             Some(block) => block,
             empty => empty.insert(Staging::take(device, operation, limit.min(nest.len * nest.item))?),

@@ -1,7 +1,8 @@
 //! Copies between memory of the library, in stream order.
 
 use super::{
-    copy_side::{CopySide, MAX_DRIVER_CALLS, choose_kernel, strided_copy},
+    TUNING,
+    copy_side::{CopySide, choose_kernel, strided_copy},
     cross_backend, pageable,
     region_loop::RegionLoop,
     registration_boundaries::split_at_boundaries,
@@ -80,7 +81,7 @@ pub(crate) fn copy<T: Element, B: Backend>(
     let accesses = [Access::read(source.memory, read), Access::write(destination.memory, write)];
     let plan = RegionLoop::new(&nest);
     let (from, to) = (CopySide::of(timeline, source.memory), CopySide::of(timeline, destination.memory));
-    if plan.calls() > MAX_DRIVER_CALLS && choose_kernel(timeline, (&nest, &plan), from, to).is_none() {
+    if plan.calls() > TUNING.max_driver_calls && choose_kernel(timeline, (&nest, &plan), from, to).is_none() {
         return through_host::<T, B>(timeline, operation, source, destination);
     }
     let boundaries: Boundaries =

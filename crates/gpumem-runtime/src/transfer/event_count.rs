@@ -1,10 +1,7 @@
 //! Waiting for what another thread does any moment.
 
+use super::TUNING;
 use crate::sync::{AtomicUsize, Condvar, Mutex, Ordering, fence, spin_loop, wait};
-
-/// Looks before a thread sleeps: some hundred microseconds, in which a part is filled and a block copied. Waking up takes up to
-/// that long.
-const SPINS: u32 = if cfg!(any(miri, loom)) { 1 } else { 1 << 12 };
 
 /// Wakes sleeping threads, and costs almost nothing while none sleeps. What they wait for is in atomics of
 /// its own.
@@ -42,7 +39,7 @@ impl EventCount {
 
 /// Looks for a while whether something holds. It is told how often it has been looked at.
 pub(super) fn spin_until(mut holds: impl FnMut(u32) -> bool) -> bool {
-    (0..SPINS).any(|looks| {
+    (0..TUNING.spins).any(|looks| {
         spin_loop();
         holds(looks)
     })

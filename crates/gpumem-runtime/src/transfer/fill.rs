@@ -1,6 +1,7 @@
 //! One value everywhere.
 
 use super::{
+    TUNING,
     device_copy::{ArrayRef, Boundaries, copy},
     pageable::{Upload, upload},
     region_loop::RegionLoop,
@@ -14,9 +15,6 @@ use crate::{
 use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space};
 use ndarray::ArrayD;
 use std::sync::Arc;
-
-/// Bytes that are uploaded before a fill goes on by doubling.
-const SEED: usize = 64 << 10;
 
 /// Enqueues a fill and returns its submission index, 0 for none. Values whose bytes repeat after one, two or four
 /// are set by the driver; others are uploaded once and doubled on the device.
@@ -153,7 +151,7 @@ fn double<T: Element, B: Backend>(
         return upload(timeline, operation, spread, destination, Upload::Staged, None);
     }
     let len = layout.len();
-    let mut ready = len.min((SEED / item).max(1));
+    let mut ready = len.min((TUNING.fill_seed / item).max(1));
     let part = |start: usize, count: usize| {
         Layout::packed(&[count], item, Order::C)
             .and_then(|part| part.with_offset(extent.start + start * item))

@@ -5,18 +5,12 @@
 //! not touched, on either side.
 
 use super::{
+    TUNING,
     staged::Direction,
     store_policy::{StorePolicy, copy_run},
 };
 use crate::layout::{Axis, CopyNest};
 use smallvec::SmallVec;
-
-/// Runs of at least so many bytes are not for this module.
-pub(super) const MAX_RUN_BYTES: usize = 64;
-/// Steps of a tile along both of its axes, where the two sides are contiguous along different ones.
-const TILE: usize = 32;
-/// What is gathered at a time to be stored around the caches: a part of the first-level cache.
-const GATHERED: usize = 8 << 10;
 
 /// Moves the runs of a part, whose source is the caller's memory at `theirs` and whose destination is a block at `ours`,
 /// up into the block or down out of it. What is written to the block leaves the
@@ -24,7 +18,7 @@ const GATHERED: usize = 8 << 10;
 ///
 /// # Safety
 /// Both sides are valid for the part, from their first run on, and share no bytes; the written side for writes, and used
-/// by nothing else meanwhile. Runs are shorter than [`MAX_RUN_BYTES`].
+/// by nothing else meanwhile. Runs are shorter than `TUNING.gathered_run`.
 pub(super) unsafe fn copy_runs(
     part: &CopyNest,
     theirs: *mut u8,
@@ -197,8 +191,8 @@ unsafe fn steps(len: usize, src: isize, dst: isize, from: *const u8, to: *mut u8
 /// As for [`line`].
 #[inline(always)]
 unsafe fn gather(axis: Axis, mut from: *const u8, mut to: *mut u8, run: &impl Run, stores: StorePolicy) {
-    let mut gathered = [0_u8; GATHERED];
-    let most = GATHERED / run.bytes();
+    let mut gathered = [0_u8; TUNING.gathered_bytes];
+    let most = TUNING.gathered_bytes / run.bytes();
     let mut left = axis.len;
     while left > 0 {
         let len = left.min(most);
@@ -221,10 +215,10 @@ unsafe fn gather(axis: Axis, mut from: *const u8, mut to: *mut u8, run: &impl Ru
 #[inline(always)]
 unsafe fn tiles(along: Axis, across: Axis, from: *const u8, to: *mut u8, run: &impl Run) {
     let at = |axis: Axis, index: usize| (axis.src * index as isize, axis.dst * index as isize);
-    for first in (0..across.len).step_by(TILE) {
-        for column in (0..along.len).step_by(TILE) {
-            let part = Axis { len: TILE.min(along.len - column), ..along };
-            for row in first..(first + TILE).min(across.len) {
+    for first in (0..across.len).step_by(TUNING.tile) {
+        for column in (0..along.len).step_by(TUNING.tile) {
+            let part = Axis { len: TUNING.tile.min(along.len - column), ..along };
+            for row in first..(first + TUNING.tile).min(across.len) {
                 let ((src, dst), (more_src, more_dst)) = (at(across, row), at(along, column));
                 // SAFETY: the caller's promise, for a row of the tile.
                 unsafe {
@@ -306,7 +300,7 @@ mod tests {
     fn runs_of_every_length_go_both_ways_and_nothing_else_is_written() {
         // Miri takes seconds for a kilobyte.
         let (few, sizes) = if cfg!(miri) { (21, 3) } else { (1, 5) };
-        for run in (1..MAX_RUN_BYTES).step_by(few) {
+        for run in (1..TUNING.gathered_run).step_by(few) {
             let shapes = [
                 &[(9, 2)][..],
                 &[(9, -3)],
@@ -331,9 +325,12 @@ mod tests {
     fn long_axes_are_cut_as_they_must() {
         for run in [1, 4, 12, 16, 33] {
             for (direction, stores) in KINDS {
-                check(&part(run, &[(2 * GATHERED / run + 5, 2)]), direction, stores);
+                check(&part(run, &[(2 * TUNING.gathered_bytes / run + 5, 2)]), direction, stores);
                 check(
-                    &part(run, &[(2 * TILE + 3, 1), (3 * TILE - 1, 2 * TILE as isize + 3)]),
+                    &part(
+                        run,
+                        &[(2 * TUNING.tile + 3, 1), (3 * TUNING.tile - 1, 2 * TUNING.tile as isize + 3)],
+                    ),
                     direction,
                     stores,
                 );

@@ -5,7 +5,7 @@
 //! * [`single_block`]: a short array goes through one page-locked staging block.
 //! * [`pipeline`]: several threads fill or drain staging blocks, and the copy engine moves other blocks meanwhile.
 //! * [`staging_ring`]: an upload of one run goes through one staging block that is used as a ring.
-//! * [`scoped`]: a download in a scope reaches the caller's array when its stream is waited for.
+//! * [`scoped`]: the last part of a download in a scope reaches the caller's array when its stream is waited for.
 //!
 //! Between devices:
 //! * [`device_copy`]: copies in stream order; [`copy_side`] decides whether the driver or a kernel does them.
@@ -15,6 +15,7 @@
 //! * [`region_loop`]: lowers any pair of layouts to the fewest driver calls; [`chunks`] cuts a pair into parts.
 //! * [`gather_scatter`], [`store_policy`], [`prefault`]: how a thread moves short runs, stores bytes, and makes new pages ready.
 //! * [`state`], [`worker_pool`], [`event_count`]: the threads of one transfer, where they come from, and how they wait.
+//! * [`tuning`]: every constant that was measured on a machine.
 //! * [`fill`]: one value everywhere.
 //! * [`torn`]: marks the destination of a transfer that failed half-way.
 
@@ -42,6 +43,7 @@ mod staging_ring;
 mod state;
 mod store_policy;
 mod torn;
+mod tuning;
 mod worker_pool;
 
 use gpumem_layout::{chunks, region_loop, registration_boundaries};
@@ -59,4 +61,5 @@ pub(crate) use progress::ProgressFn;
 pub(crate) use scoped::download_in_scope;
 use staging::Staging;
 pub(crate) use staging::StagingPool;
+pub(crate) use tuning::TUNING;
 pub(crate) use worker_pool::WorkerPool;

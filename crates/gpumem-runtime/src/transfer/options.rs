@@ -1,5 +1,6 @@
 //! How memory of the caller is moved.
 
+use super::TUNING;
 use std::{env, str::FromStr, thread};
 
 /// The environment variable with the number of threads of a transfer.
@@ -12,35 +13,6 @@ pub(crate) const ENV_TRANSFER_PARALLEL_MIN_KIB: &str = "GPUMEM_TRANSFER_PARALLEL
 pub(crate) const ENV_TRANSFER_SINGLE_BLOCK_MAX_KIB: &str = "GPUMEM_TRANSFER_SINGLE_BLOCK_MAX_KIB";
 /// The environment variable with the stores: `auto`, `always` or `never`.
 pub(crate) const ENV_TRANSFER_NON_TEMPORAL: &str = "GPUMEM_TRANSFER_NON_TEMPORAL";
-
-/// Most threads by default: more do not fill the link any better.
-const MAX_THREADS: usize = 15;
-/// Threads of the shortest transfers of several, and after how many bytes it is one more: each takes some ten microseconds to
-/// wake up, and one that the system keeps waiting holds up all.
-const MIN_THREADS: usize = 4;
-const BYTES_OF_A_THREAD: usize = 4 << 20;
-
-/// Blocks of a transfer by several threads: some are filled or drained, the others wait for the copy engine.
-const BLOCKS: usize = 8;
-/// The staging ring is so many blocks long: the engine is two copies behind, no matter how many parts are filled, and fewer of them
-/// stay in the caches. On an H100, 64 MiB reached 0.897 of pinned with four, 0.887 with six and 0.874 with eight (means of seven runs in
-/// turns).
-const RING_BLOCKS: usize = 4;
-/// Blocks of a transfer by the calling thread alone: one is filled or drained while the other one is copied.
-const BLOCKS_OF_ONE: usize = 2;
-/// The shortest block: its filling or draining is hardly noticed at either end of a transfer, and copies of less take the
-/// engine longer to begin than to do.
-const MIN_BLOCK: usize = 256 << 10;
-/// The shortest one of a staging ring: in a shorter one threads run out of parts while the calling one is busy. On an H100,
-/// 1 MiB in blocks of 256 KiB took 55 or 110 us by turns, and 60 in one.
-const SMALLEST_RING_BLOCK: usize = 1 << 20;
-/// What one thread moves at a time, at least and at most: less is not worth taking, more would have threads wait for each other
-/// at the end of a block. It is the least in a staging ring, where each waits for all before it.
-const MIN_PART: usize = 64 << 10;
-const MAX_PART: usize = 128 << 10;
-
-/// The smallest staging block.
-const SMALLEST_STAGING: usize = 64 << 10;
 
 /// How one transfer is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,7 +32,11 @@ impl TransferConfig {
     /// Bytes that a thread moves at a time, of a block of so many: all threads are to have some.
     pub(crate) fn part(&self, block: usize) -> usize {
         let config = page(block.div_ceil(self.threads));
-        if self.is_ring { config.min(MIN_PART) } else { config.clamp(MIN_PART, MAX_PART) }
+        if self.is_ring {
+            config.min(TUNING.min_part)
+        } else {
+            config.clamp(TUNING.min_part, TUNING.max_part)
+        }
     }
 }
 
@@ -136,7 +112,7 @@ impl TransferOptions {
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         Self {
-            threads: (processors * 15).div_ceil(16).clamp(1, MAX_THREADS),
+            threads: (processors * 15).div_ceil(16).clamp(1, TUNING.max_threads),
             block_bytes: 4 << 20,
             parallel_bytes: 512 << 10,
             single_block_bytes: 1 << 20,
@@ -204,12 +180,13 @@ impl TransferOptions {
     /// How a transfer of so many bytes is done, by the calling thread alone or by several.
     pub(crate) fn config(&self, bytes: usize, is_alone: bool) -> TransferConfig {
         // Blocks of which the engine has some to do while others are filled; large ones for long transfers only.
-        let block = page(bytes / 8).max(MIN_BLOCK).min(self.block_bytes);
-        let shortest = MIN_BLOCK.min(block);
-        let worth = (MIN_THREADS + bytes / BYTES_OF_A_THREAD).min(bytes.div_ceil(MIN_PART.min(block)));
+        let block = page(bytes / 8).max(TUNING.min_block).min(self.block_bytes);
+        let shortest = TUNING.min_block.min(block);
+        let worth = (TUNING.min_threads + bytes / TUNING.bytes_of_a_thread)
+            .min(bytes.div_ceil(TUNING.min_part.min(block)));
         let several = !is_alone && bytes >= self.parallel_bytes;
         let threads = if several { worth.clamp(1, self.threads.max(1)) } else { 1 };
-        let blocks = if threads > 1 { BLOCKS } else { BLOCKS_OF_ONE };
+        let blocks = if threads > 1 { TUNING.blocks } else { TUNING.blocks_of_one_thread };
         TransferConfig { threads, block, shortest, blocks, is_ring: false }
     }
 
@@ -218,8 +195,8 @@ impl TransferOptions {
         let config = self.config(bytes, is_alone);
         match is_run && config.threads > 1 {
             true => TransferConfig {
-                block: config.block.max(SMALLEST_RING_BLOCK).min(self.block_bytes),
-                blocks: RING_BLOCKS,
+                block: config.block.max(TUNING.min_ring_block).min(self.block_bytes),
+                blocks: TUNING.ring_blocks,
                 is_ring: true,
                 ..config
             },
@@ -231,13 +208,13 @@ impl TransferOptions {
     /// enqueued for each, and there are as many as the stream holds between two calls.
     pub(crate) fn scoped_config(&self, bytes: usize, is_alone: bool) -> TransferConfig {
         let block = self.block_bytes;
-        TransferConfig { block, shortest: block, blocks: BLOCKS, ..self.config(bytes, is_alone) }
+        TransferConfig { block, shortest: block, blocks: TUNING.blocks, ..self.config(bytes, is_alone) }
     }
 
     /// Returns the most bytes of staging memory that the downloads of scopes hold between two calls, for each stream: eight
     /// blocks. A call takes as many again while it runs.
     pub fn scoped_staging_bytes(&self) -> usize {
-        Self::staging_length(self.block_bytes).saturating_mul(BLOCKS)
+        Self::staging_length(self.block_bytes).saturating_mul(TUNING.blocks)
     }
 
     /// Bytes of staging memory that a download of so many bytes inside a scope takes, as far as its chunks fill their blocks.
@@ -248,7 +225,7 @@ impl TransferOptions {
 
     /// Bytes of the staging block that a chunk of so many bytes gets.
     pub(crate) fn staging_length(bytes: usize) -> usize {
-        bytes.max(SMALLEST_STAGING).checked_next_power_of_two().unwrap_or(bytes)
+        bytes.max(TUNING.min_staging).checked_next_power_of_two().unwrap_or(bytes)
     }
 
     /// Whether a packed upload of so many bytes needs no pipeline: the calling thread moves it alone.

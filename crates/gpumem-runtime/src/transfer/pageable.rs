@@ -5,6 +5,7 @@
 //! the elements go through page-locked blocks ([`pipeline`](super::pipeline), [`staging_ring`](super::staging_ring)): the device only sees those.
 
 use super::{
+    TUNING,
     chunks::for_each_chunk,
     copy_side::{CopySide, can_pack},
     device_copy::{self, ArrayRef, enqueue},
@@ -227,9 +228,6 @@ pub(super) fn device_of<'a, B: Backend>(
         .ok_or_else(|| array_ref.memory.core().error(operation, ErrorKind::InvalidArgument { why }))
 }
 
-/// Chunk size of a copy that reports progress.
-const WATCHED: usize = 16 << 20;
-
 /// Copies everything at once, or in chunks if progress is reported.
 fn direct_watched<B: Backend>(
     timeline: &Arc<Timeline<B>>,
@@ -243,7 +241,7 @@ fn direct_watched<B: Backend>(
     };
     let total = (nest.len * nest.item) as u64;
     let (mut done, mut submission) = (0, 0);
-    for_each_chunk(nest, WATCHED, &mut |piece| {
+    for_each_chunk(nest, TUNING.watched_chunk, &mut |piece| {
         submission = direct(timeline, operation, host_span, piece, array_ref, direction)?;
         done += (piece.len * piece.item) as u64;
         match progress(Progress { done, total }) {
@@ -259,11 +257,6 @@ fn direct_watched<B: Backend>(
     Ok(submission)
 }
 
-/// Shorter runs are slow: as rows of a copy over the link on one side, element by element on a processor on the other.
-const SHORT_RUN: usize = 64;
-/// Smaller transfers are not worth a kernel of their own.
-const WORTH_PACKING: usize = 64 << 10;
-
 /// A packed block on the device with the elements in the caller's order of axes, where a transfer should go through one:
 /// the device can walk any layout, either side would move in short runs for want of it, and there is memory for it.
 fn packed_temporary<B: Backend>(
@@ -273,13 +266,13 @@ fn packed_temporary<B: Backend>(
     (array_ref, host_span, nest): (ArrayRef<'_, B>, &HostSpan, &CopyNest),
 ) -> Option<(IntrusiveArc<Allocation<B>>, Layout)> {
     let bytes = nest.len * nest.item;
-    if nest.run >= SHORT_RUN || bytes < WORTH_PACKING || !can_pack(timeline, array_ref.memory) {
+    if nest.run >= TUNING.pack_below || bytes < TUNING.pack_from || !can_pack(timeline, array_ref.memory) {
         return None;
     }
     let layout = host_span.layout.like();
     let run = |a: &Layout, b: &Layout| CopyNest::new(a, b).map_or(0, |nest| nest.run);
     let gains_here = run(&host_span.layout, &layout) > nest.run;
-    let gains_there = run(array_ref.layout, &array_ref.layout.like()) < SHORT_RUN;
+    let gains_there = run(array_ref.layout, &array_ref.layout.like()) < TUNING.pack_below;
     if !gains_here && !gains_there {
         return None;
     }

@@ -7,7 +7,7 @@
 //! caller's memory.
 
 use super::{
-    ArrayRef, Upload,
+    ArrayRef, Staging, TUNING, Upload,
     host_span::HostSpan,
     inline::{run_of, run_to},
     pageable::device_of,
@@ -19,30 +19,11 @@ use crate::{
     completion,
     memory::{Allocation, IntrusiveArc},
     track::{Access, Timeline},
-    transfer::Staging,
 };
 use gpumem_core::{Backend, CopyRegion, Element, Result, StreamKind};
 use ndarray::{ArrayView, Dimension};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
-
-/// Longer runs come down in pieces, so that one is taken out of the block while the next one comes: a thread takes about
-/// three times as long for a byte as the copy engine.
-const WHOLE: usize = 256 << 10;
-/// The first of several pieces, and how many times as far as the one before each of the others ends.
-const FIRST: usize = 128 << 10;
-const GROWTH: usize = 4;
-
-/// Pieces of an upload.
-const PIECE: usize = 128 << 10;
-/// Longer uploads are written around the caches: the copy engine reads what a core still has in its own at a third of its
-/// speed. On an H100 64 KiB are in the destination after 13 instead of 15 us.
-const CACHED: usize = 16 << 10;
-/// Bytes of uploads that may be on their way before a blocking one waits for them, and how many uploads: what lies in blocks
-/// is bounded so, and one wait says of all blocks that they are free again.
-const ON_THE_WAY: usize = 4 << 20;
-const FEWEST: usize = 4;
-const MOST: usize = 64;
 
 /// Copies up and returns the last submission index. `None`: nothing was done, and the pipeline says why or does
 /// it.
@@ -64,7 +45,8 @@ pub(super) fn upload<T: Element, D: Dimension, B: Backend>(
     }
     let most = match upload {
         Upload::Blocking if !may_wait_for_block::<B>(timeline) => return None,
-        Upload::Blocking => (ON_THE_WAY / extent.len()).clamp(FEWEST, MOST),
+        Upload::Blocking => (TUNING.bytes_in_flight / extent.len())
+            .clamp(TUNING.min_uploads_in_flight, TUNING.max_uploads_in_flight),
         Upload::Staged => usize::MAX,
     };
     Some(send(timeline, operation, bytemuck::cast_slice(elements), (destination, extent), most))
@@ -82,10 +64,14 @@ fn send<B: Backend>(
     let staging = Staging::take_of(device_of(operation, destination)?, operation, elements.len(), most)?;
     let block = staging.memory();
     let into = staging.host(operation)?;
-    let stores = if elements.len() > CACHED { StorePolicy::NonTemporal } else { StorePolicy::Temporal };
+    let stores = if elements.len() > TUNING.single_block_cached {
+        StorePolicy::NonTemporal
+    } else {
+        StorePolicy::Temporal
+    };
     let mut last = 0;
-    for (index, piece) in elements.chunks(PIECE).enumerate() {
-        let here = index * PIECE..index * PIECE + piece.len();
+    for (index, piece) in elements.chunks(TUNING.single_block_piece).enumerate() {
+        let here = index * TUNING.single_block_piece..index * TUNING.single_block_piece + piece.len();
         // SAFETY: the block is at least as long as the elements, and nothing uses these bytes of it: what used them before is
         // over, and the copies of this transfer read others.
         unsafe { copy_run(piece.as_ptr(), into.as_ptr().add(here.start), piece.len(), stores) };
@@ -144,7 +130,11 @@ unsafe fn through_block<B: Backend>(
     let mut enqueued = Ok(());
     let mut at = 0;
     while at < bytes && enqueued.is_ok() {
-        let piece = at..if bytes <= WHOLE { bytes } else { bytes.min((at * GROWTH).max(FIRST)) };
+        let piece = at..if bytes <= TUNING.single_block_whole {
+            bytes
+        } else {
+            bytes.min((at * TUNING.single_block_growth).max(TUNING.single_block_first))
+        };
         at = piece.end;
         let submission =
             enqueue(timeline, operation, (source, extent.start), block, &piece, Direction::DeviceToHost);

@@ -1,6 +1,7 @@
 //! One piece of a transfer in a staging block.
 
 use super::{
+    Staging, TUNING,
     copy_side::CopySide,
     device_copy::{ArrayRef, enqueue},
     gather_scatter,
@@ -13,7 +14,6 @@ use super::{
 use crate::{
     layout::{Axis, CopyNest, Layout, Order},
     track::{Access, Timeline},
-    transfer::Staging,
 };
 use gpumem_core::{Backend, HostAccess, Result};
 use smallvec::SmallVec;
@@ -79,7 +79,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
         // is aligned for every element; both are valid by this function's contract and share no bytes.
         unsafe {
-            if part.axes.is_empty() || part.run >= gather_scatter::MAX_RUN_BYTES {
+            if part.axes.is_empty() || part.run >= TUNING.gathered_run {
                 runs(part, theirs, ours, direction, stores);
             } else {
                 gather_scatter::copy_runs(part, theirs, ours, direction, stores);

@@ -1,6 +1,6 @@
 //! Page-locked blocks through which borrowed host memory is moved, and what belongs to moving it.
 
-use super::{TransferOptions, WorkerPool};
+use super::{TUNING, TransferOptions, WorkerPool};
 use crate::{
     Device, completion,
     memory::{Allocation, HostReady, IntrusiveArc},
@@ -8,12 +8,6 @@ use crate::{
 use gpumem_core::{Backend, ErrorKind, Result};
 use parking_lot::Mutex;
 use std::{collections::VecDeque, ops::RangeInclusive, ptr::NonNull};
-
-/// Most bytes that are kept for later, or what one transfer uses at most, if that is more. Page-locking is slow
-/// (milliseconds a MiB), so blocks are kept.
-const KEEP: usize = 64 << 20;
-/// So many of the blocks that were given back first are asked for, which takes a call of the driver each.
-const ASKED: usize = 4;
 
 /// Blocks that are not being filled or drained. Some may still be read or written by a copy: their use log knows.
 #[derive(Debug)]
@@ -134,7 +128,7 @@ impl<B: Backend> Drop for Staging<B> {
 impl<B: Backend> StagingPool<B> {
     /// Keeps a block for later, unless there are many.
     fn put(&self, block: IntrusiveArc<Allocation<B>>) {
-        let keep = KEEP.max(self.options().block_bytes.saturating_mul(8));
+        let keep = TUNING.staging_kept.max(self.options().block_bytes.saturating_mul(8));
         let mut free = self.free.lock();
         let kept: usize = free.iter().map(|block| block.len()).sum();
         if kept.saturating_add(block.len()) <= keep && block.check("staging").is_ok() {
@@ -161,7 +155,7 @@ impl<B: Backend> StagingPool<B> {
             return Some(block);
         }
         // One at a time: other threads find the others meanwhile.
-        for _ in 0..ASKED {
+        for _ in 0..TUNING.staging_asked {
             let block = oldest(&mut self.free.lock())?;
             if block.check(operation).is_err() {
                 // Of before a reset: it is of no use any more.

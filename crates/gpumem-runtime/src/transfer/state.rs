@@ -1,10 +1,11 @@
 //! What the threads of one transfer share beside its bytes: how far it is, whether it goes on, and why not.
 
 use super::{
+    Staging, TUNING,
     event_count::EventCount,
     progress::{Progress, ProgressFn},
 };
-use crate::{Device, completion, track::Timeline, transfer::Staging};
+use crate::{Device, completion, track::Timeline};
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
 use parking_lot::Mutex;
 use std::{
@@ -14,11 +15,6 @@ use std::{
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
 };
-
-/// Above this number of threads the calling one only submits copies, once some workers have come: a late submission idles the
-/// copy engine, which costs more than one copying thread gains.
-const DEDICATED_SUBMITTER_ABOVE: usize = 8;
-const ENOUGH_WORKERS: usize = 4;
 
 /// Whether the calling thread moves a transfer alone: a stream of one thread can be used by no other; and a thread that must not
 /// block must not delegate blocking work either.
@@ -172,7 +168,8 @@ impl<'a, B: Backend> TransferState<'a, B> {
 
     /// Whether the calling thread moves parts too.
     pub(super) fn caller_also_copies(&self) -> bool {
-        self.threads <= DEDICATED_SUBMITTER_ABOVE || self.helpers.load(Ordering::Relaxed) < ENOUGH_WORKERS
+        self.threads <= TUNING.dedicated_submitter_above
+            || self.helpers.load(Ordering::Relaxed) < TUNING.enough_helpers
     }
 
     /// A copy of this transfer has been enqueued. It `has_event` if there are others, so that it can be waited for alone.

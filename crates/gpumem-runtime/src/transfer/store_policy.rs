@@ -1,20 +1,6 @@
 //! Copying one run with stores that leave it where it is wanted.
 
-use super::{options::NonTemporalStores, staged::Direction};
-
-/// Unless the options say otherwise, stores go around the caches in uploads that are shorter than this and in downloads
-/// that are not. Measured on a machine with an H100 and 16 cores: the copy engine reads what a core still has in its own
-/// cache at a third of its speed, until the blocks are more than those caches hold; in downloads what is not kept in a
-/// cache pays where the destination would not fit into it.
-const STREAMING: usize = 96 << 20;
-
-/// So many threads put what they upload into the shared cache as fast as the copy engine takes it; ten do not. Measured there:
-/// 0.83 of a page-locked copy at 64 MiB and 0.94 at 256 MiB, where stores around the caches reach 0.73 and 0.83, because
-/// memory is busy with both sides of the blocks.
-const SHARING: usize = 12;
-
-/// Shorter runs are copied the ordinary way.
-const SHORTEST: usize = 4 << 10;
+use super::{TUNING, options::NonTemporalStores, staged::Direction};
 
 /// Where what is written is to be afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,13 +35,19 @@ impl StorePolicy {
         match (streaming, direction) {
             (NonTemporalStores::Always, _) => Self::NonTemporal,
             (NonTemporalStores::Never, _) => Self::Temporal,
-            (NonTemporalStores::Auto, Direction::HostToDevice) if has_shared && threads >= SHARING => {
+            (NonTemporalStores::Auto, Direction::HostToDevice)
+                if has_shared && threads >= TUNING.demote_threads =>
+            {
                 Self::Demote
             }
-            (NonTemporalStores::Auto, Direction::HostToDevice) if threads > 1 && bytes < STREAMING => {
+            (NonTemporalStores::Auto, Direction::HostToDevice)
+                if threads > 1 && bytes < TUNING.non_temporal_bytes =>
+            {
                 Self::NonTemporal
             }
-            (NonTemporalStores::Auto, Direction::DeviceToHost) if bytes >= STREAMING => Self::NonTemporal,
+            (NonTemporalStores::Auto, Direction::DeviceToHost) if bytes >= TUNING.non_temporal_bytes => {
+                Self::NonTemporal
+            }
             (NonTemporalStores::Auto, _) => Self::Temporal,
         }
     }
@@ -86,7 +78,7 @@ impl StorePolicy {
 #[inline]
 pub(super) unsafe fn copy_run(source: *const u8, destination: *mut u8, bytes: usize, stores: StorePolicy) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    if stores != StorePolicy::Temporal && bytes >= SHORTEST {
+    if stores != StorePolicy::Temporal && bytes >= TUNING.min_stored_run {
         if stores == StorePolicy::Demote && StorePolicy::has_shared() {
             // SAFETY: the caller's promise; the processor has the instructions.
             return unsafe { shared(source, destination, bytes) };
@@ -100,7 +92,7 @@ pub(super) unsafe fn copy_run(source: *const u8, destination: *mut u8, bytes: us
             return unsafe { streamed(source, destination, bytes) };
         }
     }
-    let _ = (stores, SHORTEST);
+    let _ = (stores, TUNING.min_stored_run);
     // SAFETY: the caller's promise.
     unsafe { source.copy_to_nonoverlapping(destination, bytes) };
 }
@@ -219,24 +211,30 @@ mod tests {
         let auto = |direction, threads, bytes, has| {
             StorePolicy::chosen(NonTemporalStores::Auto, direction, threads, bytes, has)
         };
-        let (short, long) = (STREAMING - 1, STREAMING);
+        let (short, long) = (TUNING.non_temporal_bytes - 1, TUNING.non_temporal_bytes);
         for bytes in [short, long] {
-            assert_eq!(auto(Direction::HostToDevice, SHARING, bytes, true), StorePolicy::Demote);
+            assert_eq!(
+                auto(Direction::HostToDevice, TUNING.demote_threads, bytes, true),
+                StorePolicy::Demote
+            );
             assert_eq!(auto(Direction::HostToDevice, 1, bytes, true), StorePolicy::Temporal);
         }
-        for (threads, has) in [(SHARING, false), (SHARING - 1, true)] {
+        for (threads, has) in [(TUNING.demote_threads, false), (TUNING.demote_threads - 1, true)] {
             assert_eq!(auto(Direction::HostToDevice, threads, short, has), StorePolicy::NonTemporal);
             assert_eq!(auto(Direction::HostToDevice, threads, long, has), StorePolicy::Temporal);
         }
-        assert_eq!(auto(Direction::DeviceToHost, SHARING, short, true), StorePolicy::Temporal);
-        assert_eq!(auto(Direction::DeviceToHost, SHARING, long, true), StorePolicy::NonTemporal);
+        assert_eq!(auto(Direction::DeviceToHost, TUNING.demote_threads, short, true), StorePolicy::Temporal);
+        assert_eq!(
+            auto(Direction::DeviceToHost, TUNING.demote_threads, long, true),
+            StorePolicy::NonTemporal
+        );
         for direction in [Direction::HostToDevice, Direction::DeviceToHost] {
             assert_eq!(
                 StorePolicy::chosen(NonTemporalStores::Always, direction, 1, 1, true),
                 StorePolicy::NonTemporal
             );
             assert_eq!(
-                StorePolicy::chosen(NonTemporalStores::Never, direction, SHARING, long, true),
+                StorePolicy::chosen(NonTemporalStores::Never, direction, TUNING.demote_threads, long, true),
                 StorePolicy::Temporal
             );
         }
@@ -245,11 +243,20 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "minutes of looking at bytes; the streaming stores are not there under Miri")]
     fn every_length_and_alignment() {
-        let source: Vec<u8> = (0..3 * SHORTEST).map(|index| (index * 7 + index / 256) as u8).collect();
+        let source: Vec<u8> =
+            (0..3 * TUNING.min_stored_run).map(|index| (index * 7 + index / 256) as u8).collect();
         for (from, to) in [(0, 0), (1, 0), (0, 1), (3, 31), (32, 64)] {
-            for bytes in [0, 1, SHORTEST - 1, SHORTEST, SHORTEST + 1, SHORTEST + 127, 2 * SHORTEST + 33] {
+            for bytes in [
+                0,
+                1,
+                TUNING.min_stored_run - 1,
+                TUNING.min_stored_run,
+                TUNING.min_stored_run + 1,
+                TUNING.min_stored_run + 127,
+                2 * TUNING.min_stored_run + 33,
+            ] {
                 for stores in [StorePolicy::Temporal, StorePolicy::NonTemporal, StorePolicy::Demote] {
-                    let mut destination = vec![0xEE; 3 * SHORTEST];
+                    let mut destination = vec![0xEE; 3 * TUNING.min_stored_run];
                     // SAFETY: both blocks are long enough.
                     unsafe {
                         copy_run(source.as_ptr().add(from), destination.as_mut_ptr().add(to), bytes, stores);

@@ -2,21 +2,13 @@
 //!
 //! The caller works too. It does not wait for a worker that has not begun: a worker that is busy elsewhere is left out. When [`WorkerPool::broadcast`] returns, or unwinds, no helper is inside the work, so the work may borrow.
 
-use super::event_count::spin_until;
+use super::{TUNING, event_count::spin_until};
 use crate::sync::threads::{Builder, Condvar, Mutex, MutexGuard};
 use gpumem_core::process::ProcessGuard;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, PoisonError},
-    time::Duration,
 };
-
-/// A helper without work ends after this time. The next work starts a new one.
-#[cfg_attr(loom, expect(dead_code, reason = "no time passes in a model"))]
-const IDLE: Duration = Duration::from_secs(10);
-
-/// Who waits for the helpers takes the lock, which they need to leave, at one look of so many.
-const LOOKED_EVERY: u32 = 32;
 
 /// The helpers of one device, started when there is something to do for them.
 #[derive(Debug)]
@@ -115,7 +107,8 @@ impl Shared {
     /// Sleeps until there is a job or the crew is closed, and tells whether neither came for a long time.
     #[cfg(not(loom))]
     fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
-        let (state, timeout) = self.work.wait_timeout(state, IDLE).unwrap_or_else(PoisonError::into_inner);
+        let (state, timeout) =
+            self.work.wait_timeout(state, TUNING.helper_idle).unwrap_or_else(PoisonError::into_inner);
         (state, timeout.timed_out())
     }
 
@@ -218,7 +211,8 @@ impl JobGuard<'_> {
 impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         let shared = self.shared;
-        if spin_until(|looks| looks.is_multiple_of(LOOKED_EVERY) && self.is_over(&mut shared.lock())) {
+        if spin_until(|looks| looks.is_multiple_of(TUNING.looks_per_lock) && self.is_over(&mut shared.lock()))
+        {
             return;
         }
         let mut state = shared.lock();
@@ -245,6 +239,7 @@ mod tests {
     use std::{
         sync::atomic::{AtomicUsize, Ordering},
         thread,
+        time::Duration,
     };
 
     fn count(workers: &WorkerPool, helpers: usize, tasks: usize) -> usize {

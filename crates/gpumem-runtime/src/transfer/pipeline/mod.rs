@@ -20,7 +20,6 @@ mod submitter;
 use super::{
     ArrayRef,
     event_count::spin_until,
-    gather_scatter,
     host_span::HostSpan,
     options::{NonTemporalStores, TransferConfig, TransferOptions},
     prefault::Prefault,
@@ -30,6 +29,7 @@ use super::{
     store_policy::StorePolicy,
     torn::note_torn,
 };
+use crate::transfer::TUNING;
 use crate::{Device, layout::CopyNest, track::Timeline};
 use gpumem_core::{Backend, Result, process};
 pub(super) use parked::{Parked, ParkedDownload};
@@ -43,13 +43,6 @@ use std::{
     },
 };
 use submitter::PipelineSubmitter;
-
-/// New arrays of at least so many bytes have huge pages (`host::UninitBuffer`), which one thread each makes ready.
-const FRESH: usize = 4 << 20;
-
-/// In an upload a block is a fourth of what comes before it: threads fill blocks hardly faster than the engine takes them, which
-/// would wait for the end of a longer one.
-const RAMP: usize = 4;
 
 /// One transfer.
 pub(super) struct StagingPipeline<'a, B: Backend> {
@@ -117,9 +110,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let memory_bytes = bytes.min(config.block.max(nest.item)).max(shortest);
         // What is gathered out of short runs lies in a cache already, and going around the others always pays: 29 instead of
         // 25 GB/s for every second column.
-        let gathers = direction == Direction::HostToDevice
-            && nest.run < gather_scatter::MAX_RUN_BYTES
-            && config.threads > 1;
+        let gathers =
+            direction == Direction::HostToDevice && nest.run < TUNING.gathered_run && config.threads > 1;
         let stores = match options.non_temporal_stores {
             NonTemporalStores::Auto if gathers => StorePolicy::NonTemporal,
             chosen => StorePolicy::of(chosen, direction, config.threads, bytes),
@@ -143,7 +135,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// has given out again what it was given back.
     pub(super) fn is_new(&mut self) {
         let bytes = self.state.total as usize;
-        if bytes >= FRESH && !process::has_touched_pages(self.host_span.base, bytes) {
+        if bytes >= TUNING.prefault_from && !process::has_touched_pages(self.host_span.base, bytes) {
             self.prefault = Some(Prefault::new(self.host_span, bytes));
         }
     }
@@ -251,7 +243,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             return block;
         }
         let most = match self.direction {
-            Direction::HostToDevice => ((self.state.total as usize - left) / RAMP).max(2 * shortest),
+            Direction::HostToDevice => ((self.state.total as usize - left) / TUNING.ramp).max(2 * shortest),
             Direction::DeviceToHost => block,
         };
         most.min(left / 2).next_multiple_of(4 << 10).clamp(shortest, block)

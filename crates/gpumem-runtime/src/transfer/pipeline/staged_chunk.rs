@@ -1,7 +1,10 @@
 //! A piece of a transfer in a block, whose parts threads share.
 
 use super::super::staged::Staged;
-use crate::{layout::CopyNest, transfer::Staging, transfer::chunks::Chunks};
+use crate::{
+    layout::CopyNest,
+    transfer::{Staging, chunks::Chunks},
+};
 use gpumem_core::{Backend, Result};
 use std::{
     iter,

@@ -3,22 +3,13 @@
 use super::{Parked, StagingPipeline, staged_chunk::StagedChunk};
 use crate::{
     layout::CopyNest,
-    transfer::Staging,
-    transfer::{chunks::Chunks, event_count::spin_until, staged::Direction},
+    transfer::{Staging, TUNING, chunks::Chunks, event_count::spin_until, staged::Direction},
 };
 use gpumem_core::{Backend, Result};
 use std::{
     collections::VecDeque,
     sync::{Arc, atomic::Ordering},
 };
-
-/// Parts for each thread that lie open in an upload, so that no thread runs out of them while the calling thread is
-/// busy.
-const AHEAD: usize = 4;
-/// The same where the calling thread moves parts too, which it is to begin with soon.
-const FEW_AHEAD: usize = 2;
-/// The driver is asked at one look of so many whether a copy is over.
-const ASKED_EVERY: u32 = 16;
 
 /// Cuts the transfer into pieces, opens blocks, calls the driver: all that is done by one thread. It needs no lock therefore, and
 /// the driver's never has two who wait for it.
@@ -66,7 +57,7 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
                 continue;
             }
             let is_to_work = self.pipeline.state.caller_also_copies();
-            let ahead = if is_to_work { FEW_AHEAD } else { AHEAD };
+            let ahead = if is_to_work { TUNING.few_parts_ahead } else { TUNING.parts_ahead };
             if untaken < ahead * self.pipeline.config.threads && self.start()? {
                 continue;
             }
@@ -234,7 +225,7 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
             Direction::DeviceToHost => coming.front().map(|(_, submission)| *submission),
         };
         let something = |looks: u32| {
-            let ask = looks.is_multiple_of(ASKED_EVERY);
+            let ask = looks.is_multiple_of(TUNING.looks_per_query);
             is_done() || ask && copy.is_some_and(|submission| pipeline.state.is_complete(submission, true))
         };
         // Only the copy engine is left to wait for, and the driver waits best for that.

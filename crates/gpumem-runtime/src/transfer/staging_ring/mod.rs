@@ -26,11 +26,11 @@ use super::{
     store_policy::{StorePolicy, copy_run},
     torn::note_torn,
 };
+use crate::transfer::Staging;
 use crate::{
     Device,
     layout::CopyNest,
     track::{Access, Timeline},
-    transfer::Staging,
 };
 use gpumem_core::{Backend, CopyRegion, Result};
 use std::{

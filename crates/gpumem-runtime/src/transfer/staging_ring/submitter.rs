@@ -1,17 +1,10 @@
 //! What the calling thread of a staging ring does.
 
 use super::StagingRing;
+use crate::transfer::TUNING;
 use crate::transfer::event_count::spin_until;
 use gpumem_core::{Backend, Result};
 use std::{collections::VecDeque, sync::atomic::Ordering};
-
-/// Each copy is at least about a fourth of the bytes sent before it: threads fill hardly faster than the engine takes, which
-/// pauses between copies. Of what is longer it would wait for the end, and what is shorter would have it pause more often.
-const RAMP: usize = 4;
-/// A block that is filled again is sent in at least so many copies: two are under way while what the next one takes is filled.
-const COPIES_OF_A_BLOCK: usize = 3;
-/// The driver is asked at one look of so many whether a copy is over.
-const ASKED_EVERY: u32 = 16;
 
 /// Sends what has been filled: all calls of the driver are made by one thread.
 pub(super) struct RingSubmitter<'c, 'a, B: Backend> {
@@ -73,14 +66,14 @@ impl<'c, 'a, B: Backend> RingSubmitter<'c, 'a, B> {
         let staging_ring = self.staging_ring;
         let slots = staging_ring.moved.len();
         let all = staging_ring.parts;
-        let most = if all > slots { slots.div_ceil(COPIES_OF_A_BLOCK) } else { all };
+        let most = if all > slots { slots.div_ceil(TUNING.copies_of_a_ring) } else { all };
         // At most up to the end of the block.
         let end = self.filled.min(self.sent + most).min(self.sent / slots * slots + slots);
         let parts = end - self.sent;
         // Nothing is too short once the last parts have been opened.
         let is_last = staging_ring.open.load(Ordering::Relaxed) == all;
         let shortest = staging_ring.config.shortest.div_ceil(staging_ring.part).min(most);
-        let least = if is_last { shortest } else { (self.sent / RAMP).clamp(shortest, most) };
+        let least = if is_last { shortest } else { (self.sent / TUNING.ramp).clamp(shortest, most) };
         let is_cut_short = end == all || parts == most || end.is_multiple_of(slots);
         // One copy is under way and no other behind it, or none.
         (parts > 0 && (parts >= least || is_cut_short) && self.copies.len() < 2).then_some(end)
@@ -99,7 +92,7 @@ impl<'c, 'a, B: Backend> RingSubmitter<'c, 'a, B> {
     fn wait(&mut self) -> Result<()> {
         let staging_ring = self.staging_ring;
         let something = |looks: u32| {
-            self.reclaim(looks.is_multiple_of(ASKED_EVERY));
+            self.reclaim(looks.is_multiple_of(TUNING.looks_per_query));
             self.look_what_is_filled();
             staging_ring.state.has_ended() || self.ready().is_some()
         };
