@@ -75,8 +75,8 @@ enum Way {
     Staged,
     /// Through the pipeline, several blocks.
     Pipeline,
-    /// Through the staging ring.
-    StagingRing,
+    /// One run through the pipeline, in one block that is used as a ring.
+    LongRun,
     /// A value whose halves differ, which is sent and then doubled.
     Fill,
     /// Out of an array of the library, which is dropped at once.
@@ -89,7 +89,7 @@ const WAYS: [Way; 8] = [
     Way::SingleBlock,
     Way::Staged,
     Way::Pipeline,
-    Way::StagingRing,
+    Way::LongRun,
     Way::Fill,
     Way::Pinned,
     Way::Mapped,
@@ -137,7 +137,7 @@ impl Arrays {
             Way::SingleBlock => device.to_device(&packed(LEN))?,
             Way::Staged => stream.to_device(&packed(LEN))?,
             Way::Pipeline => stream.to_device(&packed(6 * LEN).slice(s![..;-2]))?,
-            Way::StagingRing => {
+            Way::LongRun => {
                 let before = device.transfer_options();
                 device.set_transfer_options(before.parallel_bytes(1).single_block_bytes(0));
                 let array = stream.to_device(&packed(16 * LEN));
@@ -399,7 +399,7 @@ fn interrupted((first, second): (Way, Way), event: Event, seed: u64, at: usize) 
 fn another_thread_at_every_call_of_the_pool() {
     let (mut wrong, mut programs) = (Vec::new(), 0);
     let ways =
-        [(Way::Staged, Way::Staged), (Way::SingleBlock, Way::StagingRing), (Way::Pinned, Way::SingleBlock)];
+        [(Way::Staged, Way::Staged), (Way::SingleBlock, Way::LongRun), (Way::Pinned, Way::SingleBlock)];
     for seed in seeds(2) {
         for (ways, event) in ways.iter().flat_map(|ways| EVENTS.map(|event| (*ways, event))) {
             for at in 0.. {
@@ -462,6 +462,6 @@ fn ways_are_what_they_are_called() {
     };
     assert_eq!(copies(Way::SingleBlock), 1);
     assert_eq!(copies(Way::Pinned), 1);
-    assert!(copies(Way::Pipeline) > 1 && copies(Way::StagingRing) > 1);
+    assert!(copies(Way::Pipeline) > 1 && copies(Way::LongRun) > 1);
     assert_eq!(copies(Way::Fill), 1);
 }

@@ -4,7 +4,6 @@
 //! * [`inline`]: the calling thread copies a short array itself, where the backend allows it.
 //! * [`single_block`]: a short array goes through one page-locked staging block.
 //! * [`pipeline`]: several threads fill or drain staging blocks, and the copy engine moves other blocks meanwhile.
-//! * [`staging_ring`]: an upload of one run goes through one staging block that is used as a ring.
 //! * [`scoped`]: the last part of a download in a scope reaches the caller's array when its stream is waited for.
 //!
 //! Between devices:
@@ -39,7 +38,6 @@ mod scoped;
 mod single_block;
 mod staged;
 mod staging;
-mod staging_ring;
 mod state;
 mod store_policy;
 mod torn;

@@ -2,7 +2,7 @@
 //!
 //! The caller's memory is touched only by us, on threads that are inside the caller's call or scope. Where a backend
 //! copies ordinary memory directly and at full speed, the copy reads or writes it and the call waits; everywhere else
-//! the elements go through page-locked blocks ([`pipeline`](super::pipeline), [`staging_ring`](super::staging_ring)): the device only sees those.
+//! the elements go through page-locked blocks ([`pipeline`](super::pipeline)): the device only sees those.
 
 use super::{
     TUNING,
@@ -16,7 +16,6 @@ use super::{
     region_loop::RegionLoop,
     single_block,
     staged::Direction,
-    staging_ring::StagingRing,
     torn::{note_torn, note_written},
 };
 use crate::{
@@ -84,11 +83,8 @@ pub fn upload<T: Element, B: Backend>(
     let sides = (destination, &host_span, &nest);
     // SAFETY: the caller's view is valid for reads during this call.
     let submission = unsafe {
-        match StagingRing::new(device, timeline, operation, sides)? {
-            Some(circular) => circular.run(progress)?,
-            None => StagingPipeline::new(device, timeline, operation, sides, Direction::HostToDevice)
-                .run(&nest, progress)?,
-        }
+        let pipeline = StagingPipeline::new(device, timeline, operation, sides, Direction::HostToDevice);
+        pipeline.run(&nest, progress)?
     };
     note_written(timeline, destination);
     if upload == Upload::Blocking {
@@ -177,7 +173,7 @@ unsafe fn copy_out<T: Element, B: Backend>(
         // SAFETY: the caller's promise.
         return unsafe { copy_out::<T, B>(timeline, operation, twin, host_span, progress, is_new) };
     }
-    let mut ring = StagingPipeline::new(
+    let mut pipeline = StagingPipeline::new(
         device,
         timeline,
         operation,
@@ -185,10 +181,10 @@ unsafe fn copy_out<T: Element, B: Backend>(
         Direction::DeviceToHost,
     );
     if is_new {
-        ring.is_new();
+        pipeline.is_new();
     }
     // SAFETY: the caller's promise.
-    unsafe { ring.run(&nest, progress)? };
+    unsafe { pipeline.run(&nest, progress)? };
     Ok(())
 }
 

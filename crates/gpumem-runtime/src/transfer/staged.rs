@@ -15,7 +15,7 @@ use crate::{
     layout::{Axis, CopyNest, Layout, Order},
     track::{Access, Timeline},
 };
-use gpumem_core::{Backend, HostAccess, Result};
+use gpumem_core::{Backend, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -54,38 +54,6 @@ impl<'a, B: Backend> Staged<'a, B> {
         let mut nest = CopyNest { dst: 0, ..piece.clone() };
         nest.axes.iter_mut().zip(&self.axes).for_each(|(axis, block)| axis.dst = block.src);
         nest
-    }
-
-    /// Moves a part of what is [`inside`](Self::inside) between the caller's memory and the block, on this thread.
-    ///
-    /// # Safety
-    /// The caller's memory is valid for the part, for writes in a download; no copy writes these bytes of the block,
-    /// nor does another thread.
-    pub(super) unsafe fn exchange(
-        &self,
-        operation: &'static str,
-        part: &CopyNest,
-        host_span: &HostSpan,
-        direction: Direction,
-        stores: StorePolicy,
-    ) -> Result<()> {
-        let (memory, whole) = (self.staging.memory(), self.layout.extent());
-        match direction {
-            Direction::HostToDevice => memory.wait_for_host(operation, &whole, HostAccess::Write)?,
-            Direction::DeviceToHost => memory.show_to_host(operation, &whole, HostAccess::Read)?,
-        }
-        let block = self.staging.host(operation)?;
-        let (theirs, ours) = (host_span.base.wrapping_add(part.src), block.as_ptr().wrapping_add(part.dst));
-        // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block, which
-        // is aligned for every element; both are valid by this function's contract and share no bytes.
-        unsafe {
-            if part.axes.is_empty() || part.run >= TUNING.gathered_run {
-                runs(part, theirs, ours, direction, stores);
-            } else {
-                gather_scatter::copy_runs(part, theirs, ours, direction, stores);
-            }
-        }
-        Ok(())
     }
 
     /// Enqueues the copy of a piece of two arrays of the library, source to destination, into the block: the first half
@@ -170,19 +138,60 @@ impl<'a, B: Backend> Staged<'a, B> {
     }
 }
 
+/// Moves a part of what is [`inside`](Staged::inside) between the caller's memory and the block, on this thread.
+///
 /// # Safety
-/// As for [`Staged::exchange`].
+/// The caller's memory is valid for the part, for writes in a download. The block is as long as the piece and aligned for every
+/// element; no copy writes these bytes of it, nor does another thread.
+pub(super) unsafe fn move_nest(
+    part: &CopyNest,
+    host_span: &HostSpan,
+    block: *mut u8,
+    direction: Direction,
+    stores: StorePolicy,
+) {
+    let (theirs, ours) = (host_span.base.wrapping_add(part.src), block.wrapping_add(part.dst));
+    // SAFETY: the pointers and strides describe exactly the part, in the caller's memory and in the block; both are valid by
+    // this function's contract and share no bytes.
+    unsafe {
+        if part.axes.is_empty() || part.run >= TUNING.gathered_run {
+            runs(part, theirs, ours, direction, stores);
+        } else {
+            gather_scatter::copy_runs(part, theirs, ours, direction, stores);
+        }
+    }
+}
+
+/// Moves one run between the caller's memory and a block.
+///
+/// # Safety
+/// Both are valid for so many bytes, for writes the one that is written, and share none.
+pub(super) unsafe fn move_run(
+    host: *mut u8,
+    block: *mut u8,
+    bytes: usize,
+    direction: Direction,
+    stores: StorePolicy,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match direction {
+            Direction::HostToDevice => copy_run(host.cast_const(), block, bytes, stores),
+            Direction::DeviceToHost => copy_run(block.cast_const(), host, bytes, stores),
+        }
+    }
+}
+
+/// Moves the runs of a part one by one.
+///
+/// # Safety
+/// As for [`move_nest`].
 unsafe fn runs(part: &CopyNest, theirs: *mut u8, ours: *mut u8, direction: Direction, stores: StorePolicy) {
     let mut step: SmallVec<[usize; 6]> = SmallVec::from_elem(0, part.axes.len());
     let (mut at, mut theirs) = (ours, theirs);
     loop {
         // SAFETY: a run of the part; runs lie side by side in the block.
-        unsafe {
-            match direction {
-                Direction::HostToDevice => copy_run(theirs.cast_const(), at, part.run, stores),
-                Direction::DeviceToHost => copy_run(at.cast_const(), theirs, part.run, stores),
-            }
-        }
+        unsafe { move_run(theirs, at, part.run, direction, stores) };
         at = at.wrapping_add(part.run);
         // An odometer over the axes, innermost last.
         let mut axis = part.axes.len();

@@ -42,13 +42,15 @@ pub(super) struct TransferState<'a, B: Backend> {
     submission: AtomicU64,
 }
 
-/// Ends the work of all threads when one unwinds.
+/// Ends the work of all threads when one unwinds, with an error: what it had taken has not been moved.
 struct EndOnUnwind<'w, 'a, B: Backend>(&'w TransferState<'a, B>);
 
 impl<B: Backend> Drop for EndOnUnwind<'_, '_, B> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.end();
+            let what = "a thread of the transfer panicked".to_owned();
+            let fault = ErrorKind::AsynchronousFault { what };
+            self.0.fail(self.0.device.core().error(self.0.operation, fault));
         }
     }
 }

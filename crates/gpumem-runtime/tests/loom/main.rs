@@ -1,5 +1,5 @@
 //! The interleavings of the ordering code, tried out by loom over a driver that records every call (`fixture.rs`), and those of the
-//! threads of transfers (`event_count.rs`, `worker_pool.rs`).
+//! threads of transfers (`event_count.rs`, `staged_chunk.rs`, `worker_pool.rs`).
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p gpumem-runtime --release --test loom`. Not more than four preemptions per
 //! execution are tried unless `LOOM_MAX_PREEMPTIONS` says otherwise.
@@ -8,6 +8,7 @@
 
 mod event_count;
 mod fixture;
+mod staged_chunk;
 mod worker_pool;
 
 use fixture::{Lab, Mock, Progress};

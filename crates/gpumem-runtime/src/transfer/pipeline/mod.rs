@@ -1,48 +1,60 @@
 //! The pipeline: several threads move one transfer between the caller's memory and staging blocks, while the copy engine
-//! moves other blocks. (An upload of one run goes through the [staging ring](super::staging_ring).)
+//! moves other blocks.
 //!
-//! All threads work on the same block, each on parts of it, so that a block is filled or drained at the speed of all of
-//! them together: the first copy begins soon, the last one is drained quickly, and a few blocks are enough. Blocks are
-//! short at both ends of a transfer for the same reason, and long between, because the engine pauses between copies.
+//! All threads work on the same [chunk](staged_chunk), each on parts of it, so that a block is filled or drained at the speed
+//! of all of them together: the first copy begins soon, the last one is drained quickly, and a few blocks are enough. Blocks
+//! are short at both ends of a transfer for the same reason, and long between, because the engine pauses between copies.
 //!
-//! The calling thread is the [`submitter`]: it alone calls the driver. Threads that do so at the same time meet on its locks
+//! An upload of one run is a single chunk, with fewer places for parts than parts: its block is used as a ring, and what
+//! has been filled without a gap is sent, much or little, as soon as the engine is nearly done with what it has.
+//!
+//! The calling thread is the [`submitter`]: it alone calls the driver. Threads that do so at the same time wait on its locks
 //! and sleep there, up to some hundred microseconds, and what it knows of a stream goes from core to core with them. The
-//! others only move [parts](staged_chunk), and go from block to block without a lock.
+//! others only move parts, and go from chunk to chunk without a lock.
 //!
-//! They come from the device's [`WorkerPool`](super::WorkerPool) and are gone before the transfer returns, so the caller's memory is
-//! never touched afterwards, whatever fails or panics. A block that the device may still be using is known to be in use by
-//! its log.
+//! They come from the device's [`WorkerPool`](super::WorkerPool) and have left before the transfer returns, so the caller's
+//! memory is never touched afterwards, whatever fails or panics. A block that the device may still be using is known to be in
+//! use by its log.
 
+mod open_chunk;
 mod parked;
+mod part_marks;
 mod staged_chunk;
 mod submitter;
 
 use super::{
-    ArrayRef,
+    ArrayRef, TUNING,
     event_count::spin_until,
     host_span::HostSpan,
     options::{NonTemporalStores, TransferConfig, TransferOptions},
     prefault::Prefault,
     progress::ProgressFn,
+    registration_boundaries::split_at_boundaries,
     staged::{Direction, Staged},
     state::{TransferState, is_alone},
     store_policy::StorePolicy,
     torn::note_torn,
 };
-use crate::transfer::TUNING;
-use crate::{Device, layout::CopyNest, track::Timeline};
-use gpumem_core::{Backend, Result, process};
+use crate::{
+    Device,
+    layout::CopyNest,
+    track::{Access, Timeline},
+};
+use gpumem_core::{Backend, CopyRegion, Result, process};
 pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
+#[cfg(loom)]
+pub(super) use part_marks::PartMarks;
 use staged_chunk::StagedChunk;
 use std::{
     cell::RefCell,
+    ops::Range,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
 };
-use submitter::PipelineSubmitter;
+use submitter::Submitter;
 
 /// One transfer.
 pub(super) struct StagingPipeline<'a, B: Backend> {
@@ -54,7 +66,8 @@ pub(super) struct StagingPipeline<'a, B: Backend> {
     stores: StorePolicy,
     /// The destination, where its pages are to be made ready.
     prefault: Option<Prefault>,
-    /// Bytes of a block's memory.
+    /// Most bytes of a block that are used, and those of its memory.
+    longest: usize,
     memory_bytes: usize,
     /// Where a thread that comes begins.
     entry: Mutex<Option<Arc<StagedChunk<B>>>>,
@@ -74,7 +87,12 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     ) -> Self {
         let bytes = nest.len.saturating_mul(nest.item);
         let options = device.0.staging.options();
-        let config = options.config(bytes, is_alone(timeline, operation));
+        let config = match direction {
+            Direction::HostToDevice => {
+                options.upload_config(bytes, nest.axes.is_empty(), is_alone(timeline, operation))
+            }
+            Direction::DeviceToHost => options.config(bytes, is_alone(timeline, operation)),
+        };
         // Several threads use blocks of one size, whatever the transfer, so that the next one finds them again.
         let shortest = if config.threads > 1 { options.block_bytes } else { 0 };
         Self::with(
@@ -107,7 +125,11 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         (options, config, shortest): (TransferOptions, TransferConfig, usize),
     ) -> Self {
         let bytes = nest.len.saturating_mul(nest.item);
-        let memory_bytes = bytes.min(config.block.max(nest.item)).max(shortest);
+        // A ring has a whole number of parts.
+        let longest = match config.is_ring {
+            true => bytes.min(config.block * config.blocks).next_multiple_of(config.part(config.block)),
+            false => bytes.min(config.block.max(nest.item)),
+        };
         // What is gathered out of short runs lies in a cache already, and going around the others always pays: 29 instead of
         // 25 GB/s for every second column.
         let gathers =
@@ -124,7 +146,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             config,
             stores,
             prefault: None,
-            memory_bytes,
+            longest,
+            memory_bytes: longest.max(shortest),
             entry: Mutex::new(None),
             closed: AtomicBool::new(false),
             parks: false,
@@ -150,7 +173,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// Returns the first failure. Nothing of the transfer is running any more then, and no memory of the caller's is
     /// used.
     pub(super) unsafe fn run(&self, nest: &CopyNest, progress: Option<ProgressFn<'_>>) -> Result<u64> {
-        let submit = |on_progress: &mut dyn FnMut()| PipelineSubmitter::new(self, nest).run(on_progress);
+        let submit = |on_progress: &mut dyn FnMut()| Submitter::new(self, nest).run(on_progress);
         let ran = self.state.run(&|| self.help(), submit, progress);
         ran.inspect_err(|error| {
             if self.direction == Direction::HostToDevice && self.state.has_begun() {
@@ -168,7 +191,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// # Errors
     /// As for [`run`](Self::run).
     pub(super) unsafe fn run_and_park(&self, nest: &CopyNest) -> Result<Parked<B>> {
-        let submitter = RefCell::new(PipelineSubmitter::new(self, nest));
+        let submitter = RefCell::new(Submitter::new(self, nest));
         let fits = submitter.borrow_mut().start_all()?;
         if !fits {
             let submit = |on_progress: &mut dyn FnMut()| submitter.borrow_mut().run(on_progress);
@@ -186,9 +209,10 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
                 None => self.entry.lock().clone(),
             };
             let Some(chunk) = self.wait_for(next) else { return Ok(()) };
-            while let Some(part) = chunk.take()
-                && !self.state.has_ended()
-            {
+            while let Some(part) = chunk.marks.take() {
+                if !self.wait_until_open(&chunk, part) {
+                    return Ok(());
+                }
                 self.move_part(&chunk, part)?;
             }
             at = Some(chunk);
@@ -215,21 +239,31 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         found.filter(|_| !self.state.has_ended())
     }
 
-    /// Moves a part between the caller's memory and its block.
-    fn move_part(&self, chunk: &StagedChunk<B>, nest: &CopyNest) -> Result<()> {
+    /// Waits until a part may be moved. `false`: the transfer has ended before.
+    fn wait_until_open(&self, chunk: &StagedChunk<B>, part: usize) -> bool {
+        let is_open = || chunk.marks.is_open(part) || self.state.has_ended();
+        if !is_open() && !spin_until(|_| is_open()) {
+            self.state.event_count.wait_until(is_open);
+        }
+        !self.state.has_ended()
+    }
+
+    /// Moves a part, which is open and taken by this thread, between the caller's memory and its block.
+    fn move_part(&self, chunk: &StagedChunk<B>, part: usize) -> Result<()> {
         if let Some(prefault) = &self.prefault {
             // SAFETY: `run`'s caller keeps the memory valid for writes. So far ahead that no thread writes a page that another
             // one is making ready.
-            unsafe { prefault.up_to(nest.src + nest.run + self.config.threads * Prefault::STEP) };
+            unsafe { prefault.up_to(chunk.end_of(part) + self.config.threads * Prefault::STEP) };
         }
-        let staged = Staged::new(&chunk.staging, self.state.operation, &chunk.piece)?;
-        // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint; what used these bytes of the block before is
-        // waited for, and nothing else does before they have been moved.
-        unsafe { staged.exchange(self.state.operation, nest, self.host_span, self.direction, self.stores)? };
+        let operation = self.state.operation;
+        // SAFETY: `run`'s caller keeps the memory valid, and parts are disjoint. This thread alone has taken the part. The
+        // submitter shows a chunk to the host before it opens it.
+        let (bytes, is_due) =
+            unsafe { chunk.move_part(operation, part, self.host_span, self.direction, self.stores)? };
         if self.direction == Direction::DeviceToHost {
-            self.state.has_done(nest.len * nest.item);
+            self.state.has_done(bytes);
         }
-        if chunk.done(nest) {
+        if is_due {
             self.state.event_count.notify_all();
         }
         Ok(())
@@ -261,5 +295,31 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         };
         self.state.has_enqueued(submission, is_one_of_many);
         Ok(submission)
+    }
+
+    /// Enqueues the copy of these parts of a ring, which lie side by side in the block.
+    fn enqueue_parts(&self, chunk: &StagedChunk<B>, parts: Range<usize>) -> Result<u64> {
+        let TransferState { timeline, operation, .. } = self.state;
+        let run = chunk.run_of(parts.clone());
+        let start = parts.start % chunk.marks.slots() * chunk.part_bytes();
+        let (block, memory) = (chunk.staging.memory(), self.array_ref.memory);
+        let ((host, pinned), (device, space)) = (block.endpoint(), memory.endpoint());
+        let from = (host + start as u64, pinned);
+        let to = (device + (chunk.piece.dst + run.start) as u64, space);
+        let region = CopyRegion::linear(from, to, run.len());
+        // The whole of both: a use that is the same again is soon noted, and nothing else uses the block
+        // meanwhile.
+        let accesses =
+            [Access::read(block, 0..block.len()), Access::write(memory, self.array_ref.layout.extent())];
+        let submitted = timeline.submit(operation, &accesses, |raw| {
+            split_at_boundaries(&region, memory.boundaries(), &mut |region| {
+                timeline.counters.count_copy();
+                // SAFETY: the block and the device's memory are alive and ordered by their use logs; both have these bytes, and
+                // threads fill other parts of the block.
+                unsafe { B::copy(raw, region) }
+            })
+        })?;
+        self.state.has_enqueued(submitted.submission, chunk.marks.parts() > 1);
+        Ok(submitted.submission)
     }
 }

@@ -3,11 +3,7 @@
 use super::staged_chunk::StagedChunk;
 use crate::{
     Device,
-    transfer::{
-        host_span::HostSpan,
-        staged::{Direction, Staged},
-        store_policy::StorePolicy,
-    },
+    transfer::{host_span::HostSpan, staged::Direction, store_policy::StorePolicy},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use parking_lot::Mutex;
@@ -54,27 +50,23 @@ impl<B: Backend> ParkedDownload<B> {
     /// # Errors
     /// Returns the first failure. No thread uses the caller's memory any more then.
     pub(in crate::transfer) unsafe fn copy_out(&self) -> Result<()> {
+        for chunk in &self.chunks {
+            chunk.show_to_host(self.operation, Direction::DeviceToHost)?;
+        }
         let (failure, has_failed) = (Mutex::new(None::<Error>), AtomicBool::new(false));
         // Chunk by chunk, so that threads stay close to each other.
         let copy_out = || {
             for chunk in &self.chunks {
                 while !has_failed.load(Ordering::Relaxed)
-                    && let Some(part) = chunk.take()
+                    && let Some(part) = chunk.marks.take()
                 {
-                    let staged = Staged::new(&chunk.staging, self.operation, &chunk.piece);
-                    let copied = staged.and_then(|staged| {
-                        let (direction, stores) = (Direction::DeviceToHost, StorePolicy::Temporal);
-                        // SAFETY: the caller's promise; a part is taken once, and parts are disjoint.
-                        unsafe { staged.exchange(self.operation, part, &self.host_span, direction, stores) }
-                    });
-                    match copied {
-                        Ok(()) => {
-                            chunk.done(part);
-                        }
-                        Err(error) => {
-                            failure.lock().get_or_insert(error);
-                            has_failed.store(true, Ordering::Relaxed);
-                        }
+                    let (direction, stores) = (Direction::DeviceToHost, StorePolicy::Temporal);
+                    // SAFETY: the caller's promise. A part is taken once, and parts are disjoint.
+                    let moved =
+                        unsafe { chunk.move_part(self.operation, part, &self.host_span, direction, stores) };
+                    if let Err(error) = moved {
+                        failure.lock().get_or_insert(error);
+                        has_failed.store(true, Ordering::Relaxed);
                     }
                 }
             }
@@ -85,7 +77,7 @@ impl<B: Backend> ParkedDownload<B> {
             return Err(error);
         }
         // A thread that panicked has left its part out.
-        if self.chunks.iter().all(|chunk| chunk.is_done()) {
+        if self.chunks.iter().all(|chunk| chunk.marks.moved_from(0) == chunk.marks.parts()) {
             return Ok(());
         }
         let what = "a thread that copied elements out panicked".to_owned();

@@ -1,78 +1,163 @@
-//! A piece of a transfer in a block, whose parts threads share.
+//! A piece of a transfer that lies in a staging block, in parts that threads share.
 
-use super::super::staged::Staged;
+use super::part_marks::PartMarks;
 use crate::{
     layout::CopyNest,
-    transfer::{Staging, chunks::Chunks},
-};
-use gpumem_core::{Backend, Result};
-use std::{
-    iter,
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicUsize, Ordering},
+    transfer::{
+        Staging,
+        chunks::Chunks,
+        host_span::HostSpan,
+        staged::{Direction, Staged, move_nest, move_run},
+        store_policy::StorePolicy,
     },
 };
+use gpumem_core::{Backend, HostAccess, Result};
+use std::{
+    iter,
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
-/// A piece in a block, and the one behind it once there is one. Threads go along that chain without a lock: on one they would
+/// A piece in a block, and the one after it once there is one. Threads go along that chain without a lock: on one they would
 /// meet whenever a block has no more parts, and sleep.
 pub(in crate::transfer) struct StagedChunk<B: Backend> {
     pub(super) staging: Arc<Staging<B>>,
     pub(super) piece: CopyNest,
+    pub(super) marks: PartMarks,
     /// What one thread moves at a time.
-    parts: Vec<CopyNest>,
-    taken: AtomicUsize,
-    /// Bytes that have not been filled or drained.
-    left: AtomicUsize,
+    parts: Parts,
     next: OnceLock<Arc<StagedChunk<B>>>,
 }
 
+/// How a piece is divided into parts.
+enum Parts {
+    /// One run, in parts of so many bytes.
+    Run(usize),
+    /// Several runs.
+    List(Vec<CopyNest>),
+}
+
 impl<B: Backend> StagedChunk<B> {
-    /// A piece in parts of so many bytes.
-    pub(super) fn new(
+    /// Puts a piece, in parts of so many bytes, into a block that is as long.
+    pub(super) fn whole(
         operation: &'static str,
         staging: Arc<Staging<B>>,
         piece: CopyNest,
         part_bytes: usize,
     ) -> Result<Arc<Self>> {
-        let mut rest = Chunks::new(&Staged::new(&staging, operation, &piece)?.inside(&piece));
-        let parts = iter::from_fn(|| rest.next(part_bytes)).collect();
-        let (taken, left) = (AtomicUsize::new(0), AtomicUsize::new(piece.len * piece.item));
-        Ok(Arc::new(Self { staging, piece, parts, taken, left, next: OnceLock::new() }))
+        let (parts, count) = if piece.axes.is_empty() {
+            (Parts::Run(part_bytes), (piece.len * piece.item).div_ceil(part_bytes))
+        } else {
+            let mut rest = Chunks::new(&Staged::new(&staging, operation, &piece)?.inside(&piece));
+            let list: Vec<_> = iter::from_fn(|| rest.next(part_bytes)).collect();
+            let count = list.len();
+            (Parts::List(list), count)
+        };
+        Ok(Self::with(staging, piece, parts, PartMarks::whole(count)))
     }
 
-    /// Bytes of the piece.
+    /// Puts a run, in parts of so many bytes, into a block with so many slots of that length, which are used in turn.
+    pub(super) fn ring(
+        staging: Arc<Staging<B>>,
+        run: CopyNest,
+        part_bytes: usize,
+        slots: usize,
+    ) -> Arc<Self> {
+        let count = (run.len * run.item).div_ceil(part_bytes);
+        Self::with(staging, run, Parts::Run(part_bytes), PartMarks::ring(count, slots))
+    }
+
+    fn with(staging: Arc<Staging<B>>, piece: CopyNest, parts: Parts, marks: PartMarks) -> Arc<Self> {
+        Arc::new(Self { staging, piece, marks, parts, next: OnceLock::new() })
+    }
+
+    /// Returns the bytes of the piece.
     pub(super) fn bytes(&self) -> usize {
         self.piece.len * self.piece.item
     }
 
-    /// A part that is not taken yet.
-    pub(super) fn take(&self) -> Option<&CopyNest> {
-        self.parts.get(self.taken.fetch_add(1, Ordering::Relaxed))
+    /// Returns the bytes of the run that these parts of a ring are.
+    pub(super) fn run_of(&self, parts: Range<usize>) -> Range<usize> {
+        let part_bytes = self.part_bytes();
+        parts.start * part_bytes..self.bytes().min(parts.end * part_bytes)
     }
 
-    /// Returns the number of parts that are not taken yet.
-    pub(super) fn untaken(&self) -> usize {
-        self.parts.len().saturating_sub(self.taken.load(Ordering::Relaxed))
+    /// Returns the bytes of a part of a run.
+    pub(super) fn part_bytes(&self) -> usize {
+        match &self.parts {
+            Parts::Run(bytes) => *bytes,
+            Parts::List(_) => self.bytes(),
+        }
     }
 
-    /// A part has been moved. `true` if it was the last one.
-    pub(super) fn done(&self, part: &CopyNest) -> bool {
-        let bytes = part.len * part.item;
-        // Release for threads that check for completion, acquire for the last one.
-        self.left.fetch_sub(bytes, Ordering::AcqRel) == bytes
+    /// Returns where a part ends in the caller's memory.
+    pub(super) fn end_of(&self, part: usize) -> usize {
+        match &self.parts {
+            Parts::Run(_) => self.piece.src + self.run_of(part..part + 1).end,
+            Parts::List(parts) => parts.get(part).map_or(0, |nest| nest.src + nest.run),
+        }
     }
 
-    /// All parts have been moved.
-    pub(super) fn is_done(&self) -> bool {
-        self.left.load(Ordering::Acquire) == 0
+    /// Lets the host write the block, or read what a copy has written there. To be called before parts are moved.
+    ///
+    /// # Errors
+    /// Returns an error if the block cannot be used, and in a download if its contents are unknown.
+    pub(super) fn show_to_host(&self, operation: &'static str, direction: Direction) -> Result<()> {
+        let memory = self.staging.memory();
+        let used = match self.marks.slots() {
+            0 => 0..self.bytes(),
+            slots => 0..memory.len().min(slots * self.part_bytes()),
+        };
+        match direction {
+            Direction::HostToDevice => memory.wait_for_host(operation, &used, HostAccess::Write),
+            Direction::DeviceToHost => memory.show_to_host(operation, &used, HostAccess::Read),
+        }
+    }
+
+    /// Moves a part between the caller's memory and the block. Returns its bytes, and whether the submitter may have
+    /// something to do.
+    ///
+    /// # Safety
+    /// The caller's memory is valid for the part, for writes in a download. The part is open, and moved by this call alone.
+    /// [`show_to_host`](Self::show_to_host) has succeeded.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the host does not see page-locked memory.
+    pub(super) unsafe fn move_part(
+        &self,
+        operation: &'static str,
+        part: usize,
+        host_span: &HostSpan,
+        direction: Direction,
+        stores: StorePolicy,
+    ) -> Result<(usize, bool)> {
+        let block = self.staging.host(operation)?.as_ptr();
+        let bytes = match &self.parts {
+            Parts::Run(part_bytes) => {
+                let run = self.run_of(part..part + 1);
+                let slot = if self.marks.slots() == 0 { part } else { part % self.marks.slots() };
+                let theirs = host_span.base.wrapping_add(self.piece.src + run.start);
+                let ours = block.wrapping_add(slot * part_bytes);
+                // SAFETY: the caller's promise. The block has these bytes, and no copy uses them while the part is open and
+                // has not been moved.
+                unsafe { move_run(theirs, ours, run.len(), direction, stores) };
+                run.len()
+            }
+            Parts::List(parts) => {
+                let Some(nest) = parts.get(part) else { return Ok((0, false)) };
+                // SAFETY: as above.
+                unsafe { move_nest(nest, host_span, block, direction, stores) };
+                nest.len * nest.item
+            }
+        };
+        Ok((bytes, self.marks.mark(part)))
     }
 
     pub(super) fn next(&self) -> Option<&Arc<Self>> {
         self.next.get()
     }
 
-    /// What comes behind it, which is said once.
+    /// Sets the chunk after this one, once.
     pub(super) fn set_next(&self, next: &Arc<Self>) {
         let _ = self.next.set(next.clone());
     }

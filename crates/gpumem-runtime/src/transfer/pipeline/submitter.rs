@@ -1,6 +1,6 @@
 //! What the calling thread of a pipeline does.
 
-use super::{Parked, StagingPipeline, staged_chunk::StagedChunk};
+use super::{Parked, StagingPipeline, open_chunk::OpenChunk, staged_chunk::StagedChunk};
 use crate::{
     layout::CopyNest,
     transfer::{Staging, TUNING, chunks::Chunks, event_count::spin_until, staged::Direction},
@@ -11,9 +11,9 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-/// Cuts the transfer into pieces, opens blocks, calls the driver: all that is done by one thread. It needs no lock therefore, and
-/// the driver's never has two who wait for it.
-pub(super) struct PipelineSubmitter<'r, 'a, B: Backend> {
+/// Cuts the transfer into pieces, opens chunks, calls the driver. One thread does all of that, so it takes no lock for it, and
+/// no two threads of a transfer wait for the driver's.
+pub(super) struct Submitter<'r, 'a, B: Backend> {
     pipeline: &'r StagingPipeline<'a, B>,
     chunks: Chunks,
     /// Blocks that are neither filled nor drained, with the submission index of the copy that uses them, the
@@ -24,12 +24,11 @@ pub(super) struct PipelineSubmitter<'r, 'a, B: Backend> {
     most: usize,
     /// In a download: what the engine is copying, with the submission indexes.
     coming: VecDeque<(Arc<StagedChunk<B>>, u64)>,
-    /// What lies open to all threads, or has just been moved.
-    open: VecDeque<Arc<StagedChunk<B>>>,
+    open: VecDeque<OpenChunk<B>>,
     last: Option<Arc<StagedChunk<B>>>,
 }
 
-impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
+impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
     pub(super) fn new(pipeline: &'r StagingPipeline<'a, B>, nest: &CopyNest) -> Self {
         Self {
             pipeline,
@@ -43,29 +42,31 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         }
     }
 
-    /// Until everything has been moved, or something failed. Calls `on_progress` whenever more is done.
+    /// Runs until everything has been moved, or something failed. Calls `on_progress` whenever more is done.
     pub(super) fn run(&mut self, on_progress: &mut dyn FnMut()) -> Result<()> {
-        while !self.pipeline.state.has_ended() {
-            let untaken: usize = self.open.iter().map(|chunk| chunk.untaken()).sum();
+        let pipeline = self.pipeline;
+        while !pipeline.state.has_ended() {
+            self.open.iter_mut().for_each(|open| open.reopen(&pipeline.state, true));
+            let untaken: usize = self.open.iter().map(|open| open.chunk.marks.untaken()).sum();
             // Threads without work come first: they are what the engine will wait for. In a download it is the engine itself.
-            let is_short_of_work = untaken == 0 || self.pipeline.direction == Direction::DeviceToHost;
+            let is_short_of_work = untaken == 0 || pipeline.direction == Direction::DeviceToHost;
             if is_short_of_work && self.start()? || self.receive()? {
                 continue;
             }
-            if self.finish()? {
+            if self.submit()? {
                 on_progress();
                 continue;
             }
-            let is_to_work = self.pipeline.state.caller_also_copies();
+            let is_to_work = pipeline.state.caller_also_copies();
             let ahead = if is_to_work { TUNING.few_parts_ahead } else { TUNING.parts_ahead };
-            if untaken < ahead * self.pipeline.config.threads && self.start()? {
+            if untaken < ahead * pipeline.config.threads && self.start()? {
                 continue;
             }
             if is_to_work && self.work()? {
                 on_progress();
                 continue;
             }
-            let is_over = self.chunks.is_empty() && (self.pipeline.parks || self.coming.is_empty());
+            let is_over = self.chunks.is_empty() && (pipeline.parks || self.coming.is_empty());
             if is_over && self.open.is_empty() {
                 break;
             }
@@ -80,7 +81,7 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         Ok(self.chunks.is_empty())
     }
 
-    /// The blocks that are being copied, and the submission index of the last copy.
+    /// Returns the blocks that are being copied, and the submission index of the last copy.
     pub(super) fn park(self) -> Parked<B> {
         let last = self.coming.back().map_or(0, |(_, submission)| *submission);
         (self.coming.into_iter().map(|(chunk, _)| chunk).collect(), last)
@@ -98,14 +99,17 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         if self.chunks.is_empty() {
             return Ok(false);
         }
+        if pipeline.config.is_ring {
+            return self.start_ring();
+        }
         let Some(staging) = self.block()? else { return Ok(false) };
         let Some(piece) = self.chunks.next(pipeline.block_bytes(self.chunks.left())) else {
             return Ok(false);
         };
         let part_bytes = pipeline.config.part(piece.len * piece.item);
-        let chunk = StagedChunk::new(pipeline.state.operation, staging, piece, part_bytes)?;
+        let chunk = StagedChunk::whole(pipeline.state.operation, staging, piece, part_bytes)?;
         match pipeline.direction {
-            Direction::HostToDevice => self.publish(chunk),
+            Direction::HostToDevice => self.publish(chunk)?,
             Direction::DeviceToHost => {
                 let submission = pipeline.enqueue(&chunk)?;
                 self.coming.push_back((chunk, submission));
@@ -119,7 +123,25 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         Ok(true)
     }
 
-    /// A block that nothing uses.
+    /// Opens the whole run in one block, which has as many slots as there is memory for.
+    fn start_ring(&mut self) -> Result<bool> {
+        let pipeline = self.pipeline;
+        let Some(run) = self.chunks.next(usize::MAX) else { return Ok(false) };
+        let (device, operation) = (pipeline.state.device, pipeline.state.operation);
+        let part = pipeline.config.part(pipeline.config.block);
+        let mut wanted = pipeline.memory_bytes;
+        let staging = loop {
+            match Staging::take(device, operation, wanted) {
+                Err(error) if error.is_out_of_memory() && wanted > part => wanted = (wanted / 2).max(part),
+                taken => break Arc::new(taken?),
+            }
+        };
+        let slots = pipeline.longest.min(wanted) / part;
+        self.publish(StagedChunk::ring(staging, run, part, slots))?;
+        Ok(true)
+    }
+
+    /// Returns a block that nothing uses.
     fn block(&mut self) -> Result<Option<Arc<Staging<B>>>> {
         let pipeline = self.pipeline;
         // While there may be more blocks it is not worth asking.
@@ -146,18 +168,20 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         }
     }
 
-    /// Gives a block to all threads.
-    fn publish(&mut self, chunk: Arc<StagedChunk<B>>) {
+    /// Opens a chunk to all threads.
+    fn publish(&mut self, chunk: Arc<StagedChunk<B>>) -> Result<()> {
+        chunk.show_to_host(self.pipeline.state.operation, self.pipeline.direction)?;
         match &self.last {
             Some(last) => last.set_next(&chunk),
             None => *self.pipeline.entry.lock() = Some(chunk.clone()),
         }
         self.last = Some(chunk.clone());
-        self.open.push_back(chunk);
+        self.open.push_back(OpenChunk::new(chunk));
         if self.chunks.is_empty() && self.coming.is_empty() {
             self.pipeline.closed.store(true, Ordering::Release);
         }
         self.pipeline.state.event_count.notify_all();
+        Ok(())
     }
 
     /// Opens a block whose copy has come down. `false`: there is none.
@@ -174,29 +198,40 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
     /// Waits for the first copy on its way, and opens its block.
     fn receive_first(&mut self) -> Result<bool> {
         let Some((chunk, submission)) = self.coming.pop_front() else { return Ok(false) };
-        self.pipeline.state.wait_host(&chunk.staging, submission)?;
+        let state = &self.pipeline.state;
+        state.wait_host(&chunk.staging, submission)?;
         // A failed copy is not copied out, even if an earlier call has reported it.
-        let failed = self.pipeline.state.timeline.fault_since(submission.saturating_sub(1));
-        failed.map_err(|error| error.in_operation(self.pipeline.state.operation))?;
-        self.publish(chunk);
+        let failed = state.timeline.fault_since(submission.saturating_sub(1));
+        failed.map_err(|error| error.in_operation(state.operation))?;
+        self.publish(chunk)?;
         Ok(true)
     }
 
-    /// Sends a block that has been filled, or takes back one that has been drained. `false`: there is none.
-    fn finish(&mut self) -> Result<bool> {
+    /// Sends what has been filled, or takes back a block that has been drained. `false`: there is nothing.
+    fn submit(&mut self) -> Result<bool> {
         let pipeline = self.pipeline;
-        let Some(at) = self.open.iter().position(|chunk| chunk.is_done()) else { return Ok(false) };
-        let Some(chunk) = self.open.remove(at) else { return Ok(false) };
-        let submission = match pipeline.direction {
-            Direction::HostToDevice => pipeline.enqueue(&chunk)?,
-            Direction::DeviceToHost => 0,
+        let mut ready = self.open.iter_mut().enumerate();
+        let Some((at, end)) = ready.find_map(|(at, open)| Some((at, open.ready(&pipeline.config)?))) else {
+            return Ok(false);
         };
+        let Some(open) = self.open.get_mut(at) else { return Ok(false) };
+        let mut submission = 0;
         if pipeline.direction == Direction::HostToDevice {
-            pipeline.state.has_done(chunk.bytes());
+            let (is_ring, parts) = (open.chunk.marks.slots() > 0, open.sent..end);
+            let bytes = if is_ring { open.chunk.run_of(parts.clone()).len() } else { open.chunk.bytes() };
+            submission = match is_ring {
+                true => pipeline.enqueue_parts(&open.chunk, parts)?,
+                false => pipeline.enqueue(&open.chunk)?,
+            };
+            pipeline.state.has_done(bytes);
+            if !open.has_sent(end, submission) {
+                return Ok(true);
+            }
         }
+        let Some(OpenChunk { chunk, .. }) = self.open.remove(at) else { return Ok(false) };
         self.idle.push_back((chunk.staging.clone(), submission));
         if at == 0
-            && let Some(first) = self.open.front().or(self.last.as_ref())
+            && let Some(first) = self.open.front().map(|open| &open.chunk).or(self.last.as_ref())
         {
             // A thread that comes now need not walk the finished chunks.
             *pipeline.entry.lock() = Some(first.clone());
@@ -204,9 +239,12 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
         Ok(true)
     }
 
-    /// Moves a part, if there is an untaken one.
+    /// Moves a part, if there is an open one that no thread has taken.
     fn work(&self) -> Result<bool> {
-        let Some((chunk, part)) = self.open.iter().find_map(|chunk| Some((chunk, chunk.take()?))) else {
+        let mut open = self.open.iter();
+        let Some((chunk, part)) =
+            open.find_map(|OpenChunk { chunk, .. }| Some((chunk, chunk.marks.take_open()?)))
+        else {
             return Ok(false);
         };
         self.pipeline.move_part(chunk, part)?;
@@ -216,34 +254,44 @@ impl<'r, 'a, B: Backend> PipelineSubmitter<'r, 'a, B> {
     /// Waits until there is something to do again.
     fn wait(&mut self) -> Result<()> {
         let pipeline = self.pipeline;
-        let (open, idle, coming) = (&self.open, &self.idle, &self.coming);
-        let is_done = || pipeline.state.has_ended() || open.iter().any(|chunk| chunk.is_done());
+        let state = &pipeline.state;
         let copy = match pipeline.direction {
             Direction::HostToDevice if self.chunks.is_empty() => None,
-            Direction::HostToDevice => idle.front().map(|(_, submission)| *submission),
+            Direction::HostToDevice => self.idle.front().map(|(_, submission)| *submission),
             Direction::DeviceToHost if self.leaves_the_rest() => None,
-            Direction::DeviceToHost => coming.front().map(|(_, submission)| *submission),
+            Direction::DeviceToHost => self.coming.front().map(|(_, submission)| *submission),
         };
+        let (is_any_open, open) = (!self.open.is_empty(), &mut self.open);
         let something = |looks: u32| {
             let ask = looks.is_multiple_of(TUNING.looks_per_query);
-            is_done() || ask && copy.is_some_and(|submission| pipeline.state.is_complete(submission, true))
+            let mut is_ready = |open: &mut OpenChunk<B>| {
+                open.reopen(state, ask);
+                open.ready(&pipeline.config).is_some()
+            };
+            state.has_ended()
+                || open.iter_mut().any(&mut is_ready)
+                || ask && copy.is_some_and(|submission| state.is_complete(submission, true))
         };
         // Only the copy engine is left to wait for, and the driver waits best for that.
-        if !open.is_empty() && spin_until(something) {
+        if is_any_open && spin_until(something) {
             return Ok(());
         }
-        if open.iter().any(|chunk| chunk.untaken() > 0) {
-            // The others are held up.
-            return self.work().map(drop);
+        // The others are held up.
+        if self.work()? {
+            return Ok(());
         }
-        match (pipeline.direction, copy) {
-            (Direction::DeviceToHost, Some(_)) => self.receive_first().map(drop),
-            (Direction::HostToDevice, Some(submission)) if open.is_empty() => match self.idle.front() {
-                Some((staging, _)) => pipeline.state.wait_host(staging, submission),
-                None => Ok(()),
-            },
-            _ => {
-                pipeline.state.event_count.wait_until(is_done);
+        if pipeline.direction == Direction::DeviceToHost && copy.is_some() {
+            return self.receive_first().map(drop);
+        }
+        let engine = match self.open.front() {
+            Some(open) => open.missing_copy(),
+            None => self.idle.front().filter(|_| copy.is_some()).map(|(staging, copy)| (staging, *copy)),
+        };
+        match engine {
+            Some((staging, submission)) => state.wait_host(staging, submission),
+            None => {
+                let open = &mut self.open;
+                state.event_count.wait_until(|| state.has_ended() || open.iter_mut().any(OpenChunk::look));
                 Ok(())
             }
         }
