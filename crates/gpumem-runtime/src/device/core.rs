@@ -38,7 +38,7 @@ pub struct DeviceCore<B: Backend> {
     pub(crate) trim_hook: TrimHook,
     pub(crate) errors: ErrorQueue,
     /// What has been asked of the device.
-    pub counters: Counters,
+    pub counters: Arc<Counters>,
     pub(crate) pages: PinnedPages<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
@@ -67,7 +67,7 @@ impl<B: Backend> DeviceCore<B> {
             trim_hook: TrimHook::default(),
             pages: PinnedPages::default(),
             errors: ErrorQueue::default(),
-            counters: Counters::default(),
+            counters: Arc::default(),
             recorder: Recorder::default(),
             host_memory: AtomicUsize::new(0),
             timelines: Mutex::new(Vec::new()),

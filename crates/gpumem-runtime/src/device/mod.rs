@@ -11,8 +11,8 @@ mod reset;
 
 pub use self::core::DeviceCore;
 pub(crate) use self::core::is_same_device;
+pub(crate) use counters::Counters;
 pub use counters::DeviceCounters;
-pub(crate) use counters::StreamCounters;
 pub(crate) use errors::ErrorQueue;
 pub(crate) use handle::DeviceHandle;
 

@@ -4,10 +4,7 @@ use super::{
     RecordedEvent,
     event_history::{EventHistory, Reused},
 };
-use crate::{
-    completion,
-    device::{DeviceCore, StreamCounters},
-};
+use crate::{completion, device::DeviceCore};
 use gpumem_core::{Backend, Error, ErrorKind, Event, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -22,7 +19,6 @@ pub(super) struct Queue<B: Backend> {
     pub(super) raw: Option<Arc<B::Stream>>,
     /// The last submission index that was given out.
     pub(super) submission: u64,
-    pub(super) counters: Arc<StreamCounters>,
     /// (timeline, submission index) that this stream has already waited for.
     seen: SmallVec<[(u64, u64); 8]>,
     pub(super) events: EventHistory<B>,
@@ -35,14 +31,8 @@ pub(crate) enum WaitTarget<B: Backend> {
 }
 
 impl<B: Backend> Queue<B> {
-    pub(super) fn new(raw: Option<B::Stream>, counters: Arc<StreamCounters>) -> Self {
-        Self {
-            raw: raw.map(Arc::new),
-            submission: 0,
-            events: EventHistory::new(),
-            counters,
-            seen: SmallVec::new(),
-        }
+    pub(super) fn new(raw: Option<B::Stream>) -> Self {
+        Self { raw: raw.map(Arc::new), submission: 0, events: EventHistory::new(), seen: SmallVec::new() }
     }
 
     /// A submission index for what is on a stream of others now, with its mark. Earlier submission indexes
@@ -76,7 +66,7 @@ impl<B: Backend> Queue<B> {
     ) -> Result<()> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale(core, "wait")) };
         if wait_on_stream::<B>(raw, recorded, core)? {
-            self.counters.count_wait();
+            core.counters.count_wait();
         }
         self.note_seen(of, submission);
         Ok(())
@@ -105,7 +95,7 @@ impl<B: Backend> Queue<B> {
         let Some(raw) = self.raw.as_deref() else { return Err(stale(core, "record")) };
         let recorded =
             self.events.record(self.submission, Reused::Oldest, core, |event| B::record(raw, event))?;
-        self.counters.count_record();
+        core.counters.count_record();
         Ok(recorded)
     }
 
@@ -117,7 +107,7 @@ impl<B: Backend> Queue<B> {
         let recorded = self
             .events
             .record(self.submission, Reused::Oldest, core, |event| B::record_device(&core.raw, event))?;
-        self.counters.count_record();
+        core.counters.count_record();
         Ok(recorded)
     }
 }

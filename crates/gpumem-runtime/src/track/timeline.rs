@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     completion::Callbacks,
-    device::{DeviceCore, StreamCounters},
+    device::{Counters, DeviceCore},
     sync::{AtomicU64, Mutex, Ordering, ShortMutex},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
@@ -36,8 +36,8 @@ pub struct Timeline<B: Backend> {
     thread: Option<ThreadId>,
     /// Submission indexes up to here are known to be done.
     completed: AtomicU64,
-    /// What the stream counts, under the lock of its queue.
-    pub(crate) counters: Arc<StreamCounters>,
+    /// The counters of the device.
+    pub(crate) counters: Arc<Counters>,
     pub(super) queue: ShortMutex<Queue<B>>,
     /// The last failure of the work itself, and the submission index up to which it goes. A driver reports it once, to
     /// the caller that waits first; those whose work it was may come later.
@@ -61,10 +61,10 @@ impl<B: Backend> Timeline<B> {
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub(crate) fn foreign_snapshot(core: &Arc<DeviceCore<B>>, raw: &B::Stream) -> Result<(Arc<Self>, u64)> {
-        let timeline = core.foreign_timelines.take(core).unwrap_or_else(|| {
-            let queue = Queue::new(None, core.counters.of_ended());
-            Self::with_queue(core, queue, StreamKind::New, (false, true))
-        });
+        let timeline = core
+            .foreign_timelines
+            .take(core)
+            .unwrap_or_else(|| Self::with_queue(core, Queue::new(None), StreamKind::New, (false, true)));
         let submission = timeline.queue.lock().record_on(core, raw)?;
         core.counters.count_record();
         Ok((timeline, submission))
@@ -77,7 +77,7 @@ impl<B: Backend> Timeline<B> {
 
     fn over(core: &Arc<DeviceCore<B>>, raw: Option<B::Stream>, kind: StreamKind) -> Arc<Self> {
         let is_whole_device = raw.is_none();
-        Self::with_queue(core, Queue::new(raw, core.counters.counters()), kind, (is_whole_device, false))
+        Self::with_queue(core, Queue::new(raw), kind, (is_whole_device, false))
     }
 
     fn with_queue(
@@ -97,7 +97,7 @@ impl<B: Backend> Timeline<B> {
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             completed: AtomicU64::new(0),
             fault: Mutex::new(None),
-            counters: queue.counters.clone(),
+            counters: core.counters.clone(),
             queue: ShortMutex::new(queue),
             callbacks: Callbacks::default(),
             copy_outs: CopyOutQueue::default(),
