@@ -31,18 +31,18 @@ pub struct KernelDef<P> {
     contract: bool,
     bounds: bool,
     check: bool,
-    promise: Promise,
+    seal: Seal,
     parameters: PhantomData<fn(P)>,
 }
 
-/// What the programs of a kernel may be.
+/// Whether the programs of a declaration may be replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Promise {
-    /// Anything: the author has promised what [`KernelDef::new`] asks for.
-    OfAuthor,
-    /// Those that the attribute has made of a function without `unsafe`: the compiler has checked them, and no others.
-    OfCompiler,
-    /// They were to be replaced by others, which nothing has checked.
+enum Seal {
+    /// They may: the author answers for all of them, as [`KernelDef::new`] requires.
+    Open,
+    /// They may not: [`KernelDef::sealed`].
+    Sealed,
+    /// They were replaced all the same.
     Broken,
 }
 
@@ -66,9 +66,12 @@ impl<P: Parameters> KernelDef<P> {
     /// Of every launch with arguments for `P`, in the source as well as in the body:
     /// * it stays within its arguments (the host's body does so by itself), and writes only `SliceMut` and `ViewMut`;
     /// * a compiled image has a kernel of this name with the parameters `P`, as the source would be checked for;
-    /// * work-items do not race: an element that one writes is used by another only behind a barrier of the same group, or
+    /// * work-items do not race: an element that one writes is used by another only after a barrier of the same group, or
     ///   atomically by both;
     /// * `shared_bytes` says what the source declares.
+    ///
+    /// This holds for every program, flag and body that any code sets. So [seal](Self::sealed) a declaration before you give it to
+    /// code that you do not know.
     pub unsafe fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -82,33 +85,61 @@ impl<P: Parameters> KernelDef<P> {
             contract: false,
             bounds: false,
             check: false,
-            promise: Promise::OfAuthor,
+            seal: Seal::Open,
             parameters: PhantomData,
         }
     }
 
-    /// With no other programs than these, which the compiler has checked: [`load`](Self::load) refuses the declaration if any
-    /// is replaced.
-    #[doc(hidden)] // for `#[kernel]` without `unsafe`
+    /// Fixes programs, bodies, compiler flags and bounds: [`load`](Self::load) refuses a declaration in which one is set later.
+    /// Declarations of `#[gpumem::kernel]` are sealed.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds};
+    /// # use gpumem_runtime::Device;
+    /// type Clear = (SliceMut<f32>,);
+    ///
+    /// // SAFETY: each work-item writes its own element.
+    /// let clear = unsafe { KernelDef::<Clear>::new("clear") }
+    ///     .host_loop(|ids: &WorkItemIds<'_>, (x,): &Clear| x.set(ids.global_id(0), 0.0))
+    ///     .sealed();
+    /// let device = Device::<Host>::open("host")?;
+    /// assert!(clear.load(&device).is_ok());
+    /// assert!(clear.host_loop(|_, (x,)| x.set(0, 1.0)).load(&device).is_err());
+    /// # Ok::<(), gpumem_core::Error>(())
+    /// ```
     #[must_use]
-    pub fn checked_by_compiler(mut self) -> Self {
-        self.promise = Promise::OfCompiler;
+    pub fn sealed(mut self) -> Self {
+        if self.seal == Seal::Open {
+            self.seal = Seal::Sealed;
+        }
         self
     }
 
-    /// Notes that a program, or what a compiler makes of it, is another one than the attribute's.
-    fn replaces(&mut self) {
-        if self.promise == Promise::OfCompiler {
-            self.promise = Promise::Broken;
+    /// Allows programs, bodies, compiler flags and bounds to be set again.
+    ///
+    /// # Safety
+    /// As of [`new`](Self::new), for what is set from now on.
+    #[must_use]
+    pub unsafe fn unsealed(mut self) -> Self {
+        self.seal = Seal::Open;
+        self
+    }
+
+    /// Notes that a program, or how a compiler reads it, is set.
+    fn note_replaced(&mut self) {
+        if self.seal == Seal::Sealed {
+            self.seal = Seal::Broken;
         }
     }
 
-    /// Refuses a declaration that nothing and no author answers for.
-    fn check_promise(&self) -> Result<()> {
-        let why = "a kernel without `unsafe` has no programs, options and bounds but its own: write `#[gpumem::kernel(unsafe)]`";
-        match self.promise {
-            Promise::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),
-            Promise::OfAuthor | Promise::OfCompiler => Ok(()),
+    /// Refuses a declaration of which no author has promised what it runs.
+    fn check_seal(&self) -> Result<()> {
+        let why = "the programs, bodies, flags and bounds of this kernel are sealed; `unsafe { declaration.unsealed() }` allows others";
+        match self.seal {
+            Seal::Broken => Err(Error::new("", "load", ErrorKind::InvalidArgument { why })),
+            Seal::Open | Seal::Sealed => Ok(()),
         }
     }
 
@@ -129,7 +160,7 @@ impl<P: Parameters> KernelDef<P> {
     /// ```
     #[must_use]
     pub fn source(mut self, source: &str) -> Self {
-        self.replaces();
+        self.note_replaced();
         self.source = Some(source.to_owned());
         self
     }
@@ -139,7 +170,7 @@ impl<P: Parameters> KernelDef<P> {
     /// Any number of them; [`compile`](Self::compile) makes one. A machine that has a fitting one needs no compiler.
     #[must_use]
     pub fn image(mut self, architecture: &str, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
-        self.replaces();
+        self.note_replaced();
         self.images.add(Image::Binary { architecture: architecture.to_owned(), bytes: bytes.into() });
         self
     }
@@ -148,7 +179,7 @@ impl<P: Parameters> KernelDef<P> {
     /// chooses among them.
     #[must_use]
     pub fn fatbin(mut self, bytes: impl Into<Cow<'static, [u8]>>) -> Self {
-        self.replaces();
+        self.note_replaced();
         self.images.add(Image::Bundle(bytes.into()));
         self
     }
@@ -156,7 +187,7 @@ impl<P: Parameters> KernelDef<P> {
     /// Adds NVIDIA's intermediate text, which the driver compiles for the devices from its `.target` on.
     #[must_use]
     pub fn ptx(mut self, text: impl Into<Cow<'static, str>>) -> Self {
-        self.replaces();
+        self.note_replaced();
         self.images.add(Image::Ptx(text.into()));
         self
     }
@@ -183,7 +214,7 @@ impl<P: Parameters> KernelDef<P> {
     where
         F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
     {
-        self.replaces();
+        self.note_replaced();
         let body = Arc::new(body);
         // SAFETY: the promise of `new`; the runtime launches it with arguments for `P` only.
         self.host = Some(Arc::new(move |executor| unsafe { executor.shared_function::<P, F>(body.clone()) }));
@@ -199,7 +230,7 @@ impl<P: Parameters> KernelDef<P> {
         F: for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
         S: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
     {
-        self.replaces();
+        self.note_replaced();
         let (body, split) = (Arc::new(body), Arc::new(split));
         self.host = Some(Arc::new(move |executor| match executor.checks() {
             // SAFETY: as in `host`.
@@ -242,7 +273,7 @@ impl<P: Parameters> KernelDef<P> {
     where
         F: Fn(&WorkItemIds<'_>, &P) + Send + Sync + 'static,
     {
-        self.replaces();
+        self.note_replaced();
         let body = Arc::new(body);
         // SAFETY: as in `host`.
         self.host =
@@ -269,7 +300,7 @@ impl<P: Parameters> KernelDef<P> {
     /// Adds an option in the words of the device's compiler.
     #[must_use]
     pub fn compiler_flag(mut self, flag: &str) -> Self {
-        self.replaces();
+        self.note_replaced();
         self.flags.push(flag.to_owned());
         self
     }
@@ -287,7 +318,7 @@ impl<P: Parameters> KernelDef<P> {
     #[must_use]
     pub fn bounds_checks(mut self, bounds: bool) -> Self {
         if !bounds {
-            self.replaces();
+            self.note_replaced();
         }
         self.bounds = bounds;
         self
@@ -314,8 +345,8 @@ impl<P: Parameters> KernelDef<P> {
     /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message and the source's own lines,
     /// [`NoProgram`](gpumem_core::ErrorKind::NoProgram) if there are programs and none is for this device,
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) without a source or a body for this kind of device,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a Rust function without `unsafe` whose
-    /// program, bounds or compiler flags were replaced, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if a [sealed](Self::sealed) program, body, flag or bound was
+    /// replaced, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
     /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
         self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
@@ -325,7 +356,7 @@ impl<P: Parameters> KernelDef<P> {
         let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
         let core = device.core();
         core.check("load")?;
-        self.check_promise()?;
+        self.check_seal()?;
         let barrier = device.barrier();
         let module = match barrier.lowering(BarrierPoint::Wave) {
             Lowering::Suspend => {
@@ -361,7 +392,7 @@ impl<P: Parameters> KernelDef<P> {
     pub fn compile<B: Backend>(&self, device: &Device<B>) -> Result<Vec<u8>> {
         let core = device.core();
         core.check("compile")?;
-        self.check_promise()?;
+        self.check_seal()?;
         let barrier = device.barrier();
         let what = match (barrier.lowering(BarrierPoint::Wave), &self.source) {
             (Lowering::Suspend, _) => "compiling for the host, whose kernels are bodies in Rust",
@@ -385,7 +416,7 @@ impl<P: Parameters> KernelDef<P> {
     /// and without a source, and [`Load`](gpumem_core::ErrorKind::Load) if the compiler is missing.
     pub fn compile_with<B: Backend>(&self, architecture: &str) -> Result<Vec<u8>> {
         let in_kernel = |error: Error| error.in_kernel(&self.name);
-        self.check_promise().map_err(in_kernel)?;
+        self.check_seal().map_err(in_kernel)?;
         let Some(source) = &self.source else {
             let what = "compiling a kernel without source for a GPU";
             return Err(in_kernel(Error::new(B::NAME, "compile_for", ErrorKind::Unsupported { what })));
@@ -457,7 +488,7 @@ impl<P> Clone for KernelDef<P> {
             contract: self.contract,
             bounds: self.bounds,
             check: self.check,
-            promise: self.promise,
+            seal: self.seal,
             parameters: PhantomData,
         }
     }

@@ -221,7 +221,6 @@ fn written(
         let checks = types.iter().map(|ty| quote_spanned!(ty.span()=> __gpumem::race_free::<#ty>();));
         quote!(#(#checks)*)
     });
-    let by_compiler = race_free.is_some().then(|| quote!(.checked_by_compiler()));
     let closure = quote!(#item: __gpumem::WorkItem<'static>, #arguments);
     let program = program(&symbol, &quote!(()), parameters, lower, &closure, &quote!(#unpacked #seen), code);
     quote! {
@@ -235,7 +234,7 @@ fn written(
             #[allow(clippy::undocumented_unsafe_blocks)]
             let __declaration: __gpumem::KernelDef<(#(#types,)*)> = #new;
             __declaration.source(&__program.source()) #body .bounds_checks(#checked) #shared #(.compiler_flag(#flags))*
-                #by_compiler
+                .sealed()
         }
     }
 }

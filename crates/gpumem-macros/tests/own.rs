@@ -9,13 +9,17 @@ use gpumem::{
     Backend, Bool, ErrorKind, LaunchConfig,
     generic::{Device, Stream},
     host::Host,
-    kernel::{HostForm, In, InOut, Out, Value, config_for_items},
+    kernel::{HostForm, In, InOut, KernelDef, Out, Parameters, SliceMut, Value, config_for_items},
     ndarray::{Array2, Array3},
     s,
 };
 use gpumem_cuda::Cuda;
 use gpumem_roc::Roc;
 use own::*;
+
+// SAFETY: it writes nothing.
+#[gpumem::kernel(unsafe)]
+fn promised(_y: SliceMut<u32>) {}
 
 fn on<B: Backend>(name: &'static str) -> Option<(Device<B>, Stream<B>)> {
     match Device::<B>::open(name) {
@@ -157,9 +161,17 @@ fn an_own_element_past_the_end_is_a_fault_and_nothing_races() {
 }
 
 #[test]
-fn a_kernel_without_unsafe_runs_no_program_that_nothing_has_checked() {
+fn a_kernel_in_rust_runs_no_program_but_its_own() {
     let (device, _) = on::<Host>("host").unwrap();
-    let declaration = scale::<f32>;
+    refuses_other_programs(&device, scale::<f32>);
+    refuses_other_programs(&device, promised);
+    // SAFETY: the body does nothing.
+    let other = unsafe { promised().unsealed() }.host_loop(|_, _| {}).bounds_checks(false);
+    other.load(&device).unwrap();
+    other.sealed().bounds_checks(false).load(&device).unwrap_err();
+}
+
+fn refuses_other_programs<P: Parameters>(device: &Device<Host>, declaration: impl Fn() -> KernelDef<P>) {
     let refused = [
         declaration().source("GPUMEM_KERNEL scale() {}"),
         declaration().image("sm_90", vec![1]),
@@ -170,10 +182,11 @@ fn a_kernel_without_unsafe_runs_no_program_that_nothing_has_checked() {
         declaration().compiler_flag("-DGPUMEM_BOUNDS=0"),
         declaration().bounds_checks(false),
         declaration().bounds_checks(false).bounds_checks(true).clone(),
+        declaration().bounds_checks(false).sealed(),
     ];
     for declaration in refused {
-        let error = declaration.load(&device).unwrap_err();
+        let error = declaration.load(device).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }), "{error}");
     }
-    declaration().contract(true).race_checks(true).bounds_checks(true).load(&device).unwrap();
+    declaration().contract(true).race_checks(true).bounds_checks(true).load(device).unwrap();
 }

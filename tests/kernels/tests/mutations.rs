@@ -3,7 +3,7 @@
 
 use gpumem_core::{BarrierScope::Local, ErrorKind};
 use gpumem_host::{Host, HostOptions};
-use gpumem_kernel::{KernelDef, WorkItem, WorkItemIds};
+use gpumem_kernel::{KernelDef, Parameters, WorkItem, WorkItemIds};
 use gpumem_kernels::{
     Convolution, Histogram, Matmul, Reduce, Saxpy, Scan, ShippedKernel, Stencil, Transpose, convolution,
     histogram, matmul, reduce, saxpy, scan, stencil, transpose,
@@ -32,6 +32,12 @@ fn told_by<K: ShippedKernel>(declaration: KernelDef<K::Parameters>, wave_size: u
     "nothing".to_owned()
 }
 
+/// The declaration, for another body.
+fn unsealed<P: Parameters>(declaration: KernelDef<P>) -> KernelDef<P> {
+    // SAFETY: the bodies of this file run in check mode alone, which finds their races.
+    unsafe { declaration.unsealed() }
+}
+
 #[track_caller]
 fn has(found: &str, parts: &[&str]) {
     assert!(parts.iter().all(|part| found.contains(part)), "{found}");
@@ -45,7 +51,7 @@ fn as_they_ship_there_is_nothing_to_tell() {
 
 #[test]
 fn a_transpose_without_its_barrier() {
-    let planted = transpose::transpose().host_body(
+    let planted = unsealed(transpose::transpose()).host_body(
         async |item: WorkItem<'_>, (input, output): &transpose::Parameters| {
             let tile = item.shared::<f32, 2>([16, 17]);
             let (x, y) = (item.local_id(0), item.local_id(1));
@@ -69,26 +75,27 @@ fn a_transpose_without_its_barrier() {
 
 #[test]
 fn a_product_that_overwrites_its_tiles_too_early() {
-    let planted = matmul::matmul().host_body(async |item: WorkItem<'_>, (a, b, c): &matmul::Parameters| {
-        let (left, right) = (item.shared::<f32, 2>([16, 16]), item.shared::<f32, 2>([16, 16]));
-        let (x, y) = (item.local_id(0), item.local_id(1));
-        let (row, column, depth) = (item.global_id(1), item.global_id(0), a.extent(1));
-        let mut sum = 0.0;
-        for start in (0..depth).step_by(16) {
-            let is_left = row < a.extent(0) && start + x < depth;
-            left.set([y, x], if is_left { a.get([row, start + x]) } else { 0.0 });
-            let is_right = start + y < depth && column < b.extent(1);
-            right.set([y, x], if is_right { b.get([start + y, column]) } else { 0.0 });
-            item.barrier(Local).await;
-            for k in 0..16 {
-                sum += left.get([y, k]) * right.get([k, x]);
+    let planted =
+        unsealed(matmul::matmul()).host_body(async |item: WorkItem<'_>, (a, b, c): &matmul::Parameters| {
+            let (left, right) = (item.shared::<f32, 2>([16, 16]), item.shared::<f32, 2>([16, 16]));
+            let (x, y) = (item.local_id(0), item.local_id(1));
+            let (row, column, depth) = (item.global_id(1), item.global_id(0), a.extent(1));
+            let mut sum = 0.0;
+            for start in (0..depth).step_by(16) {
+                let is_left = row < a.extent(0) && start + x < depth;
+                left.set([y, x], if is_left { a.get([row, start + x]) } else { 0.0 });
+                let is_right = start + y < depth && column < b.extent(1);
+                right.set([y, x], if is_right { b.get([start + y, column]) } else { 0.0 });
+                item.barrier(Local).await;
+                for k in 0..16 {
+                    sum += left.get([y, k]) * right.get([k, x]);
+                }
+                // Here was the second one.
             }
-            // Here was the second one.
-        }
-        if row < c.extent(0) && column < c.extent(1) {
-            c.set([row, column], sum);
-        }
-    });
+            if row < c.extent(0) && column < c.extent(1) {
+                c.set([row, column], sum);
+            }
+        });
     // The first work-item of a row starts the next tile where the others have yet to read this one, or have just read it.
     let told = told::<Matmul>(planted);
     has(&told, &["races in shared memory", "work-item (0, 0, 0)", "work-item (1, 0, 0)", "written", "read"]);
@@ -97,28 +104,30 @@ fn a_product_that_overwrites_its_tiles_too_early() {
 #[test]
 fn a_tree_that_leaves_its_wave_too_early() {
     let planted = || {
-        reduce::reduce().host_body(async |item: WorkItem<'_>, (x, by_tree, _): &reduce::Parameters| {
-            let tree = item.shared::<f32, 1>([256]);
-            let (i, local) = (item.global_id(0), item.local_id(0));
-            tree.set(local, if i < x.len() { x.get(i) } else { 0.0 });
-            item.barrier(Local).await;
-            let mut step = 128;
-            while step > 0 {
-                if local < step {
-                    tree.set(local, tree.get(local) + tree.get(local + step));
+        unsealed(reduce::reduce()).host_body(
+            async |item: WorkItem<'_>, (x, by_tree, _): &reduce::Parameters| {
+                let tree = item.shared::<f32, 1>([256]);
+                let (i, local) = (item.global_id(0), item.local_id(0));
+                tree.set(local, if i < x.len() { x.get(i) } else { 0.0 });
+                item.barrier(Local).await;
+                let mut step = 128;
+                while step > 0 {
+                    if local < step {
+                        tree.set(local, tree.get(local) + tree.get(local + step));
+                    }
+                    // Right for waves of 64, and wrong for those of 32.
+                    if step > 64 {
+                        item.barrier(Local).await;
+                    } else {
+                        item.wavebarrier().await;
+                    }
+                    step /= 2;
                 }
-                // Right for waves of 64, and wrong for those of 32.
-                if step > 64 {
-                    item.barrier(Local).await;
-                } else {
-                    item.wavebarrier().await;
+                if local == 0 {
+                    by_tree.set(item.group_id(0), tree.get(0));
                 }
-                step /= 2;
-            }
-            if local == 0 {
-                by_tree.set(item.group_id(0), tree.get(0));
-            }
-        })
+            },
+        )
     };
     has(
         &told_by::<Reduce>(planted(), 32),
@@ -129,26 +138,27 @@ fn a_tree_that_leaves_its_wave_too_early() {
 
 #[test]
 fn a_scan_that_reads_sums_before_they_are_there() {
-    let planted = scan::scan().host_body(async |item: WorkItem<'_>, (x, _, _, out): &scan::Parameters| {
-        let waves = item.shared::<u32, 1>([32]);
-        let i = item.global_id(0);
-        let mut sum = item.wave_scan(if i < x.len() { x.get(i) } else { 0 }).await;
-        if item.lane() + 1 == item.wave_items() {
-            waves.set(item.wave_id(), sum);
-        }
-        for wave in 0..item.wave_id() {
-            sum = sum.wrapping_add(waves.get(wave));
-        }
-        if i < out.len() {
-            out.set(i, sum);
-        }
-    });
+    let planted =
+        unsealed(scan::scan()).host_body(async |item: WorkItem<'_>, (x, _, _, out): &scan::Parameters| {
+            let waves = item.shared::<u32, 1>([32]);
+            let i = item.global_id(0);
+            let mut sum = item.wave_scan(if i < x.len() { x.get(i) } else { 0 }).await;
+            if item.lane() + 1 == item.wave_items() {
+                waves.set(item.wave_id(), sum);
+            }
+            for wave in 0..item.wave_id() {
+                sum = sum.wrapping_add(waves.get(wave));
+            }
+            if i < out.len() {
+                out.set(i, sum);
+            }
+        });
     has(&told::<Scan>(planted), &["work-item (32, 0, 0) of group (0, 0, 0)", "races in shared memory"]);
 }
 
 #[test]
 fn a_histogram_whose_bins_are_not_cleared_in_time() {
-    let planted = histogram::histogram().host_body(
+    let planted = unsealed(histogram::histogram()).host_body(
         async |item: WorkItem<'_>, (values, totals): &histogram::Parameters| {
             let bins = item.shared::<u32, 1>([256]);
             let local = item.local_id(0);
@@ -166,7 +176,7 @@ fn a_histogram_whose_bins_are_not_cleared_in_time() {
 
 #[test]
 fn a_convolution_whose_edge_does_not_come_to_the_barrier() {
-    let planted = convolution::convolution().host_body(
+    let planted = unsealed(convolution::convolution()).host_body(
         async |item: WorkItem<'_>, (image, _, _, _): &convolution::Parameters| {
             // Returning here, as a kernel without a barrier would.
             if item.global_id(1) >= image.extent(0) || item.global_id(0) >= image.extent(1) {
@@ -213,13 +223,14 @@ fn indices_past_the_end() {
 
 #[test]
 fn two_work_items_with_one_element() {
-    let planted =
-        transpose::transpose().host_loop(|ids: &WorkItemIds<'_>, (_, output): &transpose::Parameters| {
+    let planted = unsealed(transpose::transpose()).host_loop(
+        |ids: &WorkItemIds<'_>, (_, output): &transpose::Parameters| {
             let (y, x) = (ids.global_id(1), ids.global_id(0) / 2);
             if y < output.extent(0) && x < output.extent(1) {
                 output.set([y, x], 1.0);
             }
-        });
+        },
+    );
     has(
         &told::<Transpose>(planted),
         &["races in global memory", "work-item (1, 0, 0)", "work-item (0, 0, 0)", "written"],
