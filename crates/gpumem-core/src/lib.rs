@@ -23,6 +23,7 @@ mod device;
 mod element;
 mod error;
 mod event;
+mod failure;
 mod fill;
 mod ipc;
 mod kernel;
@@ -46,6 +47,7 @@ pub use device::{
 pub use element::Element;
 pub use error::{Error, ErrorKind, LayoutError, LoadError, LoadFailure, Result};
 pub use event::{Event, EventOptions};
+pub use failure::Failure;
 pub use fill::{Fill, Pattern};
 pub use ipc::IpcMemory;
 pub use kernel::{CompileOptions, Compiler, Extents, HostFunction, HostLaunch, KernelSource, LaunchConfig};
@@ -55,6 +57,6 @@ pub use memory::{
     RegisterOptions,
 };
 pub use non_blocking::NonBlockingContext;
-pub use poison::{Failure, MemoryUse, MemoryUses, POISONED, PoisonTable, current_uses, with_uses};
+pub use poison::{MemoryUse, MemoryUses, POISONED, PoisonTable, current_uses, with_uses};
 pub use pressure::{MemoryPressure, PoolPressure};
 pub use stream::{RawStream, Stream, StreamKind, StreamOptions};

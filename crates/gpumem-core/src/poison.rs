@@ -4,7 +4,7 @@
 //! must not run work that reads such bytes. The runtime says what work uses ([`with_uses`]), the backend asks and fills the
 //! one table of the process ([`POISONED`]): while it is empty, asking is one relaxed load.
 
-use crate::process;
+use crate::{Failure, process};
 use std::{
     cell::Cell,
     collections::BTreeMap,
@@ -15,32 +15,6 @@ use std::{
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
 };
-
-/// Work that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct Failure {
-    /// What failed: `kernel "scale"`, `copy`, `fill`.
-    pub work: String,
-    /// Where: the device and its stream.
-    pub place: String,
-    /// Why.
-    pub cause: String,
-}
-
-impl Failure {
-    /// Describes a failure.
-    pub fn new(work: impl Into<String>, place: impl Into<String>, cause: impl Into<String>) -> Self {
-        Self { work: work.into(), place: place.into(), cause: cause.into() }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { work, place, cause } = self;
-        write!(f, "{work} on {place} failed: {cause}")
-    }
-}
 
 /// A use of memory by work that is about to be enqueued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

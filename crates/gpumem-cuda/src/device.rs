@@ -1,6 +1,6 @@
 //! An open device: its context, whether it is lost, and how calls on it begin and fail.
 
-use crate::{NAME, api::DriverApi, context::ContextGuard, error::Status, info::Limits, pack::Packers};
+use crate::{NAME, api::DriverApi, context::ContextGuard, error::Status, info::Limits, packers::Packers};
 use cudarc::driver::sys::{CUcontext, CUctx_st, CUdevice};
 use gpumem_core::{
     Capabilities, DeviceInfo, Error, ErrorKind, LostState, MemoryInfo, Result, process::ProcessGuard,

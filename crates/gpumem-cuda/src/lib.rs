@@ -29,6 +29,7 @@ mod managed;
 mod module;
 mod nvrtc;
 mod pack;
+mod packers;
 mod peer;
 mod pointer;
 mod probe;

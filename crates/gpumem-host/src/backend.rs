@@ -5,7 +5,7 @@ use crate::engine::Command;
 use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::{Buffer, Device, Event, HostBarrier, HostOptions, Kernel, Module, NAME, Stream};
-use crate::{memory, probe, stream};
+use crate::{buffer, probe, stream};
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo,
     DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
@@ -96,11 +96,11 @@ unsafe impl Backend for Host {
     }
 
     unsafe fn allocate(device: &Device, request: &AllocationRequest) -> Result<Buffer> {
-        memory::allocate(device.engine(), request)
+        buffer::allocate(device.engine(), request)
     }
 
     unsafe fn release(device: &Device, buffer: Buffer) -> Result<(), (Buffer, Error)> {
-        memory::release(device.engine(), buffer)
+        buffer::release(device.engine(), buffer)
     }
 
     fn pointer_info(device: &Device, address: u64) -> Result<Option<AddressRange>> {
@@ -121,7 +121,7 @@ unsafe impl Backend for Host {
         bytes: usize,
         options: RegisterOptions,
     ) -> Result<Buffer> {
-        memory::register(device.engine(), host, bytes, options)
+        buffer::register(device.engine(), host, bytes, options)
     }
 
     unsafe fn advise(device: &Device, address: u64, bytes: usize, _: Advice) -> Result<()> {

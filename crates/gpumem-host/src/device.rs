@@ -10,10 +10,14 @@ use crate::options::{HostOptions, Schedule};
 use crate::process::ProcessState;
 use crate::sync::lock;
 use crate::{NAME, engine, probe};
+use gpumem_core::process::PerProcess;
 use gpumem_core::{Capabilities, DeviceInfo, DeviceSelector, ErrorKind, Result};
 use std::collections::BTreeSet;
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
+
+/// The devices that [`open`](gpumem_core::Backend::open) gave out, by ordinal.
+static OPEN: PerProcess<Mutex<Vec<Option<Device>>>> = PerProcess::new(Mutex::default);
 
 /// A host device. Clones are the same device; the last of them (streams count) ends its threads.
 #[derive(Debug, Clone)]
@@ -37,7 +41,7 @@ impl Device {
         let options = HostOptions::from_environment()?;
         let process = ProcessState::here();
         process.origin().check(NAME, "open")?;
-        let mut devices = lock(&process.devices);
+        let mut devices = lock(OPEN.get());
         if let Some(Some(device)) = devices.get(ordinal) {
             return Ok(device.clone());
         }

@@ -1,6 +1,6 @@
 //! Events: marks in streams.
 
-use crate::engine::{Command, Engine, Mark, is_inside};
+use crate::engine::{Command, Engine, EventCore, Mark, Marks, is_inside};
 use crate::error::{error, fault, invalid};
 use crate::inject::Operation;
 use crate::stream::Stream;
@@ -14,50 +14,6 @@ use std::time::Instant;
 #[derive(Debug)]
 pub struct Event {
     core: Arc<EventCore>,
-}
-
-/// What the handle and the commands that record it share.
-#[derive(Debug)]
-pub(crate) struct EventCore {
-    engine: Arc<Engine>,
-    timing: bool,
-    generation: u64,
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    /// Number of recordings; an older one that is reached late does not count.
-    recording: u64,
-    marks: Marks,
-    time: Option<Instant>,
-}
-
-/// The ends of what was enqueued, each on its stream: one, unless all streams of the device were recorded.
-#[derive(Debug, Clone, Default)]
-struct Marks {
-    first: Option<Mark>,
-    more: Vec<Mark>,
-}
-
-impl Marks {
-    fn one(mark: Mark) -> Self {
-        Self { first: Some(mark), more: Vec::new() }
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &Mark> {
-        self.first.iter().chain(&self.more)
-    }
-}
-
-impl EventCore {
-    /// The recording with this number is reached.
-    pub(crate) fn reached(&self, recording: u64) {
-        let mut state = lock(&self.state);
-        if state.recording == recording {
-            state.time = Some(Instant::now());
-        }
-    }
 }
 
 impl Event {

@@ -1,7 +1,6 @@
 //! How a host device is set up, in code or by environment variables.
 
 use crate::error::invalid;
-use crate::probe;
 use gpumem_core::Result;
 use std::{env, thread};
 
@@ -11,6 +10,9 @@ pub const DEVICES_VARIABLE: &str = "GPUMEM_HOST_DEVICES";
 pub const MEMORY_VARIABLE: &str = "GPUMEM_HOST_MEMORY";
 /// The environment variable with the seed of the adversarial schedule.
 pub const SEED_VARIABLE: &str = "GPUMEM_HOST_SEED";
+
+/// Ordinals from here on belong to devices that [`Host::open_with`](crate::Host::open_with) made.
+pub(crate) const FIRST_PRIVATE: usize = 1000;
 
 /// Copies and fills up to this many bytes run on the calling thread where the stream is idle: handing them to another
 /// thread would take longer.
@@ -54,7 +56,7 @@ impl HostOptions {
     pub fn new() -> Self {
         let processors = thread::available_parallelism().map_or(2, usize::from);
         Self {
-            memory: probe::physical_memory(),
+            memory: physical_memory(),
             schedule: Schedule::Concurrent,
             workers: processors.clamp(2, 8),
             wave_size: 32,
@@ -148,9 +150,25 @@ pub(crate) fn device_count() -> Result<usize> {
             .trim()
             .parse()
             .ok()
-            .filter(|count| *count <= crate::process::FIRST_PRIVATE)
+            .filter(|count| *count <= FIRST_PRIVATE)
             .ok_or_else(|| invalid("devices", "GPUMEM_HOST_DEVICES is a number of at most 1000")),
     }
+}
+
+/// Bytes of physical memory; where the system does not say, as much as can be addressed.
+fn physical_memory() -> usize {
+    #[cfg(all(unix, not(miri)))]
+    {
+        // SAFETY: `sysconf` only takes a number and returns one.
+        let (pages, size) =
+            unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
+        if let (Ok(pages), Ok(size)) = (usize::try_from(pages), usize::try_from(size))
+            && let Some(bytes) = pages.checked_mul(size).filter(|bytes| *bytes > 0)
+        {
+            return bytes;
+        }
+    }
+    isize::MAX.unsigned_abs()
 }
 
 fn variable(name: &str) -> Option<String> {

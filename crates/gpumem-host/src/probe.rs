@@ -30,19 +30,3 @@ pub(crate) fn info(ordinal: usize, memory: usize) -> DeviceInfo {
         architecture: std::env::consts::ARCH.to_owned(),
     }
 }
-
-/// Bytes of physical memory; where the system does not say, as much as can be addressed.
-pub(crate) fn physical_memory() -> usize {
-    #[cfg(all(unix, not(miri)))]
-    {
-        // SAFETY: `sysconf` only takes a number and returns one.
-        let (pages, size) =
-            unsafe { (libc::sysconf(libc::_SC_PHYS_PAGES), libc::sysconf(libc::_SC_PAGESIZE)) };
-        if let (Ok(pages), Ok(size)) = (usize::try_from(pages), usize::try_from(size))
-            && let Some(bytes) = pages.checked_mul(size).filter(|bytes| *bytes > 0)
-        {
-            return bytes;
-        }
-    }
-    isize::MAX.unsigned_abs()
-}

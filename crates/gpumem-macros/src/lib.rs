@@ -18,6 +18,7 @@ mod declaration;
 mod function;
 mod lower;
 mod names;
+mod number_methods;
 mod record;
 mod signature;
 mod split;

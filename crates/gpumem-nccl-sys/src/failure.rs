@@ -1,8 +1,6 @@
 //! Calls that did not give what they should.
 
-use crate::{Library, MissingSymbol, Version, ncclResult_t, ncclUniqueId};
-use core::ffi::{CStr, c_char};
-use core::ptr::null_mut;
+use crate::{Version, ncclResult_t};
 
 /// A call that did not give what it should.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -46,50 +44,6 @@ pub const fn name(status: ncclResult_t) -> Option<&'static str> {
         ncclResult_t::ncclTimeout => "ncclTimeout",
         _ => return None,
     })
-}
-
-impl Library {
-    /// Turns what a function of the tables gave into an error, with the library's words for it.
-    ///
-    /// # Errors
-    /// Returns [`Failure::Unsupported`] if the library lacks the function, and [`Failure::Status`] if the function
-    /// reports anything but `ncclSuccess`: also `ncclInProgress`, of a communicator that does not block.
-    pub fn check(&self, outcome: Result<ncclResult_t, MissingSymbol>) -> Result<(), Failure> {
-        match outcome {
-            Ok(ncclResult_t::ncclSuccess) => Ok(()),
-            Ok(status) => Err(Failure::Status { status, message: self.message(status) }),
-            Err(MissingSymbol(what)) => {
-                Err(Failure::Unsupported { what, version: self.version, since: Version::since(what) })
-            }
-        }
-    }
-
-    /// Makes the identity of a new communicator, which its ranks have to share. It needs no device.
-    ///
-    /// # Errors
-    /// Returns [`Failure::Status`] if the library finds no network interface, for example.
-    pub fn unique_id(&self) -> Result<ncclUniqueId, Failure> {
-        let mut id = ncclUniqueId::default();
-        // SAFETY: a place for the identity.
-        self.check(unsafe { self.ncclGetUniqueId(&mut id) })?;
-        Ok(id)
-    }
-
-    /// What the library says of a result: the kind of the error, and what was the last one.
-    fn message(&self, status: ncclResult_t) -> String {
-        // SAFETY: the function takes any number.
-        let kind = unsafe { self.ncclGetErrorString(status) };
-        // SAFETY: it has not been told of a communicator, and no version looks at that argument.
-        let last = unsafe { self.ncclGetLastError(null_mut()) };
-        let words = [kind, last].into_iter().flatten().filter_map(text).filter(|words| !words.is_empty());
-        words.collect::<Vec<_>>().join(": ")
-    }
-}
-
-/// Reads a text of the library.
-fn text(pointer: *const c_char) -> Option<String> {
-    // SAFETY: the library gives a text that ends with a zero and lives as long as itself, or nothing.
-    (!pointer.is_null()).then(|| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().trim().to_owned())
 }
 
 #[cfg(test)]

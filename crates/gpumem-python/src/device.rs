@@ -1,8 +1,7 @@
 //! Devices.
 
 use crate::error::raise;
-use crate::gpus;
-use pyo3::{prelude::*, sync::PyOnceLock};
+use pyo3::{exceptions::PyIndexError, prelude::*, sync::PyOnceLock};
 use std::{
     cell::RefCell,
     hash::{DefaultHasher, Hash, Hasher},
@@ -41,6 +40,23 @@ pub(crate) fn given(device: Option<&Bound<'_, Device>>) -> PyResult<gpumem::Devi
         Some(device) => Ok(device.get().0.clone()),
         None => current(),
     }
+}
+
+/// The names of the GPUs of every backend.
+pub(crate) fn gpu_names() -> PyResult<Vec<String>> {
+    let devices = gpumem::Device::list().map_err(raise)?;
+    let gpus = devices.iter().filter(|info| info.backend != "host");
+    Ok(gpus.map(|info| format!("{}:{}", info.backend, info.ordinal)).collect())
+}
+
+/// The GPU of a number; negative ones count from the last.
+pub(crate) fn gpu(py: Python<'_>, number: isize) -> PyResult<Device> {
+    let names = py.detach(gpu_names)?;
+    let place = if number < 0 { number.checked_add_unsigned(names.len()) } else { Some(number) };
+    let name = place.and_then(|place| names.get(usize::try_from(place).ok()?));
+    let none = || PyIndexError::new_err(format!("there is no GPU {number}: there are {}", names.len()));
+    let name = name.ok_or_else(none)?;
+    py.detach(|| gpumem::Device::open(name)).map(Device).map_err(raise)
 }
 
 #[pymethods]
@@ -146,7 +162,7 @@ fn get_current_device() -> PyResult<Device> {
 #[pyfunction]
 fn select_device(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Device> {
     let device = match name.extract::<isize>() {
-        Ok(number) => gpus::number(py, number)?.0,
+        Ok(number) => gpu(py, number)?.0,
         Err(_) => {
             let name: String = name.extract()?;
             py.detach(|| gpumem::Device::open(&name)).map_err(raise)?

@@ -1,24 +1,7 @@
 //! The devices that are GPUs, as Numba counts them.
 
-use crate::{device, error::raise};
-use pyo3::{exceptions::PyIndexError, ffi, prelude::*};
-
-/// The names of the GPUs of every backend.
-fn names() -> PyResult<Vec<String>> {
-    let devices = gpumem::Device::list().map_err(raise)?;
-    let gpus = devices.iter().filter(|info| info.backend != "host");
-    Ok(gpus.map(|info| format!("{}:{}", info.backend, info.ordinal)).collect())
-}
-
-/// The GPU of a number; negative ones count from the last.
-pub(crate) fn number(py: Python<'_>, number: isize) -> PyResult<device::Device> {
-    let names = py.detach(names)?;
-    let place = if number < 0 { number.checked_add_unsigned(names.len()) } else { Some(number) };
-    let name = place.and_then(|place| names.get(usize::try_from(place).ok()?));
-    let none = || PyIndexError::new_err(format!("there is no GPU {number}: there are {}", names.len()));
-    let name = name.ok_or_else(none)?;
-    py.detach(|| gpumem::Device::open(name)).map(device::Device).map_err(raise)
-}
+use crate::device::{self, gpu, gpu_names};
+use pyo3::{ffi, prelude::*};
 
 /// The GPUs of every backend, by number. The host is none of them: `Device("host")` opens it.
 #[pyclass(frozen, module = "gpumem", name = "Gpus")]
@@ -29,7 +12,7 @@ impl Gpus {
     /// All of them.
     #[getter]
     fn lst(&self, py: Python<'_>) -> PyResult<Vec<device::Device>> {
-        (0..self.__len__(py)? as isize).map(|at| number(py, at)).collect()
+        (0..self.__len__(py)? as isize).map(|at| gpu(py, at)).collect()
     }
 
     /// The current device.
@@ -39,11 +22,11 @@ impl Gpus {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(py.detach(names)?.len())
+        Ok(py.detach(gpu_names)?.len())
     }
 
     fn __getitem__(&self, py: Python<'_>, index: isize) -> PyResult<device::Device> {
-        number(py, index)
+        gpu(py, index)
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -52,14 +35,14 @@ impl Gpus {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!("<gpumem.gpus: {}>", py.detach(names)?.join(", ")))
+        Ok(format!("<gpumem.gpus: {}>", py.detach(gpu_names)?.join(", ")))
     }
 }
 
 /// Whether there is a GPU that can be used.
 #[pyfunction]
 fn is_available(py: Python<'_>) -> bool {
-    py.detach(names).is_ok_and(|names| !names.is_empty())
+    py.detach(gpu_names).is_ok_and(|names| !names.is_empty())
 }
 
 /// The current device, or the GPU of a number: it stands for Numba's context, which devices have no other of here.
@@ -67,7 +50,7 @@ fn is_available(py: Python<'_>) -> bool {
 #[pyo3(signature = (devnum=None))]
 fn current_context(py: Python<'_>, devnum: Option<isize>) -> PyResult<device::Device> {
     match devnum {
-        Some(at) => number(py, at),
+        Some(at) => gpu(py, at),
         None => device::current().map(device::Device),
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::dtype::{each, with_type};
 use crate::{
-    array::DeviceNDArray,
-    device, dtype,
+    device,
+    device_array::DeviceNDArray,
+    dtype,
     element::DType,
     error::{raise, raise_descriptor},
 };

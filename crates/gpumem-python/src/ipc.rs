@@ -2,8 +2,8 @@
 
 use crate::dtype::{each, with_type};
 use crate::{
-    array::DeviceNDArray,
     device,
+    device_array::DeviceNDArray,
     dtype::hold,
     element::DType,
     error::{raise, raise_layout},

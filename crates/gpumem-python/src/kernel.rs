@@ -2,8 +2,8 @@
 
 use crate::dtype::each;
 use crate::{
-    array::DeviceNDArray,
     body, device,
+    device_array::DeviceNDArray,
     dtype::{self, Elements, check_writable},
     error::raise,
     host::Host,

@@ -2,9 +2,9 @@
 
 mod array;
 mod body;
-mod callback;
 mod cleanup;
 mod device;
+mod device_array;
 mod dtype;
 mod element;
 mod error;

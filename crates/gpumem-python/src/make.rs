@@ -2,8 +2,8 @@
 
 use crate::dtype::{each, with_type};
 use crate::{
-    array::{DeviceNDArray, assign::Way},
     device,
+    device_array::{DeviceNDArray, Way},
     dtype::hold,
     element::DType,
     error::{raise, raise_descriptor},

@@ -1,7 +1,7 @@
 //! Page-locked arrays.
 
 use crate::{
-    array::DeviceNDArray,
+    device_array::DeviceNDArray,
     dtype,
     dtype::{Elements, hold},
     element::DType,

@@ -1,8 +1,8 @@
 //! Streams.
 
-use crate::{callback, device, error::raise};
+use crate::{device, error::raise};
 use gpumem::generic::InterchangeStream;
-use pyo3::{Borrowed, exceptions::PyTypeError, prelude::*};
+use pyo3::{Borrowed, exceptions::PyTypeError, prelude::*, types::PyInt};
 
 /// A stream as an argument: `None` and Numba's `0` mean that there is none.
 pub(crate) struct GivenStream(Option<Stream>);
@@ -52,12 +52,12 @@ impl Stream {
     /// status is 0, or the error of the work. A callback must not wait for a device.
     #[pyo3(signature = (callback, arg=None))]
     fn add_callback(&self, py: Python<'_>, callback: Py<PyAny>, arg: Option<Py<PyAny>>) -> PyResult<()> {
-        callback::add(py, self, callback, arg)
+        call_later(py, self, callback, arg)
     }
 
     /// Something to await: it is done, with the stream as its result, once everything enqueued so far is.
     fn async_done<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        callback::done(py, self)
+        future_done(py, self)
     }
 
     /// The number by which other libraries know the stream.
@@ -149,6 +149,60 @@ fn external_stream(
         InterchangeStream::Handle(raw) => unsafe { device.external_stream(raw, owner) },
     };
     stream.map(Stream).map_err(raise)
+}
+
+/// Calls `callback(stream, status, arg)` once everything enqueued so far is done.
+fn call_later(py: Python<'_>, stream: &Stream, callback: Py<PyAny>, arg: Option<Py<PyAny>>) -> PyResult<()> {
+    let of = stream.clone();
+    let run = move |outcome: Result<(), gpumem::Error>| {
+        let _ = Python::try_attach(|py| {
+            let status = match outcome {
+                Ok(()) => PyInt::new(py, 0).into_any().unbind(),
+                Err(error) => raise(error).into_value(py).into_any(),
+            };
+            // Its return value is not used: an exception goes to `sys.unraisablehook`.
+            if let Err(error) = callback.bind(py).call1((of, status, arg)) {
+                error.write_unraisable(py, Some(callback.bind(py)));
+            }
+        });
+    };
+    py.detach(|| stream.0.add_callback(run)).map_err(raise)
+}
+
+/// A future of asyncio's running loop that is done, with the stream as its result, once everything enqueued so far is.
+fn future_done<'py>(py: Python<'py>, stream: &Stream) -> PyResult<Bound<'py, PyAny>> {
+    let running = py.import("asyncio")?.call_method0("get_running_loop")?;
+    let future = running.call_method0("create_future")?;
+    let tell = wrap_pyfunction!(settle, py)?.unbind();
+    let (to, then, result) = (running.unbind(), future.clone().unbind(), stream.clone());
+    let run = move |outcome: Result<(), gpumem::Error>| {
+        let _ = Python::try_attach(|py| {
+            let error = outcome.err().map(|error| raise(error).into_value(py));
+            // A loop that has ended has no waiters left.
+            let _ = to.call_method1(py, "call_soon_threadsafe", (tell, then, result, error));
+        });
+    };
+    py.detach(|| stream.0.add_callback(run)).map_err(raise)?;
+    Ok(future)
+}
+
+/// Gives a future its result, in the thread of its loop.
+#[pyfunction]
+#[pyo3(signature = (future, stream, error))]
+fn settle(
+    future: &Bound<'_, PyAny>,
+    stream: Bound<'_, Stream>,
+    error: Option<Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    // Who waited may have given up.
+    if future.call_method0("done")?.is_truthy()? {
+        return Ok(());
+    }
+    match error {
+        Some(error) => future.call_method1("set_exception", (error,)),
+        None => future.call_method1("set_result", (stream,)),
+    }
+    .map(drop)
 }
 
 pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {

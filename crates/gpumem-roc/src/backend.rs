@@ -2,7 +2,7 @@
 
 use crate::{
     Grain, NAME, RocBarrier, RocBuffer, RocDevice, RocEvent, RocKernel, RocModule, RocStream, copy, fill,
-    hiprtc, ipc, managed, pack, peer, probe, registry,
+    hiprtc, ipc, managed, pack, peer, pointer, probe, registry,
 };
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
@@ -89,7 +89,7 @@ unsafe impl Backend for Roc {
     }
 
     fn pointer_info(device: &RocDevice, address: u64) -> Result<Option<AddressRange>> {
-        let found = <Self as crate::RocExt>::pointer(device, address)?;
+        let found = pointer::find(device, address)?;
         let ordinal = found.and_then(|pointer| usize::try_from(pointer.device).ok());
         Ok(ordinal.map(|ordinal| AddressRange { ordinal, end: address.saturating_add(1) }))
     }

@@ -4,20 +4,20 @@ use crate::{
     NAME,
     device::{Held, RocDevice},
     error::Status,
-    hsa,
+    provenance::{Provenance, give_back},
 };
 use gpumem_core::{
     AllocationRequest, Attach, Capabilities, DeviceBuffer, Error, ErrorKind, MappedOptions, MemoryInfo,
     MemoryKind, RegisterOptions, Result,
 };
 use gpumem_hip_sys::{
-    Hip, hipDeviceMallocFinegrained, hipHostMallocCoherent, hipHostMallocMapped, hipHostMallocNonCoherent,
+    hipDeviceMallocFinegrained, hipHostMallocCoherent, hipHostMallocMapped, hipHostMallocNonCoherent,
     hipHostMallocPortable, hipHostMallocWriteCombined, hipHostRegisterMapped, hipHostRegisterPortable,
     hipMemAttachGlobal, hipMemAttachHost,
 };
 use std::{
     ffi::c_void,
-    ptr::{NonNull, null_mut, with_exposed_provenance_mut},
+    ptr::{NonNull, null_mut},
 };
 
 /// A block of memory that an AMD GPU can use: allocated, registered, opened from another process, or another library's.
@@ -29,25 +29,6 @@ pub struct RocBuffer {
     kind: MemoryKind,
     origin: Provenance,
     generation: u64,
-}
-
-/// Where memory came from, and so how it goes back. The address is the one that was given out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Provenance {
-    /// `hipMalloc`, `hipExtMallocWithFlags`, `hipMallocManaged`.
-    Device(u64),
-    /// `hipHostMalloc`.
-    PageLocked(usize),
-    /// `hipHostRegister`.
-    Registered(usize),
-    /// `hipIpcOpenMemHandle`.
-    Imported(u64),
-    /// `hsa_amd_memory_pool_allocate`.
-    Pool(u64),
-    /// `hsa_amd_memory_lock`, `hsa_amd_memory_lock_to_pool`.
-    Locked(usize),
-    /// Another library's.
-    Foreign,
 }
 
 /// Which caches may keep memory while a kernel runs.
@@ -310,26 +291,6 @@ impl RocBuffer {
         match outcome {
             Err(error) if error.is_device_lost() => Ok(()),
             outcome => outcome,
-        }
-    }
-}
-
-/// Gives memory back. The device that it was allocated for is current.
-///
-/// # Safety
-/// The memory is ours, and nothing uses it any more.
-pub(crate) unsafe fn give_back(hip: &Hip, origin: Provenance) -> Status {
-    let device = |address: u64| with_exposed_provenance_mut::<c_void>(address as usize);
-    // SAFETY: passed on to the caller; each address is the one that the matching function gave out.
-    unsafe {
-        match origin {
-            Provenance::Device(address) => hip.hipFree(device(address)).into(),
-            Provenance::PageLocked(host) => hip.hipHostFree(with_exposed_provenance_mut(host)).into(),
-            Provenance::Registered(host) => hip.hipHostUnregister(with_exposed_provenance_mut(host)).into(),
-            Provenance::Imported(address) => hip.hipIpcCloseMemHandle(device(address)).into(),
-            Provenance::Pool(address) => hsa::free(device(address)),
-            Provenance::Locked(host) => hsa::unlock(with_exposed_provenance_mut(host)),
-            Provenance::Foreign => Status::SUCCESS,
         }
     }
 }

@@ -1,8 +1,14 @@
 //! An open device: whether it is lost, what is held on it, and how calls on it begin and fail.
 
 use crate::{
-    NAME, buffer, buffer::Provenance, context::Current, enqueue_lock::EnqueueLock, error::Status, fill::WORD,
-    info::Limits, pack::Packers, probe::Driver,
+    NAME,
+    context::Current,
+    enqueue_lock::EnqueueLock,
+    error::Status,
+    info::Limits,
+    packers::Packers,
+    probe::Driver,
+    provenance::{self, Provenance},
 };
 use gpumem_core::{Capabilities, DeviceInfo, Error, ErrorKind, LostState, MemoryInfo, Result};
 use gpumem_hip_sys::{Hip, hipMemcpyKind, hipStream_t};
@@ -17,6 +23,9 @@ use std::{
         atomic::{AtomicU64, Ordering},
     },
 };
+
+/// Bytes of what HIP divides a fill into.
+pub(crate) const WORD: usize = 8;
 
 /// An open AMD GPU. Clones are the same device.
 #[derive(Clone)]
@@ -279,7 +288,7 @@ unsafe fn give_back(hip: &Hip, held: Held) -> Status {
             Held::Stream(raw) => hip.hipStreamDestroy(with_exposed_provenance_mut(raw)).into(),
             Held::Event(raw) => hip.hipEventDestroy(with_exposed_provenance_mut(raw)).into(),
             Held::Module(raw) => hip.hipModuleUnload(with_exposed_provenance_mut(raw)).into(),
-            Held::Memory(provenance) => buffer::give_back(hip, provenance),
+            Held::Memory(provenance) => provenance::give_back(hip, provenance),
         }
     }
 }

@@ -3,8 +3,10 @@
 use crate::{
     Agent, Grain, Pinning, Pool, Registered, RegisteredRange, Roc, RocBuffer, RocDevice, RocEvent, RocModule,
     RocStream,
-    buffer::{Found, Provenance},
+    buffer::Found,
     hsa, ipc, pin,
+    pointer::{self, Pointer},
+    provenance::Provenance,
 };
 use gpumem_core::{
     AllocationRequest, Backend, Barrier, BarrierPoint, EventOptions, Lowering, MappedOptions, MemoryKind,
@@ -12,8 +14,6 @@ use gpumem_core::{
 };
 use gpumem_hip_sys::hipStreamCaptureStatus;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
-
-pub use gpumem_hip_sys::{MemoryType, Pointer};
 
 /// How the lanes of a wavefront work together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -269,12 +269,7 @@ impl RocExt for Roc {
     }
 
     fn pointer(device: &RocDevice, address: u64) -> Result<Option<Pointer>> {
-        const OPERATION: &str = "hipPointerGetAttributes";
-        let _current = device.enter(OPERATION)?;
-        let found = gpumem_hip_sys::pointer(device.hip(), device.inner().driver.version, address);
-        // ROCm 5 calls ordinary memory an error.
-        device.forget_last_error();
-        found.map_err(|failure| device.failure(failure.into(), OPERATION))
+        pointer::find(device, address)
     }
 
     fn global(module: &RocModule, name: &str) -> Result<(u64, usize)> {

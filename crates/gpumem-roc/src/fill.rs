@@ -1,6 +1,6 @@
 //! Filling memory with a repeated value.
 
-use crate::{error::Status, stream::RocStream};
+use crate::{device::WORD, error::Status, stream::RocStream};
 use gpumem_core::{Fill, Pattern, Result, Stream};
 use gpumem_hip_sys::hipMemcpyKind;
 use std::{ffi::c_void, ptr::with_exposed_provenance_mut};
@@ -49,9 +49,6 @@ pub(crate) unsafe fn fill(stream: &RocStream, fill: &Fill) -> Result<()> {
     }
     Ok(())
 }
-
-/// Bytes of what HIP divides a fill into.
-pub(crate) const WORD: usize = 8;
 
 /// Whether a fill begins within a word and ends before the word does. HIP 5.2 then takes more bytes off for the parts
 /// of words at both ends than there are, and fills nearly all addresses.

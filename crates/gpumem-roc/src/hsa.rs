@@ -1,91 +1,22 @@
 //! What the HSA runtime says and HIP does not: agents, their pools of memory, and what an address belongs to.
 
-use crate::{NAME, buffer::Grain, device::RocDevice, error::Status, info, probe};
+use crate::{
+    NAME,
+    buffer::Grain,
+    device::RocDevice,
+    hsa_runtime::{HsaStatus, Runtime},
+    info, probe, provenance,
+};
 use gpumem_core::{Error, ErrorKind, PciAddress, Result};
 use gpumem_hsa_sys::{
-    Hsa, MissingSymbol, hsa_agent_info_t as Info, hsa_agent_t, hsa_amd_agent_info_s as AmdInfo,
+    Hsa, hsa_agent_info_t as Info, hsa_agent_t, hsa_amd_agent_info_s as AmdInfo,
     hsa_amd_memory_pool_info_t as PoolInfo, hsa_amd_memory_pool_t, hsa_amd_segment_t, hsa_device_type_t,
     hsa_status_t,
 };
 use std::{
     ffi::{c_char, c_void},
-    fmt,
     ptr::NonNull,
 };
-
-/// The HSA runtime, initialised in this process.
-pub(crate) struct Runtime {
-    pub(crate) hsa: Hsa,
-}
-
-/// What a function of the HSA runtime returns, or that there is no such function.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use]
-pub(crate) enum HsaStatus {
-    Missing(&'static str),
-    Code(u32),
-}
-
-impl HsaStatus {
-    const SUCCESS: Self = Self::Code(hsa_status_t::HSA_STATUS_SUCCESS.0);
-    pub(crate) const OUT_OF_RESOURCES: Self = Self::Code(hsa_status_t::HSA_STATUS_ERROR_OUT_OF_RESOURCES.0);
-    pub(crate) const INVALID_ALLOCATION: Self =
-        Self::Code(hsa_status_t::HSA_STATUS_ERROR_INVALID_ALLOCATION.0);
-
-    pub(crate) fn ok(self) -> Result<(), Self> {
-        if self == Self::SUCCESS { Ok(()) } else { Err(self) }
-    }
-
-    /// An error of `operation`.
-    pub(crate) fn error(self, operation: &'static str) -> Error {
-        let kind = match self {
-            Self::Missing(_) => ErrorKind::Unsupported {
-                what: "this call (this version of the HSA runtime has no such function)",
-            },
-            Self::Code(code) => match code {
-                0x1000 => ErrorKind::Unsupported { what: "this call (HSA_STATUS_ERROR)" },
-                0x1001 => ErrorKind::InvalidArgument { why: "the HSA runtime refuses an argument" },
-                0x1003 => ErrorKind::InvalidArgument {
-                    why: "the HSA runtime does not know or cannot make the allocation",
-                },
-                0x1004 => ErrorKind::InvalidArgument { why: "the HSA runtime does not know the agent" },
-                0x1008 => ErrorKind::OutOfMemory {
-                    requested: 0,
-                    kind: "the HSA runtime's own",
-                    free: 0,
-                    total: 0,
-                    pressure: None,
-                },
-                code => ErrorKind::Driver { code: code as i32, name: "a status of the HSA runtime" },
-            },
-        };
-        Error::new(NAME, operation, kind)
-    }
-}
-
-impl fmt::Display for HsaStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(name) => write!(f, "{}", MissingSymbol(name)),
-            Self::Code(code) => write!(f, "HSA status {code:#x}"),
-        }
-    }
-}
-
-impl From<Result<hsa_status_t, MissingSymbol>> for HsaStatus {
-    fn from(answer: Result<hsa_status_t, MissingSymbol>) -> Self {
-        answer.map_or_else(|MissingSymbol(name)| Self::Missing(name), |status| Self::Code(status.0))
-    }
-}
-
-impl Runtime {
-    pub(crate) fn start(hsa: Hsa) -> Result<Self, HsaStatus> {
-        // The runtime counts its users; HIP is another one. It is never shut down by us.
-        // SAFETY: the function has no preconditions.
-        HsaStatus::from(unsafe { hsa.hsa_init() }).ok()?;
-        Ok(Self { hsa })
-    }
-}
 
 /// What kind of processor an agent is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -360,7 +291,7 @@ pub(crate) fn allocate(pool: &Pool, bytes: usize, access: &[Agent]) -> Result<No
         (Err(status), _) => status.error("hsa_amd_agents_allow_access"),
     };
     // SAFETY: allocated above, and never used.
-    let _ = unsafe { free(place) };
+    let _ = unsafe { provenance::free(place) };
     Err(failed)
 }
 
@@ -380,34 +311,6 @@ pub(crate) unsafe fn grant(agents: &[Agent], address: *const c_void) -> Result<(
     HsaStatus::from(answer).ok()
 }
 
-/// Gives memory of a pool back, in HIP's words.
-///
-/// # Safety
-/// The memory is of a pool, and nothing uses it any more.
-pub(crate) unsafe fn free(address: *mut c_void) -> Status {
-    // SAFETY: passed on to the caller.
-    told("hsa_amd_memory_pool_free", |hsa| unsafe { hsa.hsa_amd_memory_pool_free(address) })
-}
-
-/// Unlocks memory of the caller, in HIP's words.
-///
-/// # Safety
-/// The memory was locked, and no device uses it any more.
-pub(crate) unsafe fn unlock(host: *mut c_void) -> Status {
-    // SAFETY: passed on to the caller.
-    told("hsa_amd_memory_unlock", |hsa| unsafe { hsa.hsa_amd_memory_unlock(host) })
-}
-
-fn told(operation: &'static str, call: impl FnOnce(&Hsa) -> Result<hsa_status_t, MissingSymbol>) -> Status {
-    let Ok(Runtime { hsa }) = probe::hsa(operation) else { return Status::MISSING };
-    match HsaStatus::from(call(hsa)) {
-        HsaStatus::SUCCESS => Status::SUCCESS,
-        HsaStatus::Missing(_) => Status::MISSING,
-        HsaStatus::INVALID_ALLOCATION => Status::INVALID_VALUE,
-        HsaStatus::Code(_) => Status::RUNTIME_MEMORY,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -425,14 +328,5 @@ mod tests {
         assert_eq!(PoolKind::new(global, 8), PoolKind::ExtendedFine);
         assert_eq!(PoolKind::new(global, fine | coarse), PoolKind::Other);
         assert_eq!(PoolKind::new(hsa_amd_segment_t::HSA_AMD_SEGMENT_GROUP.0, 0), PoolKind::Group);
-    }
-
-    #[test]
-    fn statuses_become_errors() {
-        let error = HsaStatus::OUT_OF_RESOURCES.error("x");
-        assert!(error.is_out_of_memory(), "{error}");
-        let missing = HsaStatus::from(Err(MissingSymbol("hsa_x")));
-        assert!(matches!(missing.error("x").kind(), ErrorKind::Unsupported { .. }));
-        assert_eq!(missing.to_string(), "hsa_x is missing in the library");
     }
 }

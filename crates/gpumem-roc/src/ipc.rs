@@ -2,9 +2,10 @@
 
 use crate::{
     NAME,
-    buffer::{Found, Provenance, RocBuffer},
+    buffer::{Found, RocBuffer},
     device::RocDevice,
     error::Status,
+    provenance::Provenance,
 };
 use gpumem_core::{Error, ErrorKind, IpcMemory, MemoryKind, Result};
 use gpumem_hip_sys::hipIpcMemHandle_t;

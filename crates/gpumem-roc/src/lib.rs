@@ -30,15 +30,19 @@ mod ext;
 mod fill;
 mod hiprtc;
 mod hsa;
+mod hsa_runtime;
 mod image;
 mod info;
 mod ipc;
 mod managed;
 mod module;
 mod pack;
+mod packers;
 mod peer;
 mod pin;
+mod pointer;
 mod probe;
+mod provenance;
 mod registry;
 mod stream;
 
@@ -47,10 +51,11 @@ pub use barrier::RocBarrier;
 pub use buffer::{Grain, RocBuffer};
 pub use device::RocDevice;
 pub use event::RocEvent;
-pub use ext::{MemoryType, Pointer, RocExt, Wavefront};
+pub use ext::{RocExt, Wavefront};
 pub use hsa::{Agent, AgentKind, Pool, PoolKind};
 pub use module::{RocKernel, RocModule};
 pub use pin::{Pinning, Registered, RegisteredRange};
+pub use pointer::{MemoryType, Pointer};
 pub use stream::RocStream;
 
 /// The name of the backend in selectors and errors.

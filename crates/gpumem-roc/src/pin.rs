@@ -2,11 +2,11 @@
 
 use crate::{
     Agent, NAME, Pool,
-    buffer::Provenance,
     device::{Held, RocDevice},
     error::Status,
-    hsa::{self, HsaStatus, Runtime},
+    hsa_runtime::{HsaStatus, Runtime},
     probe,
+    provenance::{self, Provenance},
 };
 use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_hsa_sys::hsa_agent_t;
@@ -163,7 +163,7 @@ impl Registered {
             return Ok(());
         }
         // SAFETY: the note was there, so the memory is locked; who deregisters uses it on no device any more.
-        let status: Status = unsafe { hsa::unlock(place) };
+        let status: Status = unsafe { provenance::unlock(place) };
         status.ok().map_err(|status| status.error(operation))
     }
 }

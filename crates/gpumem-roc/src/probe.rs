@@ -1,6 +1,6 @@
 //! Finding HIP, hipRTC and the HSA runtime, once each, before anything else is called.
 
-use crate::{NAME, enqueue_lock::EnqueueLock, error::Status, hsa::Runtime};
+use crate::{NAME, enqueue_lock::EnqueueLock, error::Status, hsa_runtime::Runtime};
 use gpumem_core::{
     Error, ErrorKind, LoadError, LoadFailure, Result,
     process::{OnceBeforeFork, ProcessGuard},

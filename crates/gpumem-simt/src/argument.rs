@@ -3,8 +3,8 @@
 use crate::{
     Atomic, FaultKind, Indices, Memory,
     atomic::same_bits,
-    checker::{AccessKind, Checker},
-    fault::raise,
+    checker::Checker,
+    fault::{AccessKind, raise},
     index::copied,
 };
 use bytemuck::Pod;

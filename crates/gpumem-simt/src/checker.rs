@@ -1,48 +1,23 @@
 //! The check mode: who touched which element last, and whether something orders them.
 
-use crate::{FaultKind, Memory, MemoryReach, fault::raise};
+use crate::{
+    FaultKind, Memory,
+    fault::{Access, AccessKind, raise},
+};
 use gpumem_core::BarrierScope;
 use std::{
     collections::HashMap,
-    fmt,
     panic::Location,
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-/// How an element is touched.
+/// Memory that an argument gives a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AccessKind {
-    /// Read.
-    Read,
-    /// Written.
-    Write,
-    /// Changed atomically, which does not conflict with other atomic changes.
-    Atomic,
-}
-
-/// An access to an element, for a report.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Access {
-    /// How.
-    pub kind: AccessKind,
-    /// The group.
-    pub group: [u32; 3],
-    /// The work-item in its group.
-    pub item: [u32; 3],
-    /// Where in the source.
-    pub at: &'static Location<'static>,
-}
-
-impl fmt::Display for Access {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verb = match self.kind {
-            AccessKind::Read => "read",
-            AccessKind::Write => "written",
-            AccessKind::Atomic => "changed atomically",
-        };
-        let ([gx, gy, gz], [x, y, z]) = (self.group, self.item);
-        write!(f, "{verb} by work-item ({x}, {y}, {z}) of group ({gx}, {gy}, {gz}) at {}", self.at)
-    }
+pub struct MemoryReach {
+    /// The lowest byte.
+    pub start: u64,
+    /// Bytes up to the end of the highest element.
+    pub bytes: u64,
 }
 
 /// An access with what decides whether another one is ordered behind it.

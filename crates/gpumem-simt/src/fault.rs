@@ -1,6 +1,5 @@
 //! What a body can do wrong.
 
-use crate::checker::Access;
 use std::{cell::RefCell, fmt, panic::Location};
 
 /// A place in the source of a body.
@@ -24,6 +23,42 @@ pub enum Memory {
     Shared,
     /// Of the device.
     Global,
+}
+
+/// How an element is touched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AccessKind {
+    /// Read.
+    Read,
+    /// Written.
+    Write,
+    /// Changed atomically, which does not conflict with other atomic changes.
+    Atomic,
+}
+
+/// An access to an element, for a report.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Access {
+    /// How.
+    pub kind: AccessKind,
+    /// The group.
+    pub group: [u32; 3],
+    /// The work-item in its group.
+    pub item: [u32; 3],
+    /// Where in the source.
+    pub at: &'static Location<'static>,
+}
+
+impl fmt::Display for Access {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = match self.kind {
+            AccessKind::Read => "read",
+            AccessKind::Write => "written",
+            AccessKind::Atomic => "changed atomically",
+        };
+        let ([gx, gy, gz], [x, y, z]) = (self.group, self.item);
+        write!(f, "{verb} by work-item ({x}, {y}, {z}) of group ({gx}, {gy}, {gz}) at {}", self.at)
+    }
 }
 
 /// What a work-item did wrong.

@@ -1,16 +1,7 @@
 //! The parameters of a kernel: their form in device code, and how they come out of a launch.
 
-use crate::checker::Checker;
+use crate::checker::{Checker, MemoryReach};
 use gpumem_core::KernelArguments;
-
-/// Memory that an argument gives a kernel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MemoryReach {
-    /// The lowest byte.
-    pub start: u64,
-    /// Bytes up to the end of the highest element.
-    pub bytes: u64,
-}
 
 /// What is known of a parameter without an argument.
 #[derive(Debug, Clone)]

@@ -3,7 +3,8 @@
 use crate::{
     Atomic, Indices, Memory,
     atomic::same_bits,
-    checker::{AccessKind, Checker},
+    checker::Checker,
+    fault::AccessKind,
     index::{copied, outside, row_major},
 };
 use bytemuck::Pod;

@@ -1,9 +1,8 @@
 //! Which device is meant.
 //!
 //! The rules are functions of what there is to choose from ([`Candidate`]) and of what the user wishes, so that they
-//! can be tested without a driver; [`AnyBackend`] applies them to the enabled backends and to the environment.
+//! can be tested without a driver; [`AnyBackend`](crate::AnyBackend) applies them to the enabled backends and to the environment.
 
-use crate::any::{AnyBackend, AnyDevice, CANDIDATES};
 use gpumem_core::{DeviceInfo, DeviceSelector, Error, ErrorKind, LoadError, LoadFailure, Result};
 use std::{env, ffi::OsStr};
 
@@ -28,57 +27,7 @@ pub(crate) struct Candidate<D> {
 /// What could not be used, and why.
 type Unavailable = Vec<(&'static str, Error)>;
 
-impl AnyBackend {
-    /// Names of the enabled backends, the preferred one first: `cuda`, `roc`, `host`.
-    pub fn enabled() -> Vec<&'static str> {
-        names(CANDIDATES)
-    }
-
-    /// The enabled backends whose devices cannot be listed, and why: mostly a driver that is not installed.
-    pub fn unavailable() -> Vec<(&'static str, Error)> {
-        devices(CANDIDATES).1
-    }
-
-    /// The device to use where the program does not name one: what `GPUMEM_DEVICE` says if it is set, else the first
-    /// device of the first *enabled* backend in the order `cuda`, `roc`, `host`.
-    ///
-    /// Enabled, and not available: which device a program runs on must not depend on whether a driver could be
-    /// loaded. For the other wish there is [`open_first_available`](Self::open_first_available).
-    ///
-    /// # Errors
-    /// * [`ErrorKind::InvalidSelector`] if `GPUMEM_DEVICE` does not name a device, and
-    ///   [`ErrorKind::BackendNotEnabled`] or
-    ///   [`ErrorKind::UnknownBackend`] if it names another backend.
-    /// * [`ErrorKind::Load`] if the first enabled backend has no driver. The message says what was tried and how to
-    ///   choose another device.
-    pub fn default_selector() -> Result<DeviceSelector> {
-        default_selector(CANDIDATES, wish()?)
-    }
-
-    /// Opens the device that [`default_selector`](Self::default_selector) names.
-    ///
-    /// # Errors
-    /// As for `default_selector`, and [`ErrorKind::NoSuchDevice`] if the driver has no such device.
-    pub fn open_default() -> Result<AnyDevice> {
-        open_default(CANDIDATES, wish()?)
-    }
-
-    /// Opens the first device of the first backend that can be used, in the order `cuda`, `roc`, `host`. Says which
-    /// backends were passed over and why, in the result and through `tracing`.
-    ///
-    /// `GPUMEM_DEVICE` rules here too: if it is set, that device is opened, or the call fails.
-    ///
-    /// # Errors
-    /// * [`ErrorKind::InvalidSelector`] and [`ErrorKind::BackendNotEnabled`] as for
-    ///   [`default_selector`](Self::default_selector).
-    /// * What stands in the way of the device that `GPUMEM_DEVICE` names.
-    /// * [`ErrorKind::Load`] if no enabled backend can be used, with the reason of each.
-    pub fn open_first_available() -> Result<(AnyDevice, Vec<(&'static str, Error)>)> {
-        open_first_available(CANDIDATES, wish()?)
-    }
-}
-
-fn wish() -> Result<Option<DeviceSelector>> {
+pub(crate) fn wish() -> Result<Option<DeviceSelector>> {
     env::var_os(ENV_DEVICE).map(|value| parse(&value)).transpose()
 }
 
@@ -98,7 +47,7 @@ fn wished(error: Error) -> Error {
     error.with_hint("the environment variable GPUMEM_DEVICE names this device")
 }
 
-fn names<D>(candidates: &[Candidate<D>]) -> Vec<&'static str> {
+pub(crate) fn names<D>(candidates: &[Candidate<D>]) -> Vec<&'static str> {
     candidates.iter().map(|candidate| candidate.name).collect()
 }
 
@@ -160,7 +109,10 @@ fn first<D>(candidates: &[Candidate<D>]) -> Result<&Candidate<D>> {
     })
 }
 
-fn default_selector<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<DeviceSelector> {
+pub(crate) fn default_selector<D>(
+    candidates: &[Candidate<D>],
+    wish: Option<DeviceSelector>,
+) -> Result<DeviceSelector> {
     if let Some(selector) = wish {
         find(candidates, &selector).map_err(wished)?;
         return Ok(selector);
@@ -170,7 +122,7 @@ fn default_selector<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>
     Ok(DeviceSelector::ordinal(candidate.name, 0))
 }
 
-fn open_default<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<D> {
+pub(crate) fn open_default<D>(candidates: &[Candidate<D>], wish: Option<DeviceSelector>) -> Result<D> {
     if wish.is_some() {
         return open_wish(candidates, &default_selector(candidates, wish)?);
     }
@@ -204,7 +156,7 @@ fn advice(names: &[&str]) -> Option<&'static str> {
     }
 }
 
-fn open_first_available<D>(
+pub(crate) fn open_first_available<D>(
     candidates: &[Candidate<D>],
     wish: Option<DeviceSelector>,
 ) -> Result<(D, Unavailable)> {

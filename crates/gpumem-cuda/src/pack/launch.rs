@@ -1,41 +1,14 @@
 //! The kernels of pack.cu, loaded once for each device, and how they are launched.
 
-use crate::{NAME, api::DriverApi, device::CudaDevice, error::Status, stream::CudaStream};
-use cudarc::driver::sys::CUfunction;
+use crate::{
+    NAME, api::DriverApi, device::CudaDevice, error::Status, packers::Functions, stream::CudaStream,
+};
 use gpumem_core::{Error, ErrorKind, Result, Stream, StridedCopy};
 use gpumem_layout::pack::{Lowered, PackKernel, PackLaunch, UNITS};
-use parking_lot::Mutex;
 use std::{ffi::CString, ptr::null_mut};
 
 /// Compiled by build.py for every device since Maxwell; the driver translates it once and keeps the result on disk.
 pub(super) const PTX: &str = include_str!("pack.ptx");
-
-/// The functions of one generation of a device, by family and unit.
-#[derive(Debug, Clone, Copy)]
-struct Functions {
-    generation: u64,
-    of: [[CUfunction; UNITS.len()]; PackKernel::ALL.len()],
-}
-
-// SAFETY: function handles are names that the driver takes from any thread.
-unsafe impl Send for Functions {}
-
-/// The kernels of a device, once they have been needed. The module is never unloaded: it goes with the context.
-#[derive(Debug, Default)]
-pub(crate) struct Packers(Mutex<Option<Functions>>);
-
-impl Packers {
-    /// The functions, loaded now if they are not. The device's context is current.
-    fn get(&self, device: &CudaDevice) -> Result<Functions> {
-        let mut slot = self.0.lock();
-        if let Some(functions) = slot.filter(|functions| functions.generation == device.generation()) {
-            return Ok(functions);
-        }
-        let functions = load(device)?;
-        *slot = Some(functions);
-        Ok(functions)
-    }
-}
 
 fn load(device: &CudaDevice) -> Result<Functions> {
     const OPERATION: &str = "copy_strided";
@@ -69,7 +42,7 @@ pub(crate) unsafe fn copy_strided(stream: &CudaStream, copy: &StridedCopy) -> Re
     let device = &stream.owner.device;
     let Some(lowered) = Lowered::new(copy) else { return device.check_alive(OPERATION) };
     let current = stream.owner.enter(OPERATION, "stream")?;
-    let functions = device.inner().packers.get(device)?;
+    let functions = device.inner().packers.get(device.generation(), || load(device))?;
     let mut launched = 0;
     let outcome = lowered.each(|work| {
         // SAFETY: both sides are valid for the copy, says the caller, and the kernels stay within it; the function takes

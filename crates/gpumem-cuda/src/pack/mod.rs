@@ -7,4 +7,4 @@ mod launch;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use launch::{Packers, copy_strided};
+pub(crate) use launch::copy_strided;

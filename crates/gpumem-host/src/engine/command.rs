@@ -1,8 +1,7 @@
 //! What stands in a stream's queue, and how it is run.
 
-use super::{Engine, Mark};
+use super::{Engine, EventCore, Mark};
 use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
-use crate::event::EventCore;
 use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
     CopyRegion, Endpoint, Fill, HostFunction, HostLaunch, KernelArguments, LaunchConfig, NonBlockingContext,

@@ -2,6 +2,7 @@
 
 mod command;
 mod deterministic;
+mod event_core;
 mod fault;
 mod poison;
 mod pool;
@@ -12,6 +13,7 @@ mod sync_predictor;
 
 pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub use deterministic::Step;
+pub(crate) use event_core::{EventCore, Marks};
 pub(crate) use fault::Faults;
 pub(crate) use poison::{Fault, Item, Refused};
 pub(crate) use queue::{Mark, Progress, Queue};

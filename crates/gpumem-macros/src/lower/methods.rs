@@ -1,74 +1,9 @@
 //! Methods of numbers and arrays, and functions of number types.
 
 use super::{Lower, Order, Value, error, order_of};
-use crate::names::VariableKind;
+use crate::{names::VariableKind, number_methods::is_method_of_numbers};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprCall, ExprMethodCall, ExprPath, spanned::Spanned};
-
-/// Methods of numbers that `arithmetic.hpp` has under the same name.
-const NUMBERS: &[&str] = &[
-    "sqrt",
-    "cbrt",
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "exp",
-    "exp2",
-    "exp_m1",
-    "ln",
-    "ln_1p",
-    "log2",
-    "log10",
-    "floor",
-    "ceil",
-    "trunc",
-    "round",
-    "abs",
-    "powf",
-    "powi",
-    "atan2",
-    "hypot",
-    "copysign",
-    "min",
-    "max",
-    "clamp",
-    "mul_add",
-    "recip",
-    "fract",
-    "is_nan",
-    "is_finite",
-    "is_infinite",
-    "to_bits",
-    "to_f32",
-    "to_f64",
-    "wrapping_add",
-    "wrapping_sub",
-    "wrapping_mul",
-    "wrapping_neg",
-    "saturating_add",
-    "saturating_sub",
-    "rotate_left",
-    "rotate_right",
-    "count_ones",
-    "leading_zeros",
-    "trailing_zeros",
-    "is_multiple_of",
-    "conj",
-    "norm_sqr",
-];
-/// Whether a method of numbers has this name.
-pub(crate) fn is_method_of_numbers(name: &str) -> bool {
-    NUMBERS.contains(&name)
-}
 
 /// Atomic changes of an element, and how many values they take.
 const ATOMICS: &[(&str, usize)] = &[
@@ -86,7 +21,7 @@ impl Lower {
         match (name.as_str(), call.args.len()) {
             ("len" | "is_empty", 0) | ("extent", 1) => return self.shape(call, &name),
             _ if name.starts_with("atomic_") => return self.atomic(call, &name),
-            _ if NUMBERS.contains(&name.as_str()) => {}
+            _ if is_method_of_numbers(&name) => {}
             _ => return error(&call.method, format!("kernels do not know the method `{name}`")),
         }
         let mut values = vec![(self.expression(&call.receiver)?, call.receiver.span())];

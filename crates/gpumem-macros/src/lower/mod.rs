@@ -24,8 +24,6 @@ mod records;
 mod refuse;
 mod values;
 
-pub(crate) use methods::is_method_of_numbers;
-
 use crate::{names::Names, signature::Role, split::Phase};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};

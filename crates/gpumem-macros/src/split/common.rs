@@ -207,7 +207,7 @@ impl Plan {
             Expr::MethodCall(call) => {
                 let method = call.method.to_string();
                 (["len", "extent", "is_empty"].contains(&method.as_str())
-                    || crate::lower::is_method_of_numbers(&method))
+                    || crate::number_methods::is_method_of_numbers(&method))
                     && self.is_common(&call.receiver)
                     && call.args.iter().all(|argument| self.is_common(argument))
             }

@@ -1,7 +1,8 @@
 //! Writing into arrays: copies from whatever can be a source, and numbers.
 
-use super::{DeviceNDArray, convert::convert};
+use super::convert::convert;
 use crate::{
+    device_array::{DeviceNDArray, Way},
     dtype::{check_writable, each},
     error::raise,
     host::Host,
@@ -12,17 +13,6 @@ use crate::{
 };
 use gpumem::ElementType;
 use pyo3::{exceptions::PyTypeError, prelude::*};
-
-/// How elements are taken from a source.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
-    /// Of equal shape and type.
-    Copy,
-    /// Broadcast and converted, as NumPy's assignment to a part does.
-    Assign,
-    /// Converted, as NumPy's assignment to an element does.
-    AssignOne,
-}
 
 impl DeviceNDArray {
     /// Copies from whatever can be a source.

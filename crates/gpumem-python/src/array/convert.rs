@@ -1,7 +1,7 @@
 //! Copies between device arrays of different numbers: a kernel on the device, NumPy's own conversion on the host.
 
-use super::DeviceNDArray;
 use crate::{
+    device_array::DeviceNDArray,
     element::DType,
     error::{raise, raise_layout},
     kernel::{Given, Kernel, compile},

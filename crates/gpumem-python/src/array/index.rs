@@ -1,7 +1,10 @@
 //! Parts of arrays, by keys as NumPy understands them.
 
-use super::{DeviceNDArray, assign::Way};
-use crate::{error::raise_layout, stream::Stream};
+use crate::{
+    device_array::{DeviceNDArray, Way},
+    error::raise_layout,
+    stream::Stream,
+};
 use gpumem::{ElementKind, Layout, ndarray::SliceInfoElem};
 use pyo3::{
     exceptions::{PyIndexError, PyValueError},

@@ -1,7 +1,7 @@
 //! The same elements in other shapes: views.
 
-use super::DeviceNDArray;
 use crate::{
+    device_array::DeviceNDArray,
     element::DType,
     error::{raise, raise_layout},
 };

@@ -1,46 +1,18 @@
 //! The kernels of pack.cu, compiled once for each device and unit, and how they are launched.
 
-use crate::{
-    device::RocDevice,
-    error::Status,
-    module::{RocKernel, RocModule},
-    stream::RocStream,
-};
+use crate::{device::RocDevice, error::Status, module::RocModule, packers::Functions, stream::RocStream};
 use gpumem_core::{CompileOptions, KernelSource, Result, Stream, StridedCopy};
-use gpumem_layout::pack::{Lowered, PackKernel, PackLaunch, SOURCE, UNITS};
-use parking_lot::Mutex;
-use std::ptr::null_mut;
+use gpumem_layout::pack::{Lowered, PackKernel, PackLaunch, SOURCE};
+use std::{ptr::null_mut, sync::Arc};
 
-/// The kernels of one unit and of one generation of a device.
-#[derive(Debug, Clone)]
-struct Kernels {
-    generation: u64,
-    of: [RocKernel; PackKernel::ALL.len()],
-}
-
-/// The kernels of a device, by unit, once they have been needed. They are never unloaded, but by a reset.
-#[derive(Debug, Default)]
-pub(crate) struct Packers(Mutex<[Option<Kernels>; UNITS.len()]>);
-
-impl Packers {
-    /// The kernels of a unit, compiled now if they are not. Other threads that need them wait.
-    fn get(&self, device: &RocDevice, unit: usize) -> Result<Kernels> {
-        let mut slots = self.0.lock();
-        let slot = &mut slots[unit.trailing_zeros() as usize];
-        if let Some(kernels) = slot.as_ref().filter(|kernels| kernels.generation == device.generation()) {
-            return Ok(kernels.clone());
-        }
-        Ok(slot.insert(compile(device, unit)?).clone())
-    }
-}
-
-fn compile(device: &RocDevice, unit: usize) -> Result<Kernels> {
+fn compile(device: &RocDevice, unit: usize) -> Result<Functions> {
     let generation = device.generation();
     let options = CompileOptions { flags: vec![format!("-DGPUMEM_PACK_UNIT={unit}")], ..Default::default() };
     let module = RocModule::compile(device, &KernelSource::Text(SOURCE.to_owned()), &options)?;
-    let find = |family: PackKernel| module.kernel(&family.symbol(unit));
+    let find = |family: PackKernel| module.kernel(&family.symbol(unit)).map(|kernel| kernel.function());
     let [walk, far, turn] = PackKernel::ALL;
-    Ok(Kernels { generation, of: [find(walk)?, find(far)?, find(turn)?] })
+    let of = [find(walk)?, find(far)?, find(turn)?];
+    Ok(Functions { generation, of, _module: Arc::new(module) })
 }
 
 /// # Safety
@@ -49,13 +21,14 @@ pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Res
     const OPERATION: &str = "copy_strided";
     let device = &stream.owner.device;
     let Some(lowered) = Lowered::new(copy) else { return device.check_alive(OPERATION) };
-    let kernels = device.inner().packers.get(device, lowered.unit())?;
+    let unit = lowered.unit();
+    let functions = device.inner().packers.get(unit, device.generation(), || compile(device, unit))?;
     let turn = device.enqueue_lock().shared();
     let current = stream.owner.enter(OPERATION, "stream")?;
     let mut launched = 0;
     let outcome = lowered.each(|work| {
         // SAFETY: both sides are valid for the copy, says the caller, and the kernels stay within it.
-        let status = unsafe { launch(stream, &kernels, &lowered, work) };
+        let status = unsafe { launch(stream, &functions, &lowered, work) };
         launched += 1;
         device.check(status, OPERATION)
     });
@@ -69,9 +42,9 @@ pub(crate) unsafe fn copy_strided(stream: &RocStream, copy: &StridedCopy) -> Res
 
 /// # Safety
 /// The work is one of the copy, and in bounds. The stream's device is current.
-unsafe fn launch(stream: &RocStream, kernels: &Kernels, lowered: &Lowered, work: &PackLaunch) -> Status {
+unsafe fn launch(stream: &RocStream, functions: &Functions, lowered: &Lowered, work: &PackLaunch) -> Status {
     let unit = lowered.unit();
-    let function = kernels.of[work.family() as usize].function();
+    let function = functions.of[work.family() as usize];
     let [x, y] = work.group_size(unit);
     let mut arguments = [work.argument().cast_mut()];
     // SAFETY: one argument, the structure that the kernel takes by value; HIP copies it before it returns.

@@ -4,4 +4,4 @@
 
 mod launch;
 
-pub(crate) use launch::{Packers, copy_strided};
+pub(crate) use launch::copy_strided;

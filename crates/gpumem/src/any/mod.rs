@@ -16,6 +16,7 @@
 mod list;
 
 mod backend;
+mod choose;
 mod typed;
 
 mod barrier;

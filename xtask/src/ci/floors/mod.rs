@@ -7,7 +7,7 @@ mod references;
 use super::Outcome;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
-use known::{CYCLIC, LARGE, LARGEST, SMALL};
+use known::{CYCLIC, LARGE, LARGEST};
 use references::References;
 use std::{collections::BTreeMap, path::Path};
 
@@ -18,7 +18,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     for name in sizes.keys() {
         let sources = folder.join(name).join("src");
         let cyclic = CYCLIC.iter().find(|(of, _)| of == name).map_or(&[][..], |(_, modules)| modules);
-        troubles.extend(cycle_troubles(name, &sources, &references::read(&sources)?, cyclic));
+        troubles.extend(cycle_troubles(name, &references::read(&sources)?, cyclic));
     }
     let all = CYCLIC.iter().map(|(name, _)| name).chain(LARGE.iter().map(|(name, _)| name));
     troubles
@@ -34,11 +34,8 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
 }
 
 /// What is wrong with the cycles of a crate, given the modules that are known to stand in one.
-fn cycle_troubles(name: &str, sources: &Path, references: &References, known: &[&str]) -> Vec<String> {
-    let is_file = |module: &String| sources.join(format!("{module}.rs")).exists();
-    let is_allowed =
-        |cycle: &[String]| SMALL.contains(&name) && cycle.len() == 2 && cycle.iter().all(is_file);
-    let cycles: Vec<_> = cycles::find(references).into_iter().filter(|cycle| !is_allowed(cycle)).collect();
+fn cycle_troubles(name: &str, references: &References, known: &[&str]) -> Vec<String> {
+    let cycles = cycles::find(references);
     let mut troubles = Vec::new();
     for cycle in &cycles {
         if cycle.iter().any(|module| !known.contains(&module.as_str())) {

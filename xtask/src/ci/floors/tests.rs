@@ -19,8 +19,8 @@ const ROOT: (&str, &str) = (
 );
 
 fn findings(files: &[(&str, &str)], name: &str, known: &[&str]) -> Vec<String> {
-    let (folder, references) = crate_of(&[&[ROOT], files].concat());
-    cycle_troubles(name, folder.path(), &references, known)
+    let (_, references) = crate_of(&[&[ROOT], files].concat());
+    cycle_troubles(name, &references, known)
 }
 
 #[test]
@@ -39,8 +39,6 @@ fn a_planted_cycle_is_found_with_its_lines() {
     assert_eq!(found.len(), 4);
     assert!(findings(&planted, "some-crate", &["a", "b", "c"]).is_empty());
     assert_eq!(findings(&planted, "some-crate", &["a", "b"]).len(), 4);
-    // A small crate may have pairs, not more.
-    assert_eq!(findings(&planted, SMALL[0], &[]).len(), 4);
 }
 
 #[test]
@@ -68,19 +66,16 @@ fn tests_and_examples_of_documentation_do_not_count() {
 }
 
 #[test]
-fn two_files_of_a_small_crate_may_name_each_other_and_two_folders_may_not() {
+fn two_files_that_name_each_other_are_a_cycle() {
     let files = [("a.rs", "use crate::b;"), ("b.rs", "use crate::a;"), ("c.rs", "")];
-    assert!(findings(&files, SMALL[0], &[]).is_empty());
-    assert!(!findings(&files, "some-crate", &[]).is_empty());
-    let folders = [("a.rs", "use crate::b;"), ("b/mod.rs", "use crate::a;"), ("c.rs", "")];
-    assert!(!findings(&folders, SMALL[0], &[]).is_empty());
+    assert_eq!(findings(&files, "some-crate", &[])[0], "some-crate: a cycle of a, b");
 }
 
 #[test]
 fn the_root_itself_can_stand_in_a_cycle() {
-    let (folder, references) =
+    let (_, references) =
         crate_of(&[("lib.rs", "mod a;\npub use a::A;\nfn f() -> a::A { a::A }"), ("a.rs", "use crate::f;")]);
-    let found = cycle_troubles("some-crate", folder.path(), &references, &[]);
+    let found = cycle_troubles("some-crate", &references, &[]);
     assert_eq!(found[0], "some-crate: a cycle of (root), a");
 }
 

@@ -1,0 +1,129 @@
+//! An array in device memory: what it holds, and views of it. Its methods in Python stand in [`array`](crate::array).
+
+use crate::dtype::{each, with_type};
+use crate::{
+    dtype,
+    dtype::{Elements, hold},
+    element::DType,
+    error::{raise, raise_layout},
+};
+use gpumem::{AnyBackend, Layout, Loan, Order, ndarray::IxDyn};
+use pyo3::prelude::*;
+use std::sync::{Mutex, PoisonError};
+
+/// How elements are taken from a source.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Of equal shape and type.
+    Copy,
+    /// Broadcast and converted, as NumPy's assignment to a part does.
+    Assign,
+    /// Converted, as NumPy's assignment to an element does.
+    AssignOne,
+}
+
+/// An n-d array in memory of a device, or a view of one.
+#[pyclass(frozen, module = "gpumem", name = "DeviceNDArray")]
+pub(crate) struct DeviceNDArray {
+    pub(crate) elements: Elements,
+    pub(crate) dtype: DType,
+    pub(crate) read_only: bool,
+    /// What the memory belongs to, where it is not ours alone.
+    pub(crate) owner: Option<Py<PyAny>>,
+    /// What `__cuda_array_interface__` has lent. The last descriptor's loan stands for the earlier ones.
+    loan: Mutex<Option<Loan<AnyBackend>>>,
+}
+
+impl DeviceNDArray {
+    /// An array of what is held for elements of that type.
+    pub(crate) fn new(elements: Elements, dtype: DType) -> Self {
+        Self { elements, dtype, read_only: false, owner: None, loan: Mutex::default() }
+    }
+
+    /// An array over memory of another object.
+    pub(crate) fn adopted(elements: Elements, dtype: DType, read_only: bool, owner: Py<PyAny>) -> Self {
+        Self { owner: Some(owner), read_only, ..Self::new(elements, dtype) }
+    }
+
+    /// The array, which cannot be written.
+    pub(crate) fn into_read_only(self) -> Self {
+        Self { read_only: true, ..self }
+    }
+
+    /// Keeps a loan until the next one.
+    pub(crate) fn keep(&self, loan: Loan<AnyBackend>) {
+        *self.loan.lock().unwrap_or_else(PoisonError::into_inner) = Some(loan);
+    }
+
+    /// Where the elements lie.
+    pub(crate) fn layout(&self) -> PyResult<Layout> {
+        each!(&self.elements, array => self.dtype.layout(array.layout()))
+    }
+
+    /// A view of elements of any type, by a layout that lies within this array's.
+    pub(crate) fn at(&self, layout: &Layout, dtype: DType) -> PyResult<Self> {
+        let own =
+            each!(&self.elements, array => array.address().wrapping_sub(array.layout().offset() as u64));
+        let align = dtype.alignment();
+        let aligned =
+            layout.is_empty() || (own.is_multiple_of(align as u64) && layout.check_alignment(align).is_ok());
+        let dtype = dtype.with_alignment(aligned);
+        let held = dtype.held_layout(layout)?;
+        let same = each!(&self.elements, _array => gpumem::ElementType::of::<T>() == dtype.held());
+        let elements = match same {
+            // SAFETY: Python's arrays promise nothing about their elements, and check `read_only` before they write.
+            true => each!(&self.elements, array => unsafe { array.detach_as::<T>(held) }.map(Elements::from)),
+            false => self.of_another_type(dtype.held(), held)?,
+        };
+        let elements = elements.map_err(raise)?;
+        Ok(Self { read_only: self.read_only, ..Self::new(elements, dtype) })
+    }
+
+    /// As [`at`](Self::at), of what is held for the elements.
+    fn of_another_type(
+        &self,
+        element: gpumem::ElementType,
+        held: Layout,
+    ) -> PyResult<Result<Elements, gpumem::Error>> {
+        let extent = each!(&self.elements, array => array.layout().extent());
+        let bytes =
+            Layout::packed(&[extent.len()], 1, Order::C).and_then(|bytes| bytes.with_offset(extent.start));
+        let bytes = bytes.map_err(raise_layout)?;
+        // SAFETY: as in `at`.
+        let bytes = each!(&self.elements, array => unsafe { array.detach_as::<u8>(bytes) }).map_err(raise)?;
+        // SAFETY: as in `at`.
+        with_type!(element, unsafe { bytes.detach_as::<T>(held) }.map(Elements::from))
+    }
+
+    /// A copy on the device of a stream.
+    pub(crate) fn copy_on(&self, py: Python<'_>, stream: &gpumem::Stream) -> PyResult<Self> {
+        let elements = each!(&self.elements, array => {
+            py.detach(|| stream.to_device(array)).map(|array| hold(&array))
+        });
+        Self::copied(py, elements.map_err(raise)?, self.dtype.clone_ref(py))
+    }
+
+    /// A new array: what was not aligned is so now.
+    pub(crate) fn copied(py: Python<'_>, elements: Elements, dtype: DType) -> PyResult<Self> {
+        let array = Self::new(elements, dtype);
+        match array.dtype.is_unaligned() {
+            true => array.at(&array.layout()?, array.dtype.clone_ref(py)),
+            false => Ok(array),
+        }
+    }
+
+    /// The array with its elements held as bytes.
+    pub(crate) fn in_bytes(&self) -> PyResult<Self> {
+        self.at(&self.layout()?, DType::bytes(self.dtype.size()))
+    }
+
+    /// The array as one of `T`, if it is one.
+    pub(crate) fn elements_of<T: gpumem::Element>(&self) -> Option<gpumem::DeviceViewMut<'static, T, IxDyn>> {
+        dtype::elements_of(&self.elements)
+    }
+
+    /// The same elements once more.
+    pub(crate) fn again(&self) -> Elements {
+        dtype::again(&self.elements)
+    }
+}
