@@ -199,3 +199,25 @@ impl<'a, B: Backend> TransferState<'a, B> {
         wait_outcome.result.map_err(|error| error.in_operation(self.operation))
     }
 }
+
+#[cfg(all(test, not(any(loom, miri))))]
+mod tests {
+    use super::*;
+    use gpumem_host::Host;
+
+    /// A helper has taken a part, and unwinds before it has moved it.
+    #[test]
+    fn a_helper_that_panics_ends_the_transfer_with_an_error() {
+        let device = Device::<Host>::open("host").unwrap();
+        let timeline = device.default_timeline().unwrap();
+        let state = TransferState::new(&device, &timeline, "test", 2, 1);
+        let help = || std::panic::resume_unwind(Box::new("on purpose"));
+        let submit = |_: &mut dyn FnMut()| {
+            state.event_count.wait_until(|| state.has_ended());
+            Ok(())
+        };
+        let error = state.run(&help, submit, None).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::AsynchronousFault { .. }), "{error}");
+        assert_eq!(error.operation(), "test");
+    }
+}
