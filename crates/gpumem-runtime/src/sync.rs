@@ -1,7 +1,7 @@
 //! The locks and atomics of the ordering code, replaced by loom's under `cfg(loom)`.
 
 #[cfg(not(loom))]
-pub(crate) use parking_lot::{Condvar, Mutex, MutexGuard};
+pub(crate) use parking_lot::Mutex;
 #[cfg(not(loom))]
 pub(crate) use std::{
     hint::spin_loop,
@@ -15,13 +15,6 @@ pub(crate) mod threads {
         sync::{Condvar, Mutex, MutexGuard},
         thread::Builder,
     };
-}
-
-/// Unlocks `guard`, sleeps until `condvar` is notified, and locks again.
-#[cfg(not(loom))]
-pub(crate) fn wait<'a, T>(condvar: &Condvar, mut guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    condvar.wait(&mut guard);
-    guard
 }
 
 /// A lock that is held for a few dozen instructions or a call of the driver at a time, and hardly ever met: giving it back
@@ -83,7 +76,7 @@ pub(crate) use MutexGuard as ShortMutexGuard;
 pub(crate) use loom::{
     hint::spin_loop,
     sync::{
-        Condvar, MutexGuard,
+        MutexGuard,
         atomic::{AtomicU64, AtomicUsize, Ordering, fence},
     },
 };
@@ -94,14 +87,6 @@ pub(crate) mod threads {
         sync::{Condvar, Mutex, MutexGuard},
         thread::Builder,
     };
-}
-
-#[cfg(loom)]
-pub(crate) fn wait<'a, T>(condvar: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-    match condvar.wait(guard) {
-        Ok(guard) => guard,
-        Err(poisoned) => poisoned.into_inner(),
-    }
 }
 
 /// loom's mutex with the interface of `parking_lot`'s: no poisoning.

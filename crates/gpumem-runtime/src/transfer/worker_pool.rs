@@ -1,9 +1,13 @@
 //! Threads of a device that help the calling thread with one piece of work.
 //!
-//! The caller works too. It does not wait for a worker that has not begun: a worker that is busy elsewhere is left out. When [`WorkerPool::broadcast`] returns, or unwinds, no helper is inside the work, so the work may borrow.
+//! The caller works too. It does not wait for a worker that has not begun: a worker that is busy elsewhere is left out. When
+//! [`WorkerPool::broadcast`] returns, or unwinds, no helper is inside the work, so the work may borrow.
 
-use super::{TUNING, event_count::spin_until};
-use crate::sync::threads::{Builder, Condvar, Mutex, MutexGuard};
+use super::{
+    TUNING,
+    event_count::{EventCount, spin_until},
+};
+use crate::sync::threads::{Builder, Mutex, MutexGuard};
 use gpumem_core::process::ProcessGuard;
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -26,10 +30,10 @@ impl Default for WorkerPool {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// There is a job, or the crew is closed.
-    work: Condvar,
-    /// The last helper has left a job.
-    left: Condvar,
+    /// Notified when there is a job, and when the pool is closed.
+    work: EventCount,
+    /// Notified when the last helper has left a job.
+    left: EventCount,
     /// In a model a helper without work ends at once, or never.
     #[cfg(loom)]
     ends_at_once: bool,
@@ -67,7 +71,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What a helper does.
+    /// Does what a helper does: takes part in one job after the other, until the pool is closed or there is none for long.
     fn help(&self) {
         let mut state = self.lock();
         loop {
@@ -76,54 +80,64 @@ impl Shared {
                 job.inside += 1;
                 let (id, body) = (job.id, job.body);
                 drop(state);
-                // SAFETY: the job is listed and counts us as inside, so `run` is still waiting below the closure.
+                // SAFETY: the job is listed and counts this thread as inside, so `broadcast` is still waiting below the closure.
                 let ended = catch_unwind(AssertUnwindSafe(|| unsafe { (*body.0)() }));
                 if ended.is_err() {
                     tracing::error!("a helper of a transfer panicked");
                 }
-                state = self.lock();
-                if let Some(job) = state.jobs.iter_mut().find(|job| job.id == id) {
-                    job.inside -= 1;
-                    if job.inside == 0 {
-                        self.left.notify_all();
-                    }
+                if self.leave(id) {
+                    self.left.notify_all();
                 }
+                state = self.lock();
                 continue;
             }
             if state.closed {
                 break;
             }
             state.idle += 1;
-            let (guard, has_timed_out) = self.wait_for_work(state);
-            state = guard;
+            drop(state);
+            let has_work = self.work.wait_for(self.idle_time(), || {
+                let state = self.lock();
+                state.closed || state.has_work()
+            });
+            state = self.lock();
             state.idle -= 1;
-            if has_timed_out && !state.jobs.iter().any(|job| job.wanted > 0) {
+            if !has_work && !state.has_work() {
                 break;
             }
         }
         state.alive -= 1;
     }
 
-    /// Sleeps until there is a job or the crew is closed, and tells whether neither came for a long time.
+    /// Notes that a helper has left a job. `true`: it was the last one.
+    fn leave(&self, id: u64) -> bool {
+        let mut state = self.lock();
+        state.jobs.iter_mut().find(|job| job.id == id).is_some_and(|job| {
+            job.inside -= 1;
+            job.inside == 0
+        })
+    }
+
+    /// Returns how long a helper waits for work.
     #[cfg(not(loom))]
-    fn wait_for_work<'a>(&self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
-        let (state, timeout) =
-            self.work.wait_timeout(state, TUNING.helper_idle).unwrap_or_else(PoisonError::into_inner);
-        (state, timeout.timed_out())
+    fn idle_time(&self) -> Option<std::time::Duration> {
+        Some(TUNING.helper_idle)
     }
 
     #[cfg(loom)]
-    fn wait_for_work<'a>(&'a self, state: MutexGuard<'a, State>) -> (MutexGuard<'a, State>, bool) {
-        if self.ends_at_once {
-            drop(state);
-            return (self.lock(), true);
-        }
-        (self.work.wait(state).unwrap_or_else(PoisonError::into_inner), false)
+    fn idle_time(&self) -> Option<std::time::Duration> {
+        self.ends_at_once.then_some(std::time::Duration::ZERO)
+    }
+}
+
+impl State {
+    fn has_work(&self) -> bool {
+        self.jobs.iter().any(|job| job.wanted > 0)
     }
 }
 
 impl WorkerPool {
-    /// Makes a crew for a model, in which a helper without work ends at once, or never.
+    /// Makes a pool for a model, in which a helper without work ends at once, or never.
     #[cfg(loom)]
     pub(super) fn for_a_model(ends_at_once: bool) -> Self {
         Self {
@@ -148,7 +162,7 @@ impl WorkerPool {
         let id = state.next;
         state.next += 1;
         state.jobs.push(Job { id, body: JobFn(body), wanted: helpers, inside: 0 });
-        // No more than one transfer may have, however many there are: who is busy comes later.
+        // No more than one transfer may have, however many there are: a busy helper comes later.
         let idle = state.idle;
         let missing = helpers.saturating_sub(idle);
         let started = missing.min(helpers.saturating_sub(state.alive));
@@ -156,9 +170,9 @@ impl WorkerPool {
         drop(state);
         // From here on the job ends with this guard.
         let _listed = JobGuard { shared: &self.shared, id };
-        // Each takes a microsecond or two to wake, of which those who are not wanted would take theirs too.
+        // Waking a thread takes a microsecond or two, also one that is not wanted.
         match helpers < idle {
-            true => (0..helpers).for_each(|_| self.shared.work.notify_one()),
+            true => self.shared.work.notify(helpers),
             false => self.shared.work.notify_all(),
         }
         for _ in 0..started {
@@ -178,7 +192,7 @@ impl WorkerPool {
         self.shared.lock().alive
     }
 
-    /// Drops the crew and waits for its threads.
+    /// Drops the pool and waits for its threads.
     #[cfg(all(test, not(loom)))]
     fn end(self) {
         let shared = self.shared.clone();
@@ -215,15 +229,12 @@ impl Drop for JobGuard<'_> {
         {
             return;
         }
-        let mut state = shared.lock();
-        while !self.is_over(&mut state) {
-            state = shared.left.wait(state).unwrap_or_else(PoisonError::into_inner);
-        }
+        shared.left.wait_until(|| self.is_over(&mut shared.lock()));
     }
 }
 
 impl Drop for WorkerPool {
-    /// Sends the helpers home, without waiting for them: they touch nothing but what they share with each other. In a
+    /// Lets the helpers end, without waiting for them: they touch nothing but what they share with each other. In a
     /// forked child there are none, and a lock may have been held by a thread that is not there.
     fn drop(&mut self) {
         if self.origin.is_valid() {
@@ -281,7 +292,7 @@ mod tests {
             assert!(ended.is_err());
             assert_eq!(inside.load(Ordering::SeqCst), 0);
         }
-        assert_eq!(count(&workers, 2, 50), 50, "and the crew still works");
+        assert_eq!(count(&workers, 2, 50), 50, "and the pool still works");
         workers.end();
     }
 
