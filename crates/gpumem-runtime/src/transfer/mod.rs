@@ -1,7 +1,7 @@
 //! Copies between memories.
 //!
 //! Between host and device, `pageable` chooses the way:
-//! * [`inline`]: the calling thread copies a short array itself, where the backend allows it.
+//! * [`calling_thread`]: the calling thread copies, or waits for a copy of, memory that the backend reaches.
 //! * [`single_block`]: a short array goes through one page-locked staging block.
 //! * [`pipeline`]: several threads fill or drain staging blocks, and the copy engine moves other blocks meanwhile.
 //! * [`scoped`]: the last part of a download in a scope reaches the caller's array when its stream is waited for.
@@ -18,6 +18,7 @@
 //! * [`fill`]: one value everywhere.
 //! * [`torn`]: marks the destination of a transfer that failed half-way.
 
+mod calling_thread;
 mod copy_plan;
 mod copy_side;
 mod cross_backend;
@@ -26,7 +27,7 @@ mod event_count;
 mod fill;
 mod gather_scatter;
 mod host_span;
-mod inline;
+
 #[cfg(loom)]
 pub(crate) mod models;
 mod options;
@@ -46,11 +47,11 @@ mod worker_pool;
 
 use gpumem_layout::{chunks, region_loop, registration_boundaries};
 
+pub(crate) use calling_thread::{try_copy_inline, try_download_inline, try_upload_inline};
 pub use copy_plan::{CopyPlan, CopyStrategy};
 pub use device_copy::ArrayRef;
 pub(crate) use device_copy::copy;
 pub use fill::fill;
-pub(crate) use inline::{try_copy_inline, try_download_inline, try_upload_inline};
 pub use options::{NonTemporalStores, TransferOptions};
 pub use pageable::{Upload, abort, upload};
 pub(crate) use pageable::{download, download_new};

@@ -1,32 +1,30 @@
 //! Transfers from and to memory of the caller (law 3).
 //!
-//! The caller's memory is touched only by us, on threads that are inside the caller's call or scope. Where a backend
-//! copies ordinary memory directly and at full speed, the copy reads or writes it and the call waits; everywhere else
-//! the elements go through page-locked blocks ([`pipeline`](super::pipeline)): the device only sees those.
+//! The caller's memory is touched only by threads of the library that are inside the caller's call or scope. Where a backend
+//! reaches it at full speed, the [calling thread](super::calling_thread) copies it and waits. Everywhere else the elements go
+//! through page-locked blocks, and the device only sees those: [one block](super::single_block), or the
+//! [pipeline](super::pipeline).
 
 use super::{
-    TUNING,
-    chunks::for_each_chunk,
-    copy_side::{CopySide, can_pack},
-    device_copy::{self, ArrayRef, enqueue},
+    TUNING, calling_thread,
+    copy_side::can_pack,
+    device_copy::{self, ArrayRef},
     host_span::HostSpan,
-    inline,
     pipeline::StagingPipeline,
-    progress::{Progress, ProgressFn},
-    region_loop::RegionLoop,
+    progress::ProgressFn,
     single_block,
     staged::Direction,
-    torn::{note_torn, note_written},
+    torn::note_written,
 };
 use crate::{
     Device, completion,
     layout::{Axis, CopyNest, Layout},
     memory::{Allocation, IntrusiveArc},
-    track::{Access, Timeline},
+    track::Timeline,
 };
 use gpumem_core::{Backend, Element, ErrorKind, Result};
 use ndarray::{ArrayViewD, ArrayViewMutD};
-use std::{ops::ControlFlow, sync::Arc};
+use std::sync::Arc;
 
 /// When an upload returns, the elements have left the source in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +57,7 @@ pub fn upload<T: Element, B: Backend>(
         return Ok(0);
     }
     if upload == Upload::Blocking && B::capabilities(&timeline.core.raw).pageable_direct {
-        return direct_watched(
+        return calling_thread::copy(
             timeline,
             operation,
             (&host_span, &nest, destination),
@@ -122,7 +120,7 @@ pub(crate) unsafe fn download_new<T: Element, B: Backend>(
     let host_span = HostSpan::unwritten(first, packed);
     // SAFETY: the caller's promise.
     unsafe {
-        match inline::try_copy_out_inline(timeline, source, &host_span) {
+        match calling_thread::try_copy_out_inline(timeline, source, &host_span) {
             true => Ok(()),
             false => copy_out::<T, B>(timeline, operation, source, &host_span, None, true),
         }
@@ -159,7 +157,13 @@ unsafe fn copy_out<T: Element, B: Backend>(
         Ok(())
     };
     if B::capabilities(&timeline.core.raw).pageable_direct {
-        direct_watched(timeline, operation, (host_span, &nest, source), Direction::DeviceToHost, progress)?;
+        calling_thread::copy(
+            timeline,
+            operation,
+            (host_span, &nest, source),
+            Direction::DeviceToHost,
+            progress,
+        )?;
         return check_producers();
     }
     // Nothing may land of what failed, and no copy can begin before.
@@ -224,35 +228,6 @@ pub(super) fn device_of<'a, B: Backend>(
         .ok_or_else(|| array_ref.memory.core().error(operation, ErrorKind::InvalidArgument { why }))
 }
 
-/// Copies everything at once, or in chunks if progress is reported.
-fn direct_watched<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    (host_span, nest, array_ref): (&HostSpan, &CopyNest, ArrayRef<'_, B>),
-    direction: Direction,
-    progress: Option<ProgressFn<'_>>,
-) -> Result<u64> {
-    let Some(progress) = progress else {
-        return direct(timeline, operation, host_span, nest, array_ref, direction);
-    };
-    let total = (nest.len * nest.item) as u64;
-    let (mut done, mut submission) = (0, 0);
-    for_each_chunk(nest, TUNING.watched_chunk, &mut |piece| {
-        submission = direct(timeline, operation, host_span, piece, array_ref, direction)?;
-        done += (piece.len * piece.item) as u64;
-        match progress(Progress { done, total }) {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(timeline.core.error(operation, ErrorKind::Cancelled)),
-        }
-    })
-    .inspect_err(|error| {
-        if direction == Direction::HostToDevice && done > 0 {
-            note_torn(operation, array_ref, error);
-        }
-    })?;
-    Ok(submission)
-}
-
 /// A packed block on the device with the elements in the caller's order of axes, where a transfer should go through one:
 /// the device can walk any layout, either side would move in short runs for want of it, and there is memory for it.
 fn packed_temporary<B: Backend>(
@@ -275,62 +250,6 @@ fn packed_temporary<B: Backend>(
     let align = B::capabilities(device.raw()).allocation_alignment;
     let memory = Allocation::new(device, operation, bytes, align).ok()?;
     Some((memory, layout))
-}
-
-/// One copy between the caller's memory and the device, waited for.
-fn direct<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    host_span: &HostSpan,
-    nest: &CopyNest,
-    array_ref: ArrayRef<'_, B>,
-    direction: Direction,
-) -> Result<u64> {
-    let host = CopySide::of_caller(timeline, host_span.base as u64);
-    let device = CopySide::of(timeline, array_ref.memory);
-    let extent = array_ref.layout.extent();
-    let access = match direction {
-        Direction::HostToDevice => Access::write(array_ref.memory, extent),
-        Direction::DeviceToHost => Access::read(array_ref.memory, extent),
-    };
-    // In the pair the caller is the source; for the way down the two sides change places.
-    let nest = if direction == Direction::HostToDevice { nest.clone() } else { swapped(nest) };
-    let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };
-    let mut calls = 0;
-    let outcome = timeline.submit(operation, &[access], |raw| {
-        // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
-        // ordered by its use log; the two do not overlap, and destination elements do not (checked before).
-        unsafe {
-            enqueue(
-                timeline,
-                raw,
-                (&nest, &RegionLoop::new(&nest)),
-                from,
-                to,
-                array_ref.memory.boundaries(),
-                &mut calls,
-            )
-        }
-    });
-    let outcome = outcome.inspect_err(|error| {
-        if direction == Direction::HostToDevice && calls > 0 {
-            note_torn(operation, array_ref, error);
-        }
-    });
-    let submission =
-        outcome.as_ref().map_or_else(|_| timeline.last_submission(), |submitted| submitted.submission);
-    let wait_outcome = timeline.wait_host(submission);
-    if !wait_outcome.done {
-        abort(operation, wait_outcome.result);
-    }
-    outcome?;
-    // An earlier call may have reported a failure.
-    let result = wait_outcome.result.and_then(|()| timeline.fault_since(submission.saturating_sub(1)));
-    result.map_err(|error| error.in_operation(operation))?;
-    if direction == Direction::HostToDevice {
-        note_written(timeline, array_ref);
-    }
-    Ok(submission)
 }
 
 /// The pair with source and destination exchanged. Strides of the new destination may be negative; the axes are

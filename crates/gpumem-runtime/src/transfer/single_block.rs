@@ -8,8 +8,8 @@
 
 use super::{
     ArrayRef, Staging, TUNING, Upload,
+    calling_thread::{run_of, run_to},
     host_span::HostSpan,
-    inline::{run_of, run_to},
     pageable::device_of,
     staged::Direction,
     store_policy::{StorePolicy, copy_run},

@@ -1,20 +1,35 @@
-//! Short blocking copies that the calling thread does itself.
+//! Copies of the caller's memory by the calling thread, on backends that reach it.
 //!
 //! Enqueuing a copy, running it and waiting for it costs some hundred nanoseconds, in which a processor copies some ten
-//! kilobytes. Where the host can copy at once ([`Backend::try_copy_sync`]) and nothing has to be waited for, it does.
+//! kilobytes. Where the host can copy at once ([`Backend::try_copy_sync`]) and nothing has to be waited for, the thread does so
+//! ([`try_upload_inline`], [`try_download_inline`]). Otherwise it [enqueues](copy) the copy and waits for it.
 
-use super::{device_copy::ArrayRef, host_span::HostSpan};
+use super::{
+    TUNING,
+    chunks::for_each_chunk,
+    copy_side::CopySide,
+    device_copy::{ArrayRef, enqueue},
+    host_span::HostSpan,
+    pageable::{abort, swapped},
+    progress::{Progress, ProgressFn},
+    region_loop::RegionLoop,
+    staged::Direction,
+    torn::{note_torn, note_written},
+};
 use crate::{
     completion,
-    layout::contiguous_len,
+    layout::{CopyNest, contiguous_len},
     memory::Allocation,
     track::{Access, AccessLog, Timeline},
 };
-use gpumem_core::{Backend, CopyRegion, Space};
+use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::{ControlFlow, Range},
+    sync::Arc,
+};
 
-/// What the checks are asked for; their errors are never shown.
+/// The operation in errors of the checks, which are never shown.
 const OPERATION: &str = "copy";
 
 /// Copies from a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
@@ -176,4 +191,92 @@ unsafe fn try_copy_sync<B: Backend>(timeline: &Timeline<B>, region: &CopyRegion)
         Ok(copied)
     };
     timeline.with_raw(OPERATION, act).unwrap_or(false)
+}
+
+/// Copies everything at once, or in chunks if progress is reported, and returns when it is done.
+///
+/// # Errors
+/// Returns the failure of the copy, and [`ErrorKind::Cancelled`] if `progress` ends it.
+pub(super) fn copy<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    (host_span, nest, array_ref): (&HostSpan, &CopyNest, ArrayRef<'_, B>),
+    direction: Direction,
+    progress: Option<ProgressFn<'_>>,
+) -> Result<u64> {
+    let Some(progress) = progress else {
+        return direct(timeline, operation, host_span, nest, array_ref, direction);
+    };
+    let total = (nest.len * nest.item) as u64;
+    let (mut done, mut submission) = (0, 0);
+    for_each_chunk(nest, TUNING.watched_chunk, &mut |piece| {
+        submission = direct(timeline, operation, host_span, piece, array_ref, direction)?;
+        done += (piece.len * piece.item) as u64;
+        match progress(Progress { done, total }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(timeline.core.error(operation, ErrorKind::Cancelled)),
+        }
+    })
+    .inspect_err(|error| {
+        if direction == Direction::HostToDevice && done > 0 {
+            note_torn(operation, array_ref, error);
+        }
+    })?;
+    Ok(submission)
+}
+
+/// One copy between the caller's memory and the device, waited for.
+fn direct<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    host_span: &HostSpan,
+    nest: &CopyNest,
+    array_ref: ArrayRef<'_, B>,
+    direction: Direction,
+) -> Result<u64> {
+    let host = CopySide::of_caller(timeline, host_span.base as u64);
+    let device = CopySide::of(timeline, array_ref.memory);
+    let extent = array_ref.layout.extent();
+    let access = match direction {
+        Direction::HostToDevice => Access::write(array_ref.memory, extent),
+        Direction::DeviceToHost => Access::read(array_ref.memory, extent),
+    };
+    // In the pair the caller is the source; for the way down the two sides change places.
+    let nest = if direction == Direction::HostToDevice { nest.clone() } else { swapped(nest) };
+    let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };
+    let mut calls = 0;
+    let outcome = timeline.submit(operation, &[access], |raw| {
+        // SAFETY: the caller's memory is valid during this call, which waits below; the device's memory is alive and
+        // ordered by its use log; the two do not overlap, and destination elements do not (checked before).
+        unsafe {
+            enqueue(
+                timeline,
+                raw,
+                (&nest, &RegionLoop::new(&nest)),
+                from,
+                to,
+                array_ref.memory.boundaries(),
+                &mut calls,
+            )
+        }
+    });
+    let outcome = outcome.inspect_err(|error| {
+        if direction == Direction::HostToDevice && calls > 0 {
+            note_torn(operation, array_ref, error);
+        }
+    });
+    let submission =
+        outcome.as_ref().map_or_else(|_| timeline.last_submission(), |submitted| submitted.submission);
+    let wait_outcome = timeline.wait_host(submission);
+    if !wait_outcome.done {
+        abort(operation, wait_outcome.result);
+    }
+    outcome?;
+    // An earlier call may have reported a failure.
+    let result = wait_outcome.result.and_then(|()| timeline.fault_since(submission.saturating_sub(1)));
+    result.map_err(|error| error.in_operation(operation))?;
+    if direction == Direction::HostToDevice {
+        note_written(timeline, array_ref);
+    }
+    Ok(submission)
 }
