@@ -270,12 +270,3 @@ fn a_recording_is_its_process_s_own() {
     });
     assert!(!recording.finish().events.is_empty());
 }
-
-#[test]
-fn the_trace_in_the_book_is_one_that_is_read() {
-    let page = include_str!("../../../docs/src/memory.md");
-    let text = page.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
-    let trace = gpumem::trace::Trace::from_json(text).unwrap();
-    let peak = &trace.peaks()[0];
-    assert_eq!((peak.bytes, peak.holders[0].name.as_str()), (4_194_304 + 4096, "weights"));
-}

@@ -29,7 +29,7 @@ use gpumem_core::{Backend, DlpackDevice, Error, ErrorKind, MemoryKind, POISONED,
 use std::{any::Any, fmt, mem::ManuallyDrop, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 use triomphe::UniqueArc;
 
-/// A block of memory. Dropping it gives it back to a pool, or leaves it to [`DeferredFrees`](super::DeferredFrees): no wait, no
+/// A block of memory. Dropping it gives it back to a pool, or leaves it to the deferred queue: no wait, no
 /// driver call. What every use reads comes first, and lies side by side: in three cache lines.
 #[repr(C)]
 pub struct Allocation<B: Backend> {

@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// When an upload returns, the elements have left the source in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Upload {
-    /// They are in the destination, but for [short](super::single_block) ones, which are on their way, and few of those.
+    /// They are in the destination. Bytes of a short copy may still be on their way.
     Blocking,
     /// They are on their way: in the destination in stream order.
     Staged,

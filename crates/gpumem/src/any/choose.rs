@@ -22,10 +22,10 @@ impl AnyBackend {
     /// loaded. For the other wish there is [`open_first_available`](Self::open_first_available).
     ///
     /// # Errors
-    /// * [`ErrorKind::InvalidSelector`] if `GPUMEM_DEVICE` does not name a device, and
-    ///   [`ErrorKind::BackendNotEnabled`] or
-    ///   [`ErrorKind::UnknownBackend`] if it names another backend.
-    /// * [`ErrorKind::Load`] if the first enabled backend has no driver. The message says what was tried and how to
+    /// * [`ErrorKind::InvalidSelector`](crate::ErrorKind::InvalidSelector) if `GPUMEM_DEVICE` does not name a device, and
+    ///   [`ErrorKind::BackendNotEnabled`](crate::ErrorKind::BackendNotEnabled) or
+    ///   [`ErrorKind::UnknownBackend`](crate::ErrorKind::UnknownBackend) if it names another backend.
+    /// * [`ErrorKind::Load`](crate::ErrorKind::Load) if the first enabled backend has no driver. The message says what was tried and how to
     ///   choose another device.
     pub fn default_selector() -> Result<DeviceSelector> {
         select::default_selector(CANDIDATES, select::wish()?)
@@ -34,7 +34,7 @@ impl AnyBackend {
     /// Opens the device that [`default_selector`](Self::default_selector) names.
     ///
     /// # Errors
-    /// As for `default_selector`, and [`ErrorKind::NoSuchDevice`] if the driver has no such device.
+    /// As for `default_selector`, and [`ErrorKind::NoSuchDevice`](crate::ErrorKind::NoSuchDevice) if the driver has no such device.
     pub fn open_default() -> Result<AnyDevice> {
         select::open_default(CANDIDATES, select::wish()?)
     }
@@ -45,10 +45,11 @@ impl AnyBackend {
     /// `GPUMEM_DEVICE` rules here too: if it is set, that device is opened, or the call fails.
     ///
     /// # Errors
-    /// * [`ErrorKind::InvalidSelector`] and [`ErrorKind::BackendNotEnabled`] as for
+    /// * [`ErrorKind::InvalidSelector`](crate::ErrorKind::InvalidSelector) and
+    ///   [`ErrorKind::BackendNotEnabled`](crate::ErrorKind::BackendNotEnabled) as for
     ///   [`default_selector`](Self::default_selector).
     /// * What stands in the way of the device that `GPUMEM_DEVICE` names.
-    /// * [`ErrorKind::Load`] if no enabled backend can be used, with the reason of each.
+    /// * [`ErrorKind::Load`](crate::ErrorKind::Load) if no enabled backend can be used, with the reason of each.
     pub fn open_first_available() -> Result<(AnyDevice, Vec<(&'static str, Error)>)> {
         select::open_first_available(CANDIDATES, select::wish()?)
     }
