@@ -2,7 +2,7 @@
 
 use super::{
     AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModule, AnyStream, CANDIDATES, COMPILERS,
-    device::DeviceOps, event::EventOps, kernel::ModuleOps, stream::StreamOps,
+    typed::{Typed, come_back, into_same, same},
 };
 use crate::select;
 use gpumem_core::{
@@ -59,55 +59,74 @@ unsafe impl Backend for AnyBackend {
     }
 
     fn info(device: &AnyDevice) -> &DeviceInfo {
-        DeviceOps::info(device)
+        on!(AnyDevice, device, B => { B::info(device) })
     }
 
     #[inline]
     fn capabilities(device: &AnyDevice) -> &Capabilities {
-        DeviceOps::capabilities(device)
+        on!(AnyDevice, device, B => { B::capabilities(device) })
     }
 
     #[inline]
     fn barrier(device: &AnyDevice) -> AnyBarrier {
-        DeviceOps::barrier(device)
+        on!(AnyDevice, device, B => { Typed::<B>::from_typed(B::barrier(device)) })
     }
 
     #[inline]
     fn memory_info(device: &AnyDevice) -> Result<MemoryInfo> {
-        DeviceOps::memory_info(device)
+        on!(AnyDevice, device, B => { B::memory_info(device) })
     }
 
     #[inline]
     fn synchronize(device: &AnyDevice) -> Result<()> {
-        DeviceOps::synchronize(device)
+        on!(AnyDevice, device, B => { B::synchronize(device) })
     }
 
     #[inline]
     unsafe fn reset(device: &AnyDevice) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::reset(device) }
+        on!(AnyDevice, device, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::reset(device) }
+        })
     }
 
     #[inline]
     fn can_access_peer(device: &AnyDevice, peer: &AnyDevice) -> Result<bool> {
-        DeviceOps::can_access_peer(device, peer)
+        on!(AnyDevice, device, B => {
+            // Devices of two backends exist side by side; no driver knows a path from one to the other.
+            Typed::<B>::as_typed(peer).map_or(Ok(false), |peer| B::can_access_peer(device, peer))
+        })
     }
 
     #[inline]
     fn set_peer_access(device: &AnyDevice, peer: &AnyDevice, enabled: bool) -> Result<()> {
-        DeviceOps::set_peer_access(device, peer, enabled)
+        on!(AnyDevice, device, B => {
+            match Typed::<B>::as_typed(peer) {
+                Some(peer) => B::set_peer_access(device, peer, enabled),
+                None if !enabled => Ok(()),
+                None => {
+                    let what = "access to the memory of another backend's device";
+                    Err(Error::new(B::NAME, "set_peer_access", ErrorKind::Unsupported { what }))
+                }
+            }
+        })
     }
 
     #[inline]
     unsafe fn allocate(device: &AnyDevice, request: &AllocationRequest) -> Result<AnyBuffer> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::allocate(device, request) }
+        on!(AnyDevice, device, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::allocate(device, request) }.map(Typed::<B>::from_typed)
+        })
     }
 
     #[inline]
     unsafe fn release(device: &AnyDevice, buffer: AnyBuffer) -> Result<(), (AnyBuffer, Error)> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::release(device, buffer) }
+        on!(AnyDevice, device, B => {
+            let buffer = into_same::<B, _>("release", buffer)?;
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::release(device, buffer) }.map_err(come_back::<B, _>)
+        })
     }
 
     #[inline]
@@ -117,132 +136,162 @@ unsafe impl Backend for AnyBackend {
         bytes: usize,
         options: RegisterOptions,
     ) -> Result<AnyBuffer> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::register(device, host, bytes, options) }
+        on!(AnyDevice, device, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::register(device, host, bytes, options) }.map(Typed::<B>::from_typed)
+        })
     }
 
     #[inline]
     unsafe fn advise(device: &AnyDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::advise(device, address, bytes, advice) }
+        on!(AnyDevice, device, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::advise(device, address, bytes, advice) }
+        })
     }
 
     #[inline]
     unsafe fn export_memory(device: &AnyDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::export_memory(device, address, bytes) }
+        on!(AnyDevice, device, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::export_memory(device, address, bytes) }
+        })
     }
 
     #[inline]
     unsafe fn open_memory(device: &AnyDevice, memory: &IpcMemory) -> Result<AnyBuffer> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::open_memory(device, memory) }
+        on!(AnyDevice, device, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::open_memory(device, memory) }.map(Typed::<B>::from_typed)
+        })
     }
 
     #[inline]
     fn with_current(device: &AnyDevice, work: &mut dyn FnMut()) {
-        DeviceOps::with_current(device, work);
+        on!(AnyDevice, device, B => {
+            B::with_current(device, work);
+        })
     }
 
     #[inline]
     fn pointer_info(device: &AnyDevice, address: u64) -> Result<Option<AddressRange>> {
-        DeviceOps::pointer_info(device, address)
+        on!(AnyDevice, device, B => { B::pointer_info(device, address) })
     }
 
     #[inline]
     fn dlpack_device(device: &AnyDevice, kind: MemoryKind) -> Option<DlpackDevice> {
-        DeviceOps::dlpack_device(device, kind)
+        on!(AnyDevice, device, B => { B::dlpack_device(device, kind) })
     }
 
     #[inline]
     fn record_device(device: &AnyDevice, event: &AnyEvent) -> Result<()> {
-        DeviceOps::record_device(device, event)
+        on!(AnyDevice, device, B => { B::record_device(device, same::<B, _>("record_device", event)?) })
     }
 
     #[inline]
     fn create_stream(device: &AnyDevice, options: &StreamOptions) -> Result<AnyStream> {
-        DeviceOps::create_stream(device, options)
+        on!(AnyDevice, device, B => { B::create_stream(device, options).map(Typed::<B>::from_typed) })
     }
 
     #[inline]
     unsafe fn wrap_stream(device: &AnyDevice, raw: RawStream) -> Result<AnyStream> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { DeviceOps::wrap_stream(device, raw) }
+        on!(AnyDevice, device, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::wrap_stream(device, raw) }.map(Typed::<B>::from_typed)
+        })
     }
 
+    /// A stream of another backend is dropped, which destroys it as well; only its own errors go unheard.
     #[inline]
     fn destroy_stream(device: &AnyDevice, stream: AnyStream) -> Result<()> {
-        DeviceOps::destroy_stream(device, stream)
+        on!(AnyDevice, device, B => {
+            let stream = into_same::<B, _>("destroy_stream", stream).map_err(|(_, error)| error)?;
+            B::destroy_stream(device, stream)
+        })
     }
 
     #[inline]
     unsafe fn copy(stream: &AnyStream, region: &CopyRegion) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { StreamOps::copy(stream, region) }
+        on!(AnyStream, stream, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::copy(stream, region) }
+        })
     }
 
     #[inline]
     unsafe fn try_copy_sync(stream: &AnyStream, region: &CopyRegion) -> bool {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { StreamOps::try_copy_sync(stream, region) }
+        on!(AnyStream, stream, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::try_copy_sync(stream, region) }
+        })
     }
 
     #[inline]
     unsafe fn copy_strided(stream: &AnyStream, copy: &StridedCopy) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { StreamOps::copy_strided(stream, copy) }
+        on!(AnyStream, stream, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::copy_strided(stream, copy) }
+        })
     }
 
     #[inline]
     unsafe fn fill(stream: &AnyStream, fill: &Fill) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { StreamOps::fill(stream, fill) }
+        on!(AnyStream, stream, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::fill(stream, fill) }
+        })
     }
 
     #[inline]
     unsafe fn prefetch(stream: &AnyStream, address: u64, bytes: usize, to: Location) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { StreamOps::prefetch(stream, address, bytes, to) }
+        on!(AnyStream, stream, B => {
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::prefetch(stream, address, bytes, to) }
+        })
     }
 
     #[inline]
     fn create_event(device: &AnyDevice, options: EventOptions) -> Result<AnyEvent> {
-        DeviceOps::create_event(device, options)
+        on!(AnyDevice, device, B => { B::create_event(device, options).map(Typed::<B>::from_typed) })
     }
 
+    /// An event of another backend is dropped, which destroys it as well; only its own errors go unheard.
     #[inline]
     fn destroy_event(device: &AnyDevice, event: AnyEvent) -> Result<()> {
-        DeviceOps::destroy_event(device, event)
+        on!(AnyDevice, device, B => {
+            let event = into_same::<B, _>("destroy_event", event).map_err(|(_, error)| error)?;
+            B::destroy_event(device, event)
+        })
     }
 
     #[inline]
     fn record(stream: &AnyStream, event: &AnyEvent) -> Result<()> {
-        StreamOps::record(stream, event)
+        on!(AnyStream, stream, B => { B::record(stream, same::<B, _>("record", event)?) })
     }
 
     #[inline]
     fn wait(stream: &AnyStream, event: &AnyEvent) -> Result<()> {
-        StreamOps::wait(stream, event)
+        on!(AnyStream, stream, B => { B::wait(stream, same::<B, _>("wait", event)?) })
     }
 
     #[inline]
     fn elapsed(start: &AnyEvent, end: &AnyEvent) -> Result<f32> {
-        EventOps::elapsed(start, end)
+        on!(AnyEvent, start, B => { B::elapsed(start, same::<B, _>("elapsed", end)?) })
     }
 
     #[inline]
     fn compile(device: &AnyDevice, source: &KernelSource, options: &CompileOptions) -> Result<AnyModule> {
-        DeviceOps::compile(device, source, options)
+        on!(AnyDevice, device, B => { B::compile(device, source, options).map(Typed::<B>::from_typed) })
     }
 
     #[inline]
     fn compiler(device: &AnyDevice) -> Result<Compiler> {
-        DeviceOps::compiler(device)
+        on!(AnyDevice, device, B => { B::compiler(device) })
     }
 
     #[inline]
     fn compile_image(device: &AnyDevice, text: &str, options: &CompileOptions) -> Result<Vec<u8>> {
-        DeviceOps::compile_image(device, text, options)
+        on!(AnyDevice, device, B => { B::compile_image(device, text, options) })
     }
 
     /// By the enabled backend whose architecture it is.
@@ -264,12 +313,12 @@ unsafe impl Backend for AnyBackend {
 
     #[inline]
     fn variable(module: &AnyModule, name: &str) -> Result<(u64, usize)> {
-        ModuleOps::variable(module, name)
+        on!(AnyModule, module, B => { B::variable(module, name) })
     }
 
     #[inline]
     fn kernel(module: &AnyModule, name: &str) -> Result<AnyKernel> {
-        ModuleOps::kernel(module, name)
+        on!(AnyModule, module, B => { B::kernel(module, name).map(Typed::<B>::from_typed) })
     }
 
     #[inline]
@@ -279,7 +328,10 @@ unsafe impl Backend for AnyBackend {
         dims: &LaunchConfig,
         arguments: &KernelArguments,
     ) -> Result<()> {
-        // SAFETY: the caller's promise is passed on as it is.
-        unsafe { StreamOps::launch(stream, kernel, dims, arguments) }
+        on!(AnyStream, stream, B => {
+            let kernel = same::<B, _>("launch", kernel)?;
+            // SAFETY: the caller promises what the backend asks for.
+            unsafe { B::launch(stream, kernel, dims, arguments) }
+        })
     }
 }

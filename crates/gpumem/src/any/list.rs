@@ -1,7 +1,4 @@
-//! The list of the backends, and the enums made from it.
-//!
-//! `enum_dispatch` writes the functions of a trait beside the enum, with the types as the trait spells them. Each enum
-//! therefore stands in the file of its trait.
+//! The list of the backends, the enums made from it, and the matches over them.
 
 /// The backends in their order of preference, handed to another macro behind its own arguments.
 macro_rules! backends {
@@ -15,24 +12,41 @@ macro_rules! backends {
     } };
 }
 
+/// Does something with what is inside of an enum: `on!(AnyDevice, device, B => { B::info(device) })`. In the braces `device`
+/// is of the backend `B`.
+macro_rules! on {
+    ($any:ident, $own:ident, $b:ident => $call:tt) => {
+        backends! { dispatch! $any $own $b $call }
+    };
+}
+
+macro_rules! dispatch {
+    ($any:ident $own:ident $b:ident $call:tt => $(#[$enabled:meta] $name:ident = $backend:ty,)*) => {
+        match $own { $(
+            #[$enabled]
+            #[allow(dead_code, unused_braces, reason = "for calls that need neither `B` nor statements")]
+            $any::$name($own) => {
+                type $b = $backend;
+                $call
+            }
+        )* }
+    };
+}
+
 /// An enum over one associated type of the backends, and the ways between it and each of them.
 macro_rules! any {
-    (
-        $(#[$meta:meta])* $any:ident($on:ident, $kind:ident): $($ops:ident),+ =>
-        $(#[$enabled:meta] $name:ident = $backend:ty,)*
-    ) => {
+    ($(#[$meta:meta])* $any:ident($kind:ident) => $(#[$enabled:meta] $name:ident = $backend:ty,)*) => {
         $(#[$meta])*
-        #[enum_dispatch($($ops),+)]
         #[derive(Debug)]
         #[non_exhaustive]
         #[allow(missing_docs, reason = "each variant is named after its backend")]
-        pub enum $any { $(#[$enabled] $name($on<$backend>)),* }
+        pub enum $any { $(#[$enabled] $name(<$backend as Backend>::$kind)),* }
 
         impl $any {
             /// Name of the backend that this belongs to.
             #[inline]
             pub fn backend(&self) -> &'static str {
-                Named::backend(self)
+                match self { $(#[$enabled] $any::$name(_) => <$backend>::NAME),* }
             }
 
             /// The backend's own value, or `None` if this belongs to another backend.
@@ -45,19 +59,26 @@ macro_rules! any {
             }
         }
 
+        impl Named for $any {
+            #[inline]
+            fn backend(&self) -> &'static str {
+                self.backend()
+            }
+        }
+
         $(#[$enabled]
         impl Typed<$backend> for $any {
             type Of = <$backend as Backend>::$kind;
 
             #[inline]
             fn from_typed(typed: Self::Of) -> Self {
-                $any::$name($on(typed))
+                $any::$name(typed)
             }
 
             #[inline]
             fn as_typed(&self) -> Option<&Self::Of> {
                 match self {
-                    $any::$name(on) => Some(&on.0),
+                    $any::$name(own) => Some(own),
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     _ => None,
                 }
@@ -66,7 +87,7 @@ macro_rules! any {
             #[inline]
             fn into_typed(self) -> Result<Self::Of, Self> {
                 match self {
-                    $any::$name(on) => Ok(on.0),
+                    $any::$name(own) => Ok(own),
                     #[allow(unreachable_patterns, reason = "with one backend there is no other")]
                     other => Err(other),
                 }

@@ -4,10 +4,8 @@
 //! is written once over [`Backend`] therefore works with a backend that is only known when the program runs, and
 //! nothing of its interface is repeated here.
 //!
-//! * One list, the macro `backends!`, names the backends in their order of preference. Everything is made from it.
-//! * `enum_dispatch` writes the matches. It wants traits of this crate without associated types, and variant types
-//!   that are plain paths: hence the small traits `DeviceOps`, `StreamOps` and so on, and the wrappers [`OnDevice`],
-//!   [`OnStream`] and so on, with one blanket implementation each.
+//! * One list, the macro `backends!`, names the backends in their order of preference. The enums and every match over them
+//!   are made from it (`any!`, `on!`).
 //! * A copy or a wait for an event may join two backends. Any other call with things of two is
 //!   [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch).
 //! * With one backend enabled each enum has one variant, is as large as what it holds, and its matches are no code.
@@ -18,13 +16,7 @@ mod list;
 mod backend;
 mod choose;
 mod typed;
-
-mod barrier;
-mod buffer;
-mod device;
-mod event;
-mod kernel;
-mod stream;
+mod values;
 
 #[cfg(test)]
 mod fake;
@@ -32,13 +24,8 @@ mod fake;
 mod tests;
 
 pub use backend::AnyBackend;
-pub use barrier::AnyBarrier;
-pub use buffer::AnyBuffer;
-pub use device::AnyDevice;
-pub use event::AnyEvent;
-pub use kernel::{AnyKernel, AnyModule};
-pub use stream::AnyStream;
-pub use typed::{OnBarrier, OnBuffer, OnDevice, OnEvent, OnKernel, OnModule, OnStream, Typed};
+pub use typed::Typed;
+pub use values::{AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModule, AnyStream};
 
 use crate::select::Candidate;
 use gpumem_core::{Backend, CompileOptions, Result};

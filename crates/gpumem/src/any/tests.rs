@@ -244,7 +244,7 @@ fn the_way_down_is_open_to_the_right_backend_only() {
     let up = <AnyDevice as Typed<Fake<0>>>::from_typed(own.clone());
     assert_eq!(up.backend(), "left");
     let AnyDevice::Left(on) = &up else { panic!("{up:?}") };
-    assert_eq!(Fake::<0>::info(on.get()).backend, "left");
+    assert_eq!(Fake::<0>::info(on).backend, "left");
 
     let same = Typed::<Fake<1>>::into_typed(up).unwrap_err();
     assert!(Typed::<Fake<0>>::into_typed(same).is_ok());

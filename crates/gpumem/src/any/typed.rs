@@ -1,4 +1,4 @@
-//! Values of one backend, wrapped so that they can be variants, and the ways in and out.
+//! The ways between values of one backend and the enums.
 
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 
@@ -28,54 +28,9 @@ pub trait Typed<B: Backend>: Sized {
 }
 
 /// What knows the name of its backend.
-#[enum_dispatch::enum_dispatch]
 pub(crate) trait Named {
     /// Name of the backend.
     fn backend(&self) -> &'static str;
-}
-
-macro_rules! on {
-    ($($(#[$meta:meta])* $on:ident($kind:ident))*) => { $(
-        $(#[$meta])*
-        #[derive(Debug)]
-        pub struct $on<B: Backend>(pub(crate) B::$kind);
-
-        impl<B: Backend> $on<B> {
-            /// The backend's own value.
-            #[inline]
-            pub fn get(&self) -> &B::$kind {
-                &self.0
-            }
-        }
-
-        impl<B: Backend> Named for $on<B> {
-            #[inline]
-            fn backend(&self) -> &'static str {
-                B::NAME
-            }
-        }
-    )* };
-}
-
-on! {
-    /// A device of the backend `B`.
-    #[derive(Clone)]
-    OnDevice(Device)
-    /// A block of memory of the backend `B`.
-    OnBuffer(Buffer)
-    /// A stream of the backend `B`.
-    OnStream(Stream)
-    /// An event of the backend `B`.
-    OnEvent(Event)
-    /// A barrier of the backend `B`.
-    #[derive(Clone)]
-    OnBarrier(Barrier)
-    /// A module of the backend `B`.
-    #[derive(Clone)]
-    OnModule(Module)
-    /// A kernel of the backend `B`.
-    #[derive(Clone)]
-    OnKernel(Kernel)
 }
 
 /// `any` as a value of `B`, to which the other part of the call belongs.
