@@ -25,7 +25,7 @@ class _HasDlpack(Protocol):
 _Source = npt.ArrayLike | DeviceNDArray | HostNDArray | _HasInterface
 
 class GpuMemError(RuntimeError):
-    """What a driver or a device reports."""
+    """An error that a driver or a device reports."""
 
 class _MemoryInfo(NamedTuple):
     free: int
@@ -77,7 +77,7 @@ class _Deferring(_Context):
 
 @final
 class Stream:
-    """A queue of work. Using an array on another stream needs nothing from you: what conflicts waits."""
+    """A queue of work. If work on two streams uses one array, the library orders it."""
 
     @property
     def handle(self) -> int: ...
@@ -97,7 +97,7 @@ class Event:
 
     def record(self, stream: _StreamOrNone = None) -> None: ...
     def wait(self, stream: _StreamOrNone = None) -> None:
-        """Lets what is enqueued on the stream from now on wait for the mark."""
+        """Makes all later work of the stream wait for the recorded position."""
     def synchronize(self) -> None: ...
     def query(self) -> bool: ...
     def elapsed_time(self, evtend: Event) -> float:
@@ -182,7 +182,7 @@ class DeviceNDArray:
     def setitem(self, key: _Key, value: _Source, stream: _StreamOrNone = None) -> None: ...
     def __getitem__(self, key: _Key, /) -> Any: ...
     def __setitem__(self, key: _Key, value: _Source, /) -> None:
-        """Assigns to a part, broadcast and converted: what lies on a device is converted there."""
+        """Assigns to a part, broadcast and converted: values on a device are converted there."""
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __bool__(self) -> bool: ...
@@ -225,7 +225,7 @@ class HostNDArray:
 
 @final
 class MemoryReport:
-    """Who holds the memory of a device: text by ``str``."""
+    """The holders of a device's memory: text by ``str``."""
 
     def as_dict(self) -> dict[str, Any]: ...
     def json(self) -> str: ...
@@ -323,7 +323,7 @@ def ipc_array(
     order: str = "C",
     device: Device | None = None,
 ) -> DeviceNDArray:
-    """A new array of zeros that other processes may open, in memory of its own."""
+    """A new array of zeros that other processes may open, in a separate block of memory."""
 
 def open_ipc_array(
     handle: bytes,

@@ -1,4 +1,4 @@
-//! What cargo builds, as it tells of it.
+//! The artifacts that cargo reports.
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -8,11 +8,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Runs `cargo` with these arguments, which are those of a build, and returns all that it made or found made. What the
-/// compiler says is shown.
+/// Runs `cargo` with the arguments of a build, and returns all artifacts, new or fresh. Shows the compiler's messages.
 ///
 /// # Errors
-/// It does not build; `what` says what.
+/// It does not build; `what` names it.
 pub(crate) fn build(workspace: &Workspace, arguments: &[&str], what: &str) -> Result<Vec<Artifact>> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(workspace.root()).args(arguments);

@@ -1,9 +1,9 @@
-//! What Rust's own test harness prints.
+//! Reads the output of Rust's test harness.
 
 use crate::summary::Summary;
 
-/// Adds up all `test result:` lines of the output of `cargo test`. Ignored tests count as skipped; what a filter
-/// left out does not count.
+/// Adds up all `test result:` lines of the output of `cargo test`. Ignored tests count as skipped; filtered tests do
+/// not count.
 pub(crate) fn counts(output: &str) -> Summary {
     let mut sum = Summary::default();
     for line in output.lines() {

@@ -53,7 +53,7 @@ where
             _ => {}
         }
     }
-    // A link without a label leaves nothing behind.
+    // A link without a label leaves no text.
     edits.iter_mut().filter(|(_, label)| label.start > label.end).for_each(|(_, label)| *label = 0..0);
     edits
 }

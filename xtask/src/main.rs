@@ -39,13 +39,13 @@ enum Command {
     Bench(bench::Options),
     /// Run the checks of the continuous integration, or some of them
     Ci(ci::Options),
-    /// Run what takes too long for the continuous integration, or some of it
+    /// Run the tests that take too long for the continuous integration, or some of them
     Nightly(nightly::Options),
     /// Make the declarations of HIP, HSA and NCCL from their headers
     Bindings(bindings::Options),
     /// Build tests, examples and benches for a machine without cargo, with a script that runs them
     Archive(archive::Options),
-    /// What the script in a pack calls
+    /// Called by the script in an archive
     #[command(hide = true)]
     RunArchived(archive::RunOptions),
     /// Write the tables of the performance page from reports of the benches

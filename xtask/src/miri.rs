@@ -1,15 +1,16 @@
-//! Undefined behaviour, by interpretation: what Miri runs for every change, and what takes it too long for that.
+//! Finds undefined behaviour by interpretation: the tests that Miri runs for every change, and those that take too long
+//! for that.
 
 use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
 use anyhow::Result;
 use std::time::Instant;
 
-/// One run: a package, targets of it, and what the test program is told.
+/// One run: a package, its targets, and the arguments of the test program.
 pub(crate) struct Run {
     package: &'static str,
     targets: &'static [&'static str],
     arguments: &'static [&'static str],
-    /// What Miri is told beside.
+    /// Further options of Miri.
     flags: &'static str,
 }
 
@@ -30,7 +31,7 @@ impl Run {
     }
 }
 
-/// For every change. What calls a driver is not for Miri.
+/// Runs for every change. Miri cannot run tests that call a driver.
 pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),
     all("gpumem-host", &["--lib"]),
@@ -43,7 +44,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-integration", &["--test", "soundness"]).may_leak(),
 ];
 
-/// For the night: what takes it minutes.
+/// Runs for the night, which take minutes.
 pub(crate) const NIGHTLY: &[Run] =
     &[all("gpumem-integration", &["--test", "soundness"]).may_leak().arguments(&["--ignored"])];
 

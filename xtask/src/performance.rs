@@ -1,8 +1,8 @@
 //! `cargo xtask performance`: the tables of the performance page, which are the reports in `docs/benchmarks/reports`.
 //!
-//! A report `h100.json` (`cargo xtask bench --device cuda:0 --report docs/benchmarks/reports/h100.json`) fills what stands
-//! in the page between the lines `<!-- report: h100 cuda/ memory/ -->` and `<!-- end of report -->`: its rows whose names
-//! begin with `cuda/` or `memory/`, or all rows where no beginnings are named.
+//! A report `h100.json` (`cargo xtask bench --device cuda:0 --report docs/benchmarks/reports/h100.json`) replaces the
+//! part of the page between the lines `<!-- report: h100 cuda/ memory/ -->` and `<!-- end of report -->`: its rows
+//! whose names begin with `cuda/` or `memory/`, or all rows if no prefix is given.
 
 use crate::workspace::Workspace;
 use anyhow::{Context, Result, bail};
@@ -13,7 +13,7 @@ use std::{fmt::Write, path::Path};
 /// Options of `cargo xtask performance`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail if the page is not what would be written
+    /// Write nothing; fail if the page would change
     #[arg(long)]
     check: bool,
 }
@@ -23,7 +23,7 @@ const REPORTS: &str = "docs/benchmarks/reports";
 const BEGIN: &str = "<!-- report: ";
 const END: &str = "<!-- end of report -->";
 
-/// What `cargo xtask bench --report` writes.
+/// A report of `cargo xtask bench --report`.
 #[derive(Deserialize)]
 struct Report {
     device: String,
@@ -73,7 +73,7 @@ pub(crate) fn write(root: &Path, check: bool) -> Result<bool> {
     Ok(new != old)
 }
 
-/// The page with each report's section replaced by what `section` returns for the words of its first line.
+/// Returns the page with each report's section replaced by the result of `section` for the words of its first line.
 fn render(page: &str, mut section: impl FnMut(&str) -> Result<String>) -> Result<String> {
     let mut new = String::with_capacity(page.len());
     let mut rest = page;
@@ -86,7 +86,8 @@ fn render(page: &str, mut section: impl FnMut(&str) -> Result<String>) -> Result
     Ok(new + rest)
 }
 
-/// Where the numbers come from, and the rows whose names begin with one of `beginnings` as a table; all rows if there are none.
+/// Writes the origin of the numbers, and a table of the rows whose names begin with one of `beginnings`; all rows if
+/// there are none.
 fn section(report: &Report, beginnings: &[&str]) -> Result<String> {
     let Report { device, driver, processor, processors, date, command, rows } = report;
     let driver = driver.as_ref().map(|driver| format!(", driver {driver}")).unwrap_or_default();

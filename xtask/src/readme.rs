@@ -12,7 +12,7 @@ const TEMPLATE: &str = include_str!("../readme.tpl");
 /// Options of `cargo xtask readme`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail if a README is not what would be written
+    /// Write nothing; fail if a README would change
     #[arg(long)]
     check: bool,
 }

@@ -1,4 +1,4 @@
-//! Tools that find what tests alone do not: races and invalid accesses.
+//! Tools that find races and invalid accesses, which tests alone do not find.
 
 use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
 use anyhow::Result;
@@ -6,7 +6,8 @@ use anyhow::Result;
 /// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
 const ASAN: &[&str] = &["gpumem-host", "gpumem-trace", "gpumem-runtime", "gpumem-kernel", "gpumem"];
 
-/// What safe code could once break, which it watches as well: a package and the arguments that choose its test.
+/// Tests of safe code that once was unsound, which are watched as well: a package and the arguments that choose its
+/// test.
 const ASAN_SOUNDNESS: [&str; 4] = ["--package", "gpumem-integration", "--test", "soundness"];
 
 /// A build with a sanitizer names its target, so that build scripts and macros go without.
@@ -55,15 +56,15 @@ pub(crate) fn no_sanitizer(workspace: &Workspace) -> Option<String> {
 /// Commands of cargo with AddressSanitizer.
 pub(crate) fn address_sanitizer(workspace: &Workspace) -> Shell<'_> {
     Shell::new(workspace.root())
-        // The second lets the host backend poison what a pool holds and has not lent.
+        // The second makes the host backend poison the unallocated memory of a pool.
         .env("RUSTFLAGS", "-Zsanitizer=address --cfg gpumem_asan")
         .env("RUSTDOCFLAGS", "-Zsanitizer=address")
         // Tests that forget guards on purpose leak by design; others ask for more memory than there is, and are to be
         // told so, not to be ended.
         .env("ASAN_OPTIONS", "detect_leaks=0:allocator_may_return_null=1")
-        // AMD's compiler frees what the C++ library of its own allocated, before the sanitizer knows of it.
+        // AMD's compiler frees memory that its own C++ library allocated before the sanitizer was loaded.
         .env("GPUMEM_HIPRTC", "off")
-        // NVIDIA's opens a library beside itself, where the sanitizer's dlopen does not look.
+        // NVIDIA's opens a library in its own folder, where the sanitizer's dlopen does not look.
         .env("GPUMEM_NVRTC", "off")
         .env("CARGO_TARGET_DIR", workspace.target("asan"))
 }

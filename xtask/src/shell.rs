@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
-/// How a command ended, and what it printed to both streams.
+/// The exit status of a command, and its output to both streams.
 pub(crate) struct Finished {
     /// Whether the exit status is zero.
     pub(crate) success: bool,
@@ -32,13 +32,13 @@ impl<'a> Shell<'a> {
         self
     }
 
-    /// Runs the command and shows what it prints.
+    /// Runs the command and shows its output.
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Result<Finished> {
         println!("$ {program} {}", arguments.join(" "));
         self.collect(program, arguments, true)
     }
 
-    /// Runs the command and keeps what it prints to itself.
+    /// Runs the command and captures its output.
     pub(crate) fn quiet(&self, program: &str, arguments: &[&str]) -> Result<Finished> {
         self.collect(program, arguments, false)
     }
@@ -51,7 +51,7 @@ impl<'a> Shell<'a> {
         let mut lines = BufReader::new(&reader);
         let mut output = String::new();
         let mut line = Vec::new();
-        // Bytes, not `lines()`: a test may print what is not UTF-8, and the rest must still be counted.
+        // Bytes, not `lines()`: a test may print bytes that are not UTF-8, and the rest must still be counted.
         while lines.read_until(b'\n', &mut line)? > 0 {
             if show {
                 std::io::stdout().write_all(&line)?;

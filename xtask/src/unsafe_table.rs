@@ -1,4 +1,4 @@
-//! Compares the table of what is left of `unsafe` in the page on safety with the code.
+//! Compares the table of public `unsafe` items in the page on safety with the code.
 
 use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
@@ -15,7 +15,7 @@ const CRATES: [&str; 9] = [
     "gpumem-cuda",
     "gpumem-roc",
 ];
-/// What only the other crates of gpumem call.
+/// Items that only the other crates of gpumem call.
 const HIDDEN: [&str; 1] = ["Destination::copy_from"];
 /// Traits whose functions the runtime calls; the table names the traits.
 const BACKEND: [&str; 5] = ["Backend", "DeviceBuffer", "Stream", "Event", "Barrier"];
@@ -34,7 +34,7 @@ fn is_public(visibility: &Visibility) -> bool {
     matches!(visibility, Visibility::Public(_))
 }
 
-/// The names of what is public and `unsafe`.
+/// The names of the public `unsafe` items.
 fn names(items: &[Item], found: &mut BTreeSet<String>) {
     for item in items {
         match item {

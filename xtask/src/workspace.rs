@@ -1,4 +1,4 @@
-//! What cargo knows about this workspace.
+//! The workspace as cargo describes it.
 
 use anyhow::{Context, Result};
 use cargo_metadata::{Metadata, MetadataCommand, Package, Target};
@@ -71,7 +71,7 @@ impl Workspace {
     }
 }
 
-/// Those that cargo builds with the default features. What needs others is for the check of all sets of features.
+/// Targets that cargo builds with the default features. The check of all sets of features covers the others.
 fn test_names(package: &Package) -> impl Iterator<Item = &str> {
     let defaults = package.features.get("default");
     let is_there = move |feature: &String| defaults.is_some_and(|defaults| defaults.contains(feature));

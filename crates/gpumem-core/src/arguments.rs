@@ -4,7 +4,7 @@ use bytemuck::Pod;
 use std::{ffi::c_void, fmt, mem::MaybeUninit};
 use thiserror::Error;
 
-/// Most bytes of one argument: what every version of CUDA has room for in a launch.
+/// The largest size of one argument, in bytes: the limit that every version of CUDA keeps.
 pub const MAX_ARGUMENT_BYTES: usize = 4096;
 
 /// Compilers place a parameter at its own alignment, and so do we: no parameter of CUDA or HIP is aligned to more.
@@ -13,7 +13,7 @@ const ALIGN: usize = 16;
 const FEW: usize = 8;
 /// Bytes of those, each rounded up to `ALIGN`.
 const FEW_BYTES: usize = 256;
-/// A place behind all of them, where nothing has room.
+/// A position after all of them, where nothing fits.
 const FULL: u16 = FEW_BYTES as u16 + 1;
 
 /// The arguments of a kernel in order, by value: the bytes of each in the ABI of the device's C++, at an address that is a
@@ -38,9 +38,9 @@ pub struct KernelArguments {
     next: u16,
     /// Where in `bytes` each lies; the first `count` are written.
     places: [MaybeUninit<Place>; FEW],
-    /// What has found no place, and all that came later. `None` while there is none: most launches have few arguments.
+    /// The first argument that did not fit, and all later ones. `None` while all fit: most launches have few arguments.
     more: Option<Box<More>>,
-    /// Each argument at the first multiple of `ALIGN` behind the one before. Nothing is written but arguments.
+    /// Each argument at the first multiple of `ALIGN` after the one before. Only arguments are written.
     bytes: Few,
 }
 
@@ -142,7 +142,7 @@ impl KernelArguments {
             Chunk(chunk)
         });
         self.more.get_or_insert_default().0.push((length, chunks.collect()));
-        // What comes later stays behind, even if it had room.
+        // Later arguments stay in order, even if they would fit.
         self.next = FULL;
     }
 
@@ -234,7 +234,7 @@ mod tests {
         (0..length).map(|i| (i + length) as u8 ^ 0x5a).collect()
     }
 
-    /// Holds what it has been given, at aligned places, and gives a driver the same places.
+    /// Holds the arguments at aligned addresses, and gives a driver the same addresses.
     fn check(arguments: &KernelArguments, lengths: &[usize]) {
         assert_eq!((arguments.len(), arguments.is_empty()), (lengths.len(), lengths.is_empty()));
         assert_eq!(arguments.iter().count(), lengths.len());

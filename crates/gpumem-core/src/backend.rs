@@ -10,7 +10,7 @@ use std::{fmt::Debug, ptr::NonNull};
 
 const SHARING: &str = "memory shared between processes";
 const IMAGES: &str = "images apart from loaded programs";
-/// What a compiler says of an architecture that it does not compile for.
+/// The compiler's message about an architecture that it does not compile for.
 const ARCHITECTURES: &str = "an architecture of this name";
 
 /// A driver, as a type. Its values are devices, streams, events and buffers; its functions are single driver calls.
@@ -18,7 +18,7 @@ const ARCHITECTURES: &str = "an architecture of this name";
 /// # For implementers
 /// * Every function *must* work from any thread, *must* set the driver's current device itself and *must* leave the
 ///   caller's own as it found it.
-/// * No function *may* panic. What the driver lacks is [`ErrorKind::Unsupported`].
+/// * No function *may* panic. A function that the driver lacks returns [`ErrorKind::Unsupported`].
 /// * Enqueuing functions (`copy`, `copy_strided`, `fill`, `launch`, `record`, `wait`, `prefetch`) *must not* wait for
 ///   the device where the driver can avoid it, and *must* run in the order in which they were called on one stream.
 /// * Nothing is tracked: the runtime above keeps memory alive and orders the streams.
@@ -27,7 +27,7 @@ const ARCHITECTURES: &str = "an architecture of this name";
 /// * A device that is lost *must* be reported as [`ErrorKind::DeviceLost`], so that it is not used again.
 ///
 /// # Safety
-/// What a backend says is believed, and safe code is built on it:
+/// Safe code relies on what a backend says, so an implementation promises:
 /// * Buffers are memory as [`DeviceBuffer`] says, of the kind, the length and the alignment that were asked for; memory that the
 ///   host can see is initialised. No two live buffers share a byte, and none goes away before it is released.
 /// * Work that is enqueued on a stream runs in order, uses no memory but what it is given, and is over when a wait, a query or an
@@ -95,10 +95,10 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
 
     // ---- a device -------------------------------------------------------------------------------------------------
 
-    /// What is known about the device. Never calls the driver.
+    /// Returns what is known about the device. Never calls the driver.
     fn info(device: &Self::Device) -> &DeviceInfo;
 
-    /// What the device can do. Never calls the driver.
+    /// Returns what the device can do. Never calls the driver.
     fn capabilities(device: &Self::Device) -> &Capabilities;
 
     /// How work-items wait for each other on this device.
@@ -164,8 +164,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Returns the buffer with the driver's error, so that nothing is lost.
     unsafe fn release(device: &Self::Device, buffer: Self::Buffer) -> Result<(), (Self::Buffer, Error)>;
 
-    /// The device whose memory an address lies in, or `None` for memory that no device of this backend knows. Page-locked
-    /// and managed memory counts as the device's that made or registered it.
+    /// Returns the device whose memory an address lies in, or `None` if no device of this backend knows the memory.
+    /// Page-locked and managed memory belongs to the device that allocated or registered it.
     ///
     /// Memory of other libraries is checked with it before it is used.
     ///
@@ -177,7 +177,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         Err(Error::new(Self::NAME, "device_of", ErrorKind::Unsupported { what: "the device of an address" }))
     }
 
-    /// What DLPack calls memory of this kind, or `None` (the default) where it has no name for it.
+    /// Returns DLPack's name for memory of this kind, or `None` (the default) if DLPack has none.
     fn dlpack_device(device: &Self::Device, kind: MemoryKind) -> Option<DlpackDevice> {
         let _ = (device, kind);
         None
@@ -226,7 +226,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     ///
     /// # Safety
     /// * The memory comes from [`export_memory`](Self::export_memory) in another process, which keeps it alive.
-    /// * What both processes do with it is ordered by themselves.
+    /// * The two processes order their accesses to it themselves.
     ///
     /// # Errors
     /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default, and [`Driver`](crate::ErrorKind::Driver) if
@@ -249,9 +249,9 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         let _ = (address, bytes, is_lent);
     }
 
-    /// Calls `work`, once, with what the driver keeps for each thread set for this device (CUDA: the current context; HIP:
-    /// the current device), and leaves it afterwards as it was found, also if `work` unwinds. Saves the calls inside from
-    /// doing that each for itself, and promises nothing else: what fails here is heard of there. By default, `work` alone.
+    /// Calls `work` once, with this device as the thread's current one (CUDA: the current context; HIP: the current
+    /// device). Restores the previous one afterwards, also if `work` unwinds. This saves each call inside from setting
+    /// it. If setting it fails, the calls inside report the error. The default only calls `work`.
     fn with_current(device: &Self::Device, work: &mut dyn FnMut()) {
         let _ = device;
         work();
@@ -284,7 +284,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Enqueues a copy.
     ///
     /// # Safety
-    /// * Both sides are valid for the whole region until the copy is done, and what else uses them is ordered.
+    /// * Both sides are valid for the whole region until the copy is done, and other uses of them are ordered with it.
     /// * The region obeys the rules of [`CopyRegion`].
     ///
     /// # Errors
@@ -296,8 +296,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// is done. Asked only where [`Capabilities::pageable_direct`] says that the host's own memory takes part in copies,
     /// for copies that the caller would wait for: enqueuing a short one and waiting for it costs more than copying it.
     ///
-    /// `false`, the default, means that nothing was copied and nothing has changed: the caller enqueues the copy instead
-    /// and hears there what is wrong. So an implementation *should* say `false` wherever it is in doubt.
+    /// `false`, the default, means that nothing was copied and nothing has changed: the caller enqueues the copy
+    /// instead, and that call reports errors. So an implementation *should* return `false` when in doubt.
     ///
     /// # Safety
     /// As for [`copy`](Self::copy), and nothing else uses either side during the call.
@@ -322,7 +322,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Enqueues a fill.
     ///
     /// # Safety
-    /// The rows are valid for writes until the fill is done, and what else uses them is ordered.
+    /// The rows are valid for writes until the fill is done, and other uses of them are ordered with it.
     ///
     /// # Errors
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
@@ -358,7 +358,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn record(stream: &Self::Stream, event: &Self::Event) -> Result<()>;
 
-    /// Puts a mark behind everything that is enqueued on the device, on whichever stream and by whomever.
+    /// Records an event after everything that is enqueued on the device, on all streams, by this and by other
+    /// libraries.
     ///
     /// # Errors
     /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default: then callers that need such an event wait
@@ -368,7 +369,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         Err(Error::new(
             Self::NAME,
             "record_device",
-            ErrorKind::Unsupported { what: "a mark behind all streams" },
+            ErrorKind::Unsupported { what: "an event after the work of all streams" },
         ))
     }
 
@@ -398,8 +399,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         options: &CompileOptions,
     ) -> Result<Self::Module>;
 
-    /// What [`compile_image`](Self::compile_image) compiles with, for a cache of images: two devices with equal answers, of
-    /// one process or of several, can use each other's images. *Should* be cheap after the first call.
+    /// Describes what [`compile_image`](Self::compile_image) compiles with, for a cache of images. Two devices with
+    /// equal answers can use each other's images, also across processes. *Should* be cheap after the first call.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Unsupported`] by default: then source text goes to [`compile`](Self::compile). Returns
@@ -454,8 +455,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Enqueues a kernel.
     ///
     /// # Safety
-    /// * The arguments are what the kernel's signature says.
-    /// * All memory that it reaches is valid until it is done, and what else uses it is ordered.
+    /// * The arguments match the kernel's signature.
+    /// * All memory that it reaches is valid until it is done, and other uses of it are ordered with it.
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](crate::ErrorKind::InvalidArgument) for sizes that the device does not have.

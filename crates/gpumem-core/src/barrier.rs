@@ -9,7 +9,7 @@ use std::fmt::Debug;
 pub enum BarrierScope {
     /// Work-group (shared, LDS) memory.
     Local,
-    /// Global memory. What a barrier without a scope means.
+    /// Global memory. The default scope of a barrier.
     #[default]
     Global,
     /// Both.
@@ -42,11 +42,11 @@ pub enum Lowering {
 /// How a backend realises `barrier(scope)` and `wavebarrier()` inside a kernel. Every backend has both.
 ///
 /// # Safety
-/// What kernels do behind a barrier is ordered after what others of the group, or of the wave, did before it.
+/// Each work-item's accesses after a barrier come after the accesses that others of the group, or wave, made before it.
 pub unsafe trait Barrier: Debug + Clone + Send + Sync + 'static {
     /// Work-items in a wavefront (warp) of this device: 32 or 64. A fact of the device, never a constant.
     fn wave_size(&self) -> u32;
 
-    /// What the barrier becomes at this point.
+    /// Returns what the barrier becomes at this point.
     fn lowering(&self, point: BarrierPoint) -> Lowering;
 }

@@ -24,7 +24,7 @@ pub unsafe trait DeviceBuffer: Debug + Send + Sync + 'static {
     /// Length in bytes; never zero, because requests of zero bytes do not reach a backend.
     fn len(&self) -> usize;
 
-    /// Whether the buffer has no bytes. Always `false` for what a backend has made.
+    /// Tells whether the buffer has no bytes. Always `false` for a buffer that a backend has made.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }

@@ -85,7 +85,7 @@ pub struct StridedCopy {
 }
 
 impl StridedCopy {
-    /// Whether the host's memory is on either side: to a GPU it lies behind a link that is slower than either memory.
+    /// Whether host memory is on either side: a GPU reaches it over a link that is slower than either memory.
     pub fn crosses_link(&self) -> bool {
         [self.source.1, self.destination.1].contains(&Space::Host)
     }

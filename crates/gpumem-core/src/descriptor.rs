@@ -1,4 +1,4 @@
-//! What can be wrong with a description of foreign memory.
+//! Faults of a description of foreign memory.
 
 /// A descriptor of another library (CUDA Array Interface, DLPack) that cannot be taken as it is.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -17,7 +17,7 @@ pub enum DescriptorError {
         protocol: &'static str,
         /// What the descriptor says.
         found: String,
-        /// What would do.
+        /// What the consumer accepts.
         understood: &'static str,
     },
     /// A text or a code that names no element type that an array can have here.
@@ -90,12 +90,12 @@ pub enum DescriptorError {
     /// The memory may be read, and not written.
     #[error("the memory may only be read")]
     ReadOnly,
-    /// The consumer cannot express what the array is.
+    /// The protocol cannot describe the array.
     #[error("{protocol} cannot describe {what}")]
     Inexpressible {
         /// The protocol.
         protocol: &'static str,
-        /// What it has no words for.
+        /// The property that it cannot describe.
         what: &'static str,
     },
 }

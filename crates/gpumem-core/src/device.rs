@@ -153,12 +153,12 @@ fn parse_uuid(text: &str) -> Option<[u8; 16]> {
 pub struct AddressRange {
     /// Position of the device in the backend's list.
     pub ordinal: usize,
-    /// Address behind the last byte that is known to belong there as well. At least one more than the address that was asked
-    /// about, which is all that some drivers tell.
+    /// End of the range that is known to belong to the same device (exclusive). At least one more than the queried
+    /// address; some drivers tell no more.
     pub end: u64,
 }
 
-/// What is known about a device without using it.
+/// Facts about a device that are known without using it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceInfo {
     /// Name of the backend.
@@ -251,8 +251,8 @@ pub struct Capabilities {
     /// [`DeviceBuffer::address`](crate::DeviceBuffer::address).
     pub pinned_by_kernels: bool,
     /// The device goes on after work has failed (a fault of a kernel, say) instead of being lost, and the backend keeps
-    /// failed work from being built upon: it notes what such work was to write in [`POISONED`](crate::POISONED), and does
-    /// not run work that reads it.
+    /// failed work from being built upon: it notes in [`POISONED`](crate::POISONED) the bytes that such work was to
+    /// write, and does not run work that reads them.
     pub survives_faults: bool,
     /// Lowest and highest priority of a stream: `[least, greatest]`, where greatest is the smaller number.
     pub stream_priorities: [i32; 2],

@@ -1,4 +1,4 @@
-//! What an array may hold.
+//! The types that an array may hold.
 
 /// An array element: plain old data that can be moved as bytes.
 ///
@@ -13,6 +13,6 @@
 )]
 pub trait Element: bytemuck::Pod + Send + Sync {}
 
-// So that the compiler names `Element`, with what to do, and not `Pod`.
+// The compiler then names `Element` and what to do, and not `Pod`.
 #[diagnostic::do_not_recommend]
 impl<T: bytemuck::Pod + Send + Sync> Element for T {}

@@ -1,4 +1,4 @@
-//! What can go wrong, as types.
+//! The error type and the kinds of errors.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use std::{borrow::Cow, fmt};
 /// The result of nearly everything.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error: what kind, in which operation, on which device. One pointer wide; its `Display` never calls a driver.
+/// An error: its kind, the operation and the device. One pointer wide; its `Display` never calls a driver.
 ///
 /// `{}` and `{:?}` print the same message, so that `fn main() -> gpumem::Result<()>` ends with it. `{:#?}` prints all
 /// fields. The message has everything in it: [`source`](std::error::Error::source) is empty, and a report prints it once.
@@ -248,7 +248,7 @@ pub enum ErrorKind {
         free: usize,
         /// Bytes in all; 0 where the driver does not say.
         total: usize,
-        /// Who holds the memory. A backend does not know, and leaves it to the runtime.
+        /// Which allocations hold the memory. A backend leaves it empty, and the runtime fills it in.
         pressure: Option<Box<MemoryPressure>>,
     },
     /// A shape, a stride or an index does not fit.
@@ -334,7 +334,7 @@ pub enum ErrorKind {
         /// The work that failed.
         failure: std::sync::Arc<crate::Failure>,
     },
-    /// The device is lost; the first cause is told again by every later call.
+    /// The device is lost. Every later call reports the first cause again.
     #[error("the device is lost since an earlier failure: {cause}")]
     DeviceLost {
         /// The first cause.
@@ -381,20 +381,20 @@ pub enum ErrorKind {
     /// What was asked for is not finished yet.
     #[error("not ready")]
     NotReady,
-    /// The caller has ended the operation half-way; what was being moved may have arrived in part.
+    /// The caller has cancelled the operation; the data may have been copied in part.
     #[error("cancelled by the caller")]
     Cancelled,
-    /// The driver reports something that has no kind of its own.
+    /// The driver reports an error that has no kind here.
     #[error("the driver reports {name} ({code})")]
     Driver {
         /// The driver's number.
         code: i32,
-        /// The driver's name for it, from a table of ours.
+        /// The driver's name for it, from this library's table.
         name: &'static str,
     },
 }
 
-/// What is free, where that is known.
+/// Free bytes, where they are known.
 fn available(free: usize, total: usize) -> String {
     if total == 0 { String::new() } else { format!(", {free} of {total} free") }
 }
@@ -544,7 +544,7 @@ pub enum LayoutError {
     },
 }
 
-/// A driver or compiler library could not be used. Says what was tried.
+/// A driver or compiler library could not be used, and which files were tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
     /// What the library is for, for example `the CUDA driver`.

@@ -12,8 +12,8 @@ pub struct EventOptions {
 
 /// A mark in a stream that others can wait for.
 ///
-/// An event that has never been recorded counts as done. Recording it again moves the mark; what already waits for
-/// the old mark is not affected.
+/// An event that has never been recorded counts as done. Recording it again replaces the position; work that already
+/// waits for the old position is not affected.
 ///
 /// # Safety
 /// When a wait or a query says that the work before the mark is done, none of it uses memory any more.

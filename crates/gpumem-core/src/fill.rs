@@ -50,7 +50,7 @@ impl Pattern {
 pub struct Fill {
     /// Device address of the first byte.
     pub address: u64,
-    /// What is repeated.
+    /// The repeated value.
     pub pattern: Pattern,
     /// Patterns in a row, at least 1.
     pub count: usize,

@@ -25,8 +25,8 @@ impl IpcMemory {
         usize::try_from(self.bytes).unwrap_or(usize::MAX)
     }
 
-    /// Whether nothing is shared. Always `false` for what [`Backend::export_memory`](crate::Backend::export_memory)
-    /// has made.
+    /// Tells whether nothing is shared. Always `false` for a handle of
+    /// [`Backend::export_memory`](crate::Backend::export_memory).
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -50,7 +50,7 @@ impl IpcMemory {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) has written.
+    /// Reads the bytes that [`to_bytes`](Self::to_bytes) returned.
     pub fn from_bytes(bytes: &[u8; Self::ENCODED_LEN]) -> Self {
         let mut memory = Self { handle: [0; 64], offset: 0, bytes: 0 };
         let mut word = [0; 8];

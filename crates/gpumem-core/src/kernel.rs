@@ -88,7 +88,7 @@ impl From<(u32, u32, u32)> for LaunchConfig {
     }
 }
 
-/// What a host function gets to see of its launch.
+/// The launch as a host function sees it.
 #[derive(Debug, Clone, Copy)]
 pub struct HostLaunch<'a> {
     /// Size of the launch.
@@ -138,12 +138,12 @@ pub enum KernelSource {
     Host(Vec<(String, HostFunction)>),
 }
 
-/// What turns source text into an image: everything that decides what comes out beside the text and the options.
+/// A compiler of source text: everything that decides the image, apart from the text and the options.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Compiler {
     /// The compiler, its version, and the library that it was found in (`NVRTC 13.0 (libnvrtc.so.13)`).
     pub version: String,
-    /// What it compiles for, with the features of the device (`sm_90`, `gfx90a:sramecc+:xnack-`).
+    /// The architecture that it compiles for, with the features of the device (`sm_90`, `gfx90a:sramecc+:xnack-`).
     pub target: String,
 }
 

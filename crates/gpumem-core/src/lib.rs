@@ -1,11 +1,11 @@
 //! The traits that a gpumem backend implements, and the plain data around them.
 //!
-//! This crate is the narrow waist of gpumem: below it stands one crate per driver (`gpumem-host`, `gpumem-cuda`,
+//! This crate is the narrow waist of gpumem: below it is one crate per driver (`gpumem-host`, `gpumem-cuda`,
 //! `gpumem-roc`, or yours), above it `gpumem-runtime`, which is written once over [`Backend`].
 //!
 //! * **Untyped.** A backend moves bytes between addresses. Elements, shapes, borrows and policies live above.
-//! * **Trusting.** A backend trusts its caller: what may go wrong with memory is listed under `# Safety`, and
-//!   the runtime upholds it. What the caller cannot anticipate (out of memory, a lost device) is an [`Error`].
+//! * **Trusting.** A backend trusts its caller: the runtime upholds the conditions listed under `# Safety`. Failures
+//!   that the caller cannot anticipate (out of memory, a lost device) are an [`Error`].
 //! * **Small.** Almost fifty functions, most of them one driver call long.
 //! * **Never a panic.** Not without a driver, not with an old one, not in `Drop`, not in a forked child.
 //!

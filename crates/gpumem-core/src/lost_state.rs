@@ -6,8 +6,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-/// The first failure that made a device unusable, for a backend to keep beside its device. A driver tells such a failure
-/// again and again, in whatever words its later calls have; callers are told the first.
+/// The first failure that made a device unusable, which a backend keeps with its device. A driver reports such a
+/// failure in all later calls, in other words each time; callers get the first report.
 #[derive(Debug, Default)]
 #[repr(C)] // what every call reads comes first
 pub struct LostState {

@@ -1,6 +1,6 @@
-//! Kinds of memory, and what is said about them.
+//! Kinds of memory and their properties.
 
-/// How memory relates to the host. It decides who can read it, and what must be waited for before the host may.
+/// A kind of memory. It decides whether the host and kernels can read it, and for which work the host must wait first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryKind {
@@ -145,9 +145,9 @@ pub enum Advice {
 /// How the host may look at memory that a device can use as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum HostAccess {
-    /// Reading: what the device still writes must be done.
+    /// Reading: the device's writes must be done.
     Read,
-    /// Writing: what the device still reads or writes must be done.
+    /// Writing: the device's reads and writes must be done.
     Write,
 }
 

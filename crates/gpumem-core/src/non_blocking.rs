@@ -2,8 +2,8 @@
 
 use std::cell::Cell;
 
-/// What a thread runs for a device: a callback, or a part of a kernel's host body. The runtime refuses calls that block
-/// there, before they enqueue anything.
+/// Code that a thread runs for a device: a callback, or a part of a kernel's host body. The runtime refuses blocking
+/// calls from it, before they enqueue anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NonBlockingContext {
     /// Name of the device's backend.

@@ -1,8 +1,9 @@
 //! Failures that travel with the data: the bytes that failed work was to write, and why they are not there.
 //!
-//! A backend whose device goes on after a failure ([`Capabilities::survives_faults`](crate::Capabilities::survives_faults))
-//! must not run work that reads such bytes. The runtime says what work uses ([`with_uses`]), the backend asks and fills the
-//! one table of the process ([`POISONED`]): while it is empty, asking is one relaxed load.
+//! A backend whose device goes on after a failure
+//! ([`Capabilities::survives_faults`](crate::Capabilities::survives_faults)) must not run work that reads such bytes.
+//! The runtime says which memory work uses ([`with_uses`]); the backend queries and fills the one table of the process
+//! ([`POISONED`]). While the table is empty, a query is one relaxed load.
 
 use crate::{Failure, process};
 use std::{
@@ -43,8 +44,8 @@ pub static POISONED: PoisonTable = PoisonTable::new();
 
 /// Bytes that failed work was to write.
 ///
-/// An entry replaces what was known of the same addresses: memory that is allocated again is used after what used it before, so
-/// the last entry is that of the youngest allocation. The table is therefore never larger than the memory.
+/// An entry replaces older entries for the same addresses. Reallocated memory is used after its earlier owner, so the
+/// last entry belongs to the youngest allocation. The table is therefore never larger than the memory.
 pub struct PoisonTable {
     /// Whether there is any entry. The only thing that is read while nothing has failed.
     is_any: AtomicBool,
@@ -75,8 +76,8 @@ impl PoisonTable {
         }
     }
 
-    /// Whether any bytes are poisoned. One relaxed load: who has waited for work, or comes after it in a stream, sees its
-    /// failure.
+    /// Whether any bytes are poisoned. One relaxed load suffices: a thread that has waited for the work sees its
+    /// failure, and so does later work of the stream.
     #[inline(always)]
     pub fn is_any(&self) -> bool {
         self.is_any.load(Ordering::Relaxed)
@@ -110,7 +111,7 @@ impl PoisonTable {
         self.remove(range, |_| true);
     }
 
-    /// Forgets what is known of an allocation that ends.
+    /// Removes the entries of an allocation that ends.
     ///
     /// # Safety
     /// The host writes all of these bytes next, or nothing reads the allocation again.
@@ -186,7 +187,7 @@ impl fmt::Debug for PoisonTable {
     }
 }
 
-/// Takes the range out of the entries that it concerns; what sticks out of it on either side stays.
+/// Removes the range from the entries that overlap it; their bytes outside the range stay.
 fn cut(entries: &mut BTreeMap<u64, Entry>, range: &Range<u64>, concerns: impl Fn(&Entry) -> bool) {
     if range.is_empty() {
         return;
@@ -221,11 +222,11 @@ impl<const N: usize> MemoryUses for [MemoryUse; N] {
 }
 
 thread_local! {
-    /// What the work uses that this thread is enqueuing.
+    /// The memory that the work uses which this thread enqueues.
     static USES: Cell<Option<&'static dyn MemoryUses>> = const { Cell::new(None) };
 }
 
-/// Gives back what was there before.
+/// Restores the previous value.
 struct Reset(Option<&'static dyn MemoryUses>);
 
 impl Drop for Reset {
@@ -239,12 +240,12 @@ impl Drop for Reset {
 /// Without uses, `enqueue` alone.
 ///
 /// # Safety
-/// The work uses this memory as is said, and no other. A backend that is told something else lets others read what failed work
-/// has not written.
+/// The work uses exactly this memory, as described. With a wrong list, a backend lets others read bytes that failed
+/// work has not written.
 #[inline]
 pub unsafe fn with_uses<R>(uses: Option<&dyn MemoryUses>, enqueue: impl FnOnce() -> R) -> R {
-    // SAFETY: the reference is in the cell only until `Reset` is dropped, before this function returns or unwinds, and is lent by
-    // `current_uses` to calls on this thread only, which have returned by then.
+    // SAFETY: the reference is in the cell only until `Reset` is dropped, before this function returns or unwinds, and
+    // `current_uses` passes it only to calls on this thread, which have returned by then.
     let uses =
         uses.map(|uses| unsafe { std::mem::transmute::<&dyn MemoryUses, &'static dyn MemoryUses>(uses) });
     let _reset = uses.map(|uses| Reset(USES.try_with(|cell| cell.replace(Some(uses))).unwrap_or_default()));

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// What the runtime knows when a request for memory cannot be served, after everything that it may do was tried.
+/// The state of memory when a request has failed, after the runtime has tried everything that it may do.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MemoryPressure {
-    /// Inside `defer_cleanup` nothing was given back or waited for.
+    /// Whether `defer_cleanup` was active, so that nothing was freed or waited for.
     pub deferred: bool,
-    /// Items that have been dropped and not yet given back.
+    /// Items that were dropped and not yet freed.
     pub pending_items: usize,
     /// Bytes of these.
     pub pending_bytes: usize,
@@ -17,7 +17,7 @@ pub struct MemoryPressure {
     pub holders: Vec<(String, usize)>,
 }
 
-/// What the resource of one kind of memory has in hand.
+/// Bytes that the resource of one kind of memory holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolPressure {
     /// The kind of memory.

@@ -58,7 +58,7 @@ pub(crate) fn forks() -> u64 {
 /// Lets `run` be called when the process ends by itself, before the marks of [`ProcessGuard`] say that it is ending. Other threads
 /// may still be running then. Whether the system does that; it does not where a process is killed.
 pub fn at_exit(run: extern "C" fn()) -> bool {
-    // What is registered later runs earlier.
+    // A function that is registered later runs earlier.
     WATCH.call_once(watch);
     #[cfg(all(unix, not(miri)))]
     // SAFETY: a function of this program, which stays loaded as long as the handler is registered: the system calls the
@@ -71,7 +71,7 @@ pub fn at_exit(run: extern "C" fn()) -> bool {
     }
 }
 
-/// Bytes of a page of memory: what page-locking counts in.
+/// Bytes of a page of memory, the unit of page-locking.
 pub fn page_size() -> usize {
     #[cfg(all(unix, not(miri)))]
     // SAFETY: asks for a number.
@@ -99,8 +99,8 @@ pub fn advise_huge_pages(start: *const u8, bytes: usize) {
     let _ = (start, bytes);
 }
 
-/// Asks the system to make the whole pages inside a range ready to be written (Linux 5.14), which it does for many pages
-/// at once instead of in a fault for each. They hold what they held. `false` where the system cannot, or has none to give.
+/// Asks the system to make the whole pages inside a range ready for writing (Linux 5.14): many pages at once, without a
+/// fault for each. Their contents stay. Returns `false` if the system cannot, or is out of memory.
 ///
 /// # Safety
 /// The range is memory of the caller's that may be written.
@@ -121,8 +121,8 @@ pub unsafe fn prefault_pages(start: *mut u8, bytes: usize) -> bool {
     }
 }
 
-/// Whether the pages of a range have been touched, judged by a sample of them: an allocator gives out again what it was
-/// given back. `false` where the system cannot tell.
+/// Whether the pages of a range have been touched, judged by a sample: an allocator may reuse freed pages. Returns
+/// `false` if the system cannot tell.
 pub fn has_touched_pages(start: *const u8, bytes: usize) -> bool {
     #[cfg(all(target_os = "linux", not(miri)))]
     {

@@ -37,7 +37,7 @@ impl Default for StreamOptions {
     }
 }
 
-/// A queue of work on one device. What is enqueued on one stream runs in order.
+/// A queue of work on one device. Work that is enqueued on one stream runs in order.
 ///
 /// # Safety
 /// When a wait or a query says that the work is done, none of it uses memory any more.

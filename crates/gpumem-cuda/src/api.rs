@@ -27,7 +27,7 @@ macro_rules! functions {
             /// Finds every function, or names the first that is missing.
             ///
             /// # Safety
-            /// The library is what its name says: functions of these names have these signatures.
+            /// The library with this file name is the driver: its functions of these names have these signatures.
             pub(crate) unsafe fn resolve(library: &Library) -> Result<Self, &'static str> {
                 $(
                     let symbol = concat!(stringify!($name), "\0").as_bytes();
@@ -40,7 +40,7 @@ macro_rules! functions {
 
             $(
                 /// # Safety
-                /// What the library's documentation asks for.
+                /// The call meets the conditions in the library's documentation.
                 #[inline]
                 pub(crate) unsafe fn $name(&self, $($arg: $type),*) -> Status {
                     // SAFETY: passed on to the caller.

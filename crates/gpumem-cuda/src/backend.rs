@@ -16,7 +16,8 @@ use std::ptr::NonNull;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Cuda;
 
-// SAFETY: each function is the driver's call of that name, with what it was given; buffers are what the driver has allocated.
+// SAFETY: each function forwards its arguments to the driver's call of that name; buffers are memory that the driver
+// has allocated.
 unsafe impl Backend for Cuda {
     const NAME: &'static str = NAME;
 

@@ -17,8 +17,8 @@ impl<'a> ContextGuard<'a> {
     #[inline]
     pub(crate) fn enter(api: &'a DriverApi, context: CUcontext) -> Result<Self, Status> {
         let mut found = null_mut();
-        // A status that says that the caller's own context is gone is no concern of ours: nothing is taken from it.
-        // SAFETY: a place for a handle.
+        // A status that reports the loss of the caller's own context is ignored: this call takes nothing from it.
+        // SAFETY: the pointer is a valid place for a handle.
         if unsafe { api.cuCtxGetCurrent(&mut found) }.is_success() && found == context {
             return Ok(Self { api, pushed: false, thread: PhantomData });
         }
@@ -31,7 +31,8 @@ impl<'a> ContextGuard<'a> {
     #[inline(never)]
     fn pop(&self) {
         let mut ours = null_mut();
-        // SAFETY: a place for a handle. What was pushed is on top: calls within have taken off what they put on.
+        // SAFETY: the pointer is a valid place for a handle. The pushed context is on top: calls within popped what
+        // they pushed.
         let status = unsafe { self.api.cuCtxPopCurrent_v2(&mut ours) };
         if !status.is_success() {
             tracing::warn!("the caller's CUDA context could not be made current again: {status}");

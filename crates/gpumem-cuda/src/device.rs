@@ -18,13 +18,14 @@ use std::{
 #[derive(Clone)]
 pub struct CudaDevice(Arc<Inner>);
 
-/// What every call reads comes first, and lies in one cache line: a driver's call leaves little of ours in the cache.
+/// The fields that every call reads come first and share one cache line: a driver call evicts most of our data from the
+/// cache.
 #[repr(C, align(64))]
 pub(crate) struct Inner {
     pub(crate) api: &'static DriverApi,
     origin: ProcessGuard,
     context: AtomicPtr<CUctx_st>,
-    /// Number of resets so far. What an earlier generation has made is not given to the driver any more.
+    /// Number of resets so far. Objects of an earlier generation are not passed to the driver any more.
     generation: AtomicU64,
     ordinal: usize,
     loss: LostState,
@@ -37,7 +38,7 @@ pub(crate) struct Inner {
     pub(crate) packers: Packers,
 }
 
-/// What an open device is made of.
+/// The parts of an open device.
 pub(crate) struct Parts {
     pub(crate) api: &'static DriverApi,
     pub(crate) origin: ProcessGuard,
@@ -122,7 +123,7 @@ impl CudaDevice {
         ContextGuard::enter(self.0.api, self.context()).map_err(|status| self.failure(status, operation))
     }
 
-    /// What the driver has answered, as a result.
+    /// Turns the driver's status into a result.
     #[inline]
     pub(crate) fn check(&self, status: Status, operation: &'static str) -> Result<()> {
         if status.is_success() { Ok(()) } else { Err(self.failure(status, operation)) }
@@ -185,7 +186,7 @@ impl CudaDevice {
                 .loss
                 .error(NAME, OPERATION, || format!("{status} in cuDevicePrimaryCtxRetain")));
         }
-        // SAFETY: gives back the count from before the reset, which a reset does not touch.
+        // SAFETY: releases the count from before the reset, which a reset does not touch.
         let status = unsafe { api.cuDevicePrimaryCtxRelease_v2(handle) };
         self.0.context.store(context, Ordering::Release);
         self.0.loss.forget();
@@ -215,7 +216,7 @@ impl Owner {
         Self { device: device.clone(), generation: device.generation() }
     }
 
-    /// Whether both are the same device in the same generation: what the one is checked for holds for the other.
+    /// Tells whether both are the same device in the same generation: a check of one then holds for the other.
     #[inline]
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.device.is(&other.device) && self.generation == other.generation

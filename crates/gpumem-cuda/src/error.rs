@@ -1,9 +1,9 @@
-//! The driver's status codes as errors of ours, without asking the driver.
+//! Turns the driver's status codes into this library's errors, without calling the driver.
 
 use crate::NAME;
 use gpumem_core::{Error, ErrorKind};
 
-/// What a function of the driver or of NVRTC returns: the C enum as the integer that it is.
+/// The status that a function of the driver or of NVRTC returns: the C enum as an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 #[must_use]

@@ -21,7 +21,7 @@ pub struct CudaEvent {
 
 // SAFETY: an event handle is a name that the driver takes from any thread, and its functions are thread-safe.
 unsafe impl Send for CudaEvent {}
-// SAFETY: as above; what we keep beside the handle never changes.
+// SAFETY: as above; the other fields never change.
 unsafe impl Sync for CudaEvent {}
 
 impl CudaEvent {
@@ -44,11 +44,11 @@ impl CudaEvent {
         Ok(Self { owner, raw, timing: options.timing, owned: true })
     }
 
-    /// Puts a mark behind everything that is enqueued in the device's context, by whomever.
+    /// Records an event after everything that is enqueued in the device's context, by this and by other libraries.
     pub(crate) fn record_context(&self, device: &CudaDevice) -> Result<()> {
         const OPERATION: &str = "cuCtxRecordEvent";
         let Some(record) = probe::driver(OPERATION)?.record_context else {
-            let what = "a mark behind all streams, before CUDA 12.5";
+            let what = "an event after the work of all streams, before CUDA 12.5";
             return Err(Error::new(NAME, OPERATION, ErrorKind::Unsupported { what }));
         };
         self.owner.check(OPERATION, "event")?;
@@ -83,7 +83,7 @@ impl CudaEvent {
     }
 }
 
-// SAFETY: the driver says what is done.
+// SAFETY: the result is the driver's answer.
 unsafe impl Event for CudaEvent {
     fn query(&self) -> Result<bool> {
         const OPERATION: &str = "cuEventQuery";

@@ -1,4 +1,4 @@
-//! What only CUDA has.
+//! Functions that only CUDA has.
 
 use crate::{
     Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, buffer::Provenance, ipc,
@@ -7,8 +7,8 @@ use crate::{
 use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUfunction, CUstreamCaptureStatus};
 use gpumem_core::{Backend, EventOptions, RawStream, Result};
 
-/// Powers of the CUDA driver that no other backend has: contexts and memory of other libraries, and a
-/// look at what the driver knows.
+/// Functions of the CUDA driver that other backends lack: contexts and memory of other libraries, and queries of the
+/// driver.
 pub trait CudaExt: Backend {
     /// Takes a context of another library without owning it. Where it is the primary context of a device that is
     /// open here, the result is that device.
@@ -119,7 +119,7 @@ impl CudaExt for Cuda {
         const OPERATION: &str = "cuStreamIsCapturing";
         let device = &stream.owner.device;
         let _current = stream.owner.enter(OPERATION, "stream")?;
-        // An integer, because a newer driver may answer what the enum does not have.
+        // An integer, because a newer driver may answer with a value that the enum lacks.
         let mut state = 0u32;
         let place = (&raw mut state).cast::<CUstreamCaptureStatus>();
         // SAFETY: a place for the enum, whose C type is that integer.

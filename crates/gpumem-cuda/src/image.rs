@@ -10,7 +10,7 @@ const NO_BITS: u32 = 8;
 /// Checks that `image` is a cubin or a fat binary and that all parts it names lie within it.
 ///
 /// # Errors
-/// Returns what is wrong with it.
+/// Returns what is wrong with the image.
 pub(crate) fn check(image: &[u8]) -> Result<(), &'static str> {
     if image.starts_with(b"\x7fELF") {
         return check_elf(image);

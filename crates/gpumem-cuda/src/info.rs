@@ -1,4 +1,4 @@
-//! What the driver says about a device without a context on it.
+//! The driver's information about a device, without a context on it.
 
 use crate::{NAME, api::DriverApi, error::Status};
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute_enum as Attribute, CUuuid};
@@ -72,7 +72,7 @@ pub(crate) fn text(buffer: &[c_char]) -> String {
     )
 }
 
-/// What our own code needs to know beyond [`Capabilities`].
+/// What the backend needs to know beyond [`Capabilities`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Largest pitch of a two- or three-dimensional copy or fill in bytes.
@@ -81,7 +81,7 @@ pub(crate) struct Limits {
     pub(crate) read_only_registration: bool,
 }
 
-/// What the device can do. The priorities are those of the current context.
+/// Returns what the device can do. The priorities are those of the current context.
 pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabilities, Limits), Status> {
     let read = |which| attribute(api, device, which);
     let number = |which| read(which).map(|value| u32::try_from(value).unwrap_or(0));
@@ -99,7 +99,8 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     capabilities.concurrent_managed_access = flag(Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?;
     capabilities.register = flag(Attribute::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)?;
     capabilities.strided_copy = true;
-    // What cuMemHostAlloc gives has one address for the host and all devices, with or without flags ("Unified Addressing").
+    // Memory of cuMemHostAlloc has one address for the host and all devices, with or without flags ("Unified
+    // Addressing").
     capabilities.pinned_by_kernels = mapped && flag(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)?;
     capabilities.stream_priorities = [least, greatest];
     capabilities.wave_size = number(Attribute::CU_DEVICE_ATTRIBUTE_WARP_SIZE)?;
@@ -114,7 +115,7 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
         number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y)?,
         number(Attribute::CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z)?,
     ];
-    // What a kernel can have once it has opted in, which `launch` does by itself.
+    // The most that a kernel can have after opting in, which `launch` does by itself.
     capabilities.shared_memory = size(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?
         .max(size(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?);
     capabilities.constant_memory = size(Attribute::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY)?;

@@ -1,7 +1,7 @@
 //! The CUDA backend of gpumem: [`Backend`](gpumem_core::Backend) on the driver API, loaded at run time.
 //!
-//! * **Found at run time.** The driver (CUDA 12.0 or newer) and NVRTC are looked for separately, on first use. What
-//!   is missing is a [`LoadError`](gpumem_core::LoadError) that lists the names that were tried.
+//! * **Found at run time.** The driver (CUDA 12.0 or newer) and NVRTC are looked for separately, on first use. A
+//!   missing library is a [`LoadError`](gpumem_core::LoadError) that lists the names that were tried.
 //! * **Primary contexts.** A device is its primary context, as for the CUDA runtime, cuBLAS, PyTorch and cudarc, so
 //!   memory and streams are shared with them. It is retained until the process ends. The context that is current on
 //!   the calling thread is the same after every call as before it.

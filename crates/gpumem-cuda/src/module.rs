@@ -22,7 +22,7 @@ use std::{
 
 /// Bytes of dynamic shared memory that a kernel gets without opting in, less what it declares itself.
 const SHARED_WITHOUT_OPTING_IN: u32 = 48 << 10;
-/// Bytes for what the driver's assembler has to say.
+/// Bytes of the log of the driver's assembler.
 const LOG_BYTES: usize = 16 << 10;
 
 /// A loaded program. Clones are the same program; the last one unloads it.
@@ -184,7 +184,7 @@ struct Function {
     max_group_size: u32,
     /// Bytes of shared memory that the kernel declares itself.
     shared_bytes: u32,
-    /// Most bytes of shared memory that a launch may ask for beside.
+    /// The most dynamic shared memory that a launch may ask for, in bytes.
     max_dynamic_bytes: u32,
     /// Most of those without opting in.
     plain_dynamic_bytes: u32,
@@ -194,7 +194,7 @@ struct Function {
 
 // SAFETY: a function handle is a name that the driver takes from any thread, and its functions are thread-safe.
 unsafe impl Send for Function {}
-// SAFETY: as above; what changes is an atomic.
+// SAFETY: as above; the only field that changes is an atomic.
 unsafe impl Sync for Function {}
 
 impl CudaKernel {
@@ -219,8 +219,8 @@ impl CudaKernel {
             self.check(device, dims)?;
             self.opt_in(device, dims.shared_bytes)?;
         }
-        // SAFETY: the arguments are what the kernel's signature says, says the caller; the driver copies them before
-        // it returns and writes none.
+        // SAFETY: the caller promises that the arguments match the kernel's signature. The driver copies them before it
+        // returns and writes none.
         let launch = move |pointers: *mut *mut c_void| unsafe {
             let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
             stream.owner.device.api().cuLaunchKernel(
@@ -252,8 +252,8 @@ impl CudaKernel {
         }
     }
 
-    /// Looks at what the runtime does not know of the kernel, and at nothing that the driver refuses by itself. Launches with
-    /// more shared memory than one gets without opting in are looked at closely too.
+    /// Checks limits that the runtime does not know and that the driver does not check by itself. Launches with more
+    /// shared memory than the default without opting in are checked too.
     #[inline]
     fn is_likely_to_fit(&self, dims: &LaunchConfig) -> bool {
         let [x, y, z] = dims.group_size.map(u64::from);

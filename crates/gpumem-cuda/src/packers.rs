@@ -15,7 +15,7 @@ pub(crate) struct Functions {
 // SAFETY: function handles are names that the driver takes from any thread.
 unsafe impl Send for Functions {}
 
-/// The kernels of a device, once they have been needed. The module is never unloaded: it goes with the context.
+/// The kernels of a device, loaded on first use. The module is never unloaded: it ends with the context.
 #[derive(Debug, Default)]
 pub(crate) struct Packers(Mutex<Option<Functions>>);
 

@@ -1,11 +1,11 @@
-//! What the driver knows of an address.
+//! The driver's information about an address.
 
 use crate::{device::CudaDevice, error::Status};
 use cudarc::driver::sys::CUpointer_attribute_enum as Attribute;
 use gpumem_core::{AddressRange, Result};
 
-/// The device whose memory the address lies in, and how far the same allocation goes. All is asked for at once, which takes
-/// the driver as long as one attribute does.
+/// Returns the device whose memory the address lies in, and the end of the allocation. One call asks for all
+/// attributes, which takes as long as one attribute.
 pub(crate) fn residence(device: &CudaDevice, address: u64) -> Result<Option<AddressRange>> {
     const OPERATION: &str = "cuPointerGetAttributes";
     device.check_alive(OPERATION)?;
@@ -43,8 +43,8 @@ pub(crate) fn residence(device: &CudaDevice, address: u64) -> Result<Option<Addr
     device.check(status, OPERATION)?;
     // Memory that the driver does not know is of no type.
     let Some(ordinal) = usize::try_from(ordinal).ok().filter(|_| kind != 0) else { return Ok(None) };
-    // Of memory that is mapped piece by piece the range is the addresses that were reserved, with or without memory. Only
-    // what was allocated as a whole can be shared with other processes in the old way.
+    // Of memory that is mapped piece by piece the range is the addresses that were reserved, with or without memory.
+    // Only memory that was allocated as a whole can be shared with other processes by the older IPC functions.
     let known = if whole == 0 { 0 } else { start.saturating_add(bytes as u64) };
     Ok(Some(AddressRange { ordinal, end: known.max(address.saturating_add(1)) }))
 }

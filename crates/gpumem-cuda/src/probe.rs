@@ -22,7 +22,7 @@ pub(crate) type RecordContext = unsafe extern "C" fn(CUcontext, CUevent) -> Stat
 /// The driver, initialised in this process.
 pub(crate) struct Driver {
     pub(crate) api: DriverApi,
-    /// A mark behind all streams of a context, which drivers have from CUDA 12.5 on.
+    /// Records an event after all streams of a context. Drivers have it from CUDA 12.5 on.
     pub(crate) record_context: Option<RecordContext>,
     /// The process that it was initialised in; it does not survive a fork.
     pub(crate) origin: ProcessGuard,
@@ -147,7 +147,7 @@ fn nvrtc_names() -> Vec<String> {
 
 /// The first library of these names that serves. It is never unloaded.
 ///
-/// What a library that was found lacks is a better answer than that another name was not found.
+/// Naming what a found library lacks is a better answer than that another name was not found.
 fn find<T>(
     what: &'static str,
     mut names: Vec<String>,

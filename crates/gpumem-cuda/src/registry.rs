@@ -110,7 +110,7 @@ fn finish(
     Ok(CudaDevice::new(Parts { api, origin: *origin, handle, info, capabilities, limits, context, foreign }))
 }
 
-/// A count of a primary context, given back if opening fails half way.
+/// A count of a primary context, released if opening fails half-way.
 struct Retained {
     api: &'static DriverApi,
     handle: CUdevice,
@@ -128,7 +128,7 @@ impl Retained {
 
 impl Drop for Retained {
     fn drop(&mut self) {
-        // SAFETY: gives back the count that `new` took.
+        // SAFETY: releases the count that `new` took.
         let status = unsafe { self.api.cuDevicePrimaryCtxRelease_v2(self.handle) };
         if !status.is_success() {
             tracing::warn!("a primary context could not be released: {status}");

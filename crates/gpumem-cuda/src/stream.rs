@@ -18,7 +18,7 @@ const LEGACY: usize = 1;
 /// The driver's name for the default stream of the calling thread.
 const PER_THREAD: usize = 2;
 
-/// A CUDA stream: one of ours, one of the driver's default streams, or one of another library.
+/// A CUDA stream: one that this library made, one of the driver's default streams, or one of another library.
 ///
 /// The per-thread default stream is a name and not a stream: used on another thread, it means that thread's.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct CudaStream {
 
 // SAFETY: a stream handle is a name that the driver takes from any thread, and its functions are thread-safe.
 unsafe impl Send for CudaStream {}
-// SAFETY: as above; what we keep beside the handle never changes.
+// SAFETY: as above; the other fields never change.
 unsafe impl Sync for CudaStream {}
 
 impl CudaStream {
@@ -57,8 +57,7 @@ impl CudaStream {
         Ok(Self::of(owner, raw, true))
     }
 
-    /// A default stream, ours or another library's, is a name whose meaning depends on the current context, so that the
-    /// context must be current.
+    /// The handle of a default stream means the current context's stream, so the right context must be current.
     fn of(owner: Owner, raw: CUstream, owned: bool) -> Self {
         Self { owner, raw, owned, needs_context: AtomicBool::new(raw.addr() <= PER_THREAD) }
     }
@@ -98,16 +97,16 @@ impl CudaStream {
     /// one that matters, and leaves the caller's context alone.
     ///
     /// By the CUDA C++ Programming Guide ("Stream and event behavior") a copy and a wait succeed whatever device is
-    /// current, a record where event and stream are of one device, and a launch fails to a stream of another device than the
-    /// current one. Drivers of version 580 launch there too, and on threads without a context; what they refuse are
-    /// copies of memory that was mapped piece by piece while another device's context is current, as an invalid value. Of waits
-    /// of the host for a stream, and of asking whether it is done, the guide says nothing.
+    /// current, a record where event and stream are of one device, and a launch fails to a stream of another device
+    /// than the current one. Drivers of version 580 launch there too, and on threads without a context. They refuse
+    /// copies of memory that was mapped piece by piece while another device's context is current, as an invalid value.
+    /// Of waits of the host for a stream, and of asking whether it is done, the guide says nothing.
     #[inline]
     pub(crate) fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<()> {
         self.call_or(operation, call, |status| self.owner.device.failure(status, operation))
     }
 
-    /// As [`call`](Self::call), where `failure` says what the driver's refusal means.
+    /// As [`call`](Self::call), with `failure` to translate the driver's refusal.
     #[inline]
     pub(crate) fn call_or(
         &self,
@@ -143,7 +142,7 @@ impl CudaStream {
     }
 }
 
-// SAFETY: the driver says what is done.
+// SAFETY: the result is the driver's answer.
 unsafe impl Stream for CudaStream {
     fn synchronize(&self) -> Result<()> {
         let api = self.owner.device.api();

@@ -1,4 +1,4 @@
-//! What changed between ROCm 5.2 and 7.2, by version.
+//! The changes between ROCm 5.2 and 7.2, by version.
 //!
 //! | what | ROCm 5 | ROCm 6 and 7 |
 //! |---|---|---|
@@ -48,7 +48,7 @@ impl core::fmt::Debug for hipDeviceProp_tR0600 {
     }
 }
 
-/// A call that did not give what it should.
+/// A call of HIP that failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Failure {
     /// The library lacks the function.
@@ -113,7 +113,7 @@ impl core::fmt::Display for Version {
     }
 }
 
-/// What an address belongs to.
+/// The memory that an address belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum MemoryType {
@@ -163,7 +163,7 @@ impl MemoryType {
 /// An address that HIP knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Pointer {
-    /// What it belongs to. Never [`MemoryType::Unregistered`].
+    /// The type of the memory. Never [`MemoryType::Unregistered`].
     pub kind: MemoryType,
     /// Ordinal of the device that it was allocated or page-locked for.
     pub device: i32,
@@ -188,7 +188,7 @@ pub fn pointer(hip: &Hip, version: Version, address: u64) -> Result<Option<Point
         status => return Err(Failure::Status(status)),
     }
     let kind = match MemoryType::read(version, found.memoryType) {
-        // ROCm 5 calls managed memory what it is made of, and says the rest elsewhere.
+        // ROCm 5 reports managed memory as the type that it is made of; another attribute tells that it is managed.
         Some(_) if found.isManaged != 0 => MemoryType::Managed,
         Some(MemoryType::Unregistered) | None => return Ok(None),
         Some(kind) => kind,

@@ -47,7 +47,7 @@ pub const NAMES: &[&str] = &["libamdhip64.so.7", "libamdhip64.so.6", "libamdhip6
 /// Finds HIP. It stays loaded until the process ends.
 ///
 /// # Errors
-/// Returns what was tried, and why nothing serves.
+/// Returns the files that were tried, and why each failed.
 pub fn load(places: &Places) -> Result<Loaded<HipLibrary>, LoadError> {
     let found = find("the HIP runtime of ROCm", NAMES, places, c"hipInit")?;
     // SAFETY: a library of this name that has HIP's first function is HIP, and is never unloaded.
@@ -62,12 +62,12 @@ pub fn load(places: &Places) -> Result<Loaded<HipLibrary>, LoadError> {
     Ok(Loaded { functions, name: found.name })
 }
 
-/// What is in HIP's library.
+/// The functions in HIP's library.
 #[derive(Debug, Clone, Copy)]
 pub struct HipLibrary {
-    /// What every version has.
+    /// Functions that every version has.
     pub hip: Hip,
-    /// What only later versions have.
+    /// Functions that only later versions have.
     pub later: HipLater,
     hiprtc: Hiprtc,
 }
@@ -85,7 +85,7 @@ impl std::ops::Deref for HipLibrary {
 /// because HIP need not be able to load what it makes.
 ///
 /// # Errors
-/// Returns what was tried, and why nothing serves.
+/// Returns the files that were tried, and why each failed.
 pub fn load_hiprtc(
     places: &Places,
     hip: &Loaded<HipLibrary>,

@@ -1,4 +1,4 @@
-//! What differs between ROCm 5, 6 and 7, against libraries that have the binary interface of each.
+//! Tests the differences between ROCm 5, 6 and 7, against libraries that have the binary interface of each.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +13,7 @@ use std::{
     sync::OnceLock,
 };
 
-/// The libraries of every version, each in a folder of its own.
+/// The libraries of every version, each in a separate folder.
 const LIBRARIES: &[(&str, &str, &str)] = &[
     // A version that has the compiler in HIP's library only.
     ("5", "hip", "libamdhip64.so.5"),

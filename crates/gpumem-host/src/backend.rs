@@ -186,8 +186,7 @@ unsafe impl Backend for Host {
         // The caller waits in any case; longer copies only must not keep others from enqueuing.
         let limit = engine.brief_bytes().saturating_mul(AT_ONCE);
         let brief = region.total_bytes().filter(|bytes| (1..=limit).contains(bytes));
-        // What is to fail, fails in the ordinary way.
-        // SAFETY: the caller's promise.
+        // Injected failures take the ordinary way. SAFETY: the caller upholds the conditions of `copy`.
         brief.is_some_and(|bytes| engine.is_plain() && unsafe { stream.queue().try_copy_sync(region, bytes) })
     }
 

@@ -1,11 +1,11 @@
-//! What a device has done, in numbers.
+//! Counts of what a device has done.
 
 use gpumem_core::MemoryKind;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {
-        /// What a device has done since it was opened. A snapshot; calls of other threads may go on meanwhile.
+        /// Counts since the device was opened. A snapshot: other threads may go on meanwhile.
         ///
         /// Calls count when they succeed: an allocation that was made, a command that was enqueued.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,7 +30,7 @@ macro_rules! counters {
 counters! {
     /// Allocations made.
     allocations,
-    /// Allocations given back.
+    /// Freed allocations.
     releases,
     /// Allocations that are alive.
     live_allocations,

@@ -1,4 +1,4 @@
-//! Devices: opening them, and what the host offers beyond the trait.
+//! Opens devices, with the functions that the host offers beyond the trait.
 
 use crate::barrier::HostBarrier;
 use crate::counters::Counters;
@@ -79,12 +79,12 @@ impl Device {
         self.0.info.ordinal
     }
 
-    /// Who runs the streams.
+    /// Returns how the device runs its streams.
     pub fn schedule(&self) -> Schedule {
         self.0.schedule
     }
 
-    /// What has been done so far, in numbers.
+    /// Returns counts of what the device has done so far.
     pub fn counters(&self) -> Counters {
         self.engine().count()
     }
@@ -109,7 +109,7 @@ impl Device {
         }
     }
 
-    /// Loses the device, for tests: what is pending is dropped, and every later call but a reset fails with
+    /// Loses the device, for tests: pending work is dropped, and every later call but a reset fails with
     /// [`ErrorKind::DeviceLost`] and this cause.
     ///
     /// Waits end with that error as soon as the command that is running at this moment has ended, because memory must not

@@ -63,7 +63,7 @@ impl Event {
             drop(state);
             engine.point();
         } else {
-            // The end of what is enqueued is a number; there is nothing to run.
+            // The end of the enqueued commands is a number, so no command is enqueued.
             let mark = {
                 let state = lock(&queue.state);
                 queue.admit("record")?;
@@ -89,7 +89,7 @@ impl Event {
         let ends = Marks { first: ends.next(), more: ends.collect() };
         let before = {
             let mut state = lock(&self.core.state);
-            // What an earlier recording still reaches does not count.
+            // Positions of an earlier recording do not count.
             state.recording += 1;
             state.time = None;
             mem::replace(&mut state.marks, ends)
@@ -104,7 +104,7 @@ impl Event {
         self.core.engine.origin().check(crate::NAME, "wait")?;
         queue.engine.enter("wait", Operation::Wait)?;
         self.admit("wait")?;
-        // Its own past, or what is done: nothing to wait for.
+        // The stream's own past, or finished work: nothing to wait for.
         let news = |mark: &Mark| mark.queue.id != queue.id && mark.is_news();
         let Marks { first, more } = self.marks();
         let mut waits = false;
@@ -152,7 +152,7 @@ impl Event {
     }
 }
 
-// SAFETY: the queue counts what has ended.
+// SAFETY: the queue counts finished commands only.
 unsafe impl gpumem_core::Event for Event {
     fn query(&self) -> Result<bool> {
         self.core.engine.enter("event query", Operation::Query)?;

@@ -1,4 +1,4 @@
-//! Failures on purpose, for tests of what stands above.
+//! Injected failures, for tests of the layers above.
 
 use crate::sync::lock;
 use gpumem_core::ErrorKind;

@@ -12,15 +12,14 @@
 //!
 //! # Faults
 //! A command that fails when it runs (a kernel that returns an error or panics, memory that was released) is an
-//! [`ErrorKind::AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault). It stands until a caller has waited for
-//! the stream or the device and was told; what was enqueued on the stream in between does not run. Events behind it
-//! report it as often as they are asked. A wait for such an event orders and does not carry the failure over: other
-//! streams go on.
+//! [`ErrorKind::AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault). It lasts until a caller has waited for
+//! the stream or the device and got the error; commands enqueued on the stream in between do not run. Events recorded
+//! after it report it on every query. A stream that waits for such an event is ordered after it and goes on.
 //!
-//! The data carry it over. What a command was to write that failed, or that was left out, is noted in
-//! [`POISONED`](gpumem_core::POISONED), with the first failure of all; a command that uses such bytes does not run and fails
-//! of the same. What a command uses it knows from [`with_uses`](gpumem_core::with_uses), which the runtime calls around whatever
-//! it enqueues. A copy or a fill that succeeds clears the bytes that it has written.
+//! The data carry the failure over. If a command fails or is skipped, the bytes that it was to write are noted in
+//! [`POISONED`](gpumem_core::POISONED), with the first failure. A command that uses such bytes does not run and fails
+//! for the same reason. The runtime says which memory a command uses: it enqueues inside
+//! [`with_uses`](gpumem_core::with_uses). A copy or a fill that succeeds clears the bytes that it has written.
 //!
 //! # Environment
 //! `GPUMEM_HOST_DEVICES`, `GPUMEM_HOST_MEMORY` and `GPUMEM_HOST_SEED` set up the devices that

@@ -18,10 +18,10 @@ pub(crate) const FIRST_PRIVATE: usize = 1000;
 /// thread would take longer.
 const BRIEF_BYTES: usize = 128 << 10;
 
-/// Who runs what has been enqueued, and when.
+/// Which threads run enqueued commands, and when.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Schedule {
-    /// Worker threads run the streams at the same time; who waits for a stream helps.
+    /// Worker threads run the streams at the same time; a thread that waits for a stream helps.
     #[default]
     Concurrent,
     /// No threads: every call is a point at which a seeded random choice decides which streams run how far. Work is
@@ -39,15 +39,16 @@ pub enum Schedule {
 pub struct HostOptions {
     /// Bytes of device memory. By default `GPUMEM_HOST_MEMORY`, or else the physical memory of the machine.
     pub memory: usize,
-    /// Who runs the streams. By default adversarial where `GPUMEM_HOST_SEED` is set, or else concurrent.
+    /// How the streams run. By default adversarial where `GPUMEM_HOST_SEED` is set, or else concurrent.
     pub schedule: Schedule,
     /// Most worker threads, at least 1. By default the number of processors, at least 2 and at most 8.
     pub workers: usize,
     /// Work-items in a wavefront: 32 (the default) or 64.
     pub wave_size: u32,
-    /// Copies and fills of up to this many bytes run on the calling thread where the stream is idle; 0 hands
-    /// everything to the workers. Where every copy of a stream was waited for by the very next call, 64 times as many run
-    /// on the calling thread, because it would run them anyway while it waits. Without meaning in the adversarial schedule. By default 128 KiB.
+    /// Copies and fills of up to this many bytes run on the calling thread where the stream is idle; 0 leaves
+    /// everything to the workers. If each copy of a stream was followed at once by a wait, 64 times as many bytes run
+    /// on the calling thread, because it would run them anyway while it waits. Has no effect in the adversarial
+    /// schedule. By default 128 KiB.
     pub brief_bytes: usize,
 }
 
@@ -64,7 +65,7 @@ impl HostOptions {
         }
     }
 
-    /// The defaults, with what the environment says.
+    /// Returns the defaults, changed by the environment variables.
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for a variable that cannot be read.

@@ -1,4 +1,4 @@
-//! What there is to be found: always the host.
+//! Finds the devices: always the host.
 
 use crate::{NAME, options};
 use gpumem_core::{DeviceInfo, LoadError, Result};
@@ -15,7 +15,7 @@ pub(crate) fn devices() -> Result<Vec<DeviceInfo>> {
     Ok((0..options::device_count()?).map(|ordinal| info(ordinal, memory)).collect())
 }
 
-/// What is known about a device.
+/// Returns what is known about a device.
 pub(crate) fn info(ordinal: usize, memory: usize) -> DeviceInfo {
     DeviceInfo {
         backend: NAME,

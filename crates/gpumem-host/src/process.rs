@@ -1,7 +1,7 @@
-//! What all host devices of one process share.
+//! State that all host devices of one process share.
 //!
-//! A forked child gets a state of its own and never looks at its parent's: a lock there may have been held by a thread
-//! that does not exist in the child.
+//! A forked child gets a new state and never uses its parent's: a thread that does not exist in the child may hold a
+//! lock there.
 
 use crate::memory::Table;
 use crate::options::FIRST_PRIVATE;

@@ -73,7 +73,7 @@ impl Stream {
     }
 }
 
-// SAFETY: the queue counts what has ended.
+// SAFETY: the queue counts finished commands only.
 unsafe impl gpumem_core::Stream for Stream {
     fn synchronize(&self) -> Result<()> {
         let name = "stream synchronize";

@@ -39,7 +39,7 @@ fn what_was_known_of_the_last_copy_is_asked_anew_where_it_says_too_little() {
     let copy = |from: &[u8], to: &Buffer, offset: u64| {
         let (address, space) = on(&device, to);
         let region = CopyRegion::linear(host(from), (address + offset, space), from.len());
-        // SAFETY: the backend checks what is live; only this thread uses it.
+        // SAFETY: the backend checks that the memory is live; only this thread uses it.
         unsafe { Host::try_copy_sync(&stream, &region) }
     };
     assert!(copy(&source[..64], &buffer, 0));
@@ -122,7 +122,7 @@ fn what_is_wrong_is_left_to_the_ordinary_way() {
     release(&device, buffer);
     let region =
         CopyRegion::linear(host(&[2; 64]), (address, gpumem_core::Space::Device(device.ordinal())), 64);
-    // SAFETY: the backend checks what is live.
+    // SAFETY: the backend checks that the memory is live.
     assert!(!unsafe { Host::try_copy_sync(&stream, &region) });
     // A lost device.
     device.lose("on purpose");

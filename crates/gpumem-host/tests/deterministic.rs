@@ -14,7 +14,7 @@ const FEW: u64 = if cfg!(miri) { 8 } else { 50 };
 const SEEDS: u64 = if cfg!(miri) { 3 } else { 20 };
 const MANY: u64 = if cfg!(miri) { 8 } else { 200 };
 
-/// Two streams on one buffer, with or without the event that orders them. What the second stream saw.
+/// Two streams on one buffer, with or without the event that orders them. Returns what the second stream saw.
 fn produce_and_consume(device: &Device, ordered: bool) -> Vec<u8> {
     let (produce, consume) = (stream(device), stream(device));
     let (shared, target) = (allocate(device, 4096), allocate(device, 4096));
@@ -85,7 +85,7 @@ fn a_seed_means_one_schedule() {
     for seed in 0..SEEDS {
         let trace = program(&adversarial(seed));
         assert_eq!(trace, program(&adversarial(seed)), "seed {seed}");
-        // Fill, launch, record and copy; waits for what is done already are not enqueued.
+        // Fill, launch, record and copy; waits for finished work are not enqueued.
         assert!(trace.len() >= 4 * 10 * 4, "every command is in the trace");
         different.insert(trace);
     }

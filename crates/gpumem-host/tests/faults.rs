@@ -1,4 +1,4 @@
-//! What goes wrong, by itself or on purpose.
+//! Failures, real and injected.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -89,7 +89,7 @@ fn a_fault_is_told_by_all_who_can_see_it() {
         Host::wait(&other, &behind).unwrap();
         launch(&other, &body).unwrap();
         other.synchronize().expect("a wait orders and does not carry failures");
-        assert_eq!(*count.lock().unwrap(), 1, "what stands behind a fault does not run");
+        assert_eq!(*count.lock().unwrap(), 1, "commands after a fault do not run");
         before.synchronize().unwrap();
         assert!(is_fault(&behind.synchronize()));
         assert!(is_fault(&behind.query()));
@@ -125,7 +125,7 @@ fn uses(uses: &[MemoryUse], enqueue: impl FnOnce()) {
     unsafe { with_uses(Some(&All(uses)), enqueue) }
 }
 
-/// Forgets what is known of the memory.
+/// Clears all poison.
 fn clear(used: &MemoryUse) {
     // SAFETY: as in `uses`.
     unsafe { POISONED.clear(&used.range()) }
@@ -142,7 +142,8 @@ fn failures_travel_with_what_is_used() {
         let nowhere = on(&device, &gone);
         release(&device, gone);
         let poison = |number, buffer: &_| POISONED.find(&used(first + number, buffer, false));
-        // From memory that was released; left out behind that; from what was to be written, on another stream.
+        // A copy from released memory; one that is skipped after it; one on another stream from bytes that failed work
+        // was to write.
         uses(&[used(first, &a, true)], || copy(&one, nowhere, on(&device, &a), 64));
         uses(&[used(first + 1, &b, true)], || fill(&one, &b, 7));
         Host::record(&one, &behind).unwrap();
@@ -150,9 +151,10 @@ fn failures_travel_with_what_is_used() {
         uses(&[used(first, &a, false), used(first + 2, &c, true)], || {
             copy(&two, on(&device, &a), on(&device, &c), 64);
         });
-        for (faulty, words) in
-            [(&one, "copy: the range of 64 bytes"), (&two, "copy: what it uses was to be written by copy")]
-        {
+        for (faulty, words) in [
+            (&one, "copy: the range of 64 bytes"),
+            (&two, "copy: it uses bytes that were to be written by copy"),
+        ] {
             let error = faulty.synchronize().unwrap_err();
             assert!(error.to_string().contains(words), "{error} lacks {words:?}");
             faulty.synchronize().expect("told once");
@@ -165,8 +167,7 @@ fn failures_travel_with_what_is_used() {
                 ("copy", &*format!("host:{}, stream 0", device.ordinal()))
             );
         }
-        // What is said to be used decides: a fill of 64 bytes makes them good, whichever buffer they belong
-        // to.
+        // The declared use decides: a fill clears its 64 bytes, whichever buffer they belong to.
         uses(&[used(first + 1, &b, true)], || fill(&two, &b, 9));
         assert_eq!(read(&device, &two, &b), [9; 64]);
         assert!(poison(1, &b).is_none() && poison(0, &a).is_some());

@@ -133,7 +133,7 @@ fn registration_covers_memory_once() {
         let elsewhere = concurrent();
         let again = register(&elsewhere, 1000, 1000).unwrap();
         assert_eq!(device.counters().live_registered_bytes, 2096);
-        // The device reaches it by its address, until it is given back.
+        // The device reaches it by its address, until it is unregistered.
         let stream = stream(&device);
         let target = allocate(&device, 1000);
         copy(&stream, on(&device, &buffer), on(&device, &target), 1000);

@@ -1,4 +1,4 @@
-//! Opening devices, and what becomes of them in a forked child.
+//! Opens devices, and uses them in a forked child.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -56,7 +56,8 @@ mod forked {
         matches!(result, Err(error) if matches!(error.kind(), ErrorKind::ForkedChild))
     }
 
-    /// Runs `child` in a forked child while threads of the parent keep the device's locks busy. It says what was wrong.
+    /// Runs `child` in a forked child while threads of the parent keep the device's locks busy. Returns the child's
+    /// report.
     fn fork(busy: &Device, child: impl FnOnce() -> Result<(), &'static str>) {
         let stop = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -72,7 +73,7 @@ mod forked {
                 release(busy, buffer);
             });
             std::thread::sleep(std::time::Duration::from_millis(5));
-            // SAFETY: the child uses only what the backend promises to work there, and leaves by `_exit`.
+            // SAFETY: the child uses only functions that work in a forked child, and leaves by `_exit`.
             let pid = unsafe { libc::fork() };
             assert!(pid >= 0, "fork failed");
             if pid == 0 {

@@ -50,7 +50,7 @@ pub const NAMES: &[&str] = &["libhsa-runtime64.so.1", "libhsa-runtime64.so"];
 /// then answers with that copy.
 ///
 /// # Errors
-/// Returns what was tried, and why nothing serves.
+/// Returns the files that were tried, and why each failed.
 pub fn load(places: &Places) -> Result<Loaded<Hsa>, LoadError> {
     let found = find("the HSA runtime of ROCm", NAMES, places, c"hsa_init")?;
     // SAFETY: a library of this name that has HSA's first function is the HSA runtime.

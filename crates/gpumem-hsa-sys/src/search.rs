@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// What the search depends on. A default one has nothing but the system's loader.
+/// The inputs of the search. The default has only the system's loader.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// Folders to look in before all others, separated as in `PATH` (`GPUMEM_ROC_LIBRARY_PATH`).
@@ -130,7 +130,7 @@ pub enum Refusal {
     /// It was loaded and is too old, or does not tell its version.
     #[error("its version is {found}, and {oldest} is the oldest that serves")]
     Version {
-        /// Its version, or what it said instead.
+        /// Its version, or its error.
         found: String,
         /// The oldest version that serves.
         oldest: String,
@@ -149,7 +149,7 @@ pub struct Attempt {
 /// A library could not be had.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadError {
-    /// What the library is.
+    /// The name of the library.
     pub library: &'static str,
     /// Everything that was tried, in order.
     pub attempts: Vec<Attempt>,
@@ -179,7 +179,7 @@ impl Error for LoadError {}
 /// ROCm's runtimes start threads and register handlers for the end of the process.
 ///
 /// # Errors
-/// Returns what was tried, and why nothing serves.
+/// Returns the files that were tried, and why each failed.
 pub fn find(
     library: &'static str,
     names: &[&str],
@@ -206,8 +206,8 @@ pub fn open(candidate: &Path, symbol: &CStr) -> Result<&'static Library, Refusal
     if is_path && candidate.metadata().is_ok_and(|metadata| !metadata.is_file()) {
         return Err(Refusal::NotLoaded("it is no regular file".to_owned()));
     }
-    // SAFETY: running the constructors of ROCm's own libraries asks nothing of us, and by these names nothing else is
-    // meant. Who puts another library under such a name on the search path is trusted as with any linked library.
+    // SAFETY: the constructors of ROCm's libraries have no conditions, and only ROCm's libraries have these names.
+    // Another library under such a name on the search path is trusted, as any linked library is.
     let library = unsafe { Library::new(candidate) }.map_err(|error| {
         // The loader's own words are the source of the error, and missing from its text.
         let message = error.source().map_or_else(|| error.to_string(), ToString::to_string);

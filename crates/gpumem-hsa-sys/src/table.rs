@@ -75,7 +75,7 @@ macro_rules! functions {
                 #[doc = concat!("Calls `", stringify!($name), "`.")]
                 ///
                 /// # Safety
-                /// What the library's documentation asks for.
+                /// The call meets the conditions in the library's documentation.
                 ///
                 /// # Errors
                 /// Returns an error if the library lacks the function.

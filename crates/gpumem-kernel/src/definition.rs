@@ -68,7 +68,7 @@ impl<P: Parameters> KernelDef<P> {
     /// * a compiled image has a kernel of this name with the parameters `P`, as the source would be checked for;
     /// * work-items do not race: an element that one writes is used by another only after a barrier of the same group, or
     ///   atomically by both;
-    /// * `shared_bytes` says what the source declares.
+    /// * `shared_bytes` is the number of bytes that the source declares.
     ///
     /// This holds for every program, flag and body that any code sets. So [seal](Self::sealed) a declaration before you give it to
     /// code that you do not know.
@@ -120,7 +120,7 @@ impl<P: Parameters> KernelDef<P> {
     /// Allows programs, bodies, compiler flags and bounds to be set again.
     ///
     /// # Safety
-    /// As of [`new`](Self::new), for what is set from now on.
+    /// The conditions of [`new`](Self::new), for everything that is set from now on.
     #[must_use]
     pub unsafe fn unsealed(mut self) -> Self {
         self.seal = Seal::Open;
@@ -134,7 +134,7 @@ impl<P: Parameters> KernelDef<P> {
         }
     }
 
-    /// Refuses a declaration of which no author has promised what it runs.
+    /// Refuses a declaration whose code no author has promised to be sound.
     fn check_seal(&self) -> Result<()> {
         let why = "the programs, bodies, flags and bounds of this kernel are sealed; `unsafe { declaration.unsealed() }` allows others";
         match self.seal {
@@ -143,8 +143,8 @@ impl<P: Parameters> KernelDef<P> {
         }
     }
 
-    /// Sets the source, in the portable subset of CUDA C++ and HIP C++, behind [`PRELUDE`](super::PRELUDE). The
-    /// compiler checks that the parameters are `P`.
+    /// Sets the source, in the portable subset of CUDA C++ and HIP C++, to be compiled after
+    /// [`PRELUDE`](super::PRELUDE). The compiler checks that the parameters are `P`.
     ///
     /// # Examples
     /// ```
@@ -289,8 +289,8 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
-    /// Sets the bytes of constant memory for its [`ConstantArray`](super::ConstantArray)s, instead of all that a
-    /// module has (at most 64 KiB): room for what the source itself declares `__constant__`.
+    /// Sets the bytes of constant memory for its [`ConstantArray`](super::ConstantArray)s, instead of all that a module
+    /// has (at most 64 KiB): the rest is for the source's own `__constant__` declarations.
     #[must_use]
     pub fn constant_bytes(mut self, bytes: usize) -> Self {
         self.constant_bytes = bytes;
@@ -306,8 +306,8 @@ impl<P: Parameters> KernelDef<P> {
     }
 
     /// Sets whether a GPU's compiler may contract `a * b + c` into one operation with one rounding. It may not by
-    /// default, so that a GPU and the host compute the same bits. It is faster where arithmetic is what takes the
-    /// time. A single such operation can be written as `fmaf` in the source and as [`f32::mul_add`] in the body.
+    /// default, so that a GPU and the host compute the same bits. Contracting is faster where arithmetic takes most of
+    /// the time. A single such operation can be written as `fmaf` in the source and as [`f32::mul_add`] in the body.
     #[must_use]
     pub fn contract(mut self, contract: bool) -> Self {
         self.contract = contract;
@@ -336,9 +336,9 @@ impl<P: Parameters> KernelDef<P> {
     /// ([`image`](Self::image), then [`fatbin`](Self::fatbin), then [`ptx`](Self::ptx)); else the source, compiled
     /// now or earlier.
     ///
-    /// What has been compiled is kept in memory and on disk, and found again by everything that decides what comes out:
-    /// source, prelude, options, architecture, compiler. `GPUMEM_CACHE_DIR` names the directory (default: `gpumem` in the
-    /// user's directory for caches; `off`: none), `GPUMEM_CACHE_BYTES` the bytes that it may hold (default: 256 MiB). Sources
+    /// Compiled images are kept in memory and on disk. The key is everything that decides the image: source, prelude,
+    /// options, architecture, compiler. `GPUMEM_CACHE_DIR` names the directory (default: `gpumem` in the user's
+    /// directory for caches; `off`: none), `GPUMEM_CACHE_BYTES` the bytes that it may hold (default: 256 MiB). Sources
     /// that include files are always compiled.
     ///
     /// # Errors
@@ -407,8 +407,8 @@ impl<P: Parameters> KernelDef<P> {
         Err(core.error("compile", ErrorKind::Unsupported { what }).in_kernel(&self.name))
     }
 
-    /// Compiles the source for an architecture of the backend `B` by its name, of which this machine need have no device. This
-    /// checks a kernel, and what comes out can be shipped as an [`image`](Self::image).
+    /// Compiles the source for an architecture of the backend `B`, by its name; this machine needs no such device. This
+    /// checks a kernel, and the result can be shipped as an [`image`](Self::image).
     ///
     /// # Errors
     /// Returns [`Build`](gpumem_core::ErrorKind::Build) with the compiler's message, also for an architecture that it
@@ -443,7 +443,7 @@ impl<P: Parameters> KernelDef<P> {
 }
 
 impl<P: Parameters> KernelDef<P> {
-    /// Returns the kernel's name: its symbol in what a device's compiler makes of the source.
+    /// Returns the kernel's name: its symbol in the compiled image.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -459,15 +459,15 @@ impl<P: Parameters> KernelDef<P> {
         self.source.as_deref()
     }
 
-    /// The body for the host, for those who run it in the place of the compiled source: a simulated GPU finds it by
-    /// [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the GPU
-    /// that is simulated. `None` without a body.
+    /// Returns the body for the host, for simulators that run it instead of the compiled source: a simulated GPU finds
+    /// it by [`name`](Self::name) when the launch arrives. `wave_size` and `shared_memory` (in bytes) are those of the
+    /// simulated GPU. `None` without a body.
     pub fn entry(&self, wave_size: u32, shared_memory: usize) -> Option<Entry> {
         let executor = Executor::new(wave_size, shared_memory).race_checks(self.check);
         self.host.as_ref().map(|body| Entry::new::<P>(body(executor)))
     }
 
-    /// The source as the compiler of a device gets it ([`portable_text`]), for those who compile it without a device.
+    /// Returns the source as the compiler of a device gets it ([`portable_text`]), for compiling without a device.
     /// `None` without a source.
     pub fn portable_text(&self, wave_size: u32, bounds: bool) -> Option<String> {
         Some(portable_text::<P>(self.source.as_ref()?, &self.name, wave_size, bounds))

@@ -105,7 +105,7 @@ impl Image {
         }
     }
 
-    /// What it is for, in words.
+    /// Its purpose, in words.
     fn target(&self) -> String {
         match self {
             Image::Binary { architecture, .. } => architecture.clone(),
@@ -150,7 +150,7 @@ fn base(architecture: &str) -> &str {
     architecture.split(':').next().unwrap_or(architecture)
 }
 
-/// What a PTX text is for: the word behind `.target`.
+/// Returns the target of a PTX text: the word after `.target`.
 fn target_of(text: &str) -> Option<&str> {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(".target"))?;
     line.split(|c: char| c.is_whitespace() || c == ',').find(|word| !word.is_empty())

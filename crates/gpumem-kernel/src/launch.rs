@@ -37,13 +37,13 @@ struct Loaded<B: Backend> {
     name: Arc<str>,
 }
 
-/// What the sizes of a launch may be: of the device's capabilities what every launch reads.
+/// The limits of a launch's sizes: the capabilities of the device that every launch reads.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     grid: [u32; 3],
     group: [u32; 3],
     group_size: u32,
-    /// Bytes of shared memory beside what the kernel declares itself.
+    /// Bytes of shared memory in addition to the kernel's own declarations.
     shared: usize,
     /// Bytes of shared memory that the kernel declares itself.
     declared: usize,
@@ -107,9 +107,9 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         &self.loaded.name
     }
 
-    /// Enqueues the kernel: behind everything that conflicts with its arrays on any stream, as copies are. What it does
-    /// wrong surfaces at the next wait, as [`AsynchronousFault`](ErrorKind::AsynchronousFault), and where what it was to write is
-    /// used, as [`Poisoned`](ErrorKind::Poisoned), until that is written anew.
+    /// Enqueues the kernel after all work on any stream that conflicts with its arrays, as copies are. If the kernel
+    /// fails, the next wait returns [`AsynchronousFault`](ErrorKind::AsynchronousFault). Uses of the memory that it was
+    /// to write return [`Poisoned`](ErrorKind::Poisoned), until that is written anew.
     ///
     /// ```no_run
     /// # use gpumem_kernel::{Kernel, Slice, SliceMut, config_for_items};
@@ -123,8 +123,9 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     /// # }
     /// ```
     ///
-    /// With arrays of the host among the arguments ([`In`](super::In), [`Out`](super::Out), [`InOut`](super::InOut)) the
-    /// launch is waited for: when it returns, what goes out has landed, and what the kernel did wrong is its error.
+    /// With arrays of the host among the arguments ([`In`](super::In), [`Out`](super::Out), [`InOut`](super::InOut))
+    /// the call waits for the launch. When it returns, the results are in the arrays; if the kernel has failed, it
+    /// returns the error.
     ///
     /// # Errors
     /// Returns one of these, which names the kernel and the argument. But for the last, nothing has been launched
@@ -154,8 +155,8 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         loaded.submit(stream, dims, &mut collected)
     }
 
-    /// As [`launch`](Self::launch), and without waiting for arrays of the host: what goes out has landed when the scope's
-    /// stream has been waited for, at the latest when the scope ends.
+    /// As [`launch`](Self::launch), without waiting for arrays of the host: their results are there after a wait for
+    /// the scope's stream, at the latest when the scope ends.
     ///
     /// ```no_run
     /// # use gpumem_kernel::{In, InOut, Kernel, Slice, SliceMut, config_for_items};
@@ -230,7 +231,7 @@ impl<B: Backend> Loaded<B> {
         self.core.place(error).in_kernel(&self.name)
     }
 
-    /// Says what is wrong with the sizes of a launch.
+    /// Returns what is wrong with the sizes of a launch.
     #[cold]
     fn misfit(&self, dims: &LaunchConfig) -> Error {
         let has = B::capabilities(&self.core.raw);
@@ -323,13 +324,13 @@ impl<B: Backend> Loaded<B> {
         arguments: &KernelArguments,
     ) -> Result<()> {
         self.program.record_launch(timeline, submission);
-        // SAFETY: the arguments are those of the kernel's declaration, and their memory is kept and ordered by the use
-        // logs; what the kernel does within them was promised when it was declared.
+        // SAFETY: the arguments are those of the kernel's declaration. The access logs keep their memory alive and
+        // order its uses. The author of the declaration promised how the kernel uses them.
         unsafe { B::launch(raw, &self.raw, dims, arguments) }
     }
 }
 
-/// Adds which argument it was, for what is found wrong with arrays when all arguments are there.
+/// Adds the argument's position to errors that are found when all arguments are there.
 #[cold]
 fn of_argument<B: Backend>(
     error: Error,

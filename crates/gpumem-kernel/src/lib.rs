@@ -1,7 +1,7 @@
 //! Kernels of gpumem: one portable source for CUDA and ROCm, one body for the host, declared once and launched safely.
 //!
-//! [`KernelDef`] declares a kernel, [`KernelDef::load`] compiles it for a device, [`Kernel::launch`] enqueues it behind what
-//! conflicts with its arrays. Depend on `gpumem`, which re-exports this crate as `gpumem::kernel`.
+//! [`KernelDef`] declares a kernel, [`KernelDef::load`] compiles it for a device, [`Kernel::launch`] enqueues it after
+//! all work that conflicts with its arrays. Depend on `gpumem`, which re-exports this crate as `gpumem::kernel`.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod arguments;

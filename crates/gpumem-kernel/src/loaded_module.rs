@@ -1,4 +1,4 @@
-//! The program of a kernel, and who has launched it last.
+//! The program of a kernel, and the last launch on each stream.
 
 use gpumem_core::Backend;
 use gpumem_runtime::internal::{AccessLog, Allocation, AllocationRef, Timeline};
@@ -23,7 +23,7 @@ pub(super) struct LoadedModule<B: Backend> {
     /// Owns the program as an array owns its memory.
     memory: AllocationRef<B>,
     last_launches: [LastLaunch<B>; LAST_LAUNCHES],
-    /// What finds no place.
+    /// Streams for which the slots have no room.
     others: Mutex<AccessLog<Arc<Timeline<B>>>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a kernel that is written in Rust names: `use gpumem::kernel::prelude::*;`.
+//! The names for kernels that are written in Rust: `use gpumem::kernel::prelude::*;`.
 //!
 //! The words of kernels, as `global_id(0)` and `barrier(Local)`, need no import: the attribute knows them.
 

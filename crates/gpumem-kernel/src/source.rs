@@ -7,8 +7,8 @@ use std::fmt::Write;
 /// The portable prelude: ids, arrays, barriers, waves and atomics for CUDA and HIP, as a file that can be read on its own.
 pub const PRELUDE: &str = include_str!("prelude.hpp");
 
-/// A kernel's source behind the prelude, and behind it a check of the compiler's that kernel `name` has exactly the
-/// parameters `P`. Lines of the source keep their numbers in messages, under the name `kernel`.
+/// Returns the prelude, the kernel's source, and a check at compile time that kernel `name` has exactly the parameters
+/// `P`. In messages, the source's lines keep their numbers, under the name `kernel`.
 ///
 /// `wave_size` is that of the device; with `bounds`, an index past the end stops the kernel.
 pub fn portable_text<P: Parameters>(source: &str, name: &str, wave_size: u32, bounds: bool) -> String {
@@ -55,8 +55,8 @@ pub(super) fn text_of(
     text
 }
 
-/// Bytes of constant memory that a module has everywhere. AMD's devices, where it is ordinary memory behind another cache,
-/// would have more; a kernel that needs more runs on no other.
+/// Bytes of constant memory that a module has everywhere. AMD's devices, where it is ordinary memory with another
+/// cache, have more; a kernel that needs more runs only there.
 pub(super) const MOST_CONSTANT_BYTES: usize = 64 << 10;
 
 /// Whether any of the parameters lies in constant memory.
@@ -71,7 +71,7 @@ fn device_type(parameter: &ParameterInfo) -> String {
 }
 
 /// Returns a launch of enough groups of `group_size` work-items to cover `items` along each axis, at least one:
-/// `config_for_items(len, 256)`, `config_for_items((width, height), (16, 16))`. The numbers stand for x, y and z.
+/// `config_for_items(len, 256)`, `config_for_items((width, height), (16, 16))`. The numbers are those of x, y and z.
 ///
 /// # Examples
 /// ```

@@ -31,7 +31,7 @@ impl UntypedKernelDef {
     /// A kernel of this name with these parameters, still without source and body. None of them lies in constant memory.
     ///
     /// # Safety
-    /// What [`KernelDef::new`](super::KernelDef::new) asks for, of the source and of the host's function.
+    /// The conditions of [`KernelDef::new`](super::KernelDef::new), for the source and for the host's function.
     pub unsafe fn new(name: &str, parameters: Vec<ParameterInfo>) -> Self {
         let name = name.to_owned();
         Self { name, parameters, source: None, host: None, flags: Vec::new(), contract: false, bounds: false }

@@ -53,7 +53,7 @@ type Transpose = (View<f32, 2>, ViewMut<f32, 2>, Constant<f32, 2>, Value<[u16; 3
 #[test]
 fn views_go_in_with_their_strides() {
     for device in devices() {
-        // SAFETY: each work-item writes its own element, and shares its tile behind a barrier.
+        // SAFETY: each work-item writes its own element, and reads the shared tile after a barrier.
         let declaration = unsafe { KernelDef::<Transpose>::new("transpose") }.race_checks(true).host_body(
             async |item: WorkItem<'_>, (input, output, scale, extra): &Transpose| {
                 let tile = item.shared::<f32, 2>([8, 9]);
@@ -154,7 +154,7 @@ fn faults_of_a_body_surface_at_the_next_wait() {
     for device in devices() {
         let stream = device.stream().unwrap();
         let mut y = device.device_array::<f32, _>(24).unwrap();
-        // SAFETY: the host finds what it does wrong.
+        // SAFETY: the host backend reports its faults.
         let past = unsafe { KernelDef::<(SliceMut<f32>,)>::new("past") }
             .host_loop(|ids: &WorkItemIds<'_>, (y,): &(SliceMut<f32>,)| y.set(ids.global_id(0), 1.0));
         past.load(&device).unwrap().launch(&stream, &LaunchConfig::linear(1, 32), (&mut y,)).unwrap();
@@ -220,7 +220,7 @@ fn nothing_comes_back_of_a_kernel_that_failed() {
         let report = device.memory_report().unwrap();
         let lent =
             report.kinds.iter().find(|kind| kind.kind == "device").unwrap().resources[0].statistics.blocks;
-        assert_eq!(lent, 0, "what stood in for the host's arrays has been given back: {report:?}");
+        assert_eq!(lent, 0, "the copies of the host's arrays were freed: {report:?}");
         device.take_errors();
     }
 }

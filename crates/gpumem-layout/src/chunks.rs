@@ -6,7 +6,7 @@ use smallvec::{SmallVec, smallvec};
 /// Cuts a pair into pieces, in the order of its destination. Every piece may be of another size.
 #[derive(Debug)]
 pub struct Chunks {
-    /// What is left, the next part last: at most one part for each axis, and one for the run.
+    /// The parts left to do, the next one last: at most one for each axis, and one for the run.
     rest: SmallVec<[CopyNest; 2]>,
     left: usize,
 }

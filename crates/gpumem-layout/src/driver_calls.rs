@@ -1,7 +1,7 @@
 //! How a region becomes calls of a driver. Nothing here calls one.
 //!
-//! A GPU's driver copies a run, a plane of rows with a pitch, or a volume of such planes whose distance is a multiple of
-//! the pitch. What fits none of these is a loop over the largest that does.
+//! A GPU's driver copies a run, a plane of rows with a pitch, or a volume of such planes whose distance is a multiple
+//! of the pitch. A copy that fits none of these is a loop over the largest that does.
 
 use gpumem_core::CopyRegion;
 

@@ -5,7 +5,7 @@
 
 use gpumem_core::{CopyRegion, Endpoint};
 
-/// Bytes from the first to behind the last that one side of a region touches.
+/// The range of bytes that one side of a region touches.
 fn span(region: &CopyRegion, side: &Endpoint) -> u64 {
     let [row, slice] = side.pitch;
     ((region.slices - 1) * slice + (region.rows - 1) * row + region.bytes) as u64

@@ -1,8 +1,8 @@
 //! Random chains of layout operations, compared after each step with ndarray doing the same to an array that holds
 //! the byte offset of each of its elements.
 //!
-//! What decides is where every element lies, so the reference keeps no strides that could be wrong in the same way:
-//! each step copies the reference's elements to a new array.
+//! The position of every element is compared. The reference keeps no strides that could be wrong in the same way: each
+//! step copies its elements to a new array.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use gpumem_core::LayoutError;
@@ -340,7 +340,7 @@ fn compare(layout: &Layout, reference: &Offsets) {
     }
 }
 
-/// How often a chain met what it is there for.
+/// How often the chains reached each case that they are to cover.
 #[derive(Debug, Default)]
 struct Met {
     steps: usize,

@@ -100,7 +100,7 @@ fields! {
 pub struct Config {
     raw: ncclConfig_t,
     version: Version,
-    /// What `commName` is made to point to.
+    /// The text that `commName` points to.
     name: Option<CString>,
 }
 
@@ -165,7 +165,8 @@ impl Config {
         Ok(())
     }
 
-    /// What the library's functions take. It is good for as long as this configuration is neither moved, changed nor dropped.
+    /// Returns the pointer for the library's functions. It is valid while this configuration is neither moved, changed
+    /// nor dropped.
     pub fn as_mut_ptr(&mut self) -> *mut ncclConfig_t {
         self.raw.commName = self.name.as_ref().map_or(null(), |name| name.as_ptr());
         &mut self.raw
@@ -197,7 +198,7 @@ mod tests {
         Config::new(Version::new(2, minor, patch)).unwrap()
     }
 
-    /// What `sizeof(ncclConfig_t)` is in the headers of NVIDIA's packages.
+    /// `sizeof(ncclConfig_t)` in the headers of NVIDIA's packages.
     #[test]
     #[cfg(target_pointer_width = "64")]
     fn the_size_is_that_of_the_version() {

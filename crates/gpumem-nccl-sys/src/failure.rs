@@ -1,8 +1,8 @@
-//! Calls that did not give what they should.
+//! Errors of calls of the library.
 
 use crate::{Version, ncclResult_t};
 
-/// A call that did not give what it should.
+/// A call of the library that failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Failure {
@@ -19,9 +19,9 @@ pub enum Failure {
     /// The function reports something else than success.
     #[error("{} ({}): {message}", name(*status).unwrap_or("unknown result"), status.0)]
     Status {
-        /// What it reports. A newer library may report a number that has no name here.
+        /// The reported result. A newer library may report a number that has no name here.
         status: ncclResult_t,
-        /// What the library says of it.
+        /// The library's message.
         message: String,
     },
 }

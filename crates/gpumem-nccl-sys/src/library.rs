@@ -1,4 +1,4 @@
-//! A loaded library: how it is found, and what its calls give.
+//! A loaded library: how it is found, and the results of its calls.
 
 use crate::{
     Attempt, Engine, Failure, LoadError, MissingSymbol, Nccl, Places, Rccl, Refusal, Version, failure,
@@ -23,7 +23,7 @@ pub struct Library {
     pub version: Version,
     /// The file that it was loaded from.
     pub path: PathBuf,
-    /// What was looked for.
+    /// The name that was looked for.
     pub engine: Engine,
 }
 
@@ -48,7 +48,7 @@ impl Library {
 }
 
 impl Library {
-    /// Turns what a function of the tables gave into an error, with the library's words for it.
+    /// Turns the result of a function of the tables into an error, with the library's message.
     ///
     /// # Errors
     /// Returns [`Failure::Unsupported`] if the library lacks the function, and [`Failure::Status`] if the function
@@ -74,7 +74,7 @@ impl Library {
         Ok(id)
     }
 
-    /// What the library says of a result: the kind of the error, and what was the last one.
+    /// Returns the library's message for a result: the kind of the error, and the text of the last one.
     fn message(&self, status: ncclResult_t) -> String {
         // SAFETY: the function takes any number.
         let kind = unsafe { self.ncclGetErrorString(status) };
@@ -122,7 +122,7 @@ pub fn load(places: &Places) -> Result<Library, LoadError> {
     Err(LoadError { library: engine.what(), attempts })
 }
 
-/// What the process has loaded: by the names of the library, which may be those of files with other names, and by files.
+/// Finds a library that the process has loaded: by the library's names, whose files may have other names, and by file.
 fn loaded(engine: Engine) -> impl Iterator<Item = PathBuf> {
     engine.names().iter().map(PathBuf::from).chain(process::files(engine.prefix()))
 }

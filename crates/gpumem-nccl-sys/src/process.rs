@@ -1,7 +1,7 @@
 //! Copies of a library that the process has loaded already.
 //!
-//! Two copies in one process know nothing of each other's communicators and both want the GPU's resources, so that the
-//! copy of PyTorch, CuPy or another library is used, and not a second one beside it.
+//! Two copies in one process do not share communicators, and both take the GPU's resources. So the copy of PyTorch,
+//! CuPy or another library is used, instead of loading a second one.
 
 use libloading::Library;
 use std::{ffi::c_void, path::PathBuf};
@@ -35,7 +35,7 @@ pub(crate) fn files(prefix: &str) -> Vec<PathBuf> {
     }
 
     let mut search = Search { prefix: prefix.as_bytes(), found: Vec::new() };
-    // SAFETY: `visit` takes what this function gives, and does not unwind.
+    // SAFETY: `visit` has the signature that the loader calls, and does not unwind.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.found
 }

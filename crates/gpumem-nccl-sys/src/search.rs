@@ -66,7 +66,7 @@ impl Engine {
     }
 }
 
-/// What the search depends on. A default one has nothing but what is loaded and the system's loader.
+/// The inputs of the search. The default has only the loaded libraries and the system's loader.
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     /// The library's file (`GPUMEM_NCCL` or `GPUMEM_RCCL`).
@@ -94,7 +94,7 @@ impl Environment {
 /// Where a library is looked for, in this order:
 ///
 /// 1. the file that `GPUMEM_NCCL` (or `GPUMEM_RCCL`) names; if there is such a variable, nowhere else;
-/// 2. what the process has loaded already; if there is such a copy, nowhere else;
+/// 2. the libraries that the process has loaded already; if there is such a copy, nowhere else;
 /// 3. for RCCL, the folders of `GPUMEM_ROC_LIBRARY_PATH`;
 /// 4. wherever the system's loader looks (`LD_LIBRARY_PATH`, its cache);
 /// 5. folders that the program knows of;
@@ -152,8 +152,8 @@ impl Places {
         self.named.as_deref()
     }
 
-    /// What is tried if the variable names nothing and the process has loaded nothing. A name without a folder is left to
-    /// the system's loader.
+    /// The names to try if the variable is not set and the process has loaded no copy. The system's loader searches for
+    /// a name without a folder.
     pub fn candidates(&self) -> impl Iterator<Item = &Path> {
         self.candidates.iter().map(PathBuf::as_path)
     }

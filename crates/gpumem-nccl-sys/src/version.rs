@@ -1,4 +1,4 @@
-//! Which version of NCCL's interface has what.
+//! The functions of each version of NCCL's interface.
 //!
 //! The numbers were read from the headers and the exported symbols of NVIDIA's packages of NCCL 2.17.1 to 2.32.3. RCCL
 //! reports the version of NCCL whose interface it has.

@@ -1,6 +1,6 @@
-//! One copy of NCCL in a process: what was loaded before is what is used.
+//! Tests that a process uses one copy of NCCL: the one that was loaded before.
 //!
-//! What a process has loaded stays, so that each case is a process of its own: this program again, with one test of it.
+//! A loaded library stays in the process, so each case runs in a child process: this program again, with one test.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -104,7 +104,7 @@ fn beside_a_loaded_copy_that_is_too_old_no_second_one_is_loaded() {
     let told = &error.telling().unwrap().refusal;
     assert_eq!(told, &Refusal::Version { found: "2.17.1".to_owned(), oldest: "2.18.1".to_owned() });
     assert_eq!(error.attempts.len(), 1, "{error}");
-    // Not by this program's own test of names: the loader's list says what is there.
+    // Checked by the loader's list, not by this program's own test of names.
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     assert!(maps.contains(loaded.to_str().unwrap()) && !maps.contains(found.to_str().unwrap()), "{maps}");
 }

@@ -1,5 +1,5 @@
-//! The real libraries, without a device: `GPUMEM_NCCL` and `GPUMEM_RCCL`, or what is installed. A library that is not there
-//! is skipped, with the reason; one that a variable names must be.
+//! The real libraries, without a device: those in `GPUMEM_NCCL` and `GPUMEM_RCCL`, or the installed ones. A library
+//! that is not there is skipped, with the reason; one that a variable names must be.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -23,8 +23,8 @@ struct Real {
     test: &'static str,
 }
 
-/// Finds the library. A library of a newer system is used in a process of its own, by that system's loader, if it lies
-/// beside the library; here nothing is left to do then.
+/// Finds the library. If a newer system's loader lies beside the library, a child process runs the test with that
+/// loader, and this process is done.
 fn real(engine: Engine, test: &'static str) -> Option<Real> {
     match load(&Places::from_environment(engine)) {
         Ok(library) => {
@@ -54,7 +54,7 @@ fn loader_beside(engine: Engine) -> Option<PathBuf> {
     (loader.exists() && env::var_os(LOADER).is_none()).then_some(loader)
 }
 
-/// Runs a test of this program again, in a process of its own.
+/// Runs a test of this program again, in a child process.
 fn again(test: &str, loader: Option<&Path>, variables: &[(&str, &str)]) -> Output {
     let program = env::var_os(PROGRAM).unwrap_or_else(|| env::current_exe().unwrap().into_os_string());
     let mut command = match loader {
@@ -107,7 +107,7 @@ impl Real {
     }
 }
 
-/// What every version of both libraries must do without a device.
+/// Checks that every version of both libraries must pass without a device.
 fn without_a_device(real: &Real) {
     let library = &real.library;
     assert!(library.version >= library.engine.oldest());

@@ -1,4 +1,5 @@
-//! What differs between the versions of NCCL and RCCL, against libraries that have the binary interface of some.
+//! Tests the differences between the versions of NCCL and RCCL, against libraries that have the binary interface of
+//! some.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -13,7 +14,7 @@ use std::{
     ptr::null_mut,
 };
 
-/// A library of that version, in a folder of its own for each test.
+/// A library of that version, in a separate folder for each test.
 fn library(test: &str, version: &str) -> PathBuf {
     mock::build(&format!("versions/{test}/{version}"), "libmock.so", version, None)
 }

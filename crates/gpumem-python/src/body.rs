@@ -11,7 +11,7 @@ use pyo3::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The function as what a host device runs in the order of its stream. What it raises is a fault of the stream.
+/// The function as a host device runs it, in the order of its stream. An exception in it is a fault of the stream.
 ///
 /// It serves one launch, with `memory` for each parameter that is an array: the function may keep its arrays for longer
 /// than the launch lasts, and the arrays keep the memory.

@@ -1,4 +1,4 @@
-//! Who holds memory, and when it goes back.
+//! The holders of memory, and when it is freed.
 
 use crate::{device, error::raise};
 use gpumem::{AnyBackend, memory::DeferCleanup};
@@ -36,7 +36,7 @@ fn defer_cleanup(device: Option<&Bound<'_, device::Device>>) -> PyResult<Deferri
     Ok(Deferring { device: device::given(device)?, held: Mutex::default() })
 }
 
-/// Who holds the memory of a device: text by `str`, numbers by `as_dict`.
+/// The holders of a device's memory: text by `str`, numbers by `as_dict`.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct MemoryReport(gpumem::memory::MemoryReport);
 
@@ -57,7 +57,7 @@ impl MemoryReport {
     }
 }
 
-/// Who holds the memory of a device.
+/// Returns the holders of a device's memory.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 fn memory_report(py: Python<'_>, device: Option<&Bound<'_, device::Device>>) -> PyResult<MemoryReport> {

@@ -76,7 +76,7 @@ impl Device {
         self.0.name()
     }
 
-    /// What its maker calls it.
+    /// The vendor's name of the device.
     #[getter]
     fn product(&self) -> String {
         self.0.info().name.clone()

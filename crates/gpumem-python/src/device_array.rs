@@ -1,4 +1,4 @@
-//! An array in device memory: what it holds, and views of it. Its methods in Python stand in [`array`](crate::array).
+//! An array in device memory: its elements, and views of it. Its methods in Python are in [`array`](crate::array).
 
 use crate::dtype::{each, with_type};
 use crate::{
@@ -28,14 +28,14 @@ pub(crate) struct DeviceNDArray {
     pub(crate) elements: Elements,
     pub(crate) dtype: DType,
     pub(crate) read_only: bool,
-    /// What the memory belongs to, where it is not ours alone.
+    /// The owner of the memory, where another object shares it.
     pub(crate) owner: Option<Py<PyAny>>,
-    /// What `__cuda_array_interface__` has lent. The last descriptor's loan stands for the earlier ones.
+    /// The loan of `__cuda_array_interface__`. The last descriptor's loan replaces the earlier ones.
     loan: Mutex<Option<Loan<AnyBackend>>>,
 }
 
 impl DeviceNDArray {
-    /// An array of what is held for elements of that type.
+    /// An array of the library's elements that hold elements of that type.
     pub(crate) fn new(elements: Elements, dtype: DType) -> Self {
         Self { elements, dtype, read_only: false, owner: None, loan: Mutex::default() }
     }
@@ -79,7 +79,7 @@ impl DeviceNDArray {
         Ok(Self { read_only: self.read_only, ..Self::new(elements, dtype) })
     }
 
-    /// As [`at`](Self::at), of what is held for the elements.
+    /// As [`at`](Self::at), for the library's elements.
     fn of_another_type(
         &self,
         element: gpumem::ElementType,
@@ -103,7 +103,7 @@ impl DeviceNDArray {
         Self::copied(py, elements.map_err(raise)?, self.dtype.clone_ref(py))
     }
 
-    /// A new array: what was not aligned is so now.
+    /// A new array: elements that were not aligned are so now.
     pub(crate) fn copied(py: Python<'_>, elements: Elements, dtype: DType) -> PyResult<Self> {
         let array = Self::new(elements, dtype);
         match array.dtype.is_unaligned() {

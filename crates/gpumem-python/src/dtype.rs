@@ -95,7 +95,7 @@ const NAMES: [&str; 14] =
 struct Known {
     /// The scalar type and the `dtype` of each, compared by identity.
     objects: Vec<(Py<PyAny>, Py<PyAny>, ElementType)>,
-    /// What NumPy made of texts.
+    /// NumPy's types for texts.
     texts: Py<PyDict>,
 }
 
@@ -111,7 +111,7 @@ fn known(py: Python<'_>) -> PyResult<&Known> {
     })
 }
 
-/// The element that an object names, if it is one of those above: without a look at what else NumPy would make of it.
+/// The element that an object names, if it is one of those above; does not ask NumPy about other objects.
 pub(crate) fn known_element(py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Option<ElementType>> {
     let known = known(py)?;
     let mut objects = known.objects.iter();
@@ -150,7 +150,7 @@ where
     (unsafe { array.detach() }.into(), read_only)
 }
 
-/// A view or an array of ours as Python holds it: it keeps the memory alive.
+/// A view or an array of gpumem as a Python object: it keeps the memory alive.
 pub(crate) fn hold<S>(array: &gpumem::generic::ArrayBase<S, IxDyn>) -> Elements
 where
     S: Storage<Backend = AnyBackend>,

@@ -1,7 +1,7 @@
-//! What NumPy calls the elements of an array, and how the library holds them.
+//! NumPy's names for the elements of an array, and the library's elements that hold them.
 //!
-//! Numbers are held as what they are, dates and durations as integers. Records and texts are of any size: an array of them
-//! is held as one of bytes, with one more axis that Python does not see. So are numbers that are not aligned, as fields of
+//! Numbers are held unchanged, dates and durations as integers. Records and texts are of any size: an array of them is
+//! held as one of bytes, with one more axis that Python does not see. So are numbers that are not aligned, as fields of
 //! packed records.
 
 use crate::{
@@ -16,7 +16,7 @@ pub(crate) struct DType {
     element: ElementType,
     /// NumPy's object, where kind and size do not say all: records, texts, dates.
     numpy: Option<Py<PyAny>>,
-    /// Whether the elements lie where the processor could not read them as what they are.
+    /// Whether the elements are not aligned, so that the processor could not read them as numbers.
     unaligned: bool,
 }
 
@@ -100,7 +100,7 @@ impl DType {
         self.unaligned
     }
 
-    /// What the address of each element divides by, held as what it is.
+    /// The alignment of each element, if it is held unchanged.
     pub(crate) fn alignment(&self) -> usize {
         match self.element.kind {
             ElementKind::Opaque => 1,
@@ -109,7 +109,7 @@ impl DType {
         }
     }
 
-    /// What the library holds.
+    /// The library's element.
     pub(crate) fn held(&self) -> ElementType {
         if self.is_bytes() { ElementType::new(ElementKind::UInt, 1) } else { self.element }
     }
@@ -144,7 +144,7 @@ impl DType {
         Self { element: self.element, numpy, unaligned: self.unaligned }
     }
 
-    /// The layout of what is held for elements of a layout.
+    /// The layout of the library's elements, for a layout of NumPy's.
     pub(crate) fn held_layout(&self, layout: &Layout) -> PyResult<Layout> {
         if !self.is_bytes() {
             return Ok(layout.clone());
@@ -155,7 +155,7 @@ impl DType {
             .map_err(raise_layout)
     }
 
-    /// The layout of the elements in what is held.
+    /// The layout of NumPy's elements, for a layout of the library's.
     pub(crate) fn layout(&self, held: &Layout) -> PyResult<Layout> {
         if !self.is_bytes() {
             return Ok(held.clone());

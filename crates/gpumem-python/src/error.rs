@@ -3,7 +3,7 @@
 use gpumem::{DescriptorError, Error, ErrorKind, LayoutError};
 use pyo3::{create_exception, exceptions::*, prelude::*};
 
-create_exception!(gpumem, GpuMemError, PyRuntimeError, "What a driver or a device reports.");
+create_exception!(gpumem, GpuMemError, PyRuntimeError, "An error that a driver or a device reports.");
 
 /// The exception for an error.
 pub(crate) fn raise(error: Error) -> PyErr {

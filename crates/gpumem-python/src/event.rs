@@ -29,7 +29,7 @@ impl Event {
 
 #[pymethods]
 impl Event {
-    /// Marks what has been enqueued on the stream so far: on the device's default stream where none is named.
+    /// Records the position after all work enqueued on the stream so far: by default, on the device's default stream.
     #[pyo3(signature = (stream=None))]
     fn record(&self, py: Python<'_>, stream: Option<stream::GivenStream>) -> PyResult<()> {
         let stream = self.on(stream)?;
@@ -39,7 +39,7 @@ impl Event {
         Ok(())
     }
 
-    /// Lets what is enqueued on the stream from now on wait for the mark. Without a mark there is nothing to wait for.
+    /// Makes all later work of the stream wait for the recorded position. Does nothing if none was recorded.
     #[pyo3(signature = (stream=None))]
     fn wait(&self, py: Python<'_>, stream: Option<stream::GivenStream>) -> PyResult<()> {
         let stream = self.on(stream)?;

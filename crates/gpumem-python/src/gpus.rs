@@ -30,7 +30,7 @@ impl Gpus {
     }
 
     fn __iter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        // SAFETY: an object that Python can ask for its items by number; what comes back is a new reference or an error.
+        // SAFETY: the object is a sequence; the call returns a new reference or an error.
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr())) }
     }
 
@@ -45,7 +45,7 @@ fn is_available(py: Python<'_>) -> bool {
     py.detach(gpu_names).is_ok_and(|names| !names.is_empty())
 }
 
-/// The current device, or the GPU of a number: it stands for Numba's context, which devices have no other of here.
+/// Returns the current device, or the GPU with a number. It serves as Numba's context: devices have no other here.
 #[pyfunction]
 #[pyo3(signature = (devnum=None))]
 fn current_context(py: Python<'_>, devnum: Option<isize>) -> PyResult<device::Device> {

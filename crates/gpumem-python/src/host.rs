@@ -17,7 +17,7 @@ use pyo3::{
     types::{PyDict, PyTuple, PyWeakrefReference},
 };
 
-/// A NumPy array with what it says about itself. The array is alive as long as this.
+/// A NumPy array with its description. Keeps the array alive.
 pub(crate) struct Host<'py> {
     pub(crate) array: Bound<'py, PyAny>,
     pub(crate) dtype: DType,
@@ -76,7 +76,8 @@ impl<'py> Host<'py> {
             }
             return Self::of(&host.array.call_method1("astype", (dtype.numpy(py)?,))?);
         }
-        // Whatever is no array yet is converted element by element, with NumPy's errors for what does not fit.
+        // An object that is no array is converted element by element; NumPy raises its errors for elements that do not
+        // fit.
         if !dtype.numpy(py)?.getattr("fields")?.is_none() {
             // A tuple is one record.
             return Self::of(&numpy.getattr("array")?.call1((value, dtype.numpy(py)?))?);
@@ -138,7 +139,7 @@ impl<'py> Host<'py> {
         !self.dtype.is_bytes() && !is_empty && (apart || !self.address.is_multiple_of(self.dtype.alignment()))
     }
 
-    /// Shape and strides of what is held: of elements, or of their bytes.
+    /// Shape and strides of the library's elements: of numbers, or of bytes.
     fn held<T: Element>(&self) -> PyResult<(Vec<usize>, Vec<isize>)> {
         // Where the other side is held as bytes, so is this.
         let asked = ElementType::of::<T>() == ElementType::of::<u8>() && self.dtype.size() != 1;
@@ -160,7 +161,7 @@ impl<'py> Host<'py> {
         Layout::strided(&self.shape, &self.strides, self.dtype.size()).map_err(raise_layout)
     }
 
-    /// The lowest address and the layout of what is held, of an array that a device is to use by itself.
+    /// The lowest address and the layout of the library's elements, for an array that a device uses directly.
     pub(crate) fn memory(&self) -> PyResult<(usize, Layout)> {
         let layout = self.layout()?;
         if layout.has_self_overlap() || self.is_odd() {

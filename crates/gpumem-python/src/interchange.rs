@@ -26,8 +26,8 @@ const UNVERSIONED: &CStr = c"dltensor";
 
 // ---- the CUDA Array Interface ---------------------------------------------------------------------------------------
 
-/// The attribute of an array, after waiting for what is pending. The loan behind it lasts as long as the array object: the borrower
-/// works on the stream that is named, or orders its own with it.
+/// The attribute of an array, after waiting for pending work. Its loan lasts as long as the array object: the borrower
+/// works on the named stream, or orders its own with it.
 pub(crate) fn describe<'py>(py: Python<'py>, array: &DeviceNDArray) -> PyResult<Bound<'py, PyDict>> {
     let loan = py.detach(|| {
         each!(&array.elements, elements => {
@@ -66,7 +66,7 @@ fn lend_by_stream<S: StorageMut<Backend = AnyBackend>>(
         return lend_to_host(view, read_only);
     }
     let stream = view.device()?.default_stream()?;
-    // Some borrowers do not look at the stream that is named (PyTorch). What is pending now is over for them too.
+    // Some borrowers do not look at the named stream (PyTorch). The work that is pending now is done for them too.
     view.synchronize()?;
     if read_only { view.lend(&stream) } else { view.lend_mut(&stream) }
 }
@@ -102,7 +102,7 @@ where
     })
 }
 
-/// The type of the elements. Records have no name of their own: their fields stand in `descr`.
+/// The type of the elements. Records have no name: `descr` lists their fields.
 fn said_type(dict: &Bound<'_, PyDict>) -> PyResult<DType> {
     let text: String = said("typestr", field(dict, "typestr")?)?;
     match text.parse::<ElementType>() {
@@ -122,7 +122,7 @@ fn said_type(dict: &Bound<'_, PyDict>) -> PyResult<DType> {
     Ok(records.filter(|records| records.is_bytes() && records.size() == plain.size()).unwrap_or(plain))
 }
 
-/// What the attribute of an object says, of elements as they are held, and what they are.
+/// The contents of an object's attribute, in the library's elements, and their NumPy type.
 fn read(object: &Bound<'_, PyAny>) -> PyResult<(CudaArrayInterface, DType)> {
     let says = object.getattr_opt(INTERFACE)?;
     let missing = || raise_descriptor(DescriptorError::Missing { field: INTERFACE });
@@ -144,7 +144,7 @@ fn read(object: &Bound<'_, PyAny>) -> PyResult<(CudaArrayInterface, DType)> {
         typestr: dtype.held(),
         data: (address, read_only),
         strides: strides.map(|strides| strides.into_iter().collect()),
-        // Of what is held, it says nothing more.
+        // Returns nothing more about the library's elements.
         descr: None,
         mask: optional(dict, "mask")?.is_some(),
         version: said("version", field(dict, "version")?)?,
@@ -153,8 +153,8 @@ fn read(object: &Bound<'_, PyAny>) -> PyResult<(CudaArrayInterface, DType)> {
     Ok((says, dtype))
 }
 
-/// The device array that an object is or can be taken as, or `None` for objects of the host.
-/// `device` is the one whose memory it would be; without one the current device.
+/// Returns the device array that an object is or describes, or `None` for objects of the host. `device` is the device
+/// of the memory; by default the current one.
 pub(crate) fn device_source<'py>(
     object: &Bound<'py, PyAny>,
     device: Option<&gpumem::Device>,
@@ -192,7 +192,7 @@ fn take(obj: &Bound<'_, PyAny>, device: &gpumem::Device) -> PyResult<DeviceNDArr
     let (says, dtype) = read(obj)?;
     let owner = obj.clone().unbind();
     let (elements, read_only) = with_type!(says.typestr, {
-        // SAFETY: what the object says of itself, which Python cannot promise; it is kept alive.
+        // SAFETY: the object's own description is believed, which Python cannot check; the object is kept alive.
         let array = unsafe { device.from_cuda_array_interface::<T, IxDyn>(&says, owner.clone_ref(obj.py())) };
         dtype::adopt::<T>(array.map_err(|error| raise(error.in_operation("as_cuda_array")))?)
     })?;

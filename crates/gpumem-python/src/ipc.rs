@@ -22,7 +22,7 @@ use std::sync::{Mutex, PoisonError};
 pub(crate) struct IpcArrayHandle {
     data: Vec<u8>,
     dtype: DType,
-    /// What was exported, here: it stays alive as long as the handle.
+    /// The exported array of this process: it stays alive as long as the handle.
     _exported: Option<Py<DeviceNDArray>>,
     opened: Mutex<Option<Py<DeviceNDArray>>>,
 }
@@ -64,7 +64,7 @@ impl IpcArrayHandle {
         Ok(array)
     }
 
-    /// Closes what `open` has opened; the memory goes with the last array over it.
+    /// Closes the array that `open` has opened; the memory is unmapped with the last array over it.
     fn close(&self) -> PyResult<()> {
         let opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner).take();
         opened.map(drop).ok_or_else(|| PyValueError::new_err("the handle is not open"))
@@ -84,7 +84,7 @@ impl IpcArrayHandle {
         Ok(false)
     }
 
-    /// What pickle keeps: plain bytes and the type.
+    /// The state for pickle: plain bytes and the type.
     fn __reduce__<'py>(
         &self,
         py: Python<'py>,
@@ -107,8 +107,8 @@ pub(crate) fn export(array: &Bound<'_, DeviceNDArray>) -> PyResult<IpcArrayHandl
     Ok(IpcArrayHandle::new_of(data.map_err(raise)?, own.dtype.clone_ref(py), Some(array.clone().unbind())))
 }
 
-/// A new array of zeros that other processes may open, in memory of its own and not in a pool: an opened array shows the
-/// whole piece of memory that it lies in.
+/// Returns a new array of zeros that other processes may open. Its memory is not from a pool: an opened array shows the
+/// whole block that it lies in.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", device=None))]
 fn ipc_array(

@@ -28,9 +28,9 @@ pub(crate) struct Kernel {
     name: String,
     parameters: Arc<[Parameter]>,
     declaration: UntypedKernelDef,
-    /// What a host device runs.
+    /// The function that a host device runs.
     host: Option<Py<PyAny>>,
-    /// What has been compiled, for each device.
+    /// The compiled kernels, one for each device.
     loaded: Mutex<Vec<(gpumem::Device, UntypedKernel<AnyBackend>)>>,
 }
 
@@ -42,15 +42,15 @@ pub(crate) struct Launch {
     stream: Option<gpumem::Stream>,
 }
 
-/// What is given for one parameter.
+/// The argument for one parameter.
 pub(crate) enum Given {
     Value(Vec<u8>),
     Array { elements: Elements, form: Form },
 }
 
-/// Makes a kernel of a source in the portable subset of CUDA C++ and HIP C++. What the parameters are stands in the
-/// source; `name` says which kernel is meant where there are several. `host` is the function that a host device runs
-/// instead, with arrays of NumPy.
+/// Makes a kernel of a source in the portable subset of CUDA C++ and HIP C++. The source declares the parameters;
+/// `name` selects the kernel if there are several. `host` is the function that a host device runs instead, with arrays
+/// of NumPy.
 #[pyfunction]
 #[pyo3(signature = (source, name=None, *, host=None, flags=None, bounds=false))]
 pub(crate) fn compile(
@@ -71,7 +71,7 @@ pub(crate) fn compile(
         found.ok_or_else(|| PyValueError::new_err("the source has no kernel of that name"))?;
     let parameters: Arc<[Parameter]> = parameters.clone().into();
     let infos = parameters.iter().map(Parameter::info).collect();
-    // SAFETY: Python cannot promise what a kernel does; who writes one answers for it, as in Numba.
+    // SAFETY: Python cannot promise anything about a kernel; its author answers for it, as in Numba.
     let mut declaration = unsafe { UntypedKernelDef::new(name, infos) }.source(source).bounds_checks(bounds);
     for flag in flags.unwrap_or_default() {
         declaration = declaration.compiler_flag(&flag);
@@ -136,8 +136,8 @@ impl Kernel {
 }
 
 impl Kernel {
-    /// The kernel for one launch. On a host device with a function of Python it is one of its own, because the function's
-    /// arrays keep the memory of this launch.
+    /// The kernel for one launch. On a host device with a function of Python it is new for each launch, because the
+    /// function's arrays keep the memory of this launch.
     fn for_launch(
         &self,
         py: Python<'_>,
@@ -212,8 +212,8 @@ impl Kernel {
 
 #[pymethods]
 impl Launch {
-    /// Launches: behind everything that conflicts with the arrays on any stream. Arrays of NumPy are copied to the device,
-    /// and back where the kernel may write them; such a launch is waited for.
+    /// Launches the kernel after all work on any stream that conflicts with the arrays. Arrays of NumPy are copied to
+    /// the device, and back if the kernel may write them; the call then waits for the launch.
     #[pyo3(signature = (*arguments))]
     fn __call__(&self, py: Python<'_>, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
         let kernel = self.kernel.get();

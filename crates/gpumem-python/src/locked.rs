@@ -18,7 +18,7 @@ use pyo3::{
 };
 use std::sync::{Mutex, PoisonError};
 
-/// What `register` has locked, by the address of the array object.
+/// The arrays that `register` has locked, by the address of the array object.
 static REGISTERED: Mutex<Vec<(usize, Py<HostNDArray>)>> = Mutex::new(Vec::new());
 
 /// Page-locks one array, which is kept alive until it is unlocked.
@@ -26,7 +26,7 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
     let py = array.py();
     let host = Host::to_write(array)?;
     let (lowest, layout) = host.memory()?;
-    // What is locked must not move: the weak references stay until it is unlocked.
+    // Locked memory must not move: the weak references stay until it is unlocked.
     let owner = (array.clone(), fix(array)?).into_pyobject(py)?.into_any().unbind();
     let kept = owner.clone_ref(py);
     let lowest = std::ptr::with_exposed_provenance_mut::<u8>(lowest);
@@ -36,7 +36,8 @@ fn lock(array: &Bound<'_, PyAny>, device: &gpumem::Device, mapped: bool) -> PyRe
         let locked = py.detach(move || -> Result<Memory, RegisterError<Py<PyAny>>> {
             let lowest = { lowest }.0;
             Ok(match mapped {
-                // SAFETY: NumPy's own memory, which its array keeps; Python promises nothing about who else uses it.
+                // SAFETY: NumPy's own memory, which its array keeps alive; as in Numba, the program must not use it
+                // elsewhere meanwhile.
                 false => Memory::of(
                     Held::new(unsafe { device.register_foreign::<T, IxDyn, _>(lowest, &layout, owner)? })
                         .ending(give_back),
@@ -101,7 +102,7 @@ fn unlock_all(py: Python<'_>, locked: Vec<Py<HostNDArray>>) -> PyResult<()> {
     })
 }
 
-/// What [`pinned`], [`mapped`] and [`register`] give: a context at whose end the arrays are waited for and unlocked.
+/// The context of [`pinned`], [`mapped`] and [`register`]: its end waits for the arrays and unlocks them.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Locking {
     arrays: Py<PyTuple>,
@@ -192,7 +193,7 @@ fn register(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Devic
     Ok(context)
 }
 
-/// Unlocks arrays that `register` has locked, after waiting for what uses them. Others are left alone.
+/// Unlocks arrays that `register` has locked, after waiting for work that uses them. Ignores other arrays.
 #[pyfunction]
 #[pyo3(signature = (*arrays))]
 fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {

@@ -52,7 +52,7 @@ fn place(stream: Option<&Stream>, device: Option<&Bound<'_, device::Device>>) ->
     }
 }
 
-/// A new array. As in Numba, its elements are uninitialised: they are what the memory held, zeros where it is new.
+/// Returns a new array. As in Numba, its elements are arbitrary: old contents of the memory, or zeros if it is new.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, device=None))]
 fn device_array(

@@ -12,7 +12,7 @@ use crate::{
 use gpumem::{ArraySpec, Attach, MappedOptions, ndarray::IxDyn};
 use pyo3::prelude::*;
 
-/// What an array is made for.
+/// The use that an array is made for.
 #[derive(Clone, Copy)]
 enum Kind {
     Pinned,

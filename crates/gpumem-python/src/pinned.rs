@@ -21,7 +21,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 type Typed<K, T> = HostArray<K, T, IxDyn, AnyBackend>;
 
-/// A page-locked array, with what only some kinds of it can do.
+/// A page-locked array, with functions that only some kinds have.
 pub(crate) struct Held<K: HostKind, T: Element> {
     array: Typed<K, T>,
     view: Option<fn(&mut Typed<K, T>) -> Elements>,
@@ -44,13 +44,13 @@ where
         Self { view: Some(|array| hold(&array.device_view_mut())), ..self }
     }
 
-    /// With what gives the memory back.
+    /// With the value whose drop frees the memory.
     pub(crate) fn ending(self, end: fn(Typed<K, T>) -> Result<(), Error>) -> Self {
         Self { end: Some(end), ..self }
     }
 }
 
-/// What is asked of a page-locked array, whatever its elements and its kind.
+/// The functions of a page-locked array of any elements and kind.
 pub(crate) trait HostMemory: Send {
     /// Waits for whatever uses the memory. Gives the address of the first element.
     fn settle(&mut self) -> Result<usize, Error>;
@@ -104,13 +104,13 @@ where
 /// A page-locked, mapped or managed array. `numpy.asarray` of it is a NumPy array over the same memory.
 #[pyclass(frozen, module = "gpumem", name = "HostNDArray")]
 pub(crate) struct HostNDArray {
-    /// `None` when it has been given back.
+    /// `None` after it was freed.
     memory: Mutex<Option<Box<dyn HostMemory>>>,
     dtype: DType,
     shape: Vec<usize>,
     strides: Vec<isize>,
-    /// Whose memory it is, where it was locked in place. It stays beyond the end of the lock: NumPy's arrays over the memory
-    /// have this object as their base.
+    /// The owner of the memory, if it was locked in place. It stays beyond the end of the lock: NumPy's arrays over the
+    /// memory have this object as their base.
     _owner: Option<Py<PyAny>>,
 }
 
@@ -192,7 +192,7 @@ impl HostNDArray {
     }
 }
 
-/// What NumPy's arrays of records have as their base.
+/// The base of NumPy's arrays of records.
 #[pyclass(frozen, module = "gpumem")]
 struct Seen {
     says: Py<PyDict>,
@@ -213,8 +213,8 @@ fn other_elements() -> PyErr {
 
 #[pymethods]
 impl HostNDArray {
-    /// Waits for the device, and says where the elements are. What is enqueued on the memory after that must be waited
-    /// for before the elements are looked at again. Records have `__array__` instead: this has no words for their padding.
+    /// Waits for the device, and returns the address of the elements. Wait again for work that is enqueued later before
+    /// you read the elements. Records have `__array__` instead: this protocol cannot describe their padding.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         if self.dtype.is_bytes() {
@@ -301,7 +301,7 @@ impl HostNDArray {
         slf.py().import("numpy")?.getattr("asarray")?.call1((slf,))?.set_item(key, value)
     }
 
-    /// What it is, without its elements: the device may be writing them.
+    /// Describes the array without its elements: the device may be writing them.
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let (shape, dtype) = (self.shape(py)?.repr()?.to_string(), self.dtype.name(py)?);
         Ok(format!("<gpumem.HostNDArray shape={shape} dtype={dtype}>"))

@@ -1,8 +1,8 @@
 //! The parameters of a kernel, read from its source.
 //!
-//! A portable kernel says everything that a launch must know: `GPUMEM_KERNEL saxpy(slice<const float> x, slice<float> y,
-//! float a)`. What is read here goes into the declaration, and the device's compiler checks the declaration against the
-//! source: a mistake made here is an error of the compilation, never a wrong launch.
+//! A portable kernel says everything that a launch must know: `GPUMEM_KERNEL saxpy(slice<const float> x, slice<float>
+//! y, float a)`. The parameters read here go into the declaration, and the device's compiler checks the declaration
+//! against the source: a mistake made here is an error of the compilation, never a wrong launch.
 
 use gpumem::{ElementKind, ElementType, kernel::ParameterInfo};
 
@@ -16,7 +16,7 @@ pub(crate) struct Parameter {
     device: &'static str,
 }
 
-/// What is given for a parameter.
+/// The kind of a parameter's argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     Value,
@@ -109,7 +109,7 @@ impl Parameter {
     }
 }
 
-/// Whether what follows may be written, and it without the word.
+/// Tells whether the parameter may be written, and returns the rest after the word.
 fn constness(text: &str) -> (bool, &str) {
     match text.strip_prefix("const ") {
         Some(rest) => (false, rest.trim()),
@@ -155,7 +155,7 @@ pub(crate) fn kernels(source: &str) -> Result<Vec<(String, Vec<Parameter>)>, Str
     Ok(found)
 }
 
-/// The parts between commas that stand in no angle brackets.
+/// Splits at the commas outside angle brackets.
 fn split(list: &str) -> Vec<&str> {
     let (mut parts, mut depth, mut start) = (Vec::new(), 0i32, 0);
     for (at, letter) in list.char_indices() {

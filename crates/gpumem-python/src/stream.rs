@@ -26,7 +26,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenStream {
     }
 }
 
-/// A queue of work. Using an array on another stream needs nothing from you: what conflicts waits.
+/// A queue of work. If work on two streams uses one array, the library orders it.
 #[pyclass(frozen, module = "gpumem", skip_from_py_object)]
 #[derive(Clone)]
 pub(crate) struct Stream(pub(crate) gpumem::Stream);
@@ -82,7 +82,7 @@ impl Stream {
     }
 }
 
-/// What [`Stream::auto_synchronize`] gives.
+/// The context of [`Stream::auto_synchronize`].
 #[pyclass(frozen, module = "gpumem")]
 struct AutoSynchronize(Stream);
 
@@ -118,7 +118,7 @@ fn default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream
     device::given(device)?.default_stream().map(Stream).map_err(raise)
 }
 
-/// CUDA's legacy default stream of a device. What it waits for by itself is not relied on.
+/// CUDA's legacy default stream of a device. Its implicit waits are not relied on.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
 fn legacy_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
@@ -145,7 +145,7 @@ fn external_stream(
     let stream = match InterchangeStream::from_number(handle).map_err(crate::error::raise_descriptor)? {
         InterchangeStream::Legacy => device.legacy_stream(),
         InterchangeStream::PerThread => device.per_thread_stream(),
-        // SAFETY: Python has no way to promise it; the name of the function says what is asked.
+        // SAFETY: Python has no way to promise it; the function's name warns its caller.
         InterchangeStream::Handle(raw) => unsafe { device.external_stream(raw, owner) },
     };
     stream.map(Stream).map_err(raise)
@@ -194,7 +194,7 @@ fn settle(
     stream: Bound<'_, Stream>,
     error: Option<Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    // Who waited may have given up.
+    // The waiting code may have given up.
     if future.call_method0("done")?.is_truthy()? {
         return Ok(());
     }

@@ -16,7 +16,8 @@ use std::ptr::NonNull;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Roc;
 
-// SAFETY: each function is a call of HIP or HSA, with what it was given; buffers are what the driver has allocated.
+// SAFETY: each function forwards its arguments to a call of HIP or HSA; buffers are memory that the driver has
+// allocated.
 unsafe impl Backend for Roc {
     const NAME: &'static str = NAME;
 

@@ -14,9 +14,9 @@ impl RocBarrier {
     }
 }
 
-/// Writes before the barrier are visible to the group behind it. A fence of the compiler's covers all address spaces:
-/// naming them is newer than ROCm 5, and costs no instruction less for global memory, whose accesses have to be waited
-/// for in any case.
+/// Writes before the barrier are visible to the group after it. The compiler's fence covers all address spaces. Naming
+/// single ones needs more than ROCm 5, and saves no instruction for global memory, whose accesses must be waited for
+/// anyway.
 const GROUP: &str = "__builtin_amdgcn_fence(__ATOMIC_RELEASE, \"workgroup\"); __builtin_amdgcn_s_barrier(); \
                      __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, \"workgroup\");";
 

@@ -75,7 +75,7 @@ unsafe impl DeviceBuffer for RocBuffer {
     }
 }
 
-/// What a description needs beside its addresses.
+/// The parts of a description beside its addresses.
 pub(crate) struct Found {
     pub(crate) address: u64,
     pub(crate) host: Option<NonNull<u8>>,
@@ -283,7 +283,7 @@ impl RocBuffer {
             // SAFETY: the note was there, so the memory is ours; nothing uses it any more.
             let status = unsafe { give_back(device.hip(), self.origin) };
             if !status.is_success() {
-                // It comes back to the caller, who may try again.
+                // The caller gets it back and may try again.
                 device.hold(held);
             }
             device.check(status, operation)

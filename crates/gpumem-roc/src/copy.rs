@@ -41,10 +41,10 @@ pub(crate) unsafe fn copy(stream: &RocStream, region: &CopyRegion) -> Result<()>
     Ok(())
 }
 
-/// What lies between the two sides.
+/// The link between the two sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
-    /// What HIP can do by one kind of copy.
+    /// The copies that HIP can do by one kind of call.
     Direct(hipMemcpyKind),
     /// Between two devices: the source's and the destination's. HIP goes through the host where it has to, which it
     /// does for runs only.

@@ -1,4 +1,4 @@
-//! An open device: whether it is lost, what is held on it, and how calls on it begin and fail.
+//! An open device: whether it is lost, the handles on it, and how calls on it begin and fail.
 
 use crate::{
     NAME,
@@ -24,7 +24,7 @@ use std::{
     },
 };
 
-/// Bytes of what HIP divides a fill into.
+/// Bytes of each part that HIP divides a fill into.
 pub(crate) const WORD: usize = 8;
 
 /// An open AMD GPU. Clones are the same device.
@@ -39,7 +39,7 @@ pub(crate) struct Inner {
     pub(crate) isa: String,
     pub(crate) capabilities: Capabilities,
     pub(crate) limits: Limits,
-    /// Number of resets so far. What an earlier generation has made is not given to HIP any more.
+    /// Number of resets so far. Objects of an earlier generation are not passed to HIP any more.
     generation: AtomicU64,
     loss: LostState,
     held: Mutex<BTreeSet<Held>>,
@@ -50,7 +50,7 @@ pub(crate) struct Inner {
     peers: Mutex<BTreeSet<usize>>,
 }
 
-/// What an open device is made of.
+/// The parts of an open device.
 pub(crate) struct Parts {
     pub(crate) driver: &'static Driver,
     pub(crate) handle: c_int,
@@ -60,8 +60,8 @@ pub(crate) struct Parts {
     pub(crate) limits: Limits,
 }
 
-/// What a reset has to give back, because `hipDeviceReset` does not in every version: ROCm 5.2's does nothing. In the
-/// order in which it goes back.
+/// Handles that a reset has to release, because `hipDeviceReset` does not in every version: ROCm 5.2's does nothing. In
+/// the order of their release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Held {
     Stream(usize),
@@ -117,7 +117,7 @@ impl RocDevice {
         self.0.loss.is_lost()
     }
 
-    /// Notes something that a reset must give back.
+    /// Notes a handle that a reset must release.
     pub(crate) fn hold(&self, held: Held) {
         self.0.held.lock().insert(held);
     }
@@ -127,7 +127,7 @@ impl RocDevice {
         self.0.held.lock().insert(held)
     }
 
-    /// The note is taken back: who does so gives the thing back. False if a reset was faster.
+    /// Removes the note: the caller then releases the handle. Returns `false` if a reset was faster.
     pub(crate) fn release(&self, held: Held) -> bool {
         self.0.held.lock().remove(&held)
     }
@@ -184,7 +184,7 @@ impl RocDevice {
         Current::enter(self.hip(), self.0.handle).map_err(|status| self.failure(status, operation))
     }
 
-    /// What HIP has answered, as a result.
+    /// Turns HIP's status into a result.
     #[inline]
     pub(crate) fn check(&self, status: impl Into<Status>, operation: &'static str) -> Result<()> {
         let status = status.into();
@@ -242,7 +242,7 @@ impl RocDevice {
         self.check(unsafe { self.hip().hipDeviceSynchronize() }, OPERATION)
     }
 
-    /// Gives back everything that is held, then resets the device.
+    /// Releases all handles, then resets the device.
     ///
     /// # Safety
     /// As for [`Backend::reset`](gpumem_core::Backend::reset).
@@ -259,10 +259,10 @@ impl RocDevice {
         let waited = Status::from(unsafe { hip.hipDeviceSynchronize() });
         let held = std::mem::take(&mut *self.0.held.lock());
         for held in held {
-            // SAFETY: the caller uses nothing of the device any more, and the note says what it is.
+            // SAFETY: the caller uses nothing of the device any more, and the note says which kind of handle it is.
             let status = unsafe { give_back(hip, held) };
             if !status.is_success() {
-                tracing::warn!("{held:?} could not be given back in a reset: {status}");
+                tracing::warn!("{held:?} could not be released in a reset: {status}");
             }
         }
         self.0.peers.lock().clear();
@@ -347,9 +347,9 @@ impl Owner {
             if !self.device.release(held) {
                 return Ok(());
             }
-            // Memory goes back behind all work of the device.
+            // Memory is freed after all work of the device.
             let _turn = matches!(held, Held::Memory(_)).then(|| self.device.enqueue_lock().alone());
-            // SAFETY: the note was there, so the thing is; who destroys it uses it no more.
+            // SAFETY: the note was there, so the handle is alive; the caller uses it no more.
             self.device.check(unsafe { give_back(self.device.hip(), held) }, operation)
         });
         match outcome {

@@ -3,15 +3,15 @@
 use gpumem_hip_sys::Version;
 use parking_lot::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// What enqueues shares its turn; what waits for the whole device, as freeing memory does, has one alone. A stream is not
-/// waited for as such, but by an event.
+/// Calls that enqueue hold the lock shared; calls that wait for the whole device, as freeing memory does, hold it
+/// alone. Streams are waited for by an event.
 ///
-/// If one thread waits for a stream, or frees memory, which waits for all of them, while another one enqueues there, HIP of
-/// ROCm 5.2 now and then says later that the stream is done before its last copy has landed: what waits takes the command
-/// that is being enqueued for one that is done, and forgets it, so that the next wait finds nothing to wait for. Four
-/// threads with short copies on one stream saw it about once in a thousand rounds on the simulated GPU. Reading the copy's
-/// destination would be a race. The price is that a free keeps others from enqueuing meanwhile. Newer versions take no
-/// turns, nor do calls that are not ours.
+/// If one thread waits for a stream, or frees memory, which waits for all of them, while another one enqueues there,
+/// HIP of ROCm 5.2 now and then reports the stream as done before its last copy has arrived. The waiting call takes the
+/// command that is being enqueued for a finished one and forgets it, so the next wait finds nothing to wait for. Four
+/// threads with short copies on one stream saw it about once in a thousand rounds on the simulated GPU. Reading the
+/// copy's destination would be a race. The price: while a call frees memory, other threads cannot enqueue. With newer
+/// versions the lock is not taken, nor do other libraries take it.
 #[derive(Debug)]
 pub(crate) struct EnqueueLock(Option<RwLock<()>>);
 
@@ -36,7 +36,7 @@ impl EnqueueLock {
         self.0.as_ref().map(RwLock::read)
     }
 
-    /// For what waits for the whole device.
+    /// For calls that wait for the whole device.
     pub(crate) fn alone(&self) -> Alone<'_> {
         self.0.as_ref().map(RwLock::write)
     }

@@ -1,10 +1,10 @@
-//! HIP's status codes as errors of ours, without asking HIP.
+//! Turns HIP's status codes into this library's errors, without calling HIP.
 
 use crate::NAME;
 use gpumem_core::{Error, ErrorKind};
 use gpumem_hip_sys::{MissingSymbol, hipError_t};
 
-/// What a function of HIP returns, or that HIP does not have the function.
+/// The status of a function of HIP, or that HIP does not have the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct Status(u32);

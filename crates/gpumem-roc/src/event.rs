@@ -20,7 +20,7 @@ pub struct RocEvent {
 
 // SAFETY: an event handle is a name that HIP takes from any thread, and its functions are thread-safe.
 unsafe impl Send for RocEvent {}
-// SAFETY: as above; what we keep beside the handle never changes.
+// SAFETY: as above; the other fields never change.
 unsafe impl Sync for RocEvent {}
 
 impl RocEvent {
@@ -75,7 +75,7 @@ impl RocEvent {
     }
 }
 
-// SAFETY: the driver says what is done.
+// SAFETY: the result is the driver's answer.
 unsafe impl Event for RocEvent {
     fn query(&self) -> Result<bool> {
         const OPERATION: &str = "hipEventQuery";

@@ -1,4 +1,4 @@
-//! What only ROCm has.
+//! Functions that only ROCm has.
 
 use crate::{
     Agent, Grain, Pinning, Pool, Registered, RegisteredRange, Roc, RocBuffer, RocDevice, RocEvent, RocModule,
@@ -20,13 +20,13 @@ use std::ptr::{NonNull, with_exposed_provenance_mut};
 pub struct Wavefront {
     /// Work-items in a wavefront: 64 on GCN and CDNA, 32 on RDNA.
     pub size: u32,
-    /// What `wavebarrier()` becomes. Every AMD GPU has it.
+    /// Returns what `wavebarrier()` becomes. Every AMD GPU has it.
     pub barrier: Lowering,
 }
 
 /// Powers of ROCm that no other backend has: agents and their pools, registration by agents, the grain of memory.
 ///
-/// What is about agents needs the HSA runtime: without it, as on a HIP that stands on another driver, it is
+/// Functions about agents need the HSA runtime. Without it, as on a HIP over another driver, they return
 /// [`ErrorKind::Load`](gpumem_core::ErrorKind::Load).
 pub trait RocExt: Backend {
     /// Architecture of the device with its features, as `gfx90a:sramecc+:xnack-`.
@@ -78,8 +78,8 @@ pub trait RocExt: Backend {
     ///
     /// # Safety
     /// * The contents are not read before they were written.
-    /// * HIP does not know memory of pools: only kernels and the HSA runtime may use what lies on a GPU. Memory of the
-    ///   host is ordinary memory to HIP's copies.
+    /// * HIP does not know memory of pools: only kernels and the HSA runtime may use such memory of a GPU. HIP's copies
+    ///   treat such memory of the host as ordinary memory.
     ///
     /// # Errors
     /// Returns [`ErrorKind::OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no room,
@@ -156,7 +156,7 @@ pub trait RocExt: Backend {
     /// Returns [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if it lies in none.
     fn allocation_of(device: &Self::Device, address: u64) -> Result<(u64, usize)>;
 
-    /// What HIP knows about an address, or `None` for ordinary memory.
+    /// Returns HIP's information about an address, or `None` for ordinary memory.
     ///
     /// # Errors
     /// Returns HIP's error.

@@ -178,7 +178,7 @@ mod tests {
         for (address, bytes) in
             (0..16usize).flat_map(|address| (1..20usize).map(move |bytes| (address, bytes)))
         {
-            // What HIP 5.2 reckons: the bytes before the first whole word, and those behind the last.
+            // The bytes before the first whole word and after the last, as HIP 5.2 computes them.
             let (head, tail) = (address.next_multiple_of(WORD) - address, (address + bytes) % WORD);
             let wrong = bytes < head + tail;
             // A fill that begins with a word has no head, and none of its bytes is counted twice.

@@ -15,8 +15,8 @@ const NO_CONTRACTION: &str = "-ffp-contract=off";
 /// Options by which a user says how products and sums are computed.
 const DECIDE_CONTRACTION: [&str; 3] = ["-ffp-contract", "-ffast-math", "-Ofast"];
 
-/// Held while hipRTC compiles. The compiler behind it (comgr, which is LLVM) keeps options in variables of the process,
-/// so that two compilations at the same time can end it, and hipRTC does not promise to take a lock of its own.
+/// Held while hipRTC compiles. Its compiler (comgr, which is LLVM) keeps options in global variables, so that two
+/// compilations at the same time can end it, and hipRTC does not promise to take a lock itself.
 static COMPILER: Mutex<()> = Mutex::new(());
 
 /// Compiles `source` to a code object for `isa`, an architecture with its features as the device names it.
@@ -99,8 +99,8 @@ fn is_known(architecture: &str, hip: Version) -> bool {
     })
 }
 
-/// The options with the architecture. Another one than the device's is refused: the device could not run what comes
-/// out, and hipRTC of ROCm 5 ends the process when it does not know the name.
+/// Adds the architecture to the options. Any other than the device's is refused: the device could not run the image,
+/// and hipRTC of ROCm 5 ends the process if it does not know the name.
 fn options(architecture: &str, flags: &[String]) -> Result<Vec<String>> {
     let names = |flag: &str| -> Vec<String> {
         let separators = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, ':' | '+' | '-' | '_'));

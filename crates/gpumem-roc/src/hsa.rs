@@ -1,4 +1,4 @@
-//! What the HSA runtime says and HIP does not: agents, their pools of memory, and what an address belongs to.
+//! Queries of the HSA runtime that HIP lacks: agents, their pools of memory, and the owner of an address.
 
 use crate::{
     NAME,
@@ -18,7 +18,7 @@ use std::{
     ptr::NonNull,
 };
 
-/// What kind of processor an agent is.
+/// The kind of processor of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AgentKind {
@@ -53,7 +53,7 @@ impl Agent {
     }
 }
 
-/// What a pool of memory is for. Chosen by exact flags: newer runtimes have fine-grained pools of further kinds.
+/// The purpose of a pool of memory. Chosen by exact flags: newer runtimes have fine-grained pools of further kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PoolKind {
@@ -118,7 +118,7 @@ pub(crate) fn agents() -> Result<Vec<Agent>> {
     found.into_iter().map(|agent| describe(hsa, agent)).collect()
 }
 
-/// Adds what is told to a list.
+/// Adds each reported item to a list.
 unsafe extern "C" fn push<T>(item: T, list: *mut c_void) -> hsa_status_t {
     // SAFETY: the list that `agents` or `pools` passes.
     unsafe { &mut *list.cast::<Vec<T>>() }.push(item);

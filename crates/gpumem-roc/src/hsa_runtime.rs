@@ -1,4 +1,4 @@
-//! The HSA runtime itself, and what its functions return.
+//! The HSA runtime, and the status of its functions.
 
 use crate::NAME;
 use gpumem_core::{Error, ErrorKind, Result};
@@ -10,7 +10,7 @@ pub(crate) struct Runtime {
     pub(crate) hsa: Hsa,
 }
 
-/// What a function of the HSA runtime returns, or that there is no such function.
+/// The status of a function of the HSA runtime, or that there is no such function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub(crate) enum HsaStatus {

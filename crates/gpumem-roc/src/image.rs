@@ -14,7 +14,7 @@ const NO_BITS: u64 = 8;
 /// Checks that `image` is a code object for `isa` or a bundle of them, and that all parts it names lie within it.
 ///
 /// # Errors
-/// Returns what is wrong with it.
+/// Returns what is wrong with the image.
 pub(crate) fn check(image: &[u8], isa: &str) -> Result<(), &'static str> {
     if image.starts_with(b"\x7fELF") {
         check_elf(image, if isa.starts_with("sm_") { CUDA } else { AMDGPU })

@@ -1,4 +1,4 @@
-//! What HIP says about a device.
+//! HIP's information about a device.
 
 use crate::{NAME, error::Status, probe::Driver};
 use gpumem_core::{Capabilities, DeviceInfo, PciAddress, process::page_size};
@@ -78,20 +78,20 @@ pub(crate) fn text(buffer: &[c_char]) -> String {
     )
 }
 
-/// What our own code needs to know beyond [`Capabilities`].
+/// What the backend needs to know beyond [`Capabilities`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Largest pitch of a two- or three-dimensional copy or fill in bytes.
     pub(crate) max_pitch: usize,
 }
 
-/// What the device can do. The device is current.
+/// Returns what the device can do. The device is current.
 pub(crate) fn capabilities(driver: &Driver, device: c_int) -> Result<(Capabilities, Limits), Status> {
     let hip = &driver.hip;
     let read = |which| attribute(hip, device, which);
     let number = |which| read(which).map(|value| u32::try_from(value).unwrap_or(0));
     let size = |which| read(which).map(|value| usize::try_from(value).unwrap_or(0));
-    // What an older version does not know, it does not have.
+    // An attribute that an older version does not know is absent there.
     let flag = |which| read(which).is_ok_and(|value| value != 0);
     let (mut least, mut greatest) = (0, 0);
     // SAFETY: two places for numbers.
@@ -123,7 +123,7 @@ pub(crate) fn capabilities(driver: &Driver, device: c_int) -> Result<(Capabiliti
     ];
     capabilities.shared_memory = size(Attribute::hipDeviceAttributeMaxSharedMemoryPerBlock)?;
     capabilities.constant_memory = size(Attribute::hipDeviceAttributeTotalConstantMemory)?;
-    // What ROCm's pools give, all of whose allocations are whole pages or parts of one that its own rule aligns.
+    // The alignment of ROCm's pools, whose allocations are whole pages or aligned parts of one.
     capabilities.allocation_alignment = 256;
     let limits = Limits { max_pitch: size(Attribute::hipDeviceAttributeMaxPitch)? };
     Ok((capabilities, limits))
@@ -142,7 +142,7 @@ fn can_register(driver: &Driver) -> bool {
         let hip = &driver.hip;
         let bytes = page_size();
         let Ok(layout) = Layout::from_size_align(bytes, bytes) else { return false };
-        // SAFETY: the layout has a size. The page is never given back: it may stay page-locked.
+        // SAFETY: the layout has a size. The page is never freed: it may stay page-locked.
         let page = unsafe { alloc_zeroed(layout) }.cast::<c_void>();
         if page.is_null() {
             return false;

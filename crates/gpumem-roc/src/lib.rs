@@ -1,17 +1,17 @@
-//! gpumem on AMD GPUs: [`Backend`](gpumem_core::Backend) on HIP, and on the HSA runtime for what
-//! HIP does not say. Both are loaded at run time.
+//! gpumem on AMD GPUs: [`Backend`](gpumem_core::Backend) on HIP, and on the HSA runtime for queries that HIP lacks.
+//! Both are loaded at run time.
 //!
 //! * **Found at run time.** HIP of ROCm 5.2 to 7, hipRTC and the HSA runtime are looked for separately, on first use:
 //!   in the folders of `GPUMEM_ROC_LIBRARY_PATH`, by the system's loader, under `$ROCM_PATH` and `$HIP_PATH`, and under
-//!   `/opt/rocm*`. What is missing is a [`LoadError`](gpumem_core::LoadError) that lists what was tried. Without hipRTC
-//!   everything but compiling works, without the HSA runtime everything but [`RocExt`]'s agents.
-//! * **The caller's device stays current.** Every call makes its device HIP's current one and puts the caller's back;
-//!   failures of ours are not left for the caller's `hipGetLastError`.
+//!   `/opt/rocm*`. A missing library is a [`LoadError`](gpumem_core::LoadError) that lists what was tried. Without
+//!   hipRTC everything but compiling works, without the HSA runtime everything but [`RocExt`]'s agents.
+//! * **The caller's device stays current.** Every call makes its device HIP's current one and restores the caller's;
+//!   failures of this library are not left for the caller's `hipGetLastError`.
 //! * **Grain is said, not left to the environment.** Mapped arrays are fine-grained; device and pinned memory is not.
 //!   [`RocExt::allocate_grained`] chooses, [`RocExt::grain_of`] tells.
-//! * **Any two layouts by kernels.** What copies of up to three dimensions cannot express is done on the device by the
-//!   kernels of [`gpumem_layout::pack`], compiled by hipRTC when they are needed for the first time. Without a hipRTC that
-//!   knows the device it takes several copies, or the way through the host.
+//! * **Any two layouts by kernels.** If copies of up to three dimensions cannot express a layout, the kernels of
+//!   [`gpumem_layout::pack`] copy it on the device; hipRTC compiles them on first use. Without a hipRTC that knows the
+//!   device, such a copy takes several calls, or goes through the host.
 //! * **Two addresses.** The device's address of host memory is asked for, never assumed to be the host's.
 //! * **Not used.** HIP's stream-ordered allocator, which has corrupted memory in the field, and `hsa_amd_memory_fill` on
 //!   memory of the host, which it fills with the wrong bytes.

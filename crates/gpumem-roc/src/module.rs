@@ -177,7 +177,7 @@ impl RocKernel {
         let _turn = device.enqueue_lock().shared();
         let _current = stream.owner.enter(OPERATION, "stream")?;
         let ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]) = (dims.groups, dims.group_size);
-        // SAFETY: the arguments are what the kernel's signature says, says the caller; HIP copies them before it
+        // SAFETY: the caller promises that the arguments match the kernel's signature. HIP copies them before it
         // returns and writes none.
         let status = arguments.with_pointers(|pointers| unsafe {
             device.hip().hipModuleLaunchKernel(

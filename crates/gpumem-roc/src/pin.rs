@@ -15,7 +15,7 @@ use std::{
     ptr::{NonNull, null_mut},
 };
 
-/// What registering means.
+/// How memory is registered.
 #[derive(Debug, Clone, Copy)]
 pub enum Pinning<'a> {
     /// Numba's `roc.register`: the runtime is told that devices will use the memory (`hsa_memory_register`). It may do
@@ -40,8 +40,8 @@ pub struct RegisteredRange {
 
 /// Memory that is registered until this goes.
 ///
-/// It is not touched by this type. [`deregister`](crate::RocExt::deregister) tells what went wrong; dropping does the
-/// same and keeps errors to itself. One that is forgotten stays registered.
+/// This type does not touch the memory. [`deregister`](crate::RocExt::deregister) reports errors; dropping deregisters
+/// and ignores them. A forgotten value stays registered.
 #[derive(Debug)]
 pub struct Registered {
     device: RocDevice,
@@ -55,7 +55,7 @@ unsafe impl Send for Registered {}
 unsafe impl Sync for Registered {}
 
 impl Registered {
-    /// What is registered, in the order in which it was given.
+    /// The registered ranges, in the order given.
     pub fn ranges(&self) -> &[RegisteredRange] {
         &self.ranges
     }
@@ -83,7 +83,7 @@ impl Registered {
         let list = if handles.is_empty() { null_mut() } else { handles.as_mut_ptr() };
         let count = handles.len() as i32;
         let is_hint = matches!(pinning, Pinning::Hint);
-        // What is registered when a later range fails goes with this value.
+        // If a later range fails, dropping this value deregisters the earlier ones.
         let mut registered = Self { device: device.clone(), is_hint, ranges: Vec::new() };
         for (host, bytes) in wanted.iter().copied().filter(|(_, bytes)| *bytes > 0) {
             let place = host.as_ptr().cast::<c_void>();
@@ -162,7 +162,7 @@ impl Registered {
         if !self.device.release(Held::Memory(Provenance::Locked(place.expose_provenance()))) {
             return Ok(());
         }
-        // SAFETY: the note was there, so the memory is locked; who deregisters uses it on no device any more.
+        // SAFETY: the note was there, so the memory is locked; the caller uses it on no device any more.
         let status: Status = unsafe { provenance::unlock(place) };
         status.ok().map_err(|status| status.error(operation))
     }
@@ -195,7 +195,7 @@ pub(crate) fn scope<R>(
             if let Err(error) = registered.device.synchronize()
                 && !error.is_device_lost()
             {
-                // What may still be in use stays locked.
+                // Memory that may still be in use stays locked.
                 std::mem::forget(registered);
                 return Err(error);
             }

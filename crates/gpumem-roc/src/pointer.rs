@@ -1,4 +1,4 @@
-//! What HIP knows of an address.
+//! HIP's information about an address.
 
 use crate::device::RocDevice;
 use gpumem_core::Result;

@@ -8,7 +8,7 @@ use gpumem_core::{
 use gpumem_hip_sys::{HipLibrary, Hiprtc, Loaded, Places, Refusal, Version};
 use std::sync::OnceLock;
 
-/// The oldest HIP that is served: what the declarations are made from.
+/// The oldest supported HIP; the declarations are made from its headers.
 const OLDEST: Version = Version::new(50_200_000);
 
 /// HIP, initialised in this process.
@@ -90,7 +90,8 @@ pub(crate) fn hiprtc(operation: &'static str) -> Result<&'static Rtc> {
     let outcome = HIPRTC.get_or_init(|| {
         gpumem_hip_sys::load_hiprtc(&Places::from_environment(), library, hip)
             .map(|found| {
-                // hipRTC's own number has stood still since ROCm 5; it comes with HIP, whose number tells the build.
+                // hipRTC's version number has not changed since ROCm 5. It ships with HIP, whose number tells the
+                // build.
                 let version = format!("hipRTC of HIP {hip} ({})", found.name.display());
                 Rtc { api: found.functions, version, hip }
             })
@@ -162,7 +163,7 @@ fn initialise(hip: &HipLibrary, no_device: &mut Option<Version>) -> Result<Versi
     Ok(version)
 }
 
-/// Without these there is no backend. What else is missing is an error of the call that needs it.
+/// Without these functions there is no backend. Any other missing function is an error of the call that needs it.
 const NEEDED: &[&str] = &[
     "hipInit",
     "hipRuntimeGetVersion",
@@ -185,7 +186,7 @@ const NEEDED: &[&str] = &[
     "hipEventSynchronize",
 ];
 
-/// The same error in the words of the traits. What a library that is there lacks is a better answer than that another
+/// The same error in the words of the traits. Naming what a found library lacks is a better answer than that another
 /// name was not found.
 fn told(error: gpumem_hip_sys::LoadError) -> LoadError {
     let failure = match error.telling().map(|attempt| &attempt.refusal) {

@@ -13,7 +13,7 @@ const LEGACY: usize = 0;
 /// HIP's name for the default stream of the calling thread.
 const PER_THREAD: usize = 2;
 
-/// A HIP stream: one of ours, one of HIP's default streams, or one of another library.
+/// A HIP stream: one that this library made, one of HIP's default streams, or one of another library.
 ///
 /// The per-thread default stream is a name and not a stream: used on another thread, it means that thread's.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct RocStream {
 
 // SAFETY: a stream handle is a name that HIP takes from any thread, and its functions are thread-safe.
 unsafe impl Send for RocStream {}
-// SAFETY: as above; what we keep beside the handle never changes.
+// SAFETY: as above; the other fields never change.
 unsafe impl Sync for RocStream {}
 
 impl RocStream {
@@ -89,7 +89,7 @@ impl RocStream {
     }
 }
 
-// SAFETY: the driver says what is done.
+// SAFETY: the result is the driver's answer.
 unsafe impl Stream for RocStream {
     fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "hipStreamSynchronize";

@@ -1,4 +1,4 @@
-//! What holds on every machine, with a driver and without: one answer, typed, from every way in, and no panic.
+//! On every machine, with a driver and without, every entry point gives one typed answer and does not panic.
 
 use gpumem_core::{Backend, DeviceSelector, ErrorKind, LoadFailure};
 use gpumem_roc::Roc;

@@ -48,7 +48,7 @@ pub trait Store<I>: Load<I> {
     /// Writes an element.
     fn store(&self, at: I, value: Self::Elem);
 
-    /// Writes a part of an element, and nothing else of it.
+    /// Writes a part of an element, and leaves the rest unchanged.
     ///
     /// # Safety
     /// `part` gives a place in the element that it is given.
@@ -140,7 +140,7 @@ stores! {
     [I: Indices<N>, const N: usize] Shared<'_, T, N>, I;
 }
 
-// What a kernel holds by reference, as the parameters of a kernel.
+// References that a kernel passes on, as the parameters of a kernel.
 #[diagnostic::do_not_recommend]
 impl<I, A: Load<I> + ?Sized> Load<I> for &A {
     type Elem = A::Elem;

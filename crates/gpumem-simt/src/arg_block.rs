@@ -3,7 +3,7 @@
 use crate::{ParameterInfo, Parameters};
 use gpumem_core::{HostFunction, HostLaunch, KernelArguments, LaunchConfig};
 
-/// A body together with what is known of its parameters: for those who run launches that were meant for a GPU.
+/// A body with descriptions of its parameters, for simulators that run launches of a GPU.
 #[derive(Debug, Clone)]
 pub struct Entry {
     function: HostFunction,

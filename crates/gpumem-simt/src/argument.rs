@@ -1,4 +1,4 @@
-//! What bodies see of their arguments: global memory, constants, plain values.
+//! The arguments as bodies see them: global memory, constants, plain values.
 
 use crate::{
     Atomic, FaultKind, Indices, Memory,
@@ -20,7 +20,8 @@ pub(crate) struct Cells<T> {
     element: PhantomData<T>,
 }
 
-// SAFETY: elements are plain data; who uses which is the promise of `Parameter::bind`. A checker is `Sync`.
+// SAFETY: elements are plain data, and the caller of `Parameter::bind` promises which work-item uses which. A checker
+// is `Sync`.
 unsafe impl<T: Element> Send for Cells<T> {}
 // SAFETY: as above.
 unsafe impl<T: Element> Sync for Cells<T> {}
@@ -47,7 +48,7 @@ impl<T: Element> Cells<T> {
     #[track_caller]
     unsafe fn read<F: Copy, const N: usize>(&self, element: *mut F, index: [usize; N]) -> F {
         self.note(element, index, AccessKind::Read);
-        // SAFETY: the caller promises it; nothing else writes it (`Parameter::bind`).
+        // SAFETY: the caller promises that the element is valid; nothing else writes it (`Parameter::bind`).
         unsafe { element.read() }
     }
 
@@ -55,7 +56,7 @@ impl<T: Element> Cells<T> {
     #[track_caller]
     unsafe fn write<F, const N: usize>(&self, element: *mut F, index: [usize; N], value: F) {
         self.note(element, index, AccessKind::Write);
-        // SAFETY: the caller promises it; nothing else uses it (`Parameter::bind`).
+        // SAFETY: the caller promises that the element is valid; nothing else uses it (`Parameter::bind`).
         unsafe { element.write(value) }
     }
 }

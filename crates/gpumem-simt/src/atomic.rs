@@ -7,7 +7,7 @@ mod sealed {
     pub trait SealedAtomic {}
 }
 
-/// A number of four or eight bytes: what every GPU changes atomically.
+/// A number of four or eight bytes, which every GPU can change atomically.
 pub trait Atomic: Number + sealed::SealedAtomic {
     /// Replaces the value at `address` by `change` of it and gives the old one, relaxed.
     ///
@@ -41,7 +41,7 @@ atomic! {
     f64, u64, AtomicU64, f64::from_bits, f64::to_bits;
 }
 
-/// Whether two numbers have the same bits: what a compare-exchange asks, also of zeros and NaNs.
+/// Tells whether two numbers have the same bits, as a compare-exchange does, also for zeros and NaNs.
 pub(crate) fn same_bits<T: Atomic>(a: T, b: T) -> bool {
     bytemuck::bytes_of(&a) == bytemuck::bytes_of(&b)
 }

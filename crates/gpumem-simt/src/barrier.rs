@@ -11,12 +11,12 @@ use std::{
 
 pub(crate) type Place = &'static Location<'static>;
 
-/// What a work-item is doing. Fieldless, because it is looked at in every step of every work-item.
+/// The state of a work-item. Fieldless, because every step of every work-item reads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Stop {
     Running,
-    /// No state of a work-item: what several that stand apart have in common.
+    /// No state of a work-item: stands for several work-items in different states.
     Apart,
     Ended,
     /// Waits for values of its wave.
@@ -105,8 +105,8 @@ impl Halt {
     }
 }
 
-/// Where the work-item that runs says that it waits. One for a group: what a work-item has said is looked at when it has
-/// stopped, before the next one runs. So all of it stays in one cache line.
+/// The running work-item reports here that it waits. A group has one: the executor reads it when the work-item has
+/// stopped, before the next one runs. So it stays in one cache line.
 #[derive(Debug)]
 pub(crate) struct Desk {
     stop: Cell<Stop>,
@@ -124,7 +124,7 @@ impl Desk {
         self.tagged.set(std::ptr::null());
     }
 
-    /// What it has said; `Running` if nothing.
+    /// The reported state; `Running` if none.
     #[inline(always)]
     pub(crate) fn halt(&self) -> Halt {
         let (stop, tagged) = (self.stop.get(), self.tagged.get());

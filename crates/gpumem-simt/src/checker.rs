@@ -1,4 +1,4 @@
-//! The check mode: who touched which element last, and whether something orders them.
+//! The check mode: which work-item touched each element last, and whether a barrier orders the accesses.
 
 use crate::{
     FaultKind, Memory,
@@ -20,7 +20,7 @@ pub struct MemoryReach {
     pub bytes: u64,
 }
 
-/// An access with what decides whether another one is ordered behind it.
+/// An access, with the data that decides whether another one is ordered after it.
 #[derive(Debug, Clone, Copy)]
 struct Noted {
     access: Access,
@@ -45,7 +45,7 @@ impl Noted {
 /// The first access of each kind: read, write, atomic.
 type ByKind = [Option<Access>; 3];
 
-/// What is remembered of an element.
+/// The accesses remembered for an element.
 #[derive(Debug, Default)]
 struct Element {
     /// Number of the group that touched it last.
@@ -78,7 +78,7 @@ impl Element {
         let of_this = self.recent.iter().find(|earlier| earlier.races_with(&now)).map(|noted| noted.access);
         let slot = &mut self.current[kind as usize];
         *slot = slot.or(Some(now.access));
-        // What a barrier of the group has put in order cannot race with anything that is still to come.
+        // Accesses that a barrier of the group has ordered cannot race with later ones.
         self.recent.retain(|earlier| earlier.epoch == now.epoch);
         let alike = |noted: &&Noted| noted.access.kind == kind;
         if let Some(own) =
@@ -97,7 +97,7 @@ impl Element {
     }
 }
 
-/// Who is running.
+/// The work-item that is running.
 #[derive(Debug, Clone, Copy, Default)]
 struct Current {
     group_number: u64,
@@ -109,8 +109,8 @@ struct Current {
     epochs: [u32; 2],
 }
 
-/// The memory of the check mode. A checked launch runs its groups one after the other on one thread; but a body may use its
-/// arguments on threads of its own, so what is remembered is locked.
+/// The memory of the check mode. A checked launch runs its groups one after the other on one thread; but a body may use
+/// its arguments on other threads, so the memory is locked.
 #[derive(Debug, Default)]
 #[doc(hidden)]
 pub struct Checker(Mutex<State>);
@@ -179,7 +179,7 @@ impl Checker {
 
     /// Notes that the running work-item touches the element `index` of an array, or a part of it that lies at `place`.
     ///
-    /// What has parts of its own is noted at each byte: accesses to the same part meet, those to different parts do not.
+    /// Elements with parts are noted by byte: accesses to the same part conflict, those to different parts do not.
     pub(crate) fn touch<T>(
         &self,
         memory: Memory,
@@ -197,7 +197,7 @@ impl Checker {
         }
     }
 
-    /// Notes an access to what begins at `address`. Returns whether it was in order.
+    /// Notes an access to the element at `address`. Returns whether it was in order.
     fn access(
         &self,
         memory: Memory,

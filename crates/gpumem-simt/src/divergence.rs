@@ -1,4 +1,4 @@
-//! Who is named when work-items do not meet.
+//! Chooses the work-item that an error names when work-items diverge at a barrier.
 
 use crate::{
     FaultKind,

@@ -52,7 +52,7 @@ impl Given<'_> {
         self.once(|| u128::from(bits())) as u64
     }
 
-    /// The values as they are, and zeros behind them.
+    /// The values as they are, followed by zeros.
     #[inline(always)]
     fn unpacked<T: Element>(&self) -> [T; LANES] {
         let mut values = [T::zeroed(); LANES];
@@ -115,7 +115,7 @@ impl<'g, T: Element, R, F: FnOnce(Given<'g>) -> R> Future for Exchange<'g, T, F>
         let values = values.get(..item.wave_items()).unwrap_or(values);
         match self.read.take() {
             Some(read) => Poll::Ready(read(Given { values, result, lane, wave_size: item.wave_size() })),
-            // Polled behind its end, which no `.await` does.
+            // Polled after its end, which no `.await` does.
             None => Poll::Pending,
         }
     }

@@ -24,9 +24,8 @@ impl Executor {
     /// In check mode: launches find races between work-items, in shared and in global memory, and reads of shared memory
     /// that was never written. They run on one thread, some hundred times slower.
     ///
-    /// What orders two accesses is a barrier whose scope takes in the memory, for work-items of one group; a
-    /// wavebarrier, for those of one wave; nothing, for those of two groups. Atomic changes do not conflict with each
-    /// other.
+    /// A barrier whose scope includes the memory orders two accesses of one group; a wavebarrier orders those of one
+    /// wave; nothing orders those of two groups. Atomic changes do not conflict with each other.
     #[must_use]
     pub fn race_checks(mut self, check: bool) -> Self {
         self.check = check;
@@ -36,8 +35,8 @@ impl Executor {
     /// A body as a function that a backend can launch, for the parameters `P`.
     ///
     /// # Safety
-    /// * The function is called only with arguments for `P`, whose memory is valid until it returns and is not
-    ///   used by anything else meanwhile, but for reads of what it only reads.
+    /// * The function is called only with arguments for `P`. Their memory is valid until it returns. Nothing else uses
+    ///   it meanwhile, apart from reads of memory that the function only reads.
     /// * Work-items of different groups do not race: no element is written by one and used by another, other than
     ///   atomically by both.
     pub unsafe fn function<P, F>(self, body: F) -> HostFunction

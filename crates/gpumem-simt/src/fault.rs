@@ -1,4 +1,4 @@
-//! What a body can do wrong.
+//! The faults of a body.
 
 use std::{cell::RefCell, fmt, panic::Location};
 
@@ -12,7 +12,7 @@ pub struct Fault {
     pub group: [u32; 3],
     /// The work-item in its group.
     pub item: [u32; 3],
-    /// What it did.
+    /// The fault.
     pub kind: FaultKind,
 }
 
@@ -61,7 +61,7 @@ impl fmt::Display for Access {
     }
 }
 
-/// What a work-item did wrong.
+/// The fault of a work-item.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum FaultKind {
@@ -100,7 +100,7 @@ pub enum FaultKind {
     },
     /// The body panicked.
     Panicked {
-        /// What it said.
+        /// The message.
         message: String,
     },
     /// The group needs more shared memory than there is.
@@ -211,7 +211,7 @@ pub(crate) fn is_raised() -> bool {
     RAISED.with_borrow(Option::is_some)
 }
 
-/// What a caught unwind was about.
+/// Returns the message of a caught unwind.
 pub(crate) fn caught(payload: Box<dyn std::any::Any + Send>) -> FaultKind {
     let raised = take();
     if payload.is::<Raised>()

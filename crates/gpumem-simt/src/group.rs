@@ -1,4 +1,4 @@
-//! What the work-items of one group share while they run.
+//! State that the work-items of one group share while they run.
 
 use crate::{
     Fault, FaultKind, WorkItemIds,
@@ -23,12 +23,12 @@ pub(crate) struct Group<'c> {
     pub(crate) ids: GroupIds,
     /// Work-items of a group; 0 if nothing is kept of them.
     items: usize,
-    /// The number of the group behind the last one.
+    /// The number of the group after the last one.
     next: Cell<u64>,
 }
 
-/// What is known of one work-item of each group, as long as the launch lasts. Work-items hold a reference to theirs, so
-/// that what a suspended body holds stays small: it is what a barrier has to load.
+/// The description of one work-item of each group, for the whole launch. Work-items hold a reference to theirs, so that
+/// a suspended body stays small: a barrier has to load it.
 #[derive(Debug)]
 pub(crate) struct Seat<'g> {
     pub(crate) ids: WorkItemIds<'g>,

@@ -7,7 +7,7 @@ use std::{
 
 /// A launch is not judged by less.
 const LOOK: Duration = Duration::from_micros(2);
-/// What takes longer than this is worth waking other threads for: as long as that takes, or twice.
+/// Work that takes longer than this is worth waking other threads: once or twice the time of a wake-up.
 const WORTH: Duration = Duration::from_micros(20);
 
 /// Numbers of groups, one after the other: all of a range, or as many as it takes to know that the rest is worth sharing.
@@ -27,14 +27,14 @@ impl Batch {
         Self { next: numbers.start, stop: numbers.end, end: numbers.end, began: None }
     }
 
-    /// The groups of a range, until what is left of it is known to take long.
+    /// Runs the groups of a range, until the rest is known to take long.
     pub(crate) fn while_short(numbers: Range<u64>) -> Self {
         let first = numbers.start;
         let stop = numbers.end.min(first.saturating_add(1));
         Self { next: first, stop, end: numbers.end, began: Some((Instant::now(), first)) }
     }
 
-    /// What is left.
+    /// The rest of the range.
     pub(crate) fn rest(&self) -> Range<u64> {
         self.next..self.end
     }

@@ -2,10 +2,10 @@
 
 use std::cell::Cell;
 
-/// What the ids of all work-items of a group have in common.
+/// The ids that all work-items of a group share.
 #[derive(Debug)]
 pub(crate) struct GroupIds {
-    /// One cell for each axis: a processor is slow to load together what has just been stored in parts.
+    /// One cell for each axis: a processor is slow to load a whole right after its parts were stored.
     group: [Cell<u32>; 3],
     pub(crate) group_size: [u32; 3],
     pub(crate) groups: [u32; 3],
@@ -124,7 +124,7 @@ pub(crate) fn coordinates(linear: u64, sizes: [u32; 3]) -> [u32; 3] {
     [(linear % x) as u32, (linear / x % y) as u32, (linear / x / y) as u32]
 }
 
-/// Coordinates of the thing behind that at `[x, y, z]`.
+/// Coordinates after `[x, y, z]`.
 #[inline(always)]
 pub(crate) fn following([x, y, z]: [u32; 3], sizes: [u32; 3]) -> [u32; 3] {
     if x + 1 < sizes[0] {

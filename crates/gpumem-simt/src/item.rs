@@ -1,4 +1,4 @@
-//! What a body with barriers knows of its work-item.
+//! The work-item as a body with barriers sees it.
 
 use crate::{
     BarrierFuture, FaultKind, Shared, WorkItemIds,
@@ -32,8 +32,8 @@ impl<'g> WorkItem<'g> {
         Self { group, seat }
     }
 
-    /// Waits until all work-items of the group have come here. What they wrote to the memory of the scope before is
-    /// there for all of them after it.
+    /// Waits until all work-items of the group have come here. After it, all of them see the earlier writes to the
+    /// memory of the scope.
     ///
     /// All of the group must come to the same barrier: one that has ended, or waits elsewhere, is a
     /// [fault](crate::FaultKind::GroupDivergence).
@@ -50,8 +50,8 @@ impl<'g> WorkItem<'g> {
         self.arrive(Stop::WaveFence, Location::caller())
     }
 
-    /// Makes writes before it visible to other groups before writes after it. Orders nothing within the group: that is
-    /// what barriers are for.
+    /// Makes writes before it visible to other groups before writes after it. Does not order accesses within the group:
+    /// barriers do that.
     pub fn memory_fence(self) {
         std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     }

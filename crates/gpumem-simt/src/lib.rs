@@ -6,12 +6,13 @@
 //! loop.
 //!
 //! * [`Executor`] runs a body, or wraps it as a [`HostFunction`](gpumem_core::HostFunction) that any backend can run.
-//! * [`WorkItem`] is what a body knows of itself: ids, [`barrier`](WorkItem::barrier),
-//!   [`wavebarrier`](WorkItem::wavebarrier), shared arrays, operations of its wave.
+//! * [`WorkItem`] gives a body its ids, [`barrier`](WorkItem::barrier), [`wavebarrier`](WorkItem::wavebarrier), shared
+//!   arrays, operations of its wave.
 //! * [`Slice`], [`SliceMut`], [`View`], [`ViewMut`], [`Own`], [`OwnView`], [`Constant`], [`Value`] and numbers are a kernel's
 //!   parameters. Global memory is seen through loads and stores, never through a `&mut [T]`.
-//! * What a body does wrong is a [`Fault`] that names the work-item: divergence at a barrier, a foreign `.await`, an index
-//!   past the end, a panic. [`Executor::race_checks`] also finds races and reads of shared memory that was never written.
+//! * A [`Fault`] reports an error of a body and names the work-item: divergence at a barrier, a foreign `.await`, an
+//!   index past the end, a panic. [`Executor::race_checks`] also finds races and reads of shared memory that was never
+//!   written.
 //!
 //! The crate knows no backend and no device.
 #![cfg_attr(docsrs, feature(doc_cfg))]

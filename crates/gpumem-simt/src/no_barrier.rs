@@ -93,9 +93,9 @@ fn run_row<P, F: Fn(&WorkItemIds<'_>, &P)>(
     Ok(())
 }
 
-/// The loop that the compiler can vectorise: it is told that no index up to the end of the packed arrays is outside one,
-/// and that nothing is checked. One function for all groups, because a call for each row takes as long as a tenth of a
-/// short row; not part of its caller, so that the arguments alias nothing that the body writes.
+/// The loop that the compiler can vectorise: it may assume that no index up to the end of the packed arrays is outside
+/// one, and that nothing is checked. One function for all groups, because a call for each row takes as long as a tenth
+/// of a short row; not part of its caller, so that the arguments alias nothing that the body writes.
 ///
 /// # Safety
 /// As for [`Parameters::assume`] with every index below `packed`.

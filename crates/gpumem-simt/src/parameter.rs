@@ -3,7 +3,7 @@
 use crate::checker::{Checker, MemoryReach};
 use gpumem_core::KernelArguments;
 
-/// What is known of a parameter without an argument.
+/// The facts about a parameter that need no argument.
 #[derive(Debug, Clone)]
 pub struct ParameterInfo {
     /// Bytes in device code.
@@ -20,7 +20,7 @@ pub struct ParameterInfo {
     pub reach: fn(&[u8]) -> Option<MemoryReach>,
 }
 
-/// A parameter of a kernel. Its values are what the body on the processor sees.
+/// A parameter of a kernel. The body on the processor gets its values.
 ///
 /// # Safety
 /// `SIZE` and `ALIGN` are those of the type in device code, and `bind` takes exactly arguments of `SIZE` bytes.
@@ -53,7 +53,7 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Tells the compiler what holds in an ordinary launch for an index inside every packed array.
+    /// Tells the compiler what is true in an ordinary launch of an index inside every packed array.
     ///
     /// # Safety
     /// There is no check mode, and `index` is inside a packed array.
@@ -66,8 +66,8 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
     /// The value for a body from the bytes of an argument, or `None` where they are more or fewer.
     ///
     /// # Safety
-    /// The memory that the argument names is valid while the value lives, holds initialised elements, and is not
-    /// used by anything else, but for reads of what is only read.
+    /// The memory that the argument names is valid while the value lives, holds initialised elements, and is not used
+    /// by anything else, apart from reads of memory that is only read.
     #[doc(hidden)]
     unsafe fn bind(argument: &[u8], checker: Option<&Checker>) -> Option<Self>;
 }
@@ -96,7 +96,7 @@ pub trait Parameters: sealed::SealedParameter + Sized + Send + Sync + 'static {
     /// The fewest of [`Parameter::OWN_AXES`].
     const OWN_AXES: usize;
 
-    /// What is known of each.
+    /// The facts about each.
     fn list() -> Vec<ParameterInfo>;
 
     /// Number of elements that all packed arrays have; `None` where there are none.

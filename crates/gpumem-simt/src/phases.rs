@@ -1,7 +1,7 @@
 //! Bodies that are split at their barriers: between two barriers runs a loop over the work-items of the group.
 //!
-//! `#[kernel]` splits a body if all work-items of a group are known to come to the same barriers. What a work-item keeps
-//! across a barrier lies in a [`Private`]; what all work-items have in common is a variable beside the loops.
+//! `#[kernel]` splits a body if all work-items of a group are known to come to the same barriers. A [`Private`] holds a
+//! value that each work-item keeps across a barrier; a value that all work-items share is a variable outside the loops.
 
 use crate::{
     Fault, Number, Parameters, Shared, WorkItemIds, fault,
@@ -71,7 +71,7 @@ impl<'g> Phases<'g> {
         true
     }
 
-    /// Returns the first work-item, which computes what all have in common.
+    /// Returns the first work-item, which computes the values that all share.
     #[inline(always)]
     pub fn first(&self) -> PhaseItem<'g> {
         let group = self.group;
@@ -108,7 +108,7 @@ impl<'g> Phases<'g> {
         Ok(())
     }
 
-    /// Computes for each wave what its work-items get of their values.
+    /// Computes, for each wave, the results of its work-items from their values.
     #[inline(always)]
     fn each_wave<T: Copy, R>(
         &self,

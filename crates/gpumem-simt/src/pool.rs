@@ -41,7 +41,7 @@ pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), 
     parts.fault.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), |(_, fault)| Err(fault))
 }
 
-/// What threads take one after the other.
+/// Parts of the work, which threads take one after the other.
 struct Parts<E> {
     groups: Range<u64>,
     count: u64,

@@ -43,7 +43,7 @@ pub(crate) fn run<'g, W: Future<Output = ()>>(
         let item = items.who.get(at.get() as usize).copied().unwrap_or(0);
         Err(group.fault_of(item, fault::caught(payload)))
     });
-    // What the work-items hold may panic when it is dropped; each is given up only once.
+    // Values of the work-items may panic when dropped; each work-item is dropped only once.
     while items.started > 0 {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| items.clear())) {
             fault::caught(payload);
@@ -56,8 +56,8 @@ pub(crate) fn run<'g, W: Future<Output = ()>>(
 /// which never waits needs one slot.
 struct Items<'g, W> {
     group: &'g Group<'g>,
-    /// What each body gets. Ready-made, because a body copies it as a whole, and a processor is slow to load as a whole
-    /// what has just been stored in parts.
+    /// The work-item that each body gets. Prepared once, because a body copies it whole, and a processor is slow to
+    /// load a whole right after its parts were stored.
     seats: Vec<WorkItem<'g>>,
     work: Vec<MaybeUninit<W>>,
     /// Slots of `work` below this hold a work-item, unless it is gone.

@@ -15,8 +15,8 @@ type Place = &'static Location<'static>;
 
 /// An array of `N` axes in the memory of a work-group. Row-major; every work-item of the group sees the same one.
 ///
-/// What one work-item writes is there for the others after a [`barrier`](crate::WorkItem::barrier). At first it holds
-/// whatever was there before, as on a GPU.
+/// Other work-items see a write after a [`barrier`](crate::WorkItem::barrier). At first the array holds arbitrary
+/// values, as on a GPU.
 #[derive(Debug, Clone, Copy)]
 pub struct Shared<'g, T, const N: usize> {
     first: *mut T,

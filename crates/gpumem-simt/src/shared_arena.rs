@@ -67,7 +67,7 @@ impl Arena {
         self.taken.set(self.dynamic.next_multiple_of(ALIGN));
     }
 
-    /// Takes what lies below `end`, which is at most `bytes`.
+    /// Takes the bytes below `end`, which is at most `bytes`.
     fn take(&self, end: usize) {
         let end = end.next_multiple_of(ALIGN);
         self.taken.set(end);

@@ -1,4 +1,4 @@
-//! The memory of one wave: what its work-items exchange.
+//! The memory of one wave, through which its work-items exchange values.
 
 use gpumem_core::Element;
 use std::cell::{Cell, OnceCell};
@@ -6,7 +6,7 @@ use std::cell::{Cell, OnceCell};
 /// Work-items of the largest wave.
 pub(crate) const LANES: usize = 64;
 
-/// What the lanes of one wave exchange. Two sets of values in turn, because a lane that goes on gives its next value
+/// The values that the lanes of one wave exchange. Two sets in turn, because a lane that goes on writes its next value
 /// before the others have read the last ones.
 #[derive(Debug, Default)]
 pub(crate) struct Wave {
@@ -20,7 +20,7 @@ pub(crate) struct Wave {
 #[derive(Debug)]
 pub(crate) struct Set {
     pub(crate) values: [Cell<u128>; LANES],
-    /// What all lanes have in common, once the first of them has computed it.
+    /// The result that all lanes share, once the first of them has computed it.
     pub(crate) result: Cell<Option<u128>>,
 }
 
@@ -31,7 +31,7 @@ impl Default for Set {
 }
 
 impl Wave {
-    /// All lanes have arrived. What they exchanged before this time has been read by all.
+    /// All lanes have arrived, so all have read the values exchanged before.
     #[inline(always)]
     pub(crate) fn release(&self) {
         self.open.set(!self.open.get());

@@ -1,4 +1,4 @@
-//! What bodies compute: ids, barriers, waves, shared memory, atomics.
+//! Results of bodies: ids, barriers, waves, shared memory, atomics.
 
 mod common;
 

@@ -13,7 +13,7 @@ use gpumem_simt::{Executor, SliceMut, ViewMut, WorkItem};
 fn checked<P: gpumem_simt::Parameters>(
     body: impl for<'g, 'p> AsyncFn(WorkItem<'g>, &'p P) + Send + Sync + 'static,
 ) -> HostFunction {
-    // SAFETY: what is checked runs on one thread, so that races are harmless.
+    // SAFETY: a checked launch runs on one thread, so that races are harmless.
     unsafe { Executor::new(32, 16 << 10).race_checks(true).function(body) }
 }
 

@@ -1,4 +1,4 @@
-//! What bodies do wrong, and who is named for it.
+//! Faults of bodies, and the work-item that each error names.
 #![allow(clippy::unwrap_used)] // in a helper of tests
 
 mod common;
@@ -94,7 +94,7 @@ fn a_foreign_await() {
 #[test]
 fn an_index_past_the_end() {
     let mut memory = vec![0u32; 10];
-    // SAFETY: the argument is the buffer; what lies outside is not touched, which is the point.
+    // SAFETY: the argument is the buffer; the test shows that the bytes outside are not touched.
     let function = unsafe {
         executor()
             .flat_function(|ids: &WorkItemIds<'_>, (out,): &(SliceMut<u32>,)| out.set(ids.global_id(0), 1))
@@ -163,7 +163,7 @@ fn a_panic_while_a_work_item_is_dropped() {
         }
         std::mem::forget(_bomb);
     };
-    // The divergence is told; the bombs of those that wait go off one by one.
+    // The divergence is reported; the values of the waiting work-items panic in `Drop`, one by one.
     has(&fault(LaunchConfig::linear(1, 8), body), &["5 of 8"]);
 }
 

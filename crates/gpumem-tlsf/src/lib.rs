@@ -1,11 +1,11 @@
 //! Two-level segregated fit (TLSF) over any range of addresses or offsets.
 //!
-//! A [`Tlsf`] allocates from ranges that it is given ([`add_region`](Tlsf::add_region)): which part is allocated
-//! and which is free. It touches none of the bytes, so it serves memory that the host cannot see, and plain offsets
-//! as well. There is no lock and no driver here.
+//! A [`Tlsf`] allocates from the ranges that [`add_region`](Tlsf::add_region) adds, and keeps track of what is
+//! allocated and free. It touches none of the bytes, so it serves memory that the host cannot see, and plain offsets.
+//! It uses no lock and no driver.
 //!
-//! * Lending and taking back cost the same however many blocks there are: free blocks stand in lists by size class, 32
-//!   to each power of two, and two levels of bitmaps name the next list that is not empty (Masmano et al., 2004).
+//! * Allocating and freeing cost the same however many blocks there are. Free blocks are in lists by size class, 32 to
+//!   each power of two; two levels of bitmaps find the next list that is not empty (Masmano et al., 2004).
 //! * Neighbours that are free are one block at once. Nothing has to be compacted later.
 //! * **Sets.** Free blocks belong to a set. Set 0 is *idle*: the bytes are not in use. The pool makes a set for each
 //!   stream, of blocks that the stream may still be using: the stream itself may have them again at once, others pass

@@ -1,4 +1,4 @@
-//! Reading a trace: what a file says is believed only where it makes sense.
+//! Reads a trace from a file, and rejects contradictions in it.
 
 use super::format::{FORMAT, Trace, TraceEventKind};
 use serde::Deserialize;
@@ -43,7 +43,7 @@ enum State {
 }
 
 impl Trace {
-    /// Reads what [`to_json`](Self::to_json) has written.
+    /// Reads a trace that [`to_json`](Self::to_json) has written.
     ///
     /// # Errors
     /// Returns a [`TraceError`] for a text that is no trace, for another format, and for a trace that contradicts
@@ -76,8 +76,8 @@ impl Trace {
         std::fs::write(path, if is_for_viewers { self.to_perfetto() } else { self.to_json() })
     }
 
-    /// Whether everything in the trace fits together: indices are those of entries, times rise, an allocation is made
-    /// before it is used and not used after it was freed. What this library has recorded always does.
+    /// Checks the trace for contradictions: indices exist, times rise, and an allocation is used only after it was made
+    /// and before it is freed. Recordings of this library always pass.
     ///
     /// # Errors
     /// Returns the first contradiction.
@@ -107,7 +107,7 @@ impl Trace {
         for (index, event) in self.events.iter().enumerate() {
             let wrong = |why| Err(TraceError::Inconsistent { what: "event", index, why });
             if event.time < last || event.time > self.span {
-                return wrong("its time lies before the event before it, or behind the end");
+                return wrong("its time lies before the event before it, or after the end");
             }
             last = event.time;
             if event.thread as usize >= self.threads.len() {
@@ -167,7 +167,7 @@ impl Trace {
             }
             (TraceEventKind::Use { from, bytes, stream, operation, .. }, _) => {
                 if from.checked_add(bytes).is_none_or(|end| end > allocation.bytes) {
-                    return Err("it uses bytes behind the end");
+                    return Err("it uses bytes past the end");
                 }
                 if !stream.is_none_or(is_stream) || operation as usize >= self.operations.len() {
                     return Err("it names a stream or an operation that is not there");

@@ -1,4 +1,4 @@
-//! From what threads have written down to a trace.
+//! Decodes the events that threads have written into a trace.
 
 use super::{
     clock::clock,
@@ -12,7 +12,7 @@ use super::{
 use std::collections::HashMap;
 
 impl EventLog {
-    /// Returns what is on the log at this moment; in a forked child, nothing.
+    /// Returns the events in the log at this moment; in a forked child, none.
     pub fn trace(&self) -> Trace {
         trace(self)
     }
@@ -53,7 +53,7 @@ fn put_in_order(entries: &mut [(u32, TimedEvent)]) {
     }
 }
 
-/// Tables by what they are looked up by.
+/// Indices of table entries, by the key of each.
 #[derive(Default)]
 struct Index {
     streams: HashMap<u64, u32>,
@@ -228,7 +228,7 @@ impl Decoder {
         });
         let mut is_older = vec![true; self.trace.allocations.len()];
         made.for_each(|memory| is_older[memory] = false);
-        // What was carried over from before has been counted in its time.
+        // Events carried over from before the window were counted when they happened.
         compacted.held.keys().filter_map(|id| self.index.allocations.get(id)).for_each(|(memory, _)| {
             is_older[*memory as usize] = false;
         });

@@ -72,7 +72,8 @@ fn asked(request: &AllocationInfo, id: u64) -> [u64; 5] {
     [id << 16 | u64::from(number(operation)), bytes, stream << 16 | how, u64::from(name), 0]
 }
 
-/// The events that lie in these words, each with the position of its first. Ends where the words are none of ours.
+/// The events that lie in these words, each with the position of its first. Ends at the first word that no writer has
+/// encoded.
 pub(super) fn entries(words: &[u64]) -> impl Iterator<Item = (usize, TimedEvent)> + '_ {
     let operations = operations();
     let mut at = 0;

@@ -2,7 +2,7 @@
 
 use gpumem_core::MemoryKind;
 
-/// What happened. Streams and allocations go by their numbers in this process; stream 0 is none, or the host.
+/// An event. Streams and allocations are their numbers in this process; stream 0 means no stream, or the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogEvent {
     Allocate {

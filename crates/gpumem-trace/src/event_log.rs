@@ -34,8 +34,8 @@ pub(super) struct EventBuffer {
     len: AtomicUsize,
 }
 
-// SAFETY: a word is written once, by the writer that holds the chunk, before `len` says that it is there; from then on it
-// is only read, until the log wipes the chunk, which it does under its lock and when no pen holds the chunk.
+// SAFETY: a word is written once, by the writer that holds the chunk, before it raises `len`. After that the word is
+// only read, until the log wipes the chunk. It wipes under its lock, and only when no writer holds the chunk.
 unsafe impl Sync for EventBuffer {}
 
 impl EventBuffer {
@@ -55,15 +55,15 @@ impl EventBuffer {
         let at = self.len.load(Ordering::Relaxed);
         let Some(places) = self.words.get(at..at + words.len()) else { return false };
         for (place, word) in places.iter().zip(words) {
-            // SAFETY: nothing reads a word at or behind `len`, and nothing else writes.
+            // SAFETY: no thread reads words from `len` on, and only this writer writes.
             unsafe { (*place.get()).write(*word) };
         }
         self.len.store(at + words.len(), Ordering::Release);
         true
     }
 
-    /// What is written so far, each event with the position of its first word. Only under the lock of the log, which keeps
-    /// the chunk from being wiped.
+    /// Returns the events written so far, each with the position of its first word. Only under the lock of the log,
+    /// which keeps the chunk from being wiped.
     fn written(&self) -> impl Iterator<Item = (usize, TimedEvent)> + '_ {
         let len = self.len.load(Ordering::Acquire);
         // SAFETY: words before `len` are written and do not change, and a cell lies as its content does.
@@ -101,7 +101,7 @@ impl Hasher for Spread {
     }
 }
 
-/// What is known of events that are not kept.
+/// Summary of events that were dropped.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CompactedState {
     /// Allocated, and not freed.
@@ -151,11 +151,11 @@ struct Segments {
     compacted: CompactedState,
     /// When an event was first lost.
     full: Option<u64>,
-    /// For events of threads whose own storage is gone.
+    /// For events of threads whose thread-local storage is gone.
     last: Option<Arc<EventBuffer>>,
 }
 
-/// What is true of the device when the recording starts.
+/// The device's state when the recording starts.
 #[derive(Debug, Clone)]
 pub struct InitialState {
     /// The name of the device.
@@ -236,7 +236,7 @@ impl EventLog {
         number
     }
 
-    /// The number of a thread on this tape.
+    /// The number of a thread in this log.
     pub(super) fn writer(&self, writer: ThreadInfo) -> u32 {
         let mut segments = self.segments.lock();
         segments.writers.push(writer);
@@ -306,7 +306,7 @@ impl EventLog {
         }
     }
 
-    /// Writes for a thread that has no pen any more.
+    /// Writes for a thread that has no writer any more.
     pub(super) fn write_late(&self, words: &EncodedEvent) {
         let segments = &mut *self.segments.lock();
         let mut chunk = segments.last.take();
@@ -355,7 +355,7 @@ impl EventLog {
         };
         // A thread's own events stay in their order where the clock does not tell them apart.
         copied.entries.sort_by_key(|(_, entry)| entry.time);
-        // Threads do not fill their chunks at one speed: what is kept is kept of all of them, from and to one moment.
+        // Threads fill their chunks at different speeds: events are kept for all threads from one common moment on.
         let from = copied.compacted.until;
         let first = copied.entries.partition_point(|(_, entry)| Some(entry.time) <= from);
         for (_, entry) in copied.entries.drain(..first) {

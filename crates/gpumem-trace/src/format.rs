@@ -1,4 +1,4 @@
-//! What a trace is: plain data, and the same as JSON.
+//! The trace format: plain data that is serialised as JSON.
 
 use gpumem_core::MemoryKind;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -55,7 +55,7 @@ pub struct Trace {
     pub start: u64,
     /// Its length in nanoseconds.
     pub span: u64,
-    /// Events that are not in it: before its begin, or behind its end.
+    /// Events that are missing: before its begin, or after its end.
     pub lost: u64,
     /// The devices, usually one.
     pub devices: Vec<TraceDevice>,
@@ -69,7 +69,7 @@ pub struct Trace {
     pub operations: Vec<String>,
     /// Every piece of memory that an event is about.
     pub allocations: Vec<TraceAllocation>,
-    /// What happened, by time.
+    /// The events, by time.
     pub events: Vec<TraceEvent>,
 }
 
@@ -110,7 +110,7 @@ pub struct TraceKindStart {
     pub kind: TraceKind,
     /// Bytes that its resource held.
     pub reserved: u64,
-    /// Bytes that were lent and that no event of the trace is about.
+    /// Allocated bytes that no event of the trace mentions.
     pub other: u64,
 }
 
@@ -137,7 +137,7 @@ pub struct TraceAllocation {
     pub device: u32,
     /// Its kind; `None` for foreign memory, which no allocation made.
     pub kind: Option<TraceKind>,
-    /// Bytes that were asked for. Of memory whose allocation is not in the trace, what is known of it.
+    /// Requested bytes. For memory whose allocation is not in the trace, the known size.
     pub bytes: u64,
     /// Alignment in bytes that was asked for.
     pub align: u64,
@@ -163,21 +163,21 @@ pub struct TraceEvent {
     pub what: TraceEventKind,
 }
 
-/// What happened. In JSON the field `do` says which of these it is.
+/// The kind of an event. In JSON the field `do` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "lowercase")]
 pub enum TraceEventKind {
-    /// Memory was lent.
+    /// Memory was allocated.
     Allocate {
         /// Index of the allocation.
         memory: u32,
     },
-    /// A request found no memory. Nothing else is said of this allocation.
+    /// A request failed for lack of memory. No other event mentions this allocation.
     Fail {
         /// Index of the allocation that was not made.
         memory: u32,
     },
-    /// Memory was given back: its array was dropped. Work that was enqueued before may still have used it.
+    /// Memory was freed: its array was dropped. Work that was enqueued before may still have used it.
     Free {
         /// Index of the allocation.
         memory: u32,
@@ -205,7 +205,7 @@ pub enum TraceEventKind {
         stream: Option<u32>,
         /// Index of the stream that is waited for.
         of: u32,
-        /// What is waited for there.
+        /// The position in that stream that is waited for.
         submission: u64,
         /// Nanoseconds that the host has waited; 0 for a stream.
         took: u64,
@@ -250,7 +250,7 @@ impl TraceKind {
         (usize::from(slot) < KIND_WORDS.len()).then_some(Self(slot))
     }
 
-    /// What is asked of a resource.
+    /// A request to a memory resource.
     pub fn memory_kind(self) -> MemoryKind {
         MemoryKind::ALLOCATED.get(usize::from(self.0)).copied().unwrap_or(MemoryKind::Device)
     }

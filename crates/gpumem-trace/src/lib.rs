@@ -1,9 +1,8 @@
-//! What becomes of memory, written down while a program runs and looked at afterwards. No device and no driver.
+//! Records the use of memory while a program runs, and analyses it afterwards. Uses no device and no driver.
 //!
-//! * A [`Trace`] is what was recorded: plain data, written as JSON ([`Trace::to_json`]) and read back
-//!   ([`Trace::from_json`]).
-//! * [`Trace::peaks`] says who held memory when most was in use. [`Trace::to_perfetto`] writes the trace for the
-//!   viewers ui.perfetto.dev and `chrome://tracing`.
+//! * A [`Trace`] is a recording: plain data, written as JSON ([`Trace::to_json`]) and read back ([`Trace::from_json`]).
+//! * [`Trace::peaks`] says which allocations held memory when most was in use. [`Trace::to_perfetto`] writes the trace
+//!   for the viewers ui.perfetto.dev and `chrome://tracing`.
 //! * [`log`] is for `gpumem-runtime`, which reports every allocation, free, use and wait to a [`Recorder`](log::Recorder).
 
 mod bytes;

@@ -3,8 +3,8 @@
 /// What becomes of events that no longer fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overflow {
-    /// The newest events are kept, as on an aircraft's recorder. Of those that go, the recording keeps what they say about
-    /// memory that is still alive: who holds what is always known.
+    /// Keeps the newest events, as an aircraft's recorder does. From dropped events, the recording keeps what they say
+    /// about memory that is still allocated.
     #[default]
     KeepNewest,
     /// The oldest are kept: the trace ends at the first event that found no room.

@@ -11,7 +11,7 @@ const PROGRAM: u32 = 1;
 /// One event of the format. Times are microseconds.
 #[derive(Serialize)]
 struct Event<'a> {
-    /// `M`: a name. `C`: a counter. `b`, `e`: begin and end of what may overlap. `X`: a slice. `i`: a moment.
+    /// `M`: a name. `C`: a counter. `b`, `e`: begin and end of intervals that may overlap. `X`: a slice. `i`: a moment.
     ph: &'static str,
     name: &'a str,
     cat: &'static str,
@@ -40,9 +40,9 @@ fn microseconds(ns: u64) -> f64 {
 }
 
 impl Trace {
-    /// Returns the trace as JSON in the Trace Event Format, for <https://ui.perfetto.dev> and `chrome://tracing`: memory
-    /// over time for each device and kind, who held what at the peak, every allocation from its begin to its end, and a
-    /// row for each thread and stream. There are no events in it where the trace contradicts itself
+    /// Returns the trace as JSON in the Trace Event Format, for <https://ui.perfetto.dev> and `chrome://tracing`:
+    /// memory over time for each device and kind, which allocations held memory at the peak, every allocation from its
+    /// begin to its end, and a row for each thread and stream. Contains no events if the trace contradicts itself
     /// ([`check`](Self::check)).
     pub fn to_perfetto(&self) -> String {
         let mut text = String::from("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
@@ -61,7 +61,7 @@ impl Trace {
         text + "\n]}\n"
     }
 
-    /// Writes what processes and threads of the picture are called. No two threads have one number.
+    /// Writes the names of processes and threads. No two threads share a number.
     fn write_names(&self, write: &mut impl FnMut(Event<'_>)) {
         let mut name =
             |place, what, name: String| write(Event::new("M", place, what, 0, json!({ "name": name })));
@@ -78,7 +78,7 @@ impl Trace {
         }
     }
 
-    /// Writes memory over time, who held it at each peak, and the memory that was there before the trace began.
+    /// Writes memory over time, the holders at each peak, and the memory that was allocated before the trace began.
     fn write_memory(&self, write: &mut impl FnMut(Event<'_>)) {
         for usage in self.usage() {
             let name = format!("{} memory", usage.kind.word());

@@ -1,4 +1,4 @@
-//! What the rest of the library calls: one small function for each kind of event.
+//! The functions that the library calls: one for each kind of event.
 //!
 //! While nothing is recorded each costs one relaxed load.
 
@@ -18,7 +18,7 @@ use std::{
     },
 };
 
-/// The place in a device where a recording hangs. What every use reads comes first.
+/// A device's slot for a recording. The fields that every use reads come first.
 #[derive(Debug, Default)]
 #[repr(C)]
 pub struct Recorder {
@@ -82,7 +82,7 @@ impl Recorder {
         }
     }
 
-    /// Memory was lent, as the allocation of that number.
+    /// Records that memory was allocated, as the allocation of that number.
     #[inline]
     pub fn allocated(&self, id: u64, request: impl FnOnce() -> AllocationInfo, name: Option<&Arc<str>>) {
         if let Some(session) = self.session() {

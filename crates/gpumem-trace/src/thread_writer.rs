@@ -1,4 +1,4 @@
-//! What a thread writes with: a chunk of its own for each recording, so that threads do not meet.
+//! The writer of one thread: it has its own chunk for each recording, so that threads do not contend.
 
 use super::{
     clock::clock,
@@ -71,8 +71,8 @@ pub(super) fn write(session: u64, note: &LogEvent, log: impl Fn() -> Option<Arc<
     let words = EncodedEvent::of(clock().now(), note);
     let written = CURRENT_SEGMENT.with(|current| {
         current.session.get() == session
-            // SAFETY: the writer of that session holds the chunk, and puts it down before it lets it go; the chunk was
-            // given to this pen alone, and to this thread.
+            // SAFETY: the writer of that session holds the chunk and clears it here before releasing it. The log gave
+            // the chunk to this writer and this thread alone.
             && unsafe { (*current.chunk.get()).push(words.as_slice()) }
     });
     if !written {
@@ -153,7 +153,7 @@ impl ThreadWriter {
     }
 
     fn write(&mut self, words: &EncodedEvent) {
-        // SAFETY: the chunk was given to this pen alone, and to this thread.
+        // SAFETY: the log gave the chunk to this writer and this thread alone.
         if !self.chunk.as_ref().is_some_and(|chunk| unsafe { chunk.push(words.as_slice()) }) {
             self.turn(words);
         }

@@ -1,4 +1,4 @@
-//! How much memory was in use, and whose it was.
+//! How much memory was in use, and by which allocations.
 
 use super::format::{Trace, TraceEventKind, TraceKind};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct Peak {
     pub bytes: u64,
     /// Most bytes that the resource ever held, at whichever time.
     pub reserved: u64,
-    /// Who held them, the largest first.
+    /// The holders of these bytes, the largest first.
     pub holders: Vec<PeakHolder>,
 }
 
@@ -45,7 +45,7 @@ pub struct PeakHolder {
     pub count: u64,
 }
 
-/// What stands for memory that was there before the trace began.
+/// The entry for memory that was allocated before the trace began.
 const OLDER: &str = "made before the trace";
 
 impl Trace {
@@ -111,8 +111,8 @@ impl Trace {
         older
     }
 
-    /// For each device and kind the moment at which most was in use, with who held it. None for a trace that contradicts
-    /// itself.
+    /// Returns, for each device and kind, the moment at which most memory was in use, with its holders. Returns none
+    /// for a trace that contradicts itself.
     pub fn peaks(&self) -> Vec<Peak> {
         let usage = self.usage();
         let older = if usage.is_empty() { Vec::new() } else { self.older() };
@@ -171,7 +171,7 @@ impl Trace {
         Peak { device, kind, time, bytes, reserved, holders }
     }
 
-    /// What an allocation goes by, and whether that is a name.
+    /// The label of an allocation, and whether it is a name that the user gave.
     pub(super) fn label(&self, memory: usize) -> (bool, &str) {
         let allocation = &self.allocations[memory];
         match (allocation.name, allocation.operation) {

@@ -10,7 +10,7 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let (first, second) = (device.stream()?, device.stream()?);
     let before = device.counters();
 
-    // Nothing here waits. `second` reads what `first` writes, so the library makes it wait for that, and for nothing else.
+    // Nothing here waits. `second` reads what `first` writes, so the library makes it wait for that work only.
     let host = Array1::from_iter((0..1000).map(f64::from));
     let array = first.to_device(&host)?;
     let mut odd = second.to_device(&array.slice(s![1..;2])?)?;

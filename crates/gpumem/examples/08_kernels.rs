@@ -1,4 +1,4 @@
-//! Kernels: one declaration for every device. How they are written stands in the folder `kernels`, with seven more.
+//! Kernels: one declaration for every device. The folder `kernels` shows their source, and seven more.
 
 #[path = "kernels/matmul.rs"]
 #[allow(unreachable_pub, dead_code, reason = "a library compiles the file, too")]
@@ -24,8 +24,8 @@ pub(crate) fn run(device: &Device) -> gpumem::Result<()> {
     let saxpy = saxpy::saxpy().load(device)?;
     let x = stream.to_device(&Array1::<f32>::range(0.0, 1000.0, 1.0))?;
     let mut y = stream.to_device(&Array1::<f32>::ones(1000))?;
-    // Groups of 256 work-items, as many as it takes. What is `&` is read and what is `&mut` written: a launch is ordered
-    // like a copy.
+    // Groups of 256 work-items, as many as it takes. The kernel reads `&` arguments and writes `&mut` arguments: a
+    // launch is ordered like a copy.
     saxpy.launch(&stream, &config_for_items(y.len(), 256), (&x, &mut y, 2.0f32))?;
     assert_eq!(y.get(999)?, 2.0 * 999.0 + 1.0);
 

@@ -9,7 +9,7 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_kernel::{KernelDef, Parameters};
 use std::fmt::Debug;
 
-/// Runs a kernel in all of its forms, and gives what all of them give. This is a test of one line for kernels of one's own.
+/// Runs a kernel in all of its forms, and returns the result if all agree. A test of one line for your own kernels.
 ///
 /// The forms are the body for the host in waves of 32 and of 64, each once for speed and once in check mode, which looks for
 /// races, and the program of every GPU of this machine. `run` launches the kernel on a stream and brings the answer back.

@@ -21,8 +21,8 @@ use gpumem_kernel::{KernelDef, Parameters};
 /// # Ok::<(), gpumem::Error>(())
 /// ```
 pub trait CompileFor {
-    /// Compiles the source for an architecture: `sm_90` by NVRTC, `gfx90a` by hipRTC. This machine need have no such device. What
-    /// comes out can be shipped with [`KernelDef::image`].
+    /// Compiles the source for an architecture: `sm_90` by NVRTC, `gfx90a` by hipRTC. This machine needs no such
+    /// device. The result can be shipped with [`KernelDef::image`].
     ///
     /// # Errors
     /// Returns [`ErrorKind::Build`](crate::ErrorKind::Build) with the compiler's words, and if it does not know the architecture;

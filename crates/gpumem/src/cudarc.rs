@@ -1,9 +1,9 @@
 //! Memory to and from [cudarc]'s safe slices, without a copy (feature `cudarc`).
 //!
 //! * [`from_cudarc`] takes a `CudaSlice` as an array. The slice is freed after the array's last use.
-//! * [`with_cudarc`] and [`with_cudarc_mut`] lend an array as a `CudaView` or `CudaViewMut` while a closure runs. What the
-//!   closure enqueues, on the stream that it is given or on others that cudarc orders with it, comes behind our pending
-//!   work, and our later work behind it. The host never waits.
+//! * [`with_cudarc`] and [`with_cudarc_mut`] lend an array as a `CudaView` or `CudaViewMut` while a closure runs. The
+//!   closure's work, on its stream or on others that cudarc orders with it, comes after this library's pending work and
+//!   before its later work. The host never waits.
 //!
 //! Both sides use the primary context of the device, as both do by default.
 
@@ -17,8 +17,8 @@ use std::{mem::ManuallyDrop, sync::Arc};
 
 pub use ::cudarc;
 
-/// Takes a slice as an array, without a copy. What is pending on it, on every stream that cudarc knows of, is waited for by
-/// the first of our streams that uses it.
+/// Takes a slice as an array, without a copy. The first stream of this library that uses it waits for its pending work
+/// on every stream that cudarc knows of.
 ///
 /// ```no_run
 /// # fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -40,7 +40,7 @@ pub fn from_cudarc<T: Element, B: Backend>(
     mut slice: CudaSlice<T>,
 ) -> Result<ImportedArray<T, Ix1, B>> {
     let stream = slice.stream().clone();
-    // Its stream waits for what others do with the slice, and stands for all of them from here on.
+    // Its stream waits for the other streams that use the slice, and represents all of them from here on.
     let (address, order) = slice.device_ptr_mut(&stream);
     drop(order);
     let number = match stream.cu_stream().addr() {
@@ -103,7 +103,7 @@ pub fn with_cudarc_mut<S: StorageMut, D: Dimension, R>(
     }
 }
 
-/// cudarc's stream as one of ours, for an array that can be lent there.
+/// Returns cudarc's stream as one of this library, for an array that can be lent there.
 fn checked<S: Storage, D: Dimension>(
     array: &ArrayBase<S, D>,
     stream: &Arc<CudaStream>,
@@ -126,7 +126,7 @@ fn checked<S: Storage, D: Dimension>(
     }
 }
 
-/// A slice of cudarc's over memory of ours: never freed by cudarc, also if the closure panics.
+/// A slice of cudarc over this library's memory: cudarc never frees it, also if the closure panics.
 struct Lent<T>(ManuallyDrop<CudaSlice<T>>);
 
 impl<T> Lent<T> {
@@ -144,7 +144,7 @@ impl<T> Lent<T> {
 
 impl<T> Drop for Lent<T> {
     fn drop(&mut self) {
-        // SAFETY: taken once. The stream waits for what other streams of cudarc's do with the slice.
+        // SAFETY: taken once. The stream waits for the work of cudarc's other streams on the slice.
         let slice = unsafe { ManuallyDrop::take(&mut self.0) };
         let _ = slice.leak();
     }

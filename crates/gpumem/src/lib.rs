@@ -1,9 +1,10 @@
 //! Numba's GPU memory model for Rust: one device-array API over CUDA, ROCm/HSA and the host CPU.
 //!
-//! If you have written `cuda.to_device(a)`, `d.copy_to_host()`, `cuda.pinned_array(...)` or `stream.auto_synchronize()` in
-//! Python, you find the same words here, with a compiler behind them: device arrays of any layout and views that are borrows,
-//! page-locked, mapped and managed host memory, streams and events whose ordering is the library's business. The same program
-//! runs on every backend: on NVIDIA GPUs, on AMD GPUs, and, for tests and for machines without either, on the processor.
+//! If you have written `cuda.to_device(a)`, `d.copy_to_host()`, `cuda.pinned_array(...)` or `stream.auto_synchronize()`
+//! in Python, you find the same words here, checked by a compiler: device arrays of any layout and views that are
+//! borrows, page-locked, mapped and managed host memory, streams and events that the library orders. The same program
+//! runs on every backend: on NVIDIA GPUs, on AMD GPUs, and, for tests and for machines without either, on the
+//! processor.
 //!
 //! ```
 //! use gpumem::{kernel::prelude::*, ndarray::Array2, prelude::*};
@@ -93,9 +94,10 @@
 //! A device has a name: `host`, `cuda:1`, `cuda:0000:3b:00.0` (its place on the PCI bus) or `cuda:uuid-...`. Asked for by name, a device
 //! that cannot be had is an error with the reason; nothing ever falls back to another one silently.
 //!
-//! * **The default** is what the environment variable `GPUMEM_DEVICE` names, else the first device of the first *enabled* backend
-//!   in the order `cuda`, `roc`, `host`. Enabled, and not available: a program that is meant for a GPU does not quietly run on the processor
-//!   because a driver is broken. It fails, and the message says what was tried and what to do.
+//! * **The default** is the device in the environment variable `GPUMEM_DEVICE`, else the first device of the first
+//!   *enabled* backend in the order `cuda`, `roc`, `host`. Enabled, and not available: a program that is meant for a
+//!   GPU does not quietly run on the processor because a driver is broken. It fails, and the message says what was
+//!   tried and what to do.
 //! * **`open_first_available`** opens the first backend in that order that works. Backends that were skipped are logged through
 //!   `tracing` with the reason, and `AnyBackend::open_first_available` returns them. `GPUMEM_DEVICE` overrides it too.
 //! * **A list** of the devices of all enabled backends leaves out a backend without a driver; `AnyBackend::unavailable` says which, and why.
@@ -107,8 +109,8 @@
 //!
 //! * **One set of traits below, one set of types above.** A backend moves bytes between addresses; elements, shapes, borrows, ordering and
 //!   allocation are written once over it. `AnyBackend`, the choice among backends while the program runs, is itself a backend.
-//! * **Ordering is automatic.** Each allocation knows which work uses it. Using an array on another stream waits for what must be waited
-//!   for; on one stream no event is made.
+//! * **Ordering is automatic.** Each allocation knows which work uses it. Using an array on another stream waits for
+//!   conflicting work; on one stream no event is made.
 //! * **Dropping is free.** Dropping an array never waits and never calls the driver. Its memory goes to a pool, which reuses it
 //!   in constant time. `flush` and `trim` return it to the driver.
 //! * **Errors are typed** and name the operation, the backend and the sizes. The library does not panic: a missing driver, a lost device,
@@ -124,8 +126,8 @@
 //!   or unwound. No guarantee depends on a destructor that a user could skip.
 //! * Host memory that is borrowed moves only in calls that block until it is free again, or inside a scope that waits on every way out. Host memory
 //!   that a device uses asynchronously belongs to the library, and looking at it waits for the device.
-//! * What failed work was to write cannot be read, by any call on any stream, and nothing is launched on it, until it is written anew. The
-//!   error names the kernel or the copy that failed.
+//! * If work fails, no call on any stream can read the memory that it was to write, or launch on it, until it is
+//!   written anew. The error names the kernel or the copy that failed.
 //! * The traits of the backends trust their caller and are `unsafe` where that matters. Ordinary programs never call them.
 //!
 //! # Links
@@ -133,7 +135,7 @@
 //! * [The book](https://github.com/gpumem/gpumem/blob/main/docs/src/introduction.md): coming from Numba, the safety model, backends,
 //!   architecture, testing.
 //! * [Examples](https://github.com/gpumem/gpumem/tree/main/crates/gpumem/examples), numbered, of about thirty lines each, and the contact sheet.
-//! * [`gpumem-core`](https://docs.rs/gpumem-core): the traits, for those who write a backend.
+//! * [`gpumem-core`](https://docs.rs/gpumem-core): the traits, for writing a backend.
 //! * [Numba's documentation of CUDA memory management](https://numba.readthedocs.io/en/stable/cuda/memory.html): where the words come from.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
@@ -182,7 +184,7 @@ pub mod prelude;
 
 pub use gpumem_macros::{DeviceRecord, device, kernel};
 pub mod generic {
-    //! What the types of this crate are made of, for code that is generic over backends and over arrays and views.
+    //! The generic types below those of this crate, for code that is generic over backends and over arrays and views.
     pub use gpumem_runtime::*;
 }
 pub mod kernel {

@@ -1,7 +1,7 @@
 //! Which device is meant.
 //!
-//! The rules are functions of what there is to choose from ([`Candidate`]) and of what the user wishes, so that they
-//! can be tested without a driver; [`AnyBackend`](crate::AnyBackend) applies them to the enabled backends and to the environment.
+//! The rules are functions of the candidates ([`Candidate`]) and of the user's wish, so that they can be tested without
+//! a driver; [`AnyBackend`](crate::AnyBackend) applies them to the enabled backends and to the environment.
 
 use gpumem_core::{DeviceInfo, DeviceSelector, Error, ErrorKind, LoadError, LoadFailure, Result};
 use std::{env, ffi::OsStr};
@@ -24,7 +24,7 @@ pub(crate) struct Candidate<D> {
     pub(crate) open: fn(&DeviceSelector) -> Result<D>,
 }
 
-/// What could not be used, and why.
+/// The backends that could not be used, and why.
 type Unavailable = Vec<(&'static str, Error)>;
 
 pub(crate) fn wish() -> Result<Option<DeviceSelector>> {
@@ -92,7 +92,7 @@ pub(crate) fn probe<D>(candidates: &[Candidate<D>]) -> Result<(), LoadError> {
     }
 }
 
-/// What several backends say, as one error.
+/// Joins the errors of several backends.
 fn none_of(reasons: &[(&'static str, impl std::fmt::Display)]) -> LoadError {
     let message: Vec<_> = reasons.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
     LoadError {
@@ -142,7 +142,7 @@ fn advise<D>(error: Error, candidates: &[Candidate<D>]) -> Error {
     }
 }
 
-/// What to do where the default device, of the first of these backends, cannot be opened.
+/// The hint for when the default device, of the first of these backends, cannot be opened.
 fn advice(names: &[&str]) -> Option<&'static str> {
     match names {
         [_, others @ ..] if others.contains(&"host") => Some(

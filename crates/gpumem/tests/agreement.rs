@@ -8,7 +8,7 @@ use gpumem::{
 };
 
 /// Sums of pairs, by a neighbour through shared memory.
-// SAFETY: what is shared lies after a barrier, and each work-item writes its own element.
+// SAFETY: a barrier separates the writes and reads of shared memory, and each work-item writes its own element.
 #[gpumem::kernel(unsafe)]
 fn pairs(y: SliceMut<u32>) {
     let tile = shared::<u32>([64]);

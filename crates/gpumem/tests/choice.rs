@@ -7,7 +7,7 @@ use std::process::Command;
 /// Set in the child processes, which run the same test again with another environment.
 const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
 
-/// What a process of its own, with this `GPUMEM_DEVICE`, says about its default device; `None` in that process.
+/// Returns what a child process with this `GPUMEM_DEVICE` prints about its default device; `None` in the child.
 fn told_by_a_child(test: &str, device: Option<&str>) -> Option<String> {
     if std::env::var_os(CHILD).is_some() {
         tell();

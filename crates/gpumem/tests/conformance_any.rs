@@ -1,4 +1,4 @@
-//! The conformance suite on the run-time choice among the backends, with the host as what was chosen.
+//! The conformance suite on the run-time choice among the backends, with the host chosen.
 
 use gpumem::{AnyBackend, DeviceSelector};
 use gpumem_conformance::{RanOn, Suite};

@@ -34,7 +34,7 @@ fn slices_become_arrays() {
     let Some((device, stream, other)) = parts() else { return };
     let host: Vec<f32> = (0..LEN).map(|at| at as f32).collect();
     for round in 0..8u8 {
-        // Pending on two streams of theirs; the host does not wait.
+        // Pending on two of cudarc's streams; the host does not wait.
         let mut slice = stream.clone_htod(&host).unwrap();
         if round % 2 == 1 {
             other.memset_zeros(&mut slice).unwrap();
@@ -63,7 +63,7 @@ fn arrays_are_lent_as_views() {
         let value = f32::from(round);
         let mut array = ours.device_array::<f32, _>(LEN).unwrap();
         ours.fill(&mut array, value).unwrap();
-        // Theirs behind ours, on a stream that they order themselves; ours behind theirs.
+        // cudarc's work comes after gpumem's, on a stream that cudarc orders; gpumem's later work comes after cudarc's.
         let on = if round % 2 == 0 { &stream } else { &other };
         let copy = with_cudarc(&array, &stream, |view| on.clone_dtod(view)).unwrap().unwrap();
         with_cudarc_mut(&mut array, &stream, |view| on.memset_zeros(view)).unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! What errors say: the operation, the device, and for a launch the kernel, the argument and the numbers.
+//! Error messages: the operation, the device, and for a launch the kernel, the argument and the numbers.
 #![cfg(feature = "host")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 

@@ -1,4 +1,4 @@
-//! The run-time choice over the real host backend: what is true of the backend is true through the choice.
+//! The run-time choice over the real host backend behaves as the backend does.
 #![cfg(feature = "host")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests")]
 
@@ -26,7 +26,7 @@ fn stream<B: Backend>(device: &B::Device) -> B::Stream {
     B::create_stream(device, &StreamOptions::default()).unwrap()
 }
 
-/// Fills on one stream, reads on another behind an event, and gives the memory back.
+/// Fills on one stream, reads on another after an event, and frees the memory.
 fn filled_and_read<B: Backend>() -> Vec<u32> {
     let device = open::<B>();
     let (producer, consumer) = (stream::<B>(&device), stream::<B>(&device));
@@ -39,8 +39,8 @@ fn filled_and_read<B: Backend>() -> Vec<u32> {
         Fill { address: buffer.address(), pattern: Pattern::U32(0x0102_0304), count: 10, rows: 1, pitch: 0 };
     let host = (read.as_mut_ptr() as u64, Space::Host);
     let region = CopyRegion::linear((buffer.address(), Space::Device(0)), host, 40);
-    // SAFETY: both sides are 40 bytes long and live until the streams have been waited for below; the copy is behind
-    // the fill by way of the event.
+    // SAFETY: both sides are 40 bytes long and live until the streams have been waited for below; the event orders the
+    // copy after the fill.
     unsafe {
         B::fill(&producer, &fill).unwrap();
         B::record(&producer, &filled).unwrap();

@@ -1,5 +1,5 @@
-//! The timeline of the photo example, as the viewers of the Trace Event Format read it. A program of its own, because a
-//! recording holds what all threads do on the device.
+//! The timeline of the photo example, as the viewers of the Trace Event Format read it. A separate program, because a
+//! recording holds the work of all threads on the device.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, reason = "tests")]
 #![cfg(feature = "host")]
 
@@ -46,7 +46,7 @@ fn viewers_are_told_what_was_recorded() {
     let (trace, events) = run();
     assert_eq!(trace.lost, 0);
 
-    // The counters reach the peaks, and at a peak stands who held the memory.
+    // The counters reach the peaks, and each peak lists the holders of the memory.
     let peaks = trace.peaks();
     let device = peaks.iter().find(|peak| peak.kind.word() == "device").unwrap();
     let held = |name: &str| device.holders.iter().find(|holder| holder.name == name).unwrap().bytes;

@@ -1,10 +1,10 @@
-//! What a bench is.
+//! The definition of a bench.
 
 use std::fmt;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-/// What is measured, and so what the numbers mean.
+/// The measured quantity, which gives the numbers their meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
     /// GB/s of a call that moves so many bytes. Routines are [`Routine::Timed`].
@@ -14,8 +14,8 @@ pub enum Measure {
     },
     /// Nanoseconds of a call. Routines are [`Routine::Timed`].
     Latency,
-    /// Nanoseconds of a call whose cost must not grow: ours with much, the reference with little of what it must not
-    /// depend on. Routines are [`Routine::Timed`].
+    /// Nanoseconds of a call whose cost must not depend on a size: ours with a large one, the reference with a small
+    /// one. Routines are [`Routine::Timed`].
     Scaling,
     /// How many of something a call makes. Routines are [`Routine::Counted`].
     Count,
@@ -43,7 +43,7 @@ impl Measure {
 
 /// One side of a bench.
 pub enum Routine {
-    /// Runs that many calls and says how long they took. What is enqueued on a device must be done when it returns.
+    /// Runs that many calls and returns the time they took. Work enqueued on a device must be done when it returns.
     Timed(Box<dyn FnMut(u64) -> anyhow::Result<Duration>>),
     /// Makes one call and counts.
     Counted(Box<dyn FnMut() -> anyhow::Result<u64>>),
@@ -69,7 +69,7 @@ impl Routine {
         }))
     }
 
-    /// That many calls with a clock of the caller's: device events, or a part of what is done.
+    /// That many calls with the caller's own clock: device events, or the time of a part.
     pub fn clocked(clocked: impl FnMut(u64) -> anyhow::Result<Duration> + 'static) -> Self {
         Routine::Timed(Box::new(clocked))
     }
@@ -92,9 +92,9 @@ impl fmt::Debug for Routine {
 /// Both sides, with their memory allocated and ready to run.
 #[derive(Debug)]
 pub struct Pair {
-    /// What gpumem does.
+    /// The routine of gpumem.
     pub ours: Routine,
-    /// What it is measured against.
+    /// The routine that it is measured against.
     pub reference: Routine,
 }
 
@@ -114,15 +114,15 @@ impl std::error::Error for Unavailable {}
 pub struct Bench {
     /// Its name: words joined by slashes, from the general to the special (`copy/h2d/pinned/64MiB`).
     pub name: String,
-    /// The name of what it is measured against.
+    /// The name of the reference.
     pub reference_name: &'static str,
-    /// What is measured.
+    /// The measured quantity.
     pub measure: Measure,
     pub(crate) prepare: Box<dyn FnOnce() -> anyhow::Result<Pair>>,
 }
 
 impl Bench {
-    /// A bench that `prepare` makes ready. It fails with [`Unavailable`] where the machine lacks what it needs.
+    /// A bench that `prepare` makes ready. It fails with [`Unavailable`] if the machine lacks something that it needs.
     pub fn new(
         name: impl Into<String>,
         reference_name: &'static str,

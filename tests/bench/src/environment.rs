@@ -1,10 +1,10 @@
-//! What a run was measured on: the device, its driver, the processors, and when.
+//! The environment of a run: the device, its driver, the processors, and the date.
 
 use jiff::{Timestamp, tz::TimeZone};
 use serde::Serialize;
 use std::thread::available_parallelism;
 
-/// What the numbers of one run depend on.
+/// The environment that the numbers of one run depend on.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Environment {
     /// The device, its architecture and its memory.

@@ -1,10 +1,10 @@
-//! Side-by-side benches: what gpumem does/vs_what it is measured against.
+//! Side-by-side benches: gpumem compared with references.
 //!
-//! A [`Bench`] is two routines that do the same. They take turns in short rounds, so that what drifts (clock rates,
+//! A [`Bench`] is two routines that do the same. They take turns in short rounds, so that drift (clock rates,
 //! temperature, neighbours) hits both; the medians of the rounds are compared. The program prints a table and writes
 //! JSON; benches are listed in [`benches::all`].
 //!
-//! What the ratio of ours to the reference means depends on the [`Measure`]:
+//! The meaning of the ratio of ours to the reference depends on the [`Measure`]:
 //!
 //! | measure | unit | good |
 //! |---|---|---|

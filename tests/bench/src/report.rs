@@ -1,4 +1,4 @@
-//! What is printed and written.
+//! The printed table and the JSON report.
 
 use crate::environment::Environment;
 use anyhow::{Context, Result};
@@ -25,7 +25,7 @@ pub struct Row {
     pub spread: f64,
 }
 
-/// The numbers of one run, with what they were measured on.
+/// The numbers of one run, with its environment.
 #[derive(Debug, Serialize)]
 pub struct Report<'a> {
     /// The machine, the driver and the date.

@@ -19,7 +19,7 @@
 //!   list cannot go stale.
 //! * After every case the runner waits for the device, flushes it, and checks that all memory went back and that no
 //!   error was left that no call could return.
-//! * The case of a kernel is made of a [`ShippedKernel`](gpumem_kernels::ShippedKernel) by [`Case::kernel`], which holds
+//! * The case of a kernel is made of a [`ShippedKernel`](gpumem_kernel_suite::ShippedKernel) by [`Case::kernel`], which holds
 //!   the device against the host's body and both against a plain reference. There is no other way to one.
 //! * [`compare`] runs one computation on the host backend and on the device under test.
 //!

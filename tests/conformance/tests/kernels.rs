@@ -5,7 +5,7 @@ use gpumem_conformance::{Case, RanOn, Report, Selection, Suite, all};
 use gpumem_core::{Backend, Result};
 use gpumem_host::Host;
 use gpumem_kernel::{Entry, Kernel, KernelDef, WorkItemIds};
-use gpumem_kernels::{Saxpy, Shipped, ShippedKernel, saxpy};
+use gpumem_kernel_suite::{Saxpy, Shipped, ShippedKernel, saxpy};
 use gpumem_runtime::{Device, Stream};
 use host_double::{Programs, ThirdParty, ThirdPartyDevice};
 
@@ -18,19 +18,20 @@ fn run(wave_size: u32, bodies: Vec<(String, Entry)>, cases: Option<Vec<Case<Gpu>
     let suite = Suite::<Gpu>::new("double", RanOn::Host)
         .open_with(move |_| ThirdPartyDevice::gpu(wave_size, programs.clone()).map(Device::from_raw));
     let suite = if let Some(cases) = cases { suite.cases(cases) } else { suite };
-    let filters = gpumem_kernels::all().iter().map(|kernel| format!("12_kernel::{}", kernel.name)).collect();
+    let filters =
+        gpumem_kernel_suite::all().iter().map(|kernel| format!("12_kernel::{}", kernel.name)).collect();
     suite.run(&Selection { filters, exact: true, ..Selection::default() }, |_, _| {})
 }
 
 /// What a right compiler makes of the kernels.
 fn compiled(wave_size: u32) -> Vec<(String, Entry)> {
     let body = |kernel: Shipped| (kernel.name.clone(), kernel.entry(wave_size, 48 << 10, false).unwrap());
-    gpumem_kernels::all().into_iter().map(body).collect()
+    gpumem_kernel_suite::all().into_iter().map(body).collect()
 }
 
 #[test]
 fn every_kernel_that_ships_has_a_case_and_agrees_on_a_gpu_of_either_wave_size() {
-    let names: Vec<_> = gpumem_kernels::all().iter().map(|kernel| kernel.name.clone()).collect();
+    let names: Vec<_> = gpumem_kernel_suite::all().iter().map(|kernel| kernel.name.clone()).collect();
     assert_eq!(names.len(), 11, "{names:?}");
     for wave_size in [32, 64] {
         let report = run(wave_size, compiled(wave_size), None);
@@ -143,6 +144,6 @@ fn no_kernel_ships_without_the_comparison() {
     let compared: Vec<_> =
         all::<Host>().into_iter().filter(Case::compares_kernel).map(|case| case.name).collect();
     let shipped: Vec<_> =
-        gpumem_kernels::all().iter().map(|kernel| format!("12_kernel::{}", kernel.name)).collect();
+        gpumem_kernel_suite::all().iter().map(|kernel| format!("12_kernel::{}", kernel.name)).collect();
     assert_eq!(compared, shipped);
 }

@@ -1,1 +1,1 @@
-//! What the compiler tells users of gpumem who go wrong. See `tests/mistakes`.
+//! The compiler's messages for common mistakes with gpumem. See `tests/mistakes`.

@@ -9,7 +9,7 @@ use gpumem::{
 };
 use std::{fs, path::Path, process::Command};
 
-/// The compiler whose messages are pinned. Others use other words.
+/// The compiler version whose messages are pinned. Others word them differently.
 const RUSTC: &str = "rustc 1.95.";
 
 /// The lines that one mistake may show. Lines that only draw the margin do not count, nor do the notes below.
@@ -46,7 +46,7 @@ fn each_mistake_shows_few_lines_and_names_that_users_write() {
             assert!(lines.len() <= MOST_LINES, "{}: {} lines\n{mistake}", path.display(), lines.len());
             for hidden in ["gpumem_runtime", "gpumem_core", "gpumem_simt", "bytemuck::pod"] {
                 let names = lines.iter().any(|line| line.contains(hidden));
-                assert!(!names, "{} names what users cannot write\n{mistake}", path.display());
+                assert!(!names, "{} names items that users cannot write\n{mistake}", path.display());
             }
         }
     }

@@ -50,7 +50,7 @@ pub fn slow_copy() -> KernelDef<(Slice<u32>, SliceMut<u32>)> {
     })
 }
 
-/// Adds elements up on threads of its own, checked.
+/// Adds elements up on other threads, checked.
 pub fn threaded_sum() -> KernelDef<(Slice<u32>,)> {
     // SAFETY: nothing is written.
     let declaration = unsafe { KernelDef::<(Slice<u32>,)>::new("threaded_sum") };
@@ -93,7 +93,7 @@ impl Indices<1> for Changing<'_> {
     }
 }
 
-/// Writes what it reads by an index that changes, once in each work-item, by an index that changes as well.
+/// Reads at an index that changes, and writes the value at another index that changes, once in each work-item.
 pub fn by_changing_indices() -> KernelDef<(View<u32, 1>, ViewMut<u32, 1>)> {
     // SAFETY: the launches are of one work-item.
     let declaration = unsafe { KernelDef::<(View<u32, 1>, ViewMut<u32, 1>)>::new("by_changing") };

@@ -1,7 +1,7 @@
-//! What the integration tests share: kernels, and the restart of a device.
+//! Helpers of the integration tests: kernels, and the restart of a device.
 //!
-//! The tests themselves are in `tests/`: what a user does with gpumem, and what goes wrong around it. What must not
-//! compile stands in `compile_fail`, beside what does.
+//! The tests are in `tests/`: ordinary use of gpumem, and failures around it. `compile_fail` holds programs that must
+//! not compile, beside ones that do.
 
 #[cfg(doctest)]
 mod compile_fail;

@@ -1,4 +1,4 @@
-//! Choosing a device, with and without drivers: typed errors that say what was tried, and no silent fallback.
+//! Choosing a device, with and without drivers: typed errors list the attempts, and there is no silent fallback.
 #![cfg(feature = "host")]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -7,7 +7,8 @@ use std::process::Command;
 
 const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
 
-/// What `Device::open_default` and `Device::open_first_available` say in a process with that `GPUMEM_DEVICE`; `None` in that process.
+/// Returns the output of `Device::open_default` and `Device::open_first_available` in a child process with that
+/// `GPUMEM_DEVICE`; `None` in the child.
 fn told_by_a_child(test: &str, device: Option<&str>) -> Option<(String, String)> {
     if std::env::var_os(CHILD).is_some() {
         let told = |result: gpumem::Result<Device>| match result {
@@ -81,7 +82,7 @@ fn the_default_is_the_first_enabled_backend_and_never_another() {
         assert_eq!((&*default, &*best), ("host:0", "host:0"));
     } else if is_missing(first) {
         assert!(default.starts_with("error") && default.contains("GPUMEM_DEVICE=host"), "{default}");
-        // This one was asked for what there is.
+        // This one was asked for a device that exists.
         let others = AnyBackend::enabled().into_iter().find(|name| !is_missing(name)).unwrap();
         assert_eq!(best, format!("{others}:0"));
     } else {

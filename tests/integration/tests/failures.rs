@@ -25,7 +25,7 @@ fn ways() -> [fn() -> Made; 2] {
     ]
 }
 
-/// Driver calls of the scenario with nothing in its way, what is dropped given back included.
+/// Driver calls of the scenario without failures, including the calls that free dropped objects.
 fn calls(make: fn() -> Made) -> u64 {
     let (device, raw) = make();
     raw.script().begin(None);
@@ -59,7 +59,7 @@ fn every_call_may_fail_once() {
             raw.script().begin(None);
             is_usable(&device);
             device.flush().unwrap();
-            // What was refused when it was given back cannot be given back again: it may be gone.
+            // A handle whose release failed cannot be released again: it may be gone.
             let left = raw.host().counters().live_allocations;
             let leaked = unheard.iter().filter(|error| error.operation() == "release").count() as u64;
             assert!(left <= leaked, "call {number}: {left} allocations are left, {leaked} may be");
@@ -98,7 +98,7 @@ fn pages_that_were_not_unlocked_can_be_locked_again() {
 
 #[test]
 fn no_failure_is_kept_quiet() {
-    // Asking whether memory is idle yet may take an event; who asks does without an answer.
+    // Asking whether memory is idle may need an event; if that fails, the caller goes on without an answer.
     let quiet = ["query a stream", "query an event", "create_event", "record"];
     for make in ways() {
         for number in 0..calls(make) {
@@ -133,7 +133,7 @@ fn the_device_may_be_lost_at_every_call() {
     }
 }
 
-/// Work that faults when it runs, at every command. Where no error is told, the contents are right.
+/// Work that faults when it runs, at every command. Where no error is reported, the contents are right.
 #[test]
 fn every_command_may_fault() {
     for make in ways() {
@@ -197,7 +197,7 @@ fn a_fault_that_another_call_was_told_of_lands_nothing() {
         raw.host().inject(Injection::next(Operation::Copy, what));
         let result = stream.scope(|scope| {
             scope.copy_to_host(&array, out.view_mut()).unwrap();
-            // The first to wait is told; the scope must know all the same.
+            // The first wait gets the error; the scope must get it as well.
             assert!(pinned.view().is_err());
         });
         assert!(result.is_err(), "the scope ended as if nothing had happened: {out}");

@@ -37,9 +37,9 @@ fn check(condition: bool, what: &'static str) -> Result<(), &'static str> {
     if condition { Ok(()) } else { Err(what) }
 }
 
-/// Runs `body` in a forked child; it names what is wrong. A hang ends by a signal.
+/// Runs `body` in a forked child, which returns a description of a failure. A hang ends by a signal.
 fn in_a_child(body: impl FnOnce() -> Result<(), &'static str>) {
-    // SAFETY: the child uses what is promised to work there, and leaves by `_exit`.
+    // SAFETY: the child uses only functions that work in a forked child, and leaves by `_exit`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
@@ -105,7 +105,7 @@ impl Things {
         Self { device: device.clone(), stream, scale, copy, array, pinned }
     }
 
-    /// Uses everything that takes a lock. What it gives must be right.
+    /// Uses everything that takes a lock, and checks the results.
     fn use_all(&mut self) -> Result<()> {
         let Self { device, stream, scale, copy, array, pinned } = self;
         let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
@@ -135,7 +135,7 @@ impl Things {
     }
 }
 
-/// Everything that a user can call with what the parent has made is an error, at once.
+/// Every call on the parent's objects is an error, at once.
 fn parents_things_are_refused(things: &mut Things) -> Result<(), &'static str> {
     let Things { device, stream, scale, copy, array, pinned } = things;
     let dims = config_for_items([LEN, 1, 1], [50, 1, 1]);
@@ -205,7 +205,7 @@ fn children_of_busy_threads_are_refused_and_never_wait() {
                     let mut things = Things::new(&device);
                     let done = things.stream.completed();
                     let loan = things.array.lend_to_host().unwrap();
-                    // Inside a scope, with what has yet to land.
+                    // Inside a scope, with copies that have yet to arrive.
                     let mut landed = Array1::<u32>::zeros(LEN);
                     let mut locked = Array1::<u32>::zeros(LEN);
                     let scoped = things.stream.scope(|scope| {

@@ -1,5 +1,5 @@
-//! Copies that read their source as late as is legal, while page-locked memory is given back and lent again in every
-//! way there is: what arrives is what was sent.
+//! Copies that read their source as late as is legal, while page-locked memory is freed and reused in every possible
+//! way: the data must arrive intact.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -37,7 +37,7 @@ fn open(seed: u64, page_locked: u64) -> (Device<Double>, DoubleDevice) {
     (device, raw)
 }
 
-/// As [`open`], and pools of memory of the host have nothing beyond what has been lent of them.
+/// As [`open`], with pools of host memory that keep no free memory.
 fn open_tight(seed: u64) -> (Device<Double>, DoubleDevice) {
     let (device, raw) = open(seed, u64::MAX);
     for kind in [
@@ -96,7 +96,7 @@ const WAYS: [Way; 8] = [
     Way::Managed,
 ];
 
-/// What gives memory back between two uploads.
+/// The operations that free memory between two uploads.
 #[derive(Debug, Clone, Copy)]
 enum Event {
     Nothing,
@@ -182,7 +182,7 @@ impl Arrays {
         }
     }
 
-    /// How many arrays hold something else than what was sent.
+    /// Returns how many arrays differ from the data that was sent.
     fn wrong(&self) -> usize {
         let is_wrong = |(array, value): &&(DeviceArray<u64, Ix1, Double>, u64)| {
             let host = array.copy_to_host().unwrap();
@@ -267,7 +267,7 @@ fn random_programs() {
     assert!(wrong.is_empty(), "seeds and wrong arrays: {wrong:?}");
 }
 
-/// Nothing is given back inside `defer_cleanup`: what is short of memory there fails, or waits for its own blocks.
+/// No memory is freed inside `defer_cleanup`: a call that runs out of memory there fails, or waits for its own blocks.
 #[test]
 fn without_cleanup() {
     for seed in 0..6 {
@@ -288,7 +288,7 @@ fn without_cleanup() {
     }
 }
 
-/// Page-locked memory at each of whose calls another thread has a turn.
+/// Page-locked memory that lets another thread run at each call.
 struct Interrupted {
     inner: Arc<dyn MemoryResource<Double>>,
     calls: AtomicUsize,
@@ -449,7 +449,7 @@ fn many_threads() {
     }
 }
 
-/// The options of the ways above are what they are said to be.
+/// Checks that the options select the ways above.
 #[test]
 fn ways_are_what_they_are_called() {
     let (device, raw) = open(1, u64::MAX);

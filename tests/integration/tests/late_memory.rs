@@ -1,4 +1,4 @@
-//! A driver that gives memory back some time after it was told to: who needs it waits, and the others do not.
+//! A driver that frees memory with a delay: a call that needs the memory waits, and others do not.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -53,7 +53,7 @@ fn a_request_waits_as_long_as_more_comes() {
 #[test]
 fn nothing_is_waited_for_where_it_must_not_be_or_is_of_no_use() {
     let (device, raw) = open();
-    // Nothing was given back: it fails at once.
+    // No memory was freed: the request fails at once.
     let held = device.uninit_array::<u8, _>(MIB).unwrap();
     let begin = Instant::now();
     for _ in 0..10 {
@@ -68,7 +68,7 @@ fn nothing_is_waited_for_where_it_must_not_be_or_is_of_no_use() {
     assert!(device.uninit_array::<u8, _>(TOTAL / 8 * 7).is_err_and(|error| error.is_out_of_memory()));
     assert!(begin.elapsed() < Duration::from_millis(300), "{:?}", begin.elapsed());
     drop(deferred);
-    // What is never to be had is given up after a while.
+    // A request that can never succeed fails after a while.
     let begin = Instant::now();
     assert!(device.uninit_array::<u8, _>(2 * TOTAL).is_err_and(|error| error.is_out_of_memory()));
     assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());

@@ -1,4 +1,4 @@
-//! Random pairs of layouts: what arrives is what ndarray says, and nothing else is touched.
+//! Random pairs of layouts: the copy equals ndarray's, and no other bytes change.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;

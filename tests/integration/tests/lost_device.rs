@@ -1,4 +1,4 @@
-//! The end of a device: lost, reset. Stale handles say so, and nothing of theirs is freed twice.
+//! The end of a device: lost, reset. Stale handles return an error, and their memory is not freed twice.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;
@@ -16,7 +16,7 @@ fn is_stale<T>(result: Result<T>) -> bool {
     matches!(result, Err(error) if matches!(error.kind(), ErrorKind::Stale { .. }))
 }
 
-/// What a future has to say within a few seconds.
+/// The output of a future within a few seconds.
 fn wait(future: gpumem_runtime::Completion) -> Result<()> {
     struct Wake(mpsc::SyncSender<()>);
     impl std::task::Wake for Wake {
@@ -71,7 +71,7 @@ fn a_lost_device_says_so_everywhere_and_hangs_nowhere() {
         // SAFETY: no other thread uses the device.
         assert!(is_lost(unsafe { device.reset() }, why));
         assert!(host.iter().all(|value| *value == UNTOUCHED));
-        // What needs no driver still answers.
+        // Functions that need no driver still answer.
         assert_eq!((array.shape(), array.t().shape()), (&[23, 29][..], &[29, 23][..]));
         drop((array, pinned, target, event, stream, device));
     }

@@ -21,11 +21,11 @@ use std::{
 /// Concurrent, and schedules that leave the work in flight for as long as they may.
 fn schedules() -> impl Iterator<Item = HostOptions> {
     let adversarial = (0..6).map(|seed| HostOptions::new().schedule(Schedule::Adversarial { seed }));
-    // Everything goes to the workers, also what is short.
+    // Sends all work to the workers, also short copies.
     [HostOptions::new().brief_bytes(0)].into_iter().chain(adversarial)
 }
 
-/// Enqueues work on a stream and hands out every handle there is.
+/// Enqueues work on a stream and returns a handle of every kind.
 fn handles<B: Backend>(device: &Device<B>) -> Vec<(&'static str, Box<dyn Any>)> {
     let stream = device.stream().unwrap();
     let numbers = numbers();
@@ -59,7 +59,7 @@ fn handles<B: Backend>(device: &Device<B>) -> Vec<(&'static str, Box<dyn Any>)> 
     ]
 }
 
-/// Views keep the memory alive that they borrow; forgetting one leaks it and does nothing else.
+/// Views keep the memory alive that they borrow; forgetting one only leaks it.
 fn forget_views<B: Backend>(device: &Device<B>) {
     let stream = device.stream().unwrap();
     let mut array = stream.to_device(&numbers()).unwrap();
@@ -136,7 +136,7 @@ fn what_a_scope_hands_out_may_be_forgotten() {
     }
 }
 
-/// What a panicking step throws, so that a failed assertion is not taken for it.
+/// The payload of a panicking step, so that a failed assertion is not taken for it.
 struct Thrown(usize);
 
 fn keep_quiet_about_what_is_thrown() {
@@ -189,7 +189,7 @@ fn a_scope_may_panic_at_every_point() {
             let thrown = catch_unwind(AssertUnwindSafe(|| six(&device, &stream, &mut arrived, step)));
             let Err(thrown) = thrown else { panic!("no panic at {step}") };
             assert_eq!(thrown.downcast_ref::<Thrown>().map(|thrown| thrown.0), Some(step));
-            // Nothing is in flight: what was enqueued has landed, and nothing else ever will.
+            // No copy is in flight: the enqueued copies have arrived, and no others will.
             assert!(stream.query().unwrap(), "work is in flight after a panic at {step}");
             let counters = raw.host().counters();
             assert_eq!(counters.live_registered_bytes, 0, "pages are locked after a panic at {step}");

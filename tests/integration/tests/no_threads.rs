@@ -5,10 +5,10 @@
 use gpumem::{Device, ErrorKind, Result, Stream};
 use std::{fs, sync::mpsc, thread, time::Duration};
 
-/// Less than the stack of a thread, and enough for what a call allocates.
+/// Less than the stack of a thread, and enough for the allocations of a call.
 const SPARE_BYTES: u64 = 1 << 20;
 
-/// Limits the address space to what the process has, and returns the limit that there was.
+/// Limits the address space to its current size, and returns the previous limit.
 fn limit_address_space() -> libc::rlimit {
     let mut before = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: a valid place for the limits.
@@ -39,7 +39,7 @@ fn is_refused(result: Result<()>) -> bool {
     matches!(result, Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }))
 }
 
-/// Returns whether the callback was refused, and what its captured value was told when it was dropped.
+/// Returns whether the callback was refused, and what its captured value saw when it was dropped.
 fn add_callback_without_a_thread() -> (bool, bool) {
     let device = Device::open("host").unwrap();
     let stream = device.stream().unwrap();

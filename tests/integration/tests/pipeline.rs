@@ -1,4 +1,5 @@
-//! Memory of the caller through the pipeline of page-locked blocks: what arrives, and what is never touched afterwards.
+//! Copies of the caller's memory through the pipeline of page-locked blocks: the results, and memory that is never
+//! touched afterwards.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -279,7 +280,7 @@ fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
             let before = host.clone();
             for error in [&up, &down].into_iter().filter_map(|result| result.as_ref().err()) {
                 let is_ours = match trouble {
-                    // What went up in part is not read.
+                    // An array that was uploaded in part is not read.
                     Trouble::Refuse if up.is_err() => *error.kind() == Script::REFUSED || error.is_poisoned(),
                     Trouble::Refuse => *error.kind() == Script::REFUSED,
                     Trouble::Lose => error.is_device_lost(),
@@ -324,12 +325,12 @@ fn downloads_of_a_scope_land_at_its_end() {
                     )
                     .unwrap();
                 scope.copy_to_host(&scratch, flat.view_mut()).unwrap();
-                // What comes later on the stream does not change what lands.
+                // Later work of the stream does not change the data that arrives.
                 stream.fill(&mut scratch, 7).unwrap();
             })
             .unwrap();
         assert_eq!((&wide, &flat), (&expected, &base), "{seed:?}");
-        // Nothing lands of a scope whose work fails, and the memory is not touched afterwards.
+        // If a scope's work fails, no data arrives, and the memory is not touched afterwards.
         let ended = catch_unwind(AssertUnwindSafe(|| {
             stream.scope(|scope| {
                 scope.copy_to_host(&array, flat.view_mut()).unwrap();
@@ -431,7 +432,7 @@ fn threads_of_the_caller_share_the_ring() {
     is_clean(&device, raw.host());
 }
 
-/// The helpers belong to the device and end with it. In a process of its own: other tests have helpers too.
+/// The helpers belong to the device and end with it. In a child process: other tests have helpers too.
 #[cfg(target_os = "linux")]
 #[test]
 fn the_threads_end_with_the_device() {

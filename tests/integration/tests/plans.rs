@@ -1,4 +1,4 @@
-//! How a copy would be done, as it is told and printed, and that it is done so.
+//! The plan of a copy, as returned and printed, matches the copy.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod common;

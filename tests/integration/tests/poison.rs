@@ -35,7 +35,7 @@ impl Random {
     }
 }
 
-/// A program and what it must come to.
+/// A program and its expected results.
 struct Program<B: Backend> {
     random: Random,
     device: Device<B>,
@@ -73,8 +73,7 @@ impl<B: Backend> Program<B> {
         Self { random: Random(seed), device, bad, add, arrays, streams, model, next: 100 }
     }
 
-    /// A stream that is in order. What has failed is left alone until it is waited for, so that it is known what it leaves
-    /// out: nothing.
+    /// A stream without faults. A failed stream is not used until it was waited for, so that it never skips work.
     fn stream(&mut self) -> usize {
         let at = self.random.below(STREAMS);
         let (stream, failed) = &mut self.streams[at];
@@ -91,7 +90,7 @@ impl<B: Backend> Program<B> {
         assert!(text.contains("kernel \"bad\""), "{text}");
     }
 
-    /// What became of an operation that uses `reads` and writes to some elements what `new` says.
+    /// Returns the outcome of an operation that uses `reads` and writes `new` to some elements.
     fn done(
         &mut self,
         (stream, result): (usize, gpumem_core::Result<()>),
@@ -182,7 +181,7 @@ impl<B: Backend> Program<B> {
         let mut found = self.try_to_read(from, range.clone());
         for _ in 0..STREAMS {
             if found.is_err() && expected.is_some() && self.streams.iter().any(|(_, failed)| *failed) {
-                // Who waits for a stream is told that it failed, though it be of other elements; once.
+                // A wait for a stream reports its failure, also one of other elements, once.
                 found = self.try_to_read(from, range.clone());
             }
         }
@@ -195,7 +194,7 @@ impl<B: Backend> Program<B> {
 
     fn try_to_read(&mut self, from: usize, range: Range<usize>) -> gpumem_core::Result<Vec<u32>> {
         let part = self.arrays[from].slice(s![range]).unwrap();
-        // A stream of its own, which may fail.
+        // A new stream, which may fail.
         let reader = self.device.stream().unwrap();
         match self.random.below(3) {
             0 => reader.copy_to_host(&part).and_then(|pinned| pinned.view().map(|view| view.to_vec())),

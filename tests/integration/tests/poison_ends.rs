@@ -1,4 +1,4 @@
-//! What is known of failures goes with the memory. A program of its own: the table is the process's.
+//! Poison ends with the memory. A separate program: the process has one table.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;

@@ -1,5 +1,5 @@
-//! Memory of the caller that failed work was to write is ordinary memory again once it went back. A program of its own: the
-//! table is the process's.
+//! The caller's memory that failed work was to write is ordinary memory again after it was returned. A separate
+//! program: the process has one table.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -16,7 +16,7 @@ type One = (SliceMut<u32>,);
 
 const LEN: usize = 1000;
 
-/// Gives its elements back when it is let go.
+/// Returns its elements when it is dropped.
 #[derive(Debug)]
 struct Owner(Option<Array1<u32>>, Sender<Array1<u32>>);
 

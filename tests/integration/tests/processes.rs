@@ -13,9 +13,9 @@ fn is_forked<T>(result: Result<T>) -> bool {
     matches!(result, Err(error) if *error.kind() == ErrorKind::ForkedChild)
 }
 
-/// Runs `body` in a forked child; it names what is wrong. A hang ends by a signal.
+/// Runs `body` in a forked child, which returns a description of a failure. A hang ends by a signal.
 fn in_a_child(body: impl FnOnce() -> Result<(), &'static str>) {
-    // SAFETY: the child uses what is promised to work there, and leaves by `_exit`.
+    // SAFETY: the child uses only functions that work in a forked child, and leaves by `_exit`.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0, "fork failed");
     if pid == 0 {
@@ -156,7 +156,7 @@ fn a_process_may_end_with_arrays_in_statics_and_thread_locals() {
         }
     }
     if std::env::var_os(CHILD).is_some() {
-        // SAFETY: the handler only uses what is promised to work at exit.
+        // SAFETY: the handler uses only functions that work at exit.
         unsafe { libc::atexit(at_exit) };
         KEPT.get_or_init(|| Mutex::new(everything()));
         LOCAL.set(Some(everything()));
@@ -175,15 +175,15 @@ fn a_process_may_end_with_arrays_in_statics_and_thread_locals() {
     }
 }
 
-/// What a program does that knows nothing of being recorded; one array is alive at its end.
+/// A program that does not know of the recording; one array is alive at its end.
 fn a_program() -> (Device, DeviceArray<u32>) {
     let device = Device::open("host").unwrap();
     let kept = gpumem::memory::named("kept", || device.to_device(&[1u32, 2, 3])).unwrap();
     drop(device.device_array::<u8, _>(5000).unwrap());
     let one = device.clone();
     std::thread::spawn(move || drop(one.device_array::<u8, _>(70).unwrap())).join().unwrap();
-    // A child of its own has the recording in its memory, and leaves the file alone.
-    // SAFETY: the child only ends, with all that is done at the end of a process.
+    // A forked child has the recording in its memory, and does not write the file. SAFETY: the child only exits, and
+    // runs the exit handlers.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: a child that hangs ends by a signal.

@@ -1,6 +1,6 @@
 //! Downloads inside a scope: how much staging memory they take, when the call waits, and which error tells of a failure.
 //!
-//! A program of its own: some tests poison page-locked memory, and the table of poisoned bytes is the process's.
+//! A separate program: some tests poison page-locked memory, and the process has one table of poisoned bytes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -120,7 +120,7 @@ fn a_download_takes_bounded_staging_memory() {
         let (device, raw) = double(options());
         takes_bounded_memory(&device);
         is_clean(&device, raw.host());
-        // The device packs what is strided, and the host copies memory of the caller itself.
+        // The device packs strided elements, and the host copies the caller's memory itself.
         let (device, raw) = packing_double(options());
         takes_bounded_memory(&device);
         is_clean(&device, raw.host());
@@ -130,7 +130,7 @@ fn a_download_takes_bounded_staging_memory() {
     }
 }
 
-/// The same with no other page-locked memory: what does not fit is not asked for.
+/// The same with no other page-locked memory: no request exceeds the limit.
 #[test]
 fn no_more_page_locked_memory_is_needed() {
     for page_locked in [BLOCK, 3 * BLOCK, BOUND] {
@@ -197,7 +197,7 @@ fn an_array_of_the_host_that_a_kernel_writes_in_a_scope_takes_bounded_staging_me
     is_clean(&device, raw.host());
 }
 
-/// One bound for what lies staged between calls, and another one for each thread that is inside a call.
+/// One bound for data staged between calls, and another one for each thread inside a call.
 #[test]
 fn scopes_of_two_threads_on_one_stream_share_the_bound() {
     let (device, raw) = short_blocks(HostOptions::new());
@@ -324,7 +324,7 @@ fn later_work_does_not_change_what_arrives() {
     }
 }
 
-/// A thread outside the scope copies out what the scope has staged.
+/// A thread outside the scope copies out the data that the scope has staged.
 #[test]
 fn another_thread_may_wait_for_the_stream() {
     let (device, raw) = short_blocks(HostOptions::new());
@@ -432,7 +432,7 @@ fn a_failure_of_the_last_copy_is_the_scopes_error() {
             let (mut found, mut spoiled) = (untouched(len), None);
             let result = stream.scope(|scope| -> Result<(), Error> {
                 scope.copy_to_host(&array, found.view_mut())?;
-                // Not a wait, which would copy out what is staged.
+                // Not a wait, which would copy out the staged data.
                 while !stream.query()? {
                     thread::yield_now();
                 }
@@ -484,7 +484,7 @@ fn a_failure_of_the_last_copy_after_a_panic_goes_to_the_queue_of_errors() {
     is_clean(&device, raw.host());
 }
 
-/// Each scope is told of its own downloads, and of no other's.
+/// Each scope gets the errors of its own downloads only.
 #[test]
 fn an_inner_scope_copies_out_and_does_not_take_the_error() {
     let (device, raw) = short_blocks(HostOptions::new());
@@ -531,7 +531,7 @@ fn a_fault_in_a_copy_is_told_and_lands_nothing_wrong() {
             let mut told = None;
             let result = stream.scope(|scope| told = scope.copy_to_host(&array, found.view_mut()).err());
             raw.host().clear_injections();
-            // The call waits for some of the copies of a long download; the scope is told of every one.
+            // The call waits for some of the copies of a long download; the scope gets the error of any of them.
             let error = result.expect_err("the scope ended as if nothing had happened");
             for error in [Some(error), told].into_iter().flatten() {
                 let is_fault = matches!(error.kind(), ErrorKind::AsynchronousFault { .. });
@@ -602,7 +602,7 @@ fn a_forked_child_leaves_the_scope_and_writes_nothing() {
     });
     if pid == 0 {
         let is_forked = result.is_err_and(|error| *error.kind() == ErrorKind::ForkedChild);
-        // What was staged when the process forked stays where it is.
+        // Data that was staged when the process forked stays where it is.
         let is_right = is_right_or_untouched(&found) && found[found.len() - 1] == UNTOUCHED;
         // SAFETY: ends the child at once.
         unsafe { libc::_exit(i32::from(!(is_forked && is_right))) };

@@ -1,4 +1,5 @@
-//! Short copies of the caller's memory, which need no pipeline: what arrives, and what is never touched afterwards.
+//! Short copies of the caller's memory, which need no pipeline: the results, and memory that is never touched
+//! afterwards.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 mod common;
@@ -42,7 +43,7 @@ fn a_short_upload_takes_one_copy_through_one_block() {
     is_clean(&device, raw.host());
 }
 
-/// However slow the device is, what lies in blocks is bounded: a caller with many in flight waits.
+/// However slow the device is, the staged data is bounded: a caller with many copies in flight waits.
 #[test]
 fn uploads_in_a_row_take_few_blocks() {
     for (len, rounds) in [(1, 1000), (100 << 10, 60)] {
@@ -93,7 +94,7 @@ fn no_schedule_tears_a_short_copy() {
     }
 }
 
-/// Nothing lands of what failed, and the next copy finds everything in order.
+/// No data of a failed copy arrives, and the next copy works.
 #[test]
 fn a_failure_is_told_and_nothing_lands() {
     for trouble in [Trouble::Refuse, Trouble::Lose] {

@@ -1,4 +1,4 @@
-//! Building what is packed, in one call of cargo, so that all programs share one set of features.
+//! Builds the archived programs in one call of cargo, so that all share one set of features.
 
 use super::manifest::{Kind, Program};
 use crate::{artifacts, test_all::CONFORMANCE, workspace::Workspace};
@@ -36,7 +36,7 @@ pub(super) fn programs(workspace: &Workspace, features: &[String]) -> Result<BTr
     Ok(built.iter().filter_map(|artifact| program(workspace, artifact)).collect())
 }
 
-/// The names of what is packed of the tests. Of the host backend only its suite: what it does is the same on any machine.
+/// The names of the archived tests. Of the host backend only its suite: its results are the same on any machine.
 fn tests<'a>(workspace: &'a Workspace, packages: &'a [String]) -> BTreeSet<&'a str> {
     let others = packages.iter().filter(|package| *package != "gpumem-host");
     let names = others.flat_map(|package| workspace.tests_of(package));
@@ -47,7 +47,7 @@ fn program(workspace: &Workspace, artifact: &Artifact) -> Option<(Program, PathB
     let package = workspace.packages().find(|package| package.id == artifact.package_id)?.name.to_string();
     let is = |kind: TargetKind| artifact.target.kind.contains(&kind);
     if package == "hip-on-cuda" && is(TargetKind::CDyLib) {
-        // The tests of that package look for it beside themselves, and the runner puts it in the place of AMD's.
+        // The tests of that package look for it in their folder, and the runner puts it in place of AMD's library.
         let file = artifact.filenames.iter().find(|file| file.extension() == Some("so"))?;
         let target = file.file_name()?.to_owned();
         return Some((Program { kind: Kind::Library, package, target }, file.clone().into_std_path_buf()));

@@ -1,14 +1,14 @@
-//! What is in a pack.
+//! The contents of an archive.
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::{fs, path::Path};
 
-/// What a program is for.
+/// The purpose of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Kind {
-    /// The conformance suite of the backend whose crate it comes from.
+    /// The conformance suite of its crate's backend.
     Conformance,
     /// A test program that ends with the line `test result: ...` of Rust's harness.
     Test,
@@ -41,7 +41,7 @@ impl Program {
         }
     }
 
-    /// The backend whose crate it comes from.
+    /// The backend of its crate.
     pub(super) fn backend(&self) -> Option<&str> {
         self.package.strip_prefix("gpumem-")
     }

@@ -15,7 +15,7 @@ pub(crate) use runner::{Options as RunOptions, run as run_archived};
 /// Options of `cargo xtask archive`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Folder to fill; made if absent. What an earlier pack left there is replaced
+    /// Folder to fill; made if absent. Files of an earlier archive are replaced
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Backends to pack; the host is always one of them
@@ -48,7 +48,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
         bytes += fs::copy(&built, &file).with_context(|| format!("{} cannot be copied", built.display()))?;
         manifest.programs.push(program);
     }
-    // What the photo example cuts up when it is given no other picture, to look at beside the sheet.
+    // The default picture of the photo example, to compare with its sheet.
     let sample = workspace.root().join("crates/gpumem/examples/data/china.jpg");
     bytes += fs::copy(&sample, out.join("china.jpg")).context("the sample photo")?;
     manifest.write(&out)?;
@@ -62,7 +62,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes an earlier pack, and nothing else.
+/// Removes an earlier archive, and no other files.
 fn clear(out: &Path) -> Result<()> {
     if !out.exists() || fs::read_dir(out)?.next().is_none() {
         return Ok(());

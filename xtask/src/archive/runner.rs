@@ -1,4 +1,4 @@
-//! `run-archived`: what `test-all-backends` does, with programs that are built already.
+//! `run-archived`: does the work of `test-all-backends` with programs that are built already.
 
 use super::manifest::{Kind, Manifest, Program};
 use crate::{
@@ -18,7 +18,7 @@ pub(crate) struct Options {
     folder: PathBuf,
     #[command(flatten)]
     tests: test_all::Options,
-    /// Run whatever uses an NVIDIA GPU under compute-sanitizer's memcheck; what it finds is a failure
+    /// Run programs that use an NVIDIA GPU under compute-sanitizer's memcheck; its findings are failures
     #[arg(long)]
     sanitizer: bool,
     /// Where compute-sanitizer is, unless in the search path
@@ -29,8 +29,8 @@ pub(crate) struct Options {
     bench: bool,
 }
 
-/// Memory errors are what is looked for; calls that the driver refuses are refused on purpose, and checked by the cases.
-/// Cases that need a fault provoke it in a process of their own, which is not watched.
+/// Looks for memory errors only: cases provoke refused calls on purpose and check them. Cases that need a fault provoke
+/// it in a child process, which is not watched.
 const MEMCHECK: [&str; 7] = [
     "--tool=memcheck",
     "--report-api-errors=no",
@@ -306,7 +306,7 @@ mod tests {
             (Kind::Conformance, "gpumem-host", "conformance", &suite("host")),
             (Kind::Conformance, "gpumem-cuda", "conformance", &suite("cuda")),
         ]);
-        // Runs the program behind `--`, then says that it has found something.
+        // Runs the program after `--`, then reports a finding.
         let tool = folder.path().join("sanitizer");
         fs::write(&tool, "#!/bin/sh\nwhile [ \"$1\" != -- ]; do shift; done; shift; \"$@\"; exit 86\n")
             .unwrap();
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(report["backends"][1]["failed"], 1);
     }
 
-    /// A suite that says what it would run on by the library path and the version that is played.
+    /// A suite that reports the machine that it would run on, by the library path and the simulated version.
     const ON_CUDA: &str = r#"
         case "$LD_LIBRARY_PATH" in
             *hip-on-cuda*) on="hip-on-cuda"; test -e "${LD_LIBRARY_PATH%%:*}/libhiprtc.so.7" || exit 9 ;;

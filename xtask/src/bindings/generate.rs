@@ -37,7 +37,7 @@ pub(super) fn generate(root: &Path, headers: &Headers) -> Result<String> {
     rustfmt(root, &text)
 }
 
-/// What bindgen makes of the headers: types, constants, and functions in a block of their own.
+/// bindgen's output for the headers: types, constants, and functions in a separate block.
 pub(super) fn declarations(headers: &Headers) -> Result<String> {
     let mut source = String::new();
     for include in headers.includes {
@@ -78,7 +78,7 @@ pub(super) fn declarations(headers: &Headers) -> Result<String> {
     Ok(builder.generate()?.to_string())
 }
 
-/// Takes the functions out, to stand in tables.
+/// Takes the functions out, for the tables.
 pub(super) fn take_functions(file: &mut syn::File) -> Vec<ForeignItemFn> {
     let mut functions = Vec::new();
     file.items.retain(|item| {

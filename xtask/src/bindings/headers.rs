@@ -1,4 +1,4 @@
-//! Which headers, and what of them.
+//! The headers, and the declarations taken from each.
 
 use super::place::Place;
 
@@ -6,7 +6,7 @@ use super::place::Place;
 pub(super) struct Headers {
     /// The file that is made of them.
     pub(super) output: &'static str,
-    /// What is included, in order.
+    /// The includes, in order.
     pub(super) includes: &'static [&'static str],
     /// Macros that choose among the declarations.
     pub(super) defines: &'static [&'static str],
@@ -20,7 +20,7 @@ pub(super) struct Headers {
     package: &'static str,
     /// The version in words, for the head of the file.
     pub(super) title: &'static str,
-    /// Tables of functions: the name of the table, what it is, and the functions, as regular expressions.
+    /// Tables of functions: the name, a description, and the functions, as regular expressions.
     pub(super) tables: &'static [Table],
     /// Types that no function names, and constants; regular expressions.
     pub(super) types: &'static [&'static str],
@@ -36,7 +36,7 @@ pub(super) struct Table {
 }
 
 impl Headers {
-    /// Why the bindings cannot be made from what is installed.
+    /// Why the bindings cannot be made from the installed headers.
     pub(super) fn missing(&self) -> Option<String> {
         let (file, words) = self.version;
         let Some(folder) = self.place.find(file) else {

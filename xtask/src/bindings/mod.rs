@@ -1,9 +1,9 @@
 //! `cargo xtask bindings`: the declarations of HIP, of the HSA runtime and of NCCL, made from their headers and checked in.
 //!
 //! The headers of ROCm are those of Debian 12 (`libamdhip64-dev`, `libhsa-runtime-dev`), the oldest that the backend
-//! serves: what they declare is in every later version. Where a later one differs stands in the crates, by hand. Those of
-//! NCCL are the newest: functions have only been added, and each is looked up for itself. RCCL's header, where there is
-//! one, must agree with what is made of NCCL's.
+//! supports: every later version has their declarations. The crates handle differences of later versions by hand.
+//! NCCL's headers are the newest: functions have only been added, and each is looked up by itself. RCCL's header, if
+//! installed, must agree with the bindings from NCCL's.
 
 mod generate;
 mod headers;
@@ -18,19 +18,19 @@ use headers::HEADERS;
 /// Options of `cargo xtask bindings`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail if a file is not what the headers give
+    /// Write nothing; fail if a file differs from the output for the headers
     #[arg(long)]
     check: bool,
 }
 
-/// What came of making or comparing the declarations.
+/// The outcome of making or comparing the declarations.
 #[derive(Default)]
 pub(crate) struct Report {
-    /// The files that are not what the headers give.
+    /// The files that differ from the output for the headers.
     pub(crate) stale: Vec<String>,
     /// Where RCCL's header and the declarations disagree.
     pub(crate) disagreements: Vec<String>,
-    /// What could not be compared, and why.
+    /// The bindings that could not be compared, and why.
     pub(crate) skipped: Vec<String>,
 }
 
@@ -46,12 +46,12 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
     for line in &report.disagreements {
         println!("RCCL's header: {line}");
     }
-    // Who asks for new bindings must not believe that there are some.
+    // A request for new bindings must not seem to succeed without any.
     let unsaid = if options.check { report.stale.is_empty() } else { report.skipped.is_empty() };
     Ok(unsaid && report.disagreements.is_empty())
 }
 
-/// Writes the files that are not what the headers give, or only tells which they are.
+/// Writes the files that differ from the output for the headers, or only lists them.
 pub(crate) fn write(workspace: &Workspace, check: bool) -> Result<Report> {
     let mut report = Report::default();
     if let Err(reason) = clang_sys::load() {

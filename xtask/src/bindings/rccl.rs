@@ -13,10 +13,10 @@ use syn::{FnArg, ForeignItemFn, ImplItem, Item, parse::ParseStream};
 /// The files with tables, and with the numbers of enums.
 const FILES: [&str; 2] = ["bindings.rs", "rccl.rs"];
 
-/// Counts of what an enum has, which grow with it.
+/// Counts of an enum's values, which grow with it.
 const COUNTS: [&str; 2] = ["ncclNumResults", "ncclNumTypes"];
 
-/// What RCCL's header declares otherwise than the crate, or why that cannot be told.
+/// Returns the differences between RCCL's header and the crate, or why they cannot be told.
 pub(super) fn disagreements(workspace: &Workspace) -> Result<Result<Vec<String>, String>> {
     if let Some(reason) = RCCL.missing() {
         return Ok(Err(reason));
@@ -52,7 +52,7 @@ struct Declared {
 }
 
 impl Declared {
-    /// What a header declares.
+    /// The declarations of a header.
     fn of(headers: &Headers) -> Result<Self> {
         let mut file = syn::parse_file(&declarations(headers)?).context("bindgen's output")?;
         let mut declared = Self::default();

@@ -1,4 +1,4 @@
-//! The declarations of HIP, HSA and NCCL are what their headers give.
+//! Checks that the declarations of HIP, HSA and NCCL match their headers.
 
 use super::Outcome;
 use crate::{bindings, workspace::Workspace};

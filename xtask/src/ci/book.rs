@@ -20,7 +20,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::of(&shell.run("mdbook", &["build", "docs", "--dest-dir", destination])?, "mdbook"))
 }
 
-/// What is wrong with the pages. mdBook itself makes missing pages and lets dead links pass.
+/// Returns what is wrong with the pages. mdBook itself makes missing pages and lets dead links pass.
 fn check(folder: &Path) -> Result<Vec<String>> {
     let mut troubles = Vec::new();
     let mut pages = BTreeSet::new();

@@ -51,8 +51,8 @@ pub(super) fn deny(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::of(&advisories, "advisories"))
 }
 
-/// The oldest supported Rust, from the manifests: a number that is written twice is wrong once. Tests and examples are not what a
-/// user's compiler sees, and their dependencies may want a newer one.
+/// The oldest supported Rust, from the manifests: a number that is written twice is wrong once. Users do not compile
+/// tests and examples, whose dependencies may need a newer Rust.
 pub(super) fn msrv(workspace: &Workspace) -> Result<Outcome> {
     let package = workspace.package("gpumem-core").context("there is no package gpumem-core")?;
     let version = package.rust_version.as_ref().context("gpumem-core names no rust-version")?;

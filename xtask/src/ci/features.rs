@@ -1,10 +1,10 @@
-//! Every set of features of the facade builds, and none at all says what is missing.
+//! Checks that every set of features of the facade builds, and that building without a backend says what is missing.
 
 use super::Outcome;
 use crate::{shell::Shell, tools, workspace::Workspace};
 use anyhow::Result;
 
-/// What is done with a set of features.
+/// The check of a set of features.
 #[derive(Clone, Copy)]
 enum Check {
     Builds,
@@ -32,7 +32,7 @@ const SETS: [(&[&str], Check); 9] = [
 const CHOICE: [&str; 4] = ["choice", "host", "smoke", "single_backend_is_zst"];
 
 impl Check {
-    /// The command of cargo. What is tested builds as well.
+    /// The command of cargo. Testing builds as well.
     fn command(self) -> Vec<&'static str> {
         match self {
             Check::Builds => vec!["check"],

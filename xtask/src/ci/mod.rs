@@ -37,7 +37,7 @@ enum Step {
     Fmt,
     /// Clippy without warnings, for several sets of features
     Clippy,
-    /// Every set of features builds; with the host, what depends on the set is tested
+    /// Every set of features builds; with the host, the tests that depend on the set pass
     Features,
     /// The documentation of the API, without warnings
     Docs,
@@ -47,11 +47,11 @@ enum Step {
     Package,
     /// The Python extension builds and passes its tests (maturin, pytest)
     Python,
-    /// The READMEs are what the crate documentation says
+    /// The READMEs match the crate documentation
     Readme,
-    /// The declarations of HIP, HSA and NCCL are what their headers give (libclang)
+    /// The declarations of HIP, HSA and NCCL match their headers (libclang)
     Bindings,
-    /// The oldest Rust that is supported builds what is published
+    /// The oldest supported Rust builds the published crates
     Msrv,
     /// Links and pages of the book (and mdBook, where it is installed)
     Book,

@@ -9,7 +9,7 @@ use std::{env, fs, io, path::PathBuf};
 /// that are not on the registry yet can depend on each other.
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     let published: Vec<_> = workspace.published().collect();
-    // What `cargo publish` would refuse, and `cargo package` only warns about.
+    // Faults that `cargo publish` refuses and `cargo package` only warns about.
     for package in &published {
         let lacks = [
             ("a description", package.description.is_none()),
@@ -30,11 +30,11 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     Ok(Outcome::of(&Shell::new(workspace.root()).run("cargo", &arguments)?, "cargo package"))
 }
 
-/// Removes what an earlier run unpacked of these packages.
+/// Removes these packages as an earlier run unpacked them.
 ///
 /// Cargo puts the packages of one command into a registry below `target/package`, and unpacks them from there into its
-/// home, under a name that only the path of that registry decides. What it finds unpacked it takes for verified: without
-/// this a second run in the same place builds against the sources of the first.
+/// home, under a name that only the path of that registry decides. It trusts packages that it finds unpacked: without
+/// this, a second run in the same place builds against the sources of the first.
 fn forget_unpacked(names: &[String]) -> Result<()> {
     let home = env::var_os("CARGO_HOME")
         .map(PathBuf::from)

@@ -1,4 +1,4 @@
-//! The Python extension: a wheel built by maturin, installed into an environment of its own, and held against NumPy.
+//! Builds the Python extension as a wheel with maturin, installs it into a new environment, and tests it against NumPy.
 
 use super::Outcome;
 use crate::{shell::Shell, workspace::Workspace};
@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// The oldest Python that the extension serves, with what makes environments.
+/// The oldest Python that the extension supports, with the tool that makes environments.
 const PROBE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
@@ -35,8 +35,8 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
             "maturin, numpy and pytest are not there and cannot be installed".to_owned(),
         ));
     }
-    // The library beside which arrays are exchanged: its tests are skipped where it cannot be had. PyTorch's build without
-    // CUDA is on no registry that pip asks by itself.
+    // The library to exchange arrays with: its tests are skipped if it cannot be installed. PyTorch's build without
+    // CUDA is on no registry that pip uses by default.
     let peer = shell
         .quiet(&tool("python"), &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "jax"])?;
     if !peer.success {
@@ -46,9 +46,9 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     let shell = Shell::new(&crate_root)
         .env("VIRTUAL_ENV", environment)
         .env("CARGO_TARGET_DIR", workspace.target("python-build"))
-        // What the tests with other libraries run on: there is no GPU here.
+        // The device of the tests with other libraries: there is no GPU here.
         .env("GPUMEM_TEST_DEVICE", "host");
-    // The wheel of an earlier version would stand beside the new one.
+    // The wheel of an earlier version would stay beside the new one.
     let wheels = workspace.target("python-wheels");
     if wheels.exists() {
         fs::remove_dir_all(&wheels)?;

@@ -55,7 +55,7 @@ fn rules(list: &str) -> Vec<Rule<'_>> {
     lines.filter_map(rule).collect()
 }
 
-/// The files below a folder that hold text, without what is built.
+/// Collects the text files below a folder, without build outputs.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let path = entry?.path();

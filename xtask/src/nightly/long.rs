@@ -3,7 +3,7 @@
 use crate::{shell::Shell, steps::Outcome, workspace::Workspace};
 use anyhow::Result;
 
-/// One run: what is set in the environment, a package, one of its tests, and the arguments of the test.
+/// One run: environment variables, a package, one of its tests, and the arguments of the test.
 struct Run {
     variables: &'static [(&'static str, &'static str)],
     package: &'static str,

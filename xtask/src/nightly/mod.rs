@@ -1,4 +1,4 @@
-//! `cargo xtask nightly`: what takes too long for the continuous integration. Hours, on any machine.
+//! `cargo xtask nightly`: tests that take too long for the continuous integration. Takes hours on any machine.
 
 mod long;
 mod programs;
@@ -34,7 +34,7 @@ enum Step {
     Loom,
     /// Data races of transfers, pools and streams (ThreadSanitizer)
     Tsan,
-    /// Undefined behaviour in what takes Miri too long otherwise
+    /// Undefined behaviour, in the tests that take Miri too long otherwise
     Miri,
     /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
     Programs,

@@ -1,4 +1,4 @@
-//! ThreadSanitizer over what several threads of the library do with one piece of memory.
+//! Runs ThreadSanitizer over tests in which several threads of the library use the same memory.
 
 use crate::{
     sanitizers::{TARGET, no_sanitizer},
@@ -8,8 +8,8 @@ use crate::{
 };
 use anyhow::Result;
 
-/// What it watches: a package and the arguments that choose tests. The double of the integration tests plays a driver
-/// that stages everything and copies late; on the host the tests turn staging on.
+/// The watched tests: a package and the arguments that choose tests. The double of the integration tests simulates a
+/// driver that stages everything and copies late; on the host the tests turn staging on.
 const RUNS: &[(&str, &[&str])] = &[
     ("gpumem-trace", &["--lib"]),
     ("gpumem-runtime", &["--lib", "--test", "pool", "--test", "pool_model", "--test", "deferred"]),

@@ -1,6 +1,6 @@
 //! The conformance suite on one backend.
 //!
-//! Convention: `crates/gpumem-<name>/tests/conformance.rs` is a program of its own (`harness = false`) that takes
+//! Convention: `crates/gpumem-<name>/tests/conformance.rs` is a separate program (`harness = false`) that takes
 //! `--report FILE`, `--device SELECTOR` and a part of a test's name, all of which may be absent, and exits with 0 if
 //! and only if nothing failed. Without a device it skips everything and says why in the report.
 
@@ -21,7 +21,7 @@ use std::{collections::BTreeMap, ffi::OsString, path::PathBuf};
 /// The backends of this repository, in the order of the table.
 pub(crate) const BACKENDS: [&str; 3] = ["host", "cuda", "roc"];
 
-/// What the program writes.
+/// The program's report.
 #[derive(Debug, Deserialize)]
 struct Written {
     backend: String,
@@ -78,7 +78,7 @@ pub(super) fn run(
     })
 }
 
-/// The rows of one backend, whose program `start` starts on a machine with the arguments that it is given.
+/// Returns the rows of one backend; `start` starts its program on a machine with the given arguments.
 pub(crate) fn rows(
     name: &'static str,
     options: &Options,
@@ -128,7 +128,7 @@ pub(crate) fn library_path(folder: &str) -> Result<OsString> {
     Ok(std::env::join_paths([folder.into()].into_iter().chain(folders))?)
 }
 
-/// The result of a conformance program on one machine, and what it printed.
+/// The result of a conformance program on one machine, and its output.
 fn suite(
     name: &'static str,
     machine: Option<&Machine>,
@@ -152,7 +152,7 @@ fn suite(
     Ok((result, done.output))
 }
 
-/// The result, from the report and the exit status. What contradicts itself is a failure.
+/// The result, from the report and the exit status. A contradiction between them is a failure.
 fn judge(
     name: &'static str,
     report: Option<&str>,

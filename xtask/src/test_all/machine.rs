@@ -1,24 +1,24 @@
-//! What a backend's suite runs on beside the machine as it is: other simulated GPUs, HIP on another driver.
+//! Further machines for a backend's suite: other simulated GPUs, and HIP on another driver.
 
 use super::report::BackendResult;
 
-/// One more run of a backend's suite, in a row of its own.
+/// One more run of a backend's suite, with its own row.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Machine {
-    /// What its row is called behind the backend's name.
+    /// The name of its row, after the backend's name.
     pub(crate) name: &'static str,
     /// The variables that describe it.
     pub(crate) variables: &'static [(&'static str, &'static str)],
-    /// What the suite's report has to call it.
+    /// The name that the suite's report must have.
     ran_on: &'static str,
 }
 
 /// One machine has all the pairs of layouts that there are.
 const FEWER_PAIRS: (&str, &str) = ("GPUMEM_CONFORMANCE_PAIRS", "2000");
 
-/// Beside the one that the suite simulates by itself (one gfx906 whose memory the host does not see, with DMA engines):
-/// every pair of values of number of GPUs, visibility and DMA engines is on one of the four, and waves of 32 lanes,
-/// managed memory and memory without pools each on one.
+/// In addition to the one that the suite simulates by itself (one gfx906 whose memory the host does not see, with DMA
+/// engines): every pair of values of number of GPUs, visibility and DMA engines is on one of the four, and waves of 32
+/// lanes, managed memory and memory without pools each on one.
 pub(crate) const SIMULATED: [Machine; 3] = [
     simulated(
         "1 GPU, large BAR, copies by kernels, managed memory",
@@ -58,7 +58,7 @@ pub(crate) const SIMULATED: [Machine; 3] = [
     ),
 ];
 
-/// HIP has no words for what the CUDA driver lacks.
+/// HIP has no status for features that the CUDA driver lacks.
 const SAY_WHY: (&str, &str) = ("HIP_ON_CUDA_LOG", "1");
 
 /// The versions of ROCm that HIP on CUDA plays.
@@ -87,7 +87,7 @@ impl Machine {
         self.variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// Names the row. What ran on something else has not shown what was asked for.
+    /// Names the row. A run on another machine is a failure.
     pub(crate) fn claim(&self, mut result: BackendResult, output: &str) -> BackendResult {
         result.machine = Some(self.name);
         if result.is_absent()

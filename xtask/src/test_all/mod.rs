@@ -111,7 +111,7 @@ pub(crate) fn conclude(report: &Report, options: &Options) -> Result<bool> {
     Ok(total.failed == 0)
 }
 
-/// What test programs did, by what they printed and how they ended.
+/// Judges test programs by their output and exit status.
 pub(crate) fn judge_tests(done: &Finished) -> Summary {
     let mut counts = libtest::counts(&done.output);
     if !done.success && counts.failed == 0 {

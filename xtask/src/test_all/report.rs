@@ -4,7 +4,7 @@ use crate::summary::Summary;
 use comfy_table::{Table, presets::ASCII_MARKDOWN};
 use serde::Serialize;
 
-/// What one backend did.
+/// The results of one backend.
 #[derive(Debug, Serialize)]
 pub(crate) struct BackendResult {
     pub(crate) name: &'static str,
@@ -25,12 +25,12 @@ impl BackendResult {
         Self { name, machine: None, device: None, ran_on: None, passed: 0, failed: 0, skipped: 1, reason }
     }
 
-    /// A backend whose program did not do its job.
+    /// A backend whose program failed as a whole.
     pub(crate) fn failed(name: &'static str, reason: String) -> Self {
         Self { skipped: 0, failed: 1, ..Self::absent(name, &reason) }
     }
 
-    /// What its row is called.
+    /// The name of its row.
     pub(crate) fn label(&self) -> String {
         self.machine.map_or_else(|| self.name.to_owned(), |machine| format!("{} ({machine})", self.name))
     }

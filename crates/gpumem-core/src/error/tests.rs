@@ -22,7 +22,7 @@ fn about(kind: &ErrorKind) -> (&'static str, &'static str) {
         ErrorKind::BackendMismatch { .. } => ("BackendMismatch", "things of two backends meet in one call"),
         ErrorKind::WrongDevice { .. } => ("WrongDevice", "something belongs to another device"),
         ErrorKind::OutOfMemory { .. } => {
-            ("OutOfMemory", "the memory does not suffice; the message goes on with who holds it")
+            ("OutOfMemory", "the memory does not suffice; the message goes on with what holds it")
         }
         ErrorKind::Layout(_) => ("Layout", "a shape, a stride or an index does not fit (`LayoutError`)"),
         ErrorKind::Descriptor(_) => {
@@ -59,7 +59,7 @@ fn about(kind: &ErrorKind) -> (&'static str, &'static str) {
         }
         ErrorKind::NotReady => ("NotReady", "what was asked for is not finished"),
         ErrorKind::Cancelled => ("Cancelled", "the caller has ended the operation"),
-        ErrorKind::Driver { .. } => ("Driver", "the driver reports what has no kind of its own"),
+        ErrorKind::Driver { .. } => ("Driver", "the driver reports an error that has no kind here"),
     }
 }
 
@@ -227,7 +227,7 @@ fn the_message_has_all_there_is_in_order() {
     assert_eq!((error.backend(), error.device().as_deref()), ("cuda", Some("cuda:1")));
     assert_eq!((error.kernel(), error.argument()), (Some("saxpy"), Some(2)));
     assert_eq!((error.operation(), error.hint()), ("launch", Some("declare a `View`")));
-    // What is known already stays.
+    // Fields that are set already stay.
     let again = error.clone().on_device("cuda", 7).in_kernel("other").at_argument(9);
     assert_eq!(again, error);
     let other = Error::new("roc", "launch", ErrorKind::NotReady).on_device("cuda", 1);

@@ -100,7 +100,7 @@ mod tests {
 
     /// Runs `body` in a forked child, which ends by a signal if it hangs.
     fn holds_in_a_child(body: impl FnOnce() -> bool) -> bool {
-        // SAFETY: the child calls what it may after a fork on Linux, and leaves by `_exit`.
+        // SAFETY: the child calls only functions that Linux allows after a fork, and leaves by `_exit`.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             // SAFETY: as above.

@@ -17,7 +17,7 @@ pub(crate) const PARTS: &[Part] = &[("cache_compiles", compiles), ("cache_finds"
 
 const DIRECTORY: &str = "GPUMEM_CACHE_DIR";
 
-/// A directory that goes with its value.
+/// A directory that is removed when its value is dropped.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -99,7 +99,7 @@ fn processes(lab: &Lab) -> Result<(), Skip> {
     let together = Directory::new("together");
     std::thread::scope(|scope| {
         for _ in 0..4 {
-            // A later process may find what another one has written.
+            // A process finds the images that an earlier one has written.
             scope.spawn(|| again("cache_any", &together.variable()));
         }
     });

@@ -1,5 +1,5 @@
-//! Work that is enqueued whatever context is current on the thread: none, another one of the device, its own, and another
-//! device's. What was current stays current.
+//! Work that is enqueued whatever context is current on the thread: none, another one of the device, its own, and
+//! another device's. The current context stays current.
 
 use crate::{
     Case, Skip,
@@ -65,7 +65,7 @@ fn events(lab: &Lab) -> Result<(), Skip> {
             Cuda::wait(&consumer, &events[0]).unwrap();
             Cuda::record(&consumer, &events[1]).unwrap();
             Cuda::record(&named, &events[2]).unwrap();
-            assert!(!events[0].query().unwrap(), "the mark is behind a closed gate");
+            assert!(!events[0].query().unwrap(), "the event comes after a closed gate");
             assert!(!events[1].query().unwrap(), "the other stream has not waited");
         });
         drop(gate);
@@ -78,7 +78,7 @@ fn events(lab: &Lab) -> Result<(), Skip> {
 
 const BYTES: usize = 1000;
 
-/// Up, within the device, a fill and a kernel there, and down, behind what the stream has to do before.
+/// Enqueues an upload, a copy, a fill, a kernel and a download after the stream's earlier work.
 fn through(lab: &Lab, value: u8, with: &dyn Fn(&dyn Fn()), first: u64) {
     let text = "extern \"C\" __global__ void more(unsigned char* data, unsigned int count) {
         unsigned int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -105,7 +105,7 @@ fn through(lab: &Lab, value: u8, with: &dyn Fn(&dyn Fn()), first: u64) {
         let arguments = KernelArguments::new().with(second.address()).with(BYTES as u32);
         lab.launch(&stream, &more, LaunchConfig::linear(4, 256), &arguments);
         copy(&ends[2..]);
-        assert!(!stream.query().unwrap(), "the work is behind a closed gate");
+        assert!(!stream.query().unwrap(), "the work comes after a closed gate");
     });
     drop(gate);
     stream.synchronize().unwrap();

@@ -145,7 +145,7 @@ fn lines(lab: &Lab) -> Result<(), Skip> {
         let found = lab.read(to.address(), rows * target_pitch);
         for (line, (row, expected)) in found.chunks(target_pitch).zip(data.chunks(pitch)).enumerate() {
             assert!(row[..LINE] == expected[..LINE], "line {line} of {rows}, {pitch} to {target_pitch}");
-            assert!(row[LINE..].iter().all(|byte| *byte == 0xEE), "behind line {line} of {rows}");
+            assert!(row[LINE..].iter().all(|byte| *byte == 0xEE), "after line {line} of {rows}");
         }
     }
     Ok(())
@@ -188,7 +188,7 @@ fn asynchronous(lab: &Lab) -> Result<(), Skip> {
     let gate = lab.close(&stream);
     lab.copy(&stream, &CopyRegion::linear(from, (device.address(), lab.here()), bytes));
     lab.copy(&stream, &CopyRegion::linear((device.address(), lab.here()), to, bytes));
-    assert!(!stream.query().unwrap(), "the copies came back before the work in front of them was done");
+    assert!(!stream.query().unwrap(), "the copies returned before the work before them was done");
     gate.open();
     stream.synchronize().unwrap();
     assert!(stream.query().unwrap() && back.bytes() == data);

@@ -36,7 +36,7 @@ fn enqueue_fault(lab: &Lab, body: &str) -> gpumem_cuda::CudaStream {
     let stream = lab.stream();
     let arguments = KernelArguments::new().with(block.address());
     lab.launch(&stream, &kernel, LaunchConfig::linear(1, 1), &arguments);
-    // The kernel uses the block; it goes with the context.
+    // The kernel uses the block, which ends with the context.
     std::mem::forget(block);
     stream
 }

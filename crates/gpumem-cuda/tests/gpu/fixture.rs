@@ -1,4 +1,4 @@
-//! A device with what the cases need at hand. All memory comes from here and lives until its work is waited for.
+//! A device with helpers for the cases. All memory comes from here and lives until its work is waited for.
 
 use cudarc::driver::sys::CUstream;
 use gpumem_core::{
@@ -52,8 +52,8 @@ impl Lab {
         let gate = Cuda::kernel(&module.unwrap(), "gate").unwrap();
         let stream = Cuda::create_stream(&device, &StreamOptions::default()).unwrap();
         let lab = Self { device, stream, gate };
-        // The driver loads kernels, its own too, on first use, and waits for the device to do so. That must not
-        // happen behind a closed gate.
+        // The driver loads kernels, its own too, on first use, and waits for the device to do so. That must not happen
+        // after a closed gate.
         drop(lab.close(&lab.stream));
         let block = lab.allocate(MemoryKind::Device, 4096);
         for (pattern, count) in [(Pattern::U8(0), 16), (Pattern::U16(0), 8), (Pattern::U32(0), 4)] {
@@ -129,7 +129,7 @@ impl Lab {
         dims: LaunchConfig,
         with: &KernelArguments,
     ) {
-        // SAFETY: the cases pass what the signature says and keep the memory alive until they have waited.
+        // SAFETY: the cases pass arguments of the kernel's signature and keep the memory alive until they have waited.
         unsafe { Cuda::launch(stream, kernel, &dims, with) }.unwrap();
     }
 

@@ -22,7 +22,7 @@ fn of_cudarc(lab: &Lab) -> Result<(), Skip> {
     let slice = stream.clone_htod(&data).unwrap();
     {
         let (address, _guard) = slice.device_ptr(&stream);
-        // SAFETY: stream and slice outlive what wraps them here.
+        // SAFETY: stream and slice outlive their wrappers here.
         let (wrapped, memory) = unsafe {
             (
                 Cuda::wrap_cuda_stream(&device, stream.cu_stream()).unwrap(),

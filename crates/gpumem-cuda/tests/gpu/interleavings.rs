@@ -21,9 +21,9 @@ const STREAMS: usize = 16;
 /// Arrays that go from thread to thread.
 const SHARED: usize = 32;
 
-/// An array, and what it holds once all that is enqueued is done.
+/// An array, and its contents after all enqueued work.
 type Known = (DeviceArray<u32, Ix1, Cuda>, Array1<u32>);
-/// What is being downloaded, and what must arrive.
+/// A download, and the contents that must arrive.
 type Arriving = (PinnedArray<u32, Ix1, Cuda>, Array1<u32>);
 
 fn interleavings(_: &Lab) -> Result<(), Skip> {
@@ -32,8 +32,8 @@ fn interleavings(_: &Lab) -> Result<(), Skip> {
     let streams: Vec<_> = (0..STREAMS).map(|_| device.stream().unwrap()).collect();
     device.trim(Trim::ALL).unwrap();
     let (whole, mut operations) = (Duration::from_secs(seconds.unwrap_or(5)), 0);
-    // A driver keeps memory of its own for streams, of which it has most when most were alive at once: a quarter of the
-    // time shows that, the next that no more is lost. What we lose would be missed after each.
+    // A driver keeps memory of its own for streams, of which it has most when most were alive at once: the first
+    // quarter of the time shows that, the next that no more is lost. A leak of this library would show after each.
     let mut free = Vec::new();
     for _ in 0..4 {
         operations += round(&device, &streams, whole / 4);

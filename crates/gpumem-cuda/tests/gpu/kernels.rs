@@ -97,8 +97,8 @@ fn barriers(lab: &Lab) -> Result<(), Skip> {
     let wave = statement(BarrierPoint::Wave);
     for scope in [BarrierScope::Local, BarrierScope::Global, BarrierScope::Both] {
         let group = statement(BarrierPoint::Group(scope));
-        // Each step reads what another thread of the group, then of the warp, has written; in shared and in global
-        // memory.
+        // Each step reads values that another thread of the group, then of the warp, has written, in shared and in
+        // global memory.
         let source = format!(
             r#"
             extern "C" __global__ void pass_on(int* global, int* out) {{

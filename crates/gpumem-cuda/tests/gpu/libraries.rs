@@ -31,7 +31,7 @@ fn cudarc_works(lab: &Lab) -> Result<(), Skip> {
     let gate = lab.close_raw(handle(producer.raw_handle().unwrap()));
     producer.fill(&mut array, 2.0).unwrap();
     let uses = [RawAccess::write(&mut array), RawAccess::read(&source)];
-    // SAFETY: cudarc's work goes to the stream that is lent, and to the two arrays named.
+    // SAFETY: cudarc's work uses the stream of this scope and only the two arrays named.
     let refused = unsafe {
         middle.raw_scope(&uses, |parts| -> Result<(), cudarc::driver::DriverError> {
             let stream = theirs.wrap_borrowed_stream(handle(parts.stream));
@@ -129,7 +129,7 @@ fn cublas_works(lab: &Lab) -> Result<(), Skip> {
     let (one, zero) = (1.0f32, 0.0f32);
     let multiply = |left: &DeviceArray<f32, Ix2, Cuda>, product: &mut DeviceArray<f32, Ix2, Cuda>| {
         let uses = [RawAccess::read(left), RawAccess::read(&on_device), RawAccess::write(product)];
-        // SAFETY: the product goes to the stream that is lent, reads two arrays and writes the third.
+        // SAFETY: the product runs on the stream of this scope, reads two arrays and writes the third.
         let status = unsafe {
             middle.raw_scope(&uses, |parts| {
                 let at = |index: usize| parts.addresses[index] as usize;

@@ -34,7 +34,7 @@ use std::{
 type Skip = &'static str;
 type Case = (&'static str, fn(&Lab) -> Result<(), Skip>);
 
-/// A part of a process of its own that a case starts again with.
+/// A role that a case starts this binary with, as a child process.
 type Part = (&'static str, fn(&Lab));
 
 fn main() -> ExitCode {

@@ -65,7 +65,7 @@ fn zeroed(lab: &Lab) -> Result<(), Skip> {
 
 fn aligned(lab: &Lab) -> Result<(), Skip> {
     for kind in all_kinds(lab) {
-        // What is in between keeps addresses from being round by accident.
+        // The blocks in between keep addresses from being round by accident.
         let blocks: Vec<(usize, Block, Block)> = [1, 256, 512, 4096, 1 << 16, 1 << 22]
             .map(|align| (align, lab.allocate_aligned(kind, 1000, align), lab.allocate(kind, 300)))
             .into();
@@ -85,8 +85,8 @@ fn aligned(lab: &Lab) -> Result<(), Skip> {
 fn out_of_memory(lab: &Lab) -> Result<(), Skip> {
     let memory = Cuda::memory_info(&lab.device).unwrap();
     for kind in all_kinds(lab) {
-        // What no address can name; more than any host has; more than the device has. Managed memory may be more
-        // than the device has, and clearing it would then evict everything else.
+        // Sizes beyond the address space, beyond any host's memory, and beyond the device's memory. Managed memory may
+        // be more than the device has, and clearing it would then evict everything else.
         let mut sizes = vec![usize::MAX / 2, usize::MAX - 4096];
         if !matches!(kind, MemoryKind::Managed(_)) {
             sizes.push(1 << 50);

@@ -53,7 +53,7 @@ fn waits(lab: &Lab) -> Result<(), Skip> {
     Cuda::wait(&consumer, &event).unwrap();
     let to = (pinned.host_address().unwrap().as_ptr().expose_provenance() as u64, Space::Host);
     lab.copy(&consumer, &CopyRegion::linear((device.address(), lab.here()), to, bytes));
-    // What waits already is not affected when the event moves on or goes away.
+    // Work that already waits is not affected when the event is recorded again or dropped.
     drop(event);
     assert!(!consumer.query().unwrap());
     gate.open();

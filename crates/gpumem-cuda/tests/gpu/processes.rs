@@ -43,7 +43,7 @@ pub(crate) const PARTS: &[Part] = &[
 pub(crate) const PART: &str = "GPUMEM_TEST_SUBPROCESS";
 const SHARED: &str = "GPUMEM_CUDA_SHARED";
 
-/// Plays a part in a process of its own, to its end. Nothing may hang.
+/// Runs a role in a child process, to its end. Nothing may hang.
 pub(crate) fn again(part: &str, variables: &[(&str, String)]) {
     let program = std::env::current_exe().unwrap();
     let mut command = Command::new(program);
@@ -63,7 +63,7 @@ pub(crate) fn again(part: &str, variables: &[(&str, String)]) {
     assert!(status.success(), "the part {part} ended with {status}");
 }
 
-/// Processes that share the device are what makes copies late.
+/// Other processes on the device delay copies.
 fn uploads_of_several_processes(_: &Lab) -> Result<(), Skip> {
     std::thread::scope(|threads| {
         for _ in 0..uploads::PROCESSES {
@@ -207,7 +207,7 @@ fn fork(lab: &Lab) {
     stream.synchronize().unwrap();
 }
 
-/// The part whose handles are still there when the process ends.
+/// The role whose handles are still alive when the process ends.
 pub(crate) const EXIT: &str = "exit";
 
 type Kept = Mutex<Option<(CudaDevice, CudaStream, CudaEvent, CudaBuffer)>>;
@@ -254,7 +254,7 @@ fn reset(lab: &Lab) {
     let pinned = lab.allocate(MemoryKind::Pinned, 1000).into_inner();
     let before = Cuda::memory_info(&lab.device).unwrap().free;
     for _ in 0..2 {
-        // SAFETY: what was made before is only forgotten from here on.
+        // SAFETY: objects from before the reset are only forgotten from here on.
         unsafe { Cuda::reset(&lab.device) }.unwrap();
     }
     assert!(

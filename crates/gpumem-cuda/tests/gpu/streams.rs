@@ -138,7 +138,7 @@ fn capturing(lab: &Lab) -> Result<(), Skip> {
     let error = stream.synchronize().unwrap_err();
     assert!(matches!(error.kind(), gpumem_core::ErrorKind::Unsupported { .. }), "{error}");
     let mut graph = null_mut();
-    // SAFETY: ends what was begun. The wait has spoilt the capture, so there is no graph.
+    // SAFETY: ends the capture that was begun. The wait has spoilt it, so there is no graph.
     let _ = unsafe { sys::cuStreamEndCapture(handle(&stream), &mut graph) };
     assert!(graph.is_null() && !Cuda::is_capturing(&stream).unwrap());
     work_on(lab, &stream);
@@ -161,7 +161,7 @@ fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
         let fresh = Lab::on(lab.device.clone());
         drop(fresh);
     };
-    // On threads of its own, so that nothing is current at first.
+    // On new threads, so that no context is current at first.
     std::thread::scope(|scope| {
         scope.spawn(|| {
             assert!(current_context().is_null());

@@ -9,7 +9,7 @@ pub(crate) fn fill_bytes(fill: &Fill) -> Option<usize> {
     fill.count.checked_mul(fill.pattern.bytes())?.checked_mul(fill.rows)
 }
 
-/// Bytes from the first to behind the last that a fill spans, or `None` if the number does not fit.
+/// The number of bytes that a fill spans, gaps included, or `None` if it overflows.
 pub(crate) fn extent_of_fill(fill: &Fill) -> Option<usize> {
     let row = fill.count.checked_mul(fill.pattern.bytes())?;
     fill.pitch.checked_mul(fill.rows.checked_sub(1)?)?.checked_add(row)

@@ -1,5 +1,5 @@
-//! What copies and fills do, once their turn has come. All of it goes through raw pointers: memory of a device is
-//! shared with other work only as far as the caller has ordered it.
+//! Runs copies and fills. They use raw pointers, because other work may use the same device memory; the caller orders
+//! such accesses.
 
 mod fill;
 mod region;
@@ -19,10 +19,10 @@ const LONG: usize = 1 << 20;
 
 /// Copies one contiguous run.
 ///
-/// Where the destination lies a few bytes behind the source, up to multiples of 4096, `rep movsb` is 10 to 20 times
+/// Where the destination lies a few bytes after the source, up to multiples of 4096, `rep movsb` is 10 to 20 times
 /// slower than it should be on AMD's processors (measured; the C library avoids it on Intel's only). That distance is
 /// common: allocators put large arrays 16 bytes into a page, and device memory begins on a cache line. Shorter pieces
-/// go through vector registers at full speed. On Intel's processors they are a sixth slower than the whole.
+/// go through vector registers at full speed. On Intel's processors pieces are a sixth slower than one copy.
 ///
 /// # Safety
 /// Both sides are valid for `bytes` bytes and do not overlap.

@@ -5,7 +5,7 @@ use super::{copy_run, pointer};
 use gpumem_core::{CopyRegion, Endpoint};
 use std::ops::Range;
 
-/// Bytes from the first to behind the last that one side of a region spans, or `None` if the number does not fit.
+/// The number of bytes that one side of a region spans, gaps included, or `None` if it overflows.
 pub(crate) fn extent(region: &CopyRegion, side: &Endpoint) -> Option<usize> {
     let slices = side.pitch[1].checked_mul(region.slices.checked_sub(1)?)?;
     let rows = side.pitch[0].checked_mul(region.rows.checked_sub(1)?)?;

@@ -1,8 +1,8 @@
 //! Copies between any two strided layouts.
 //!
-//! A plan is made once, when the copy is enqueued: axes of length one go, reversed destinations are walked forwards,
-//! axes that are contiguous on both sides are merged, and what is contiguous inside becomes the item. What is left is a
-//! loop over few axes with a fixed item size, tiled where the two sides disagree on the fastest axis.
+//! A plan is made once, when the copy is enqueued: axes of length one are dropped, reversed destinations are walked
+//! forwards, and axes that are contiguous on both sides are merged. The contiguous innermost bytes become the item. The
+//! result is a loop over few axes with a fixed item size, tiled where the two sides disagree on the fastest axis.
 
 use super::transpose::transpose;
 use super::{copy_run, pointer};
@@ -27,12 +27,12 @@ pub(crate) struct StridedPlan {
     item: usize,
     /// Outermost first; destination strides are positive and fall.
     axes: SmallVec<[Axis; 6]>,
-    /// Bytes before and behind the address that each side spans.
+    /// Bytes that each side spans before and after its address.
     source_span: Span,
     destination_span: Span,
 }
 
-/// First byte and number of bytes of what one side reaches.
+/// First byte and length of the range that one side reaches.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Span {
     pub(crate) start: u64,
@@ -287,7 +287,7 @@ unsafe fn row<const N: usize>(source: *const u8, destination: *mut u8, axis: Axi
 /// # Safety
 /// The items of the axis are valid on both sides and do not overlap.
 pub(super) unsafe fn rows(source: *const u8, destination: *mut u8, axis: Axis, bytes: usize) {
-    // SAFETY: the caller's promise; each arm moves items of its own size.
+    // SAFETY: the caller promises valid sides; each arm moves items of the size that it matches.
     unsafe {
         match bytes {
             1 => row::<1>(source, destination, axis),

@@ -1,4 +1,4 @@
-//! What stands in a stream's queue, and how it is run.
+//! The commands in a stream's queue, and how they run.
 
 use super::{Engine, EventCore, Mark};
 use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
@@ -33,7 +33,7 @@ pub(crate) enum Command {
     },
     Wait(Mark),
     Launch(Box<Launch>),
-    /// Only fails, in place of that work: what an injection left.
+    /// Only fails: a failure was injected in place of the work.
     Fail {
         work: String,
         what: String,
@@ -55,8 +55,8 @@ pub(crate) struct Launch {
     pub(crate) arguments: KernelArguments,
 }
 
-/// What the table of all blocks has said of the two sides of the last copy. Most programs copy between the same blocks
-/// again and again, and asking the table takes longer than copying a kilobyte.
+/// The answers of the table of all blocks for the two sides of the last copy. Most programs copy between the same
+/// blocks again and again, and asking the table takes longer than copying a kilobyte.
 #[derive(Debug, Default)]
 pub(crate) struct Sides([Option<Known>; 2]);
 
@@ -65,8 +65,8 @@ impl Sides {
     /// `false` if it has not; running the command tells why.
     ///
     /// # Safety
-    /// Both sides are valid for the region during the call, and nothing else uses them. (What is checked here is
-    /// whether that can be true.)
+    /// Both sides are valid for the region during the call, and nothing else uses them. (The code checks whether that
+    /// can be true.)
     pub(crate) unsafe fn copy(&mut self, engine: &Engine, region: &CopyRegion, bytes: usize) -> bool {
         let table = &engine.process().table;
         let version = table.version();
@@ -118,7 +118,7 @@ impl Command {
         !matches!(self, Command::Record { .. } | Command::Wait(_))
     }
 
-    /// What the command is, for those who hear that it failed.
+    /// Names the command in error messages.
     pub(crate) fn work(&self) -> String {
         let work = match self {
             Command::Copy(_) => "copy",
@@ -185,7 +185,7 @@ impl Command {
         Ok(())
     }
 
-    /// Drops the command. What a kernel has captured may panic in its `Drop`, which is not the stream's affair.
+    /// Drops the command. Values that a kernel has captured may panic in `Drop`; the stream goes on.
     pub(crate) fn retire(self) {
         if let Command::Launch(launch) = self
             && let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(launch)))

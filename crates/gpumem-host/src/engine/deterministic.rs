@@ -1,4 +1,4 @@
-//! The adversarial schedule: no threads, and every call decides at random what runs.
+//! The adversarial schedule: it has no threads, and every call chooses at random which work runs.
 //!
 //! The lock is held while a choice is made, never while a command runs, so that a kernel may call the device.
 
@@ -32,7 +32,7 @@ pub struct Step {
 /// How a schedule misbehaves. Drawn from the seed, because purely random choices seldom go to extremes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Policy {
-    /// Nothing runs before a thread waits, and then only what must.
+    /// Nothing runs before a thread waits, and then only the work that it needs.
     Lazy,
     /// Nothing runs before a thread waits, and then everything else first.
     OthersFirst,
@@ -67,7 +67,7 @@ struct Piece {
     item: Item,
     part: Range<usize>,
     last: bool,
-    /// What the stream failed of before.
+    /// The failure from before, if the stream has one.
     before: Option<Fault>,
     fault: Option<Fault>,
 }

@@ -5,7 +5,7 @@ use crate::sync::lock;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// What the handle and the commands that record it share.
+/// State that the event's handle shares with the commands that record it.
 #[derive(Debug)]
 pub(crate) struct EventCore {
     pub(crate) engine: Arc<Engine>,
@@ -23,7 +23,7 @@ pub(crate) struct Recording {
     pub(crate) time: Option<Instant>,
 }
 
-/// The ends of what was enqueued, each on its stream: one, unless all streams of the device were recorded.
+/// The recorded positions, each on its stream: one, unless all streams of the device were recorded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Marks {
     pub(crate) first: Option<Mark>,

@@ -1,7 +1,8 @@
-//! Faults of a stream: what failed before a call could report it.
+//! Faults of a stream: failures that no call has reported yet.
 //!
-//! A fault stands from the command that failed until a caller has waited for the stream (or the device) and been told.
-//! What was enqueued in between does not run. Marks in that span are failed for good; what is enqueued later runs.
+//! A fault lasts from the command that failed until a caller has waited for the stream (or the device) and got the
+//! error. Commands enqueued in between do not run. Events in that span have failed for good; commands enqueued later
+//! run.
 
 use super::Fault;
 use std::collections::VecDeque;
@@ -44,7 +45,7 @@ impl Faults {
         self.spans.push_back(Span { from: submission, to: u64::MAX, fault });
     }
 
-    /// What failed before or at the mark with this submission index and makes it a failed one.
+    /// Returns the failure that makes the event at this submission index a failed one.
     pub(crate) fn at(&self, submission: u64) -> Option<Fault> {
         self.spans
             .iter()
@@ -72,8 +73,8 @@ impl Faults {
         self.told
     }
 
-    /// Tells who began to wait when `told` faults had been told, and ends the open span at `enqueued`. Two threads that
-    /// wait for the same work are both told.
+    /// Reports to a caller that began to wait when `told` faults had been reported, and ends the open span at
+    /// `enqueued`. Two threads that wait for the same work both get the error.
     pub(crate) fn tell(&mut self, told: u64, enqueued: u64) -> Option<Arc<str>> {
         if self.told > told {
             return self.spans.back().map(|span| Arc::clone(&span.fault.what));
@@ -103,8 +104,12 @@ mod tests {
         assert!(faults.at(2).is_none() && faults.at(3).is_some() && faults.at(99).is_some());
         let told = faults.told();
         assert_eq!(faults.tell(told, 6).as_deref(), Some("first"));
-        assert_eq!(faults.tell(told, 6).as_deref(), Some("first"), "a second thread that waited is told");
-        assert_eq!(faults.tell(faults.told(), 6), None, "who comes later is not");
+        assert_eq!(
+            faults.tell(told, 6).as_deref(),
+            Some("first"),
+            "a second thread that waited gets the error"
+        );
+        assert_eq!(faults.tell(faults.told(), 6), None, "a later wait does not");
         assert!(faults.at(6).is_some() && faults.at(7).is_none());
     }
 }

@@ -1,4 +1,4 @@
-//! The engine of a device: its streams, who runs them, and what went wrong.
+//! The engine of a device: its streams, the threads that run them, and the faults.
 
 mod command;
 mod deterministic;
@@ -44,7 +44,7 @@ enum Runner {
     Deterministic(Mutex<Deterministic>),
 }
 
-/// What the streams, events and threads of a device share. The device itself is dropped before.
+/// State that the streams, events and threads of a device share. It outlives the device.
 #[derive(Debug)]
 pub(crate) struct Engine {
     process: &'static ProcessState,
@@ -102,7 +102,7 @@ impl Engine {
         &self.counters
     }
 
-    /// What has been done so far. Takes no lock in a forked child, where it tells less.
+    /// Returns the counts so far. Takes no lock in a forked child, and returns fewer counts there.
     pub(crate) fn count(&self) -> Counters {
         // Before the cells, to which a stream adds its own count when it ends.
         let queues = if self.origin().is_valid() { self.queues() } else { Vec::new() };
@@ -155,8 +155,8 @@ impl Engine {
 
     // ---- entry ----------------------------------------------------------------------------------------------------
 
-    /// What every call begins with: are we in the right process, is the device there, and is the call to fail? Takes no
-    /// lock before the process is known to be the right one.
+    /// Begins every call: checks that the process is the right one, that the device is not lost, and that no failure is
+    /// injected. Takes no lock before the process check.
     pub(crate) fn enter(&self, name: &'static str, operation: Operation) -> Result<()> {
         self.origin().check(NAME, name)?;
         self.point();
@@ -246,7 +246,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Loses the device: what is pending is dropped, and every later call fails with the first cause.
+    /// Loses the device: pending work is dropped, and every later call fails with the first cause.
     pub(crate) fn lose(&self, why: &str) {
         {
             let mut cause = lock(&self.cause);
@@ -291,7 +291,7 @@ impl Engine {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// The last handle of the device is gone. What is pending still runs to its end.
+    /// The last handle of the device is dropped. Pending work still runs to its end.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Relaxed);
         match &self.runner {

@@ -1,4 +1,4 @@
-//! What failed work leaves behind: bytes that must not be read until they are written again.
+//! Poisoned bytes: failed work did not write them, so work must not read them until they are written again.
 
 use super::{Command, Engine, Queue};
 use crate::copy::{runs_of_fill, runs_of_region};
@@ -6,7 +6,7 @@ use gpumem_core::{Failure, MemoryUse, MemoryUses, POISONED, current_uses};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
-/// What a command uses, as far as its enqueuer has said.
+/// The memory that a command uses, as far as the caller has said.
 #[derive(Debug, Default)]
 pub(crate) struct Uses(SmallVec<[MemoryUse; 3]>);
 
@@ -16,7 +16,7 @@ impl MemoryUses for Uses {
     }
 }
 
-/// A command in a queue, and what it uses.
+/// A command in a queue, and the memory that it uses.
 #[derive(Debug)]
 pub(crate) struct Item {
     pub(crate) command: Command,
@@ -24,7 +24,7 @@ pub(crate) struct Item {
 }
 
 impl Item {
-    /// A command that uses what this thread has been told that it uses.
+    /// A command with the uses that the runtime has set for this thread.
     pub(crate) fn now(command: Command) -> Self {
         let mut uses = Uses::default();
         if command.is_work() {
@@ -39,7 +39,7 @@ impl Item {
 pub(crate) struct Fault {
     /// The error of the stream's next wait.
     pub(crate) what: Arc<str>,
-    /// For users of what the command was to write: the first failure of all that led here.
+    /// For users of the bytes that the command was to write: the first failure in the chain.
     pub(crate) failure: Arc<Failure>,
 }
 
@@ -52,16 +52,16 @@ impl Fault {
         Self { what, failure: Arc::new(Failure::new(work, place, cause)) }
     }
 
-    /// A command that cannot run, because it uses what another one was to write.
+    /// A command that cannot run, because it uses bytes that a failed one was to write.
     #[cold]
     fn inherited(work: &str, failure: Arc<Failure>) -> Self {
-        let what = format!("{work}: what it uses was to be written by {failure}").into();
+        let what = format!("{work}: it uses bytes that were to be written by {failure}").into();
         Self { what, failure }
     }
 }
 
 impl Queue {
-    /// Runs a command as a whole, unless it must not run. `before` is what its stream failed of.
+    /// Runs a command as a whole, unless it must not run. `before` is an earlier failure of its stream.
     pub(crate) fn run_whole(
         &self,
         command: &Command,
@@ -78,7 +78,7 @@ impl Queue {
         }
     }
 
-    /// Whether a command must not run. What it was to write is poisoned then.
+    /// Tells whether a command must not run. If so, poisons the bytes that it was to write.
     #[inline]
     pub(crate) fn refuse(&self, command: &Command, uses: &dyn MemoryUses, before: Option<Fault>) -> Refused {
         if let Some(before) = before {
@@ -88,7 +88,7 @@ impl Queue {
         if !POISONED.is_any() { Refused::No } else { refuse_poisoned(command, uses) }
     }
 
-    /// Notes what became of a command that has run.
+    /// Notes the outcome of a command that has run.
     #[inline]
     pub(crate) fn conclude(
         &self,
@@ -118,13 +118,13 @@ pub(crate) enum Refused {
     No,
     /// Its stream has failed, and no caller has been told.
     LeftOut,
-    /// It uses what failed work was to write.
+    /// It uses bytes that failed work was to write.
     Failed(Fault),
 }
 
 #[cold]
 fn refuse_poisoned(command: &Command, uses: &dyn MemoryUses) -> Refused {
-    // A kernel may read what it writes.
+    // A kernel may read the bytes that it writes.
     let reads = |used: &MemoryUse| !used.write || matches!(command, Command::Launch(_));
     let mut poisoned = None;
     uses.each(&mut |used| {
@@ -141,7 +141,7 @@ fn refuse_poisoned(command: &Command, uses: &dyn MemoryUses) -> Refused {
     }
 }
 
-/// Notes that what a command was to write is not there.
+/// Poisons the bytes that a command was to write.
 #[cold]
 pub(super) fn poison(uses: &dyn MemoryUses, failure: &Arc<Failure>) {
     uses.each(&mut |used| {
@@ -152,7 +152,7 @@ pub(super) fn poison(uses: &dyn MemoryUses, failure: &Arc<Failure>) {
     });
 }
 
-/// Notes that what a command has written is there: these bytes, and none between them.
+/// Clears the poison of the bytes that a command has written: exactly these, without gaps between them.
 #[cold]
 fn clear_written(command: &Command) {
     // SAFETY: the command has run to its end, and these are the bytes that it writes.

@@ -76,7 +76,7 @@ impl Pool {
         }
     }
 
-    /// What a worker does.
+    /// The loop of a worker.
     fn work(&self) {
         while let Some(queue) = self.next() {
             let _ = queue.run(u64::MAX, TURN, true);
@@ -110,7 +110,7 @@ impl Pool {
         }
     }
 
-    /// Lets the workers end when nothing is left. What is unparked later still finds or starts one.
+    /// Lets the workers end when no work is left. Later work still finds or starts one.
     pub(crate) fn close(&self) {
         lock(&self.state).closed = true;
         self.work.notify_all();

@@ -1,4 +1,4 @@
-//! A stream's queue: submission indexes, who runs it, and who waits for it.
+//! A stream's queue: submission indexes, the thread that runs it, and the threads that wait for it.
 //!
 //! Every command gets a submission index, counted from 1. Commands end in order, so that one number says which are
 //! done. At most one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either
@@ -35,12 +35,12 @@ impl Mark {
         Self { queue: Arc::clone(queue), submission, told: 0 }
     }
 
-    /// Marks the end of what is enqueued, for which there is no command.
+    /// Marks the end of the enqueued commands; it has no command itself.
     pub(crate) fn end(queue: &Arc<Queue>, state: &State) -> Self {
         Self { queue: Arc::clone(queue), submission: state.enqueued, told: state.faults.told() }
     }
 
-    /// What an event with this mark has to say.
+    /// The state that an event at this position reports.
     pub(crate) fn fault(&self) -> Option<Arc<str>> {
         lock(&self.queue.state).faults.at_mark(self.submission, self.told).map(|fault| fault.what)
     }
@@ -55,7 +55,7 @@ impl Mark {
         }
     }
 
-    /// Whether a stream has to wait for the mark, or has to hear what became of it.
+    /// Tells whether a stream has to wait for the position, or to learn its outcome.
     pub(crate) fn is_news(&self) -> bool {
         self.progress() != Progress::Reached
     }
@@ -107,7 +107,7 @@ pub(crate) struct AtOnce {
     pub(crate) bytes: u64,
 }
 
-/// What is to be done once a queue's lock is free again.
+/// Work to do after a queue's lock is released.
 #[derive(Debug, Default)]
 #[must_use]
 pub(crate) struct Aftermath {
@@ -177,7 +177,7 @@ impl Queue {
         self.advance(state, submission)
     }
 
-    /// Drops what is pending after the device was lost. The command that is running is left to its thread.
+    /// Drops pending commands after the device was lost. The running command is left to its thread.
     pub(crate) fn abandon(&self) {
         let mut state = lock(&self.state);
         if !state.busy {
@@ -216,7 +216,7 @@ impl Queue {
         aftermath
     }
 
-    /// Notes that what dropped commands were to write, on another device perhaps, is not there.
+    /// Poisons the bytes that dropped commands were to write, perhaps on another device.
     #[cold]
     fn poison_dropped(&self, dropped: &VecDeque<Item>) {
         for Item { command, uses } in dropped.iter().filter(|item| item.command.is_work()) {
@@ -236,7 +236,7 @@ impl Queue {
         true
     }
 
-    /// What the first command waited for has come.
+    /// The event that the first command waited for is done.
     fn unpark(self: Arc<Self>) {
         let mut state = lock(&self.state);
         state.parked = false;
@@ -247,14 +247,14 @@ impl Queue {
         }
     }
 
-    /// Forgets what failed, after a reset.
+    /// Forgets failures, after a reset.
     pub(crate) fn forget_faults(&self) {
         lock(&self.state).faults = Faults::default();
     }
 }
 
 impl State {
-    /// What the stream failed of before a command, which is left out then.
+    /// The stream's failure from before a command; the command is skipped then.
     #[inline]
     pub(crate) fn failed_before(&self, command: &Command, submission: u64) -> Option<Fault> {
         if command.is_work() { self.faults.at(submission) } else { None }

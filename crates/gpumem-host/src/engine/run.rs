@@ -11,8 +11,8 @@ use std::time::Duration;
 /// Turns of busy waiting before a thread goes to sleep: about as long as waking it takes.
 const SPINS: u32 = 200;
 
-/// A sleeper looks up this often: what it waits for may have come to depend on an engine without threads, which only
-/// moves when it is called.
+/// Interval at which a waiting thread looks again: its event may depend on an engine without threads, which only moves
+/// when it is called.
 const NAP: Duration = Duration::from_millis(5);
 
 /// Why a run ended.
@@ -107,7 +107,7 @@ impl Queue {
         copied
     }
 
-    /// Refuses commands that can never run. Called under the lock, so that nothing slips in behind a loss or a reset.
+    /// Refuses commands that can never run. Called under the lock, so that no command slips in after a loss or a reset.
     pub(crate) fn admit(&self, operation: &'static str) -> Result<()> {
         self.engine.check_lost(operation)?;
         if self.generation != self.engine.generation() {
@@ -174,7 +174,7 @@ impl Queue {
                 state = lock(&self.state);
                 state.busy = false;
             } else {
-                // A mark may hold the last handle of another queue, whose end needs no lock of ours.
+                // A mark may hold the last handle of another queue; dropping that takes no lock that is held here.
                 state.busy = true;
                 drop(state);
                 drop(command);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 const CERTAIN: u8 = 2;
 /// A wait that comes later than this after the enqueuing comes too late.
 const AT_ONCE: Duration = Duration::from_micros(20);
-/// Times the limit for brief commands: what is run on the spot where a wait is expected.
+/// Times the limit for brief commands: the limit for running on the calling thread where a wait is expected.
 const STRETCH: usize = 64;
 
 thread_local! {

@@ -5,17 +5,17 @@ use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What released memory is filled with, so that a late reader sees nonsense.
+/// The byte that released memory is filled with, so that a late reader sees nonsense.
 pub(crate) const POISON: u8 = 0xDD;
 
 /// The alignment that every allocation has at least: a cache line.
 pub(crate) const MIN_ALIGN: usize = 64;
 
-/// What the allocator is asked for. Its own alignment and no more, because only then does it hand out fresh zero
-/// pages without touching them.
+/// The alignment that is asked of the allocator: its own and no more, because only then it returns fresh zero pages
+/// without touching them.
 const BASE_ALIGN: usize = 16;
 
-/// An allocation. It is freed when the table and the commands that are running have let go of it.
+/// An allocation. It is freed when the table and all running commands have dropped it.
 #[derive(Debug)]
 pub(crate) struct Block {
     backing: (NonNull<u8>, Layout),
@@ -40,7 +40,7 @@ pub(crate) struct Owner {
     pub(crate) ordinal: usize,
     /// A number that no other block of this process has.
     pub(crate) serial: u64,
-    /// Whether the memory is poisoned when it is given back.
+    /// Whether the memory is poisoned when it is freed.
     pub(crate) poison: bool,
 }
 
@@ -76,7 +76,7 @@ impl Block {
         self.start.as_ptr().addr()
     }
 
-    /// Address behind the last byte.
+    /// End address (exclusive).
     pub(crate) fn end(&self) -> usize {
         self.address() + self.bytes
     }

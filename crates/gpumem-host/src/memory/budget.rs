@@ -35,7 +35,7 @@ impl Budget {
         MemoryInfo { free: self.capacity.saturating_sub(used), total: self.capacity }
     }
 
-    /// Takes bytes out of the budget, or says what there is.
+    /// Takes bytes out of the budget, or returns how many are left.
     pub(crate) fn take(&self, bytes: usize) -> Result<(), MemoryInfo> {
         let fits = |used: usize| used.checked_add(bytes).filter(|sum| *sum <= self.capacity);
         match self.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits) {
@@ -48,7 +48,7 @@ impl Budget {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Holds a released block back, and lets go of the oldest ones.
+    /// Keeps a released block for a while, and frees the oldest ones.
     pub(crate) fn hold_back(&self, block: Arc<Block>, table: &Table) {
         let mut quarantine = lock(&self.quarantine);
         quarantine.bytes += block.len();

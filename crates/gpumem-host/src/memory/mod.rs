@@ -1,4 +1,4 @@
-//! Memory of the devices: allocations, who may reach them, and how much there is.
+//! Memory of the devices: allocations, access to them, and the budget.
 
 mod block;
 mod budget;

@@ -1,4 +1,4 @@
-//! All live allocations of the process, by address, and the check of what commands reach.
+//! All live allocations of the process, by address, and the check of the memory that commands reach.
 
 use super::Block;
 use crate::sync::{read, write};
@@ -51,7 +51,7 @@ pub(crate) struct Known {
     version: u64,
     place: Place,
     within: Range<usize>,
-    /// Whether `within` is a block, so that all its parts are live; else only what begins where it begins.
+    /// Whether `within` is a block, so that all its parts are live; otherwise only ranges that begin at its begin are.
     is_block: bool,
 }
 
@@ -169,7 +169,7 @@ impl Table {
             || registrations.iter().any(|((_, at), found)| found.portable && covers(*at, found))
     }
 
-    /// Checks that a range is live, and keeps it so. The words say what is wrong.
+    /// Checks that a range is live, and keeps it so. The error says what is wrong.
     pub(crate) fn pin(&self, reach: &Reach) -> Result<Pin, String> {
         let (start, end) = reach.range()?;
         let blocks = read(&self.blocks);
@@ -186,8 +186,8 @@ impl Table {
         }
     }
 
-    /// Whether a range lies in a live block, or in memory of the host outside of all blocks; and if so, what else does. Says
-    /// nothing of registered memory, and keeps nothing alive: for callers who promise that themselves.
+    /// Tells whether a range lies in a live block, or in host memory outside all blocks, and how far that reaches.
+    /// Ignores registered memory, and keeps nothing alive: callers promise that themselves.
     pub(crate) fn look_up(&self, reach: &Reach) -> Option<Known> {
         let (start, end) = reach.range().ok()?;
         let blocks = read(&self.blocks);
@@ -229,7 +229,7 @@ impl Table {
     }
 }
 
-/// The block that a range lies in; none if it begins in no block. The words say what is wrong.
+/// The block that a range lies in; none if it begins in no block. The error says what is wrong.
 fn block_around<'a>(
     blocks: &'a BTreeMap<usize, Arc<Block>>,
     reach: &Reach,

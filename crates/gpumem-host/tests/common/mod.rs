@@ -1,4 +1,4 @@
-//! What all tests of the backend use: small safe wrappers around its unsafe functions.
+//! Helpers of all tests of the backend: small safe wrappers around its unsafe functions.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
 use gpumem_core::{
@@ -69,7 +69,7 @@ pub(crate) fn fill(stream: &Stream, buffer: &Buffer, value: u8) {
     unsafe { Host::fill(stream, &fill) }.unwrap();
 }
 
-/// Reads a buffer back, on a stream whose order includes what is to be seen.
+/// Reads a buffer back, on a stream that is ordered after the writes to be seen.
 pub(crate) fn read(device: &Device, stream: &Stream, buffer: &Buffer) -> Vec<u8> {
     let mut bytes = vec![0xAA; buffer.len()];
     copy(stream, on(device, buffer), host_mut(&mut bytes), buffer.len());

@@ -22,7 +22,7 @@ const ALIGN: usize = 16;
 /// which launches read and copies write.
 pub(crate) struct Constants<B: Backend> {
     memory: AllocationRef<B>,
-    /// What it holds behind everything that is enqueued; `None` where that is not known.
+    /// Its contents after all enqueued work; `None` if they are not known.
     written: Mutex<Option<Vec<u8>>>,
 }
 
@@ -80,22 +80,22 @@ impl<'a, B: Backend> ConstantUpload<'a, B> {
         self.bytes.is_none()
     }
 
-    /// What is to be written, if there is anything.
+    /// The contents to write, if any.
     pub(crate) fn fill(&mut self) -> Option<ConstantWrite<'a, B>> {
         let bytes = self.bytes.take_if(|bytes| !bytes.is_empty())?;
         Some(ConstantWrite { constants: self.constants?, bytes })
     }
 }
 
-/// What a launch needs to be in constant memory.
+/// The constant memory that a launch needs.
 pub(crate) struct ConstantWrite<'a, B: Backend> {
     constants: &'a Constants<B>,
     bytes: Vec<u8>,
 }
 
 impl<'a, B: Backend> ConstantWrite<'a, B> {
-    /// Writes it in stream order, unless it is there already, and adds the launch's use of it. Nothing else is written
-    /// while the guard lives.
+    /// Writes it in stream order, unless it is there already, and adds the launch's use of it. While the guard lives,
+    /// no other launch writes it.
     pub(crate) fn write(
         self,
         timeline: &Arc<Timeline<B>>,

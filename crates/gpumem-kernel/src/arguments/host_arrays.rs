@@ -19,21 +19,21 @@ const OPERATION: &str = "launch";
 
 /// An array of the host that a kernel reads: its elements are copied to the device before the launch.
 ///
-/// Takes what [`to_device`](Device::to_device) takes, by reference, or as a view by value: arrays and views of ndarray of
-/// any layout, slices, vectors, the library's own host arrays, [`cuda_array`](gpumem_runtime::cuda_array) objects. What has an
-/// address for the device (mapped, managed and registered arrays, device arrays, CUDA arrays of the same device) goes by
-/// it, without a copy.
+/// Takes what [`to_device`](Device::to_device) takes, by reference, or as a view by value: arrays and views of ndarray
+/// of any layout, slices, vectors, the library's own host arrays, [`cuda_array`](gpumem_runtime::cuda_array) objects.
+/// Arrays that have an address for the device (mapped, managed and registered arrays, device arrays, CUDA arrays of the
+/// same device) are used in place, without a copy.
 #[derive(Debug, Clone, Copy)]
 pub struct In<S>(
     /// Where the elements come from.
     pub S,
 );
 
-/// An array of the host that a kernel writes: its elements are copied back behind the launch, and not to the device
-/// before it. What the kernel does not write comes back as zeros.
+/// An array of the host that a kernel writes: its elements are copied back after the launch, and not to the device
+/// before it. Elements that the kernel does not write come back as zeros.
 ///
-/// Takes `&mut` of what [`FromDevice`] is implemented for, or a mutable view by value. What has an address for the device
-/// goes by it, without a copy; what the kernel does not write is there what it was.
+/// Takes `&mut` of what [`FromDevice`] is implemented for, or a mutable view by value. Arrays that have an address for
+/// the device are used in place; elements that the kernel does not write keep their values there.
 #[derive(Debug)]
 pub struct Out<S>(
     /// Where the elements go to.
@@ -50,17 +50,17 @@ pub struct InOut<S>(
 /// The arrays of the host of one launch.
 pub(crate) struct HostArrays<'a, B: Backend> {
     stream: &'a Stream<B>,
-    /// What the scope waits for that the launch belongs to, and the scope's number. Apart, so that a launch writes what is
-    /// read as a whole later in whole words.
+    /// The waits of the launch's scope, and the scope's number. A type of its own, so that a launch writes it in whole
+    /// words.
     locks: Option<&'a PinScope<B>>,
     scope_id: u64,
     /// `None` while there are none: most launches have none and pay for nothing.
     moved: Option<Box<HostTransfers<'a, B>>>,
 }
 
-/// What is moved for a launch.
+/// The copies for a launch.
 struct HostTransfers<'a, B: Backend> {
-    /// What the kernel uses instead of arrays of the host, or in place.
+    /// The memory that the kernel uses: copies of host arrays, or the arrays in place.
     used: Vec<Used<B>>,
     arrivals: Vec<Arrival<'a, B>>,
     /// Memory of objects that are only borrowed: waited for before the launch returns, or by the scope.
@@ -73,7 +73,7 @@ struct Used<B: Backend> {
     write: bool,
 }
 
-/// Copies what has been written to where it belongs: as [`Destination::copy_from`](gpumem_runtime::Destination).
+/// Copies the results to their arrays, as [`Destination::copy_from`](gpumem_runtime::Destination).
 type Arrival<'a, B> = Box<dyn FnOnce(&Arrivals<'_, B>) -> Result<(u64, Option<AllocationRef<B>>)> + 'a>;
 
 struct Arrivals<'a, B: Backend> {
@@ -134,7 +134,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         self.stream.timeline()
     }
 
-    /// The number of the scope, and what it waits for.
+    /// The number of the scope, and its waits.
     fn scope(&self) -> Option<(u64, &'a PinScope<B>)> {
         self.locks.map(|locks| (self.scope_id, locks))
     }
@@ -211,7 +211,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     fn written<S: FromDevice<B>>(&mut self, target: &'a mut S, form: Form, brings: bool) -> Result<usize> {
         self.begin()?;
-        // Asked once: what is checked is what is written.
+        // Asked once, so that the checked array is the written one.
         let destination = target.destination();
         let source = destination.as_source();
         if let Some(InPlace { memory, layout, read_only, .. }) = self.in_place(&source, form)? {
@@ -252,7 +252,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         self.moved.is_none()
     }
 
-    /// Launches with `submit`, which is given all uses of memory, and sees to what follows.
+    /// Launches with `submit`, which gets all uses of memory, and copies results back afterwards.
     pub(crate) fn launch(
         &mut self,
         accesses: &[Access<'_, B>],
@@ -340,8 +340,8 @@ impl<S> SealedArgument for In<S> {}
 impl<S> SealedArgument for Out<S> {}
 impl<S> SealedArgument for InOut<S> {}
 
-// Described memory is used until the launch is over, so what describes it must be borrowed for `'env`: by value, it would be
-// dropped when the call returns.
+// The launch uses the described memory until it is over, so the description must be borrowed for `'env`: by value, it
+// would be dropped when the call returns.
 impl<'env, S: ?Sized> ScopedArgument<'env> for In<&'env S> {}
 impl<'env, S: ?Sized> ScopedArgument<'env> for In<&'env mut S> {}
 impl<'env, T, D> ScopedArgument<'env> for In<CudaArraySource<'env, T, D>> {}
@@ -352,7 +352,7 @@ impl<T, const N: usize> ScopedArgument<'_> for In<[T; N]> {}
 impl<T> ScopedArgument<'_> for In<Scalar<T>> {}
 impl<S: Storage, D: Dimension> ScopedArgument<'_> for In<ArrayBase<S, D>> {}
 impl<K: HostKind, T: Element, D: Dimension, B: Backend> ScopedArgument<'_> for In<HostArray<K, T, D, B>> {}
-// What is written later must be borrowed: by value, it would be gone.
+// Memory that is written later must be borrowed: by value, it would be gone.
 impl<'env, S: ?Sized> ScopedArgument<'env> for Out<&'env mut S> {}
 impl<'env, S: ?Sized> ScopedArgument<'env> for InOut<&'env mut S> {}
 impl<'env, T, D> ScopedArgument<'env> for Out<ArrayViewMut<'env, T, D>> {}

@@ -1,4 +1,4 @@
-//! What a launch is given for each parameter.
+//! The arguments of a launch, one for each parameter.
 
 mod constants;
 mod host_arrays;
@@ -41,10 +41,9 @@ pub(crate) mod sealed {
     pub trait SealedArgument {}
 }
 
-/// What can be given for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`],
-/// [`ViewMut`], [`Own`] or [`OwnView`], a number for itself, a [`Value`] or a [`Constant`] for itself. Arrays of the host
-/// state their direction: [`In`] for those that are read, [`Out`] or [`InOut`] for
-/// those that are written.
+/// An argument for a parameter `Q`: `&array` for a [`Slice`] or [`View`], `&mut array` for a [`SliceMut`], [`ViewMut`],
+/// [`Own`] or [`OwnView`], a number for itself, a [`Value`] or a [`Constant`] for itself. Arrays of the host state
+/// their direction: [`In`] for those that are read, [`Out`] or [`InOut`] for those that are written.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be given for a kernel's parameter `{Q}`",
     note = "an array of the host is `In(&a)`, `Out(&mut a)` or `InOut(&mut a)`; one of the device `&a` or `&mut a`"
@@ -54,7 +53,7 @@ pub trait Argument<Q: Parameter, B: Backend>: sealed::SealedArgument {
     fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()>;
 }
 
-/// What can be given for all parameters `P` of a kernel: a tuple of [`Argument`]s.
+/// Arguments for all parameters `P` of a kernel: a tuple of [`Argument`]s.
 #[diagnostic::on_unimplemented(
     message = "the arguments `{Self}` do not fit the kernel's parameters `{P}`",
     note = "a tuple has one for each parameter: of the host `In(&a)`, `Out(&mut a)` or `InOut(&mut a)`, \
@@ -65,7 +64,7 @@ pub trait Arguments<P: Parameters, B: Backend>: sealed::SealedArgument {
     fn collect<'a>(&'a mut self, to: &mut ArgumentCollector<'a, B>) -> Result<()>;
 }
 
-/// An argument that may be given to a launch in a scope: what it borrows of the host's memory is borrowed for `'env`.
+/// An argument of a launch in a scope: it borrows host memory for `'env`.
 pub trait ScopedArgument<'env>: sealed::SealedArgument {}
 
 impl<'a, B: Backend> ArgumentCollector<'a, B> {
@@ -157,7 +156,7 @@ fn of_argument<B: Backend>(error: Error, collected: &ArgumentCollector<'_, B>) -
     error.at_argument(collected.arguments.len() + 1)
 }
 
-/// Whether no argument is written whose elements another argument names as well. Borrows see to that, except where an import
+/// Tells whether no written argument shares elements with another argument. Borrows ensure that, except where an import
 /// has made another handle of the memory.
 #[cold]
 pub(crate) fn check_shared<B: Backend>(accesses: &[Access<'_, B>]) -> Result<()> {

@@ -1,8 +1,8 @@
 //! Images in files, shared by processes.
 //!
-//! A file has a name of its own for each key (as far as 64 bits tell), and holds the whole key and the image behind a
-//! checksum. A writer makes a file under a private name and then renames it, so that readers see the old file or the new
-//! one, never a part. What is cut off or changed is as if it were not there.
+//! Each key has its own file name (as far as 64 bits tell them apart). A file holds a checksum, the whole key and the
+//! image. A writer makes a file under a private name and then renames it, so that readers see the old file or the new
+//! one, never a part. Truncated or changed files are ignored.
 
 use super::Key;
 use std::{
@@ -21,7 +21,7 @@ const MAGIC: &[u8; 16] = b"gpumem image 01\n";
 const HEADER: usize = 16 + 8 + 8 + 8;
 /// Bytes of all files by default.
 const MOST_BYTES: u64 = 256 << 20;
-/// What a process that died has left is removed after this time.
+/// Files that a dead process has left are removed after this time.
 const ABANDONED: Duration = Duration::from_secs(60 * 60);
 /// Extension of a file with an image.
 const EXTENSION: &str = "gpumem-image";
@@ -71,7 +71,7 @@ impl Disk {
         }
     }
 
-    /// Keeps an image. What goes wrong costs a compilation later, and nothing else.
+    /// Stores an image. A failure only costs a compilation later.
     pub(super) fn put(&self, key: &Key, image: &[u8]) {
         let bytes = (HEADER + key.0.len() + image.len()) as u64;
         if bytes > self.most_bytes {
@@ -111,7 +111,7 @@ impl Disk {
         })
     }
 
-    /// Removes the oldest files while all of them together are too large, and what dead processes have left.
+    /// Removes the oldest files while the total is too large, and files that dead processes have left.
     fn evict(&self) {
         let now = SystemTime::now();
         let Ok(entries) = fs::read_dir(&self.directory) else { return };
@@ -140,7 +140,7 @@ impl Disk {
     }
 }
 
-/// Opens a file without a wait, and not through a symbolic link: what lies there may be a pipe, a device or anything.
+/// Opens a file without waiting and without following a symbolic link: the path may be a pipe, a device or anything.
 fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     if !fs::symlink_metadata(path)?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
@@ -150,7 +150,7 @@ fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// Whether only the user and the system's administrator can change the directory: what is kept there runs on the device.
+/// Tells whether only the user and the system's administrator can change the directory: its images run on the device.
 fn is_own(directory: &Path) -> bool {
     #[cfg(unix)]
     {

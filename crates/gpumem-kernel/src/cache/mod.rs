@@ -1,8 +1,8 @@
 //! Compiled programs, kept in memory and on disk.
 //!
-//! What is kept are images (cubins, code objects) and never loaded programs: a program belongs to a device and goes with
-//! its last kernel, an image can be used by every equal device of every process. An image is found by everything that
-//! decides what the compiler makes of a text, compared byte by byte: text with the prelude, options, target, compiler.
+//! The cache keeps images (cubins, code objects), never loaded programs. A program belongs to a device and is unloaded
+//! with its last kernel; every equal device of every process can use an image. The key holds everything that decides
+//! the compiler's output, compared byte by byte: text with the prelude, options, target, compiler.
 
 mod disk;
 
@@ -15,7 +15,7 @@ use std::{collections::VecDeque, sync::Arc};
 /// Bytes of images that are kept in memory; the oldest go first.
 const MEMORY_BYTES: usize = 64 << 20;
 
-/// What an image is found by.
+/// The key of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Key(Vec<u8>);
 
@@ -74,7 +74,7 @@ fn cache() -> &'static Cache {
     CACHE.get()
 }
 
-/// Compiles and loads `text`, or loads what was compiled before.
+/// Compiles and loads `text`, or loads the cached image.
 ///
 /// # Errors
 /// As for [`Backend::compile`].
@@ -148,7 +148,7 @@ fn load<B: Backend>(core: &DeviceCore<B>, image: &[u8], options: &CompileOptions
     core.note_loss(B::compile(&core.raw, &KernelSource::Binary(image.to_vec()), options))
 }
 
-/// Whether nothing but the text and the options decides what comes out: files that a text includes may change.
+/// Tells whether the text and the options alone decide the output: files that a text includes may change.
 fn is_self_contained(text: &str, options: &CompileOptions) -> bool {
     let reads_files = ["#include", "# include", "__has_include", "#embed", "# embed"];
     let names_files =

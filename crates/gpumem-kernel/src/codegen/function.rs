@@ -1,7 +1,7 @@
-//! Functions of kernels that are written in Rust: what `#[device]` generates, and how a kernel finds them.
+//! Functions of kernels that are written in Rust: the code that `#[device]` generates, and how a kernel finds them.
 //!
-//! Beside a function stands an empty type of the same name, with the same generic parameters. A kernel's witness has that
-//! type as its own: so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
+//! Each function has an empty type of the same name, with the same generic parameters. A kernel's witness has that
+//! type, so rustc infers which instance of a generic function is called, and [`function_of`] prints that one.
 
 use super::{Form, PrintedProgram, TypeInfo, Witness};
 use std::any::type_name;

@@ -1,4 +1,4 @@
-//! What the macro asks of types of parameters whose names it does not know: aliases, records.
+//! Functions that the macro calls for parameter types whose names it does not know: aliases, records.
 
 use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
 
@@ -9,16 +9,16 @@ use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Slice, SliceMut, Value,
     note = "kernels take `Slice`, `SliceMut`, `View`, `ViewMut`, `Own`, `OwnView`, `Constant`, `ConstantArray`, numbers, and types with `#[derive(DeviceRecord)]`"
 )]
 pub trait Unpack {
-    /// What the body sees.
+    /// The value that the body gets.
     type Seen<'p>
     where
         Self: 'p;
 
-    /// Gives what the body sees.
+    /// Returns the value that the body gets.
     fn unpack(&self) -> Self::Seen<'_>;
 }
 
-/// Gives what a body sees of a parameter.
+/// Returns the value that a body gets for a parameter.
 #[inline(always)]
 pub fn unpack<T: Unpack>(parameter: &T) -> T::Seen<'_> {
     parameter.unpack()

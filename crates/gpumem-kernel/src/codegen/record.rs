@@ -28,7 +28,7 @@ pub struct RecordField {
     pub layout: [usize; 2],
 }
 
-/// Collects the fields of a record: what `#[derive(DeviceRecord)]` calls.
+/// Collects the fields of a record. `#[derive(DeviceRecord)]` calls it.
 #[derive(Debug, Default)]
 pub struct Fields {
     fields: Vec<RecordField>,

@@ -1,5 +1,5 @@
-//! The body of a kernel as the macro hands it over: a tree in a `static`. Numbers of types are those of the witnesses, numbers
-//! of constants those of [`PrintedProgram::constants`](super::Program::constants).
+//! The body of a kernel as the macro generates it: a tree in a `static`. Numbers of types are those of the witnesses,
+//! numbers of constants those of [`PrintedProgram::constants`](super::Program::constants).
 
 /// The number of a witness.
 type Type = usize;
@@ -76,7 +76,7 @@ pub enum S {
     AssignWith(&'static str, Type, &'static E, &'static E),
     /// An expression for its effect.
     Do(&'static E),
-    /// `if`, with what is done otherwise.
+    /// `if`, with the `else` branch.
     If(&'static E, &'static [S], &'static [S]),
     /// A loop without an end of its own.
     Loop(&'static [S]),

@@ -1,4 +1,4 @@
-//! The types of device code, and what they are called there.
+//! The types of device code, and their names there.
 
 use super::Record;
 use gpumem_core::Element;

@@ -5,7 +5,8 @@ use bytemuck::Zeroable;
 use gpumem_simt::LocalArray;
 use std::marker::PhantomData;
 
-/// Has the type of what it is shown. The macro declares it before the closure that shows it something, with an inferred type.
+/// Has the type of the value passed to it. The macro declares it before the closure that passes the value, with an
+/// inferred type.
 #[derive(Debug, Clone, Copy)]
 pub struct Witness<T>(PhantomData<fn() -> T>);
 
@@ -28,18 +29,18 @@ impl<T> Witness<T> {
     }
 }
 
-/// What device code calls the type that a witness has seen.
+/// Returns the name in device code of the type that a witness has seen.
 pub fn type_of<T: DeviceType>(_: &Witness<T>) -> TypeInfo {
     T::device_type()
 }
 
-/// Gives the type of what a future gives. Never called.
+/// Gives the type of a future's output. Never called.
 #[allow(clippy::empty_loop)]
 pub fn finished<F: Future>(_: F) -> F::Output {
     loop {}
 }
 
-/// A complex number: what `Complex::new` gives.
+/// A complex number, the result of `Complex::new`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is made by a function that kernels do not know",
     label = "kernels make a `Complex` with `new`",

@@ -33,7 +33,7 @@ static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 pub(crate) struct Compiler {
     library: ManuallyDrop<Library>,
     prefix: &'static str,
-    /// What the result is called: PTX of NVRTC, which needs no assembler to be read, code of hipRTC.
+    /// The kind of the result: PTX of NVRTC, which is readable without a disassembler, or code of hipRTC.
     result: &'static str,
 }
 
@@ -52,7 +52,7 @@ impl Compiler {
         };
         let wished = std::env::var(variable).ok();
         let _one = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        // Who names a library wants no other one.
+        // A caller that names a library wants no other one.
         let wished = wished.as_deref();
         let mut names = wished.as_slice().iter().chain(if wished.is_some() { &[] } else { names }).copied();
         // SAFETY: a library of this name is the compiler.

@@ -1,17 +1,16 @@
-//! Every kernel that ships, for every architecture, and the barriers in what came out.
+//! Compiles every kernel that ships for every architecture, and checks the barriers in the output.
 
 use crate::{
     AMD, NVIDIA, compiler as load,
     compiler::{Compiler, Flavour},
 };
-use gpumem_kernels::{Shipped, all};
+use gpumem_kernel_suite::{Shipped, all};
 
-/// Barriers of the group and of the wave in a kernel's own source. What a loop repeats may come out several times.
+/// Barriers of the group and of the wave in a kernel's own source. The compiler may repeat the body of a loop.
 fn written(kernel: &Shipped) -> (usize, usize) {
     let text = kernel.text(32, false);
-    let (_, behind) = text.split_once("#line 1 \"kernel\"").expect("the source stands behind the prelude");
-    let (source, _) =
-        behind.split_once("#line 1 \"declaration\"").expect("the check stands behind the source");
+    let (_, behind) = text.split_once("#line 1 \"kernel\"").expect("the source follows the prelude");
+    let (source, _) = behind.split_once("#line 1 \"declaration\"").expect("the check follows the source");
     let wave = source.matches("wavebarrier(").count();
     (source.matches("barrier(").count() - wave, wave)
 }
@@ -49,7 +48,8 @@ fn nvrtc_compiles_every_kernel_and_its_barriers() {
                     |what: &str| ptx.lines().filter(|line| line.trim_start().starts_with(what)).count();
                 same_barriers(&kernel, architecture, (count("bar.sync"), count("bar.warp.sync")));
             }
-            // What the CUDA backend loads: machine code of the real architecture, by the assembler inside NVRTC.
+            // The image that the CUDA backend loads: machine code of the real architecture, by the assembler inside
+            // NVRTC.
             let real = architecture.replace("compute", "sm");
             let cubin = compiler.cubin(&kernel.text(32, false), &real).unwrap();
             assert!(cubin.starts_with(b"\x7fELF"), "{}: {real}", kernel.name);

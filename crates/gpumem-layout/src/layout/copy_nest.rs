@@ -18,8 +18,8 @@ pub struct Axis {
 /// A source and a destination of equal shape with as few axes as possible: what a copy between them has to walk.
 ///
 /// Which element is copied first does not matter, so the axes are flipped until no destination stride is negative,
-/// sorted by destination stride, and merged where both sides are contiguous. What is contiguous in both innermost is
-/// a run of bytes rather than an axis.
+/// sorted by destination stride, and merged where both sides are contiguous. Innermost bytes that are contiguous on
+/// both sides are a run of bytes rather than an axis.
 ///
 /// ```
 /// use gpumem_layout::layout::{Layout, Order, CopyNest};

@@ -1,4 +1,4 @@
-//! Which bytes a layout touches, and what touches the same ones.
+//! Which bytes a layout touches, and whether two layouts touch the same ones.
 
 use super::{Layout, MAX_BYTES, Result};
 use gpumem_core::LayoutError;

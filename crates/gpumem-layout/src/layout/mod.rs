@@ -24,8 +24,8 @@
 //! ```
 //!
 //! # Rules
-//! * Views follow NumPy, except that slices have the meaning of ndarray's `s![]` and that nothing is clipped: what is
-//!   out of range is an error.
+//! * Views follow NumPy, except that slices have the meaning of ndarray's `s![]` and that nothing is clipped: bounds
+//!   out of range are an error.
 //! * Strides of axes of length 1, and all strides of an array without elements, mean nothing and decide nothing.
 //! * An array without axes has one element.
 

@@ -1,10 +1,10 @@
-//! Copies between any two layouts by kernels of our own, for backends whose devices run CUDA C++ or HIP C++. Nothing here
-//! calls a driver.
+//! Copies between any two layouts by this library's kernels, for backends whose devices run CUDA C++ or HIP C++.
+//! Nothing here calls a driver.
 //!
-//! A backend makes a [`Lowered`] of a [`StridedCopy`](gpumem_core::StridedCopy) and launches, for each [`PackLaunch`] of it, the
-//! kernel of [`SOURCE`] that [`PackLaunch::family`] names, with [`PackLaunch::argument`] as its only argument.
-//! [`StridedKernel::each_unit`] and [`TransposeKernel::each_unit`] say what the kernels do: tests and simulated devices have them instead of the
-//! kernels.
+//! A backend makes a [`Lowered`] of a [`StridedCopy`](gpumem_core::StridedCopy) and launches, for each [`PackLaunch`]
+//! of it, the kernel of [`SOURCE`] that [`PackLaunch::family`] names, with [`PackLaunch::argument`] as its only
+//! argument. [`StridedKernel::each_unit`] and [`TransposeKernel::each_unit`] say what the kernels do; tests and
+//! simulated devices run them instead of the kernels.
 
 mod lower;
 // They play kernels element by element, which takes Miri hours, and have no unsafe code.

@@ -1,4 +1,4 @@
-//! What the kernels would do with what they are given, done here unit by unit.
+//! Does the work of the kernels unit by unit, and checks the results.
 
 use super::{Lowered, PackLaunch, UNITS};
 use gpumem_core::{Space, StridedCopy};

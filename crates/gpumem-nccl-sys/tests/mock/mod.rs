@@ -5,7 +5,7 @@ use std::{
     process::Command,
 };
 
-/// Builds `<folder>/<file>` as that version, with a name of its own for the system's loader if one is given.
+/// Builds `<folder>/<file>` as that version, with a different name for the system's loader if one is given.
 pub(crate) fn build(folder: &str, file: &str, version: &str, soname: Option<&str>) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock/library.rs");

@@ -17,7 +17,7 @@ use pyo3::{
 };
 use std::fmt::Write;
 
-/// What a host device runs.
+/// The function that a host device runs.
 const ON_HOST: &std::ffi::CStr = c"
 import numpy
 

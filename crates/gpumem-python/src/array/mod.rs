@@ -273,7 +273,7 @@ impl DeviceNDArray {
         if slf.get().ndim()? == 0 {
             return Err(PyTypeError::new_err("iteration over an array without axes"));
         }
-        // SAFETY: an object that Python can ask for its items by number; what comes back is a new reference or an error.
+        // SAFETY: the object is a sequence; the call returns a new reference or an error.
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr())) }
     }
 
@@ -319,8 +319,8 @@ impl DeviceNDArray {
         }
     }
 
-    /// The CUDA Array Interface, version 3, after waiting for what is pending: not every reader looks at its stream. The memory is
-    /// lent while the array lives.
+    /// The CUDA Array Interface, version 3, after waiting for pending work: not every reader looks at its stream. The
+    /// memory is lent while the array lives.
     #[getter]
     fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         crate::interchange::describe(py, self)
@@ -331,7 +331,7 @@ impl DeviceNDArray {
         crate::interchange::dlpack_device(self)
     }
 
-    /// A DLPack capsule, by the array API's rules. `stream` is the consumer's, and waits for what is pending.
+    /// A DLPack capsule, by the array API's rules. `stream` is the consumer's, and waits for pending work.
     #[pyo3(signature = (*, stream=None, max_version=None, dl_device=None, copy=None))]
     fn __dlpack__<'py>(
         &self,

@@ -187,7 +187,7 @@ def cases(device, say):
         *beyond_copies.cases(),
     ]
     if device != "host":
-        found.append(("script: numba.cuda/vs_numba-cuda", port_of_cuda))
+        found.append(("script: numba.cuda beside numba-cuda", port_of_cuda))
         found += [(f"kernel: ours on arrays of {name}", our_kernel_their_arrays(name)) for name in ("cupy", "numba", "torch")]
         found.append(("torch: negative strides", negative_strides_in_torch(say)))
         found.append(("kernel: numba's and CuPy's on our arrays", their_kernel_our_arrays))

@@ -1,4 +1,4 @@
-"""What a call costs/vs_the same call of CuPy, in turns."""
+"""The cost of a call, compared with the same call of CuPy, in turns."""
 
 import time
 

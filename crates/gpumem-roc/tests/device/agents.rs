@@ -125,7 +125,7 @@ pub(super) fn a_failure_in_the_middle_undoes_the_earlier_ones(lab: &Lab) -> Resu
     let second = lock(&[(two, 9000)]).unwrap();
     let error = lock(&[(one, 9000), (two, 9000)]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Registration { .. }), "{error}");
-    // The first range was given back, and the one that was locked before is locked still.
+    // The first range was released, and the one that was locked before is still locked.
     Roc::deregister(lock(&[(one, 9000)]).unwrap()).unwrap();
     assert!(lock(&[(two, 9000)]).is_err());
     Roc::deregister(second).unwrap();

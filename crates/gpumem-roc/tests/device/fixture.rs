@@ -1,4 +1,4 @@
-//! The device under test, and what every case does with it.
+//! The device under test, and steps that every case shares.
 
 use gpumem_conformance::RanOn;
 use gpumem_core::{

@@ -1,5 +1,5 @@
-//! What the conformance suite cannot ask for through the typed arrays: agents, pools and grain, registration by agents,
-//! what is left to the caller, and the mistakes of HIP 5.2 that are worked around.
+//! Cases that the conformance suite cannot express through typed arrays: agents, pools and grain, registration by
+//! agents, duties of the caller, and workarounds for faults of HIP 5.2.
 //!
 //! Runs on an AMD GPU where there is one, else on the simulated one; without ROCm every case is skipped, with the
 //! reason.

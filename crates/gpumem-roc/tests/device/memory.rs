@@ -64,7 +64,7 @@ pub(super) fn exhausted_memory_comes_back(lab: &Lab) -> Result<(), Skip> {
     Ok(())
 }
 
-/// HIP gives memory back on a thread of its own, and takes its time: who asks for it meanwhile waits, and so does `flush`.
+/// HIP frees memory on another thread, some time later: a call that allocates meanwhile waits, and so does `flush`.
 pub(super) fn memory_that_comes_back_late_is_waited_for(lab: &Lab) -> Result<(), Skip> {
     if lab.ran_on != RanOn::Rocsim {
         return Err("the memory of a real device is not filled in a test");
@@ -118,7 +118,7 @@ pub(super) fn a_reset_gives_everything_back(lab: &Lab) -> Result<(), Skip> {
     Ok(())
 }
 
-/// Where GPUs check what they read, memory of the caller that is not pinned cannot be copied in place.
+/// Where GPUs check their accesses, the caller's pageable memory cannot be copied in place.
 pub(super) fn pageable_memory_is_staged(lab: &Lab) -> Result<(), Skip> {
     let stream = Roc::create_stream(&lab.device, &StreamOptions::default()).unwrap();
     // From a few bytes to more than HIP's own staging buffer of 4 MiB, at addresses of any alignment.
@@ -153,7 +153,7 @@ pub(super) fn a_leak_shows(lab: &Lab) -> Result<(), Skip> {
     Ok(())
 }
 
-/// A stream that is said to be done has delivered its last copy, whatever other threads give back meanwhile.
+/// A stream that reports itself done has delivered its last copy, whatever other threads free meanwhile.
 pub(super) fn waits_are_true_while_others_free(lab: &Lab) -> Result<(), Skip> {
     const BYTES: usize = 256 << 10;
     let rounds = std::env::var("GPUMEM_ROUNDS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);

@@ -1,4 +1,4 @@
-//! What is the process's and not ours: its current device, its last error, the memory of another process.
+//! State that belongs to the process: its current device, its last error, the memory of another process.
 
 use super::fixture::{Lab, Skip, allocate, download, release, request, upload};
 use gpumem_conformance::RanOn;

@@ -14,7 +14,7 @@ pub(crate) fn register_delay() -> bool {
     // SAFETY: a function of this name has this type.
     let found =
         unsafe { library().and_then(|library| library.get::<Register>(b"rocsim_register_kernel\0").ok()) };
-    // SAFETY: the name is a C string, and the function takes what the simulator passes.
+    // SAFETY: the name is a C string, and the function takes the arguments that the simulator passes.
     found.is_some_and(|register| unsafe { register(c"delay".as_ptr(), delay) } == 0)
 }
 

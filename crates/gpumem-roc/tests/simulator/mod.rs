@@ -1,5 +1,5 @@
-//! What the tests run on: an AMD GPU, HIP on another driver, or the simulated GPU, which sleeps in the place of the
-//! kernel that delays.
+//! The device that the tests run on: an AMD GPU, HIP on another driver, or the simulated GPU, which sleeps instead of
+//! running the delay kernel.
 #![allow(dead_code, reason = "each test program uses its part")]
 
 mod kernels;
@@ -19,7 +19,7 @@ use std::{
 /// Says that this process was started with the simulator on its library path.
 const STARTED: &str = "GPUMEM_ROC_SIMULATED";
 
-/// Starts the program again on the simulated GPU where there is none of AMD's, and says what it runs on.
+/// Starts the program again on the simulated GPU if there is no AMD GPU, and returns which it runs on.
 pub(crate) fn prepare() -> RanOn {
     if let Err(error) = simulate() {
         eprintln!("the simulated GPU cannot be used: {error}");
@@ -37,7 +37,7 @@ pub(crate) fn prepare() -> RanOn {
 /// Does not come back if the simulated GPU is to be used.
 fn simulate() -> io::Result<()> {
     let hardware = Path::new("/dev/kfd").exists();
-    // Who says where ROCm is means that one.
+    // A caller that names ROCm's folder means that one.
     let chosen = env::var_os("GPUMEM_ROC_LIBRARY_PATH").is_some_and(|path| !path.is_empty());
     if hardware || chosen || env::var_os(STARTED).is_some() || !cfg!(target_os = "linux") {
         return Ok(());
@@ -47,7 +47,7 @@ fn simulate() -> io::Result<()> {
         return Err(io::Error::other("AMD's comgr, by which it reads machine code, is not installed"));
     }
     let mut path = OsString::new();
-    // Behind what is there already: another HIP or another thunk that was put there is meant.
+    // Appended to the existing path, so that another HIP or thunk in it comes first.
     if let Some(before) = env::var_os("LD_LIBRARY_PATH").filter(|before| !before.is_empty()) {
         path.push(before);
         path.push(":");
@@ -112,8 +112,8 @@ pub(crate) fn counter(name: &CStr) -> Option<u64> {
     unsafe { Some(library()?.get::<Counter>(b"rocsim_counter\0").ok()?(name.as_ptr())) }
 }
 
-/// What is left when everything is over beyond what HIP keeps until the process ends; `None` if that is nothing. The
-/// blocks of a pool hide what is lent of them, so that a run without one shows more.
+/// Returns what is left at the end, beyond what HIP keeps until the process ends; `None` if nothing is. A pool's blocks
+/// hide what is allocated from them, so a run without a pool shows more.
 pub(crate) fn left_behind() -> Option<String> {
     let gpus = Roc::devices().map_or(0, |devices| devices.len()) as u64;
     let pool = env::var("GPUMEM_POOL").map_or(64 << 20, |value| if value == "off" { 0 } else { 64 << 20 });

@@ -188,7 +188,7 @@ fn a_text_that_is_no_trace_is_refused_with_the_reason() {
     assert!(broken(&|trace| trace.threads.clear()).contains("thread that is not there"));
     assert!(broken(&|trace| trace.allocations[0].device = 3).contains("allocation 0"));
     assert!(broken(&|trace| trace.events.push(*trace.events.last().unwrap())).contains("is gone"));
-    assert!(broken(&|trace| trace.allocations[0].bytes = 9).contains("behind the end"));
+    assert!(broken(&|trace| trace.allocations[0].bytes = 9).contains("past the end"));
     assert!(broken(&|trace| trace.allocations[0].bytes = u64::MAX).contains("are no number"));
     assert!(broken(&|trace| trace.start = u64::MAX).contains("are no number"));
     // Nothing goes wrong with an unchecked trace, either.

@@ -39,7 +39,7 @@ pub struct RegionId(u32);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SetId(u32);
 
-/// What was allocated.
+/// A block as [`Tlsf::allocate`] returns it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AllocatedBlock {
     /// The block, to give it back.
@@ -113,8 +113,8 @@ impl Tlsf {
     /// The set of blocks that are not in use.
     pub const IDLE: SetId = SetId(0);
 
-    /// Books without a region. Every block starts at a multiple of `granule` bytes from the start of its region, and is
-    /// a multiple of it long. `granule` is raised to a power of two of at least 16.
+    /// Makes an allocator without a region. Every block starts at a multiple of `granule` bytes from the start of its
+    /// region, and is a multiple of it long. `granule` is raised to a power of two of at least 16.
     pub fn new(granule: u64) -> Self {
         let shift = granule.clamp(16, 1 << 32).next_power_of_two().trailing_zeros();
         Self {
@@ -139,7 +139,7 @@ impl Tlsf {
         1 << self.shift
     }
 
-    /// Adds a range of addresses, all of it idle. A part behind the last whole granule is not used.
+    /// Adds a range of addresses, all of it idle. Bytes after the last whole granule are not used.
     ///
     /// `None` if `start` is not a multiple of the granule, if there is no whole granule, or if the range is too large
     /// (2⁴⁶ granules) or reaches beyond the last address. Ranges must not overlap.
@@ -194,8 +194,8 @@ impl Tlsf {
         true
     }
 
-    /// Lends `bytes` bytes at a multiple of `align`, out of the blocks of a set. `None` where none of them fits, and
-    /// for a request of no bytes or an `align` that is no power of two.
+    /// Allocates `bytes` bytes at a multiple of `align` from the free blocks of a set. Returns `None` if no block fits,
+    /// if `bytes` is 0, or if `align` is no power of two.
     #[inline]
     pub fn allocate(&mut self, set: SetId, bytes: u64, align: u64) -> Option<AllocatedBlock> {
         self.allocate_up_to(set, bytes, align, u64::MAX)
@@ -215,8 +215,8 @@ impl Tlsf {
         self.carve(node, set, wanted)
     }
 
-    /// As [`allocate`](Self::allocate), out of a region that is one idle block: who has added one for a request gets it
-    /// there if it is large enough.
+    /// As [`allocate`](Self::allocate), from a region that is one idle block. A caller that adds a region for a request
+    /// allocates from it this way.
     pub fn allocate_in(&mut self, region: RegionId, bytes: u64, align: u64) -> Option<AllocatedBlock> {
         let wanted = self.wanted(bytes, align, u64::MAX)?;
         if !self.is_region_idle(region) || !wanted.fits(&self.nodes[region.0 as usize]) {
@@ -225,7 +225,7 @@ impl Tlsf {
         self.carve(region.0, Self::IDLE, wanted)
     }
 
-    /// Lends what is wanted out of a free block that holds it, and leaves the rest free.
+    /// Allocates a request from a free block that holds it, and leaves the rest free.
     #[inline]
     fn carve(
         &mut self,
@@ -256,7 +256,7 @@ impl Tlsf {
     #[inline]
     pub fn free(&mut self, block: BlockId, set: SetId, stamp: u64) -> bool {
         let is_allocated = self.is_allocated(block);
-        debug_assert!(is_allocated, "a block that is not allocated is given back");
+        debug_assert!(is_allocated, "a block that is not allocated is freed");
         if !is_allocated || set.0 as usize >= self.sets.len() {
             return false;
         }
@@ -283,7 +283,7 @@ impl Tlsf {
         }
     }
 
-    // ---- what makes it up -----------------------------------------------------------------------------------------
+    // ---- helpers --------------------------------------------------------------------------------------------------
 
     #[inline]
     fn stamp_of(&self, node: u32) -> u64 {

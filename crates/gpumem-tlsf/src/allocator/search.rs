@@ -11,7 +11,7 @@ const PEEK: usize = 2;
 /// How many are looked at when there is no larger block.
 const RESCUE: usize = 32;
 
-/// What a free block must hold.
+/// A request that a free block must hold.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted {
     /// Bytes with room for aligning them.
@@ -31,7 +31,7 @@ impl Wanted {
 }
 
 impl Tlsf {
-    /// What a request asks of a free block; `None` for one that makes no sense.
+    /// Turns a request into what a free block must hold; `None` for an invalid request.
     #[inline]
     pub(super) fn wanted(&self, bytes: u64, align: u64, stamp: u64) -> Option<Wanted> {
         let granule = self.granule();
@@ -52,7 +52,7 @@ impl Tlsf {
         Some(Wanted { needed, bytes, align, stamp })
     }
 
-    /// A free block that holds what is wanted.
+    /// Finds a free block that holds the request.
     #[inline]
     pub(super) fn find(&self, set: SetId, wanted: Wanted) -> Option<u32> {
         let lists = self.sets.get(set.0 as usize)?;

@@ -1,4 +1,4 @@
-//! What stands in the allocator: totals, the blocks in order, and whether all of it is consistent.
+//! Statistics of the allocator: totals, the blocks in order, and a check of consistency.
 
 use super::{
     BlockId, FREE, RegionId, SetId, TAGGED, Tlsf,
@@ -6,18 +6,18 @@ use super::{
     lists::NIL,
 };
 
-/// Why books are not consistent; never seen outside of tests that plant a fault.
+/// Why an allocator is not consistent. Only tests that plant a fault see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inconsistent(pub String);
 
-/// A block as it stands in the allocator.
+/// The state of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockInfo {
     /// Address of the first byte.
     pub start: u64,
     /// Length in bytes.
     pub len: u64,
-    /// The set that a free block belongs to; `None` for a lent block.
+    /// The set that a free block belongs to; `None` for an allocated block.
     pub free_in: Option<SetId>,
 }
 
@@ -30,12 +30,12 @@ impl Tlsf {
         self.total_bytes
     }
 
-    /// Bytes that are lent.
+    /// Returns the number of allocated bytes.
     pub fn allocated_bytes(&self) -> u64 {
         self.allocated_bytes
     }
 
-    /// Blocks that are lent.
+    /// Returns the number of allocated blocks.
     pub fn allocated_blocks(&self) -> usize {
         self.allocated_blocks
     }
@@ -55,7 +55,7 @@ impl Tlsf {
         self.sets.get(set.0 as usize).map_or(0, |lists| lists.latest)
     }
 
-    /// Length of a lent block; 0 for one that is not lent.
+    /// Returns the length of an allocated block; 0 if the block is not allocated.
     pub fn len_of(&self, block: BlockId) -> u64 {
         if self.is_allocated(block) { self.nodes[block.0 as usize].len() } else { 0 }
     }
@@ -129,7 +129,7 @@ impl Tlsf {
         }
         if (allocated, total) != ((self.allocated_bytes, self.allocated_blocks), self.total_bytes) {
             return wrong(format!(
-                "{allocated:?} of {total} lent, {:?} in the books",
+                "{allocated:?} of {total} allocated, {:?} in the totals",
                 (self.allocated_bytes, self.allocated_blocks)
             ));
         }

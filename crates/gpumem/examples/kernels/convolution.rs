@@ -14,7 +14,7 @@ pub type Parameters = (View<u8, 3>, ViewMut<u8, 3>, Constant<i32, 25>, u32);
 /// Work-items of a group: a tile of one channel.
 pub const GROUP: [u32; 3] = [32, 8, 1];
 
-/// The binomial blur and what it is scaled by.
+/// The binomial blur and its scale.
 pub const BLUR: (Constant<i32, 25>, u32) = (Constant(weights(0, 1)), 8);
 
 /// Twice the image less its blur.

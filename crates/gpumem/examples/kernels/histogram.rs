@@ -1,4 +1,4 @@
-//! How often each byte occurs. Each group counts in shared memory and adds what it has found to the totals once.
+//! How often each byte occurs. Each group counts in shared memory, and adds its counts to the totals once.
 
 use gpumem::kernel::prelude::*;
 
@@ -9,7 +9,7 @@ pub type Parameters = (View<u8, 1>, SliceMut<u32>);
 pub const GROUP: u32 = 256;
 
 /// The kernel, for any number of groups of [`GROUP`] along x.
-// SAFETY: bins and totals are changed atomically, but for what barriers order.
+// SAFETY: bins and totals are changed atomically, apart from accesses that barriers order.
 #[gpumem::kernel(unsafe)]
 pub fn histogram(values: View<u8, 1>, totals: SliceMut<u32>) {
     let bins = shared::<u32>([256]);

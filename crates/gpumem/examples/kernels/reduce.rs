@@ -1,7 +1,7 @@
 //! One sum for each group, found in two ways: by a tree in shared memory, and by waves that exchange values and leave one sum each.
 //! Launched again on the sums, until one is left.
 //!
-//! Once the tree has come down to a wave, what is left of it is that wave's own business, and waits for no other.
+//! Once the tree has come down to one wave, that wave finishes it alone, without waiting for others.
 
 use gpumem::kernel::prelude::*;
 
@@ -12,7 +12,7 @@ pub type Parameters = (Slice<f32>, SliceMut<f32>, SliceMut<f32>);
 pub const GROUP: u32 = 256;
 
 /// The kernel, for groups of [`GROUP`] along x that cover `x`.
-// SAFETY: each group writes its own elements, and what is shared lies after barriers of those who share it.
+// SAFETY: each group writes its own elements, and barriers separate the writes and reads of shared memory.
 #[gpumem::kernel(unsafe)]
 pub fn reduce(x: Slice<f32>, by_tree: SliceMut<f32>, by_wave: SliceMut<f32>) {
     let tree = shared::<f32>([256]);

@@ -12,7 +12,7 @@ use gpumem::kernel::prelude::*;
 pub type Parameters = (Slice<u32>, Slice<u32>, SliceMut<u32>, SliceMut<u32>);
 
 /// The kernel, for groups of any size along x that cover `x`.
-// SAFETY: each work-item writes its own elements, and what is shared lies after a barrier.
+// SAFETY: each work-item writes its own elements, and barriers separate the writes and reads of shared memory.
 #[gpumem::kernel(unsafe)]
 pub fn scan(x: Slice<u32>, before: Slice<u32>, totals: SliceMut<u32>, out: SliceMut<u32>) {
     let waves = shared::<u32>([32]);

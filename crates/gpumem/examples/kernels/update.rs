@@ -14,7 +14,7 @@ pub struct Particle {
     pub steps: u32,
 }
 
-/// What happens to all of them.
+/// The change that applies to all of them.
 #[derive(Debug, Clone, Copy, PartialEq, gpumem::DeviceRecord)]
 #[repr(C)]
 pub struct Step {

@@ -10,7 +10,7 @@ use gpumem::{
 /// The kernel for the device of the photo.
 pub(crate) type Convolution = Kernel<convolution::Parameters>;
 
-/// What becomes of the pixels of a view.
+/// The filter for the pixels of a view.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Filter {
     Blur,

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! One stream copies each view into a packed device array, or has a kernel blur or sharpen it into one; a second stream
-//! pastes that array into a sheet on the device. Nothing here waits for anything: the library orders the two streams,
-//! because both use the packed arrays. Every view and the finished sheet are compared with what ndarray makes of the same
-//! photo on the host, and are the same bytes on every device: the kernel computes in integers.
+//! pastes that array into a sheet on the device. The program contains no waits: the library orders the two streams,
+//! because both use the packed arrays. Every view and the finished sheet are compared with ndarray's result for the
+//! same photo on the host. The bytes are the same on every device: the kernel computes in integers.
 
 #[path = "../kernels/convolution.rs"]
 #[allow(unreachable_pub, reason = "a library compiles the file, too")]
@@ -45,7 +45,8 @@ pub(crate) struct Options {
     /// Contact sheet, as PNG
     #[arg(long, value_name = "FILE", default_value = "target/photo.png")]
     pub(crate) output: PathBuf,
-    /// What became of the memory: for ui.perfetto.dev if the name ends in .perfetto.json, else the recording as JSON
+    /// File for a recording of memory use: for ui.perfetto.dev if the name ends in .perfetto.json, else the recording
+    /// as JSON
     #[arg(long, value_name = "FILE")]
     pub(crate) timeline: Option<PathBuf>,
 }
@@ -81,7 +82,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// What was moved for one view, and how.
+/// The copies for one view, and their methods.
 pub(crate) struct Moved {
     view: View,
     /// Strides of the view in the photo, in bytes.

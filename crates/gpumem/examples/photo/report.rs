@@ -1,4 +1,4 @@
-//! What was moved, how, and how long it took.
+//! The bytes moved, the methods, and the times.
 
 use super::{Moved, Result};
 use gpumem::Device;

@@ -123,7 +123,7 @@ impl Sheet {
         add("crop, blurred", &s![y..y + h, x..x + w, ..], Then::Filter(Filter::Blur), cell(3, 2));
         add("crop, sharpened", &s![y..y + h, x..x + w, ..], Then::Filter(Filter::Sharpen), cell(3, 3));
 
-        // Turned views stand in a column of their own, as many as fit beside the grid.
+        // Turned views are in a separate column, as many as fit beside the grid.
         let bottom = self.corner(3, 0).0 + h;
         let turned = |index: usize| {
             let place = self.place(self.corner(0, 4), (w, h));
@@ -159,7 +159,7 @@ impl Sheet {
     }
 }
 
-/// What `s![]` makes, whatever its number of indices.
+/// The result of `s![]`, for any number of indices.
 trait SliceArgs {
     fn elements(&self) -> Vec<gpumem::ndarray::SliceInfoElem>;
 }

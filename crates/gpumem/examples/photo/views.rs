@@ -17,14 +17,14 @@ use gpumem::{
 /// A view of the photo.
 pub(crate) struct View {
     pub(crate) name: &'static str,
-    /// What `s![]` made.
+    /// The result of `s![]`.
     pub(crate) slice: Vec<SliceInfoElem>,
     pub(crate) then: Then,
     /// Where it goes. A view of one channel goes to that channel of the sheet.
     pub(crate) place: Place,
 }
 
-/// What is done after slicing.
+/// The step after slicing.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Then {
     Nothing,
@@ -39,7 +39,7 @@ pub(crate) enum Then {
 }
 
 impl View {
-    /// The view on the device, lent to `then`; not filtered yet.
+    /// Passes the view on the device to `then`; it is not filtered yet.
     pub(crate) fn on_device<R>(
         &self,
         photo: &DeviceArray<u8, Ix3>,

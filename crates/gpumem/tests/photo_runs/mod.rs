@@ -49,8 +49,8 @@ fn the_sheet_is_the_same_in_every_run() {
     assert!(std::fs::read(&options.output).unwrap() == first);
 }
 
-/// The photo that comes with the example, and what the kernel has made of it: a blur brings neighbours closer to each
-/// other, and sharpening drives them apart.
+/// The example's photo and the kernel's results: a blur brings neighbours closer to each other, and sharpening drives
+/// them apart.
 #[test]
 fn the_sample_photo_is_blurred_and_sharpened() {
     let folder = tempfile::tempdir().unwrap();

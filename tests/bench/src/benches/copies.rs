@@ -1,4 +1,5 @@
-//! Blocking copies beside the same copy without gpumem; on a GPU/vs_what the processor does in its own memory.
+//! Blocking copies, compared with the same copy without gpumem; on a GPU, with a copy by the processor in its own
+//! memory.
 //!
 //! All memory is touched before it is measured. Both sides share the caller's block, and on the host the device's too: which
 //! pages two blocks lie on decides how they share the caches, by half of the time at some sizes.
@@ -19,7 +20,7 @@ const SIZES: [(&str, usize); 6] = [
     ("256MiB", 256 << 20),
 ];
 
-/// Copies so short that what surrounds them counts: their time is told, in nanoseconds, not a bandwidth that they do not have.
+/// Copies so short that their overhead counts: reported in nanoseconds, not as a bandwidth.
 const SHORT: [(&str, usize); 3] = [("64B", 64), ("4KiB", 4 << 10), ("16KiB", 16 << 10)];
 
 pub(super) fn all() -> Vec<Bench> {
@@ -60,11 +61,11 @@ fn shared(bytes: usize) -> anyhow::Result<SharedVector> {
 /// An array that both sides of a bench have.
 type SharedVector = Rc<RefCell<Vector>>;
 
-/// What the reference has for a device's memory.
+/// The reference's stand-in for a device's memory.
 enum Block {
     /// The memory of an array on the host, and where that is.
     Shared(SharedVector, *mut u8),
-    /// A block of the processor beside an array on a GPU, from the first cache line on.
+    /// A block of host memory as the counterpart of an array on a GPU, aligned to a cache line.
     Own(Vec<u8>, usize),
 }
 

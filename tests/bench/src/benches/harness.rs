@@ -31,7 +31,7 @@ mod tests {
             let row = measure(bench, Effort::QUICK).unwrap();
             assert!(row.ours > 0.01, "a memcpy moves more than 10 MB/s: {row:?}");
             let ratio = row.ratio.unwrap();
-            // Wide, because a test may run beside anything.
+            // Wide, because other programs may run during a test.
             assert!((0.2..5.0).contains(&ratio), "{row:?}");
         }
     }

@@ -1,5 +1,5 @@
-//! What it costs to take in memory of others and to lend ours: descriptors, no copies. The clock runs while the calls are
-//! made, and stands while what they have enqueued is waited for.
+//! The cost of importing foreign memory and of lending memory: descriptors, no copies. The clock runs during the calls,
+//! and stops while their work is waited for.
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Result, anyhow};
@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Made between two waits: less than what fills a driver's queue, in which a call would wait for the device.
+/// Calls between two waits: too few to fill a driver's queue, in which case a call would wait for the device.
 const BATCH: u64 = 64;
 
 /// A body with the caller's clock, run as the library is to find the thread.
@@ -26,12 +26,12 @@ pub(super) type Around = Box<dyn FnMut(&mut dyn FnMut() -> Result<Duration>) -> 
 
 type Call<B> = Box<dyn FnMut(&mut Subject<B>) -> Result<()>>;
 
-/// What a backend brings.
+/// The parts that depend on the backend.
 pub(super) struct Parts<B: Backend> {
     pub(super) device: Device<B>,
-    /// A stream that is not ours, and what keeps it alive.
+    /// A foreign stream, and its owner.
     pub(super) foreign: (InterchangeStream, Rc<dyn Any>),
-    /// What ordering by events costs at least: one recorded, one waited for.
+    /// The least cost of ordering by events: one recorded, one waited for.
     pub(super) edge: Routine,
     pub(super) around: Around,
 }
@@ -108,7 +108,7 @@ pub(super) fn of<B: Backend>(
     ]
 }
 
-/// What the calls of a row work on.
+/// The objects that the calls of a row use.
 struct Subject<B: Backend> {
     device: Device<B>,
     stream: Stream<B>,
@@ -118,7 +118,7 @@ struct Subject<B: Backend> {
 }
 
 impl<B: Backend> Subject<B> {
-    /// A DLPack tensor. What DLPack calls memory of the host has readers that know no streams.
+    /// A DLPack tensor. Readers of DLPack's host memory know no streams.
     fn tensor(&self) -> Result<DlpackTensor> {
         let place = B::dlpack_device(self.device.raw(), MemoryKind::Device);
         let on_host = place.is_some_and(|place| place.device_type == DlpackDevice::CPU);
@@ -133,8 +133,8 @@ impl<B: Backend> Subject<B> {
         Ok(())
     }
 
-    /// A tensor taken in and let go again. Its producer has nothing to do for that: what it costs to make and to delete one is
-    /// not what it costs to take one in.
+    /// A tensor imported and dropped. Its producer does no work, so that making and deleting the tensor is not
+    /// measured.
     fn import_tensor(&self, waits: bool) -> Result<Call<B>> {
         let kept = Rc::new(Kept::new(self.tensor()?)?);
         Ok(Box::new(move |of| {
@@ -145,12 +145,12 @@ impl<B: Backend> Subject<B> {
         }))
     }
 
-    /// A descriptor taken as an array and let go again, with and without a stream of others to wait for.
+    /// A descriptor imported as an array and dropped, with and without a foreign stream to wait for.
     fn import(&self, waits: bool) -> Result<Call<B>> {
         let mut descriptor = self.array.lend(&self.stream)?.describe();
         descriptor.stream = waits.then_some(self.foreign.number());
         Ok(Box::new(move |of| {
-            // SAFETY: the array and the stream outlive what is made of the descriptor.
+            // SAFETY: the array and the stream outlive the import.
             let taken: ImportedArray<f32, Ix2, B> =
                 unsafe { of.device.from_cuda_array_interface(&descriptor, ())? };
             black_box(taken.len());
@@ -159,7 +159,7 @@ impl<B: Backend> Subject<B> {
     }
 }
 
-/// A tensor that is given out again and again, by a producer whose deleter does nothing.
+/// A tensor that is exported again and again, by a producer whose deleter does nothing.
 struct Kept {
     tensor: NonNull<DLManagedTensorVersioned>,
     deleter: Option<unsafe extern "C" fn(*mut DLManagedTensorVersioned)>,
@@ -175,7 +175,7 @@ impl Kept {
     }
 
     fn tensor(&self) -> DlpackTensor {
-        // SAFETY: valid while this lives, and what is given out is dropped before; its deleter may be called for each.
+        // SAFETY: valid while this lives, and its exports are dropped before; the deleter may be called for each.
         unsafe { DlpackTensor::from_versioned(self.tensor) }
     }
 }

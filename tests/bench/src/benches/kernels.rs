@@ -1,4 +1,4 @@
-//! Bodies of kernels on the processor: against a plain loop, and what a barrier costs.
+//! Bodies of kernels on the processor, compared with a plain loop, and the cost of a barrier.
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Result, anyhow};
@@ -20,7 +20,7 @@ pub(super) fn all() -> Vec<Bench> {
     for wave in [32, 64] {
         benches.push(step("barrier", wave, STEPS, group_steps(wave)));
         benches.push(step("wavebarrier", wave, STEPS, wave_steps(wave)));
-        benches.push(step("both barriers", wave, STEPS, both_steps(wave)));
+        benches.push(step("both_barriers", wave, STEPS, both_steps(wave)));
         benches.push(step("tree", wave, TREE_STEPS, tree(wave)));
     }
     benches
@@ -107,7 +107,7 @@ const TREE_STEPS: usize = 9;
 
 /// One step of one work-item: its part of the loop, and the barrier.
 fn step(kind: &str, wave: u32, steps: usize, function: HostFunction) -> Bench {
-    Bench::new(format!("kernels/host/{kind}/wave {wave}"), "what is allowed", Measure::Latency, move || {
+    Bench::new(format!("kernels/host/{kind}/wave_{wave}"), "what is allowed", Measure::Latency, move || {
         let mut out = vec![0f32; GROUP as usize];
         let arguments = KernelArguments::new().with(slice(&mut out));
         let ours = Routine::clocked(move |calls| {

@@ -1,5 +1,5 @@
 //! Memory through the whole library: arrays made and dropped, by one thread and by eight, with many holes, in several
-//! orders; beside the backend's own allocator.
+//! orders; compared with the backend's allocator.
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::{Context, Result};
@@ -35,7 +35,7 @@ fn raw(device: &Device<Host>, bytes: usize, kind: MemoryKind) -> Routine {
     let raw = device.raw().clone();
     let request = AllocationRequest { bytes, align: 256, kind };
     Routine::call(move || {
-        // SAFETY: well formed, never read, given back at once.
+        // SAFETY: well formed, never read, freed at once.
         let buffer = unsafe { Host::allocate(&raw, &request)? };
         // SAFETY: nothing uses it.
         Ok(unsafe { Host::release(&raw, buffer) }.map_err(|(_, error)| error)?)
@@ -53,7 +53,7 @@ fn pair(name: &str, bytes: usize) -> Bench {
     })
 }
 
-/// A block of the pool by itself, taken and given back: what RMM's benches of its resources measure.
+/// A block of the pool by itself, allocated and freed, as RMM's benches of its resources measure.
 fn resource(name: &str, bytes: usize) -> Bench {
     Bench::new(format!("alloc_free/pool/{name}"), "the backend's allocator", Measure::Latency, move || {
         let device = device()?;
@@ -90,8 +90,7 @@ fn managed(name: &str, bytes: usize) -> Bench {
     })
 }
 
-/// Nanoseconds of a pair in all, while so many threads make them, each on a stream of its own; beside one thread. Less
-/// than 1 is a gain.
+/// Nanoseconds per pair over all threads, each on its own stream, compared with one thread. Less than 1 is a gain.
 fn threads(count: usize) -> Bench {
     Bench::new(format!("alloc_free/threads/4KiB/{count}"), "one thread", Measure::Latency, move || {
         Ok(Pair { ours: together(count)?, reference: together(1)? })
@@ -129,7 +128,7 @@ fn together(count: usize) -> Result<Routine> {
     }))
 }
 
-/// A block of 1 KiB out of books with so many free blocks/vs_ten. The blocks have many sizes.
+/// A block of 1 KiB from an allocator with so many free blocks, compared with ten. The blocks have many sizes.
 fn holes(count: usize) -> Bench {
     Bench::new(format!("fragmentation/holes/{count}"), "ten holes", Measure::Scaling, move || {
         Ok(Pair { ours: with_holes(count)?, reference: with_holes(10)? })

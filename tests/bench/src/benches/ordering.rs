@@ -1,4 +1,4 @@
-//! What ordering and memory cost: events on one stream (none), enqueuing, allocating.
+//! The cost of ordering and memory: events on one stream (none), enqueuing, allocating.
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::Result;
@@ -16,7 +16,7 @@ pub(super) fn all() -> Vec<Bench> {
 
 /// Uploads, copies, fills and downloads on one stream make no event. The reference is what is allowed.
 fn events() -> Bench {
-    Bench::new("order/events/one stream", "none", Measure::Count, || {
+    Bench::new("order/events/one_stream", "none", Measure::Count, || {
         let ours = Routine::count(|| {
             let device = crate::device()?;
             let stream = device.stream()?;
@@ -37,7 +37,7 @@ fn events() -> Bench {
     })
 }
 
-/// Events of the host backend; the others do not count theirs, and every event of ours is recorded once.
+/// Events of the host backend; the others do not count theirs. The library records every event once.
 fn events_created(device: &Device) -> u64 {
     let host: Option<&gpumem_host::Device> = Typed::<Host>::as_typed(device.raw());
     host.map_or(0, |host| host.counters().events_created)
@@ -79,12 +79,12 @@ fn enqueue() -> Bench {
     })
 }
 
-/// Memory made and dropped, its way back included/vs_the allocator's own zeroed memory.
+/// Memory made and dropped, its freeing included, compared with the allocator's own zeroed memory.
 fn allocate(name: &str, bytes: usize) -> Bench {
     Bench::new(format!("alloc_free/backend/{name}"), "calloc and free", Measure::Latency, move || {
         let device = crate::device()?;
         let request = AllocationRequest { bytes, align: 64, kind: MemoryKind::Device };
-        // SAFETY: well formed, never written, and given back at once.
+        // SAFETY: well formed, never written, and freed at once.
         let probe = unsafe { AnyBackend::allocate(device.raw(), &request)? };
         anyhow::ensure!(probe.len() == bytes, "a block has the length that was asked for");
         // SAFETY: nothing uses it.

@@ -1,8 +1,8 @@
-//! Memory of the caller and odd layouts, on any device/vs_what the driver does with page-locked or packed memory.
+//! Memory of the caller and odd layouts, on any device, compared with the driver on page-locked or packed memory.
 //!
 //! References: `pinned` is the driver's own copy of as many bytes from or to page-locked memory, `the driver` its copy
-//! of the caller's ordinary memory, `packed` its copy of as many bytes within the device. All of them wait, and so does
-//! ours, whose short uploads return before.
+//! of the caller's ordinary memory, `packed` its copy of as many bytes within the device. All of them wait. So does
+//! gpumem, apart from its short uploads, which return earlier.
 
 use crate::{Bench, Measure, Pair, Routine, Unavailable};
 use anyhow::Result;
@@ -16,15 +16,15 @@ use std::{cell::RefCell, rc::Rc};
 /// Sizes and names of the benches of one device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Sizes {
-    /// Copies beside `pinned`.
+    /// Copies compared with `pinned`.
     pub(super) long: &'static [(&'static str, usize)],
-    /// Copies beside `the driver`.
+    /// Copies compared with `the driver`.
     pub(super) any: &'static [(&'static str, usize)],
     /// Side of a matrix of `f32`.
     pub(super) side: usize,
 }
 
-/// What a GPU is measured with.
+/// The objects for measuring a GPU.
 #[cfg(feature = "cuda")]
 pub(super) const FULL: Sizes = Sizes {
     long: &[
@@ -97,7 +97,7 @@ impl<B: Backend> Raw<B> {
     fn new(device: &Device<B>, bytes: usize, other: Other, up: bool) -> Result<Self> {
         let allocate = |kind| {
             let request = AllocationRequest { bytes, align: 256, kind };
-            // SAFETY: a valid request; what is read of it was never looked at.
+            // SAFETY: a valid request; the contents that are read are ignored.
             unsafe { B::allocate(device.raw(), &request) }
         };
         let block = allocate(MemoryKind::Device)?;
@@ -178,7 +178,7 @@ fn download<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) 
     })
 }
 
-/// Into a new array, whose pages have not been touched, and which is given back each time.
+/// Into a new array, whose pages have not been touched, and which is freed each time.
 fn fresh<B: Backend>(selector: &str, name: &str, bytes: usize) -> Bench {
     let selector = selector.to_owned();
     let name = format!("transfer/{selector}/d2h/untouched/{name}/vs_pinned");
@@ -254,7 +254,7 @@ fn page_locked<B: Backend>(
             let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
             let spec = gpumem_runtime::ArraySpec::new((rows, columns)).strides(&steps.map(|step| step * 4));
             let mut pinned: PinnedArray<f32, Ix2, B> = device.pinned_array(spec)?;
-            // Written before, as what anybody sends is.
+            // Written before, as any program's data is.
             pinned.view_mut()?.fill(1.0);
             let mut array: DeviceArray<f32, Ix2, B> = device.device_array((rows, columns))?;
             let stream = device.stream()?;

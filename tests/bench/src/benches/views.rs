@@ -1,4 +1,4 @@
-//! Slicing, reshaping and the rest of the layout algebra: what it costs does not depend on the number of elements.
+//! Slicing, reshaping and the rest of the layout algebra: the cost does not depend on the number of elements.
 
 use crate::{Bench, Measure, Pair, Routine};
 use anyhow::Result;
@@ -26,7 +26,7 @@ pub(super) fn all() -> Vec<Bench> {
     benches
 }
 
-/// 4 · 10⁹ elements beside 1000. Layouts need no memory.
+/// 4 · 10⁹ elements compared with 1000. Layouts need no memory.
 fn layouts(name: &str, act: impl Fn(&Layout) -> Result<usize> + Copy + 'static) -> Bench {
     Bench::new(format!("{name}/4e9"), "the same of 1000", Measure::Scaling, move || {
         let side = |shape: [usize; 2]| -> Result<Routine> {
@@ -39,7 +39,7 @@ fn layouts(name: &str, act: impl Fn(&Layout) -> Result<usize> + Copy + 'static) 
 
 type Matrix = DeviceArray<f32, Ix2>;
 
-/// 64 MiB on the device beside 1 KiB.
+/// 64 MiB on the device compared with 1 KiB.
 fn arrays(name: &str, act: impl Fn(&Matrix) -> Result<usize> + Copy + 'static) -> Bench {
     Bench::new(format!("{name}/64MiB"), "the same of 1 KiB", Measure::Scaling, move || {
         let side = |shape: (usize, usize)| -> Result<Routine> {

@@ -5,7 +5,7 @@ use crate::{Case, Lab, Level, Stop, Verdict};
 use gpumem_core::Backend;
 use gpumem_host::{Host, HostOptions};
 use gpumem_kernel::Kernel;
-use gpumem_kernels::{ShippedKernel, Visitor, visit};
+use gpumem_kernel_suite::{ShippedKernel, Visitor, visit};
 use gpumem_runtime::Device;
 use std::{
     any::TypeId,

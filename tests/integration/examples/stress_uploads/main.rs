@@ -8,7 +8,7 @@
 //!
 //! Ends with status 1 if anything was wrong. Options:
 //!
-//! * `--device NAME`: by default what `GPUMEM_DEVICE` says, or else `host`.
+//! * `--device NAME`: by default the device in `GPUMEM_DEVICE`, or else `host`.
 //! * `--mode N`: one way of sending, 1 to 10; every way by default.
 //! * `--threads N` (100), `--rounds N` of each thread (100).
 //! * `--processes N` (1) that run at the same time.
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     }
     let mut wrong = 0;
     for mode in options.modes {
-        // A new one for each mode: what one leaves behind is nothing for the next.
+        // A new one for each mode, so that leftovers of one do not reach the next.
         let device = Device::open(&options.device).unwrap();
         let begin = Instant::now();
         let outcome = stress::run(&device, &Plan { mode, ..options.plan });

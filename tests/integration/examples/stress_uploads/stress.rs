@@ -21,7 +21,7 @@ const TOLD: usize = 6;
 const LONGEST: u64 = 5000;
 const LONG: usize = 40_000;
 
-/// What is done.
+/// The work to do.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) mode: u32,
@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) synchronizes: bool,
 }
 
-/// What was found.
+/// The findings.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// Arrays that were compared.
@@ -92,7 +92,7 @@ impl Numbers {
     }
 }
 
-/// One round of one thread. Each has numbers of its own, so that a wrong one tells whose it is.
+/// One round of one thread. Each has different numbers, so that a wrong value tells which thread wrote it.
 struct Round<'a> {
     device: &'a Device,
     stream: &'a Stream,

@@ -122,7 +122,7 @@
 //! # Ok(())
 //! # }
 //! ```
-//! Nor does a kernel write what only comes in, or take an array of the host that states no direction.
+//! Nor does a kernel write an `In` argument, or take an array of the host without a direction.
 //! ```compile_fail,E0277
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;

@@ -1,4 +1,4 @@
-//! What a backend says of its memory and of its work is believed, so it is `unsafe` to say it.
+//! Safe code relies on a backend's promises about memory and work, so its traits are `unsafe`.
 //!
 //! # A block of memory
 //! ```
@@ -45,7 +45,7 @@
 //! ```
 //!
 //! # A stream, an event, a barrier and the backend itself
-//! The lists of functions are left out: what is missed here is the word alone.
+//! The lists of functions are left out: only the word `unsafe` is missing here.
 //! ```compile_fail,E0200
 //! #[derive(Debug, Clone)]
 //! struct Liar;

@@ -1,4 +1,5 @@
-//! What must not compile. Each case stands beside the variant that does, so that a case can only fail for its own reason.
+//! Programs that must not compile. Each stands beside a variant that compiles, so that it can only fail for its own
+//! reason.
 
 mod arguments;
 mod backends;

@@ -47,7 +47,7 @@
 //! # Ok(())
 //! # }
 //! ```
-//! What is going to be written is not read meanwhile.
+//! Memory that is going to be written is not read meanwhile.
 //! ```compile_fail,E0502
 //! # use gpumem_core::Result;
 //! # use gpumem_host::Host;

@@ -6,13 +6,13 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::Device;
 use host_double::{Double, DoubleDevice, DoubleOptions};
 
-/// A device of the host backend, with what is behind it.
+/// A device of the host backend, with the backend's own device.
 pub(crate) fn host(options: HostOptions) -> (Device<Host>, gpumem_host::Device) {
     let raw = Host::open_with(&options).unwrap();
     (Device::from_raw(raw.clone()), raw)
 }
 
-/// A device that takes the way of a GPU, with what is behind it.
+/// A device that copies as a GPU does, with the backend's own device.
 pub(crate) fn double(options: HostOptions) -> (Device<Double>, DoubleDevice) {
     let raw = Double::open_with(&DoubleOptions {
         host: options,
@@ -48,7 +48,7 @@ pub(crate) fn direct_double(options: HostOptions) -> (Device<Double>, DoubleDevi
     (Device::from_raw(raw.clone()), raw)
 }
 
-/// Nothing of what was made on the device is left, and nothing went wrong unheard.
+/// Asserts that no object of the device is left, and that no error is unreported.
 pub(crate) fn is_clean<B: Backend>(device: &Device<B>, host: &gpumem_host::Device) {
     device.synchronize().unwrap();
     device.flush().unwrap();

@@ -6,14 +6,14 @@ use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_runtime::{Device, PinnedArray};
 use ndarray::{Array1, Array2, Ix2, s};
 
-/// What arrived where. The caller's arrays outlive the work, as a user's do.
+/// The caller's arrays, and the results in them. They outlive the work, as a user's do.
 pub(crate) struct Arrived {
     pub(crate) into: Array2<u32>,
     pub(crate) scoped: Array2<u32>,
     pub(crate) locked: Array2<u32>,
 }
 
-/// What is in the caller's arrays before.
+/// The contents of the caller's arrays before.
 pub(crate) const UNTOUCHED: u32 = 0xDEAD_BEEF;
 
 pub(crate) fn numbers() -> Array2<u32> {
@@ -26,7 +26,7 @@ impl Arrived {
         Self { into: untouched(), scoped: untouched(), locked: untouched() }
     }
 
-    /// Whether every array holds what it held, or what was meant for it: never half of each, never anything else.
+    /// Tells whether every array holds its old contents or the intended ones: never a mixture, never others.
     pub(crate) fn is_whole(&self) -> bool {
         let numbers = numbers();
         [&self.into, &self.scoped, &self.locked]
@@ -73,7 +73,7 @@ pub(crate) fn run<B: Backend>(device: &Device<B>, arrived: &mut Arrived) -> Resu
     Ok(())
 }
 
-/// The device does what devices do.
+/// The device works as devices do.
 pub(crate) fn is_usable<B: Backend>(device: &Device<B>) {
     let mut arrived = Arrived::new();
     run(device, &mut arrived).unwrap();

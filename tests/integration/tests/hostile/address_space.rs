@@ -1,4 +1,5 @@
-//! A process with little address space: every call is right or a typed error, and what is freed can be had again.
+//! A process with little address space: every call succeeds or returns a typed error, and freed memory can be allocated
+//! again.
 //!
 //! Only blocks that may be large are asked for in ways that can fail. The standard library ends a process that has no room for
 //! a few bytes, so that some room is left here.
@@ -14,7 +15,7 @@ use gpumem_integration::slow_copy;
 use ndarray::Array1;
 use std::{fs, hint::black_box};
 
-/// Blocks of the heap that are left for what the standard library asks for, and their size.
+/// Heap blocks that are left for the standard library's requests, and their size.
 const ROOM: (usize, usize) = (128, 64 << 10);
 
 /// Keeps room in the heap: it does not shrink, every block of some size is outside of it, and all threads share it.
@@ -50,7 +51,7 @@ fn succeeds<T>(result: Result<T>) -> Option<T> {
     result.map_err(|error| assert!(is_expected(&error), "{error}")).ok()
 }
 
-/// Everything that asks for memory in proportion to what it is given.
+/// All calls that allocate in proportion to their argument.
 fn storm(device: &Device, bytes: usize) {
     let Some(stream) = succeeds(device.stream()) else { return };
     let mut kept: Vec<(DeviceArray<u8>, Option<PinnedArray<u8>>)> = Vec::new();

@@ -12,7 +12,7 @@ use std::{
     thread,
 };
 
-/// Variables of which a wrong value is an error, so that nothing else would be used.
+/// Variables for which a wrong value is an error, and not replaced by a default.
 const ALONE: &[&str] = &["GPUMEM_DEVICE", "GPUMEM_HOST_DEVICES", "GPUMEM_HOST_MEMORY", "GPUMEM_HOST_SEED"];
 
 const TOGETHER: &[&str] = &[
@@ -63,7 +63,7 @@ fn look<T>(result: Result<T>) -> Option<T> {
     result.map_err(|error: Error| assert!(!error.to_string().is_empty())).ok()
 }
 
-/// What reads the environment, and what depends on it.
+/// The code that reads the environment, and the code that depends on it.
 fn use_everything() {
     let opened = ["host", "host:1", "cuda", "roc"].map(|name| look(Device::open(name)));
     let more = [look(Device::open_default()), look(Device::open_first_available())];

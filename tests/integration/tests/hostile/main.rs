@@ -1,4 +1,4 @@
-//! What comes from outside and means ill: the environment, too little address space, files of traces.
+//! Hostile input: the environment, too little address space, files of traces.
 #![cfg(all(unix, feature = "host"))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
@@ -12,13 +12,13 @@ use std::{
     process::{Command, Output},
 };
 
-/// Set in the child process, to what it is to do.
+/// Set in the child process, to its task.
 const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
 
-/// What the child says at its end.
+/// The child's last line.
 const DONE: &str = "the child has come to its end";
 
-/// What this process is to do as a child. A child that hangs ends by a signal.
+/// The task of this process as a child. A child that hangs ends by a signal.
 fn task_of_child(seconds: u32) -> Option<String> {
     let task = env::var(CHILD).ok()?;
     // SAFETY: asks for a signal.

@@ -1,4 +1,4 @@
-//! What happens around arrays: events and callbacks, memory that runs out, resources of the caller's own, loans.
+//! Operations around arrays: events and callbacks, memory that runs out, the caller's own resources, loans.
 
 use crate::{model::Known, program::Program};
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
@@ -74,7 +74,7 @@ impl<B: Backend> Program<'_, B> {
         }
     }
 
-    /// Another resource, for as long as a few arrays are made; what was made before stays as it was.
+    /// Sets another resource while a few arrays are made; arrays from before stay as they were.
     pub(crate) fn exchange_resource(&mut self) {
         if !self.fails {
             return;

@@ -30,7 +30,7 @@ impl<B: Backend> Program<'_, B> {
             assert!(is_stale(known.array.copy_to_host()) && is_stale(known.array.fill(1)));
             assert!(is_stale(stream.copy_to_host(&known.array)) && is_stale(known.array.try_clone()));
             let lent = known.array.lend(&stream);
-            // What failed before has an error of its own.
+            // Objects that failed before have their own error.
             let is_refused =
                 |error: &Error| error.is_poisoned() || matches!(error.kind(), ErrorKind::Stale { .. });
             assert!(lent.as_ref().is_err_and(is_refused), "seed {}: {lent:?}", self.seed);
@@ -41,7 +41,7 @@ impl<B: Backend> Program<'_, B> {
             );
         }
         assert!(is_stale(stream.synchronize()) && is_stale(stream.to_device(&[1_u32])));
-        // What is made afterwards is right while the old is still there, and after that is gone.
+        // New objects work while the old ones are still there, and after they are gone.
         let array = device.to_device(&[5_u32; 700]).unwrap();
         arrays.clear();
         device.trim(Trim::ALL).unwrap();
@@ -52,7 +52,7 @@ impl<B: Backend> Program<'_, B> {
     #[cfg(unix)]
     pub(crate) fn fork(&mut self, at: usize) {
         let stream = self.stream();
-        // SAFETY: the child uses what is promised to work there, and leaves by `_exit`.
+        // SAFETY: the child uses only functions that work in a forked child, and leaves by `_exit`.
         let pid = unsafe { libc::fork() };
         assert!(pid >= 0, "fork failed");
         if pid == 0 {

@@ -15,7 +15,7 @@ pub(crate) struct Seen<K: DeviceVisible, B: Backend> {
     model: Vec<u32>,
 }
 
-/// What of these a program has.
+/// The host arrays of a program.
 pub(crate) struct Hosts<B: Backend> {
     mapped: Option<Seen<Mapped, B>>,
     managed: Option<Seen<Managed, B>>,
@@ -91,7 +91,7 @@ impl<B: Backend> Program<'_, B> {
                 use_both(array, model, random, &stream, add);
             }
             _ => {
-                // Dropped with work under way, or given back.
+                // Drops it with work under way, or deregisters it.
                 if let Some((array, model)) = hosts.registered.take_if(|_| renew)
                     && random.one_in(2)
                 {

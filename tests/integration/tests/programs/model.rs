@@ -1,4 +1,4 @@
-//! What a program knows of its arrays.
+//! The expected contents of a program's arrays.
 
 use gpumem_core::Backend;
 use gpumem_runtime::{DeviceArray, PinnedArray};

@@ -1,4 +1,4 @@
-//! A program: what it has, and which operation comes next.
+//! A program: its objects, and the choice of the next operation.
 
 use crate::{
     boards::{Boards, Record},
@@ -164,9 +164,9 @@ impl<'a, B: Backend> Program<'a, B> {
         self.streams[self.random.below(STREAMS)].clone()
     }
 
-    /// Lets go of something, in one of several ways, where there is much.
+    /// Drops an object, in one of several ways, if there are many.
     fn bound(&mut self) {
-        // What is forgotten keeps its device, with all that its pools hold.
+        // A forgotten object keeps its device, with the memory of its pools.
         let forgets = self.seed.is_multiple_of(20);
         if self.arrays.len() > MOST_ARRAYS {
             let known = self.arrays.swap_remove(self.random.below(MOST_ARRAYS));

@@ -181,7 +181,7 @@ impl<B: Backend> Program<'_, B> {
         known.write(range.start, &elements);
     }
 
-    /// A kernel that panics or goes out of bounds, and something behind it; then its stream is told.
+    /// A kernel that panics or goes out of bounds, and work after it; then a wait for its stream reports it.
     pub(crate) fn fail(&mut self, at: usize) {
         let (number, stream) = (self.random.word(), self.stream());
         let range = self.random.range(self.arrays[at].model.len());

@@ -1,4 +1,5 @@
-//! Blocks of memory in the wrong hands: of another resource, of another device, of before a reset, of another kind.
+//! Blocks of memory given to the wrong owner: of another resource, of another device, from before a reset, of another
+//! kind.
 
 use super::device;
 use gpumem_core::{Attach, Error, ErrorKind, MappedOptions, MemoryKind, Result};
@@ -73,7 +74,7 @@ fn a_pool_and_the_driver_refuse_each_others_blocks() {
     assert_eq!(fresh.statistics().reserved, 0);
 }
 
-/// Keeps one block, lends it again whatever has happened meanwhile, and forgets nothing.
+/// Keeps one block and returns it for every request, whatever has happened meanwhile.
 #[derive(Debug)]
 struct Keeping {
     upstream: Arc<dyn MemoryResource<Host>>,
@@ -124,7 +125,7 @@ fn a_block_of_before_a_reset_is_not_lent_again() {
             make().unwrap();
             reset(&device).unwrap();
             assert!(is_stale(make()), "{kind:?}, of a pool: {from_pool}");
-            // What a pool holds that was not told of the reset is refused as well, for ever.
+            // Blocks of a pool that does not know of the reset are refused as well, for ever.
             assert_eq!(is_stale(make()), from_pool && !tells);
         }
     }
@@ -151,7 +152,7 @@ fn memory_of_another_device_is_refused() {
         theirs.recycle(kept).unwrap();
         reset(&two).unwrap();
         one.flush().unwrap();
-        // What is the device's own serves as before.
+        // The device's own memory works as before.
         one.set_memory_resource(kind, pool(&one, kind)).unwrap();
         make().unwrap();
     }

@@ -11,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-/// What bodies use.
+/// The arguments of bodies.
 struct Things {
     device: Device<Host>,
     stream: Stream<Host>,
@@ -39,7 +39,7 @@ const CALLS: &[(&str, Call)] = &[
     ("flush", |t| t.device.flush()),
 ];
 
-/// Runs a call in every group of a kernel, and gives what it said.
+/// Runs a call in every group of a kernel, and returns its results.
 fn run(options: &HostOptions, groups: usize, call: Call) -> Vec<Result<()>> {
     let device: Device<Host> = Device::from_raw(Host::open_with(options).unwrap());
     let stream = device.stream().unwrap();

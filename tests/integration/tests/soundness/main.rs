@@ -1,4 +1,4 @@
-//! What safe code could once break: each of these programs reached memory that was not its own, hung, or panicked.
+//! Programs of safe code that once were unsound: each reached foreign memory, hung, or panicked.
 #![deny(unsafe_code)] // `s![]` of ndarray forbids to forbid it
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 

@@ -55,7 +55,7 @@ fn memory_of_a_scope_cannot_be_lent() {
             refused(mapped.device_view_mut().lend_mut_to_host());
         })
         .unwrap();
-    // What the library has taken over lives as long as the loan.
+    // An object that the library has taken over lives as long as the loan.
     let mut registered = device.register_mapped(data).unwrap();
     let loan = registered.lend_mut_to_host().unwrap();
     drop(registered);
@@ -203,7 +203,7 @@ fn a_loan_of_another_backend_or_device_is_refused() {
     assert!(two.as_cuda_array::<u32, Ix1, _>(array.lend_to_host().unwrap()).is_err());
 }
 
-/// Hands an object on by a shared pointer.
+/// Passes an object on by a shared pointer.
 #[test]
 fn through_a_shared_pointer_an_object_can_only_be_read() {
     use std::{rc::Rc, sync::Arc};

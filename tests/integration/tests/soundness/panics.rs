@@ -38,7 +38,7 @@ fn panics(errors: &[Error]) -> usize {
 /// Elements that a slow kernel writes.
 const LEN: usize = if cfg!(miri) { 1 << 10 } else { 1 << 16 };
 
-/// A kernel whose captured value panics is dropped while in use, and memory of an owner behind it.
+/// A kernel whose captured value panics is dropped while in use, and an owner's memory after it.
 fn leave_behind(device: &Device<Host>, depth: u32) {
     let (stream, other) = (device.stream().unwrap(), device.stream().unwrap());
     let one = config_for_items([1, 1, 1], [1, 1, 1]);

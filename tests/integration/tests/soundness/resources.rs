@@ -94,7 +94,7 @@ fn use_nested(pools: bool) {
         device.trim(Trim::ALL).unwrap();
         assert!(device.memory_report().unwrap().to_string().contains("nested"));
     }
-    // Nothing is left when the device is told to give back what it has.
+    // No memory is left after the device was told to free its memory.
     device.flush().unwrap();
     assert_eq!(nested.upstream.statistics().reserved, 0);
     *nested.device.lock().unwrap() = None;

@@ -22,7 +22,7 @@ pub(super) fn find(references: &References) -> Vec<Vec<String>> {
     groups
 }
 
-/// What can be reached from a module, itself only on a way back.
+/// The modules that a module can reach; itself only through a cycle.
 fn reach<'a>(edges: &BTreeMap<&'a str, BTreeSet<&'a str>>, start: &str) -> BTreeSet<&'a str> {
     let (mut reached, mut next) = (BTreeSet::new(), vec![start]);
     while let Some(at) = next.pop() {

@@ -1,6 +1,6 @@
-//! What the check lets pass: lists that only become shorter.
+//! Exceptions of the check: lists that only become shorter.
 
-/// Modules that still stand in a cycle. One that is cut out of its cycle leaves the list in the same change.
+/// Modules that are still in a cycle. A change that cuts a module out of its cycle removes it from the list.
 pub(super) const CYCLIC: &[(&str, &[&str])] = &[(
     "gpumem-runtime",
     &[
@@ -24,5 +24,5 @@ pub(super) const CYCLIC: &[(&str, &[&str])] = &[(
 /// The part of the lines of all crates that one may have, in percent.
 pub(super) const LARGEST: f64 = 25.0;
 
-/// Crates that are still larger, with what they may have.
+/// Crates that are still too large, with their limits.
 pub(super) const LARGE: [(&str, f64); 1] = [("gpumem-runtime", 33.5)];

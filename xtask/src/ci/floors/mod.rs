@@ -1,4 +1,4 @@
-//! Checks that no top-level modules of a crate stand in a dependency cycle, and that no crate is too large.
+//! Checks that no top-level modules of a crate are in a dependency cycle, and that no crate is too large.
 
 mod cycles;
 mod known;
@@ -33,7 +33,7 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     })
 }
 
-/// What is wrong with the cycles of a crate, given the modules that are known to stand in one.
+/// Returns what is wrong with the cycles of a crate, given the modules that are known to be in one.
 fn cycle_troubles(name: &str, references: &References, known: &[&str]) -> Vec<String> {
     let cycles = cycles::find(references);
     let mut troubles = Vec::new();
@@ -51,12 +51,12 @@ fn cycle_troubles(name: &str, references: &References, known: &[&str]) -> Vec<St
     let is_cyclic = |module: &&&str| cycles.iter().flatten().any(|found| found == **module);
     let stale = known.iter().filter(|module| !is_cyclic(module));
     troubles.extend(stale.map(|module| {
-        format!("{name}: {module} stands in no cycle any more: take it out of the list in known.rs")
+        format!("{name}: {module} is in no cycle any more: take it out of the list in known.rs")
     }));
     troubles
 }
 
-/// What is wrong with the sizes of crates, given those that are known to be large.
+/// Returns what is wrong with the sizes of crates, given those that are known to be large.
 fn size_troubles(sizes: &BTreeMap<String, usize>, large: &[(&str, f64)]) -> Vec<String> {
     let total: usize = sizes.values().sum();
     let mut troubles = Vec::new();

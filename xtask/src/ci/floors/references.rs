@@ -8,13 +8,13 @@ use std::{
     str::FromStr,
 };
 
-/// What is declared at the root of the crate itself, without its `mod` and `use` items.
+/// The items declared at the root of the crate, apart from `mod` and `use`.
 pub(super) const ROOT: &str = "(root)";
 
 /// Where one module names another: `file:line`, for each pair.
 pub(super) type References = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Reads the crate whose `lib.rs` stands in this folder.
+/// Reads the crate whose `lib.rs` is in this folder.
 pub(super) fn read(sources: &Path) -> Result<References> {
     let root = sources.join("lib.rs");
     let tokens = parse(&root)?;
@@ -29,7 +29,7 @@ fn parse(file: &Path) -> Result<TokenStream> {
     TokenStream::from_str(&text).map_err(|error| anyhow::anyhow!("{}: {error}", file.display()))
 }
 
-/// Tokens of what is compiled into the library: an item under `cfg(test)`, `cfg(doctest)` or `cfg(loom)` is left out.
+/// Tokens that are compiled into the library: an item under `cfg(test)`, `cfg(doctest)` or `cfg(loom)` is left out.
 fn trees(tokens: TokenStream) -> Vec<TokenTree> {
     let all: Vec<TokenTree> = tokens.into_iter().collect();
     let (mut kept, mut at) = (Vec::new(), 0);
@@ -78,7 +78,7 @@ fn item(tokens: &[TokenTree]) -> usize {
     tokens.len()
 }
 
-/// Which top-level module each name stands for that the root declares or re-exports.
+/// The top-level module of each name that the root declares or re-exports.
 struct Names {
     modules: BTreeSet<String>,
     exported: BTreeMap<String, String>,
@@ -103,7 +103,7 @@ impl Names {
         names
     }
 
-    /// Notes what `use module::{A, B as C}` at the root gives names to.
+    /// Notes the names that `use module::{A, B as C}` at the root introduces.
     fn export(&mut self, tokens: &[TokenTree]) {
         let mut path = tokens.iter().take_while(|token| !is_punct(token, ';'));
         let mut first = path.next();
@@ -198,7 +198,7 @@ impl Reader {
                     self.file_of(&name.to_string(), path)?;
                     at += 3;
                 }
-                // What the root re-exports is no reference.
+                // A re-export of the root is no reference.
                 [TokenTree::Ident(keyword), ..] if keyword == "use" && path.is_empty() => {
                     at += item(&tokens[at..]);
                 }
@@ -254,7 +254,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Notes that the module names what follows from the root on: one name, or a list of them.
+    /// Notes the names that the module uses from the root on: one name, or a list.
     fn note(&mut self, tokens: &[TokenTree], path: &[String]) {
         match tokens.first() {
             Some(TokenTree::Ident(name)) => {

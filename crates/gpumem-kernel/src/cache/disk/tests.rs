@@ -177,7 +177,7 @@ fn what_is_no_regular_file_is_neither_opened_nor_followed() {
     let path = disk.path(&key("a"));
     let elsewhere = parent.path().join("elsewhere");
     fs::rename(&path, &elsewhere).unwrap();
-    // A pipe without a writer, a device without an end, the image itself behind a link, a directory.
+    // A pipe without a writer, a device without an end, a link to the image, a directory.
     let pipe = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
     // SAFETY: a string that ends with a zero.
     assert_eq!(unsafe { libc::mkfifo(pipe.as_ptr(), 0o600) }, 0);

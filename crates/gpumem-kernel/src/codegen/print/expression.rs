@@ -16,7 +16,7 @@ pub(super) fn function(operator: &str) -> &'static str {
     }
 }
 
-/// Whether C++ does with this operator what Rust does, on values of this type.
+/// Tells whether this operator means the same in C++ and in Rust, on values of this type.
 pub(super) fn is_plain(operator: &str, info: &TypeInfo, right: &E) -> bool {
     match info.form {
         Form::Float => operator != "%",

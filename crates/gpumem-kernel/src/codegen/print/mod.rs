@@ -6,7 +6,7 @@ mod statement;
 use super::{Constant, Record, S, TypeInfo};
 use std::fmt::Write;
 
-/// What the C++ of a kernel that was written in Rust needs beside the prelude.
+/// Helpers that the C++ of a kernel written in Rust needs beside the prelude.
 const ARITHMETIC: &str = include_str!("../arithmetic.hpp");
 
 /// A parameter of a kernel.
@@ -23,13 +23,13 @@ pub struct Parameter {
 pub struct PrintedProgram {
     /// The kernel's symbol, or the function's name.
     pub name: &'static str,
-    /// The Rust file that it stands in.
+    /// The Rust file of the kernel.
     pub file: &'static str,
     /// Its parameters.
     pub parameters: Vec<Parameter>,
-    /// The type of what it gives.
+    /// The type of its result.
     pub result: TypeInfo,
-    /// What the witnesses have seen, by number.
+    /// The types that the witnesses have seen, by number.
     pub types: Vec<TypeInfo>,
     /// Its constants, by number.
     pub constants: Vec<Constant>,
@@ -112,13 +112,13 @@ impl PrintedProgram {
     }
 }
 
-/// What the statements of a body refer to.
+/// The names that the statements of a body refer to.
 struct Body<'p> {
     types: &'p [TypeInfo],
     constants: &'p [Constant],
     /// The names of the functions that it calls.
     functions: Vec<String>,
-    /// What the names of its constants begin with.
+    /// The prefix of the names of its constants.
     prefix: &'p str,
 }
 

@@ -21,7 +21,7 @@ impl Body<'_> {
         }
     }
 
-    /// A block behind a head on the same line.
+    /// A block after a head on the same line.
     fn block(&self, out: &mut String, list: &[S], depth: usize) {
         out.push_str(" {\n");
         self.statements(out, list, depth + 1);

@@ -1,4 +1,4 @@
-//! Launching a kernel, and a kernel that is launched/vs_the driver's own launch of the same program.
+//! Launching a kernel, and a kernel that is launched, compared with the driver's own launch of the same program.
 
 use super::{
     device,
@@ -11,7 +11,7 @@ use cudarc::driver::sys;
 use gpumem_core::{Backend, CompileOptions, ErrorKind, KernelSource, LaunchConfig};
 use gpumem_cuda::{Cuda, CudaExt, CudaKernel};
 use gpumem_kernel::{Kernel, KernelDef, Parameters, Slice, SliceMut, config_for_items};
-use gpumem_kernels::convolution;
+use gpumem_kernel_suite::convolution;
 use gpumem_runtime::{Device, DeviceArray};
 use ndarray::{Array3, Ix1, Ix3};
 use std::{
@@ -157,7 +157,7 @@ fn convolution() -> Bench {
             // long as this.
             unsafe { other.launch(&raw_stream, &dims, &mut arguments) }
         };
-        // Both compute the same before either is measured. The driver's stream waits for nothing of ours.
+        // Both compute the same before either is measured. The driver's stream does not wait for gpumem's work.
         device.synchronize()?;
         kernel.launch(&stream, &dims, (&*image, &mut result, weights, shift))?;
         context.within(|| raw_launch().and_then(|()| raw.synchronize()))?;

@@ -1,4 +1,4 @@
-//! Memory made and dropped, its way back included/vs_the driver's two allocators.
+//! Memory allocated and freed, compared with the driver's two allocators.
 
 use super::{
     KIB, MIB, device,
@@ -15,9 +15,9 @@ pub(super) fn all() -> Vec<Bench> {
     let mut benches = Vec::new();
     for bytes in [256, 64 * KIB, MIB, 64 * MIB, 256 * MIB] {
         benches.push(beside_the_driver(bytes));
-        benches.push(beside_its_pool("alloc and free in stream order", bytes, ours));
+        benches.push(beside_its_pool("stream_ordered_alloc_free", bytes, ours));
     }
-    benches.push(beside_its_pool("pool alloc and free", 64 * KIB, pool));
+    benches.push(beside_its_pool("pool_alloc_free", 64 * KIB, pool));
     for bytes in [64 * KIB, MIB, 64 * MIB] {
         benches.push(pinned(bytes));
     }
@@ -29,7 +29,7 @@ fn ours(bytes: usize) -> Result<Routine> {
     Ok(Routine::call(move || Ok(black_box(device.uninit_array::<u8, _>(bytes)?).shape()[0])))
 }
 
-/// A block of the pool by itself: what RMM's benches of its resources measure.
+/// A block of the pool by itself, as RMM's benches of its resources measure.
 fn pool(bytes: usize) -> Result<Routine> {
     let device = device()?;
     let stream = device.stream()?;
@@ -86,7 +86,8 @@ fn beside_its_pool(what: &str, bytes: usize, ours: fn(usize) -> Result<Routine>)
     })
 }
 
-/// The driver's pool gives everything back at every wait unless it is told to keep it, and would be measured so.
+/// Tells the driver's pool to keep its memory. By default it releases everything at every wait, which would be measured
+/// too.
 fn keep_memory(context: &Context) -> Result<()> {
     context.within(|| {
         let (mut pool, mut threshold) = (null_mut(), u64::MAX);

@@ -1,4 +1,4 @@
-//! What enqueuing and ordering cost. The clock runs while work is enqueued and stands while it is waited for.
+//! The cost of enqueuing and ordering. The clock runs while work is enqueued and stops while it is waited for.
 
 use super::{
     KIB, device,
@@ -12,7 +12,8 @@ use gpumem_runtime::{DeviceArray, PinnedArray, RawAccess};
 use ndarray::Ix1;
 use std::time::{Duration, Instant};
 
-/// Enqueued between two waits: less than what fills the driver's queue, in which a call would wait for the device.
+/// Calls enqueued between two waits: too few to fill the driver's queue, in which case a call would wait for the
+/// device.
 const BATCH: u64 = 64;
 const BYTES: usize = 4 * KIB;
 
@@ -86,7 +87,7 @@ fn upload(current: bool) -> Bench {
     })
 }
 
-/// Enqueuing a fill of 4 KiB: what `ordering/cross_stream_wait and fill` takes on one stream.
+/// Enqueuing a fill of 4 KiB on one stream: the baseline of `ordering/cross_stream_fill`.
 fn fill(current: bool) -> Bench {
     let name = named("cuda/enqueue/fill/4KiB", current);
     Bench::new(name, "cuMemsetD8Async", Measure::Latency, move || {
@@ -114,9 +115,9 @@ fn fill(current: bool) -> Bench {
     })
 }
 
-/// What a stream has to do before it uses what another one has used last, and nothing else: the strictest reading of what a
-/// cross-stream use may cost. It is a use by work that the library does not see, which looks at the use logs before and
-/// behind.
+/// Only the work of a stream before it uses memory that another one used last: the strictest reading of the cost of a
+/// cross-stream use. The use is by work that the library does not see, which takes part in the access logs before and
+/// after.
 fn edge(current: bool) -> Bench {
     let name = named("ordering/cross_stream_wait", current);
     Bench::new(name, "cuEventRecord, cuStreamWaitEvent", Measure::Latency, move || {
@@ -148,7 +149,7 @@ fn edge(current: bool) -> Bench {
     })
 }
 
-/// Fills of one array on two streams in turn: a cross-stream use as programs have it/vs_the same sequence of calls of
+/// Fills of one array on two streams in turn: a cross-stream use as programs have it, compared with the same calls of
 /// the driver.
 fn fills(current: bool) -> Bench {
     let name = named("ordering/cross_stream_fill/4KiB", current);
@@ -187,8 +188,8 @@ fn fills(current: bool) -> Bench {
     })
 }
 
-/// What a cross-stream use adds to work: fills of one array on two streams in turn, less fills of another on one stream, beside
-/// the same difference of the driver's calls. Its noise is that of both parts, which is why it stands beside
+/// The cost that a cross-stream use adds to work: fills of one array on two streams in turn, less fills of another on
+/// one stream, beside the same difference of the driver's calls. Its noise is that of both parts, so it complements
 /// [`edge`] and [`fills`] and replaces neither.
 fn added(current: bool) -> Bench {
     let name = named("ordering/cross_stream_fill_overhead/4KiB", current);
@@ -241,13 +242,13 @@ fn added(current: bool) -> Bench {
     })
 }
 
-/// Calls of which a difference is measured at most: it is a part of what they take, and a sample of the whole length would
-/// run for many times that.
+/// The most calls for which a difference is measured: it is a small part of their time, and a full-length sample would
+/// run many times longer.
 const MOST_OF_A_DIFFERENCE: u64 = 32 * BATCH;
 
-/// How much longer `calls` calls of `more` take than as many of `less`, in batches that take turns and are waited for by
-/// `wait`; what is more than a few thousand is measured by a part. Of a few calls it may be less than nothing, which counts as
-/// nothing.
+/// How much longer `calls` calls of `more` take than as many of `less`, in batches that take turns and are waited for
+/// by `wait`; more than a few thousand calls are measured by a part of them. For few calls the difference may be
+/// negative, which counts as zero.
 fn difference(
     calls: u64,
     mut more: impl FnMut() -> Result<()>,

@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What the driver has answered.
+/// Turns the driver's status into a result.
 pub(super) fn check(status: sys::CUresult, operation: &str) -> Result<()> {
     ensure!(status == sys::CUresult::CUDA_SUCCESS, "{operation}: {status:?}");
     Ok(())

@@ -14,7 +14,7 @@ use gpumem_runtime::{Device, DeviceArray, PinnedArray, Stream};
 use ndarray::{Array1, Ix1};
 use std::{cell::RefCell, rc::Rc};
 
-/// Copies of ordinary memory/vs_the driver's calls for those who wait for nothing else.
+/// Copies of pageable memory, compared with the driver's blocking calls.
 const PAGEABLE: [usize; 16] = [
     1,
     256,
@@ -59,7 +59,7 @@ fn throughput(bytes: usize) -> Measure {
     Measure::Throughput { bytes: bytes as u64 }
 }
 
-/// A device array, its device, a stream of ours and the driver's context.
+/// A device array, its device, a stream of gpumem and the driver's context.
 struct Bed {
     device: Device<Cuda>,
     array: Shared<DeviceArray<u8, Ix1, Cuda>>,

@@ -1,7 +1,7 @@
-//! What recording costs, and recorded traces done again over a pool and over the driver itself.
+//! The cost of recording, and recorded traces replayed over a pool and over the driver itself.
 //!
-//! `replay/..` gives nanoseconds of an allocation or a free, with everything that a program pays for one: the handle, the
-//! log of uses, the deferred queue. `replay/peak MiB/..` compares what a pool ever held with what was in use.
+//! `replay/..` gives nanoseconds of an allocation or a free, with all costs of one: the handle, the access log, the
+//! deferred queue. `replay/peak_MiB/..` compares the most that a pool held with the most that was in use.
 
 mod synthetic;
 
@@ -50,7 +50,7 @@ pub(super) fn all() -> Vec<Bench> {
             },
         ));
         benches.push(Bench::new(
-            format!("replay/peak MiB/{name}"),
+            format!("replay/peak_MiB/{name}"),
             "what is in use",
             Measure::Count,
             move || {
@@ -64,7 +64,7 @@ pub(super) fn all() -> Vec<Bench> {
     benches
 }
 
-/// An array made and dropped while that is recorded/vs_the same without: two events.
+/// An array made and dropped while that is recorded, compared with the same without: two events.
 fn recorded(name: &str, options: RecorderOptions) -> Bench {
     Bench::new(format!("record/pair/{name}"), "not recorded", Measure::Latency, move || {
         Ok(Pair { ours: pair(Some(options))?, reference: pair(None)? })

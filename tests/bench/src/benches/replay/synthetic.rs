@@ -9,7 +9,7 @@ use gpumem::{
     },
 };
 
-/// What a trace is made from. The same values give the same trace.
+/// The parameters of a trace. The same values give the same trace.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Synthetic {
     pub(super) seed: u64,

@@ -21,7 +21,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Lends addresses. There is no memory behind them.
+/// Allocates addresses without memory.
 #[derive(Debug)]
 struct Addresses {
     id: ResourceId,
@@ -64,7 +64,7 @@ fn device(options: PoolOptions) -> Result<(Device<Host>, Arc<Pool<Host>>)> {
     Ok((device, pool))
 }
 
-/// Nanoseconds of one step, blocks being taken from the pool and given back to it: what RMM measures of its own.
+/// Nanoseconds of one step that allocates from the pool or frees to it, as RMM measures its pool.
 pub(super) fn each_block(steps: Vec<Step>) -> Result<Routine> {
     let (device, pool) = device(PoolOptions::device(256))?;
     let stream = device.stream()?;

@@ -1,4 +1,4 @@
-//! What our books are measured against: an exact best fit over two balanced trees, O(log n).
+//! The reference allocator: an exact best fit over two balanced trees, O(log n).
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
-//! RMM's random workload: what keeping the books costs, and how much memory it takes.
+//! RMM's random workload: what the free lists cost, and how much memory it takes.
 //!
 //! `rmm/tlsf` is the arithmetic alone, over offsets: no driver and no memory, one operation a step. The same steps run
-//! through an exact best fit, which is slower and wastes nothing; `rmm/peak` compares the highest byte that either
-//! ever lent. `rmm/pool` and `rmm/arrays` are the steps through a pool, as RMM measures its own, and through the whole
-//! library. `rmm/reserved` compares what the pool reserves with best fit in one piece, which grows by any number of bytes,
-//! and `rmm/pieces` with best fit that takes the pieces that the pool takes.
+//! through an exact best fit, which is slower and wastes nothing; `rmm/peak` compares the highest byte that either ever
+//! allocated. `rmm/pool` and `rmm/arrays` are the steps through a pool, as RMM measures its own, and through the whole
+//! library. `rmm/reserved` compares what the pool reserves with best fit in one piece, which grows by any number of
+//! bytes, and `rmm/pieces` with best fit that takes the pieces that the pool takes.
 
 mod arrays;
 mod best_fit;
@@ -20,12 +20,12 @@ use workload::{CELLS, Cell, Step, hash, steps};
 
 /// More than any cell needs.
 const SPACE: u64 = 1 << 45;
-/// What RMM aligns to, and CUDA.
+/// The alignment of RMM and CUDA.
 const GRANULE: u64 = 256;
 
 pub(super) fn all() -> Vec<Bench> {
     let speed = CELLS.into_iter().map(|cell| {
-        Bench::new(name("books", cell), "best fit over trees", Measure::Latency, move || {
+        Bench::new(name("tlsf", cell), "best fit over trees", Measure::Latency, move || {
             let steps = checked(cell)?;
             Ok(Pair {
                 ours: each_step(steps.clone(), || Ours::new(SPACE)),
@@ -34,7 +34,7 @@ pub(super) fn all() -> Vec<Bench> {
         })
     });
     let peaks = CELLS.into_iter().map(|cell| {
-        Bench::new(name("peak MiB", cell), "best fit over trees", Measure::Count, move || {
+        Bench::new(name("peak_MiB", cell), "best fit over trees", Measure::Count, move || {
             let steps = checked(cell)?;
             let again = steps.clone();
             Ok(Pair {
@@ -44,7 +44,7 @@ pub(super) fn all() -> Vec<Bench> {
         })
     });
     let pool = CELLS.into_iter().map(|cell| {
-        Bench::new(name("pool", cell), "the books alone", Measure::Latency, move || {
+        Bench::new(name("pool", cell), "the allocator alone", Measure::Latency, move || {
             let steps = checked(cell)?;
             Ok(Pair {
                 ours: arrays::each_block(steps.clone())?,
@@ -53,7 +53,7 @@ pub(super) fn all() -> Vec<Bench> {
         })
     });
     let arrays = CELLS.into_iter().map(|cell| {
-        Bench::new(name("arrays", cell), "the books alone", Measure::Latency, move || {
+        Bench::new(name("arrays", cell), "the allocator alone", Measure::Latency, move || {
             let steps = checked(cell)?;
             Ok(Pair {
                 ours: arrays::each_step(steps.clone())?,
@@ -63,7 +63,7 @@ pub(super) fn all() -> Vec<Bench> {
     });
     let reserved = CELLS.into_iter().map(|cell| {
         Bench::new(
-            name("reserved MiB", cell),
+            name("reserved_MiB", cell),
             "best fit over trees, in one piece",
             Measure::Count,
             move || {
@@ -77,7 +77,7 @@ pub(super) fn all() -> Vec<Bench> {
         )
     });
     let pieces = CELLS.into_iter().map(|cell| {
-        Bench::new(name("pieces MiB", cell), "best fit over trees, in as many", Measure::Count, move || {
+        Bench::new(name("pieces_MiB", cell), "best fit over trees, in as many", Measure::Count, move || {
             let steps = checked(cell)?;
             let again = steps.clone();
             Ok(Pair {
@@ -91,7 +91,7 @@ pub(super) fn all() -> Vec<Bench> {
 }
 
 fn name(what: &str, cell: Cell) -> String {
-    format!("rmm/{what}/{} of {} MiB", cell.allocations, cell.largest_mib)
+    format!("rmm/{what}/{}_of_{}MiB", cell.allocations, cell.largest_mib)
 }
 
 fn checked(cell: Cell) -> Result<Vec<Step>> {
@@ -103,7 +103,7 @@ fn checked(cell: Cell) -> Result<Vec<Step>> {
 /// A lender of blocks.
 trait Lender {
     type Block: Copy;
-    /// A block, and the first byte behind it.
+    /// Allocates a block; also returns the address of its end.
     fn lend(&mut self, bytes: u64) -> Option<(Self::Block, u64)>;
     fn take_back(&mut self, block: Self::Block);
 }
@@ -176,7 +176,7 @@ fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'stat
     })
 }
 
-/// The highest byte ever lent, in MiB.
+/// The highest byte ever allocated, in MiB.
 fn peak<L: Lender>(steps: &[Step], resource_id: &mut L) -> Result<u64> {
     let mut alive = Vec::new();
     let mut highest = 0;

@@ -1,7 +1,7 @@
 //! An exact best fit that has to take its memory from a driver too: in pieces, by the rules of our pool.
 //!
-//! Best fit in one piece has what no allocator over a driver has: one range of addresses that grows by any number of bytes.
-//! What this one reserves is what fitting perfectly is worth; the difference between the two is what pieces cost.
+//! Best fit in one piece has an advantage over any allocator over a driver: one range of addresses that grows by any
+//! number of bytes. This one shows the effect of perfect fitting; the difference between the two is the cost of pieces.
 
 use super::{
     best_fit::{BestFit, rounded},
@@ -16,7 +16,7 @@ const PAGE: u64 = 2 << 20;
 
 struct Pieces {
     free: BestFit,
-    /// By their first byte: length, and bytes lent.
+    /// By their first byte: length, and allocated bytes.
     pieces: BTreeMap<u64, (u64, u64)>,
     options: PoolOptions,
     reserved: u64,

@@ -141,7 +141,7 @@ fn planted_faults_are_named() {
 fn the_kernels_that_ship_are_not_accused() {
     for (isa, version, wave) in ARCHITECTURES {
         for name in ["reduce", "scan"] {
-            let kernel = gpumem_kernels::all().into_iter().find(|kernel| kernel.name == name).unwrap();
+            let kernel = gpumem_kernel_suite::all().into_iter().find(|kernel| kernel.name == name).unwrap();
             let Some(code) = compile(&kernel.text(wave, true), isa, &[]) else { return };
             let object = Object::load(NODE, &code);
             let arrays = [700, 3, 3, 700].map(|count| Array::new(&vec![0u32; count]));

@@ -40,7 +40,7 @@ fn unknown(object: &Object, isa: &str, wave_size: u32, names: &mut BTreeSet<Stri
 
 fn texts(wave: u32) -> Vec<(String, Vec<String>)> {
     let mut texts = vec![];
-    for kernel in gpumem_kernels::all() {
+    for kernel in gpumem_kernel_suite::all() {
         texts.extend([true, false].map(|bounds| (kernel.text(wave, bounds), vec![])));
     }
     texts.extend(

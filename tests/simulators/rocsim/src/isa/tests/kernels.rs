@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// A kernel of the project for one architecture, as AMD's compiler makes it.
 fn shipped(name: &str, isa: &str, wave: u32) -> Option<Object> {
-    let kernel = gpumem_kernels::all().into_iter().find(|kernel| kernel.name == name).unwrap();
+    let kernel = gpumem_kernel_suite::all().into_iter().find(|kernel| kernel.name == name).unwrap();
     Some(Object::load(NODE, &compile(&kernel.text(wave, true), isa, &[])?))
 }
 
@@ -124,7 +124,7 @@ fn scanned() {
 #[test]
 fn an_index_past_the_end_traps() {
     let text = |wave: u32| {
-        let saxpy = gpumem_kernels::all().into_iter().find(|kernel| kernel.name == "saxpy").unwrap();
+        let saxpy = gpumem_kernel_suite::all().into_iter().find(|kernel| kernel.name == "saxpy").unwrap();
         let text = saxpy.text(wave, true);
         let prelude = text.split("#line 1 \"kernel\"").next().unwrap().to_owned();
         format!(

@@ -12,7 +12,7 @@ use super::{
     rig::{ARCHITECTURES, Arguments, NODE, Shape, launch},
 };
 use crate::isa::{Failure, stop::Stop};
-use gpumem_kernels::kernel::PRELUDE;
+use gpumem_kernel_suite::kernel::PRELUDE;
 use parking_lot::Mutex;
 use std::{
     collections::HashMap,

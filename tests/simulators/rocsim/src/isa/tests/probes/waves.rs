@@ -5,7 +5,7 @@ use crate::isa::tests::{
     object::Object,
     rig::{ARCHITECTURES, Arguments, Array, NODE},
 };
-use gpumem_kernels::kernel::PRELUDE;
+use gpumem_kernel_suite::kernel::PRELUDE;
 use std::fmt::Debug;
 
 /// The lanes that the exchanges of a lane take their values from, in a wave of so many work-items.

@@ -10,8 +10,8 @@ use ndarray::{Array2, ArrayView2, s};
 #[derive(Debug)]
 pub struct Stencil;
 
-/// The plate is every second column, from the last to the first, of an array with twice as many; what is between them
-/// must stay as it is. Three steps.
+/// The plate is every second column, from the last to the first, of an array with twice as many; the columns between
+/// must not change. Three steps.
 #[derive(Debug)]
 pub struct Problem {
     height: usize,

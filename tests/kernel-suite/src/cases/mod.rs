@@ -1,4 +1,4 @@
-//! The kernels with what they must compute, one file each.
+//! The kernels with their expected results, one file each.
 
 mod convolution;
 mod histogram;

@@ -23,7 +23,7 @@ impl Problem {
     }
 }
 
-/// Launches the kernel on what it has left, until one is left.
+/// Launches the kernel on the previous results, until one is left.
 fn reduce_all<B: Backend>(
     kernel: &Kernel<reduce::Parameters, B>,
     stream: &Stream<B>,

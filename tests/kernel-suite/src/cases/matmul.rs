@@ -10,8 +10,8 @@ use ndarray::{Array2, s};
 #[derive(Debug)]
 pub struct Matmul;
 
-/// Rows of `a`, columns of `b`, and what they have in common. With `views`, `a` is every second row of a larger matrix
-/// from the last to the first, and `b` is transposed.
+/// Rows of `a`, columns of `b`, and their common length. With `views`, `a` is every second row of a larger matrix from
+/// the last to the first, and `b` is transposed.
 #[derive(Debug)]
 pub struct Problem {
     rows: usize,

@@ -1,5 +1,5 @@
-//! Kernels that are declared with a source in C++ and a body for the host, for devices that their Rust functions have been
-//! proven on: what holds the one way of declaring a kernel to the other.
+//! Kernels that are declared with a source in C++ and a body for the host, for devices on which their Rust functions
+//! are tested: this compares the two ways of declaring a kernel.
 
 pub mod convolution;
 pub mod transpose;

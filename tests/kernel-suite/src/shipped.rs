@@ -1,18 +1,18 @@
-//! What a kernel needs to ship.
+//! The requirements of a shipped kernel.
 
 use gpumem_core::{Backend, Element, Result};
 use gpumem_kernel::{Entry, Kernel, KernelDef, Parameters};
 use gpumem_runtime::Stream;
 use std::fmt::Debug;
 
-/// A kernel with what it must compute. Nothing here has a default: a kernel without problems, or without a reference to
-/// hold its answers against, cannot be registered.
+/// A kernel with its expected results. No item has a default: a kernel without problems or without a reference cannot
+/// be registered.
 pub trait ShippedKernel: 'static {
     /// The parameters of the kernel.
     type Parameters: Parameters;
-    /// What goes in.
+    /// The input.
     type Problem: Debug;
-    /// An element of what comes out.
+    /// An element of the output.
     type Elem: Element + PartialEq + Debug;
 
     /// The kernel.
@@ -22,7 +22,7 @@ pub trait ShippedKernel: 'static {
     /// takes views.
     fn problems() -> Vec<Self::Problem>;
 
-    /// The answer, in plain loops over host memory. Bit for bit what every device must give.
+    /// Computes the answer in plain loops over host memory. Every device must return the same bits.
     fn reference(problem: &Self::Problem) -> Vec<Self::Elem>;
 
     /// The answer by the kernel, launched in the order of `stream`.
@@ -36,10 +36,10 @@ pub trait ShippedKernel: 'static {
     ) -> Result<Vec<Self::Elem>>;
 }
 
-/// A kernel, without what it computes: what those need who compile it, or run it in place of a GPU.
+/// A kernel without its tests, for compilers and for simulators of a GPU.
 #[derive(Debug, Clone)]
 pub struct Shipped {
-    /// Its name: the symbol in what a device's compiler makes of it.
+    /// Its name: the symbol in the compiled image.
     pub name: String,
     text: fn(u32, bool) -> String,
     entry: fn(u32, usize, bool) -> Option<Entry>,
@@ -55,8 +55,8 @@ impl Shipped {
         }
     }
 
-    /// What a device's compiler gets: prelude, source, and the check that the source has the declared parameters. With
-    /// `bounds`, an index past the end stops the kernel.
+    /// The text for a device's compiler: prelude, source, and the check that the source has the declared parameters.
+    /// With `bounds`, an index past the end stops the kernel.
     pub fn text(&self, wave_size: u32, bounds: bool) -> String {
         (self.text)(wave_size, bounds)
     }

@@ -23,7 +23,7 @@ impl Problem {
         whole((self.rows * self.step.unsigned_abs(), self.columns), 1 << 20)
     }
 
-    /// What goes in of the whole.
+    /// The part of the array that is the input.
     fn slice(&self) -> (isize, isize) {
         (self.step, self.step.signum())
     }

@@ -4,13 +4,13 @@
 use gpumem_core::{BarrierScope::Local, ErrorKind};
 use gpumem_host::{Host, HostOptions};
 use gpumem_kernel::{KernelDef, Parameters, WorkItem, WorkItemIds};
-use gpumem_kernels::{
+use gpumem_kernel_suite::{
     Convolution, Histogram, Matmul, Reduce, Saxpy, Scan, ShippedKernel, Stencil, Transpose, convolution,
     histogram, matmul, reduce, saxpy, scan, stencil, transpose,
 };
 use gpumem_runtime::Device;
 
-/// What the host says of the declaration in check mode: the first fault of any of the kernel's problems.
+/// Runs the declaration in check mode on the host, and returns the first fault of any of the kernel's problems.
 fn told<K: ShippedKernel>(declaration: KernelDef<K::Parameters>) -> String {
     told_by::<K>(declaration, 32)
 }
@@ -22,7 +22,7 @@ fn told_by<K: ShippedKernel>(declaration: KernelDef<K::Parameters>, wave_size: u
         let stream = device.stream().unwrap();
         // An answer of no elements waits for nothing.
         if let Err(error) = K::run(&kernel, &stream, &problem).and_then(|_| stream.synchronize()) {
-            // Of the stream, or of what the kernel was to write.
+            // The fault of the stream, or of the memory that the kernel was to write.
             let is_fault =
                 matches!(error.kind(), ErrorKind::AsynchronousFault { .. } | ErrorKind::Poisoned { .. });
             assert!(is_fault, "{error}");
@@ -66,7 +66,7 @@ fn a_transpose_without_its_barrier() {
             }
         },
     );
-    // Work-items run in turn until they wait: the second one reads what has not been written yet.
+    // Work-items run in turn until they wait: the second one reads an element that has not been written yet.
     has(
         &told::<Transpose>(planted),
         &["work-item (1, 0, 0) of group (0, 0, 0)", "shared memory that was never written", "mutations.rs"],
@@ -195,7 +195,7 @@ fn a_convolution_whose_edge_does_not_come_to_the_barrier() {
 /// Declares a kernel that has only this body, for one without `unsafe`: that takes no other.
 macro_rules! planted {
     ($parameters:ty, $body:expr) => {
-        // SAFETY: what it does wrong is found before anything is written, or is written to one's own element.
+        // SAFETY: the check finds the fault before a write, or the write goes to the work-item's own element.
         unsafe { KernelDef::<$parameters>::new("planted") }.host_loop($body)
     };
 }

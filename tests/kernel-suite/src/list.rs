@@ -1,4 +1,4 @@
-//! The list. What is not on it does not ship, and what is on it is tested everywhere.
+//! The list of shipped kernels, all of which are tested everywhere.
 
 use crate::{Shipped, ShippedKernel, cases::*, from_source::*};
 

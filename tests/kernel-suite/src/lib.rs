@@ -1,17 +1,17 @@
 //! The kernels that ship, in one place.
 //!
-//! A kernel stands once, in `crates/gpumem/examples/kernels`, where users read it: a Rust function. Two stand once more in
-//! [`from_source`], with a source in C++ and a body for the host. The examples compile these files as they are, and so does this crate. What is added here is what
-//! holds a kernel to its word, [`ShippedKernel`]: problems, a plain reference, how to launch it.
+//! Each kernel is a Rust function in `crates/gpumem/examples/kernels`, where users read it. Two are also in
+//! [`from_source`], with a source in C++ and a body for the host. The examples and this crate compile the same files.
+//! This crate adds the tests of each kernel, [`ShippedKernel`]: problems, a plain reference, and the launch.
 //!
 //! * The conformance suite makes a case of every kernel of [`visit`]: host body, device and reference must agree.
 //! * The tests of the compilers compile every kernel of [`all`] with the real NVRTC and hipRTC.
-//! * Who plays a GPU finds the host bodies there by name ([`Shipped::entry`]).
+//! * Simulators of a GPU find the host bodies there by name ([`Shipped::entry`]).
 //!
 //! Problems are chosen so that every device computes the same bits whatever the order of operations: integers, or
 //! floating-point numbers whose products and sums are exact.
 
-// The kernels' files say `gpumem`, as a user's do. Here this crate stands for it.
+// The kernels' files name `gpumem`, as a user's do. Here that name means this crate.
 extern crate self as gpumem;
 
 pub use gpumem_core::BarrierScope;
