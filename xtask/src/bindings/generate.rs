@@ -2,6 +2,7 @@
 
 use super::headers::{Headers, Table};
 use anyhow::{Context, Result, bail};
+use bindgen::callbacks::{EnumVariantCustomBehavior, EnumVariantValue, ParseCallbacks};
 use quote::ToTokens;
 use std::{collections::BTreeSet, fmt::Write, path::Path};
 use syn::{FnArg, ForeignItem, ForeignItemFn, Item, ReturnType};
@@ -65,9 +66,13 @@ pub(super) fn declarations(headers: &Headers) -> Result<String> {
         .derive_default(true)
         .derive_eq(true)
         .disable_header_comment()
+        .parse_callbacks(Box::new(UsedValues(headers.values)))
         .formatter(bindgen::Formatter::None);
     for function in headers.tables.iter().flat_map(|table| table.functions) {
         builder = builder.allowlist_function(function);
+    }
+    for name in headers.opaque {
+        builder = builder.allowlist_type(name).opaque_type(name);
     }
     for name in headers.types {
         builder = builder.allowlist_type(name);
@@ -76,6 +81,24 @@ pub(super) fn declarations(headers: &Headers) -> Result<String> {
         builder = builder.allowlist_var(name);
     }
     Ok(builder.generate()?.to_string())
+}
+
+/// Leaves out the values of enumerations that are not used.
+#[derive(Debug)]
+struct UsedValues(&'static [(&'static str, &'static [&'static str])]);
+
+impl ParseCallbacks for UsedValues {
+    fn enum_variant_behavior(
+        &self,
+        _enumeration: Option<&str>,
+        value: &str,
+        _number: EnumVariantValue,
+    ) -> Option<EnumVariantCustomBehavior> {
+        let is_unused = |(prefix, used): &(&str, &[&str])| {
+            value.strip_prefix(prefix).is_some_and(|value| !used.contains(&value))
+        };
+        self.0.iter().any(is_unused).then_some(EnumVariantCustomBehavior::Hide)
+    }
 }
 
 /// Takes the functions out, for the tables.

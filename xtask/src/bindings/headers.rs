@@ -25,6 +25,10 @@ pub(super) struct Headers {
     /// Types that no function names, and constants; regular expressions.
     pub(super) types: &'static [&'static str],
     pub(super) constants: &'static [&'static str],
+    /// Values of enumerations of which only some are used: how their names begin, and those that are kept.
+    pub(super) values: &'static [(&'static str, &'static [&'static str])],
+    /// Structures that are only handed on, made as so many bytes.
+    pub(super) opaque: &'static [&'static str],
 }
 
 pub(super) struct Table {
@@ -103,14 +107,46 @@ pub(super) const HEADERS: &[Headers] = &[
             "hipFunction_attribute",
             "hipPointer_attribute",
             "hipMemoryAdvise",
-            "hipMemRange.*",
         ],
         constants: &[
-            "hip(HostMalloc|HostRegister|ExtHostRegister|MemAttach|Event|Stream|DeviceMalloc|Device(Schedule|Map)).*",
-            "hip(IpcMem|CpuDeviceId|InvalidDeviceId|OccupancyDefault|DeviceLmem).*",
-            "hip(MallocSignalMemory|HostAlloc|ArrayDefault).*",
-            "HIP_LAUNCH_PARAM_.*|HIP_IPC_HANDLE_SIZE",
+            "hipHostMalloc(Portable|Mapped|WriteCombined|Coherent|NonCoherent)",
+            "hipHostRegister(Portable|Mapped)|hipMemAttach(Global|Host)|hipDeviceMallocFinegrained",
+            "hipEvent(Default|BlockingSync|DisableTiming)|hipStream(Default|NonBlocking)",
+            "hipIpcMemLazyEnablePeerAccess",
         ],
+        values: &[
+            (
+                "hipDeviceAttribute",
+                &[
+                    "CanMapHostMemory",
+                    "ConcurrentManagedAccess",
+                    "ManagedMemory",
+                    "MaxBlockDimX",
+                    "MaxBlockDimY",
+                    "MaxBlockDimZ",
+                    "MaxGridDimX",
+                    "MaxGridDimY",
+                    "MaxGridDimZ",
+                    "MaxPitch",
+                    "MaxSharedMemoryPerBlock",
+                    "MaxThreadsPerBlock",
+                    "PciBusId",
+                    "PciDeviceId",
+                    "PciDomainID",
+                    "TotalConstantMemory",
+                    "WarpSize",
+                ],
+            ),
+            ("HIP_FUNC_ATTRIBUTE_", &["MAX_THREADS_PER_BLOCK", "SHARED_SIZE_BYTES"]),
+            ("HIP_POINTER_ATTRIBUTE_", &[]),
+            ("HIP_AD_FORMAT_", &[]),
+            ("hipChannelFormatKind", &[]),
+            ("hipDevP2PAttr", &[]),
+            ("hipJitOption", &[]),
+            ("hipLimit", &[]),
+            ("hipMemRangeAttribute", &[]),
+        ],
+        opaque: &["hipDeviceArch_t"],
     },
     Headers {
         output: "crates/gpumem-hsa-sys/src/bindings.rs",
@@ -126,33 +162,44 @@ pub(super) const HEADERS: &[Headers] = &[
             what: "The HSA runtime (`libhsa-runtime64`).",
             prefix: "hsa_",
             functions: &[
-                "hsa_(init|shut_down|status_string|system_get_info|iterate_agents|agent_get_info)",
-                "hsa_(agent_iterate_regions|region_get_info|agent_iterate_isas|isa_get_info_alt|wavefront_get_info)",
-                "hsa_isa_iterate_wavefronts",
-                "hsa_memory_(register|deregister|copy|allocate|free|assign_agent)",
+                "hsa_(init|shut_down|iterate_agents|agent_get_info)",
+                "hsa_memory_(register|deregister|copy)",
                 "hsa_amd_(agent_iterate_memory_pools|memory_pool_get_info|agent_memory_pool_get_info)",
-                "hsa_amd_memory_(pool_allocate|pool_free|pool_can_migrate|async_copy|async_copy_rect|fill)",
-                "hsa_amd_memory_(lock|lock_to_pool|unlock|migrate)",
-                "hsa_amd_(agents_allow_access|pointer_info|pointer_info_set_userdata)",
+                "hsa_amd_memory_(pool_allocate|pool_free|async_copy|async_copy_rect|fill)",
+                "hsa_amd_memory_(lock|lock_to_pool|unlock)",
+                "hsa_amd_(agents_allow_access|pointer_info)",
                 "hsa_amd_ipc_memory_(create|attach|detach)",
                 "hsa_amd_register_system_event_handler",
-                "hsa_signal_(create|destroy|load_relaxed|load_scacquire|store_relaxed|store_screlease)",
-                "hsa_signal_(wait_relaxed|wait_scacquire|subtract_screlease)",
+                "hsa_signal_(create|destroy|load_scacquire|store_screlease|wait_scacquire)",
             ],
         }],
         types: &[
             "hsa_agent_info_t",
             "hsa_amd_agent_info_t",
-            "hsa_amd_memory_pool_.*",
+            "hsa_amd_memory_pool_(info|global_flag|access)_t",
             "hsa_amd_segment_t",
             "hsa_amd_agent_memory_pool_info_t",
-            "hsa_amd_memory_pool_access_t",
             "hsa_device_type_t",
-            "hsa_region_.*",
-            "hsa_wavefront_info_t",
-            "hsa_isa_info_t",
         ],
         constants: &[],
+        values: &[
+            (
+                "HSA_STATUS_",
+                &[
+                    "SUCCESS",
+                    "ERROR",
+                    "ERROR_INVALID_ALLOCATION",
+                    "ERROR_OUT_OF_RESOURCES",
+                    "ERROR_EXCEPTION",
+                ],
+            ),
+            ("HSA_AGENT_INFO_", &["NAME", "WAVEFRONT_SIZE", "DEVICE"]),
+            ("HSA_AMD_AGENT_INFO_", &["DRIVER_NODE_ID", "BDFID", "DOMAIN"]),
+            ("HSA_AMD_AGENT_MEMORY_POOL_INFO_", &[]),
+            ("HSA_AMD_LINK_INFO_TYPE_", &[]),
+            ("HSA_EXT_POINTER_TYPE_", &[]),
+        ],
+        opaque: &[],
     },
 ];
 
@@ -191,6 +238,8 @@ const NCCL: Headers = Headers {
         "NCCL_(UNIQUE_ID_BYTES|VERSION_CODE|API_MAGIC|SPLIT_NOCOLOR)",
         "NCCL_(WIN|CTA_POLICY|SHRINK|REVOKE|SUSPEND)_.*",
     ],
+    values: &[],
+    opaque: &[],
 };
 
 /// RCCL's, of which nothing is made.
@@ -209,4 +258,6 @@ pub(super) const RCCL: Headers = Headers {
     tables: &[Table { name: "Rccl", what: "RCCL (`librccl`).", prefix: "nccl", functions: &["nccl.*"] }],
     types: &[],
     constants: &[],
+    values: &[],
+    opaque: &[],
 };
