@@ -46,9 +46,7 @@ pub struct HostOptions {
     /// Work-items in a wavefront: 32 (the default) or 64.
     pub wave_size: u32,
     /// Copies and fills of up to this many bytes run on the calling thread where the stream is idle; 0 leaves
-    /// everything to the workers. If each copy of a stream was followed at once by a wait, 64 times as many bytes run
-    /// on the calling thread, because it would run them anyway while it waits. Has no effect in the adversarial
-    /// schedule. By default 128 KiB.
+    /// everything to the workers. Has no effect in the adversarial schedule. By default 128 KiB.
     pub brief_bytes: usize,
 }
 

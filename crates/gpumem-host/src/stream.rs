@@ -80,10 +80,8 @@ unsafe impl gpumem_core::Stream for Stream {
         let engine = &self.queue.engine;
         engine.origin().check(crate::NAME, name)?;
         let (target, told) = {
-            let mut state = lock(&self.queue.state);
-            let target = state.enqueued;
-            state.predictor.waited(self.queue.id, target);
-            (target, state.faults.told())
+            let state = lock(&self.queue.state);
+            (state.enqueued, state.faults.told())
         };
         engine.counters().synchronizations.up();
         if is_inside(self.queue.id) {

@@ -111,24 +111,6 @@ impl DriverCalls {
         })
     }
 
-    /// The same rows in two calls, every second one first and then the others. `None` where the plan is anything but one plane
-    /// with an even number of rows, or where a step of two rows is longer than `max_pitch`.
-    pub fn interleaved(&self, max_pitch: usize) -> Option<Self> {
-        match self.call {
-            Call::Plane { bytes, rows, pitch: step } if self.is_one_call() && rows.is_multiple_of(2) => {
-                let pitch = [step[0].checked_mul(2)?, step[1].checked_mul(2)?];
-                let call = Call::Plane { bytes, rows: rows / 2, pitch };
-                let inner = Repeat { count: 2, step };
-                pitch.iter().all(|pitch| *pitch <= max_pitch).then_some(Self {
-                    outer: Repeat::ONCE,
-                    inner,
-                    call,
-                })
-            }
-            _ => None,
-        }
-    }
-
     /// Whether one call does all.
     #[inline]
     pub fn is_one_call(&self) -> bool {
@@ -245,7 +227,7 @@ mod tests {
             let row = [bytes, bytes + 1, bytes + 5];
             row.into_iter().flat_map(move |row| [0, 1, row, 2 * row + 3].map(|more| [row, row * rows + more]))
         };
-        let (mut plans, mut interleaved) = (0, 0);
+        let mut plans = 0;
         for (bytes, rows, slices) in [(1, 1, 1), (3, 1, 4), (4, 5, 1), (2, 3, 4), (2, 4, 3), (1, 2, 2)] {
             for (source, destination) in
                 pitches(bytes, rows).flat_map(|s| pitches(bytes, rows).map(move |d| (s, d)))
@@ -253,20 +235,15 @@ mod tests {
                 let region = region(bytes, rows, slices, source, destination);
                 for max_pitch in [0, 6, 10, usize::MAX] {
                     let plan = DriverCalls::new(&region, max_pitch).unwrap();
-                    let turns = plan.interleaved(max_pitch);
-                    interleaved += usize::from(turns.is_some());
-                    for plan in [plan].into_iter().chain(turns) {
-                        assert_eq!(bytes_of(&plan), expected(&region), "{region:?} {plan:?}");
-                        if let Call::Plane { pitch, .. } | Call::Volume { pitch, .. } = plan.call {
-                            assert!(pitch.iter().all(|pitch| *pitch <= max_pitch), "{plan:?}");
-                        }
+                    assert_eq!(bytes_of(&plan), expected(&region), "{region:?} {plan:?}");
+                    if let Call::Plane { pitch, .. } | Call::Volume { pitch, .. } = plan.call {
+                        assert!(pitch.iter().all(|pitch| *pitch <= max_pitch), "{plan:?}");
                     }
                     plans += 1;
                 }
             }
         }
         assert_eq!(plans, 6 * 144 * 4);
-        assert!(interleaved > 100, "{interleaved}");
     }
 
     #[test]

@@ -9,7 +9,6 @@ mod pool;
 mod queue;
 mod random;
 mod run;
-mod sync_predictor;
 
 pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub use deterministic::Step;
@@ -18,7 +17,6 @@ pub(crate) use fault::Faults;
 pub(crate) use poison::{Fault, Item, Refused};
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;
-pub(crate) use sync_predictor::SyncPredictor;
 
 use crate::NAME;
 use crate::counters::{CounterCells, Counters};

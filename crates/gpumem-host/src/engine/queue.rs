@@ -4,7 +4,7 @@
 //! done. At most one thread runs a stream at a time (`busy`); a queue that could go on and is not being run is either
 //! in the list of the workers (`listed`) or belongs to an engine without threads.
 
-use super::{Command, Engine, Fault, Faults, Item, Sides, SyncPredictor, poison};
+use super::{Command, Engine, Fault, Faults, Item, Sides, poison};
 use crate::sync::lock;
 use smallvec::SmallVec;
 use std::collections::VecDeque;
@@ -93,7 +93,6 @@ pub(crate) struct State {
     /// Smallest submission index that a sleeping thread waits for.
     pub(crate) wake_at: u64,
     pub(crate) faults: Faults,
-    pub(crate) predictor: SyncPredictor,
     pub(crate) at_once: AtOnce,
     pub(crate) sides: Sides,
     waiters: SmallVec<[(u64, Arc<Queue>); 2]>,
@@ -147,7 +146,6 @@ impl Queue {
                 parked: false,
                 wake_at: u64::MAX,
                 faults: Faults::default(),
-                predictor: SyncPredictor::default(),
                 at_once: AtOnce::default(),
                 sides: Sides::default(),
                 waiters: SmallVec::new(),

@@ -39,10 +39,7 @@ impl Queue {
             state.pending.push_back(Item::now(command));
             return Ok(submission);
         }
-        let brief = self.engine.brief_bytes();
-        let long = brief > 0 && !command.is_brief(brief) && command.is_brief(usize::MAX);
-        let limit = if long { state.predictor.limit(brief) } else { brief };
-        if state.pending.is_empty() && !state.busy && command.is_brief(limit) {
+        if state.pending.is_empty() && !state.busy && command.is_brief(self.engine.brief_bytes()) {
             state.busy = true;
             let before = state.failed_before(&command, submission);
             drop(state);
@@ -50,9 +47,6 @@ impl Queue {
             command.retire();
             let mut state = lock(&self.state);
             state.busy = false;
-            if long {
-                state.predictor.enqueued(self.id, submission);
-            }
             let aftermath = self.complete(&mut state, fault);
             // Others may have enqueued meanwhile.
             let list = state.take_listing();
@@ -70,9 +64,6 @@ impl Queue {
         drop(state);
         if list {
             Engine::list(Arc::clone(self));
-        }
-        if long {
-            lock(&self.state).predictor.enqueued(self.id, submission);
         }
         Ok(submission)
     }
