@@ -25,6 +25,7 @@ mod error;
 mod event;
 mod failure;
 mod fill;
+pub mod image;
 mod ipc;
 mod kernel;
 mod lost_state;

@@ -1,11 +1,11 @@
 //! Whether bytes are a whole program before the driver reads them: it is given an address and no length.
 
+use gpumem_core::image::{check_elf, number};
+
 /// `EM_CUDA`, the machine of a cubin.
-const MACHINE: u16 = 190;
+const MACHINE: u64 = 190;
 /// The first word of a fat binary.
 const FAT_MAGIC: u32 = 0xBA55_ED50;
-/// A section without bytes in the file (`SHT_NOBITS`).
-const NO_BITS: u32 = 8;
 
 /// Checks that `image` is a cubin or a fat binary and that all parts it names lie within it.
 ///
@@ -13,7 +13,7 @@ const NO_BITS: u32 = 8;
 /// Returns what is wrong with the image.
 pub(crate) fn check(image: &[u8]) -> Result<(), &'static str> {
     if image.starts_with(b"\x7fELF") {
-        return check_elf(image);
+        return check_elf(image, MACHINE);
     }
     if number(image, 0, 4) == Some(u64::from(FAT_MAGIC)) {
         let length =
@@ -24,44 +24,6 @@ pub(crate) fn check(image: &[u8]) -> Result<(), &'static str> {
         };
     }
     Err("the bytes are neither a cubin nor a fat binary")
-}
-
-fn check_elf(image: &[u8]) -> Result<(), &'static str> {
-    const CUT: &str = "the cubin is cut off";
-    let read = |offset: u64, bytes: usize| number(image, offset, bytes).ok_or(CUT);
-    let within = |offset: u64, bytes: u64| {
-        offset.checked_add(bytes).filter(|end| *end <= image.len() as u64).map(drop).ok_or(CUT)
-    };
-    // Class 64 bits, little-endian.
-    if image.get(4..6) != Some(&[2, 1]) || read(18, 2)? != u64::from(MACHINE) {
-        return Err("the file is not a program for a CUDA device");
-    }
-    let (segments, sections) = (read(32, 8)?, read(40, 8)?);
-    let (segment_size, segment_count) = (read(54, 2)?, read(56, 2)?);
-    let (section_size, section_count) = (read(58, 2)?, read(60, 2)?);
-    within(segments, segment_size * segment_count)?;
-    within(sections, section_size * section_count)?;
-    if (segment_count > 0 && segment_size < 56) || (section_count > 0 && section_size < 64) {
-        return Err("the tables of the cubin are malformed");
-    }
-    for index in 0..segment_count {
-        let header = segments + index * segment_size;
-        within(read(header + 8, 8)?, read(header + 32, 8)?)?;
-    }
-    for index in 0..section_count {
-        let header = sections + index * section_size;
-        if read(header + 4, 4)? != u64::from(NO_BITS) {
-            within(read(header + 24, 8)?, read(header + 32, 8)?)?;
-        }
-    }
-    Ok(())
-}
-
-/// The little-endian number of that many bytes (up to 8), if it is all there.
-fn number(image: &[u8], offset: u64, bytes: usize) -> Option<u64> {
-    let start = usize::try_from(offset).ok()?;
-    let found = image.get(start..start.checked_add(bytes)?)?;
-    Some(found.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
 }
 
 #[cfg(test)]
@@ -106,7 +68,7 @@ mod tests {
         }
         let mut other = cubin();
         other[18] = 62;
-        assert_eq!(check(&other), Err("the file is not a program for a CUDA device"));
+        assert_eq!(check(&other), Err("the file is not a program for such a GPU"));
     }
 
     #[test]
