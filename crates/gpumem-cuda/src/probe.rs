@@ -3,7 +3,7 @@
 use crate::{
     NAME,
     api::{DriverApi, NvrtcApi},
-    error::Status,
+    error::{ERROR_NAME, GetErrorName, Status},
 };
 use cudarc::driver::sys::{CUcontext, CUevent};
 use gpumem_core::{
@@ -104,6 +104,10 @@ pub(crate) fn nvrtc(operation: &'static str) -> Result<&'static Nvrtc> {
 fn start(library: &Library, no_device: &mut bool) -> Result<Driver, LoadFailure> {
     // SAFETY: a library of this name is the CUDA driver.
     let api = unsafe { DriverApi::resolve(library) }.map_err(missing)?;
+    // SAFETY: a function of this name has this signature in every driver.
+    if let Ok(get) = unsafe { library.get::<GetErrorName>(b"cuGetErrorName\0") } {
+        ERROR_NAME.get_or_init(|| *get);
+    }
     let refused = |status: Status| LoadFailure::Refused { message: status.to_string() };
     let mut version = 0;
     // SAFETY: a place for an integer; the function needs no initialisation.

@@ -1,6 +1,11 @@
 //! Finding HIP, hipRTC and the HSA runtime, once each, before anything else is called.
 
-use crate::{NAME, enqueue_lock::EnqueueLock, error::Status, hsa_runtime::Runtime};
+use crate::{
+    NAME,
+    enqueue_lock::EnqueueLock,
+    error::{HIP, Status},
+    hsa_runtime::Runtime,
+};
 use gpumem_core::{
     Error, ErrorKind, LoadError, LoadFailure, Result,
     process::{OnceBeforeFork, ProcessGuard},
@@ -115,6 +120,7 @@ pub(crate) fn hsa(operation: &'static str) -> Result<&'static Runtime> {
 }
 
 fn start(library: Loaded<HipLibrary>) -> Result<Driver, NotUsable> {
+    HIP.get_or_init(|| library.functions.hip);
     let tried = vec![library.name.display().to_string()];
     let mut no_device = None;
     match initialise(&library.functions, &mut no_device) {
