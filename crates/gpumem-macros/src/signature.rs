@@ -36,7 +36,7 @@ pub(crate) enum Role {
 }
 
 /// The types of numbers.
-const NUMBERS: &str = " u8 i8 u16 i16 u32 i32 u64 i64 usize isize f32 f64 bool ";
+const NUMBERS: &str = " u8 i8 u16 i16 u32 i32 u64 i64 usize isize f16 bf16 f32 f64 bool ";
 
 /// The types of arrays, which a kernel's signature says by these names.
 const ARRAYS: [&str; 8] =

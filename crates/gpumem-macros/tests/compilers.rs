@@ -35,6 +35,8 @@ fn all() -> Vec<Text> {
         text(axpb::<i32>()),
         text(axpb::<u8>()),
         text(axpb::<i64>()),
+        text(axpb::<f16>()),
+        text(axpb::<bf16>()),
         text(matmul::<f32, 8>()),
         text(matmul::<f64, 16>()),
         text(matmul::<u32, 4>()),

@@ -9,6 +9,7 @@ use gpumem::{
     kernel::{HostForm, KernelDef, config_for_items},
     ndarray::Ix1,
 };
+use half::{bf16, f16};
 use num_complex::Complex;
 use subset::*;
 
@@ -80,6 +81,14 @@ fn a_generic_kernel_is_one_for_each_type() {
     assert_eq!(run([0i32, 1, -2, 5], 3).unwrap(), [1, 4, -5, 16]);
     assert_eq!(run([0u8, 1, 2, 5], 3).unwrap(), [1, 4, 7, 16]);
     assert_eq!(run([0i64, 1, -2, 5], 3).unwrap(), [1, 4, -5, 16]);
+    assert_eq!(
+        run([0.0, 1.0, -2.0, 0.1].map(f16::from_f32), f16::from_f32(3.0)).unwrap(),
+        [1.0, 4.0, -5.0, 1.2998047].map(f16::from_f32)
+    );
+    assert_eq!(
+        run([0.0, 1.0, -2.0, 0.1].map(bf16::from_f32), bf16::from_f32(3.0)).unwrap(),
+        [1.0, 4.0, -5.0, 1.296875].map(bf16::from_f32)
+    );
     let sources = [axpb::<f32>(), axpb::<f32>()].map(|kernel| kernel.source_text().unwrap().to_owned());
     assert_eq!(sources[0], sources[1]);
     assert!(sources[0].contains("slice<const float> x"), "{}", sources[0]);
@@ -376,6 +385,49 @@ fn elements_are_exchanged_and_compared_atomically() {
         let counts = [101, 7 ^ 0xffff_ffff, -31, 100.max(group_end)];
         let all = counts[0] + counts[1] * 3 + counts[2] * 5 + counts[3] * 7;
         all + if n % 32 == 5 { 300 } else { 0 }
+    });
+}
+
+#[test]
+fn waves_reduce_numbers_of_half_precision() {
+    fn of_a_wave<T: gpumem::kernel::Numeric>(values: &[T]) -> (T, T, T) {
+        let mut tree = values.to_vec();
+        let mut distance = 16;
+        while distance > 0 {
+            for lane in 0..distance {
+                tree[lane] = tree[lane].plus(tree[lane + distance]);
+            }
+            distance /= 2;
+        }
+        let least = values.iter().copied().reduce(T::least).unwrap();
+        let most = values.iter().copied().reduce(T::greatest).unwrap();
+        (tree[0], least, most)
+    }
+    fn scan<T: gpumem::kernel::Numeric>(values: &[T]) -> Vec<T> {
+        let mut sums = values.to_vec();
+        for distance in [1, 2, 4, 8, 16] {
+            let before = sums.clone();
+            for lane in distance..sums.len() {
+                sums[lane] = before[lane - distance].plus(before[lane]);
+            }
+        }
+        sums
+    }
+    expect(features::halves_in_waves(), |n| {
+        let wave = n / 32 * 32;
+        let numbers = (wave..wave + 32).map(|i| i as f32 * 0.37 - 5.0);
+        let halves: Vec<f16> = numbers.clone().map(f16::from_f32).collect();
+        let brains: Vec<bf16> = numbers.map(bf16::from_f32).collect();
+        let (sum, least, most) = of_a_wave(&halves);
+        let sum = features::of_a_wave(sum, least, most);
+        let (brain_sum, least, most) = of_a_wave(&brains);
+        let brain_sum = features::of_a_wave(brain_sum, least, most);
+        let lane = (n - wave) as usize;
+        let (scanned, moved) = (scan(&brains)[lane], halves[lane ^ 3]);
+        i64::from(sum.to_bits())
+            + (i64::from(moved.to_bits()) << 16)
+            + ((i64::from(brain_sum.to_bits()) * 3) << 20)
+            + ((i64::from(scanned.to_bits()) * 5) << 24)
     });
 }
 

@@ -5,6 +5,7 @@ use crate::{
     checker::Checker,
 };
 use gpumem_core::Element;
+use half::{bf16, f16};
 use std::{any::TypeId, hint::assert_unchecked};
 
 /// The name of an element type in the prelude.
@@ -16,7 +17,7 @@ fn device_name<T: 'static>() -> Option<&'static str> {
         };
     }
     names! {
-        f32 => "float" f64 => "double" u8 => "gpumem::u8" i8 => "gpumem::i8" u16 => "gpumem::u16" i16 => "gpumem::i16"
+        f16 => "gpumem::f16" bf16 => "gpumem::bf16" f32 => "float" f64 => "double" u8 => "gpumem::u8" i8 => "gpumem::i8" u16 => "gpumem::u16" i16 => "gpumem::i16"
         u32 => "gpumem::u32" i32 => "gpumem::i32" u64 => "gpumem::u64" i64 => "gpumem::i64"
     }
     None
@@ -271,4 +272,4 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64);

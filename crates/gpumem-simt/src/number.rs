@@ -1,6 +1,7 @@
 //! Numbers, with the arithmetic that GPUs have.
 
 use gpumem_core::Element;
+use half::{bf16, f16};
 
 /// A number that waves reduce and atomics change. Integers wrap around, as they do in unsigned device arithmetic.
 pub trait Number: Element {
@@ -53,4 +54,4 @@ macro_rules! floats {
         }
     )*};
 }
-floats!(f32 f64);
+floats!(f16 bf16 f32 f64);

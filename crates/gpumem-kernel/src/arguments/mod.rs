@@ -17,6 +17,7 @@ use gpumem_runtime::{
     internal::{Access, AllocationRef, ArrayRef},
 };
 use gpumem_simt::{Parameter, Parameters};
+use half::{bf16, f16};
 use ndarray::Dimension;
 use smallvec::SmallVec;
 
@@ -257,7 +258,7 @@ macro_rules! numbers {
         }
     )*};
 }
-numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64);
+numbers!(u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64);
 
 macro_rules! tuples {
     ($(($($parameter:ident $argument:ident)*))*) => {$(

@@ -1,6 +1,7 @@
 //! Functions that the macro calls for parameter types whose names it does not know: aliases, records.
 
 use gpumem_simt::{Constant, ConstantArray, Own, OwnView, Slice, SliceMut, Value, View, ViewMut};
+use half::{bf16, f16};
 
 /// A parameter as the body of a kernel sees it: arrays by reference, other values as they are.
 #[diagnostic::on_unimplemented(
@@ -56,7 +57,7 @@ macro_rules! by_value {
         }
     )*};
 }
-by_value!(u8 i8 u16 i16 u32 i32 u64 i64 f32 f64 bool);
+by_value!(u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64 bool);
 
 #[diagnostic::do_not_recommend]
 impl<T: Copy + 'static> Unpack for Value<T> {
@@ -92,5 +93,5 @@ macro_rules! race_free {
 race_free! {
     [T] Slice<T>; [T, const N: usize] View<T, N>; [T] Own<T>; [T, const N: usize] OwnView<T, N>;
     [T, const LEN: usize] Constant<T, LEN>; [T, const N: usize] ConstantArray<T, N>; [T] Value<T>;
-    [] u8; [] i8; [] u16; [] i16; [] u32; [] i32; [] u64; [] i64; [] f32; [] f64; [] bool;
+    [] u8; [] i8; [] u16; [] i16; [] u32; [] i32; [] u64; [] i64; [] f16; [] bf16; [] f32; [] f64; [] bool;
 }

@@ -231,12 +231,14 @@ pub trait Numeric:
 }
 
 macro_rules! numeric {
-    ($zero:literal $one:literal: $($type:ty)*) => {$(
+    ($($type:ty: $zero:expr, $one:expr;)*) => {$(
         impl Numeric for $type {
             const ZERO: Self = $zero;
             const ONE: Self = $one;
         }
     )*};
 }
-numeric!(0 1: u8 i8 u16 i16 u32 i32 u64 i64);
-numeric!(0.0 1.0: f32 f64);
+numeric! {
+    u8: 0, 1; i8: 0, 1; u16: 0, 1; i16: 0, 1; u32: 0, 1; i32: 0, 1; u64: 0, 1; i64: 0, 1;
+    f16: f16::ZERO, f16::ONE; bf16: bf16::ZERO, bf16::ONE; f32: 0.0, 1.0; f64: 0.0, 1.0;
+}

@@ -2,6 +2,7 @@
 //! each of 64 work-items in groups of 32, so that every device can be compared with every other.
 
 use gpumem::{Bool, DeviceRecord, kernel::prelude::*};
+use half::{bf16, f16};
 use num_complex::Complex;
 
 /// Another name for a type of arrays.
@@ -207,6 +208,25 @@ pub(crate) fn reductions(out: SliceMut<i64>) {
     out[i] = by_closure + by_name * 7 + up + all + scanned + votes;
 }
 
+#[gpumem::device]
+pub(crate) fn of_a_wave<T: Numeric>(number: T, least: T, most: T) -> T {
+    nearest(number * most, most) - least / most + T::ONE
+}
+
+#[gpumem::kernel(unsafe)]
+pub(crate) fn halves_in_waves(out: SliceMut<i64>) {
+    let i = global_id(0);
+    let n = i as f32 * 0.37 - 5.0;
+    let (half, brain) = (f16::from_f32(n), bf16::from_f32(n));
+    let (least, most) = (wave_min(half), wave_max(half));
+    let sum = of_a_wave(wave_sum(half), least, most);
+    let (brain_least, brain_most) = (wave_min(brain), wave_max(brain));
+    let brain_sum = of_a_wave(wave_sum(brain), brain_least, brain_most);
+    let (scanned, moved) = (wave_scan(brain), shuffle_xor(half, 3));
+    let low = sum.to_bits() as i64 + ((moved.to_bits() as i64) << 16);
+    out[i] = low + ((brain_sum.to_bits() as i64 * 3) << 20) + ((scanned.to_bits() as i64 * 5) << 24);
+}
+
 #[gpumem::kernel(unsafe)]
 pub(crate) fn arrays(out: SliceMut<i64>) {
     let all = dynamic_shared::<i64>();
@@ -269,5 +289,7 @@ pub(crate) fn truths(out: SliceMut<i64>) {
 /// All of them that take one array, in which each work-item writes one number.
 #[allow(dead_code)] // not every test program runs all of them
 pub(crate) fn all() -> Vec<gpumem::kernel::KernelDef<super::Integers>> {
-    vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays(), truths()]
+    let mut all = vec![functions(), records(), enums(), complex_numbers(), atomics(), reductions(), arrays()];
+    all.extend([truths(), halves_in_waves()]);
+    all
 }
