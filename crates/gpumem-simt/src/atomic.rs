@@ -45,3 +45,39 @@ atomic! {
 pub(crate) fn same_bits<T: Atomic>(a: T, b: T) -> bool {
     bytemuck::bytes_of(&a) == bytemuck::bytes_of(&b)
 }
+
+/// The operations that are an `atomic_update`, for arrays with indices of a type.
+macro_rules! operations {
+    ($index:ty) => {
+        /// Adds to an element, and gives the old value.
+        #[track_caller]
+        pub fn atomic_add(&self, at: $index, value: T) -> T {
+            self.atomic_update(at, |old| old.plus(value))
+        }
+
+        /// Lowers an element to at most `value`, and gives the old value.
+        #[track_caller]
+        pub fn atomic_min(&self, at: $index, value: T) -> T {
+            self.atomic_update(at, |old| old.least(value))
+        }
+
+        /// Raises an element to at least `value`, and gives the old value.
+        #[track_caller]
+        pub fn atomic_max(&self, at: $index, value: T) -> T {
+            self.atomic_update(at, |old| old.greatest(value))
+        }
+
+        /// Replaces an element by `value`, and gives the old value.
+        #[track_caller]
+        pub fn atomic_exchange(&self, at: $index, value: T) -> T {
+            self.atomic_update(at, |_| value)
+        }
+
+        /// Replaces an element by `value` where it has the bits of `expected`, and gives the old value.
+        #[track_caller]
+        pub fn atomic_compare_exchange(&self, at: $index, expected: T, value: T) -> T {
+            self.atomic_update(at, |old| if $crate::atomic::same_bits(old, expected) { value } else { old })
+        }
+    };
+}
+pub(crate) use operations;

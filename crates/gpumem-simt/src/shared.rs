@@ -2,7 +2,6 @@
 
 use crate::{
     Atomic, Indices, Memory,
-    atomic::same_bits,
     checker::Checker,
     fault::AccessKind,
     index::{copied, outside, row_major},
@@ -188,33 +187,5 @@ impl<T: Atomic, const N: usize> Shared<'_, T, N> {
         }
     }
 
-    /// Adds to an element, and gives the old value.
-    #[track_caller]
-    pub fn atomic_add(&self, at: impl Indices<N>, value: T) -> T {
-        self.atomic_update(at, |old| old.plus(value))
-    }
-
-    /// Lowers an element to at most `value`, and gives the old value.
-    #[track_caller]
-    pub fn atomic_min(&self, at: impl Indices<N>, value: T) -> T {
-        self.atomic_update(at, |old| old.least(value))
-    }
-
-    /// Raises an element to at least `value`, and gives the old value.
-    #[track_caller]
-    pub fn atomic_max(&self, at: impl Indices<N>, value: T) -> T {
-        self.atomic_update(at, |old| old.greatest(value))
-    }
-
-    /// Replaces an element by `value`, and gives the old value.
-    #[track_caller]
-    pub fn atomic_exchange(&self, at: impl Indices<N>, value: T) -> T {
-        self.atomic_update(at, |_| value)
-    }
-
-    /// Replaces an element by `value` where it has the bits of `expected`, and gives the old value.
-    #[track_caller]
-    pub fn atomic_compare_exchange(&self, at: impl Indices<N>, expected: T, value: T) -> T {
-        self.atomic_update(at, |old| if same_bits(old, expected) { value } else { old })
-    }
+    crate::atomic::operations!(impl Indices<N>);
 }
