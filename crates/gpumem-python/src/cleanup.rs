@@ -32,7 +32,7 @@ impl Deferring {
 /// Defers the cleanup of a device while the context lasts: no free, and no wait for one, comes in between.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-fn defer_cleanup(device: Option<&Bound<'_, device::Device>>) -> PyResult<Deferring> {
+pub(crate) fn defer_cleanup(device: Option<&Bound<'_, device::Device>>) -> PyResult<Deferring> {
     Ok(Deferring { device: device::given(device)?, held: Mutex::default() })
 }
 
@@ -60,13 +60,10 @@ impl MemoryReport {
 /// Returns the holders of a device's memory.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-fn memory_report(py: Python<'_>, device: Option<&Bound<'_, device::Device>>) -> PyResult<MemoryReport> {
+pub(crate) fn memory_report(
+    py: Python<'_>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<MemoryReport> {
     let device = device::given(device)?;
     py.detach(|| device.memory_report()).map(MemoryReport).map_err(raise)
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<MemoryReport>()?;
-    module.add_function(wrap_pyfunction!(defer_cleanup, module)?)?;
-    module.add_function(wrap_pyfunction!(memory_report, module)?)
 }

@@ -147,20 +147,20 @@ impl Device {
 
 /// The names of all devices of every backend.
 #[pyfunction]
-fn list_devices() -> PyResult<Vec<String>> {
+pub(crate) fn list_devices() -> PyResult<Vec<String>> {
     let devices = gpumem::Device::list().map_err(raise)?;
     Ok(devices.iter().map(|info| format!("{}:{}", info.backend, info.ordinal)).collect())
 }
 
 /// The device of calls that name none: the one selected, else the default one (`GPUMEM_DEVICE`).
 #[pyfunction]
-fn get_current_device() -> PyResult<Device> {
+pub(crate) fn get_current_device() -> PyResult<Device> {
     current().map(Device)
 }
 
 /// Makes a device the one of calls that name none, for every thread, and returns it: by its name, or a GPU by its number.
 #[pyfunction]
-fn select_device(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Device> {
+pub(crate) fn select_device(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Device> {
     let device = match name.extract::<isize>() {
         Ok(number) => gpu(py, number)?.0,
         Err(_) => {
@@ -174,14 +174,7 @@ fn select_device(py: Python<'_>, name: &Bound<'_, PyAny>) -> PyResult<Device> {
 
 /// Waits for everything on the current device.
 #[pyfunction]
-fn synchronize(py: Python<'_>) -> PyResult<()> {
+pub(crate) fn synchronize(py: Python<'_>) -> PyResult<()> {
     let device = current()?;
     py.detach(|| device.synchronize()).map_err(raise)
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(list_devices, module)?)?;
-    module.add_function(wrap_pyfunction!(get_current_device, module)?)?;
-    module.add_function(wrap_pyfunction!(select_device, module)?)?;
-    module.add_function(wrap_pyfunction!(synchronize, module)?)
 }

@@ -75,18 +75,12 @@ impl Event {
 /// A new event, which is not recorded yet. Without `timing` it has no time.
 #[pyfunction]
 #[pyo3(signature = (timing=true, device=None))]
-fn event(timing: bool, device: Option<&Bound<'_, device::Device>>) -> PyResult<Event> {
+pub(crate) fn event(timing: bool, device: Option<&Bound<'_, device::Device>>) -> PyResult<Event> {
     Ok(Event { timing, device: device::given(device)?, recorded: Mutex::default() })
 }
 
 /// Milliseconds between two events that have been recorded with times, and are done.
 #[pyfunction]
-fn event_elapsed_time(evtstart: &Bound<'_, Event>, evtend: &Bound<'_, Event>) -> PyResult<f32> {
+pub(crate) fn event_elapsed_time(evtstart: &Bound<'_, Event>, evtend: &Bound<'_, Event>) -> PyResult<f32> {
     evtstart.get().elapsed_time(evtend)
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Event>()?;
-    module.add_function(wrap_pyfunction!(event, module)?)?;
-    module.add_function(wrap_pyfunction!(event_elapsed_time, module)?)
 }

@@ -5,7 +5,7 @@ use pyo3::{ffi, prelude::*};
 
 /// The GPUs of every backend, by number. The host is none of them: `Device("host")` opens it.
 #[pyclass(frozen, module = "gpumem", name = "Gpus")]
-struct Gpus;
+pub(crate) struct Gpus;
 
 #[pymethods]
 impl Gpus {
@@ -41,22 +41,16 @@ impl Gpus {
 
 /// Whether there is a GPU that can be used.
 #[pyfunction]
-fn is_available(py: Python<'_>) -> bool {
+pub(crate) fn is_available(py: Python<'_>) -> bool {
     py.detach(gpu_names).is_ok_and(|names| !names.is_empty())
 }
 
 /// Returns the current device, or the GPU with a number. It serves as Numba's context: devices have no other here.
 #[pyfunction]
 #[pyo3(signature = (devnum=None))]
-fn current_context(py: Python<'_>, devnum: Option<isize>) -> PyResult<device::Device> {
+pub(crate) fn current_context(py: Python<'_>, devnum: Option<isize>) -> PyResult<device::Device> {
     match devnum {
         Some(at) => gpu(py, at),
         None => device::current().map(device::Device),
     }
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("gpus", Bound::new(module.py(), Gpus)?)?;
-    module.add_function(wrap_pyfunction!(is_available, module)?)?;
-    module.add_function(wrap_pyfunction!(current_context, module)?)
 }

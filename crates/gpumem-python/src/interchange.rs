@@ -174,14 +174,14 @@ pub(crate) fn device_source<'py>(
 
 /// Whether an object has a CUDA array interface. Tests for the attribute only.
 #[pyfunction]
-fn is_cuda_array(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub(crate) fn is_cuda_array(obj: &Bound<'_, PyAny>) -> PyResult<bool> {
     Ok(obj.getattr_opt(INTERFACE)?.is_some())
 }
 
 /// Takes an object with a CUDA array interface as an array, without a copy.
 #[pyfunction]
 #[pyo3(signature = (obj, device=None))]
-fn as_cuda_array(
+pub(crate) fn as_cuda_array(
     obj: &Bound<'_, PyAny>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
@@ -349,7 +349,7 @@ fn open(capsule: &Bound<'_, PyAny>) -> PyResult<DlpackTensor> {
 /// Takes an object with `__dlpack__` as an array, without a copy.
 #[pyfunction]
 #[pyo3(signature = (obj, device=None))]
-fn from_dlpack(
+pub(crate) fn from_dlpack(
     obj: &Bound<'_, PyAny>,
     device: Option<&Bound<'_, device::Device>>,
 ) -> PyResult<DeviceNDArray> {
@@ -379,10 +379,4 @@ fn from_dlpack(
         dtype::adopt::<T>(device.from_dlpack::<T, IxDyn>(tensor, stream.as_ref()).map_err(raise)?)
     })?;
     Ok(DeviceNDArray::adopted(elements, DType::plain(element), read_only, py.None()))
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(is_cuda_array, module)?)?;
-    module.add_function(wrap_pyfunction!(as_cuda_array, module)?)?;
-    module.add_function(wrap_pyfunction!(from_dlpack, module)?)
 }

@@ -111,7 +111,7 @@ pub(crate) fn export(array: &Bound<'_, DeviceNDArray>) -> PyResult<IpcArrayHandl
 /// whole block that it lies in.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", device=None))]
-fn ipc_array(
+pub(crate) fn ipc_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -130,7 +130,7 @@ fn ipc_array(
 /// The handle of an array by its parts: the driver's 64 bytes, and where the elements lie from `offset` on. A context.
 #[pyfunction]
 #[pyo3(signature = (handle, shape, dtype, strides=None, offset=0))]
-fn open_ipc_array(
+pub(crate) fn open_ipc_array(
     handle: &[u8],
     shape: &Bound<'_, PyAny>,
     dtype: &Bound<'_, PyAny>,
@@ -155,10 +155,4 @@ fn open_ipc_array(
     let strides = layout.strides().iter().map(|stride| *stride as i64);
     data.extend(head.into_iter().chain(shape).chain(strides).flat_map(i64::to_le_bytes));
     Ok(IpcArrayHandle::new_of(data, dtype, None))
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<IpcArrayHandle>()?;
-    module.add_function(wrap_pyfunction!(ipc_array, module)?)?;
-    module.add_function(wrap_pyfunction!(open_ipc_array, module)?)
 }

@@ -295,8 +295,3 @@ fn array<'py>(
     let elements = copy.again();
     Ok((elements, write.then(|| (copy, argument.clone()))))
 }
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<Kernel>()?;
-    module.add_function(wrap_pyfunction!(compile, module)?)
-}

@@ -22,24 +22,43 @@ mod pinned;
 mod signature;
 mod stream;
 
-use pyo3::prelude::*;
+// All that Python sees. A doc comment would be the text of the module there.
+#[pyo3::pymodule(name = "gpumem")]
+mod module {
+    use crate::{array, gpus};
+    use pyo3::prelude::*;
 
-#[pymodule]
-fn gpumem(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("GpuMemError", module.py().get_type::<error::GpuMemError>())?;
-    module.add_class::<device::Device>()?;
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "the name in Python")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    array::add(module)?;
-    cleanup::add(module)?;
-    device::add(module)?;
-    event::add(module)?;
-    gpus::add(module)?;
-    ipc::add(module)?;
-    kernel::add(module)?;
-    locked::add(module)?;
-    make::add(module)?;
-    interchange::add(module)?;
-    make_host::add(module)?;
-    stream::add(module)
+    #[pymodule_export]
+    use crate::{
+        array::convert::conversion_kernel,
+        cleanup::{MemoryReport, defer_cleanup, memory_report},
+        device::{Device, get_current_device, list_devices, select_device, synchronize},
+        device_array::DeviceNDArray,
+        error::GpuMemError,
+        event::{Event, event, event_elapsed_time},
+        gpus::{current_context, is_available},
+        interchange::{as_cuda_array, from_dlpack, is_cuda_array},
+        ipc::{IpcArrayHandle, ipc_array, open_ipc_array},
+        kernel::{Kernel, compile},
+        locked::{deregister, mapped, pinned, register},
+        make::{device_array, device_array_like, to_device},
+        make_host::{
+            managed_array, managed_array_like, mapped_array, mapped_array_like, pinned_array,
+            pinned_array_like,
+        },
+        pinned::HostNDArray,
+        stream::{
+            Stream, default_stream, external_stream, legacy_default_stream, per_thread_default_stream, stream,
+        },
+    };
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("gpus", Bound::new(module.py(), gpus::Gpus)?)?;
+        array::add_operators(&module.py().get_type::<DeviceNDArray>())
+    }
 }

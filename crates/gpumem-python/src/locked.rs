@@ -170,7 +170,10 @@ fn locking(
 /// copies of these on a stream are only enqueued. At the end they are waited for and unlocked at once.
 #[pyfunction]
 #[pyo3(signature = (*arrays, device=None))]
-fn pinned(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Device>>) -> PyResult<Locking> {
+pub(crate) fn pinned(
+    arrays: &Bound<'_, PyTuple>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<Locking> {
     locking(arrays, device, Way::Pinned)
 }
 
@@ -178,14 +181,20 @@ fn pinned(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Device>
 /// in a list.
 #[pyfunction]
 #[pyo3(signature = (*arrays, device=None))]
-fn mapped(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Device>>) -> PyResult<Locking> {
+pub(crate) fn mapped(
+    arrays: &Bound<'_, PyTuple>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<Locking> {
     locking(arrays, device, Way::Mapped)
 }
 
 /// Page-locks NumPy arrays now, until `deregister`, or until the end of the context that is returned.
 #[pyfunction]
 #[pyo3(signature = (*arrays, device=None))]
-fn register(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Device>>) -> PyResult<Locking> {
+pub(crate) fn register(
+    arrays: &Bound<'_, PyTuple>,
+    device: Option<&Bound<'_, device::Device>>,
+) -> PyResult<Locking> {
     let context = locking(arrays, device, Way::Registered)?;
     let locked = lock_all(arrays, &context.device, false)?;
     let names = arrays.iter().map(|array| array.as_ptr().addr());
@@ -196,7 +205,7 @@ fn register(arrays: &Bound<'_, PyTuple>, device: Option<&Bound<'_, device::Devic
 /// Unlocks arrays that `register` has locked, after waiting for work that uses them. Ignores other arrays.
 #[pyfunction]
 #[pyo3(signature = (*arrays))]
-fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
+pub(crate) fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
     let mut found = Vec::new();
     for array in arrays.iter() {
         Host::to_write(&array)?;
@@ -206,11 +215,4 @@ fn deregister(arrays: &Bound<'_, PyTuple>) -> PyResult<()> {
         }
     }
     unlock_all(arrays.py(), found)
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(pinned, module)?)?;
-    module.add_function(wrap_pyfunction!(mapped, module)?)?;
-    module.add_function(wrap_pyfunction!(register, module)?)?;
-    module.add_function(wrap_pyfunction!(deregister, module)?)
 }

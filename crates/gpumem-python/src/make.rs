@@ -55,7 +55,7 @@ fn place(stream: Option<&Stream>, device: Option<&Bound<'_, device::Device>>) ->
 /// Returns a new array. As in Numba, its elements are arbitrary: old contents of the memory, or zeros if it is new.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, device=None))]
-fn device_array(
+pub(crate) fn device_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -95,7 +95,7 @@ pub(crate) fn spec_like(layout: &Layout, dtype: &DType) -> PyResult<ArraySpec<Ix
 /// A new array of zeros with the shape, the type and the order of axes of another, on the host or on a device.
 #[pyfunction]
 #[pyo3(signature = (ary, stream=None, device=None))]
-fn device_array_like(
+pub(crate) fn device_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
     stream: Option<stream::GivenStream>,
@@ -126,7 +126,7 @@ fn zeros_like(
 /// Copies to a device, into a new array or into `to`, which is returned. Without `copy` the new array holds zeros.
 #[pyfunction]
 #[pyo3(signature = (obj, stream=None, copy=true, to=None, device=None))]
-fn to_device<'py>(
+pub(crate) fn to_device<'py>(
     py: Python<'py>,
     obj: &Bound<'py, PyAny>,
     stream: Option<stream::GivenStream>,
@@ -184,10 +184,4 @@ pub(crate) fn upload(py: Python<'_>, host: &Host<'_>, stream: &gpumem::Stream) -
         hold(&py.detach(|| stream.to_device(&view)).map_err(raise)?)
     })?;
     Ok(DeviceNDArray::new(elements, host.dtype.clone_ref(py)))
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(device_array, module)?)?;
-    module.add_function(wrap_pyfunction!(device_array_like, module)?)?;
-    module.add_function(wrap_pyfunction!(to_device, module)?)
 }

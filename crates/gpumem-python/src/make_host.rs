@@ -69,7 +69,7 @@ fn attach(global: bool) -> Attach {
 /// A new page-locked array of zeros.
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", device=None))]
-fn pinned_array(
+pub(crate) fn pinned_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -84,7 +84,7 @@ fn pinned_array(
 /// A new page-locked array of zeros with the shape, the type and the order of axes of another.
 #[pyfunction]
 #[pyo3(signature = (ary, device=None))]
-fn pinned_array_like(
+pub(crate) fn pinned_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
     device: Option<&Bound<'_, device::Device>>,
@@ -97,7 +97,7 @@ fn pinned_array_like(
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, portable=false, wc=false, device=None))]
 #[allow(clippy::too_many_arguments)] // Numba's own
-fn mapped_array(
+pub(crate) fn mapped_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -116,7 +116,7 @@ fn mapped_array(
 /// As `mapped_array`, with the shape, the type and the order of axes of another array.
 #[pyfunction]
 #[pyo3(signature = (ary, stream=None, portable=false, wc=false, device=None))]
-fn mapped_array_like(
+pub(crate) fn mapped_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
     stream: Option<stream::GivenStream>,
@@ -133,7 +133,7 @@ fn mapped_array_like(
 #[pyfunction]
 #[pyo3(signature = (shape, dtype=None, strides=None, order="C", stream=None, attach_global=true, device=None))]
 #[allow(clippy::too_many_arguments)] // Numba's own
-fn managed_array(
+pub(crate) fn managed_array(
     py: Python<'_>,
     shape: &Bound<'_, PyAny>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -151,7 +151,7 @@ fn managed_array(
 /// As `managed_array`, with the shape, the type and the order of axes of another array.
 #[pyfunction]
 #[pyo3(signature = (ary, stream=None, attach_global=true, device=None))]
-fn managed_array_like(
+pub(crate) fn managed_array_like(
     py: Python<'_>,
     ary: &Bound<'_, PyAny>,
     stream: Option<stream::GivenStream>,
@@ -161,14 +161,4 @@ fn managed_array_like(
     drop(stream);
     let (spec, dtype) = like(ary)?;
     array(py, Kind::Managed(attach(attach_global)), spec, dtype, device)
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<HostNDArray>()?;
-    module.add_function(wrap_pyfunction!(pinned_array, module)?)?;
-    module.add_function(wrap_pyfunction!(pinned_array_like, module)?)?;
-    module.add_function(wrap_pyfunction!(mapped_array, module)?)?;
-    module.add_function(wrap_pyfunction!(mapped_array_like, module)?)?;
-    module.add_function(wrap_pyfunction!(managed_array, module)?)?;
-    module.add_function(wrap_pyfunction!(managed_array_like, module)?)
 }

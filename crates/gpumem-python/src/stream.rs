@@ -107,28 +107,28 @@ impl AutoSynchronize {
 /// A new stream of a device, of the current one where none is named.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-fn stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
     device::given(device)?.stream().map(Stream).map_err(raise)
 }
 
 /// The stream that calls without a stream use, of a device.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-fn default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
     device::given(device)?.default_stream().map(Stream).map_err(raise)
 }
 
 /// CUDA's legacy default stream of a device. Its implicit waits are not relied on.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-fn legacy_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn legacy_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
     device::given(device)?.legacy_stream().map(Stream).map_err(raise)
 }
 
 /// CUDA's default stream of the calling thread. On another thread it is an error.
 #[pyfunction]
 #[pyo3(signature = (device=None))]
-fn per_thread_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
+pub(crate) fn per_thread_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyResult<Stream> {
     device::given(device)?.per_thread_stream().map(Stream).map_err(raise)
 }
 
@@ -136,7 +136,7 @@ fn per_thread_default_stream(device: Option<&Bound<'_, device::Device>>) -> PyRe
 /// its use here; `owner` is kept until then.
 #[pyfunction]
 #[pyo3(signature = (handle, owner=None, device=None))]
-fn external_stream(
+pub(crate) fn external_stream(
     handle: i64,
     owner: Option<Py<PyAny>>,
     device: Option<&Bound<'_, device::Device>>,
@@ -203,13 +203,4 @@ fn settle(
         None => future.call_method1("set_result", (stream,)),
     }
     .map(drop)
-}
-
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(stream, module)?)?;
-    module.add_class::<Stream>()?;
-    module.add_function(wrap_pyfunction!(default_stream, module)?)?;
-    module.add_function(wrap_pyfunction!(legacy_default_stream, module)?)?;
-    module.add_function(wrap_pyfunction!(per_thread_default_stream, module)?)?;
-    module.add_function(wrap_pyfunction!(external_stream, module)?)
 }

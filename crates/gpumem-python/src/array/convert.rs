@@ -106,7 +106,7 @@ fn kernel(py: Python<'_>, from: ElementType, to: ElementType, rank: usize) -> Py
 /// The kernel that converts arrays of so many axes, for tests of it on devices and with compilers.
 #[pyfunction]
 #[pyo3(name = "_conversion_kernel")]
-pub(super) fn conversion_kernel(
+pub(crate) fn conversion_kernel(
     from: &Bound<'_, PyAny>,
     to: &Bound<'_, PyAny>,
     rank: usize,

@@ -1,10 +1,12 @@
 //! Arrays in device memory.
 
 mod assign;
-mod convert;
+pub(crate) mod convert;
 mod index;
 mod operators;
 mod shape;
+
+pub(crate) use operators::add as add_operators;
 
 use crate::dtype::each;
 use crate::{
@@ -353,11 +355,4 @@ impl DeviceNDArray {
             self.device()?.0.name()
         ))
     }
-}
-
-/// Adds the class, with operators that say what to do instead.
-pub(crate) fn add(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<DeviceNDArray>()?;
-    module.add_function(wrap_pyfunction!(convert::conversion_kernel, module)?)?;
-    operators::add(&module.py().get_type::<DeviceNDArray>())
 }

@@ -24,7 +24,7 @@ pub(super) fn absent(name: &str) -> PyErr {
 
 /// Gives the class every operator: each raises. Without them NumPy would compute with a silent copy, and `==` would
 /// compare objects.
-pub(super) fn add(class: &Bound<'_, PyType>) -> PyResult<()> {
+pub(crate) fn add(class: &Bound<'_, PyType>) -> PyResult<()> {
     let reflected = REFLECTED.iter().flat_map(|name| [(*name).to_owned(), format!("r{name}")]);
     for name in reflected.chain(OTHERS.iter().map(|name| (*name).to_owned())) {
         let own = format!("__{name}__");
