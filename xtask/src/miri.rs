@@ -39,6 +39,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-tlsf", &["--lib"]),
     all("gpumem-trace", &["--lib"]),
     all("gpumem-layout", &["--lib", "--test", "layout_chains"]),
+    all("gpumem-memory", &["--lib"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
     all("gpumem-kernel", &["--lib"]).may_leak(),
     all("gpumem-integration", &["--test", "soundness"]).may_leak(),

@@ -4,7 +4,8 @@ use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
 use anyhow::Result;
 
 /// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
-const ASAN: &[&str] = &["gpumem-host", "gpumem-trace", "gpumem-runtime", "gpumem-kernel", "gpumem"];
+const ASAN: &[&str] =
+    &["gpumem-host", "gpumem-trace", "gpumem-memory", "gpumem-runtime", "gpumem-kernel", "gpumem"];
 
 /// Tests of safe code that once was unsound, which are watched as well: a package and the arguments that choose its
 /// test.

@@ -4,19 +4,26 @@ use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
 
 /// The crates that users reach.
-const CRATES: [&str; 9] = [
+const CRATES: [&str; 10] = [
     "gpumem",
     "gpumem-core",
     "gpumem-layout",
     "gpumem-tlsf",
     "gpumem-trace",
+    "gpumem-memory",
     "gpumem-runtime",
     "gpumem-kernel",
     "gpumem-cuda",
     "gpumem-roc",
 ];
 /// Items that only the other crates of gpumem call.
-const HIDDEN: [&str; 1] = ["Destination::copy_from"];
+const HIDDEN: [&str; 5] = [
+    "Destination::copy_from",
+    "MemoryBlock::hand_over_uses",
+    "PinnedPages::lock",
+    "PinnedPages::unlock",
+    "Tracked::new",
+];
 /// Traits whose functions the runtime calls; the table names the traits.
 const BACKEND: [&str; 5] = ["Backend", "DeviceBuffer", "Stream", "Event", "Barrier"];
 

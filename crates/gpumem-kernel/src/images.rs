@@ -1,7 +1,7 @@
 //! Compiled programs that come with a kernel, and which of them a device can run.
 
 use gpumem_core::{Backend, CompileOptions, Error, ErrorKind, KernelSource, Result};
-use gpumem_runtime::internal::DeviceCore;
+use gpumem_runtime::internal::DeviceContext;
 use std::borrow::Cow;
 
 /// A compiled program.
@@ -39,19 +39,19 @@ impl Images {
     /// Returns an error of the device. That it does not take a program is not an error.
     pub(super) fn load<B: Backend>(
         &self,
-        core: &DeviceCore<B>,
+        context: &DeviceContext<B>,
         name: &str,
     ) -> Result<Result<B::Module, Option<Error>>> {
         if self.0.is_empty() {
             return Ok(Err(None));
         }
-        let architecture = &B::info(&core.raw).architecture;
+        let architecture = &B::info(&context.raw).architecture;
         let mut fitting: Vec<_> =
             self.0.iter().filter_map(|image| Some((image.fit(architecture)?, image))).collect();
         fitting.sort_by_key(|(fit, _)| *fit);
         let mut refusal = None;
         for (_, image) in fitting {
-            match core.note_loss(B::compile(&core.raw, &image.source(), &CompileOptions::default())) {
+            match context.note_loss(B::compile(&context.raw, &image.source(), &CompileOptions::default())) {
                 Ok(module) => return Ok(Ok(module)),
                 // Such as PTX that is newer than the driver: another one may do.
                 Err(error)
@@ -65,7 +65,7 @@ impl Images {
         let none = || {
             let has: Vec<_> = self.0.iter().map(Image::target).collect();
             let (name, architecture, has) = (name.to_owned(), architecture.clone(), has.join(", "));
-            core.error("load", ErrorKind::NoProgram { name, architecture, has })
+            context.error("load", ErrorKind::NoProgram { name, architecture, has })
         };
         Ok(Err(Some(refusal.unwrap_or_else(none))))
     }

@@ -7,7 +7,7 @@ use super::{
 use gpumem_core::{Backend, Capabilities, Error, ErrorKind, KernelArguments, LaunchConfig, Result};
 use gpumem_runtime::{
     Device, Scope, Stream,
-    internal::{Access, Allocation, DeviceCore, Timeline},
+    internal::{Access, Allocation, DeviceContext, Timeline, Tracked},
 };
 use gpumem_simt::Parameters;
 use std::{fmt, marker::PhantomData, sync::Arc};
@@ -30,7 +30,7 @@ struct Loaded<B: Backend> {
     raw: B::Kernel,
     program: Arc<LoadedModule<B>>,
     /// Of which device, and between which of its resets: as the program's memory says, nearer to where launches look.
-    core: Arc<DeviceCore<B>>,
+    context: Arc<DeviceContext<B>>,
     generation: u64,
     limits: Limits,
     constants: Option<Arc<Constants<B>>>,
@@ -95,10 +95,11 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
     ) -> Self {
         let constants = constants.map(Arc::new);
         let memory = Allocation::program(device, Box::new(raw.clone()));
-        let (core, generation) = (memory.core().clone(), memory.generation());
+        let (context, generation) = (memory.context().clone(), memory.generation());
         let program = Arc::new(LoadedModule::new(memory));
-        let (limits, name) = (Limits::of(B::capabilities(&core.raw), shared_bytes, P::OWN_AXES), name.into());
-        let loaded = Loaded { raw, program, core, generation, limits, constants, name };
+        let (limits, name) =
+            (Limits::of(B::capabilities(&context.raw), shared_bytes, P::OWN_AXES), name.into());
+        let loaded = Loaded { raw, program, context, generation, limits, constants, name };
         Self { loaded, parameters: PhantomData }
     }
 
@@ -205,45 +206,45 @@ impl<B: Backend> Loaded<B> {
     #[inline]
     fn check(&self, stream: &Stream<B>, dims: &LaunchConfig) -> Result<()> {
         let timeline = stream.timeline();
-        let core = &timeline.core;
+        let context = &timeline.context;
         // Whether the stream is stale is asked when the launch is submitted.
-        if !(Arc::ptr_eq(&self.core, core) && self.generation == timeline.generation) {
-            self.check_program(core)?;
+        if !(Arc::ptr_eq(&self.context, context) && self.generation == timeline.generation) {
+            self.check_program(context)?;
         }
         if self.limits.fits(dims) { Ok(()) } else { Err(self.misfit(dims)) }
     }
 
     #[cold]
-    fn check_program(&self, core: &Arc<DeviceCore<B>>) -> Result<()> {
+    fn check_program(&self, context: &Arc<DeviceContext<B>>) -> Result<()> {
         let program = self.program.memory();
-        if !program.core().is_same(core) {
-            let (has, wants) = (program.core().name(), core.name());
+        if !program.context().is_same(context) {
+            let (has, wants) = (program.context().name(), context.name());
             let kind = ErrorKind::WrongDevice { what: "kernel", has, wants };
-            return Err(self.explain(core.error(OPERATION, kind)));
+            return Err(self.explain(context.error(OPERATION, kind)));
         }
-        program.check_beside(core, OPERATION).map_err(|error| self.explain(error))
+        program.check_beside(context, OPERATION).map_err(|error| self.explain(error))
     }
 
     /// Adds the kernel and the device to an error of a launch.
     #[cold]
     #[inline(never)]
     fn explain(&self, error: Error) -> Error {
-        self.core.place(error).in_kernel(&self.name)
+        self.context.place(error).in_kernel(&self.name)
     }
 
     /// Returns what is wrong with the sizes of a launch.
     #[cold]
     fn misfit(&self, dims: &LaunchConfig) -> Error {
-        let has = B::capabilities(&self.core.raw);
+        let has = B::capabilities(&self.context.raw);
         if dims.groups.contains(&0) || dims.group_size.contains(&0) {
             let why = "a launch has at least one group and one work-item along every axis";
-            return self.explain(self.core.error(OPERATION, ErrorKind::InvalidArgument { why }));
+            return self.explain(self.context.error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
         let mut beyond = dims.groups.iter().zip(&dims.group_size).skip(self.limits.axes);
         if beyond.any(|(groups, group_size)| *groups > 1 || *group_size > 1) {
             let why = "each work-item writes an element of its own: the launch has one work-item along the axes beyond those of \
                        the `Own` or `OwnView`";
-            return self.explain(self.core.error(OPERATION, ErrorKind::InvalidArgument { why }));
+            return self.explain(self.context.error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
         let items = dims.group_size.iter().fold(1, |items: u64, size| items.saturating_mul(u64::from(*size)));
         let along = |names: [&'static str; 3], sizes: [u32; 3], limits: [u32; 3]| {
@@ -261,7 +262,7 @@ impl<B: Backend> Loaded<B> {
         let (what, requested, most) = too_large.unwrap_or_else(|| {
             ("bytes of shared memory of a group", declared.saturating_add(dynamic), has.shared_memory as u64)
         });
-        self.explain(self.core.error(OPERATION, ErrorKind::LaunchTooLarge { what, requested, most }))
+        self.explain(self.context.error(OPERATION, ErrorKind::LaunchTooLarge { what, requested, most }))
     }
 
     #[inline(never)] // one for kernels of all parameters
@@ -338,14 +339,14 @@ fn of_argument<B: Backend>(
     collected: &ArgumentCollector<'_, B>,
 ) -> Error {
     let is_wrong = |access: &&Access<'_, B>| match error.kind() {
-        ErrorKind::WrongDevice { what: "array", .. } => !access.memory.core().is_same(&timeline.core),
+        ErrorKind::WrongDevice { what: "array", .. } => !access.memory.context().is_same(&timeline.context),
         ErrorKind::Stale { what: "array" } => !access.memory.is_fresh(),
         ErrorKind::Poisoned { .. } => access.memory.is_poisoned(&access.extent),
         _ => false,
     };
     let wrong = collected.accesses.iter().find(is_wrong).map(|access| access.memory);
     // The argument of an array begins with the address of its first element.
-    let is_in = |argument: &[u8], memory: &Allocation<B>| {
+    let is_in = |argument: &[u8], memory: &Tracked<B>| {
         let address = argument.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
         address
             .and_then(|address| address.checked_sub(memory.address()))
@@ -361,11 +362,11 @@ fn of_argument<B: Backend>(
 
 impl<P, B: Backend> Clone for Kernel<P, B> {
     fn clone(&self) -> Self {
-        let Loaded { raw, program, core, generation, limits, constants, name } = &self.loaded;
+        let Loaded { raw, program, context, generation, limits, constants, name } = &self.loaded;
         let loaded = Loaded {
             raw: raw.clone(),
             program: program.clone(),
-            core: core.clone(),
+            context: context.clone(),
             generation: *generation,
             limits: *limits,
             constants: constants.clone(),

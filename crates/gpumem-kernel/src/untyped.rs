@@ -134,7 +134,7 @@ impl<'a, B: Backend> UntypedArguments<'a, B> {
     /// Adds the device, and which argument it was.
     #[cold]
     fn explain(&self, error: Error) -> Error {
-        self.stream.timeline().core.place(error).at_argument(self.collected.arguments.len() + 1)
+        self.stream.timeline().context.place(error).at_argument(self.collected.arguments.len() + 1)
     }
 
     /// A plain value, by its bytes.
@@ -211,7 +211,8 @@ impl<B: Backend> UntypedKernel<B> {
         let given = arguments.collected.arguments.iter().map(<[u8]>::len);
         if !given.eq(self.sizes.iter().copied()) {
             let why = "the arguments are not those of the kernel's declaration";
-            let error = arguments.stream.timeline().core.error("launch", ErrorKind::InvalidArgument { why });
+            let error =
+                arguments.stream.timeline().context.error("launch", ErrorKind::InvalidArgument { why });
             return Err(error.in_kernel(self.kernel.name()));
         }
         let stream = arguments.stream;

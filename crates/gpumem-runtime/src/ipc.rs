@@ -5,7 +5,7 @@
 //! out as a copy ([`IpcArray::snapshot`]), and nothing of it is ever shown in place to safe code (law 4).
 
 use crate::{
-    ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray, memory::Allocation,
+    ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray, device::Allocation,
 };
 use gpumem_core::{Backend, Element, Error, ErrorKind, HostAccess, IpcMemory, LayoutError, Result};
 use ndarray::{Array, Dimension};
@@ -114,7 +114,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
                 "the array is in a pool, whose other arrays would be shared as well: make it with ipc_array";
             return Err(self.memory.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
         }
-        crate::completion::may_block(OPERATION)?;
+        gpumem_memory::may_block(OPERATION)?;
         self.memory.show_to_host(OPERATION, &extent, HostAccess::Read)?;
         let core = self.memory.core();
         let start = self.memory.address().wrapping_add(extent.start as u64);

@@ -13,72 +13,75 @@
 
 mod array;
 mod completion;
-mod destination;
 mod device;
-mod event;
-mod host;
+mod event_count;
+mod foreign;
 mod interchange;
 mod ipc;
-pub mod memory;
-mod raw;
-mod scope;
-mod source;
+#[cfg(loom)]
+mod models;
 mod stream;
-mod sync;
 pub mod trace;
-mod track;
 mod transfer;
-mod user_code;
+mod transfer_options;
+mod tuning;
+mod worker_pool;
 
 #[cfg(loom)]
 #[doc(hidden)]
 pub mod loom_models {
-    pub use crate::{track::models::*, transfer::models::*};
+    pub use crate::{models::*, transfer::models::*};
+}
+
+pub mod memory {
+    //! Memory: where it comes from, who uses it, and how it goes back.
+    //!
+    //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and what can be put around either.
+    //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
+    //! * [`DeferredLimits`], [`DeferCleanup`]: when memory goes back to the driver.
+    //! * [`named`], [`MemoryReport`]: who holds what.
+    pub use gpumem_memory::memory::{
+        DeferCleanup, DeferCleanupEverywhere, DeferredLimits, DriverMemory, ENV_MAX_PENDING_COUNT,
+        ENV_MAX_PENDING_RATIO, ENV_POOL, FailureInjectingResource, FailurePlan, Holder, KindReport,
+        LimitingResource, LiveAllocation, MemoryBlock, MemoryReport, MemoryRequest, MemoryResource,
+        MemoryStatistics, PendingAccesses, Pool, PoolOptions, ResourceId, ResourceReport, StatisticsResource,
+        TrackingResource, Trim, defer_cleanup_everywhere, named,
+    };
+    #[doc(no_inline)]
+    pub use gpumem_tlsf as tlsf;
 }
 
 #[doc(hidden)]
 pub mod internal {
     //! What the other crates of gpumem use of this one. No promise of stability.
-    pub use crate::completion::may_block;
-    pub use crate::destination::{WriteBack, check_writable};
-    pub use crate::device::DeviceCore;
-    pub use crate::host::PinScope;
-    pub use crate::memory::{Allocation, AllocationRef};
-    pub use crate::source::InPlace;
-    pub use crate::track::{Access, AccessLog, Timeline};
+    pub use crate::array::destination::{WriteBack, check_writable};
+    pub use crate::array::host::PinScope;
+    pub use crate::array::source::InPlace;
+    pub use crate::device::{Allocation, AllocationRef};
     pub use crate::transfer::{ArrayRef, Upload, abort, fill, upload};
+    pub use gpumem_memory::may_block;
+    pub use gpumem_memory::memory::DeviceCore;
+    pub use gpumem_memory::track::{Access, AccessLog, DeviceContext, Timeline, Tracked};
 }
 
 pub use array::{
-    ArrayBase, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, Exclusive, Field, Imported, OnBackend,
-    Owned, Shared, Storage, StorageMut, UninitArray,
+    ArrayBase, Destination, DeviceArray, DeviceRecord, DeviceView, DeviceViewMut, DeviceVisible, Exclusive,
+    Field, FromDevice, HostArray, HostKind, Imported, LockArrays, Managed, ManagedArray, Mapped, MappedArray,
+    MappedHost, MappedRegisteredArray, OnBackend, Owned, OwnedKind, Pinned, PinnedArray, PinnedHost,
+    RawAccess, RawParts, RegisterError, Registered, RegisteredArray, Scalar, Scope, Shared, Source, Storage,
+    StorageMut, ToDevice, UninitArray, UninitHostArray, view_at, view_mut_at,
 };
 pub use completion::Completion;
-pub use destination::{Destination, FromDevice};
-pub use device::{Device, DeviceCounters};
-pub use event::Event;
+pub use device::Device;
+pub use foreign::{Bool, CudaArrayInterface, DescrField, ElementKind, ElementType, InterchangeStream};
 pub use gpumem_layout::layout;
-pub use host::{
-    DeviceVisible, HostArray, HostKind, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
-    MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, RegisterError, Registered,
-    RegisteredArray, UninitHostArray, view_at, view_mut_at,
-};
+pub use gpumem_memory::track::DeviceCounters;
 pub use interchange::{
-    Bool, CudaArrayDestination, CudaArrayInterface, CudaArraySource, DescrField, DlpackTensor, ElementKind,
-    ElementType, HasCudaArrayInterface, ImportedArray, InterchangeStream, Loan, cuda_array, cuda_array_mut,
-    dlpack, is_cuda_array,
+    CudaArrayDestination, CudaArraySource, DlpackTensor, HasCudaArrayInterface, ImportedArray, Loan,
+    cuda_array, cuda_array_mut, dlpack, is_cuda_array,
 };
 pub use ipc::{IpcArray, IpcArrayHandle};
 pub use layout::{ArraySpec, IntoArraySpec, Layout, Order};
-pub use raw::{RawAccess, RawParts};
-pub use scope::Scope;
-pub use source::{Scalar, Source, ToDevice};
-pub use stream::Stream;
-pub use transfer::{CopyPlan, CopyStrategy, NonTemporalStores, Progress, TransferOptions};
-
-/// Numbers for streams and allocations, unique in this process.
-fn unique_id() -> u64 {
-    use std::sync::atomic::{AtomicU64, Ordering};
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
+pub use stream::{Event, Stream};
+pub use transfer::{CopyPlan, CopyStrategy, Progress};
+pub use transfer_options::{NonTemporalStores, TransferOptions};

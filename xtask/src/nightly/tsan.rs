@@ -12,6 +12,7 @@ use anyhow::Result;
 /// driver that stages everything and copies late; on the host the tests turn staging on.
 const RUNS: &[(&str, &[&str])] = &[
     ("gpumem-trace", &["--lib"]),
+    ("gpumem-memory", &["--lib"]),
     ("gpumem-runtime", &["--lib", "--test", "pool", "--test", "pool_model", "--test", "deferred"]),
     ("gpumem-host", &["--test", "streams", "--test", "adversary"]),
     (

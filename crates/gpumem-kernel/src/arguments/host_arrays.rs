@@ -147,7 +147,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
 
     /// How elements go to the device: the caller waits for the launch anyway, and a host device copies them at once.
     fn upload(&self) -> Upload {
-        let at_once = B::capabilities(&self.timeline().core.raw).pageable_direct;
+        let at_once = B::capabilities(&self.timeline().context.raw).pageable_direct;
         if self.locks.is_none() && at_once { Upload::Blocking } else { Upload::Staged }
     }
 
@@ -215,7 +215,7 @@ impl<'a, B: Backend> HostArrays<'a, B> {
         let destination = target.destination();
         let source = destination.as_source();
         if let Some(InPlace { memory, layout, read_only, .. }) = self.in_place(&source, form)? {
-            check_writable(&self.timeline().core, OPERATION, &layout, read_only)?;
+            check_writable(&self.timeline().context, OPERATION, &layout, read_only)?;
             return Ok(self.use_it(Used { memory, layout, write: true }));
         }
         destination.check(self.device(), OPERATION)?;

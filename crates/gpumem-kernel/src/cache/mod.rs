@@ -8,7 +8,7 @@ mod disk;
 
 use disk::Disk;
 use gpumem_core::{Backend, CompileOptions, Compiler, ErrorKind, KernelSource, Result, process::PerProcess};
-use gpumem_runtime::internal::DeviceCore;
+use gpumem_runtime::internal::DeviceContext;
 use parking_lot::Mutex;
 use std::{collections::VecDeque, sync::Arc};
 
@@ -79,28 +79,28 @@ fn cache() -> &'static Cache {
 /// # Errors
 /// As for [`Backend::compile`].
 pub(super) fn program<B: Backend>(
-    core: &DeviceCore<B>,
+    context: &DeviceContext<B>,
     text: String,
     options: &CompileOptions,
 ) -> Result<B::Module> {
-    let compiler = match B::compiler(&core.raw) {
+    let compiler = match B::compiler(&context.raw) {
         Ok(compiler) => compiler,
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-            core.counters.count_compilation();
-            return core.note_loss(B::compile(&core.raw, &KernelSource::Text(text), options));
+            context.counters.count_compilation();
+            return context.note_loss(B::compile(&context.raw, &KernelSource::Text(text), options));
         }
         Err(error) => return Err(error.in_operation("load")),
     };
     let kept = is_self_contained(&text, options)
-        .then(|| (cache(), Key::new(B::info(&core.raw).backend, &compiler, options, &text)));
+        .then(|| (cache(), Key::new(B::info(&context.raw).backend, &compiler, options, &text)));
     if let Some((cache, key)) = &kept
-        && let Some(module) = found(core, cache, key, options)?
+        && let Some(module) = found(context, cache, key, options)?
     {
         return Ok(module);
     }
-    core.counters.count_compilation();
-    let image: Arc<[u8]> = core.note_loss(B::compile_image(&core.raw, &text, options))?.into();
-    let module = load(core, &image, options)?;
+    context.counters.count_compilation();
+    let image: Arc<[u8]> = context.note_loss(B::compile_image(&context.raw, &text, options))?.into();
+    let module = load(context, &image, options)?;
     if let Some((cache, key)) = kept {
         if let Some(disk) = &cache.disk {
             disk.put(&key, &image);
@@ -112,7 +112,7 @@ pub(super) fn program<B: Backend>(
 
 /// The program for a kept image. One that the driver does not take is forgotten, and compiled anew.
 fn found<B: Backend>(
-    core: &DeviceCore<B>,
+    context: &DeviceContext<B>,
     cache: &Cache,
     key: &Key,
     options: &CompileOptions,
@@ -130,9 +130,9 @@ fn found<B: Backend>(
         },
         (None, None) => return Ok(None),
     };
-    match load(core, &image, options) {
+    match load(context, &image, options) {
         Ok(module) => {
-            core.counters.count_reuse();
+            context.counters.count_reuse();
             Ok(Some(module))
         }
         Err(error) if matches!(error.kind(), ErrorKind::Build { .. } | ErrorKind::Unsupported { .. }) => {
@@ -144,8 +144,8 @@ fn found<B: Backend>(
     }
 }
 
-fn load<B: Backend>(core: &DeviceCore<B>, image: &[u8], options: &CompileOptions) -> Result<B::Module> {
-    core.note_loss(B::compile(&core.raw, &KernelSource::Binary(image.to_vec()), options))
+fn load<B: Backend>(context: &DeviceContext<B>, image: &[u8], options: &CompileOptions) -> Result<B::Module> {
+    context.note_loss(B::compile(&context.raw, &KernelSource::Binary(image.to_vec()), options))
 }
 
 /// Tells whether the text and the options alone decide the output: files that a text includes may change.

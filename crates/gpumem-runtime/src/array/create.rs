@@ -1,9 +1,9 @@
 //! Making device arrays.
 
 use super::{ArrayBase, DeviceArray, Owned, Storage, UninitArray, uninit::zeroed};
-use crate::device::DeviceCore;
-use crate::{Device, IntoArraySpec, ToDevice, memory::Allocation, transfer::Upload};
+use crate::{Device, IntoArraySpec, ToDevice, device::Allocation, transfer::Upload};
 use gpumem_core::{Backend, Element, Error, Result};
+use gpumem_memory::memory::DeviceCore;
 use ndarray::{Dimension, Ix1};
 use std::any::Any;
 
@@ -236,7 +236,7 @@ impl<T: Element, D: Dimension, B: Backend> ArrayBase<Owned<T, B>, D> {
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn free(self) -> Result<()> {
-        crate::memory::free(self.memory)
+        crate::device::free(self.memory)
     }
 
     /// Copies the array into new memory of the same device, packed.

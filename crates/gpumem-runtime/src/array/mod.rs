@@ -1,21 +1,37 @@
 //! n-d arrays in device memory, and their views.
 
 mod create;
+pub(crate) mod destination;
 mod field;
+pub(crate) mod host;
+mod raw;
 mod reshape;
+mod scope;
+pub(crate) mod source;
 mod split;
 mod storage;
+mod stream;
 mod transfer;
 mod uninit;
 mod views;
 
 pub(crate) use create::check_address;
+pub use destination::{Destination, FromDevice};
 pub use field::Field;
+pub use host::{
+    DeviceVisible, HostArray, HostKind, LockArrays, Managed, ManagedArray, Mapped, MappedArray, MappedHost,
+    MappedRegisteredArray, OwnedKind, Pinned, PinnedArray, PinnedHost, RegisterError, Registered,
+    RegisteredArray, UninitHostArray, view_at, view_mut_at,
+};
+pub use raw::{RawAccess, RawParts};
+pub use scope::Scope;
+pub use source::{Scalar, Source, ToDevice};
 pub use storage::{Exclusive, Imported, OnBackend, Owned, Shared, Storage, StorageMut};
 pub use uninit::UninitArray;
 
-use crate::{Device, Layout, completion, memory::AllocationRef, transfer::ArrayRef};
+use crate::{Device, Layout, device::AllocationRef, transfer::ArrayRef};
 use gpumem_core::{Error, HostAccess, LayoutError, MemoryKind, Result};
+use gpumem_memory::may_block;
 use ndarray::{Dimension, Ix0};
 use std::{fmt, marker::PhantomData};
 
@@ -172,7 +188,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
     /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
         const OPERATION: &str = "synchronize";
-        completion::may_block(OPERATION)?;
+        may_block(OPERATION)?;
         self.memory.show_to_host(OPERATION, &self.layout.extent(), HostAccess::Write)
     }
 

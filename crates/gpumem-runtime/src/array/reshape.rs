@@ -118,7 +118,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         // SAFETY: every element is written by the copy below, which is ordered before every later use.
         let copy = unsafe { copy.assume_init() };
         let timeline = self.device()?.default_timeline()?;
-        crate::completion::may_block(operation)?;
+        gpumem_memory::may_block(operation)?;
         let submission = transfer::copy::<S::Elem, _>(&timeline, operation, self.place(), copy.place())?;
         timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
         let layout = copy.reshaped(operation, &shape, order)?;

@@ -2,13 +2,13 @@
 
 use super::{ArrayBase, Storage, StorageMut};
 use crate::{
-    CopyPlan, Progress, ToDevice, completion,
-    host::UninitBuffer,
+    CopyPlan, Progress, ToDevice,
+    array::host::UninitBuffer,
     layout::Layout,
-    track::Timeline,
     transfer::{self, ArrayRef, Upload},
 };
 use gpumem_core::Result;
+use gpumem_memory::{may_block, track::Timeline};
 use ndarray::{Array, ArrayViewMut, Dimension, Ix0, IxDyn, NdIndex, ShapeBuilder};
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -318,7 +318,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback, and
     /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn fill(&mut self, value: S::Elem) -> Result<()> {
-        completion::may_block("fill")?;
+        may_block("fill")?;
         let timeline = self.default_timeline()?;
         let submission = transfer::fill(&timeline, "fill", self.place(), value)?;
         timeline.wait_host(submission).result.map_err(|error| error.in_operation("fill"))

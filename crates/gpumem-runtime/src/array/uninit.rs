@@ -3,7 +3,7 @@
 use super::{ArrayBase, DeviceArray};
 use crate::{
     ArraySpec, Device, Layout, ToDevice,
-    memory::Allocation,
+    device::Allocation,
     transfer::{self, Upload},
 };
 use gpumem_core::{Backend, Element, Result};

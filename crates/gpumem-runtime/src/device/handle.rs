@@ -1,8 +1,9 @@
 //! Handles of a device: each counts for itself.
 
-use super::{Device, DeviceCore, DeviceShared};
-use crate::track::Timeline;
+use super::{Device, DeviceShared};
 use gpumem_core::Backend;
+use gpumem_memory::memory::DeviceCore;
+use gpumem_memory::track::Timeline;
 use std::{ops::Deref, sync::Arc};
 
 /// What a [`Device`] points to. Arrays share the handle that they were made with, so that threads that make arrays

@@ -1,14 +1,14 @@
 //! Where a device takes its memory from, and when it gives it back.
 
 use super::Device;
-use crate::{
-    completion,
+use gpumem_core::{Backend, MemoryKind, Result};
+use gpumem_memory::{
+    may_block,
     memory::{
         DeferCleanup, DeferredLimits, DriverMemory, MemoryReport, MemoryRequest, MemoryResource, PoolOptions,
         Trim, check_outside_resource, default_options,
     },
 };
-use gpumem_core::{Backend, MemoryKind, Result};
 use std::sync::Arc;
 
 impl<B: Backend> Device<B> {
@@ -146,7 +146,7 @@ impl<B: Backend> Device<B> {
     /// would call again. A piece that cannot be freed goes to [`take_errors`](Self::take_errors).
     pub fn trim(&self, how: Trim) -> Result<usize> {
         if how.wait {
-            completion::may_block("trim")?;
+            may_block("trim")?;
         }
         self.core().check("trim")?;
         check_outside_resource("trim").map_err(|error| self.core().place(error))?;

@@ -1,30 +1,26 @@
 //! Devices.
 
-mod core;
-mod counters;
-mod errors;
+mod allocation;
 mod handle;
+mod host_ready;
 mod memory;
-mod recording;
 mod registry;
 mod reset;
+mod staging;
 
-pub use self::core::DeviceCore;
-pub(crate) use self::core::is_same_device;
-pub(crate) use counters::Counters;
-pub use counters::DeviceCounters;
-pub(crate) use errors::ErrorQueue;
+pub use allocation::{Allocation, AllocationRef};
+pub(crate) use allocation::{ForeignMemory, Release, free};
 pub(crate) use handle::DeviceHandle;
+pub(crate) use host_ready::HostReady;
+pub(crate) use staging::{Staging, StagingPool};
 
-use crate::{
-    Stream, TransferOptions,
-    memory::{DeferredFree, check_outside_resource},
-    track::Timeline,
-    transfer::StagingPool,
-};
+use crate::TransferOptions;
 use gpumem_core::{
-    Backend, Capabilities, DeviceInfo, DeviceSelector, MemoryInfo, RawStream, Result, StreamKind,
-    StreamOptions,
+    Backend, Capabilities, DeviceInfo, DeviceSelector, MemoryInfo, Result, StreamKind, StreamOptions,
+};
+use gpumem_memory::{
+    memory::{DeferredFree, DeviceCore, check_outside_resource},
+    track::{DeviceCounters, Timeline},
 };
 use parking_lot::Mutex;
 use std::{
@@ -286,87 +282,6 @@ impl<B: Backend> Device<B> {
         }
     }
 
-    /// Creates a stream.
-    ///
-    /// # Examples
-    /// ```
-    /// # use gpumem_host::Host;
-    /// # type Device = gpumem_runtime::Device<Host>;
-    /// # fn main() -> gpumem_core::Result<()> {
-    /// # let device = Device::open("host")?;
-    /// let (first, second) = (device.stream()?, device.stream()?);
-    /// let array = first.to_device(&[1, 2, 3])?;
-    /// let back = second.copy_to_host(&array)?; // waits for the copy on `first` by itself
-    /// assert_eq!(back.view()?.to_vec(), [1, 2, 3]);
-    /// # Ok(())
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub fn stream(&self) -> Result<Stream<B>> {
-        self.stream_with(StreamOptions::default())
-    }
-
-    /// Creates a stream with a priority or flags.
-    ///
-    /// # Errors
-    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub fn stream_with(&self, options: StreamOptions) -> Result<Stream<B>> {
-        self.0.core.check("stream")?;
-        let raw = self.0.core.note_loss(B::create_stream(&self.0.core.raw, &options))?;
-        Ok(Stream::own(self, Timeline::new(&self.0.core, raw, options.kind)))
-    }
-
-    /// Returns the stream of operations that name none: one per device, made on first use.
-    ///
-    /// It is an ordinary stream of ours, not the driver's default stream.
-    ///
-    /// # Errors
-    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub fn default_stream(&self) -> Result<Stream<B>> {
-        Ok(Stream::lend(self, self.default_timeline()?))
-    }
-
-    /// Returns the driver's legacy default stream, for use with code that enqueues there. Its implicit ordering with
-    /// other streams is not relied on.
-    ///
-    /// # Errors
-    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub fn legacy_stream(&self) -> Result<Stream<B>> {
-        self.stream_with(StreamOptions { kind: StreamKind::Legacy, ..StreamOptions::default() })
-    }
-
-    /// Returns the driver's per-thread default stream: a different stream on each thread. Using the result on another
-    /// thread is [`WrongThread`](gpumem_core::ErrorKind::WrongThread).
-    ///
-    /// # Errors
-    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub fn per_thread_stream(&self) -> Result<Stream<B>> {
-        self.stream_with(StreamOptions { kind: StreamKind::PerThread, ..StreamOptions::default() })
-    }
-
-    /// Wraps a foreign stream. It is never destroyed by the library; `owner` is kept until the last use, and dropped
-    /// exactly once after it: pass what keeps the stream alive, or a guard whose `Drop` destroys it.
-    ///
-    /// # Safety
-    /// `raw` names a live stream of this device for as long as `owner` lives.
-    ///
-    /// # Errors
-    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend has no foreign streams, and
-    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
-    pub unsafe fn external_stream(
-        &self,
-        raw: RawStream,
-        owner: impl std::any::Any + Send + Sync,
-    ) -> Result<Stream<B>> {
-        self.0.core.check("external_stream")?;
-        // SAFETY: the caller's promise; the owner lives as long as the stream below.
-        let raw = unsafe { B::wrap_stream(&self.0.core.raw, raw) };
-        let raw = self.0.core.note_loss(raw)?;
-        Ok(Stream::own(self, Timeline::new(&self.0.core, raw, StreamKind::New)).with_owner(owner))
-    }
-
     /// Waits until everything on the device is done, including work of other libraries.
     ///
     /// # Examples
@@ -387,7 +302,7 @@ impl<B: Backend> Device<B> {
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work failed that has not been
     /// reported yet, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn synchronize(&self) -> Result<()> {
-        crate::completion::may_block("synchronize")?;
+        gpumem_memory::may_block("synchronize")?;
         self.0.core.check("synchronize")?;
         let timelines = self.0.core.timelines();
         let outcome = self.0.core.note_loss(B::synchronize(&self.0.core.raw));
@@ -464,7 +379,7 @@ impl<B: Backend> Device<B> {
     /// [`Unsupported`](gpumem_core::ErrorKind::Unsupported) inside a memory resource, which the flush would call
     /// again. A free that fails goes to [`take_errors`](Self::take_errors), and the others still run.
     pub fn flush(&self) -> Result<()> {
-        crate::completion::may_block("flush")?;
+        gpumem_memory::may_block("flush")?;
         self.0.core.check("flush")?;
         check_outside_resource("flush").map_err(|error| self.0.core.place(error))?;
         if self.0.core.deferred_frees.is_deferred() {
@@ -533,7 +448,7 @@ impl<B: Backend> Device<B> {
             return Ok(timeline.clone());
         }
         let raw = self.0.core.note_loss(B::create_stream(self.raw(), &StreamOptions::default()))?;
-        let timeline = Timeline::new(&self.0.core, raw, StreamKind::New);
+        let timeline = Timeline::new(self.0.core.context(), raw, StreamKind::New);
         *slot = Some(timeline.clone());
         // Stays the first also when another one takes its place.
         let _ = self.0.first.set(timeline.clone());

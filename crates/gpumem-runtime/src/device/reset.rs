@@ -19,9 +19,9 @@ impl<B: Backend> Device<B> {
     /// and [`ErrorKind::Driver`] if the driver reports a failure.
     pub unsafe fn reset(&self) -> Result<()> {
         let core = &self.0.core;
-        crate::completion::may_block("reset")?;
+        gpumem_memory::may_block("reset")?;
         core.check("reset")?;
-        crate::memory::check_outside_resource("reset").map_err(|error| core.place(error))?;
+        gpumem_memory::memory::check_outside_resource("reset").map_err(|error| core.place(error))?;
         self.0.staging.trim();
         core.deferred_frees.flush_all(core);
         let count = core.host_memory.load(Ordering::Acquire);

@@ -1,15 +1,17 @@
 //! Lending memory to others.
 
-use super::{
-    CudaArrayInterface, ElementType, HasCudaArrayInterface, InterchangeStream, cuda_array::VERSION, own,
-};
+use super::HasCudaArrayInterface;
 use crate::{
-    ArrayBase, Device, HostArray, Layout, OwnedKind, Storage, StorageMut, Stream, memory::AllocationRef,
-    track::Access, transfer::ArrayRef,
+    ArrayBase, CudaArrayInterface, Device, ElementType, HostArray, InterchangeStream, Layout, OwnedKind,
+    Storage, StorageMut, Stream,
+    device::AllocationRef,
+    foreign::{VERSION, own},
+    transfer::ArrayRef,
 };
 use gpumem_core::{
     Backend, DescriptorError, Element, ErrorKind, HostAccess, Result, Stream as _, StreamKind,
 };
+use gpumem_memory::track::Access;
 use ndarray::Dimension;
 use smallvec::SmallVec;
 use std::fmt;
@@ -189,7 +191,7 @@ impl<B: Backend> Loan<B> {
                 memory.hand_out(OPERATION, &extent)?;
                 memory.make_stream_wait(OPERATION, &extent, write, &stream)?;
                 // What the borrower goes on to enqueue there is part of what others enqueue anywhere.
-                entries.push(memory.lend(memory.core().unknown_streams(), extent, write));
+                entries.push(memory.lend(memory.context().unknown_streams(), extent, write));
                 (Some(handle), None)
             }
             Borrower::Host => {
@@ -235,7 +237,7 @@ impl<B: Backend> Loan<B> {
     /// libraries. Devices without a mark behind all streams ([`Backend::record_device`]) are waited for by the host.
     /// What the borrower enqueues after our uses is its own to order.
     pub fn on_any_stream(mut self) -> Self {
-        let others = self.memory.core().unknown_streams();
+        let others = self.memory.context().unknown_streams();
         self.entries.push(self.memory.lend(others, self.layout.extent(), self.write));
         self
     }

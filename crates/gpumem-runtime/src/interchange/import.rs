@@ -1,13 +1,10 @@
 //! Taking in memory of others.
 
-use super::{CudaArrayInterface, InterchangeStream, foreign::ForeignElements, own};
-use crate::device::DeviceCore;
 use crate::{
-    ArrayBase, Device, DeviceArray, DeviceViewMut, Layout, Storage,
-    array::Imported,
-    memory::{Allocation, ForeignMemory},
+    ArrayBase, CudaArrayInterface, Device, DeviceArray, DeviceViewMut, Layout, Storage, array::Imported,
+    device::Allocation, foreign,
 };
-use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, MemoryKind, Result};
+use gpumem_core::{Backend, DescriptorError, Element, Error, ErrorKind, LayoutError, Result};
 use ndarray::{Dimension, IxDyn};
 use std::{any::Any, rc::Rc, sync::Arc};
 
@@ -117,36 +114,13 @@ impl<B: Backend> Device<B> {
         self.core().check(OPERATION)?;
         let descriptor = object.cuda_array_interface()?;
         // SAFETY: what the object promises; it is there until this returns.
-        if let Some(own) = unsafe { self.find_own(OPERATION, &descriptor)? } {
+        if let Some(own) = unsafe { foreign::find_own::<T, D, B>(self, OPERATION, &descriptor)? } {
             // The allocation keeps itself: a loan that has brought it is not needed any more.
             drop(object);
-            return Ok(own);
+            return Ok(ArrayBase::over(own.memory, own.layout));
         }
         // SAFETY: what the object promises; it is kept as the owner.
         unsafe { self.import_cuda_array(OPERATION, &descriptor, Box::new(object)) }
-    }
-
-    /// Memory of the library's own, as its borrower describes it: another handle of the allocation, behind the work on the
-    /// borrower's stream.
-    ///
-    /// # Safety
-    /// The stream that the descriptor names is alive.
-    pub(super) unsafe fn find_own<T: Element, D: Dimension>(
-        &self,
-        operation: &'static str,
-        descriptor: &CudaArrayInterface,
-    ) -> Result<Option<ImportedArray<T, D, B>>> {
-        let fail = |kind: ErrorKind| self.core().error(operation, kind);
-        let elements = descriptor.elements::<T>().map_err(fail)?;
-        let stream = descriptor.stream_handle().map_err(|error| fail(error.into()))?;
-        let Some((memory, layout)) = own::find(self, operation, &elements)? else { return Ok(None) };
-        check_rank::<D, B>(self.core(), operation, &layout)?;
-        if let Some(stream) = stream {
-            // SAFETY: the caller's promise; it is not used after this.
-            let stream = unsafe { stream.stream(self, operation)? };
-            memory.note_borrowers_work(operation, &layout.extent(), &stream)?;
-        }
-        Ok(Some(ArrayBase::over(memory, layout)))
     }
 
     /// As [`as_cuda_array`](Self::as_cuda_array), from a descriptor alone and whatever keeps its memory alive.
@@ -173,54 +147,9 @@ impl<B: Backend> Device<B> {
         descriptor: &CudaArrayInterface,
         owner: Box<dyn Any + Send + Sync>,
     ) -> Result<ImportedArray<T, D, B>> {
-        let fail = |kind: ErrorKind| self.core().error(operation, kind);
-        self.core().check(operation)?;
-        let elements = descriptor.elements::<T>().map_err(fail)?;
-        let stream = descriptor.stream_handle().map_err(|error| fail(error.into()))?;
         // SAFETY: the caller's promise.
-        unsafe { self.import(operation, elements, stream, MemoryKind::Device, owner) }
-    }
-
-    /// Takes elements whose description has been checked, except for their place and their rank.
-    ///
-    /// # Safety
-    /// The elements and the stream are what they are said to be while `owner` lives.
-    pub(super) unsafe fn import<T: Element, D: Dimension>(
-        &self,
-        operation: &'static str,
-        elements: ForeignElements,
-        stream: Option<InterchangeStream>,
-        kind: MemoryKind,
-        owner: Box<dyn Any + Send + Sync>,
-    ) -> Result<ImportedArray<T, D, B>> {
-        check_rank::<D, B>(self.core(), operation, &elements.layout)?;
-        elements.check_place(self, operation)?;
-        let ForeignElements { layout, address, bytes: len, read_only } = elements;
-        self.core().deferred_frees.sweep_imports(self.core());
-        let memory = ForeignMemory { address, host: 0, len, kind, read_only, owner };
-        let memory = Allocation::imported(self, memory);
-        if let Some(stream) = stream.filter(|_| len > 0) {
-            // SAFETY: the caller's promise; it is not used after this.
-            let stream = unsafe { stream.stream(self, operation)? };
-            // Later uses of the memory wait for the work that is on that stream now.
-            memory.note_import(operation, &stream)?;
-        }
-        Ok(ArrayBase::over(memory, layout))
-    }
-}
-
-/// Whether a layout has the rank of a type.
-pub(super) fn check_rank<D: Dimension, B: Backend>(
-    core: &DeviceCore<B>,
-    operation: &'static str,
-    layout: &Layout,
-) -> Result<()> {
-    match D::NDIM {
-        Some(expected) if expected != layout.ndim() => {
-            let error = LayoutError::RankMismatch { found: layout.ndim(), expected };
-            Err(core.error(operation, error))
-        }
-        _ => Ok(()),
+        let found = unsafe { foreign::import_cuda_array::<T, D, B>(self, operation, descriptor, owner)? };
+        Ok(ArrayBase::over(found.memory, found.layout))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Memory that moves between gpumem and other libraries without a copy.
 //!
-//! * [`CudaArrayInterface`]: the CUDA Array Interface, version 3, as a typed descriptor. Objects that have one implement
+//! * [`CudaArrayInterface`](crate::CudaArrayInterface): the CUDA Array Interface, version 3, as a typed descriptor. Objects that have one implement
 //!   [`HasCudaArrayInterface`]; [`Device::as_cuda_array`](crate::Device::as_cuda_array) takes them in, and
 //!   [`cuda_array`] and [`cuda_array_mut`] make them sources and destinations.
 //! * [`ImportedArray`]: foreign memory, kept alive by its owner until the last use is over.
@@ -12,24 +12,13 @@
 //! An import waits on the device for the stream that the descriptor names; an export lets the borrower's stream wait for
 //! whatever is pending. Neither blocks the host.
 
-mod bool8;
-mod cuda_array;
 pub mod dlpack;
-mod element;
 mod export;
-mod foreign;
 mod import;
-mod own;
 mod owned;
 mod source;
-mod stream;
 
-pub use bool8::Bool;
-pub use cuda_array::{CudaArrayInterface, DescrField};
 pub use dlpack::DlpackTensor;
-pub use element::{ElementKind, ElementType};
 pub use export::Loan;
 pub use import::{HasCudaArrayInterface, ImportedArray, is_cuda_array};
 pub use source::{CudaArrayDestination, CudaArraySource, cuda_array, cuda_array_mut};
-pub(crate) use source::{described_array, described_layout};
-pub use stream::InterchangeStream;

@@ -1,6 +1,6 @@
 //! Arrays of ndarray that become device arrays without a copy.
 
-use crate::{ArrayBase, Device, DeviceArray, Layout, host::lock, memory::Allocation};
+use crate::{ArrayBase, Device, DeviceArray, Layout, array::host::lock, device::Allocation};
 use gpumem_core::{Backend, Element, ErrorKind, MemoryKind, RegisterOptions, Result};
 use ndarray::{Array, Dimension};
 

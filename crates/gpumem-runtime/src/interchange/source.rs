@@ -1,12 +1,9 @@
 //! Objects with a CUDA array interface as sources of copies.
 
 use super::HasCudaArrayInterface;
-use crate::{
-    ArrayBase, CudaArrayInterface, Destination, Device, FromDevice, Source, ToDevice, array::Imported,
-    layout::Layout,
-};
-use gpumem_core::{AddressRange, Backend, DeviceSelector, Element, Error, ErrorKind, Result};
-use ndarray::{Dimension, IxDyn};
+use crate::{Destination, FromDevice, Source, ToDevice};
+use gpumem_core::{Backend, Element};
+use ndarray::Dimension;
 use std::{fmt, marker::PhantomData};
 
 /// An object with a CUDA array interface as a source: made by [`cuda_array`].
@@ -18,7 +15,7 @@ pub struct CudaArraySource<'a, T, D> {
 /// The elements of an object with a CUDA array interface, as something to copy from: `device.to_device(&cuda_array(&x))`,
 /// `array.copy_to_device(&cuda_array(&x))`. They are copied on the device, or from another device; the object is only
 /// borrowed, so that the copy is over when the call returns, on a stream too. To go on in stream order, import the object
-/// ([`Device::as_cuda_array`]) and copy from the array.
+/// ([`Device::as_cuda_array`](crate::Device::as_cuda_array)) and copy from the array.
 pub fn cuda_array<T: Element, D: Dimension>(object: &dyn HasCudaArrayInterface) -> CudaArraySource<'_, T, D> {
     CudaArraySource { object, marker: PhantomData }
 }
@@ -74,44 +71,4 @@ impl<T, D> fmt::Debug for CudaArrayDestination<'_, T, D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CudaArrayDestination").finish_non_exhaustive()
     }
-}
-
-/// The layout that a descriptor describes.
-pub(crate) fn described_layout<T: Element>(
-    descriptor: &CudaArrayInterface,
-    operation: &'static str,
-) -> Result<Layout> {
-    let elements = descriptor.elements::<T>().map_err(|error| Error::new("", operation, error))?;
-    Ok(elements.layout)
-}
-
-/// The described elements as an array of whichever device they lie on.
-///
-/// # Safety
-/// The descriptor is true until the last use of the array is over.
-pub(crate) unsafe fn described_array<T: Element, B: Backend>(
-    near: &Device<B>,
-    descriptor: &CudaArrayInterface,
-    operation: &'static str,
-) -> Result<ArrayBase<Imported<T, B>, IxDyn>> {
-    let elements = descriptor.elements::<T>().map_err(|error| near.core().error(operation, error))?;
-    let own = near.info().ordinal;
-    let found = match elements.bytes {
-        0 => Ok(None),
-        _ => near.core().note_loss(B::pointer_info(near.raw(), elements.address)),
-    };
-    let device = match found {
-        Ok(Some(AddressRange { ordinal, .. })) if ordinal != own => {
-            Device::select(DeviceSelector::ordinal(near.info().backend, ordinal))?
-        }
-        Ok(_) => near.clone(),
-        Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => near.clone(),
-        Err(error) => return Err(error.in_operation(operation)),
-    };
-    // SAFETY: the caller's promise.
-    if let Some(own) = unsafe { device.find_own(operation, descriptor)? } {
-        return Ok(own);
-    }
-    // SAFETY: the caller's promise.
-    unsafe { device.import_cuda_array(operation, descriptor, Box::new(())) }
 }

@@ -6,7 +6,7 @@
 //! * A [`Trace`] is what was recorded: plain data, written as JSON ([`Trace::to_json`]) and read back
 //!   ([`Trace::from_json`]).
 //! * [`Trace::to_perfetto`] writes it for ui.perfetto.dev and `chrome://tracing`.
-//! * [`Device::replay_memory`](crate::Device::replay_memory) does it again, against any [`MemoryResource`](crate::memory::MemoryResource) of any backend.
+//! * [`Device::replay_memory`](crate::Device::replay_memory) does it again, against any [`MemoryResource`](gpumem_memory::memory::MemoryResource) of any backend.
 
 mod recording;
 mod replay;

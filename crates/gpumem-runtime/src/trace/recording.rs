@@ -1,7 +1,8 @@
 //! Recordings: how they are started, and what comes out.
 
-use crate::{Device, device::DeviceCore};
+use crate::Device;
 use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_memory::memory::DeviceCore;
 use gpumem_trace::{
     RecorderOptions, Trace,
     log::{EventLog, clock},

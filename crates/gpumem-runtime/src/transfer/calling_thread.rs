@@ -5,7 +5,6 @@
 //! ([`try_upload_inline`], [`try_download_inline`]). Otherwise it [enqueues](copy) the copy and waits for it.
 
 use super::{
-    TUNING,
     chunks::for_each_chunk,
     copy_side::CopySide,
     device_copy::{ArrayRef, enqueue},
@@ -17,12 +16,15 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::{
-    completion,
+    device::Allocation,
     layout::{CopyNest, contiguous_len},
-    memory::Allocation,
-    track::{Access, AccessLog, Timeline},
+    tuning::TUNING,
 };
 use gpumem_core::{Backend, CopyRegion, ErrorKind, Result, Space};
+use gpumem_memory::{
+    may_block,
+    track::{Access, AccessLog, Timeline},
+};
 use ndarray::{ArrayView, ArrayViewMut, Dimension};
 use std::{
     ops::{ControlFlow, Range},
@@ -42,7 +44,7 @@ pub(crate) fn try_upload_inline<T, D: Dimension, B: Backend>(
     let Some(extent) = run_of(source.shape(), size_of_val(elements), destination) else { return false };
     let host = (elements.as_ptr().expose_provenance() as u64, Space::Host);
     // SAFETY: the slice is borrowed during the call, and as long as the destination's run.
-    unsafe { run_inline(timeline, host, Access::write(destination.memory, extent)) }
+    unsafe { run_inline(timeline, host, destination.memory, &extent, true) }
 }
 
 /// Copies into a packed array of the caller. `false`: nothing was done, and the ordinary way says why.
@@ -56,7 +58,7 @@ pub(crate) fn try_download_inline<T, D: Dimension, B: Backend>(
     let Some(elements) = destination.as_slice_mut() else { return false };
     let host = (elements.as_mut_ptr().expose_provenance() as u64, Space::Host);
     // SAFETY: the slice is borrowed mutably during the call, and as long as the source's run.
-    unsafe { run_inline(timeline, host, Access::read(source.memory, extent)) }
+    unsafe { run_inline(timeline, host, source.memory, &extent, false) }
 }
 
 /// Copies into memory of the caller that may not be an array yet. `false`: nothing was done, and the ordinary way says why.
@@ -71,7 +73,7 @@ pub(super) unsafe fn try_copy_out_inline<B: Backend>(
     let Some((first, extent)) = run_to(source, host_span) else { return false };
     let host = (first.expose_provenance() as u64, Space::Host);
     // SAFETY: the caller's promise; both sides have the bytes of the run.
-    unsafe { run_inline(timeline, host, Access::read(source.memory, extent)) }
+    unsafe { run_inline(timeline, host, source.memory, &extent, false) }
 }
 
 /// The first of the caller's bytes and the bytes of a place, where both hold the same elements in one run.
@@ -132,25 +134,30 @@ pub(crate) fn try_copy_inline<B: Backend>(
         }
 }
 
-/// Copies between the caller's memory and the run that `access` names, if nothing has to be waited for.
+/// Copies between the caller's memory and the run of an allocation, if nothing has to be waited for.
 ///
 /// # Safety
 /// The caller's memory is valid for the run, for writes where the run is read, and nothing else uses it.
-unsafe fn run_inline<B: Backend>(timeline: &Timeline<B>, host: (u64, Space), access: Access<'_, B>) -> bool {
-    let Access { memory, extent, write } = access;
+unsafe fn run_inline<B: Backend>(
+    timeline: &Timeline<B>,
+    host: (u64, Space),
+    memory: &Allocation<B>,
+    extent: &Range<usize>,
+    write: bool,
+) -> bool {
     if !is_usable(timeline, memory) {
         return false;
     }
-    let device = endpoint(memory, &extent);
+    let device = endpoint(memory, extent);
     let (source, destination) = if write { (host, device) } else { (device, host) };
     let region = CopyRegion::linear(source, destination, extent.len());
     // Held until the copy is done: no use of the memory can be enqueued meanwhile, so there is nothing to record.
     let log = memory.log();
     // SAFETY: the caller's memory is valid by this function's contract, the device's is alive; the backend copies only
     // if this stream is idle, no other stream uses the memory, and the lock keeps it so.
-    let copied = is_free(timeline, &log, &extent, write) && unsafe { try_copy_sync(timeline, &region) };
+    let copied = is_free(timeline, &log, extent, write) && unsafe { try_copy_sync(timeline, &region) };
     if copied {
-        memory.record_use(&extent, write, OPERATION, (0, 0));
+        memory.record_use(extent, write, OPERATION, (0, 0));
     }
     copied
 }
@@ -161,12 +168,12 @@ fn endpoint<B: Backend>(memory: &Allocation<B>, extent: &Range<usize>) -> (u64, 
 }
 
 fn is_usable<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
-    B::capabilities(&timeline.core.raw).pageable_direct
-        && Arc::ptr_eq(&timeline.core, memory.core())
+    B::capabilities(&timeline.context.raw).pageable_direct
+        && Arc::ptr_eq(&timeline.context, memory.context())
         && memory.boundaries().is_empty()
-        && completion::may_block(OPERATION).is_ok()
+        && may_block(OPERATION).is_ok()
         && timeline.check(OPERATION).is_ok()
-        && memory.check_beside(&timeline.core, OPERATION).is_ok()
+        && memory.check_beside(&timeline.context, OPERATION).is_ok()
 }
 
 /// Whether no other stream has to be waited for.
@@ -214,7 +221,7 @@ pub(super) fn copy<B: Backend>(
         done += (piece.len * piece.item) as u64;
         match progress(Progress { done, total }) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(timeline.core.error(operation, ErrorKind::Cancelled)),
+            ControlFlow::Break(()) => Err(timeline.context.error(operation, ErrorKind::Cancelled)),
         }
     })
     .inspect_err(|error| {

@@ -4,15 +4,15 @@ use super::{
     TUNING,
     copy_side::{CopySide, choose_kernel},
     device_copy::is_one_backend,
-    options::TransferOptions,
     region_loop::RegionLoop,
 };
 use crate::{
+    device::Allocation,
     layout::{Axis, CopyNest, Layout},
-    memory::Allocation,
-    track::Timeline,
+    transfer_options::TransferOptions,
 };
 use gpumem_core::{Backend, Result};
+use gpumem_memory::track::Timeline;
 use smallvec::SmallVec;
 use std::fmt;
 
@@ -79,7 +79,7 @@ impl CopyPlan {
         (source, from): (&Allocation<B>, &Layout),
         (destination, to): (&Allocation<B>, &Layout),
     ) -> Result<Self> {
-        let nest = CopyNest::new(from, to).map_err(|error| timeline.core.error(operation, error))?;
+        let nest = CopyNest::new(from, to).map_err(|error| timeline.context.error(operation, error))?;
         if nest.len == 0 || nest.item == 0 {
             return Ok(Self::nothing(&nest));
         }
@@ -104,12 +104,13 @@ impl CopyPlan {
         layout: &Layout,
         options: TransferOptions,
     ) -> Result<Self> {
-        let nest = CopyNest::new(host_span, layout).map_err(|error| timeline.core.error(operation, error))?;
+        let nest =
+            CopyNest::new(host_span, layout).map_err(|error| timeline.context.error(operation, error))?;
         if nest.len == 0 || nest.item == 0 {
             return Ok(Self::nothing(&nest));
         }
         let (mut described, plan) = Self::new(&nest);
-        if B::capabilities(&timeline.core.raw).pageable_direct {
+        if B::capabilities(&timeline.context.raw).pageable_direct {
             let (from, to) = (CopySide::of_caller(timeline, 0), CopySide::of(timeline, memory));
             if choose_kernel(timeline, (&nest, &plan), from, to).is_some() {
                 described.strategy = CopyStrategy::Kernel;

@@ -12,8 +12,9 @@ use super::{
     staged::{Direction, Staged},
     torn::{note_torn, note_written},
 };
-use crate::{Device, layout::CopyNest, track::Timeline};
+use crate::{Device, layout::CopyNest};
 use gpumem_core::{Backend, Result};
+use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
 /// The device whose blocks a copy goes through, or `None` where another way is better: where both devices want memory
@@ -81,7 +82,7 @@ pub(super) fn copy<B: Backend>(
             if let Err(second) = wait_outcome.result
                 && !wait_outcome.done
             {
-                timeline.core.errors.push(second);
+                timeline.context.errors.push(second);
             }
         }
         if last > 0 {

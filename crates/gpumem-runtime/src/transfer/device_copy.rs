@@ -9,12 +9,12 @@ use super::{
     torn::{note_torn, note_written},
 };
 use crate::{
-    host::zeros,
+    device::{Allocation, AllocationRef},
     layout::{CopyNest, Layout, contiguous_len},
-    memory::{Allocation, IntrusiveArc},
-    track::{Access, Timeline},
+    transfer::zeros,
 };
 use gpumem_core::{Backend, CopyRegion, Element, ErrorKind, Result};
+use gpumem_memory::track::{Access, Timeline};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
 
@@ -22,7 +22,7 @@ use std::{ops::Range, sync::Arc};
 #[derive(Debug)]
 pub struct ArrayRef<'a, B: Backend> {
     /// The memory.
-    pub memory: &'a IntrusiveArc<Allocation<B>>,
+    pub memory: &'a AllocationRef<B>,
     /// The elements in it.
     pub layout: &'a Layout,
 }
@@ -37,7 +37,7 @@ impl<B: Backend> Copy for ArrayRef<'_, B> {}
 
 impl<'a, B: Backend> ArrayRef<'a, B> {
     /// Refers to the elements of a layout.
-    pub fn new(memory: &'a IntrusiveArc<Allocation<B>>, layout: &'a Layout) -> Self {
+    pub fn new(memory: &'a AllocationRef<B>, layout: &'a Layout) -> Self {
         Self { memory, layout }
     }
 }
@@ -61,7 +61,7 @@ pub(crate) fn copy<T: Element, B: Backend>(
     {
         return copy_run(timeline, operation, source, destination, bytes);
     }
-    let fail = |kind: ErrorKind| timeline.core.error(operation, kind);
+    let fail = |kind: ErrorKind| timeline.context.error(operation, kind);
     let nest = CopyNest::new(source.layout, destination.layout).map_err(|error| fail(error.into()))?;
     if nest.len == 0 || nest.item == 0 {
         timeline.check(operation)?;
@@ -170,8 +170,8 @@ pub(super) unsafe fn enqueue<B: Backend>(
 /// Whether the memory belongs to the backend that the stream belongs to. Other backends only meet under `Any`.
 #[inline]
 pub(super) fn is_one_backend<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
-    Arc::ptr_eq(&timeline.core, memory.core())
-        || B::info(&timeline.core.raw).backend == B::info(&memory.core().raw).backend
+    Arc::ptr_eq(&timeline.context, memory.context())
+        || B::info(&timeline.context.raw).backend == B::info(&memory.context().raw).backend
 }
 
 fn refuse_overlap<B: Backend>(
@@ -200,7 +200,7 @@ fn refuse_overlap<B: Backend>(
         return Ok(());
     }
     let (source_bytes, destination_bytes) = (read.clone(), write.clone());
-    Err(source.memory.core().error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
+    Err(source.memory.context().error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
 }
 
 /// Down to the host and up again, for what no driver call can do.
@@ -212,7 +212,7 @@ fn through_host<T: Element, B: Backend>(
 ) -> Result<u64> {
     let shape = ndarray::IxDyn(source.layout.shape()).into();
     let mut host =
-        zeros::<T, ndarray::IxDyn>(operation, shape).map_err(|error| timeline.core.place(error))?;
+        zeros::<T, ndarray::IxDyn>(operation, shape).map_err(|error| timeline.context.place(error))?;
     let from = timeline_of(timeline, source)?;
     pageable::download(&from, operation, source, host.view_mut(), None)?;
     pageable::upload(timeline, operation, host.view(), destination, pageable::Upload::Staged, None)
@@ -221,7 +221,7 @@ fn through_host<T: Element, B: Backend>(
 /// A stream of the source's device: that of the copy, unless it belongs to another device.
 fn timeline_of<B: Backend>(timeline: &Arc<Timeline<B>>, source: ArrayRef<'_, B>) -> Result<Arc<Timeline<B>>> {
     match source.memory.device() {
-        Some(device) if !source.memory.core().is_same(&timeline.core) => device.default_timeline(),
+        Some(device) if !source.memory.context().is_same(&timeline.context) => device.default_timeline(),
         _ => Ok(timeline.clone()),
     }
 }

@@ -8,11 +8,9 @@ use super::{
     registration_boundaries::split_at_boundaries,
     torn::{note_torn, note_written},
 };
-use crate::{
-    layout::{CopyNest, Layout, Order},
-    track::{Access, Timeline},
-};
+use crate::layout::{CopyNest, Layout, Order};
 use gpumem_core::{Backend, Element, Fill, Pattern, Result, Space};
+use gpumem_memory::track::{Access, Timeline};
 use ndarray::ArrayD;
 use std::sync::Arc;
 
@@ -30,7 +28,7 @@ pub fn fill<T: Element, B: Backend>(
     if let (Some(pattern), Some(len @ 1..)) = (pattern, layout.packed_len())
         && layout.item() > 0
         && starts_aligned(destination, pattern)
-        && Arc::ptr_eq(&timeline.core, destination.memory.core())
+        && Arc::ptr_eq(&timeline.context, destination.memory.context())
         && destination.memory.boundaries().is_empty()
     {
         return set_run(timeline, operation, destination, len * layout.item(), pattern);
@@ -39,7 +37,7 @@ pub fn fill<T: Element, B: Backend>(
     destination.memory.check(operation)?;
     timeline.check_owns(operation, destination.memory)?;
     let pattern = pattern.filter(|pattern| is_aligned(destination, *pattern));
-    let nest = CopyNest::new(layout, layout).map_err(|error| timeline.core.error(operation, error))?;
+    let nest = CopyNest::new(layout, layout).map_err(|error| timeline.context.error(operation, error))?;
     if nest.len == 0 || nest.item == 0 {
         return Ok(0);
     }
@@ -140,7 +138,7 @@ fn double<T: Element, B: Backend>(
     destination: ArrayRef<'_, B>,
     value: T,
 ) -> Result<u64> {
-    let fail = |error| timeline.core.error(operation, error);
+    let fail = |error| timeline.context.error(operation, error);
     let (layout, item) = (destination.layout, size_of::<T>());
     let extent = layout.extent();
     let is_packed = extent.len() == layout.packed_bytes() && layout.offset() == extent.start;

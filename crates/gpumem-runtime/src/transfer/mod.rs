@@ -13,8 +13,7 @@
 //! What they share:
 //! * [`region_loop`]: lowers any pair of layouts to the fewest driver calls; [`chunks`] cuts a pair into parts.
 //! * [`gather_scatter`], [`store_policy`], [`prefault`]: how a thread moves short runs, stores bytes, and makes new pages ready.
-//! * [`state`], [`worker_pool`], [`event_count`]: the threads of one transfer, where they come from, and how they wait.
-//! * [`tuning`]: every constant that was measured on a machine.
+//! * [`state`]: the threads of one transfer. They come from the [worker pool](crate::worker_pool) of the device.
 //! * [`fill`]: one value everywhere.
 //! * [`torn`]: marks the destination of a transfer that failed half-way.
 
@@ -23,14 +22,12 @@ mod copy_plan;
 mod copy_side;
 mod cross_backend;
 mod device_copy;
-mod event_count;
 mod fill;
 mod gather_scatter;
 mod host_span;
 
 #[cfg(loom)]
 pub(crate) mod models;
-mod options;
 mod pageable;
 mod pipeline;
 mod prefault;
@@ -38,13 +35,12 @@ mod progress;
 mod scoped;
 mod single_block;
 mod staged;
-mod staging;
 mod state;
 mod store_policy;
 mod torn;
-mod tuning;
-mod worker_pool;
+mod zeros;
 
+use crate::{device::Staging, tuning::TUNING};
 use gpumem_layout::{chunks, region_loop, registration_boundaries};
 
 pub(crate) use calling_thread::{try_copy_inline, try_download_inline, try_upload_inline};
@@ -52,13 +48,9 @@ pub use copy_plan::{CopyPlan, CopyStrategy};
 pub use device_copy::ArrayRef;
 pub(crate) use device_copy::copy;
 pub use fill::fill;
-pub use options::{NonTemporalStores, TransferOptions};
 pub use pageable::{Upload, abort, upload};
 pub(crate) use pageable::{download, download_new};
 pub use progress::Progress;
 pub(crate) use progress::ProgressFn;
 pub(crate) use scoped::download_in_scope;
-use staging::Staging;
-pub(crate) use staging::StagingPool;
-pub(crate) use tuning::TUNING;
-pub(crate) use worker_pool::WorkerPool;
+pub(crate) use zeros::zeros;

@@ -1,6 +1,7 @@
 //! The threads of transfers for the loom models in `tests/loom`. Compiled with `--cfg loom` only.
 
-use super::{event_count, pipeline::PartMarks, worker_pool};
+use super::pipeline::PartMarks;
+use crate::{event_count, worker_pool};
 
 /// The event count of transfers, as it is.
 #[derive(Debug, Default)]

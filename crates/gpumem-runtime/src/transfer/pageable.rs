@@ -17,12 +17,12 @@ use super::{
     torn::note_written,
 };
 use crate::{
-    Device, completion,
+    Device,
+    device::{Allocation, AllocationRef},
     layout::{Axis, CopyNest, Layout},
-    memory::{Allocation, IntrusiveArc},
-    track::Timeline,
 };
 use gpumem_core::{Backend, Element, ErrorKind, Result};
+use gpumem_memory::{may_block, track::Timeline};
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::sync::Arc;
 
@@ -50,13 +50,13 @@ pub fn upload<T: Element, B: Backend>(
     {
         return done;
     }
-    let host_span = HostSpan::reading(operation, &source).map_err(|error| timeline.core.place(error))?;
+    let host_span = HostSpan::reading(operation, &source).map_err(|error| timeline.context.place(error))?;
     let nest =
         nest_of::<B>(timeline, operation, &host_span, destination, "source", upload == Upload::Blocking)?;
     if nest.len == 0 || nest.item == 0 {
         return Ok(0);
     }
-    if upload == Upload::Blocking && B::capabilities(&timeline.core.raw).pageable_direct {
+    if upload == Upload::Blocking && B::capabilities(&timeline.context.raw).pageable_direct {
         return calling_thread::copy(
             timeline,
             operation,
@@ -101,7 +101,7 @@ pub(crate) fn download<T: Element, B: Backend>(
     progress: Option<ProgressFn<'_>>,
 ) -> Result<()> {
     let host_span =
-        HostSpan::writing(operation, &mut destination).map_err(|error| timeline.core.place(error))?;
+        HostSpan::writing(operation, &mut destination).map_err(|error| timeline.context.place(error))?;
     // SAFETY: the caller's view is valid for writes during this call, and of no other memory.
     unsafe { copy_out::<T, B>(timeline, operation, source, &host_span, progress, false) }
 }
@@ -156,7 +156,7 @@ unsafe fn copy_out<T: Element, B: Backend>(
         }
         Ok(())
     };
-    if B::capabilities(&timeline.core.raw).pageable_direct {
+    if B::capabilities(&timeline.context.raw).pageable_direct {
         calling_thread::copy(
             timeline,
             operation,
@@ -202,7 +202,7 @@ pub(super) fn nest_of<B: Backend>(
     blocks: bool,
 ) -> Result<CopyNest> {
     if blocks {
-        completion::may_block(operation)?;
+        may_block(operation)?;
     }
     timeline.check(operation)?;
     array_ref.memory.check(operation)?;
@@ -212,9 +212,10 @@ pub(super) fn nest_of<B: Backend>(
             shape: host_span.layout.shape().to_vec(),
             strides: host_span.layout.strides().to_vec(),
         };
-        return Err(timeline.core.error(operation, error));
+        return Err(timeline.context.error(operation, error));
     }
-    CopyNest::new(&host_span.layout, array_ref.layout).map_err(|error| timeline.core.error(operation, error))
+    CopyNest::new(&host_span.layout, array_ref.layout)
+        .map_err(|error| timeline.context.error(operation, error))
 }
 
 pub(super) fn device_of<'a, B: Backend>(
@@ -225,7 +226,7 @@ pub(super) fn device_of<'a, B: Backend>(
     array_ref
         .memory
         .device()
-        .ok_or_else(|| array_ref.memory.core().error(operation, ErrorKind::InvalidArgument { why }))
+        .ok_or_else(|| array_ref.memory.context().error(operation, ErrorKind::InvalidArgument { why }))
 }
 
 /// A packed block on the device with the elements in the caller's order of axes, where a transfer should go through one:
@@ -235,7 +236,7 @@ fn packed_temporary<B: Backend>(
     operation: &'static str,
     device: &Device<B>,
     (array_ref, host_span, nest): (ArrayRef<'_, B>, &HostSpan, &CopyNest),
-) -> Option<(IntrusiveArc<Allocation<B>>, Layout)> {
+) -> Option<(AllocationRef<B>, Layout)> {
     let bytes = nest.len * nest.item;
     if nest.run >= TUNING.pack_below || bytes < TUNING.pack_from || !can_pack(timeline, array_ref.memory) {
         return None;

@@ -10,8 +10,9 @@ use super::{
     pageable::{device_of, nest_of},
     pipeline::{Parked, ParkedDownload, StagingPipeline},
 };
-use crate::{Device, layout::CopyNest, track::Timeline};
+use crate::{Device, layout::CopyNest};
 use gpumem_core::{Backend, Element, Result};
+use gpumem_memory::track::Timeline;
 use ndarray::ArrayViewMutD;
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
     mut destination: ArrayViewMutD<'_, T>,
 ) -> Result<()> {
     let host_span =
-        HostSpan::writing(operation, &mut destination).map_err(|error| timeline.core.place(error))?;
+        HostSpan::writing(operation, &mut destination).map_err(|error| timeline.context.place(error))?;
     let nest = nest_of::<B>(timeline, operation, &host_span, source, "destination", false)?;
     if nest.len == 0 || nest.item == 0 {
         return Ok(());

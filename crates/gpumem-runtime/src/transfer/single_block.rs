@@ -15,12 +15,12 @@ use super::{
     store_policy::{StorePolicy, copy_run},
     torn::{note_torn, note_written},
 };
-use crate::{
-    completion,
-    memory::{Allocation, IntrusiveArc},
+use crate::device::AllocationRef;
+use gpumem_core::{Backend, CopyRegion, Element, Result, StreamKind};
+use gpumem_memory::{
+    may_block,
     track::{Access, Timeline},
 };
-use gpumem_core::{Backend, CopyRegion, Element, Result, StreamKind};
 use ndarray::{ArrayView, Dimension};
 use smallvec::SmallVec;
 use std::{ops::Range, sync::Arc};
@@ -177,7 +177,7 @@ fn enqueue<B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
     (array_ref, start): (ArrayRef<'_, B>, usize),
-    block: &IntrusiveArc<Allocation<B>>,
+    block: &AllocationRef<B>,
     piece: &Range<usize>,
     direction: Direction,
 ) -> Result<u64> {
@@ -203,7 +203,7 @@ fn enqueue<B: Backend>(
 
 /// Whether a blocking copy may wait, and is to go through a block: the host copies what it reaches itself.
 fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
-    !B::capabilities(&timeline.core.raw).pageable_direct && completion::may_block("copy").is_ok()
+    !B::capabilities(&timeline.context.raw).pageable_direct && may_block("copy").is_ok()
 }
 
 /// Whether the run is of this device, and needs no look at anything but the use log.
@@ -214,7 +214,7 @@ fn is_simple<B: Backend>(
 ) -> bool {
     let memory = array_ref.memory;
     !extent.is_empty()
-        && Arc::ptr_eq(&timeline.core, memory.core())
+        && Arc::ptr_eq(&timeline.context, memory.context())
         && memory.is_owned()
         && memory.boundaries().is_empty()
         && timeline.check("copy").is_ok()

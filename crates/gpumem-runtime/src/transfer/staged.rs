@@ -11,11 +11,9 @@ use super::{
     store_policy::{StorePolicy, copy_run},
     torn::note_torn,
 };
-use crate::{
-    layout::{Axis, CopyNest, Layout, Order},
-    track::{Access, Timeline},
-};
+use crate::layout::{Axis, CopyNest, Layout, Order};
 use gpumem_core::{Backend, Result};
+use gpumem_memory::track::{Access, Timeline};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

@@ -2,11 +2,11 @@
 
 use super::{
     Staging, TUNING,
-    event_count::EventCount,
     progress::{Progress, ProgressFn},
 };
-use crate::{Device, completion, track::Timeline};
+use crate::{Device, event_count::EventCount};
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
+use gpumem_memory::{may_block, track::Timeline};
 use parking_lot::Mutex;
 use std::{
     ops::ControlFlow,
@@ -19,7 +19,7 @@ use std::{
 /// Whether the calling thread moves a transfer alone: a stream of one thread can be used by no other; and a thread that must not
 /// block must not delegate blocking work either.
 pub(super) fn is_alone<B: Backend>(timeline: &Timeline<B>, operation: &'static str) -> bool {
-    timeline.kind() == StreamKind::PerThread || completion::may_block(operation).is_err()
+    timeline.kind() == StreamKind::PerThread || may_block(operation).is_err()
 }
 
 /// One transfer, as its threads see it.

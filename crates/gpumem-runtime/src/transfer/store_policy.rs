@@ -1,6 +1,7 @@
 //! Copying one run with stores that leave it where it is wanted.
 
-use super::{TUNING, options::NonTemporalStores, staged::Direction};
+use super::{TUNING, staged::Direction};
+use crate::transfer_options::NonTemporalStores;
 
 /// Where what is written is to be afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 //! What a transfer leaves behind that failed half-way, and what one does away with that did not.
 
 use super::{device_copy::ArrayRef, region_loop::RegionLoop};
-use crate::{layout::CopyNest, track::Timeline};
+use crate::layout::CopyNest;
 use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Space};
+use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
 /// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A caller
@@ -13,7 +14,7 @@ pub(super) fn note_torn<B: Backend>(operation: &'static str, destination: ArrayR
         return;
     }
     let ArrayRef { memory, layout } = destination;
-    let failure = Failure::new(operation, memory.core().name(), error.kind().to_string());
+    let failure = Failure::new(operation, memory.context().name(), error.kind().to_string());
     // SAFETY: the extent is the allocation's own.
     unsafe { POISONED.poison(&memory.used(&layout.extent(), true), &Arc::new(failure)) };
 }

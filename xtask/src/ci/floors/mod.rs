@@ -1,28 +1,25 @@
 //! Checks that no top-level modules of a crate are in a dependency cycle, and that no crate is too large.
 
 mod cycles;
-mod known;
 mod references;
 
 use super::Outcome;
 use crate::workspace::Workspace;
 use anyhow::{Context, Result};
-use known::{CYCLIC, LARGE, LARGEST};
 use references::References;
 use std::{collections::BTreeMap, path::Path};
+
+/// The part of the lines of all crates that one may have, in percent.
+const LARGEST: f64 = 25.0;
 
 pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     let folder = workspace.root().join("crates");
     let sizes = sizes(&folder)?;
-    let mut troubles = size_troubles(&sizes, &LARGE);
+    let mut troubles = size_troubles(&sizes);
     for name in sizes.keys() {
         let sources = folder.join(name).join("src");
-        let cyclic = CYCLIC.iter().find(|(of, _)| of == name).map_or(&[][..], |(_, modules)| modules);
-        troubles.extend(cycle_troubles(name, &references::read(&sources)?, cyclic));
+        troubles.extend(cycle_troubles(name, &references::read(&sources)?));
     }
-    let all = CYCLIC.iter().map(|(name, _)| name).chain(LARGE.iter().map(|(name, _)| name));
-    troubles
-        .extend(all.filter(|name| !sizes.contains_key(**name)).map(|name| format!("{name}: is no crate")));
     println!("{}", table(&sizes));
     for trouble in &troubles {
         println!("{trouble}");
@@ -33,44 +30,27 @@ pub(super) fn run(workspace: &Workspace) -> Result<Outcome> {
     })
 }
 
-/// Returns what is wrong with the cycles of a crate, given the modules that are known to be in one.
-fn cycle_troubles(name: &str, references: &References, known: &[&str]) -> Vec<String> {
-    let cycles = cycles::find(references);
+/// Lists the cycles of a crate, each with the lines that make it.
+fn cycle_troubles(name: &str, references: &References) -> Vec<String> {
     let mut troubles = Vec::new();
-    for cycle in &cycles {
-        if cycle.iter().any(|module| !known.contains(&module.as_str())) {
-            troubles.push(format!("{name}: a cycle of {}", cycle.join(", ")));
-            for ((from, to), places) in references {
-                if cycle.contains(from) && cycle.contains(to) {
-                    let places: Vec<_> = places.iter().map(String::as_str).collect();
-                    troubles.push(format!("  {from} names {to}: {}", places.join(", ")));
-                }
+    for cycle in cycles::find(references) {
+        troubles.push(format!("{name}: a cycle of {}", cycle.join(", ")));
+        for ((from, to), places) in references {
+            if cycle.contains(from) && cycle.contains(to) {
+                let places: Vec<_> = places.iter().map(String::as_str).collect();
+                troubles.push(format!("  {from} names {to}: {}", places.join(", ")));
             }
         }
     }
-    let is_cyclic = |module: &&&str| cycles.iter().flatten().any(|found| found == **module);
-    let stale = known.iter().filter(|module| !is_cyclic(module));
-    troubles.extend(stale.map(|module| {
-        format!("{name}: {module} is in no cycle any more: take it out of the list in known.rs")
-    }));
     troubles
 }
 
-/// Returns what is wrong with the sizes of crates, given those that are known to be large.
-fn size_troubles(sizes: &BTreeMap<String, usize>, large: &[(&str, f64)]) -> Vec<String> {
+/// Lists the crates that are too large.
+fn size_troubles(sizes: &BTreeMap<String, usize>) -> Vec<String> {
     let total: usize = sizes.values().sum();
-    let mut troubles = Vec::new();
-    for (name, lines) in sizes {
-        let part = percent(*lines, total);
-        let known = large.iter().find(|(of, _)| of == name).map(|(_, part)| *part);
-        if part > known.unwrap_or(LARGEST) {
-            troubles.push(format!("{name}: {part:.1} % of the lines of all crates"));
-        }
-        if known.is_some() && part <= LARGEST {
-            troubles.push(format!("{name}: is not large any more: take it out of the list in known.rs"));
-        }
-    }
-    troubles
+    let parts = sizes.iter().map(|(name, lines)| (name, percent(*lines, total)));
+    let large = parts.filter(|(_, part)| *part > LARGEST);
+    large.map(|(name, part)| format!("{name}: {part:.1} % of the lines of all crates")).collect()
 }
 
 fn percent(part: usize, of: usize) -> f64 {

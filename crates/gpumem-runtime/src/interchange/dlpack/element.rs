@@ -1,7 +1,7 @@
 //! DLPack's codes of element types.
 
 use super::abi::DLDataType;
-use crate::interchange::{ElementKind, ElementType};
+use crate::foreign::{ElementKind, ElementType};
 use gpumem_core::DescriptorError;
 
 const CODES: [(u8, ElementKind); 6] = [

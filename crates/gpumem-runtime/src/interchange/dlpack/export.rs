@@ -5,9 +5,9 @@ use super::{
     abi::{DLDevice, DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY, VERSION},
     element,
 };
-use crate::device::DeviceCore;
 use crate::interchange::Loan;
 use gpumem_core::{Backend, DescriptorError, DlpackDevice, Error, ErrorKind, Result};
+use gpumem_memory::memory::DeviceCore;
 use smallvec::SmallVec;
 use std::{ffi::c_void, ptr, ptr::NonNull};
 

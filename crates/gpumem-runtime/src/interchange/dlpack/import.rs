@@ -3,9 +3,9 @@
 use super::DlpackTensor;
 use crate::{
     ArrayBase, Device, ImportedArray, Stream,
-    host::lock,
-    interchange::{foreign::ForeignElements, import::check_rank, own},
-    memory::{Allocation, ForeignMemory},
+    array::host::lock,
+    device::{Allocation, ForeignMemory},
+    foreign::{ForeignElements, check_rank, own},
 };
 use gpumem_core::{
     Attach, Backend, DescriptorError, DlpackDevice, Element, ErrorKind, MemoryKind, RegisterOptions, Result,

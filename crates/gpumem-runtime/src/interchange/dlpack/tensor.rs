@@ -1,7 +1,7 @@
 //! A tensor that this library consumes, or that it made for another one.
 
 use super::abi::{DLManagedTensor, DLManagedTensorVersioned, DLTensor, READ_ONLY};
-use crate::interchange::{ElementType, foreign::ForeignElements};
+use crate::foreign::{ElementType, ForeignElements};
 use gpumem_core::{DescriptorError, DlpackDevice, Element, ErrorKind, LayoutError};
 use smallvec::SmallVec;
 use std::{fmt, mem, ptr::NonNull};

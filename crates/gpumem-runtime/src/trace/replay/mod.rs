@@ -3,8 +3,9 @@
 mod run;
 
 use super::{Trace, TraceError, TraceEventKind, TraceKind};
-use crate::{Device, memory::MemoryResource};
+use crate::Device;
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
+use gpumem_memory::memory::MemoryResource;
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
 /// What of a trace is done again.
@@ -148,7 +149,7 @@ impl<B: Backend> Device<B> {
         mut resource: impl FnMut(MemoryKind) -> Result<Arc<dyn MemoryResource<B>>>,
     ) -> Result<ReplayReport> {
         let operation = "replay";
-        crate::completion::may_block(operation)?;
+        gpumem_memory::may_block(operation)?;
         trace.check().map_err(|why: TraceError| {
             tracing::error!(%why, "a trace cannot be replayed");
             let why = "the trace contradicts itself";

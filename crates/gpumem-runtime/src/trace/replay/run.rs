@@ -3,11 +3,11 @@
 use super::{ReplayOptions, ReplayReport, Trace, turns};
 use crate::{
     Device, Stream,
-    memory::{Allocation, AllocationRef, HostReady, named},
+    device::{Allocation, AllocationRef, HostReady},
     trace::{TraceAllocation, TraceEventKind},
-    track::Access,
 };
 use gpumem_core::{Backend, Error, ErrorKind, Fill, HostAccess, MemoryKind, Pattern, Result};
+use gpumem_memory::{memory::named, track::Access};
 use gpumem_trace::log::clock::clock;
 use parking_lot::{Condvar, Mutex};
 use std::{

@@ -12,7 +12,7 @@
 //! and sleep there, up to some hundred microseconds, and what it knows of a stream goes from core to core with them. The
 //! others only move parts, and go from chunk to chunk without a lock.
 //!
-//! They come from the device's [`WorkerPool`](super::WorkerPool) and have left before the transfer returns, so the caller's
+//! They come from the device's [`WorkerPool`](crate::worker_pool::WorkerPool) and have left before the transfer returns, so the caller's
 //! memory is never touched afterwards, whatever fails or panics. A block that the device may still be using is known to be in
 //! use by its log.
 
@@ -24,9 +24,7 @@ mod submitter;
 
 use super::{
     ArrayRef, TUNING,
-    event_count::spin_until,
     host_span::HostSpan,
-    options::{NonTemporalStores, TransferConfig, TransferOptions},
     prefault::Prefault,
     progress::ProgressFn,
     registration_boundaries::split_at_boundaries,
@@ -37,10 +35,12 @@ use super::{
 };
 use crate::{
     Device,
+    event_count::spin_until,
     layout::CopyNest,
-    track::{Access, Timeline},
+    transfer_options::{NonTemporalStores, TransferConfig, TransferOptions},
 };
 use gpumem_core::{Backend, CopyRegion, Result, process};
+use gpumem_memory::track::{Access, Timeline};
 pub(super) use parked::{Parked, ParkedDownload};
 use parking_lot::Mutex;
 #[cfg(loom)]

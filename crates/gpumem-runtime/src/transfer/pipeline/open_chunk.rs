@@ -1,7 +1,10 @@
 //! A chunk that lies open to all threads, as the submitter sees it.
 
 use super::staged_chunk::StagedChunk;
-use crate::transfer::{Staging, TUNING, options::TransferConfig, state::TransferState};
+use crate::{
+    transfer::{Staging, TUNING, state::TransferState},
+    transfer_options::TransferConfig,
+};
 use gpumem_core::Backend;
 use std::{collections::VecDeque, sync::Arc};
 

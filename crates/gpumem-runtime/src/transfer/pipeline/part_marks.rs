@@ -1,6 +1,6 @@
 //! Which parts of a chunk are taken, and which have been moved.
 
-use crate::sync::{AtomicUsize, Ordering};
+use gpumem_memory::sync::{AtomicUsize, Ordering};
 
 /// The parts of a chunk. Any thread takes and moves them; the submitter alone opens them.
 ///

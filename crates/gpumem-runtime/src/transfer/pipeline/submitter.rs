@@ -2,8 +2,9 @@
 
 use super::{Parked, StagingPipeline, open_chunk::OpenChunk, staged_chunk::StagedChunk};
 use crate::{
+    event_count::spin_until,
     layout::CopyNest,
-    transfer::{Staging, TUNING, chunks::Chunks, event_count::spin_until, staged::Direction},
+    transfer::{Staging, TUNING, chunks::Chunks, staged::Direction},
 };
 use gpumem_core::{Backend, Result};
 use std::{

@@ -1,0 +1,78 @@
+//! What everything on a device shares, and what does not keep the device's memory alive.
+
+use super::{
+    DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim, TrimHook,
+};
+use crate::track::DeviceContext;
+use gpumem_core::Backend;
+use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
+
+/// The memory of a device, above what its streams share.
+#[derive(Debug)]
+pub struct DeviceCore<B: Backend> {
+    context: Arc<DeviceContext<B>>,
+    /// Which resource serves which kind of memory.
+    pub memory: ResourceTable<B>,
+    /// What has been dropped and not yet given back.
+    pub deferred_frees: DeferredFrees<B>,
+    /// What the driver was given back and does not call free yet.
+    pub late: LateMemory,
+    /// Gives back what is kept for transfers.
+    pub trim_hook: TrimHook,
+    /// Who holds how much.
+    pub names: Names,
+    /// What is page-locked.
+    pub pages: PinnedPages<B>,
+    /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
+    /// page-locked: they must be unlocked by the device that locked them.
+    pub host_memory: AtomicUsize,
+}
+
+impl<B: Backend> Deref for DeviceCore<B> {
+    type Target = DeviceContext<B>;
+
+    #[inline]
+    fn deref(&self) -> &DeviceContext<B> {
+        &self.context
+    }
+}
+
+impl<B: Backend> DeviceCore<B> {
+    /// Takes over a device of the driver.
+    pub fn new(raw: B::Device) -> Self {
+        let limits = DeferredLimits::from_environment();
+        let deferred_frees = DeferredFrees::new(limits, B::info(&raw).total_memory);
+        Self {
+            context: Arc::new(DeviceContext::new(raw)),
+            memory: ResourceTable::new(),
+            deferred_frees,
+            late: LateMemory::default(),
+            trim_hook: TrimHook::default(),
+            names: Names::default(),
+            pages: PinnedPages::default(),
+            host_memory: AtomicUsize::new(0),
+        }
+    }
+
+    /// Returns what all streams of the device share.
+    #[inline]
+    pub fn context(&self) -> &Arc<DeviceContext<B>> {
+        &self.context
+    }
+
+    /// Gives back what the resources hold and have not allocated. Failures go to the queue of errors. Bytes that went
+    /// back.
+    pub fn trim_all(&self, how: Trim) -> usize {
+        self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(self.trim_one(resource, how)))
+    }
+
+    /// As [`trim_all`](Self::trim_all), of one resource.
+    pub(crate) fn trim_one(&self, resource: Serving<'_, B>, how: Trim) -> usize {
+        let mut failed = |error| {
+            if let Err(error) = self.note_loss::<()>(Err(error)) {
+                self.errors.push(error);
+            }
+        };
+        resource.trim(how, &mut failed)
+    }
+}

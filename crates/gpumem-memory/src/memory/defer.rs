@@ -1,0 +1,79 @@
+//! `defer_cleanup`: while a guard lives, memory is queued and not freed.
+
+use crate::memory::DeviceCore;
+use gpumem_core::Backend;
+use std::{
+    fmt,
+    sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+/// How many [`defer_cleanup_everywhere`] are in force.
+static EVERYWHERE: AtomicUsize = AtomicUsize::new(0);
+
+#[inline]
+pub(super) fn is_deferred_everywhere() -> bool {
+    EVERYWHERE.load(Ordering::Acquire) > 0
+}
+
+/// While this is alive, nothing is freed, trimmed or waited for on its device, so that no call takes longer than it
+/// must. Made by `Device::defer_cleanup`; may be nested. Its end frees nothing by itself: the next allocation does,
+/// if enough is pending. Forgetting it defers for ever, and does no other harm.
+#[must_use = "cleanup is deferred until this is dropped"]
+pub struct DeferCleanup<B: Backend>(Arc<DeviceCore<B>>);
+
+impl<B: Backend> DeferCleanup<B> {
+    #[doc(hidden)]
+    pub fn new(core: &Arc<DeviceCore<B>>) -> Self {
+        core.deferred_frees.deferred.fetch_add(1, Ordering::AcqRel);
+        Self(core.clone())
+    }
+}
+
+impl<B: Backend> Drop for DeferCleanup<B> {
+    fn drop(&mut self) {
+        // Not below zero: the device may have been closed meanwhile.
+        let _ = self
+            .0
+            .deferred_frees
+            .deferred
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |depth| depth.checked_sub(1));
+    }
+}
+
+impl<B: Backend> fmt::Debug for DeferCleanup<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DeferCleanup").field(&self.0.name()).finish()
+    }
+}
+
+/// As [`DeferCleanup`], for every device of the process, those that are opened later included.
+#[must_use = "cleanup is deferred until this is dropped"]
+#[derive(Debug)]
+pub struct DeferCleanupEverywhere(());
+
+/// Defers cleanup on every device of the process until the result is dropped. May be nested.
+///
+/// # Examples
+/// ```
+/// # use gpumem_runtime::memory;
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// # let device = Device::open("host")?;
+/// let critical = memory::defer_cleanup_everywhere();
+/// drop(device.device_array::<f32, _>(1000)?); // frees nothing
+/// drop(critical);
+/// # Ok(())
+/// # }
+/// ```
+pub fn defer_cleanup_everywhere() -> DeferCleanupEverywhere {
+    EVERYWHERE.fetch_add(1, Ordering::AcqRel);
+    DeferCleanupEverywhere(())
+}
+
+impl Drop for DeferCleanupEverywhere {
+    fn drop(&mut self) {
+        EVERYWHERE.fetch_sub(1, Ordering::AcqRel);
+    }
+}

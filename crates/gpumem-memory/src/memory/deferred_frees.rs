@@ -1,0 +1,494 @@
+//! The queue of deferred frees (law 6).
+//!
+//! What a drop leaves behind and only a driver call can give back goes into this queue: memory of a resource that
+//! frees through the driver, streams, events, modules, and foreign memory with its owner. Memory of a pool does not: a
+//! pool takes it back at once, without a driver call and without a wait, which is what the queue is there for.
+//!
+//! The rules are Numba's:
+//!
+//! * More than [`DeferredLimits::items`] items, or more than [`DeferredLimits::ratio`] of the device's memory in bytes,
+//!   make the next allocation give back everything that is pending. Reaching a limit does not, exceeding it does.
+//! * An allocation that fails does the same, and waits for what is still in use.
+//! * Inside `Device::defer_cleanup` nothing is given back and nothing is waited for.
+//! * Pools keep no more memory of the host that is not allocated than the ratio says: beyond it, the next allocation
+//!   gives unused pieces back.
+//! * What fails goes to `Device::take_errors`, and the others are given back all the same.
+
+use super::{
+    defer::is_deferred_everywhere,
+    pending_accesses::PendingAccesses,
+    resource::{MemoryBlock, MemoryStatistics, Trim},
+};
+use crate::{blocking, memory::DeviceCore, sync::Mutex, user_code};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, POISONED, Result};
+use smallvec::SmallVec;
+use std::{
+    any::Any,
+    collections::VecDeque,
+    fmt,
+    mem::{self, ManuallyDrop},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+/// Environment variable: most items that may be pending.
+pub const ENV_MAX_PENDING_COUNT: &str = "GPUMEM_MAX_PENDING_DEALLOCS_COUNT";
+/// Environment variable: most bytes that may be pending, as a part of the device's memory.
+pub const ENV_MAX_PENDING_RATIO: &str = "GPUMEM_MAX_PENDING_DEALLOCS_RATIO";
+
+/// How much may be pending before an allocation gives it back.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DeferredLimits {
+    /// Items: blocks of memory, streams, events, modules. 10 by default.
+    pub items: usize,
+    /// Bytes, of every kind of memory, as a part of the device's memory. 0.2 by default. Also how much memory of the host
+    /// (pinned, mapped, managed) pools may keep unallocated.
+    pub ratio: f64,
+}
+
+impl Default for DeferredLimits {
+    fn default() -> Self {
+        Self { items: 10, ratio: 0.2 }
+    }
+}
+
+impl DeferredLimits {
+    /// The defaults, with what the environment says. A variable that cannot be read is told to `tracing`, and ignored.
+    pub fn from_environment() -> Self {
+        Self::default().read(|name| std::env::var(name).ok())
+    }
+
+    fn read(mut self, variable: impl Fn(&str) -> Option<String>) -> Self {
+        if let Some(text) = variable(ENV_MAX_PENDING_COUNT) {
+            match text.trim().parse() {
+                Ok(items) => self.items = items,
+                Err(_) => tracing::warn!(text, "{ENV_MAX_PENDING_COUNT} is a number of items"),
+            }
+        }
+        if let Some(text) = variable(ENV_MAX_PENDING_RATIO) {
+            match text.trim().parse() {
+                Ok(ratio) if (0.0..=1.0).contains(&ratio) => self.ratio = ratio,
+                _ => tracing::warn!(text, "{ENV_MAX_PENDING_RATIO} is a number from 0 to 1"),
+            }
+        }
+        self
+    }
+}
+
+/// Something to be given back through the driver.
+pub enum DeferredFree<B: Backend> {
+    /// A block, and the number of its resource. What may still use it stands in the block.
+    Memory {
+        /// The block.
+        block: MemoryBlock<B>,
+        /// The number of its resource.
+        resource: u8,
+    },
+    /// Foreign memory: dropping its owner gives it back.
+    Foreign {
+        /// What keeps the memory alive.
+        owner: Box<dyn Any + Send + Sync>,
+        /// What may still be using it.
+        uses: PendingAccesses<B>,
+        /// Its bytes, as backends hear of them.
+        memory: MemoryUse,
+    },
+    /// A stream.
+    Stream(Arc<B::Stream>),
+    /// An event.
+    Event(B::Event),
+    /// What a kernel was loaded from: dropping it unloads it.
+    Module {
+        /// What keeps the program loaded.
+        module: Box<dyn Any + Send + Sync>,
+        /// What may still be using it.
+        uses: PendingAccesses<B>,
+    },
+}
+
+impl<B: Backend> DeferredFree<B> {
+    fn bytes(&self) -> usize {
+        match self {
+            DeferredFree::Memory { block, .. } => block.bytes(),
+            DeferredFree::Foreign { memory, .. } => memory.bytes,
+            _ => 0,
+        }
+    }
+
+    fn uses(&self) -> Option<&PendingAccesses<B>> {
+        match self {
+            DeferredFree::Memory { block, .. } => Some(block.uses()),
+            DeferredFree::Foreign { uses, .. } | DeferredFree::Module { uses, .. } => Some(uses),
+            _ => None,
+        }
+    }
+}
+
+/// An item of the queue. Dropping it leaks what it holds, because a device may still be using that: it is let go by
+/// [`give_back`] alone.
+struct Pending<B: Backend> {
+    item: ManuallyDrop<DeferredFree<B>>,
+    generation: u64,
+}
+
+/// What has been dropped and not yet given back.
+pub struct DeferredFrees<B: Backend> {
+    queue: Mutex<VecDeque<Pending<B>>>,
+    /// What is in the queue, to be read without its lock and written under it.
+    items: AtomicUsize,
+    bytes: AtomicUsize,
+    limit_items: AtomicUsize,
+    /// The bits of an `f64`.
+    limit_ratio: AtomicU64,
+    /// The limit in bytes, that every allocation looks at.
+    limit_bytes: AtomicUsize,
+    /// Bytes of memory of the host that pools hold unallocated, or more.
+    idle_host: AtomicUsize,
+    /// How many `defer_cleanup` are in force.
+    pub(super) deferred: AtomicUsize,
+}
+
+impl<B: Backend> DeferredFrees<B> {
+    pub(crate) fn new(limits: DeferredLimits, total_memory: usize) -> Self {
+        let reclaim = Self {
+            queue: Mutex::new(VecDeque::new()),
+            items: AtomicUsize::new(0),
+            bytes: AtomicUsize::new(0),
+            limit_items: AtomicUsize::new(0),
+            limit_ratio: AtomicU64::new(0),
+            limit_bytes: AtomicUsize::new(0),
+            idle_host: AtomicUsize::new(0),
+            deferred: AtomicUsize::new(0),
+        };
+        reclaim.set_limits(limits, total_memory);
+        reclaim
+    }
+
+    /// Sets the limits beyond which allocations give back what is done.
+    pub fn set_limits(&self, limits: DeferredLimits, total_memory: usize) {
+        let ratio = if limits.ratio.is_nan() { 0.0 } else { limits.ratio.clamp(0.0, 1.0) };
+        self.limit_items.store(limits.items, Ordering::Relaxed);
+        self.limit_ratio.store(ratio.to_bits(), Ordering::Relaxed);
+        self.limit_bytes.store((total_memory as f64 * ratio).floor() as usize, Ordering::Relaxed);
+    }
+
+    /// Returns the limits.
+    pub fn limits(&self) -> DeferredLimits {
+        let ratio = f64::from_bits(self.limit_ratio.load(Ordering::Relaxed));
+        DeferredLimits { items: self.limit_items.load(Ordering::Relaxed), ratio }
+    }
+
+    /// Returns the items and bytes that are pending.
+    pub fn pending_frees(&self) -> (usize, usize) {
+        (self.items.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed))
+    }
+
+    /// Whether a `defer_cleanup` is in force, of this device or of all.
+    #[inline]
+    pub fn is_deferred(&self) -> bool {
+        self.deferred.load(Ordering::Acquire) > 0 || is_deferred_everywhere()
+    }
+
+    /// Adds an item, made at this generation of the device.
+    pub fn add(&self, item: DeferredFree<B>, generation: u64) {
+        let mut queue = self.queue.lock();
+        let (items, bytes) = self.pending_frees();
+        self.note_pending(items + 1, bytes.saturating_add(item.bytes()));
+        queue.push_back(Pending { item: ManuallyDrop::new(item), generation });
+    }
+
+    /// The caller holds the lock of the queue: no other instruction than a store is needed.
+    #[inline]
+    fn note_pending(&self, items: usize, bytes: usize) {
+        self.items.store(items, Ordering::Relaxed);
+        self.bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back what is done, if a limit is exceeded. Never waits for the device's work.
+    #[inline]
+    pub fn sweep(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_exceeded() {
+            self.work(core, false);
+        }
+        if self.idle_host.load(Ordering::Relaxed) > self.limit_bytes.load(Ordering::Relaxed) {
+            self.bound_idle_host(core);
+        }
+    }
+
+    /// Notes that so many bytes of memory of the host may lie idle in a pool from now on.
+    #[inline]
+    pub fn note_idle_host(&self, bytes: usize) {
+        self.idle_host.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Gives back pieces of memory of the host that is not allocated, beyond the limit. Never waits for the device's
+    /// work.
+    #[cold]
+    fn bound_idle_host(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_deferred() || blocking::may_block("trim").is_err() {
+            return;
+        }
+        // Whatever is dropped meanwhile is counted twice, and looked at once more.
+        self.idle_host.store(0, Ordering::Relaxed);
+        let limit = self.limit_bytes.load(Ordering::Relaxed);
+        let (mut idle, mut in_flight) = (0_usize, 0);
+        for (_, resource) in core.memory.in_use().filter(|(kind, _)| kind.is_host_accessible()) {
+            let free = |has: &MemoryStatistics| has.reserved.saturating_sub(has.allocated);
+            let mut has = resource.report().statistics;
+            let surplus = free(&has).saturating_sub(limit.saturating_sub(idle));
+            if surplus > 0 {
+                let keep = has.reserved.saturating_sub(surplus);
+                core.trim_one(resource, Trim { keep, ..Trim::UNUSED });
+                has = resource.report().statistics;
+            }
+            idle = idle.saturating_add(free(&has));
+            in_flight += has.in_flight;
+        }
+        // What a piece of which something is lent has to spare stays: looking again would not help.
+        self.note_idle_host(if in_flight > 0 { idle } else { idle.min(limit) });
+    }
+
+    /// As [`sweep`](Self::sweep), for imports: they may be the only deferred items, and no allocation may follow that
+    /// would free them. Each looks at two owners that have been let go, so that none pays for many that are still in
+    /// use.
+    #[inline]
+    pub fn sweep_imports(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_exceeded() {
+            self.free_some(core);
+        }
+    }
+
+    #[inline]
+    fn is_exceeded(&self) -> bool {
+        let (items, bytes) = self.pending_frees();
+        items > self.limit_items.load(Ordering::Relaxed) || bytes > self.limit_bytes.load(Ordering::Relaxed)
+    }
+
+    fn free_some(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_deferred() {
+            return;
+        }
+        let mut taken: SmallVec<[Pending<B>; FEW]> = SmallVec::new();
+        {
+            let mut queue = self.queue.lock();
+            for _ in 0..FEW.min(queue.len()) {
+                let Some(pending) = queue.pop_front() else { break };
+                if matches!(*pending.item, DeferredFree::Foreign { .. }) {
+                    let (items, bytes) = self.pending_frees();
+                    self.note_pending(items.saturating_sub(1), bytes.saturating_sub(pending.item.bytes()));
+                    taken.push(pending);
+                } else {
+                    // Only a driver call gives it back: the next allocation's.
+                    queue.push_back(pending);
+                }
+            }
+        }
+        for pending in taken {
+            let generation = pending.generation;
+            match give_back(core, pending, false) {
+                FreeOutcome::Done(result) => result.unwrap_or_else(|error| note(core, error)),
+                FreeOutcome::InUse(item) => self.add(item, generation),
+            }
+        }
+    }
+
+    /// Gives back everything, after waiting for its last uses.
+    pub(crate) fn flush(&self, core: &Arc<DeviceCore<B>>) {
+        // An owner may have held memory of ours, which comes into the queue when it is let go.
+        while self.work(core, true) {}
+    }
+
+    /// As `flush`, with what is kept for later: memory of pools, and idle events.
+    pub fn flush_all(&self, core: &Arc<DeviceCore<B>>) {
+        if self.is_deferred() {
+            return;
+        }
+        self.flush(core);
+        core.trim_all(Trim::ALL);
+        core.foreign_timelines.forget();
+        // Pools have let go of their streams, and these of their events.
+        for event in core.events.take() {
+            if let Err(error) = B::destroy_event(&core.raw, event) {
+                note(core, error);
+            }
+        }
+    }
+
+    /// Goes through the queue once. Says whether owners of foreign memory were let go.
+    #[cold]
+    fn work(&self, core: &Arc<DeviceCore<B>>, wait: bool) -> bool {
+        if self.is_deferred() {
+            return false;
+        }
+        let taken = {
+            let mut queue = self.queue.lock();
+            self.note_pending(0, 0);
+            mem::take(&mut *queue)
+        };
+        // The lock is not held while the driver works: others may go on dropping.
+        let mut owners = false;
+        for pending in taken {
+            let (is_owned, generation) =
+                (matches!(*pending.item, DeferredFree::Foreign { .. }), pending.generation);
+            match give_back(core, pending, wait) {
+                FreeOutcome::Done(result) => {
+                    owners |= is_owned;
+                    result.unwrap_or_else(|error| note(core, error));
+                }
+                FreeOutcome::InUse(item) => self.add(item, generation),
+            }
+        }
+        owners
+    }
+
+    /// Gives one item back at once, after waiting for its last uses; inside `defer_cleanup` it is only queued.
+    ///
+    /// # Errors
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
+    pub fn free_now(&self, core: &Arc<DeviceCore<B>>, item: DeferredFree<B>, generation: u64) -> Result<()> {
+        if self.is_deferred() {
+            self.add(item, generation);
+            return Ok(());
+        }
+        match give_back(core, Pending { item: ManuallyDrop::new(item), generation }, true) {
+            FreeOutcome::Done(result) => core.note_loss(result),
+            FreeOutcome::InUse(item) => {
+                self.add(item, generation);
+                Ok(())
+            }
+        }
+    }
+
+    /// Hands everything to a thread of ours, because no flush will come. `defer_cleanup` has ended with the last handle,
+    /// or was forgotten.
+    pub fn abandon(&self, core: &Arc<DeviceCore<B>>) {
+        // They refer to the device, which is to end.
+        core.foreign_timelines.forget();
+        let holds_memory = core.memory.all().any(|resource| resource.report().statistics.reserved > 0);
+        if self.queue.lock().is_empty() && !holds_memory {
+            return;
+        }
+        self.deferred.store(0, Ordering::Release);
+        let last = core.clone();
+        let spawned = std::thread::Builder::new().name("gpumem reclaim".to_owned()).spawn(move || {
+            if last.check("flush").is_ok() {
+                last.deferred_frees.flush_all(&last);
+            }
+        });
+        if let Err(error) = spawned {
+            tracing::error!(%error, device = core.name(), "memory of a closed device is leaked: no thread to free it");
+        }
+    }
+}
+
+/// How many owners an import looks at: more than the one that it leaves behind.
+const FEW: usize = 2;
+
+enum FreeOutcome<B: Backend> {
+    Done(Result<()>),
+    InUse(DeferredFree<B>),
+}
+
+/// Gives one item back, or returns it if it is still in use and `wait` is not allowed. That runs code of the user: the drop
+/// of what was handed over, and memory resources. A panic in it is the error of that item alone.
+fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> FreeOutcome<B> {
+    user_code::run(|| try_give_back(core, pending, wait)).unwrap_or_else(|message| {
+        let kind = ErrorKind::UserCodePanicked { what: "the drop of what a device has used", message };
+        FreeOutcome::Done(Err(core.error("flush", kind)))
+    })
+}
+
+fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> FreeOutcome<B> {
+    let Pending { item, generation } = pending;
+    if generation != core.generation() && !matches!(*item, DeferredFree::Foreign { .. }) {
+        // The reset has taken it already. Foreign memory goes back to its owner, whom another device may still keep from it.
+        return FreeOutcome::Done(Ok(()));
+    }
+    if let Some(uses) = item.uses()
+        && !uses.is_over()
+    {
+        if !wait && !uses.poll() {
+            return FreeOutcome::InUse(ManuallyDrop::into_inner(item));
+        }
+        if wait && !uses.wait() {
+            tracing::error!(
+                bytes = item.bytes(),
+                "memory is leaked: its last use cannot be proven to be over"
+            );
+            return FreeOutcome::Done(Ok(()));
+        }
+    }
+    // From here on nothing uses it any more.
+    match ManuallyDrop::into_inner(item) {
+        DeferredFree::Memory { mut block, resource } => {
+            drop(block.take_uses());
+            FreeOutcome::Done(match core.memory.get(resource) {
+                Some(resource) => resource.deallocate(block),
+                None => Ok(()),
+            })
+        }
+        DeferredFree::Foreign { owner, memory, .. } => {
+            // The bytes belong to their owner from here on, and no enqueued work writes them any more.
+            if POISONED.is_any() {
+                // SAFETY: the library does not read them again.
+                unsafe { POISONED.forget(memory.owner, &memory.range()) };
+            }
+            drop(owner);
+            FreeOutcome::Done(Ok(()))
+        }
+        DeferredFree::Stream(raw) => match Arc::try_unwrap(raw) {
+            Ok(raw) => FreeOutcome::Done(B::destroy_stream(&core.raw, raw)),
+            // Another thread is waiting for the stream.
+            Err(raw) => FreeOutcome::InUse(DeferredFree::Stream(raw)),
+        },
+        DeferredFree::Event(event) => FreeOutcome::Done(B::destroy_event(&core.raw, event)),
+        DeferredFree::Module { module, .. } => {
+            drop(module);
+            FreeOutcome::Done(Ok(()))
+        }
+    }
+}
+
+fn note<B: Backend>(core: &DeviceCore<B>, error: Error) {
+    let lost = matches!(error.kind(), ErrorKind::DeviceLost { .. });
+    if let Err(error) = core.note_loss::<()>(Err(error))
+        // Every later call tells that the device is lost.
+        && !lost
+    {
+        core.errors.push(error);
+    }
+}
+
+impl<B: Backend> fmt::Debug for DeferredFrees<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (items, bytes) = self.pending_frees();
+        f.debug_struct("DeferredFrees").field("items", &items).field("bytes", &bytes).finish_non_exhaustive()
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for DeferredFree<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeferredFree").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_sets_both_limits() {
+        let read = |items: &str, ratio: &str| {
+            let (items, ratio) = (items.to_owned(), ratio.to_owned());
+            DeferredLimits::default().read(move |name| {
+                Some(if name == ENV_MAX_PENDING_COUNT { items.clone() } else { ratio.clone() })
+            })
+        };
+        assert_eq!(read(" 3", "0.5"), DeferredLimits { items: 3, ratio: 0.5 });
+        assert_eq!(read("", "2"), DeferredLimits::default());
+        assert_eq!(read("-1", "x"), DeferredLimits { items: 10, ratio: 0.2 });
+        assert_eq!(DeferredLimits::default().read(|_| None), DeferredLimits { items: 10, ratio: 0.2 });
+    }
+}

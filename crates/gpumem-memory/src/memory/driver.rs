@@ -1,0 +1,181 @@
+//! Memory straight from the driver.
+
+use super::resource::{
+    MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, wrong_generation,
+};
+use crate::memory::DeviceCore;
+use gpumem_core::{
+    AllocationRequest, Backend, DeviceBuffer as _, Error, ErrorKind, MemoryKind, POISONED, Result,
+};
+use std::{
+    fmt, mem,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering},
+    sync::{Arc, Weak},
+};
+
+/// The driver as a [`MemoryResource`]: every block is one driver call, and freeing one may wait for the device. What
+/// stands at the bottom of every other resource.
+pub struct DriverMemory<B: Backend> {
+    core: Weak<DeviceCore<B>>,
+    id: ResourceId,
+    stats: DriverStats,
+}
+
+/// What the driver has given and got back.
+#[derive(Debug, Default)]
+struct DriverStats {
+    allocated: AtomicUsize,
+    peak: AtomicUsize,
+    blocks: AtomicUsize,
+    allocations: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl DriverStats {
+    fn note_allocated<B: Backend>(&self, core: &DeviceCore<B>, kind: MemoryKind, bytes: usize) {
+        core.counters.count_allocation();
+        if kind == MemoryKind::Device {
+            core.late.note_allocated(bytes);
+        }
+        self.allocations.fetch_add(1, Ordering::Relaxed);
+        self.blocks.fetch_add(1, Ordering::Relaxed);
+        let allocated = self.allocated.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        self.peak.fetch_max(allocated, Ordering::Relaxed);
+        core.recorder.reserved(kind, bytes as i64);
+    }
+
+    fn forget(&self, bytes: usize) {
+        self.blocks.fetch_sub(1, Ordering::Relaxed);
+        self.allocated.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    fn fail(&self) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl<B: Backend> DriverMemory<B> {
+    #[doc(hidden)]
+    pub fn new(core: &Arc<DeviceCore<B>>) -> Self {
+        Self { core: Arc::downgrade(core), id: ResourceId::new(), stats: DriverStats::default() }
+    }
+
+    /// Counts a buffer of the backend as allocated.
+    #[doc(hidden)]
+    pub fn adopt(&self, core: &DeviceCore<B>, buffer: B::Buffer) -> MemoryBlock<B> {
+        let block: MemoryBlock<B> = MemoryBlock::of_buffer(buffer, self.id, core.generation());
+        self.stats.note_allocated(core, block.kind(), block.bytes());
+        block
+    }
+
+    fn core(&self, operation: &'static str) -> Result<Arc<DeviceCore<B>>> {
+        let why = "the device is closed";
+        let closed = || Error::new("", operation, ErrorKind::InvalidArgument { why });
+        let core = self.core.upgrade().ok_or_else(closed)?;
+        core.check_process(operation)?;
+        Ok(core)
+    }
+}
+
+impl<B: Backend> MemoryResource<B> for DriverMemory<B> {
+    fn name(&self) -> &'static str {
+        "driver"
+    }
+
+    fn allocate(&self, request: &MemoryRequest<'_, B>) -> Result<MemoryBlock<B>> {
+        let core = self.core(request.operation)?;
+        if request.bytes == 0
+            || !request.align.is_power_of_two()
+            || matches!(request.kind, MemoryKind::Registered(_))
+        {
+            let why = "a request has at least one byte, an alignment that is a power of two, and a kind to allocate";
+            return Err(request.core.error(request.operation, ErrorKind::InvalidArgument { why }));
+        }
+        let generation = request.core.generation();
+        if generation != core.generation() {
+            let kind = wrong_generation(&core, generation);
+            return Err(request.core.error(request.operation, kind));
+        }
+        let wanted = AllocationRequest { bytes: request.bytes, align: request.align, kind: request.kind };
+        // SAFETY: at least one byte, an alignment that is a power of two; arrays are written before they are read.
+        let outcome = unsafe { B::allocate(&core.raw, &wanted) };
+        let buffer = core.note_loss(outcome).inspect_err(|_| self.stats.fail())?;
+        Ok(self.adopt(&core, buffer))
+    }
+
+    fn deallocate(&self, mut block: MemoryBlock<B>) -> Result<()> {
+        if block.resource() != self.id {
+            let why = "the block was allocated by another memory resource";
+            return Err(Error::new("", "release", ErrorKind::InvalidArgument { why }));
+        }
+        let Some(buffer) = block.buffer.take() else { return Ok(()) };
+        let Ok(core) = self.core("release") else {
+            // Whether the driver still knows it is unknown.
+            mem::forget(buffer);
+            return Ok(());
+        };
+        if block.origin().generation != core.generation() {
+            // The reset has taken it already.
+            mem::forget(buffer);
+            return Ok(());
+        }
+        self.stats.forget(block.bytes());
+        if !block.uses().is_over() && !block.uses().wait() {
+            tracing::error!(
+                bytes = block.bytes(),
+                "memory is leaked: its last use cannot be proven to be over"
+            );
+            mem::forget(buffer);
+            return Ok(());
+        }
+        let (kind, bytes) = (buffer.kind(), block.bytes());
+        core.recorder.reserved(kind, -(bytes as i64));
+        if POISONED.is_any() {
+            // The driver may give the addresses to others.
+            let start = block.address();
+            // SAFETY: the library does not read the block again.
+            unsafe { POISONED.clear(&(start..start.saturating_add(block.bytes() as u64))) };
+        }
+        // SAFETY: the buffer was made by this device in this generation, and its uses are over.
+        match unsafe { B::release(&core.raw, *buffer) } {
+            Ok(()) => {
+                core.counters.count_release();
+                if kind == MemoryKind::Device {
+                    core.late.note_released(bytes);
+                }
+                Ok(())
+            }
+            Err((buffer, error)) => {
+                // Whether it is free now is unknown: freeing it again could free another allocation.
+                mem::forget(buffer);
+                core.note_loss(Err(error))
+            }
+        }
+    }
+
+    fn forget(&self) {
+        self.stats.allocated.store(0, Ordering::Relaxed);
+        self.stats.blocks.store(0, Ordering::Relaxed);
+    }
+
+    fn statistics(&self) -> MemoryStatistics {
+        let DriverStats { allocated, peak, blocks, allocations, failures } = &self.stats;
+        let (allocated, peak) = (allocated.load(Ordering::Relaxed), peak.load(Ordering::Relaxed));
+        MemoryStatistics {
+            reserved: allocated,
+            peak_reserved: peak,
+            allocated,
+            peak_allocated: Some(peak),
+            blocks: blocks.load(Ordering::Relaxed),
+            allocations: allocations.load(Ordering::Relaxed),
+            failures: failures.load(Ordering::Relaxed),
+            ..MemoryStatistics::default()
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for DriverMemory<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DriverMemory").field("tally", &self.stats).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,90 @@
+//! Drivers that give memory back some time after they were told to.
+//!
+//! HIP 5.2 does it on a thread of its own, and takes 10 to 20 ms for each 64 MiB: meanwhile the memory is neither lent nor
+//! free, and a request for it fails.
+
+use crate::memory::DeviceCore;
+use gpumem_core::Backend;
+use parking_lot::Mutex;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long free memory may stay as it is before no more is expected: on a busy machine the driver may not get a processor
+/// for long. It is paid once, because what has not come by then is not expected again.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// The longest wait, however much still comes.
+const LONGEST: Duration = Duration::from_secs(20);
+/// From one look to the next.
+const PAUSE: Duration = Duration::from_millis(2);
+/// What a driver may take for itself without being missed.
+const SLACK: usize = 4 << 20;
+
+/// How much of a device's memory must be free once the driver has done what it was told.
+#[derive(Debug, Default)]
+pub struct LateMemory(Mutex<State>);
+
+#[derive(Debug, Default, Clone, Copy)]
+struct State {
+    /// Free memory when it was last known that nothing was to come; `None` where that was never looked at.
+    settled: Option<usize>,
+    /// Bytes that were allocated and released since.
+    allocated: usize,
+    released: usize,
+}
+
+impl State {
+    /// Bytes that must become free; `None` where that is unknown.
+    fn expected(&self) -> Option<usize> {
+        let free = self.settled?.saturating_add(self.released);
+        Some(free.saturating_sub(self.allocated).saturating_sub(SLACK))
+    }
+}
+
+impl LateMemory {
+    /// Notes that the driver has given memory of the device.
+    pub(super) fn note_allocated(&self, bytes: usize) {
+        self.0.lock().allocated += bytes;
+    }
+
+    /// Notes that the driver was given memory of the device back.
+    pub(super) fn note_released(&self, bytes: usize) {
+        self.0.lock().released += bytes;
+    }
+
+    /// Forgets everything: the device was reset.
+    pub fn forget(&self) {
+        *self.0.lock() = State::default();
+    }
+
+    /// Waits until what was released is free, as long as free memory grows, and at most some seconds. Calls `on_growth`
+    /// once, and whenever there is more, and stops where that says so. Nothing is waited for where nothing was released
+    /// since the last wait, or where the driver frees at once.
+    pub fn wait<B: Backend>(&self, core: &DeviceCore<B>, mut on_growth: impl FnMut() -> bool) {
+        let before = *self.0.lock();
+        if before.released == 0 || !B::capabilities(&core.raw).frees_late {
+            return;
+        }
+        let begin = Instant::now();
+        let (mut most, mut grown_at) = (None, begin);
+        while let Ok(memory) = core.note_loss(B::memory_info(&core.raw)) {
+            if most.is_none_or(|most| memory.free > most) {
+                (most, grown_at) = (Some(memory.free), Instant::now());
+                if on_growth() {
+                    return;
+                }
+            }
+            let has_come = before.expected().is_some_and(|expected| memory.free >= expected);
+            if has_come || grown_at.elapsed() > PATIENCE || begin.elapsed() > LONGEST {
+                let mut state = self.0.lock();
+                state.settled = Some(memory.free);
+                // What others have done meanwhile is still to be counted.
+                state.allocated = state.allocated.saturating_sub(before.allocated);
+                state.released = state.released.saturating_sub(before.released);
+                return;
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}

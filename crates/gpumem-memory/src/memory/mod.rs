@@ -1,0 +1,49 @@
+//! Memory: where it comes from, who uses it, and how it goes back.
+//!
+//! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and what can be put around either.
+//! * [`tlsf`]: the allocator of a pool, for any range of addresses.
+//! * [`DeferredLimits`], [`DeferCleanup`]: when memory goes back to the driver.
+//! * [`named`], [`MemoryReport`]: who holds what.
+
+mod adaptors;
+mod core;
+mod defer;
+mod deferred_frees;
+mod driver;
+mod late;
+mod names;
+pub mod oom;
+mod pending_accesses;
+mod pinned_pages;
+mod pool;
+mod recording;
+mod report;
+mod resource;
+mod resource_table;
+mod serving;
+mod trim_hook;
+
+pub use adaptors::{
+    FailureInjectingResource, FailurePlan, LimitingResource, LiveAllocation, StatisticsResource,
+    TrackingResource,
+};
+pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
+pub use deferred_frees::{DeferredLimits, ENV_MAX_PENDING_COUNT, ENV_MAX_PENDING_RATIO};
+pub use driver::DriverMemory;
+#[doc(no_inline)]
+pub use gpumem_tlsf as tlsf;
+pub use names::{Holder, named};
+pub use pending_accesses::PendingAccesses;
+pub use pool::{Pool, PoolOptions};
+pub use report::{KindReport, MemoryReport, ResourceReport};
+pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim};
+pub use resource_table::ENV_POOL;
+
+pub use self::core::DeviceCore;
+pub use deferred_frees::{DeferredFree, DeferredFrees};
+pub use late::LateMemory;
+pub use names::{Names, current_name, is_named, unnamed};
+pub use pinned_pages::{PagePin, PinnedPages};
+pub use resource_table::{ResourceTable, default_options};
+pub use serving::{Serving, check_outside_resource};
+pub use trim_hook::TrimHook;

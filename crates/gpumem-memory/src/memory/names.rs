@@ -1,0 +1,126 @@
+//! Names of allocations, for reports.
+
+use crate::sync::Mutex;
+use serde::Serialize;
+use std::{cell::Cell, cell::RefCell, collections::HashMap, sync::Arc};
+
+thread_local! {
+    static NAME: RefCell<Option<Arc<str>>> = const { RefCell::new(None) };
+    /// Whether there is a name. It needs no destructor, so that looking at it costs a load.
+    static IS_NAMED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `body`; what this thread allocates meanwhile goes by `name` in reports and in messages about a lack of memory.
+/// The innermost name counts.
+///
+/// ```
+/// # use gpumem_runtime::{memory, Device};
+/// # let device = Device::<gpumem_host::Host>::open("host")?;
+/// let weights = memory::named("weights", || device.device_array::<f32, _>((1024, 1024)))?;
+/// assert_eq!(device.memory_report()?.holders[0].name, "weights");
+/// # drop(weights);
+/// # Ok::<(), gpumem_core::Error>(())
+/// ```
+pub fn named<R>(name: &str, body: impl FnOnce() -> R) -> R {
+    under(Some(Arc::from(name)), body)
+}
+
+fn under<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
+    /// Puts the outer name back, however the body ends.
+    struct Outer(Option<Arc<str>>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            let outer = self.0.take();
+            IS_NAMED.set(outer.is_some());
+            let _ = NAME.try_with(|slot| slot.replace(outer));
+        }
+    }
+    IS_NAMED.set(name.is_some());
+    let _outer = Outer(NAME.with(|slot| slot.replace(name)));
+    body()
+}
+
+/// Runs `body`, whose allocations are the library's own and go by no name of the caller.
+pub fn unnamed<R>(body: impl FnOnce() -> R) -> R {
+    under(None, body)
+}
+
+/// Whether a name is in force.
+#[inline]
+pub fn is_named() -> bool {
+    IS_NAMED.get()
+}
+
+/// The name in force.
+pub fn current_name() -> Option<Arc<str>> {
+    NAME.try_with(|slot| slot.try_borrow().ok().and_then(|name| name.clone())).ok().flatten()
+}
+
+/// What goes by one name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holder {
+    /// The name.
+    pub name: String,
+    /// Bytes of all allocations of that name.
+    pub bytes: usize,
+    /// Number of these allocations.
+    pub count: usize,
+}
+
+/// Named allocations that are alive.
+#[derive(Debug, Default)]
+pub struct Names(std::sync::OnceLock<Mutex<Sums>>);
+
+type Sums = HashMap<Arc<str>, Sum>;
+
+/// What goes by one name.
+#[derive(Debug, Default)]
+struct Sum {
+    /// Bytes that were asked for.
+    bytes: usize,
+    /// Bytes that resources have lent for them, in whole units.
+    allocated: usize,
+    count: usize,
+}
+
+impl Names {
+    /// Counts an allocation of `bytes` bytes, for which a resource has lent `allocated`.
+    pub fn add(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
+        let mut names = self.0.get_or_init(|| Mutex::new(HashMap::new())).lock();
+        let sum = names.entry(name.clone()).or_default();
+        sum.bytes += bytes;
+        sum.allocated += allocated;
+        sum.count += 1;
+    }
+
+    /// Counts memory that is given back.
+    pub fn remove(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
+        let Some(names) = self.0.get() else { return };
+        let mut names = names.lock();
+        if let Some(sum) = names.get_mut(name) {
+            sum.bytes = sum.bytes.saturating_sub(bytes);
+            sum.allocated = sum.allocated.saturating_sub(allocated);
+            sum.count = sum.count.saturating_sub(1);
+            if sum.count == 0 {
+                names.remove(name);
+            }
+        }
+    }
+
+    /// Bytes that resources have lent for everything that has a name.
+    pub(crate) fn allocated(&self) -> usize {
+        self.0.get().map_or(0, |names| names.lock().values().map(|sum| sum.allocated).sum())
+    }
+
+    /// The largest first.
+    pub(crate) fn holders(&self) -> Vec<Holder> {
+        let Some(names) = self.0.get() else { return Vec::new() };
+        let mut holders: Vec<Holder> = names
+            .lock()
+            .iter()
+            .map(|(name, sum)| Holder { name: name.to_string(), bytes: sum.bytes, count: sum.count })
+            .collect();
+        holders.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+        holders
+    }
+}

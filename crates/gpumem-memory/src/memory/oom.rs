@@ -1,0 +1,146 @@
+//! Out of memory: what is tried before anybody hears of it, and what the error says.
+
+use super::{
+    report::ResourceReport,
+    resource::{BlockOrigin, MemoryBlock, MemoryRequest, Trim, wrong_generation},
+    serving::{Serving, is_inside_resource},
+};
+use crate::memory::DeviceCore;
+use gpumem_core::{Backend, Error, ErrorKind, MemoryPressure, PoolPressure, Result};
+use std::{sync::Arc, time::Duration};
+
+/// Most names in an error.
+const NAMES: usize = 5;
+
+/// Keeps everything: settles what is done and joins it.
+const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::ZERO };
+
+/// What is done about a request that `resource` has not served. When memory is out, climbs the ladder and asks again
+/// after each rung:
+///
+/// 1. what was dropped and is not in use goes back to where it came from,
+/// 2. what is in flight is waited for,
+/// 3. idle memory of pools goes back to the driver,
+/// 4. what the driver was given back but does not call free yet is waited for.
+///
+/// Inside `defer_cleanup`, in a callback, and inside a memory resource, nothing is given back or waited for, so there is no second try.
+///
+/// # Errors
+/// Returns the error of the resource, with the operation of the request.
+#[cold]
+pub fn retry<B: Backend>(
+    core: &Arc<DeviceCore<B>>,
+    resource: Serving<'_, B>,
+    request: &MemoryRequest<'_, B>,
+    error: Error,
+) -> Result<MemoryBlock<B>> {
+    let outcome = match error.is_out_of_memory() {
+        true => reclaim_and_retry(core, resource, request, error),
+        false => Err(error),
+    };
+    core.note_loss(outcome).map_err(|error| error.in_operation(request.operation))
+}
+
+fn reclaim_and_retry<B: Backend>(
+    core: &Arc<DeviceCore<B>>,
+    resource: Serving<'_, B>,
+    request: &MemoryRequest<'_, B>,
+    mut error: Error,
+) -> Result<MemoryBlock<B>> {
+    let deferred = core.deferred_frees.is_deferred();
+    // Inside a resource, giving back would call that resource again.
+    let may_give_back = !deferred && !is_inside_resource();
+    let may_wait = may_give_back && crate::blocking::may_block(request.operation).is_ok();
+    let rungs: [&dyn Fn(); 3] = [
+        &|| {
+            core.trim_hook.run();
+            core.deferred_frees.flush(core);
+        },
+        &|| {
+            core.trim_all(SETTLE);
+        },
+        &|| {
+            core.trim_all(Trim::UNUSED);
+        },
+    ];
+    for rung in rungs.iter().filter(|_| may_wait) {
+        rung();
+        match resource.allocate(request) {
+            Err(again) if again.is_out_of_memory() => error = again,
+            outcome => return outcome,
+        }
+    }
+    let mut outcome = None;
+    if may_wait {
+        core.late.wait(core, || {
+            outcome = Some(resource.allocate(request));
+            !matches!(&outcome, Some(Err(again)) if again.is_out_of_memory())
+        });
+    }
+    match outcome {
+        Some(Err(again)) if again.is_out_of_memory() => error = again,
+        Some(outcome) => return outcome,
+        None => {}
+    }
+    Err(explain(core, request, &error, deferred))
+}
+
+/// The error with what holds the memory.
+fn explain<B: Backend>(
+    core: &DeviceCore<B>,
+    request: &MemoryRequest<'_, B>,
+    error: &Error,
+    deferred: bool,
+) -> Error {
+    let &ErrorKind::OutOfMemory { kind, free, total, .. } = error.kind() else { return error.clone() };
+    let resources: Vec<PoolPressure> = core
+        .memory
+        .in_use()
+        .map(|(kind, resource)| {
+            let ResourceReport { resource, statistics } = resource.report();
+            PoolPressure {
+                kind: kind.name(),
+                resource,
+                reserved: statistics.reserved,
+                allocated: statistics.allocated,
+                in_flight: statistics.in_flight,
+                largest_free: statistics.largest_free,
+            }
+        })
+        .collect();
+    let (pending_items, pending_bytes) = core.deferred_frees.pending_frees();
+    let holders = core.names.holders().into_iter().take(NAMES).map(|holder| (holder.name, holder.bytes));
+    let pressure =
+        MemoryPressure { deferred, pending_items, pending_bytes, resources, holders: holders.collect() };
+    // What the caller has asked for, and not the piece that a pool has tried to get for it.
+    let requested = request.bytes;
+    let kind = ErrorKind::OutOfMemory { requested, kind, free, total, pressure: Some(Box::new(pressure)) };
+    core.error(request.operation, kind)
+}
+
+/// Whether a resource has allocated what was asked for, of this device as it is now. A resource of the user's may be wrong.
+#[inline]
+pub fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> bool {
+    let is_seen = request.kind.is_host_accessible();
+    let aligned = |address: u64| address & (request.align as u64 - 1) == 0;
+    let host = block.host().map(|host| host.as_ptr() as u64);
+    let BlockOrigin { generation, kind, .. } = block.origin();
+    block.bytes() >= request.bytes
+        && generation == request.core.generation()
+        && kind == request.kind
+        && host.is_some() == is_seen
+        && host.is_none_or(aligned)
+        && (is_seen || aligned(block.address()))
+}
+
+/// What is wrong with a block that is not fit.
+#[cold]
+pub fn misfit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> Error {
+    let found = block.origin().generation;
+    let why = "the memory resource has allocated memory that is not what was asked for";
+    let kind = match found == request.core.generation() {
+        true => ErrorKind::InvalidArgument { why },
+        false => wrong_generation(request.core, found),
+    };
+    request.core.error(request.operation, kind)
+}

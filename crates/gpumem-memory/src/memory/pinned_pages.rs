@@ -1,0 +1,209 @@
+//! Page-locked memory of the caller, counted by page (law 10).
+//!
+//! Arrays that are neighbours share pages, and a page can be locked only once. So every page is locked by the first
+//! array that needs it and unlocked after the last.
+//!
+//! Pages that the driver has refused to unlock are remembered: their memory belongs to the caller again, and whatever
+//! lies there next may want to be locked. The driver then says that it is, and is asked to unlock them once more.
+
+use crate::memory::DeviceCore;
+use gpumem_core::{Backend, DeviceBuffer, Error, ErrorKind, RegisterOptions, Result, process::page_size};
+use parking_lot::Mutex;
+use std::{collections::BTreeMap, fmt, mem, ops::Range, ptr::NonNull};
+
+/// A run of pages that was locked by one driver call.
+struct Segment<B: Backend> {
+    end: usize,
+    users: usize,
+    options: RegisterOptions,
+    buffer: B::Buffer,
+}
+
+/// A run of pages that could not be unlocked.
+struct Stuck<B: Backend> {
+    end: usize,
+    generation: u64,
+    buffer: B::Buffer,
+}
+
+/// Runs of pages by the address of their first byte.
+struct Pages<B: Backend> {
+    locked: BTreeMap<usize, Segment<B>>,
+    stuck: BTreeMap<usize, Stuck<B>>,
+}
+
+/// The locked pages of a device.
+pub struct PinnedPages<B: Backend>(Mutex<Pages<B>>);
+
+/// One array's share in locked pages. Must be handed to [`PinnedPages::unlock`]; dropping it leaves the pages locked.
+#[derive(Debug)]
+pub struct PagePin {
+    segments: Vec<usize>,
+    /// Addresses at which another driver call's pages begin.
+    pub boundaries: Vec<u64>,
+    /// The device's address of the first byte, where all of it is reachable from there.
+    pub address: Option<u64>,
+}
+
+impl<B: Backend> Default for PinnedPages<B> {
+    fn default() -> Self {
+        Self(Mutex::new(Pages { locked: BTreeMap::new(), stuck: BTreeMap::new() }))
+    }
+}
+
+impl<B: Backend> PinnedPages<B> {
+    /// Locks the pages of `bytes` bytes at `host`. If that fails half-way, what was locked is unlocked again.
+    ///
+    /// # Safety
+    /// The memory is valid until the lock is handed to [`unlock`](Self::unlock).
+    pub unsafe fn lock(
+        &self,
+        core: &DeviceCore<B>,
+        operation: &'static str,
+        host: NonNull<u8>,
+        bytes: usize,
+        options: RegisterOptions,
+    ) -> Result<PagePin> {
+        core.check(operation)?;
+        let page = page_size();
+        let first = host.addr().get() & !(page - 1);
+        let last = host.addr().get().saturating_add(bytes).next_multiple_of(page);
+        let mut pages = self.0.lock();
+        let mut shares: Vec<usize> = Vec::new();
+        let mut at = first;
+        while at < last {
+            let covering = pages.locked.range_mut(..=at).next_back().filter(|(_, segment)| segment.end > at);
+            if let Some((start, segment)) = covering {
+                if !serves(segment.options, options) {
+                    let why = "a page of it is locked already, with other options";
+                    pages.undo(core, &shares);
+                    return Err(core.error(operation, ErrorKind::Registration { why }));
+                }
+                segment.users += 1;
+                shares.push(*start);
+                at = segment.end;
+                continue;
+            }
+            let end = pages.locked.range(at..last).next().map_or(last, |(start, _)| *start);
+            // The pointer of the array, moved to the page: neighbours on the page are as valid as it is.
+            let start = host.as_ptr().wrapping_offset(at as isize - host.addr().get() as isize);
+            let register = || match NonNull::new(start) {
+                // SAFETY: whole pages of memory that is valid until `unlock`, by this function's contract.
+                Some(start) => unsafe { B::register(&core.raw, start, end - at, options) },
+                None => Err(core.error(operation, ErrorKind::InvalidArgument { why: "the address is zero" })),
+            };
+            let buffer = match register() {
+                Err(error) if is_registered(&error) && pages.unstick(core, &(at..end)) => register(),
+                outcome => outcome,
+            };
+            match core.note_loss(buffer) {
+                Ok(buffer) => {
+                    pages.locked.insert(at, Segment { end, users: 1, options, buffer });
+                    shares.push(at);
+                }
+                Err(error) => {
+                    pages.undo(core, &shares);
+                    return Err(error.in_operation(operation));
+                }
+            }
+            at = end;
+        }
+        // The device's addresses of several runs are one range where all lie equally far from the host's.
+        let distance = |start: &usize| {
+            pages.locked.get(start).map(|segment| segment.buffer.address().wrapping_sub(*start as u64))
+        };
+        let first = shares.first().and_then(distance);
+        let address = match shares.iter().all(|start| distance(start) == first) {
+            true => first.map(|distance| distance.wrapping_add(host.addr().get() as u64)),
+            false => None,
+        };
+        let boundaries = shares.iter().skip(1).map(|start| *start as u64).collect();
+        Ok(PagePin { segments: shares, boundaries, address })
+    }
+
+    /// Gives one array's share up.
+    ///
+    /// # Safety
+    /// No work that uses the array is pending.
+    pub unsafe fn unlock(&self, core: &DeviceCore<B>, lock: PagePin) {
+        self.0.lock().undo(core, &lock.segments);
+    }
+
+    /// Whether a byte lies in locked pages, or in pages that could not be unlocked.
+    pub fn holds(&self, address: usize) -> bool {
+        let pages = self.0.lock();
+        let locked = pages.locked.range(..=address).next_back().map(|(_, segment)| segment.end);
+        let stuck = pages.stuck.range(..=address).next_back().map(|(_, stuck)| stuck.end);
+        locked.into_iter().chain(stuck).any(|end| address < end)
+    }
+
+    /// The runs of pages that are locked, as address ranges.
+    pub(crate) fn locked(&self) -> Vec<Range<usize>> {
+        self.0.lock().locked.iter().map(|(start, segment)| *start..segment.end).collect()
+    }
+}
+
+/// Whether pages that were locked with `have` are good for `want`.
+fn serves(have: RegisterOptions, want: RegisterOptions) -> bool {
+    (have.mapped || !want.mapped) && (have.portable || !want.portable) && (!have.read_only || want.read_only)
+}
+
+/// Whether the driver may refuse because it has these pages already.
+fn is_registered(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Registration { .. })
+}
+
+impl<B: Backend> Pages<B> {
+    fn undo(&mut self, core: &DeviceCore<B>, shares: &[usize]) {
+        for start in shares {
+            let Some(segment) = self.locked.get_mut(start) else { continue };
+            segment.users -= 1;
+            if segment.users > 0 {
+                continue;
+            }
+            let Some(Segment { end, buffer, .. }) = self.locked.remove(start) else { continue };
+            // SAFETY: registered by this device; the last array on these pages is done with them.
+            if let Err((buffer, error)) = unsafe { B::release(&core.raw, buffer) } {
+                let stuck = Stuck { end, generation: core.generation(), buffer };
+                if let Some(older) = self.stuck.insert(*start, stuck) {
+                    // The driver has let these pages be locked again, so it had unlocked them.
+                    mem::forget(older.buffer);
+                }
+                core.errors.push(error);
+            }
+        }
+    }
+
+    /// Asks the driver once more to unlock what could not be unlocked of these pages. Whether anything was.
+    #[cold]
+    fn unstick(&mut self, core: &DeviceCore<B>, pages: &Range<usize>) -> bool {
+        let meet = |(start, stuck): (&usize, &Stuck<B>)| {
+            (*start < pages.end && pages.start < stuck.end).then_some(*start)
+        };
+        let starts: Vec<usize> = self.stuck.iter().filter_map(meet).collect();
+        let mut any = false;
+        for start in starts {
+            let Some(Stuck { end, generation, buffer }) = self.stuck.remove(&start) else { continue };
+            if generation != core.generation() {
+                // The reset has unlocked them.
+                mem::forget(buffer);
+                continue;
+            }
+            // SAFETY: registered by this device, which has just said that it still is; nothing has used it since.
+            match unsafe { B::release(&core.raw, buffer) } {
+                Ok(()) => any = true,
+                Err((buffer, error)) => {
+                    self.stuck.insert(start, Stuck { end, generation, buffer });
+                    core.errors.push(error);
+                }
+            }
+        }
+        any
+    }
+}
+
+impl<B: Backend> fmt::Debug for PinnedPages<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("PinnedPages").field(&self.locked()).finish()
+    }
+}

@@ -1,0 +1,156 @@
+//! Who holds the memory of a device, as text and as JSON.
+
+use super::{Holder, MemoryStatistics, serving::Serving};
+use crate::memory::DeviceCore;
+use gpumem_core::Backend;
+use gpumem_trace::log::Bytes;
+use serde::Serialize;
+use std::fmt;
+
+/// What holds the memory of a device at one moment. `Display` gives it as text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct MemoryReport {
+    /// Name of the device.
+    pub device: String,
+    /// Bytes that the driver says are free; `None` where it does not say.
+    pub free: Option<usize>,
+    /// Bytes of the device.
+    pub total: usize,
+    /// Each kind of memory that has been used.
+    pub kinds: Vec<KindReport>,
+    /// Items that have been dropped and wait in the queue.
+    pub pending_items: usize,
+    /// Bytes of these.
+    pub pending_bytes: usize,
+    /// More pending items than this are given back by the next allocation.
+    pub limit_items: usize,
+    /// More pending bytes than this are given back by the next allocation.
+    pub limit_bytes: usize,
+    /// Whether cleanup is deferred at the moment.
+    pub deferred: bool,
+    /// What goes by a name ([`named`](super::named)), the largest first.
+    pub holders: Vec<Holder>,
+    /// Bytes that are allocated and go by no name: of arrays that were made without one, of the page-locked blocks through which the
+    /// library moves memory of the caller, and of what has been dropped and is pending. Resources allocate whole units, so small
+    /// allocations count for more here than what was asked for; those that have a name do not.
+    pub unnamed_bytes: usize,
+}
+
+/// The resources of one kind of memory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct KindReport {
+    /// The word for the kind.
+    pub kind: &'static str,
+    /// From the outermost to the driver.
+    pub resources: Vec<ResourceReport>,
+}
+
+/// One resource.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ResourceReport {
+    /// The word for the resource.
+    pub resource: &'static str,
+    /// What it has in hand.
+    pub statistics: MemoryStatistics,
+}
+
+impl MemoryReport {
+    #[doc(hidden)]
+    pub fn of<B: Backend>(core: &DeviceCore<B>) -> Self {
+        let info = B::info(&core.raw);
+        let (pending_items, pending_bytes) = core.deferred_frees.pending_frees();
+        let kinds = core.memory.in_use().map(|(kind, resource)| KindReport {
+            kind: kind.name(),
+            resources: resource.chain().map(Serving::report).collect(),
+        });
+        let kinds: Vec<KindReport> = kinds.collect();
+        let holders = core.names.holders();
+        let outermost = kinds.iter().filter_map(|kind| kind.resources.first());
+        let allocated = outermost
+            .fold(0usize, |allocated, resource| allocated.saturating_add(resource.statistics.allocated));
+        let named = core.names.allocated();
+        let limits = core.deferred_frees.limits();
+        Self {
+            device: core.name(),
+            free: core
+                .check("memory_report")
+                .and_then(|()| B::memory_info(&core.raw))
+                .ok()
+                .map(|info| info.free),
+            total: info.total_memory,
+            kinds,
+            pending_items,
+            pending_bytes,
+            limit_items: limits.items,
+            limit_bytes: (info.total_memory as f64 * limits.ratio) as usize,
+            deferred: core.deferred_frees.is_deferred(),
+            holders,
+            unnamed_bytes: allocated.saturating_sub(named),
+        }
+    }
+
+    /// Returns the report as JSON, with the names of the fields.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let array = device.device_array::<f32, _>(1000)?;
+    /// assert!(device.memory_report()?.to_json().starts_with('{'));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn to_json(&self) -> String {
+        // Nothing in it can fail: names and numbers.
+        serde_json::to_string_pretty(self).unwrap_or_default()
+    }
+}
+
+impl fmt::Display for MemoryReport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "memory of {}: {} in all", self.device, Bytes(self.total))?;
+        if let Some(free) = self.free {
+            write!(f, ", {} free", Bytes(free))?;
+        }
+        writeln!(f)?;
+        for kind in &self.kinds {
+            for (depth, ResourceReport { resource, statistics }) in kind.resources.iter().enumerate() {
+                let name = if depth == 0 { kind.kind } else { "" };
+                writeln!(
+                    f,
+                    "  {name:<8} {resource:<10} allocated {:>10} in {} blocks, reserved {:>10} (peak {}), in flight {}, \
+                     largest free {}, {} requests, {} failed",
+                    Bytes(statistics.allocated),
+                    statistics.blocks,
+                    Bytes(statistics.reserved),
+                    Bytes(statistics.peak_reserved),
+                    Bytes(statistics.in_flight),
+                    Bytes(statistics.largest_free),
+                    statistics.allocations,
+                    statistics.failures,
+                )?;
+            }
+        }
+        let deferred = if self.deferred { ", cleanup is deferred" } else { "" };
+        writeln!(
+            f,
+            "  pending  {} items, {} (released beyond {} items or {}){deferred}",
+            self.pending_items,
+            Bytes(self.pending_bytes),
+            self.limit_items,
+            Bytes(self.limit_bytes),
+        )?;
+        for Holder { name, bytes, count } in &self.holders {
+            writeln!(f, "  named    {name}: {} in {count}", Bytes(*bytes))?;
+        }
+        match self.unnamed_bytes {
+            0 => Ok(()),
+            bytes => writeln!(f, "  unnamed  {}", Bytes(bytes)),
+        }
+    }
+}

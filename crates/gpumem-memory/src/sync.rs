@@ -1,0 +1,130 @@
+//! The locks and atomics of the ordering code, replaced by loom's under `cfg(loom)`.
+
+#[cfg(not(loom))]
+pub use parking_lot::Mutex;
+#[cfg(not(loom))]
+pub use std::{
+    hint::spin_loop,
+    sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+};
+
+/// The locks of `std`, for threads that are started here, and how those are started.
+#[cfg(not(loom))]
+pub mod threads {
+    pub use std::{
+        sync::{Condvar, Mutex, MutexGuard},
+        thread::Builder,
+    };
+}
+
+/// A lock that is held for a few dozen instructions or a call of the driver at a time, and hardly ever met: giving it back
+/// is a plain store, where other locks look whether a thread sleeps on them with an atomic instruction, of which work of a
+/// microsecond notices each. Who has waited in vain for a while sleeps between looks.
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub struct ShortMutex<T>(spin::mutex::SpinMutex<T>);
+/// The guard of a [`ShortMutex`].
+#[cfg(not(loom))]
+pub type ShortMutexGuard<'a, T> = spin::mutex::SpinMutexGuard<'a, T>;
+
+#[cfg(not(loom))]
+impl<T> ShortMutex<T> {
+    /// Makes a lock around a value.
+    pub fn new(value: T) -> Self {
+        Self(spin::mutex::SpinMutex::new(value))
+    }
+
+    /// Returns the value, which nothing else can see.
+    pub fn get_mut(&mut self) -> &mut T {
+        self.0.get_mut()
+    }
+
+    /// Takes the lock if it is free.
+    #[inline]
+    pub fn try_lock(&self) -> Option<ShortMutexGuard<'_, T>> {
+        self.0.try_lock()
+    }
+
+    /// Takes the lock.
+    #[inline]
+    pub fn lock(&self) -> ShortMutexGuard<'_, T> {
+        match self.0.try_lock() {
+            Some(guard) => guard,
+            None => self.wait(),
+        }
+    }
+
+    /// The thread that holds the lock may have been preempted, and needs a processor: spinning alone could go on for as
+    /// long as a time slice lasts.
+    #[cold]
+    fn wait(&self) -> ShortMutexGuard<'_, T> {
+        for turn in 0.. {
+            match turn {
+                0..128 => std::hint::spin_loop(),
+                128..144 => std::thread::yield_now(),
+                _ => std::thread::sleep(std::time::Duration::from_micros(50)),
+            }
+            if let Some(guard) = self.0.try_lock() {
+                return guard;
+            }
+        }
+        self.0.lock()
+    }
+}
+
+#[cfg(loom)]
+pub use self::Mutex as ShortMutex;
+#[cfg(loom)]
+pub use MutexGuard as ShortMutexGuard;
+
+#[cfg(loom)]
+pub use loom::{
+    hint::spin_loop,
+    sync::{
+        MutexGuard,
+        atomic::{AtomicU64, AtomicUsize, Ordering, fence},
+    },
+};
+
+/// The locks of loom, for threads that are started here, and how those are started.
+#[cfg(loom)]
+pub mod threads {
+    pub use loom::{
+        sync::{Condvar, Mutex, MutexGuard},
+        thread::Builder,
+    };
+}
+
+/// loom's mutex with the interface of `parking_lot`'s: no poisoning.
+#[cfg(loom)]
+#[derive(Debug, Default)]
+pub struct Mutex<T>(loom::sync::Mutex<T>);
+
+#[cfg(loom)]
+impl<T> Mutex<T> {
+    /// Makes a lock around a value.
+    pub fn new(value: T) -> Self {
+        Self(loom::sync::Mutex::new(value))
+    }
+
+    /// Returns the value, which nothing else can see.
+    pub fn get_mut(&mut self) -> &mut T {
+        match self.0.get_mut() {
+            Ok(value) => value,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+
+    /// Takes the lock if it is free.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
+        self.0.try_lock().ok()
+    }
+
+    /// Takes the lock.
+    pub fn lock(&self) -> MutexGuard<'_, T> {
+        match self.0.lock() {
+            Ok(guard) => guard,
+            Err(poisoned) => poisoned.into_inner(),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! Callbacks: what runs once work is done, on a thread of ours.
+//!
+//! The driver's own callbacks may not call the driver, block the stream, and are not called when the device is lost.
+//! So a thread of ours waits for a mark instead, and runs whatever was left for it in the stream's order. It starts
+//! with the first callback and ends when there are none. A blocking wait inside a callback is a typed error: it would
+//! wait for the thread that it runs on.
+
+use super::Timeline;
+use crate::user_code;
+use gpumem_core::{Backend, ErrorKind, NonBlockingContext, Result};
+use parking_lot::{Condvar, Mutex};
+use std::{collections::VecDeque, sync::Arc};
+
+type Task = Box<dyn FnOnce(Result<()>) + Send>;
+
+/// The callbacks of one stream.
+#[derive(Default)]
+pub(crate) struct Callbacks {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: VecDeque<(u64, Task)>,
+    /// Callbacks that were added, and that have run.
+    added: u64,
+    ran: u64,
+    /// Whether a thread takes care of `waiting`.
+    thread: bool,
+}
+
+impl Callbacks {
+    /// Waits until all callbacks that were added so far have run.
+    pub(crate) fn drain(&self) {
+        let mut state = self.state.lock();
+        let target = state.added;
+        while state.ran < target {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+impl<B: Backend> Timeline<B> {
+    /// Leaves `task` to be run once everything enqueued so far is done.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the system has no thread, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. The task has not run then.
+    pub fn when_done(
+        self: &Arc<Self>,
+        operation: &'static str,
+        task: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<()> {
+        self.check(operation)?;
+        // The mark is made now, so that work enqueued later does not delay the callback.
+        let submission = self.last_submission();
+        self.wait_target(submission)?;
+        self.when_complete(operation, submission, task)
+    }
+
+    /// As [`when_done`](Self::when_done), for a submission index of the past.
+    pub fn when_complete(
+        self: &Arc<Self>,
+        operation: &'static str,
+        submission: u64,
+        task: impl FnOnce(Result<()>) + Send + 'static,
+    ) -> Result<()> {
+        let mut state = self.callbacks.state.lock();
+        state.waiting.push_back((submission, Box::new(task)));
+        state.added += 1;
+        if !state.thread {
+            let timeline = self.clone();
+            let spawned = std::thread::Builder::new()
+                .name("gpumem callbacks".to_owned())
+                .spawn(move || run_callbacks(&timeline));
+            if spawned.is_err() {
+                let refused = state.waiting.pop_back();
+                state.added -= 1;
+                drop(state);
+                // What the closure holds is the user's, and is dropped without the lock.
+                drop(refused);
+                return Err(self.context.error(operation, ErrorKind::Unsupported { what: "another thread" }));
+            }
+            state.thread = true;
+        }
+        Ok(())
+    }
+}
+
+fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
+    let callbacks = &timeline.callbacks;
+    loop {
+        let (submission, task) = {
+            let mut state = callbacks.state.lock();
+            match state.waiting.pop_front() {
+                Some(next) => next,
+                None => {
+                    state.thread = false;
+                    return;
+                }
+            }
+        };
+        let result = timeline.wait_host(submission).result;
+        let info = B::info(&timeline.context.raw);
+        let context = NonBlockingContext { backend: info.backend, device: info.ordinal, stream: None };
+        if let Err(message) = user_code::run(move || NonBlockingContext::run(Some(context), || task(result)))
+        {
+            let kind = ErrorKind::CallbackPanicked { message };
+            timeline.context.errors.push(timeline.context.error("callback", kind));
+        }
+        callbacks.state.lock().ran += 1;
+        callbacks.changed.notify_all();
+    }
+}

@@ -1,0 +1,147 @@
+//! Downloads that lie in staging memory and have yet to be copied to the caller's memory.
+
+use gpumem_core::{Error, Result};
+use parking_lot::Mutex;
+use std::fmt;
+
+type CopyOut = Box<dyn FnOnce() -> Result<()> + Send>;
+
+/// What a stream copies out of staging memory once submissions are done. Every entry belongs to a scope, which does not end
+/// before its entries are gone.
+#[derive(Default)]
+pub struct CopyOutQueue(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    /// The oldest first.
+    waiting: Vec<Entry>,
+    /// Scopes that have lost an entry, and why, until they end.
+    lost: Vec<(u64, Lost)>,
+}
+
+struct Entry {
+    scope: u64,
+    /// The last copy into the staging memory.
+    submission: u64,
+    /// Of the staging memory.
+    bytes: usize,
+    copy_out: CopyOut,
+}
+
+/// Why elements have not reached the caller's memory.
+#[derive(Debug)]
+pub enum Lost {
+    /// The work of the stream failed before.
+    WorkFailed,
+    /// Copying them out failed.
+    CopyOutFailed(Error),
+}
+
+impl CopyOutQueue {
+    /// Adds what `copy_out` copies out of `bytes` bytes of staging memory.
+    pub fn add(&self, scope: u64, submission: u64, bytes: usize, copy_out: CopyOut) {
+        self.0.lock().waiting.push(Entry { scope, submission, bytes, copy_out });
+    }
+
+    /// Returns the last submission of the oldest entry if all entries together hold more than `bytes` bytes.
+    pub fn oldest_above(&self, bytes: usize) -> Option<u64> {
+        let state = self.0.lock();
+        (held(&state) > bytes).then(|| state.waiting.first().map(|entry| entry.submission))?
+    }
+
+    /// Returns the bytes of staging memory that the entries hold.
+    pub fn bytes(&self) -> usize {
+        held(&self.0.lock())
+    }
+
+    /// Copies out what is due. The lock is held meanwhile, so that a scope that ends waits for its last entry. A failure is kept
+    /// for the scope.
+    pub(crate) fn run(&self, is_due: impl Fn(u64) -> bool) {
+        let State { waiting, lost } = &mut *self.0.lock();
+        for entry in waiting.extract_if(.., |entry| is_due(entry.submission)) {
+            if let Err(error) = (entry.copy_out)() {
+                lost.push((entry.scope, Lost::CopyOutFailed(error)));
+            }
+        }
+    }
+
+    /// Drops what is due without copying it: the work before it failed. The caller that waits for the device is told of the
+    /// failure, and so is each scope ([`take_lost`](Self::take_lost)).
+    pub(crate) fn give_up(&self, is_due: impl Fn(u64) -> bool) {
+        let State { waiting, lost } = &mut *self.0.lock();
+        let due = waiting.extract_if(.., |entry| is_due(entry.submission));
+        lost.extend(due.map(|entry| (entry.scope, Lost::WorkFailed)));
+    }
+
+    /// Returns why entries of the scope, which ends now, have not been copied out: the first reason, if there is any.
+    pub fn take_lost(&self, scope: u64) -> Option<Lost> {
+        let mut state = self.0.lock();
+        let mut lost = state.lost.extract_if(.., |(of, _)| *of == scope).map(|(_, lost)| lost);
+        let first = lost.next();
+        lost.for_each(drop);
+        first
+    }
+
+    /// Drops what is left of a scope without copying it out.
+    pub fn abandon(&self, scope: u64) {
+        let left: Vec<_> = self.0.lock().waiting.extract_if(.., |entry| entry.scope == scope).collect();
+        drop(left);
+    }
+
+    /// Forgets what is left of a scope whose work cannot be proven to be done. Its staging memory is leaked with it.
+    pub fn leak(&self, scope: u64) {
+        let left: Vec<_> = self.0.lock().waiting.extract_if(.., |entry| entry.scope == scope).collect();
+        left.into_iter().for_each(|entry| std::mem::forget(entry.copy_out));
+    }
+}
+
+fn held(state: &State) -> usize {
+    state.waiting.iter().fold(0, |bytes, entry| bytes.saturating_add(entry.bytes))
+}
+
+impl fmt::Debug for CopyOutQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CopyOutQueue").finish_non_exhaustive()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use gpumem_core::ErrorKind;
+    use std::sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    };
+
+    fn failing() -> Result<()> {
+        Err(Error::new("", "copy_to_host", ErrorKind::NotReady))
+    }
+
+    #[test]
+    fn each_scope_is_told_of_its_own_entries() {
+        let (queue, ran) = (CopyOutQueue::default(), Arc::new(AtomicUsize::new(0)));
+        let counts = |ran: &Arc<AtomicUsize>| -> CopyOut {
+            let ran = ran.clone();
+            Box::new(move || {
+                ran.fetch_add(1, Ordering::Relaxed);
+                Ok(())
+            })
+        };
+        queue.add(1, 10, 100, counts(&ran));
+        queue.add(2, 11, 50, Box::new(failing));
+        queue.add(3, 12, 7, counts(&ran));
+        queue.add(4, 13, 1, counts(&ran));
+        assert_eq!((queue.bytes(), queue.oldest_above(157), queue.oldest_above(158)), (158, Some(10), None));
+        queue.run(|submission| submission <= 11);
+        assert_eq!((ran.load(Ordering::Relaxed), queue.bytes(), queue.oldest_above(0)), (1, 8, Some(12)));
+        queue.give_up(|submission| submission <= 12);
+        queue.abandon(4);
+        assert_eq!((ran.load(Ordering::Relaxed), queue.bytes(), queue.oldest_above(0)), (1, 0, None));
+        assert!(queue.take_lost(1).is_none() && queue.take_lost(4).is_none());
+        let Some(Lost::CopyOutFailed(error)) = queue.take_lost(2) else { panic!("the failure is lost") };
+        assert_eq!(*error.kind(), ErrorKind::NotReady);
+        assert!(matches!(queue.take_lost(3), Some(Lost::WorkFailed)));
+        assert!(queue.take_lost(2).is_none() && queue.take_lost(3).is_none(), "told twice");
+    }
+}

@@ -1,0 +1,48 @@
+//! Timelines of streams that are not ours, to be used again.
+//!
+//! An import needs a timeline for one submission index: what stood on the stream of others that it was told of. Such a
+//! timeline is let go with the import, and its next submission index may stand for another stream: the earlier ones are not
+//! asked for again, and a wait that was enqueued for one stays valid: it waits for what the event stood for then. So imports
+//! make neither timelines nor events, once there are some.
+
+use super::{DeviceContext, Timeline};
+use crate::sync::ShortMutex;
+use gpumem_core::Backend;
+use std::sync::Arc;
+
+/// Most that are kept: more than the imports of one step of a program.
+const MOST: usize = 32;
+
+/// Timelines that have ended, and that nothing refers to. They refer to the device, which must
+/// [forget](Self::forget) them.
+#[derive(Debug)]
+pub struct ForeignTimelinePool<B: Backend>(ShortMutex<Vec<Arc<Timeline<B>>>>);
+
+impl<B: Backend> ForeignTimelinePool<B> {
+    pub(crate) fn new() -> Self {
+        Self(ShortMutex::new(Vec::new()))
+    }
+
+    /// One that may be used again.
+    pub(crate) fn take(&self, context: &DeviceContext<B>) -> Option<Arc<Timeline<B>>> {
+        let taken = self.0.lock().pop()?;
+        (taken.generation == context.generation()).then_some(taken)
+    }
+
+    /// Keeps a timeline that has ended, if it has no other reference.
+    pub fn keep(&self, mut timeline: Arc<Timeline<B>>) {
+        if Arc::get_mut(&mut timeline).is_none_or(|timeline| !timeline.is_foreign_snapshot()) {
+            return;
+        }
+        let mut kept = self.0.lock();
+        if kept.len() < MOST {
+            kept.push(timeline);
+        }
+    }
+
+    /// Lets go of all of them.
+    pub(crate) fn forget(&self) {
+        let all = std::mem::take(&mut *self.0.lock());
+        drop(all);
+    }
+}

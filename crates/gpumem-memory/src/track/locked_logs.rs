@@ -1,0 +1,162 @@
+//! The access logs of what a piece of work uses, locked together.
+
+use super::{Access, AccessLog, Timeline};
+use crate::sync::ShortMutexGuard;
+use gpumem_core::Backend;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// A use, with the log of its memory. The uses of one allocation stand side by side, and the first of them has the log.
+pub(super) struct LockedLog<'a, B: Backend> {
+    access: &'a Access<'a, B>,
+    log: Option<ShortMutexGuard<'a, AccessLog<Arc<Timeline<B>>>>>,
+}
+
+impl<'a, B: Backend> LockedLog<'a, B> {
+    /// The use with the log of its memory locked.
+    #[inline(always)]
+    pub(super) fn one(access: &'a Access<'a, B>) -> Self {
+        Self { access, log: Some(access.memory.log()) }
+    }
+
+    /// Two uses with the logs of their memory locked, unless that is the same.
+    #[inline(always)]
+    pub(super) fn two(first: &'a Access<'a, B>, second: &'a Access<'a, B>) -> Option<[Self; 2]> {
+        let (first_id, second_id) = (first.memory.id(), second.memory.id());
+        if first_id == second_id {
+            return None;
+        }
+        let (first, second) = if first_id < second_id { (first, second) } else { (second, first) };
+        Some([Self::one(first), Self::one(second)])
+    }
+
+    /// Any number of uses, with the logs of all memory locked. They are locked in one order everywhere, by the numbers of the
+    /// allocations, and each only once.
+    #[inline(never)]
+    pub(super) fn all(accesses: &'a [Access<'a, B>]) -> SmallVec<[Self; 4]> {
+        let mut all: SmallVec<[Self; 4]> = accesses.iter().map(|access| Self { access, log: None }).collect();
+        all.sort_by_key(Self::id);
+        let mut last = None;
+        for held in &mut all {
+            if last != Some(held.id()) {
+                last = Some(held.id());
+                *held = Self::one(held.access);
+            }
+        }
+        all
+    }
+
+    #[inline]
+    fn id(&self) -> u64 {
+        self.access.memory.id()
+    }
+
+    /// The submission index of the use in its log, if it is the [same again](AccessLog::repeat_of_last).
+    #[inline(always)]
+    fn repeat_of_last(&mut self, timeline: &Arc<Timeline<B>>, submission: u64) -> Option<&mut u64> {
+        let Self { access, log } = self;
+        log.as_mut()?.repeat_of_last(&access.extent, access.write, timeline, submission)
+    }
+}
+
+/// Locked logs.
+pub(super) struct LockedLogs<'s, 'a, B: Backend>(pub(super) &'s mut [LockedLog<'a, B>]);
+
+impl<B: Backend> LockedLogs<'_, '_, B> {
+    /// Notes the uses by work that gets the submission index, if there is one or two of them, and each is the [same
+    /// again](AccessLog::repeat_of_last), as in most loops. There is nothing to wait for then. Whether any of the memory is lent; `None`
+    /// where nothing has been noted.
+    #[inline(always)]
+    pub(super) fn record_repeat(
+        &mut self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        submission: u64,
+    ) -> Option<bool> {
+        match self.0 {
+            [only] => {
+                *only.repeat_of_last(timeline, submission)? = submission;
+                Some(noted(only.access, timeline, operation, submission))
+            }
+            [first, second] => {
+                // Both are known before either is written.
+                let (of_first, of_second) = (
+                    first.repeat_of_last(timeline, submission)?,
+                    second.repeat_of_last(timeline, submission)?,
+                );
+                (*of_first, *of_second) = (submission, submission);
+                let is_lent = noted(first.access, timeline, operation, submission);
+                Some(noted(second.access, timeline, operation, submission) | is_lent)
+            }
+            _ => None,
+        }
+    }
+
+    /// Makes room in the logs, before anything else is asked of them.
+    #[inline]
+    pub(super) fn compact(&mut self) {
+        self.0.iter_mut().filter_map(|held| held.log.as_mut()).for_each(|log| log.compact());
+    }
+
+    /// Whether `timeline` has `waited` for all that others have done with the memory, whether it conflicts or not, as it has
+    /// nearly always: its own order is enough then.
+    #[inline]
+    pub(super) fn are_settled(&self, timeline: &Timeline<B>, waited: impl Fn(u64, u64) -> bool) -> bool {
+        let is_settled =
+            |by: &Arc<Timeline<B>>, submission| std::ptr::eq(&**by, timeline) || waited(by.id(), submission);
+        self.0.iter().all(|held| held.log.as_ref().is_none_or(|log| log.is_settled(is_settled)))
+    }
+
+    /// The uses, each with the log of its memory.
+    #[inline]
+    pub(super) fn each(&self) -> impl Iterator<Item = (&Access<'_, B>, &AccessLog<Arc<Timeline<B>>>)> {
+        let mut current = None;
+        self.0.iter().filter_map(move |LockedLog { access, log }| {
+            current = log.as_deref().or(current);
+            current.map(|log| (*access, log))
+        })
+    }
+
+    /// Notes the uses by work that has the submission index. Whether any of the memory is lent.
+    #[inline(always)]
+    pub(super) fn note(
+        &mut self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        submission: u64,
+    ) -> bool {
+        let (mut current, mut is_lent) = (None, false);
+        for LockedLog { access, log } in &mut *self.0 {
+            current = log.as_mut().or(current);
+            let Some(log) = &mut current else { continue };
+            log.note(access.extent.clone(), access.write, timeline, submission);
+            is_lent |= noted(access, timeline, operation, submission);
+        }
+        is_lent
+    }
+}
+
+/// Records a use that has been noted, if a recording is active. Returns whether the memory is lent: later borrowers find
+/// the submission index in its log.
+#[inline(always)]
+fn noted<B: Backend>(
+    access: &Access<'_, B>,
+    timeline: &Timeline<B>,
+    operation: &'static str,
+    submission: u64,
+) -> bool {
+    if access.memory.context().recorder.keeps_uses() {
+        record(access, timeline, operation, submission);
+    }
+    access.memory.is_lent()
+}
+
+#[cold]
+fn record<B: Backend>(
+    Access { memory, extent, write }: &Access<'_, B>,
+    timeline: &Timeline<B>,
+    operation: &'static str,
+    submission: u64,
+) {
+    memory.record_use(extent, *write, operation, (timeline.id(), submission));
+}

@@ -1,0 +1,52 @@
+//! Automatic, lazy ordering (law 5).
+//!
+//! Every stream is a [`Timeline`]: it gives out rising submission indexes under one lock with the driver's enqueue, so that
+//! submission index order is queue order. Every allocation keeps a [`AccessLog`]: who last wrote and who has read since, by
+//! byte extent, as (timeline, submission index). Work on one stream costs no event. Only when another stream needs the memory
+//! is one event recorded on the producer ([`RecordedEvent`]) and waited for on the consumer, and what a stream has already
+//! waited for is remembered.
+//!
+//! ```text
+//!  submit on S                       lock use logs (by allocation id)
+//!    └ lock S                        the same use again: nothing conflicts
+//!        └ conflicts in the logs     for each: try to lock the other timeline, reuse or record an event, wait for it
+//!            └ submission += 1           note it in the logs, unlock them
+//!                └ enqueue           unlock S
+//! ```
+//! With a timeline locked, another one is only ever *tried*. If another thread holds it, the first is unlocked, and the
+//! other one's lock is waited for alone. So there is no order among timelines to get wrong.
+
+mod access_log;
+mod callbacks;
+mod context;
+mod copy_out_queue;
+mod counters;
+mod errors;
+mod event_history;
+mod foreign_timelines;
+mod host_wait;
+mod locked_logs;
+mod queue;
+mod recorded_event;
+mod submission;
+mod submit;
+mod timeline;
+mod tracked;
+
+pub use access_log::{AccessLog, QueueRef};
+pub use context::{DeviceContext, is_same_device};
+pub use copy_out_queue::Lost;
+pub use counters::{Counters, DeviceCounters};
+pub use errors::ErrorQueue;
+pub use host_wait::WaitOutcome;
+pub use recorded_event::RecordedEvent;
+pub use submit::{Access, Uses};
+pub use timeline::Timeline;
+pub use tracked::Tracked;
+
+/// Returns a number that is unique in this process, for streams and scopes.
+pub fn unique_id() -> u64 {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}

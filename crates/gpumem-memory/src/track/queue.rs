@@ -1,0 +1,153 @@
+//! What is behind the lock of a timeline: the driver's stream, its events, and what it has waited for.
+
+use super::{
+    DeviceContext, RecordedEvent,
+    event_history::{EventHistory, Reused},
+};
+use crate::blocking;
+use gpumem_core::{Backend, Error, ErrorKind, Event, Result};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+/// How many waits are remembered. Forgetting one costs a repeated wait, nothing else.
+const SEEN: usize = 64;
+
+/// The queue of one stream. What most work needs comes first.
+#[repr(C)]
+pub(super) struct Queue<B: Backend> {
+    /// The driver's stream, or `None` once it has been dropped. Shared with the threads that wait for it.
+    pub(super) raw: Option<Arc<B::Stream>>,
+    /// The last submission index that was given out.
+    pub(super) submission: u64,
+    /// (timeline, submission index) that this stream has already waited for.
+    seen: SmallVec<[(u64, u64); 8]>,
+    pub(super) events: EventHistory<B>,
+}
+
+/// An event to wait for, or the news that there is nothing to wait for.
+pub enum WaitTarget<B: Backend> {
+    Complete,
+    Event { submission: u64, recorded: Arc<RecordedEvent<B>> },
+}
+
+impl<B: Backend> Queue<B> {
+    pub(super) fn new(raw: Option<B::Stream>) -> Self {
+        Self { raw: raw.map(Arc::new), submission: 0, events: EventHistory::new(), seen: SmallVec::new() }
+    }
+
+    /// A submission index for what is on a stream of others now, with its mark. Earlier submission indexes
+    /// are never asked for.
+    pub(super) fn record_on(&mut self, context: &Arc<DeviceContext<B>>, raw: &B::Stream) -> Result<u64> {
+        let submission = self.submission + 1;
+        self.events.record(submission, Reused::Last, context, |event| B::record(raw, event))?;
+        self.submission = submission;
+        Ok(submission)
+    }
+
+    /// Whether the stream has already waited for that submission index of that timeline.
+    #[inline]
+    pub(super) fn has_waited_for(&self, timeline: u64, submission: u64) -> bool {
+        self.seen.iter().any(|(id, seen)| *id == timeline && *seen >= submission)
+    }
+
+    pub(super) fn event_for(&self, submission: u64) -> Option<WaitTarget<B>> {
+        let (submission, recorded) = self.events.find(submission)?;
+        Some(WaitTarget::Event { submission: *submission, recorded: recorded.clone() })
+    }
+
+    /// Makes the stream wait for an event of the timeline `of`, and remembers that.
+    #[inline]
+    pub(super) fn wait_for(
+        &mut self,
+        context: &DeviceContext<B>,
+        of: u64,
+        submission: u64,
+        recorded: &RecordedEvent<B>,
+    ) -> Result<()> {
+        let Some(raw) = self.raw.as_deref() else { return Err(stale(context, "wait")) };
+        if wait_on_stream::<B>(raw, recorded, context)? {
+            context.counters.count_wait();
+        }
+        self.note_seen(of, submission);
+        Ok(())
+    }
+
+    #[inline]
+    fn note_seen(&mut self, timeline: u64, submission: u64) {
+        if let Some((_, seen)) = self.seen.iter_mut().find(|(id, _)| *id == timeline) {
+            *seen = (*seen).max(submission);
+            return;
+        }
+        self.note_first(timeline, submission);
+    }
+
+    #[inline(never)]
+    fn note_first(&mut self, timeline: u64, submission: u64) {
+        if self.seen.len() >= SEEN {
+            self.seen.remove(0);
+        }
+        self.seen.push((timeline, submission));
+    }
+
+    /// Records an event behind everything that has been enqueued.
+    #[inline]
+    pub(super) fn record(
+        &mut self,
+        context: &Arc<DeviceContext<B>>,
+    ) -> Result<&(u64, Arc<RecordedEvent<B>>)> {
+        let Some(raw) = self.raw.as_deref() else { return Err(stale(context, "record")) };
+        let recorded =
+            self.events.record(self.submission, Reused::Oldest, context, |event| B::record(raw, event))?;
+        context.counters.count_record();
+        Ok(recorded)
+    }
+
+    /// Records an event behind all streams of the device.
+    pub(super) fn record_everything(
+        &mut self,
+        context: &Arc<DeviceContext<B>>,
+    ) -> Result<&(u64, Arc<RecordedEvent<B>>)> {
+        let recorded = self.events.record(self.submission, Reused::Oldest, context, |event| {
+            B::record_device(&context.raw, event)
+        })?;
+        context.counters.count_record();
+        Ok(recorded)
+    }
+}
+
+/// Makes the stream wait for the event; where the two belong to different backends, the host waits instead. Whether
+/// the stream does.
+#[inline]
+pub(super) fn wait_on_stream<B: Backend>(
+    raw: &B::Stream,
+    recorded: &RecordedEvent<B>,
+    context: &DeviceContext<B>,
+) -> Result<bool> {
+    let Some(event) = recorded.event() else { return Ok(false) };
+    match B::wait(raw, event) {
+        Ok(()) => Ok(true),
+        Err(error) => wait_on_host(event, context, error).map(|()| false),
+    }
+}
+
+#[cold]
+fn wait_on_host<B: Backend>(event: &B::Event, context: &DeviceContext<B>, error: Error) -> Result<()> {
+    match error.kind() {
+        ErrorKind::BackendMismatch { .. } => {
+            blocking::may_block("wait")?;
+            event.synchronize()
+        }
+        _ => context.note_loss(Err(error)),
+    }
+}
+
+#[cold]
+pub(super) fn stale<B: Backend>(context: &DeviceContext<B>, operation: &'static str) -> Error {
+    context.error(operation, ErrorKind::Stale { what: "stream" })
+}
+
+impl<B: Backend> std::fmt::Debug for WaitTarget<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WaitTarget").finish_non_exhaustive()
+    }
+}

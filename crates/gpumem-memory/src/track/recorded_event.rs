@@ -1,0 +1,75 @@
+//! Recorded events, and the pool that they come from and go back to.
+
+use super::DeviceContext;
+use crate::sync::Mutex;
+use gpumem_core::{Backend, EventOptions, Result};
+use std::{fmt, sync::Arc};
+
+/// An event that has been recorded on some stream. Dropping it gives the event to the pool, not to the driver.
+pub struct RecordedEvent<B: Backend> {
+    /// Taken only in `drop`.
+    event: Option<B::Event>,
+    generation: u64,
+    context: Arc<DeviceContext<B>>,
+}
+
+impl<B: Backend> RecordedEvent<B> {
+    /// Takes an event from the pool of the device, or makes one.
+    #[inline(never)]
+    pub(crate) fn new(context: &Arc<DeviceContext<B>>) -> Result<Self> {
+        let event = match context.events.free.lock().pop() {
+            Some(event) => event,
+            None => context.note_loss(B::create_event(&context.raw, EventOptions::default()))?,
+        };
+        Ok(Self { event: Some(event), generation: context.generation(), context: context.clone() })
+    }
+
+    /// Whether the event is one of the device as it is now.
+    #[inline]
+    pub(crate) fn is_of(&self, context: &DeviceContext<B>) -> bool {
+        self.generation == context.generation()
+    }
+
+    /// The event. `None` never happens outside `drop`.
+    #[inline]
+    pub(crate) fn event(&self) -> Option<&B::Event> {
+        self.event.as_ref()
+    }
+}
+
+impl<B: Backend> Drop for RecordedEvent<B> {
+    fn drop(&mut self) {
+        if let Some(event) = self.event.take() {
+            if self.context.origin.is_valid() && self.generation == self.context.generation() {
+                self.context.events.free.lock().push(event);
+            } else {
+                // The driver is another process's, or gone, or was reset: nothing can be given back to it.
+                std::mem::forget(event);
+            }
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for RecordedEvent<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.event.fmt(f)
+    }
+}
+
+/// Events that are not in use. Recording an event again does not disturb who already waits for its old mark, so an
+/// event may go back as soon as it will not be waited for again.
+#[derive(Debug)]
+pub struct EventPool<B: Backend> {
+    free: Mutex<Vec<B::Event>>,
+}
+
+impl<B: Backend> EventPool<B> {
+    pub(crate) fn new() -> Self {
+        Self { free: Mutex::new(Vec::new()) }
+    }
+
+    /// Takes all idle events, to be destroyed.
+    pub fn take(&self) -> Vec<B::Event> {
+        std::mem::take(&mut *self.free.lock())
+    }
+}

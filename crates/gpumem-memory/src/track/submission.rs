@@ -1,0 +1,184 @@
+//! The one way into a stream: behind everything that the work conflicts with.
+
+use super::{
+    Access, Timeline,
+    access_log::LoggedAccess,
+    locked_logs::{LockedLog, LockedLogs},
+    queue::{Queue, WaitTarget, stale},
+};
+use crate::sync::ShortMutexGuard;
+use gpumem_core::{Backend, Result, StreamKind};
+use std::sync::Arc;
+
+/// A submission index of a queue, which is locked until the work stands in it.
+pub(super) struct SubmissionGuard<'a, B: Backend> {
+    queue: ShortMutexGuard<'a, Queue<B>>,
+    pub(super) submission: u64,
+    /// Whether any of the memory is borrowed.
+    pub(super) is_lent: bool,
+}
+
+impl<B: Backend> Timeline<B> {
+    /// Takes the next submission index, behind everything that the uses conflict with, and notes them under it. A thread
+    /// that asks for the submission index blocks on the lock of the queue, which the result holds until the work is
+    /// enqueued; the logs are locked for a shorter time. All that is read and written of ours is so before the driver is
+    /// called, which leaves little of it in the caches.
+    ///
+    /// # Errors
+    /// Returns an error if the stream cannot be used, or not made to wait. Nothing has been noted.
+    #[inline(never)] // one for whatever is enqueued
+    pub(super) fn begin_submission(
+        self: &Arc<Self>,
+        operation: &'static str,
+        accesses: &[Access<'_, B>],
+    ) -> Result<SubmissionGuard<'_, B>> {
+        match accesses {
+            [only] => return self.begin_submission_of(operation, [LockedLog::one(only)]),
+            [first, second] => {
+                if let Some(both) = LockedLog::two(first, second) {
+                    return self.begin_submission_of(operation, both);
+                }
+            }
+            _ => {}
+        }
+        self.begin_after_dependencies(operation, LockedLogs(&mut LockedLog::all(accesses)), self.queue.lock())
+    }
+
+    /// [`begin_submission`](Self::begin_submission) for so many uses.
+    #[inline(always)]
+    fn begin_submission_of<'a, const USES: usize>(
+        self: &'a Arc<Self>,
+        operation: &'static str,
+        mut all: [LockedLog<'_, B>; USES],
+    ) -> Result<SubmissionGuard<'a, B>> {
+        let mut queue = self.queue.lock();
+        let submission = queue.submission + 1;
+        if queue.raw.is_some()
+            && let Some(is_lent) = LockedLogs(&mut all).record_repeat(self, operation, submission)
+        {
+            queue.submission = submission;
+            return Ok(SubmissionGuard { queue, submission, is_lent });
+        }
+        // Moved to a place in memory, which the usual case does not need.
+        self.begin_after_dependencies(operation, LockedLogs(&mut { all }), queue)
+    }
+
+    /// [`begin_submission`](Self::begin_submission), where there may be something to wait for.
+    #[inline(always)]
+    fn begin_after_dependencies<'a>(
+        self: &'a Arc<Self>,
+        operation: &'static str,
+        mut logs: LockedLogs<'_, '_, B>,
+        queue: ShortMutexGuard<'a, Queue<B>>,
+    ) -> Result<SubmissionGuard<'a, B>> {
+        let mut queue = self.wait_for_dependencies(operation, queue, &mut logs)?;
+        if queue.raw.is_none() {
+            return Err(stale(&self.context, operation));
+        }
+        queue.submission += 1;
+        let submission = queue.submission;
+        let is_lent = logs.note(self, operation, submission);
+        Ok(SubmissionGuard { queue, submission, is_lent })
+    }
+
+    /// Runs `enqueue`, which is told its submission index, on the driver's stream, under the lock that gives out submission
+    /// indexes. If it fails half-way, the submission index stands for the half that is under way.
+    #[inline]
+    pub(super) fn enqueue<R>(
+        &self,
+        SubmissionGuard { mut queue, submission, .. }: SubmissionGuard<'_, B>,
+        operation: &'static str,
+        enqueue: impl FnOnce(&B::Stream, u64) -> Result<R>,
+    ) -> Result<R> {
+        let Some(raw) = queue.raw.as_deref() else { return Err(stale(&self.context, operation)) };
+        let result = self.context.note_loss(enqueue(raw, submission));
+        if self.kind() == StreamKind::PerThread {
+            // Another thread cannot record on this stream later, so the event is made now.
+            queue.record(&self.context)?;
+        }
+        result
+    }
+
+    /// Makes the stream wait for everything that the logs name, and shows it to `look`.
+    #[inline(always)]
+    pub(super) fn wait_and_see<R>(
+        &self,
+        operation: &'static str,
+        mut logs: LockedLogs<'_, '_, B>,
+        look: impl FnOnce(&B::Stream) -> Result<R>,
+    ) -> Result<R> {
+        let queue = self.wait_for_dependencies(operation, self.queue.lock(), &mut logs)?;
+        match queue.raw.as_deref() {
+            Some(raw) => look(raw),
+            None => Err(stale(&self.context, operation)),
+        }
+    }
+
+    /// The queue, locked, when the stream waits for everything that conflicts with the uses.
+    #[inline(always)]
+    fn wait_for_dependencies<'a>(
+        &'a self,
+        operation: &'static str,
+        queue: ShortMutexGuard<'a, Queue<B>>,
+        logs: &mut LockedLogs<'_, '_, B>,
+    ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
+        logs.compact();
+        if logs.are_settled(self, |id, submission| queue.has_waited_for(id, submission)) {
+            return Ok(queue);
+        }
+        self.wait_for_all(queue, logs).map_err(|error| error.in_operation(operation))
+    }
+
+    /// Makes the stream wait for other timelines, as far as it has not done so before.
+    #[inline(never)]
+    fn wait_for_all<'a>(
+        &'a self,
+        mut queue: ShortMutexGuard<'a, Queue<B>>,
+        logs: &LockedLogs<'_, '_, B>,
+    ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
+        for (access, log) in logs.each() {
+            for LoggedAccess { by: of, submission, .. } in log.conflicts(&access.extent, access.write) {
+                // A wait for one use is often one for the next: an event stands for all that came before it.
+                if of.id() == self.id()
+                    || queue.has_waited_for(of.id(), *submission)
+                    || self.try_wait_on(&mut queue, of, *submission)?
+                {
+                    continue;
+                }
+                // Another thread holds that lock. Before blocking on it this one releases its own, which the other may be
+                // waiting for.
+                drop(queue);
+                let point = of.wait_target(*submission)?;
+                queue = self.queue.lock();
+                if let WaitTarget::Event { submission, recorded } = point {
+                    queue.wait_for(&self.context, of.id(), submission, &recorded)?;
+                    self.context.recorder.waited(self.id(), of.id(), submission);
+                }
+            }
+        }
+        Ok(queue)
+    }
+
+    /// Makes the stream wait for another one of its device, if the lock of that one can be had without waiting for it: the
+    /// usual case, which needs no reference to the event. Otherwise nothing is done.
+    #[inline]
+    fn try_wait_on(&self, queue: &mut Queue<B>, of: &Self, submission: u64) -> Result<bool> {
+        if of.is_whole_device || !Arc::ptr_eq(&self.context, &of.context) {
+            return Ok(false);
+        }
+        if of.is_complete(submission) || of.is_stale() {
+            return Ok(true);
+        }
+        let Some(mut theirs) = of.queue.try_lock() else { return Ok(false) };
+        let (covers, recorded) = match theirs.events.has(submission) {
+            false => theirs.record(&self.context)?,
+            true => match theirs.events.find(submission) {
+                Some(recorded) => recorded,
+                None => return Ok(false),
+            },
+        };
+        queue.wait_for(&self.context, of.id(), *covers, recorded)?;
+        self.context.recorder.waited(self.id(), of.id(), *covers);
+        Ok(true)
+    }
+}

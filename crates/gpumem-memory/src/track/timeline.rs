@@ -1,0 +1,353 @@
+//! A stream as the ordering code sees it: submission indexes, events, and what it has waited for.
+
+use super::counters::Counters;
+use super::{
+    DeviceContext, QueueRef, RecordedEvent,
+    callbacks::Callbacks,
+    copy_out_queue::CopyOutQueue,
+    host_wait::is_unsupported,
+    queue::{Queue, WaitTarget, stale, wait_on_stream},
+};
+use crate::sync::{AtomicU64, Mutex, Ordering, ShortMutex};
+use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
+use std::{fmt, sync::Arc, thread::ThreadId};
+
+/// The part of a stream that outlives it: access logs refer to it. What every submission reads comes first, and lies side
+/// by side.
+#[repr(C, align(64))]
+pub struct Timeline<B: Backend> {
+    id: u64,
+    /// The device of the stream.
+    pub context: Arc<DeviceContext<B>>,
+    /// How often the device had been reset when the stream was made.
+    pub generation: u64,
+    kind: StreamKind,
+    /// Stands for whatever others enqueue on the device, on streams that the library has not been told of. It has no
+    /// stream of its own; its events are behind everything.
+    pub(super) is_whole_device: bool,
+    /// Made by [`foreign_snapshot`](Self::foreign_snapshot): each submission index names the work of another library on
+    /// one of its streams.
+    of_producer: bool,
+    /// [`Capabilities::survives_faults`](gpumem_core::Capabilities::survives_faults) of the device.
+    survives_faults: bool,
+    /// The only thread that may use the driver's per-thread stream.
+    thread: Option<ThreadId>,
+    /// Submission indexes up to here are known to be done.
+    completed: AtomicU64,
+    /// The counters of the device.
+    pub counters: Arc<Counters>,
+    pub(super) queue: ShortMutex<Queue<B>>,
+    /// The last failure of the work itself, and the submission index up to which it goes. A driver reports it once, to
+    /// the caller that waits first; those whose work it was may come later.
+    pub(super) fault: Mutex<Option<(u64, Error)>>,
+    /// What runs on a thread of ours once submission indexes are done.
+    pub(crate) callbacks: Callbacks,
+    /// Staged transfers that have yet to land in their destinations.
+    pub copy_outs: CopyOutQueue,
+}
+
+impl<B: Backend> Timeline<B> {
+    /// Makes the timeline of a stream.
+    pub fn new(context: &Arc<DeviceContext<B>>, raw: B::Stream, kind: StreamKind) -> Arc<Self> {
+        let timeline = Self::over(context, Some(raw), kind);
+        context.add_timeline(&timeline);
+        timeline
+    }
+
+    /// A timeline that has ended, and its last submission index, which stands for what is on a stream of others up to
+    /// now. No one says how long that stream lives, so it is not touched again.
+    ///
+    /// # Errors
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
+    pub(crate) fn foreign_snapshot(
+        context: &Arc<DeviceContext<B>>,
+        raw: &B::Stream,
+    ) -> Result<(Arc<Self>, u64)> {
+        let timeline = context
+            .foreign_timelines
+            .take(context)
+            .unwrap_or_else(|| Self::with_queue(context, Queue::new(None), StreamKind::New, (false, true)));
+        let submission = timeline.queue.lock().record_on(context, raw)?;
+        context.counters.count_record();
+        Ok((timeline, submission))
+    }
+
+    /// The timeline of what others enqueue on streams that we do not know: [`DeviceContext::unknown_streams`].
+    pub(crate) fn for_unknown_streams(context: &Arc<DeviceContext<B>>) -> Arc<Self> {
+        Self::over(context, None, StreamKind::New)
+    }
+
+    fn over(context: &Arc<DeviceContext<B>>, raw: Option<B::Stream>, kind: StreamKind) -> Arc<Self> {
+        let is_whole_device = raw.is_none();
+        Self::with_queue(context, Queue::new(raw), kind, (is_whole_device, false))
+    }
+
+    fn with_queue(
+        context: &Arc<DeviceContext<B>>,
+        queue: Queue<B>,
+        kind: StreamKind,
+        (is_whole_device, of_producer): (bool, bool),
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            id: super::unique_id(),
+            context: context.clone(),
+            generation: context.generation(),
+            kind,
+            is_whole_device,
+            of_producer,
+            survives_faults: B::capabilities(&context.raw).survives_faults,
+            thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
+            completed: AtomicU64::new(0),
+            fault: Mutex::new(None),
+            counters: context.counters.clone(),
+            queue: ShortMutex::new(queue),
+            callbacks: Callbacks::default(),
+            copy_outs: CopyOutQueue::default(),
+        })
+    }
+
+    /// A submission index for work that another library may have enqueued here meanwhile.
+    pub(crate) fn note_unknown_work(&self) -> u64 {
+        let mut queue = self.queue.lock();
+        queue.submission += 1;
+        queue.submission
+    }
+
+    /// Returns the number of the stream, unique in this process.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns which stream this is.
+    pub fn kind(&self) -> StreamKind {
+        self.kind
+    }
+
+    /// Whether the backend hears what work uses, and keeps failed work from being built upon.
+    #[inline]
+    pub fn survives_faults(&self) -> bool {
+        self.survives_faults
+    }
+
+    /// The last submission index given out.
+    pub fn last_submission(&self) -> u64 {
+        self.queue.lock().submission
+    }
+
+    pub(super) fn note_complete(&self, submission: u64) {
+        // ThreadSanitizer does not see `fetch_max`.
+        let later = |completed| (completed < submission).then_some(submission);
+        let _ = self.completed.fetch_update(Ordering::Release, Ordering::Relaxed, later);
+    }
+
+    /// A reset of the device ends all work that was enqueued before it.
+    #[inline]
+    pub(crate) fn is_stale(&self) -> bool {
+        self.generation != self.context.generation()
+    }
+
+    /// Whether this stream may be used from here and now. [`check`](Self::check) says why not.
+    #[inline]
+    pub fn is_ready(&self) -> bool {
+        self.context.is_usable()
+            && !self.is_stale()
+            && self.thread.is_none_or(|thread| thread == std::thread::current().id())
+    }
+
+    /// Whether this stream may be used from here and now.
+    pub fn check(&self, operation: &'static str) -> Result<()> {
+        self.context.check(operation)?;
+        if self.is_stale() {
+            return Err(stale(&self.context, operation));
+        }
+        match self.thread {
+            Some(thread) if thread != std::thread::current().id() => {
+                Err(self.context.error(operation, ErrorKind::WrongThread))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// An event that stands for `submission`: one that exists, or one recorded now.
+    pub fn wait_target(&self, submission: u64) -> Result<WaitTarget<B>> {
+        if self.is_complete(submission) || self.is_stale() {
+            return Ok(WaitTarget::Complete);
+        }
+        let mut queue = self.queue.lock();
+        if let Some(point) = queue.event_for(submission) {
+            return Ok(point);
+        }
+        match self.record(&mut queue) {
+            Ok(()) => Ok(queue.event_for(submission).unwrap_or(WaitTarget::Complete)),
+            Err(error) if self.is_whole_device && is_unsupported(&error) => {
+                drop(queue);
+                // There is no mark behind all streams on this device, so the host waits for all of them.
+                let wait_outcome = self.wait_host(submission);
+                match wait_outcome.done {
+                    true => Ok(WaitTarget::Complete),
+                    false => Err(wait_outcome.result.err().unwrap_or(error)),
+                }
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Records an event behind everything that the timeline stands for so far.
+    pub(super) fn record(&self, queue: &mut Queue<B>) -> Result<()> {
+        match self.is_whole_device {
+            true => queue.record_everything(&self.context).map(drop),
+            false => queue.record(&self.context).map(drop),
+        }
+    }
+
+    /// Records an event behind everything on the driver's stream, what others have enqueued there included.
+    pub fn record_now(&self) -> Result<(u64, Arc<RecordedEvent<B>>)> {
+        let mut queue = self.queue.lock();
+        queue.submission += 1;
+        queue.record(&self.context).cloned()
+    }
+
+    /// A submission index behind everything on the driver's stream, what others have enqueued there included.
+    pub fn reserve_index(&self) -> Result<u64> {
+        let mut queue = self.queue.lock();
+        queue.submission += 1;
+        if self.kind == StreamKind::PerThread {
+            // Another thread cannot record on this stream later.
+            queue.record(&self.context)?;
+        }
+        Ok(queue.submission)
+    }
+
+    /// Whether an event of this stream may be asked: any thread may, but not after a reset.
+    pub fn check_event(&self, operation: &'static str) -> Result<()> {
+        self.context.check(operation)?;
+        match self.is_stale() {
+            true => Err(self.context.error(operation, ErrorKind::Stale { what: "event" })),
+            false => Ok(()),
+        }
+    }
+
+    /// Runs `act` on the driver's stream without giving out a submission index.
+    pub fn with_raw<R>(
+        &self,
+        operation: &'static str,
+        act: impl FnOnce(&B::Stream) -> Result<R>,
+    ) -> Result<R> {
+        let queue = self.queue.lock();
+        match queue.raw.as_deref() {
+            Some(raw) => self.context.note_loss(act(raw)),
+            None => Err(stale(&self.context, operation)),
+        }
+    }
+
+    /// Makes the stream wait for an event of another timeline.
+    pub fn wait_for(&self, of: u64, submission: u64, recorded: &RecordedEvent<B>) -> Result<()> {
+        self.queue.lock().wait_for(&self.context, of, submission, recorded)?;
+        self.context.recorder.waited(self.id, of, submission);
+        Ok(())
+    }
+
+    /// Makes the stream wait for work of another timeline. The timeline of unknown streams cannot.
+    pub(crate) fn wait_for_timeline(&self, of: &Self, submission: u64) -> Result<()> {
+        if self.is_whole_device || self.id == of.id || self.is_stale() || self.queue.lock().raw.is_none() {
+            return Ok(());
+        }
+        match of.wait_target(submission)? {
+            WaitTarget::Complete => Ok(()),
+            WaitTarget::Event { submission, recorded } => self.wait_for(of.id, submission, &recorded),
+        }
+    }
+
+    /// Whether `foreign_snapshot` made the timeline: each submission index names the work that the
+    /// producer of an import had enqueued.
+    #[inline]
+    pub fn is_foreign_snapshot(&self) -> bool {
+        self.of_producer
+    }
+
+    /// As [`make_stream_wait`](Self::make_stream_wait), where that takes no wait of the host; `false` where it could. No
+    /// reference to the event is needed.
+    pub(crate) fn try_make_stream_wait(
+        &self,
+        submission: u64,
+        context: &Arc<DeviceContext<B>>,
+        stream: &B::Stream,
+    ) -> Result<bool> {
+        if self.is_complete(submission) || self.is_stale() {
+            return Ok(true);
+        }
+        if !Arc::ptr_eq(&self.context, context) {
+            return Ok(false);
+        }
+        let mut queue = self.queue.lock();
+        if !queue.events.has(submission) {
+            match self.record(&mut queue) {
+                Err(error) if self.is_whole_device && is_unsupported(&error) => return Ok(false),
+                recorded => recorded?,
+            }
+        }
+        let Some((_, recorded)) = queue.events.find(submission) else { return Ok(false) };
+        if wait_on_stream::<B>(stream, recorded, context)? {
+            context.counters.count_wait();
+        }
+        Ok(true)
+    }
+
+    /// Makes a stream of others, which `context` is the device of, wait for `submission`.
+    pub(crate) fn make_stream_wait(
+        &self,
+        submission: u64,
+        context: &DeviceContext<B>,
+        stream: &B::Stream,
+    ) -> Result<()> {
+        if let WaitTarget::Event { recorded, .. } = self.wait_target(submission)?
+            && wait_on_stream::<B>(stream, &recorded, context)?
+        {
+            context.counters.count_wait();
+        }
+        Ok(())
+    }
+
+    /// Ends the timeline: leaves a last event that all its submission indexes resolve to, and hands out the
+    /// driver's stream.
+    pub fn end(&self) -> Option<Arc<B::Stream>> {
+        let mut queue = self.queue.lock();
+        let last = queue.submission;
+        let needs_mark = !self.is_complete(last) && !self.is_stale() && queue.event_for(last).is_none();
+        if needs_mark && let Err(error) = queue.record(&self.context) {
+            // `settle` then asks the whole device.
+            self.context.errors.push(error.in_operation("drop of a stream"));
+        }
+        queue.raw.take()
+    }
+
+    /// Returns whether the work is known to be done.
+    #[inline]
+    pub fn is_complete(&self, submission: u64) -> bool {
+        self.completed.load(Ordering::Acquire) >= submission
+    }
+}
+
+impl<B: Backend> QueueRef for Arc<Timeline<B>> {
+    #[inline]
+    fn queue(&self) -> u64 {
+        self.id
+    }
+
+    #[inline]
+    fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other)
+    }
+
+    #[inline]
+    fn is_complete(&self, submission: u64) -> bool {
+        Timeline::is_complete(self, submission)
+    }
+}
+
+impl<B: Backend> fmt::Debug for Timeline<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timeline").field("id", &self.id).field("kind", &self.kind).finish_non_exhaustive()
+    }
+}

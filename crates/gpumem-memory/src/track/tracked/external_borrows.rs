@@ -1,0 +1,143 @@
+//! Memory that is lent to other libraries.
+//!
+//! While memory is lent, its borrower enqueues work that we do not see. So a reader of the access log finds a fresh entry
+//! for each loan, which stands for everything on the borrower's stream up to now; and work that is enqueued on lent
+//! memory lets the borrower's stream wait for it. The end of a loan leaves a last entry, as the end of a stream leaves a
+//! last mark. A loan that is forgotten therefore costs waits, and no safety.
+
+use super::Tracked;
+use crate::{
+    sync::ShortMutex,
+    track::{AccessLog, Timeline},
+};
+use gpumem_core::{Backend, Result};
+use std::{
+    ops::Range,
+    sync::Arc,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+#[derive(Debug)]
+struct Borrow<B: Backend> {
+    /// Rises from entry to entry.
+    id: u64,
+    /// How many loans it stands for.
+    loans: usize,
+    by: Arc<Timeline<B>>,
+    extent: Range<usize>,
+    write: bool,
+}
+
+/// Set where an import has made another handle of the memory.
+const SHARED: usize = 1 << (usize::BITS - 1);
+
+/// The loans of one allocation. The count comes first, as the only thing that every use reads.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct ExternalBorrows<B: Backend> {
+    /// How many there are, so that memory that is not lent pays for one load, and [`SHARED`].
+    count: AtomicUsize,
+    entries: ShortMutex<Vec<Borrow<B>>>,
+}
+
+impl<B: Backend> Default for ExternalBorrows<B> {
+    fn default() -> Self {
+        Self { count: AtomicUsize::new(0), entries: ShortMutex::new(Vec::new()) }
+    }
+}
+
+impl<B: Backend> ExternalBorrows<B> {
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.count.load(Ordering::Acquire) & !SHARED == 0
+    }
+
+    /// Notes how many there are. The entries are locked meanwhile.
+    fn count_entries(&self, entries: &[Borrow<B>]) {
+        let shared = self.count.load(Ordering::Relaxed) & SHARED;
+        self.count.store(entries.len() | shared, Ordering::Release);
+    }
+
+    /// Notes what borrowers may have enqueued.
+    #[inline]
+    pub(super) fn note(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
+        if !self.is_empty() {
+            self.note_all(log);
+        }
+    }
+
+    #[cold]
+    fn note_all(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
+        note_each(&self.entries.lock(), log);
+    }
+}
+
+fn note_each<B: Backend>(entries: &[Borrow<B>], log: &mut AccessLog<Arc<Timeline<B>>>) {
+    for entry in entries {
+        log.note_others(&entry.extent, entry.write, &entry.by, entry.by.note_unknown_work());
+    }
+}
+
+impl<B: Backend> Tracked<B> {
+    /// Whether the memory is lent to another library.
+    #[inline]
+    pub(crate) fn is_lent(&self) -> bool {
+        !self.borrows.is_empty()
+    }
+
+    /// Notes that there is another handle of the memory, which an import has made.
+    pub fn share(&self) {
+        let _entries = self.borrows.entries.lock();
+        self.borrows.count.fetch_or(SHARED, Ordering::AcqRel);
+    }
+
+    /// Whether an import may have made another handle of the memory: then two handles may name the same elements, although
+    /// one of them can be written.
+    #[inline]
+    pub fn is_shared(&self) -> bool {
+        self.borrows.count.load(Ordering::Relaxed) & SHARED != 0
+    }
+
+    /// Lends bytes to work on `by`. Returns a number that ends the loan; loans of the same kind have the same.
+    pub fn lend(&self, by: Arc<Timeline<B>>, extent: Range<usize>, write: bool) -> u64 {
+        let mut entries = self.borrows.entries.lock();
+        let same = |entry: &&mut Borrow<B>| {
+            Arc::ptr_eq(&entry.by, &by) && entry.write == write && entry.extent == extent
+        };
+        if let Some(entry) = entries.iter_mut().find(same) {
+            entry.loans += 1;
+            return entry.id;
+        }
+        let id = entries.last().map_or(0, |last| last.id + 1);
+        entries.push(Borrow { id, loans: 1, by, extent, write });
+        self.borrows.count_entries(&entries);
+        id
+    }
+
+    /// Ends a loan: what has been enqueued until now stays in the log.
+    pub fn end_loan(&self, id: u64) {
+        let mut log = self.log.lock();
+        let mut entries = self.borrows.entries.lock();
+        // Every loan, this one for the last time.
+        note_each(&entries, &mut log);
+        entries.retain_mut(|entry| {
+            entry.loans -= usize::from(entry.id == id);
+            entry.loans > 0
+        });
+        self.borrows.count_entries(&entries);
+    }
+
+    /// Lets the streams of borrowers wait for work that has just been enqueued.
+    #[inline]
+    pub(crate) fn make_borrowers_wait(&self, of: &Timeline<B>, submission: u64) -> Result<()> {
+        if self.borrows.is_empty() { Ok(()) } else { self.hold_all(of, submission) }
+    }
+
+    #[cold]
+    fn hold_all(&self, of: &Timeline<B>, submission: u64) -> Result<()> {
+        for entry in &*self.borrows.entries.lock() {
+            entry.by.wait_for_timeline(of, submission)?;
+        }
+        Ok(())
+    }
+}

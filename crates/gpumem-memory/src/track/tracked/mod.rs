@@ -1,0 +1,184 @@
+//! Memory as the ordering code sees it: a number, the log of its accesses, and who else may be using it.
+
+mod accesses;
+mod borrowed_arc;
+mod external_borrows;
+mod poison;
+
+use super::{AccessLog, DeviceContext, Timeline};
+use crate::sync::{ShortMutex, ShortMutexGuard};
+use borrowed_arc::BorrowedArc;
+use external_borrows::ExternalBorrows;
+use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
+use std::{fmt, sync::Arc};
+
+/// What every use of a block of memory reads: in two cache lines.
+#[repr(C)]
+pub struct Tracked<B: Backend> {
+    id: u64,
+    generation: u64,
+    /// Not counted: the allocation that contains this keeps it.
+    context: BorrowedArc<DeviceContext<B>>,
+    address: u64,
+    log: ShortMutex<AccessLog<Arc<Timeline<B>>>>,
+    /// Who else may be using the memory now.
+    borrows: ExternalBorrows<B>,
+    len: usize,
+    kind: MemoryKind,
+    is_owned: bool,
+}
+
+impl<B: Backend> Tracked<B> {
+    /// Memory at this address that nothing uses yet. With `is_owned`, the driver allocated it for us, so that it shares
+    /// no bytes with any other allocation.
+    ///
+    /// # Safety
+    /// An `Arc` of the same context lives as long as the result.
+    #[inline(always)]
+    pub unsafe fn new(
+        context: &Arc<DeviceContext<B>>,
+        generation: u64,
+        (address, len): (u64, usize),
+        kind: MemoryKind,
+        is_owned: bool,
+    ) -> Self {
+        Self {
+            id: allocation_id(),
+            generation,
+            // SAFETY: the caller's promise.
+            context: unsafe { BorrowedArc::of(context) },
+            address,
+            log: ShortMutex::new(AccessLog::new()),
+            borrows: ExternalBorrows::default(),
+            len,
+            kind,
+            is_owned,
+        }
+    }
+
+    /// Returns the number of the allocation, unique in this process.
+    #[inline]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Returns what all streams of the device share.
+    #[inline]
+    pub fn context(&self) -> &Arc<DeviceContext<B>> {
+        &self.context
+    }
+
+    /// Returns whether the driver allocated the memory for us, so that it shares no bytes with any other allocation.
+    #[inline]
+    pub fn is_owned(&self) -> bool {
+        self.is_owned
+    }
+
+    /// Returns the kind of memory.
+    #[inline]
+    pub fn kind(&self) -> MemoryKind {
+        self.kind
+    }
+
+    /// Returns the length in bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "nothing asks for it")]
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Returns the device's address of the first byte.
+    #[inline]
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Returns the uses, with those that borrowers of the memory may have added.
+    #[inline]
+    pub fn log(&self) -> ShortMutexGuard<'_, AccessLog<Arc<Timeline<B>>>> {
+        let mut log = self.log.lock();
+        self.borrows.note(&mut log);
+        log
+    }
+
+    /// As [`log`](Self::log), for the only handle, so that no lock is needed.
+    #[inline]
+    pub fn log_mut(&mut self) -> &mut AccessLog<Arc<Timeline<B>>> {
+        let log = self.log.get_mut();
+        self.borrows.note(log);
+        log
+    }
+
+    /// Returns how often the device had been reset when the memory was allocated.
+    #[inline]
+    pub fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    /// Returns whether the device has not been reset since the memory was allocated.
+    #[inline]
+    pub fn is_fresh(&self) -> bool {
+        self.generation == self.context.generation()
+    }
+
+    /// Checks that the memory may still be used.
+    ///
+    /// # Errors
+    /// Returns [`Stale`](ErrorKind::Stale) after a reset of the device, and the errors of every use of the device.
+    pub fn check(&self, operation: &'static str) -> Result<()> {
+        self.context.check(operation)?;
+        self.check_fresh(operation)
+    }
+
+    /// As [`check`](Self::check), beside a device that has been checked.
+    ///
+    /// # Errors
+    /// As for [`check`](Self::check).
+    #[inline]
+    pub fn check_beside(&self, context: &Arc<DeviceContext<B>>, operation: &'static str) -> Result<()> {
+        match Arc::ptr_eq(context, &self.context) {
+            true => self.check_fresh(operation),
+            false => self.check(operation),
+        }
+    }
+
+    #[inline(always)]
+    fn check_fresh(&self, operation: &'static str) -> Result<()> {
+        match self.is_fresh() {
+            true => Ok(()),
+            false => Err(self.context.error(operation, ErrorKind::Stale { what: "array" })),
+        }
+    }
+}
+
+/// Numbers for allocations, unique in this process: logs are locked in their order. Threads take them by the hundred, so
+/// that they do not meet here.
+#[inline]
+fn allocation_id() -> u64 {
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicU64, Ordering};
+    const MANY: u64 = 256;
+    thread_local! {
+        static NEXT: Cell<u64> = const { Cell::new(0) };
+    }
+    static BATCH: AtomicU64 = AtomicU64::new(1);
+    NEXT.try_with(|next| {
+        let mut id = next.get();
+        if id.is_multiple_of(MANY) {
+            id = BATCH.fetch_add(1, Ordering::Relaxed) * MANY;
+        }
+        next.set(id + 1);
+        id
+    })
+    .unwrap_or_else(|_| BATCH.fetch_add(1, Ordering::Relaxed) * MANY)
+}
+
+impl<B: Backend> fmt::Debug for Tracked<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tracked")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("bytes", &self.len)
+            .finish_non_exhaustive()
+    }
+}

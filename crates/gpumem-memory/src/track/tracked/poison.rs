@@ -1,0 +1,79 @@
+//! Bytes that failed work was to write: who may use them, and until when.
+
+use super::Tracked;
+use gpumem_core::{Backend, ErrorKind, MemoryUse, POISONED, Result};
+use std::ops::Range;
+
+impl<B: Backend> Tracked<B> {
+    /// A use of these bytes, as backends hear of it.
+    #[inline]
+    pub fn used(&self, extent: &Range<usize>, write: bool) -> MemoryUse {
+        MemoryUse {
+            owner: self.id,
+            start: self.address.wrapping_add(extent.start as u64),
+            bytes: extent.len(),
+            write,
+            is_foreign: !self.is_owned(),
+        }
+    }
+
+    /// Refuses bytes that failed work was to write. The caller has waited for what writes them.
+    #[inline]
+    pub fn check_written(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        if POISONED.is_any() { self.find_poison(operation, extent) } else { Ok(()) }
+    }
+
+    /// As [`check_written`](Self::check_written), for work that is about to be enqueued. Where something that is under way
+    /// may write the bytes anew, a device that goes on after a failure judges for itself when the turn of the work comes.
+    #[cold]
+    pub(crate) fn refuse_poisoned(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        self.find_poison(operation, extent).or_else(|error| {
+            let judges = B::capabilities(&self.context.raw).survives_faults;
+            if judges && self.is_being_written(extent) {
+                return Ok(());
+            }
+            // It may have been written between the two questions.
+            if judges { self.find_poison(operation, extent) } else { Err(error) }
+        })
+    }
+
+    /// Whether work that writes the bytes may be under way, asking the driver. Never blocks.
+    fn is_being_written(&self, extent: &Range<usize>) -> bool {
+        let writers: Vec<_> = {
+            let log = self.log();
+            log.conflicts(extent, false).map(|entry| (entry.by.clone(), entry.submission)).collect()
+        };
+        writers.iter().any(|(timeline, submission)| matches!(timeline.poll(*submission), Ok(false)))
+    }
+
+    #[cold]
+    fn find_poison(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
+        let Some((bytes, failure)) = POISONED.find(&self.used(extent, false)) else { return Ok(()) };
+        let within = |address: u64| address.wrapping_sub(self.address) as usize;
+        let bytes = within(bytes.start)..within(bytes.end);
+        Err(self.context.error(operation, ErrorKind::Poisoned { bytes, failure }))
+    }
+
+    /// Whether failed work was to write any of the bytes.
+    pub fn is_poisoned(&self, extent: &Range<usize>) -> bool {
+        POISONED.is_any() && POISONED.find(&self.used(extent, false)).is_some()
+    }
+
+    /// Forgets what failed work was to write by any allocation: the bytes are the caller's own again, who sees them as they are.
+    pub fn forget_poison_of_all(&self) {
+        if POISONED.is_any() {
+            // SAFETY: the bytes are the caller's own, and have been written.
+            unsafe { POISONED.clear(&self.used(&(0..self.len), false).range()) };
+        }
+    }
+
+    /// Forgets what failed work was to write: the host writes all of the memory next, or it is not used again.
+    #[inline]
+    pub fn forget_poison(&self) {
+        if POISONED.is_any() {
+            let all = self.used(&(0..self.len), false);
+            // SAFETY: the host writes them next, or nothing reads them again.
+            unsafe { POISONED.forget(all.owner, &all.range()) };
+        }
+    }
+}

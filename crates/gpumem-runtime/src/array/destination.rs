@@ -1,0 +1,209 @@
+//! Arrays of the host that elements can come back to.
+
+use crate::{
+    ArrayBase, CudaArrayInterface, Device, HostArray, HostKind, Scalar, Source, StorageMut, ToDevice,
+    device::{Allocation, AllocationRef},
+    foreign,
+    layout::Layout,
+    transfer::{self, ArrayRef},
+};
+use gpumem_core::{Backend, DescriptorError, Element, ErrorKind, LayoutError, Result};
+use gpumem_memory::track::DeviceContext;
+use gpumem_memory::track::Timeline;
+use ndarray::{ArrayViewMut, Axis, Dimension, Ix0, Ix1};
+use std::sync::Arc;
+
+/// What elements can come back to from a device of backend `B`: arrays and mutable views of ndarray of any layout, slices,
+/// arrays and vectors of Rust, a [`Scalar`], device arrays and mutable views, the host arrays of the library, and objects
+/// with a CUDA array interface (through [`cuda_array_mut`](crate::cuda_array_mut)).
+pub trait FromDevice<B: Backend>: ToDevice<B> {
+    /// The elements, borrowed for writing. Asked once for each use; what is read of them before is read here as well, and not
+    /// from [`source`](ToDevice::source).
+    fn destination(&mut self) -> Destination<'_, Self::Elem, Self::Dim, B>;
+}
+
+/// Borrowed elements that are written from a device; made by [`FromDevice::destination`].
+#[derive(Debug)]
+pub struct Destination<'a, T: Element, D: Dimension, B: Backend>(To<'a, T, D, B>);
+
+#[derive(Debug)]
+enum To<'a, T: Element, D: Dimension, B: Backend> {
+    Host(ArrayViewMut<'a, T, D>),
+    Memory {
+        memory: &'a AllocationRef<B>,
+        layout: &'a Layout,
+    },
+    /// Memory of an object that is borrowed for `'a`, or why it did not say where.
+    Described(Result<CudaArrayInterface>),
+}
+
+/// How elements come into memory of the caller.
+#[derive(Debug, Clone, Copy)]
+pub enum WriteBack {
+    /// Before the call returns.
+    Now,
+    /// When the scope of that number waits.
+    InScope(u64),
+}
+
+impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
+    /// A destination in ordinary memory, for implementations of [`FromDevice`] outside this crate.
+    pub fn host(view: ArrayViewMut<'a, T, D>) -> Self {
+        Self(To::Host(view))
+    }
+
+    /// A destination that an object with a CUDA array interface has described.
+    pub(crate) fn described(descriptor: Result<CudaArrayInterface>) -> Self {
+        Self(To::Described(descriptor))
+    }
+
+    /// The same elements, to be read: what is asked about them is asked of what is written.
+    #[doc(hidden)]
+    pub fn as_source(&self) -> Source<'_, T, D, B> {
+        match &self.0 {
+            To::Host(view) => Source::host(view.view()),
+            To::Memory { memory, layout } => Source::memory(memory, layout),
+            To::Described(descriptor) => Source::described(descriptor.clone()),
+        }
+    }
+
+    /// Whether elements may be written here, before anything is.
+    #[doc(hidden)]
+    pub fn check(&self, device: &Device<B>, operation: &'static str) -> Result<()> {
+        match &self.0 {
+            To::Host(view) => {
+                let layout = Layout::of_ndarray(view.shape(), view.strides(), size_of::<T>())
+                    .map_err(|error| device.core().error(operation, error))?;
+                check_writable(device.core(), operation, &layout, false)
+            }
+            To::Memory { memory, layout } => {
+                check_writable(device.core(), operation, layout, memory.is_read_only())
+            }
+            To::Described(descriptor) => {
+                let descriptor = descriptor.as_ref().map_err(Clone::clone)?;
+                // SAFETY: the object is borrowed, and nothing is enqueued that uses its memory.
+                let array = unsafe { foreign::described::<T, B>(device, descriptor, operation)? };
+                check_writable(
+                    device.core(),
+                    operation,
+                    &array.layout,
+                    Allocation::is_import_read_only(&array.memory),
+                )
+            }
+        }
+    }
+
+    /// Copies the elements of `source` here, behind what writes them. Returns the submission index of a copy that is
+    /// still on its way (0 for none), and the memory of an object that is only borrowed, which that copy writes.
+    ///
+    /// # Safety
+    /// With [`WriteBack::InScope`], the destination is valid for writes, and not used by anything else, until the landings
+    /// of the scope are run or leaked. The borrowed memory is waited for before the borrow ends.
+    #[doc(hidden)]
+    pub unsafe fn copy_from(
+        self,
+        timeline: &Arc<Timeline<B>>,
+        operation: &'static str,
+        source: ArrayRef<'_, B>,
+        device: &Device<B>,
+        write_back: WriteBack,
+    ) -> Result<(u64, Option<AllocationRef<B>>)> {
+        match (self.0, write_back) {
+            (To::Host(mut view), WriteBack::Now) => {
+                if !transfer::try_download_inline(timeline, source, &mut view) {
+                    transfer::download(timeline, operation, source, view.into_dyn(), None)?;
+                }
+                Ok((0, None))
+            }
+            (To::Host(view), WriteBack::InScope(scope)) => {
+                // SAFETY: the caller's promise.
+                unsafe {
+                    transfer::download_in_scope(timeline, operation, scope, source, view.into_dyn())?;
+                }
+                Ok((0, None))
+            }
+            (To::Memory { memory, layout }, _) => {
+                let to = ArrayRef::new(memory, layout);
+                Ok((transfer::copy::<T, B>(timeline, operation, source, to)?, None))
+            }
+            (To::Described(descriptor), _) => {
+                // SAFETY: the object is borrowed, and the caller waits for its memory before that ends.
+                let array = unsafe { foreign::described::<T, B>(device, &descriptor?, operation)? };
+                let read_only = Allocation::is_import_read_only(&array.memory);
+                check_writable(device.core(), operation, &array.layout, read_only)?;
+                let to = ArrayRef::new(&array.memory, &array.layout);
+                let submission = transfer::copy::<T, B>(timeline, operation, source, to)?;
+                Ok((submission, Some(array.memory.clone())))
+            }
+        }
+    }
+}
+
+/// Whether every element of a layout may be written by itself.
+pub fn check_writable<B: Backend>(
+    context: &DeviceContext<B>,
+    operation: &'static str,
+    layout: &Layout,
+    read_only: bool,
+) -> Result<()> {
+    if read_only {
+        return Err(context.error(operation, ErrorKind::from(DescriptorError::ReadOnly)));
+    }
+    if layout.has_self_overlap() {
+        let (shape, strides) = (layout.shape().to_vec(), layout.strides().to_vec());
+        return Err(context.error(operation, LayoutError::SelfOverlap { shape, strides }));
+    }
+    Ok(())
+}
+
+impl<B: Backend, X: FromDevice<B> + ?Sized> FromDevice<B> for &mut X {
+    fn destination(&mut self) -> Destination<'_, X::Elem, X::Dim, B> {
+        (**self).destination()
+    }
+}
+
+impl<B: Backend, T: Element, S: ndarray::DataMut<Elem = T>, D: Dimension> FromDevice<B>
+    for ndarray::ArrayBase<S, D>
+{
+    fn destination(&mut self) -> Destination<'_, T, D, B> {
+        Destination::host(self.view_mut())
+    }
+}
+
+impl<B: Backend, T: Element> FromDevice<B> for [T] {
+    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
+        Destination::host(ArrayViewMut::from(self))
+    }
+}
+
+impl<B: Backend, T: Element, const N: usize> FromDevice<B> for [T; N] {
+    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
+        Destination::host(ArrayViewMut::from(self))
+    }
+}
+
+impl<B: Backend, T: Element> FromDevice<B> for Vec<T> {
+    fn destination(&mut self) -> Destination<'_, T, Ix1, B> {
+        Destination::host(ArrayViewMut::from(self))
+    }
+}
+
+impl<B: Backend, T: Element> FromDevice<B> for Scalar<T> {
+    fn destination(&mut self) -> Destination<'_, T, Ix0, B> {
+        let one = ArrayViewMut::from(std::slice::from_mut(&mut self.0));
+        Destination::host(one.index_axis_move(Axis(0), 0))
+    }
+}
+
+impl<S: StorageMut, D: Dimension> FromDevice<S::Backend> for ArrayBase<S, D> {
+    fn destination(&mut self) -> Destination<'_, S::Elem, D, S::Backend> {
+        Destination(To::Memory { memory: &self.memory, layout: &self.layout })
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> FromDevice<B> for HostArray<K, T, D, B> {
+    fn destination(&mut self) -> Destination<'_, T, D, B> {
+        let ArrayRef { memory, layout } = self.place();
+        Destination(To::Memory { memory, layout })
+    }
+}

@@ -1,0 +1,214 @@
+//! Registering arrays that the library then owns.
+
+use super::{
+    HostArray, HostKind, Mapped, Pinned, Registered,
+    pin_guard::{PinnedOwner, lock},
+};
+use crate::{Device, Layout, device::Allocation};
+use gpumem_core::{Backend, Element, Error, ErrorKind, RegisterOptions};
+use ndarray::{Array, Dimension};
+use std::fmt;
+
+/// An array of the caller that the library has taken over, page-locked until it is deregistered or dropped.
+pub type RegisteredArray<T, D, B> = HostArray<Registered<'static, Pinned>, T, D, B>;
+/// As [`RegisteredArray`], with a device address.
+pub type MappedRegisteredArray<T, D, B> = HostArray<Registered<'static, Mapped>, T, D, B>;
+
+type TakenOver<K, T, D, B> = Result<HostArray<Registered<'static, K>, T, D, B>, RegisterError<Array<T, D>>>;
+
+/// What could not be done with an array, and the array.
+#[derive(Debug)]
+pub struct RegisterError<A> {
+    /// What was given.
+    pub given: A,
+    /// Why it comes back.
+    pub error: Error,
+}
+
+impl<A> fmt::Display for RegisterError<A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl<A: fmt::Debug> std::error::Error for RegisterError<A> {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.error.source()
+    }
+}
+
+impl<A> From<RegisterError<A>> for Error {
+    fn from(refused: RegisterError<A>) -> Self {
+        refused.error
+    }
+}
+
+impl<B: Backend> Device<B> {
+    /// Takes an array over and page-locks it, for truly asynchronous copies: Numba's `roc.register`. The elements stay
+    /// where they are, in the layout that they have; the pages of all of a strided array are locked. The array comes back
+    /// from [`deregister`](HostArray::deregister). Where it is dropped instead, its memory is unlocked and freed by the
+    /// next flush, after its last use.
+    ///
+    /// For borrowed arrays there is [`pinned`](Self::pinned), which does this for the length of a scope.
+    ///
+    /// ```no_run
+    /// # fn example<B: gpumem_core::Backend>(device: &gpumem_runtime::Device<B>) -> gpumem_core::Result<()> {
+    /// let stream = device.stream()?;
+    /// let registered = device.register(ndarray::Array1::from_elem(1 << 20, 1.0f32))?;
+    /// let array = stream.to_device(&registered)?; // enqueued; nothing is staged
+    /// let elements = registered.deregister()?; // waits for the copy
+    /// # let _ = (array, elements);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the array with the error: [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::register`](gpumem_core::Capabilities::register) is false,
+    /// [`Registration`](gpumem_core::ErrorKind::Registration) if the memory cannot be page-locked,
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
+    pub fn register<T: Element, D: Dimension + 'static>(
+        &self,
+        array: Array<T, D>,
+    ) -> Result<RegisteredArray<T, D, B>, RegisterError<Array<T, D>>> {
+        self.take_over("register", array, false)
+    }
+
+    /// Registers an array as [`register`](Self::register) does, and gives it a device address, so that kernels can
+    /// use it.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let mut registered = device.register_mapped(Array1::<f32>::zeros(1000))?;
+    /// registered.device_view_mut().fill(1.0)?; // the device writes the caller's array
+    /// assert_eq!(registered.deregister()?[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns the array with the error: [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if
+    /// [`Capabilities::mapped`](gpumem_core::Capabilities::mapped) is false,
+    /// [`Registration`](gpumem_core::ErrorKind::Registration) if it shares pages with other registered memory and has
+    /// no address in one piece. Otherwise as [`register`](Self::register).
+    pub fn register_mapped<T: Element, D: Dimension + 'static>(
+        &self,
+        array: Array<T, D>,
+    ) -> Result<MappedRegisteredArray<T, D, B>, RegisterError<Array<T, D>>> {
+        self.take_over("register_mapped", array, true)
+    }
+
+    fn take_over<K: HostKind, T: Element, D: Dimension + 'static>(
+        &self,
+        operation: &'static str,
+        mut array: Array<T, D>,
+        mapped: bool,
+    ) -> TakenOver<K, T, D, B> {
+        let layout = match self.layout_to_register(operation, &array, mapped) {
+            Ok(layout) => layout,
+            Err(error) => return Err(RegisterError { given: array, error }),
+        };
+        let extent = layout.extent();
+        let lowest = array.as_mut_ptr().cast::<u8>().wrapping_sub(layout.offset()).wrapping_add(extent.start);
+        let options = RegisterOptions { mapped, ..RegisterOptions::default() };
+        // Neighbours share pages, and a page is locked once: so that one can be pinned and the other mapped, every page
+        // is mapped where that is possible.
+        let pages = RegisterOptions { mapped: mapped || self.capabilities().mapped, ..options };
+        let (address, bytes) = (lowest.expose_provenance() as u64, extent.len());
+        // SAFETY: the array owns the elements from the lowest to the highest; moving it moves none of them.
+        match unsafe { lock(self, operation, address, bytes, pages, array) } {
+            Ok(locked) if mapped && !locked.has_address() => {
+                let why =
+                    "it shares pages with other registered memory and has no device address in one piece";
+                let error = self.core().error(operation, ErrorKind::Registration { why });
+                Err(RegisterError { given: locked.unlock(), error })
+            }
+            Ok(locked) => Ok(HostArray::over_ndarray(locked.into_allocation(self, options, false), layout)),
+            Err((given, error)) => Err(RegisterError { given, error }),
+        }
+    }
+
+    /// Whether an array of such a kind can be registered at all, and its layout.
+    fn layout_to_register<T: Element, D: Dimension + 'static>(
+        &self,
+        operation: &'static str,
+        array: &Array<T, D>,
+        mapped: bool,
+    ) -> gpumem_core::Result<Layout> {
+        self.check_registers(operation, mapped)?;
+        Layout::of_ndarray(array.shape(), array.strides(), size_of::<T>())
+            .map_err(|error| self.core().error(operation, error))
+    }
+
+    /// Whether memory of the caller can be registered at all.
+    pub(super) fn check_registers(&self, operation: &'static str, mapped: bool) -> gpumem_core::Result<()> {
+        let fail = |kind| self.core().error(operation, kind);
+        self.core().check(operation)?;
+        let capabilities = self.capabilities();
+        if !capabilities.register {
+            return Err(fail(ErrorKind::Unsupported { what: "page-locking of the caller's memory" }));
+        }
+        if mapped && !capabilities.mapped {
+            return Err(fail(ErrorKind::Unsupported { what: "mapped memory" }));
+        }
+        Ok(())
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Registered<'static, K>, T, D, B> {
+    /// Waits for everything that uses the array, unlocks it and returns it: Numba's `roc.deregister`.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let registered = device.register(Array1::from_elem(1000, 2.0))?;
+    /// let array = device.to_device(&registered)?;
+    /// let host = registered.deregister()?; // the same elements, where they were
+    /// assert_eq!(host.len(), 1000);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns this array with the error: [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work on
+    /// it failed, [`Poisoned`](gpumem_core::ErrorKind::Poisoned) until what that was to write is written anew,
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback,
+    /// [`Stale`](gpumem_core::ErrorKind::Stale) after a reset,
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) while something else, such as a loan, still holds
+    /// the memory.
+    #[allow(clippy::result_large_err, reason = "the array is not lost")]
+    pub fn deregister(self) -> Result<Array<T, D>, RegisterError<Self>> {
+        self.take_back::<Array<T, D>>()
+    }
+
+    /// As [`deregister`](Self::deregister), for memory of any owner.
+    #[allow(clippy::result_large_err, reason = "the array is not lost")]
+    pub(super) fn take_back<O: std::any::Any>(self) -> Result<O, RegisterError<Self>> {
+        const OPERATION: &str = "deregister";
+        let wait_outcome = self.memory().check(OPERATION).map(|()| self.memory().wait_until_unused());
+        let wait_outcome = wait_outcome.and_then(|wait_outcome| wait_outcome.result);
+        let written =
+            wait_outcome.and_then(|()| self.memory().check_written(OPERATION, &self.layout().extent()));
+        if let Err(error) = written {
+            return Err(RegisterError { given: self, error: error.in_operation(OPERATION) });
+        }
+        let (memory, layout) = self.into_parts();
+        match Allocation::into_owner::<PinnedOwner<B, O>>(memory) {
+            Ok(owner) => Ok(owner.unlock()),
+            Err(memory) => {
+                let why = "the memory is still held by something else";
+                let error = memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
+                Err(RegisterError { given: Self::over_ndarray(memory, layout), error })
+            }
+        }
+    }
+}

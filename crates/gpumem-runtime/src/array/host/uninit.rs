@@ -1,0 +1,139 @@
+//! Host arrays whose elements have yet to be written.
+
+use super::{HostArray, HostKind};
+use crate::{Device, IntoArraySpec, Layout, Managed, Mapped, Pinned, ToDevice, device::Allocation};
+use gpumem_core::{Attach, Backend, Element, MappedOptions, MemoryKind, Result};
+use ndarray::{ArrayView, Dimension};
+use std::fmt;
+
+/// A host array without contents. It can only be written, and becomes a [`HostArray`] by being written as a whole.
+#[must_use = "the elements have yet to be written"]
+pub struct UninitHostArray<K: HostKind, T: Element, D: Dimension, B: Backend>(HostArray<K, T, D, B>);
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D, B> {
+    fn allocate(
+        device: &Device<B>,
+        operation: &'static str,
+        layout: Layout,
+        kind: MemoryKind,
+    ) -> Result<Self> {
+        let align = B::capabilities(device.raw()).allocation_alignment.max(align_of::<T>());
+        let memory = Allocation::for_host(device, operation, layout.extent().end, align, kind)?;
+        Ok(Self(HostArray::over(operation, memory.into_memory(), layout)?))
+    }
+
+    /// Lengths of the axes.
+    pub fn shape(&self) -> &[usize] {
+        self.0.shape()
+    }
+
+    /// Sets every element.
+    ///
+    /// # Errors
+    /// Returns [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) or [`Stale`](gpumem_core::ErrorKind::Stale) if the
+    /// device is lost or was reset; the memory is freed then.
+    pub fn fill(mut self, value: T) -> Result<HostArray<K, T, D, B>> {
+        self.0.view_mut()?.fill(value);
+        Ok(self.0)
+    }
+
+    /// Copies every element from an array of the host.
+    ///
+    /// # Errors
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ, and
+    /// [`DeviceLost`](gpumem_core::ErrorKind::DeviceLost) or [`Stale`](gpumem_core::ErrorKind::Stale) if the device
+    /// is lost or was reset. The memory is freed then.
+    pub fn assign(mut self, source: ArrayView<'_, T, D>) -> Result<HostArray<K, T, D, B>> {
+        if self.shape() != source.shape() {
+            let (found, expected) = (source.shape().to_vec(), self.shape().to_vec());
+            let error = gpumem_core::LayoutError::ShapeMismatch { found, expected };
+            return Err(self.0.memory().core().error("assign", error));
+        }
+        self.0.view_mut()?.assign(&source);
+        Ok(self.0)
+    }
+
+    /// Copies every element from a source of equal shape, wherever it is.
+    ///
+    /// # Errors
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ. Otherwise as
+    /// [`copy_to_device`](crate::ArrayBase::copy_to_device). The memory is freed after an error.
+    pub fn copy_from<S>(mut self, source: &S) -> Result<HostArray<K, T, D, B>>
+    where
+        S: ToDevice<B, Elem = T, Dim = D> + ?Sized,
+    {
+        self.0.copy_from(source)?;
+        Ok(self.0)
+    }
+
+    /// Declares every element written.
+    ///
+    /// # Safety
+    /// Work that writes every element has been enqueued through this library, so that reading waits for it.
+    pub unsafe fn assume_init(self) -> HostArray<K, T, D, B> {
+        self.0
+    }
+}
+
+impl<B: Backend> Device<B> {
+    /// Creates a page-locked array without contents, which must be written as a whole.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let pinned = device.uninit_pinned_array::<f32, _>(1000)?.fill(1.0)?;
+    /// assert_eq!(pinned.view()?[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`pinned_array`](Self::pinned_array).
+    pub fn uninit_pinned_array<T: Element, S: IntoArraySpec>(
+        &self,
+        spec: S,
+    ) -> Result<UninitHostArray<Pinned, T, S::Dim, B>> {
+        let operation = "uninit_pinned_array";
+        let layout = super::create::layout_of::<T, S, B>(operation, spec, self.core())?;
+        UninitHostArray::allocate(self, operation, layout, MemoryKind::Pinned)
+    }
+
+    /// Creates a page-locked array that kernels can use, without contents, which must be written as a whole.
+    ///
+    /// # Errors
+    /// As for [`mapped_array`](Self::mapped_array).
+    pub fn uninit_mapped_array<T: Element, S: IntoArraySpec>(
+        &self,
+        spec: S,
+        options: MappedOptions,
+    ) -> Result<UninitHostArray<Mapped, T, S::Dim, B>> {
+        let operation = "uninit_mapped_array";
+        let layout = super::create::layout_of::<T, S, B>(operation, spec, self.core())?;
+        super::create::require(operation, self.capabilities().mapped, "mapped memory", self.core())?;
+        UninitHostArray::allocate(self, operation, layout, MemoryKind::Mapped(options))
+    }
+
+    /// Creates an array that migrates between host and device, without contents, which must be written as a whole.
+    ///
+    /// # Errors
+    /// As for [`managed_array`](Self::managed_array).
+    pub fn uninit_managed_array<T: Element, S: IntoArraySpec>(
+        &self,
+        spec: S,
+        attach: Attach,
+    ) -> Result<UninitHostArray<Managed, T, S::Dim, B>> {
+        let operation = "uninit_managed_array";
+        let layout = super::create::layout_of::<T, S, B>(operation, spec, self.core())?;
+        super::create::require(operation, self.capabilities().managed, "managed memory", self.core())?;
+        UninitHostArray::allocate(self, operation, layout, MemoryKind::Managed(attach))
+    }
+}
+
+impl<K: HostKind, T: Element, D: Dimension, B: Backend> fmt::Debug for UninitHostArray<K, T, D, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("UninitHostArray").field(&self.shape()).finish()
+    }
+}

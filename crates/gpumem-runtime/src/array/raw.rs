@@ -1,0 +1,123 @@
+//! Lending the native stream and addresses to other libraries (law 15).
+
+use crate::{ArrayBase, Storage, StorageMut, Stream, device::AllocationRef};
+use gpumem_core::{Backend, RawStream, Result, Stream as _, with_uses};
+use gpumem_memory::{
+    track::Access,
+    track::{Timeline, Uses},
+};
+use ndarray::Dimension;
+use smallvec::SmallVec;
+use std::{marker::PhantomData, ops::Range, sync::Arc};
+
+/// An array that work of another library is going to read or write.
+#[derive(Debug)]
+#[must_use = "an access does nothing until a raw scope has it"]
+pub struct RawAccess<'a, B: Backend> {
+    memory: &'a AllocationRef<B>,
+    extent: Range<usize>,
+    address: u64,
+    write: bool,
+    /// Who names an array for writing has borrowed it mutably for as long.
+    borrow: PhantomData<&'a mut ()>,
+}
+
+impl<'a, B: Backend> RawAccess<'a, B> {
+    /// Names an array that is going to be read.
+    #[inline]
+    pub fn read<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>) -> Self {
+        Self::of(array, false)
+    }
+
+    /// Names an array that is going to be written, and perhaps read.
+    #[inline]
+    pub fn write<S: StorageMut<Backend = B>, D: Dimension>(array: &'a mut ArrayBase<S, D>) -> Self {
+        Self::of(array, true)
+    }
+
+    #[inline]
+    fn of<S: Storage<Backend = B>, D: Dimension>(array: &'a ArrayBase<S, D>, write: bool) -> Self {
+        let (memory, extent, address) = (&array.memory, array.layout.extent(), array.address());
+        Self { memory, extent, address, write, borrow: PhantomData }
+    }
+}
+
+/// What another library needs: the stream, and the address of element `[0, 0, ..]` of each array, in the order in which
+/// they were named.
+#[derive(Debug, Clone, Copy)]
+pub struct RawParts<'a> {
+    /// The driver's stream.
+    pub stream: RawStream,
+    /// Device addresses.
+    pub addresses: &'a [u64],
+}
+
+/// Notes the use of the arrays when the foreign work has been enqueued, also if that panics.
+struct Noting<'a, 'b, B: Backend> {
+    timeline: &'a Arc<Timeline<B>>,
+    accesses: &'a [Access<'b, B>],
+}
+
+impl<B: Backend> Drop for Noting<'_, '_, B> {
+    fn drop(&mut self) {
+        if let Err(error) = self.timeline.submit("raw_scope", self.accesses, |_| Ok(())) {
+            self.timeline.context.errors.push(error);
+        }
+    }
+}
+
+impl<B: Backend> Stream<B> {
+    /// Runs `body`, which enqueues work of another library on this stream: a cuBLAS or rocBLAS call, say. Before it runs,
+    /// the stream waits for whatever conflicts with the arrays named; whatever uses them later waits for the work.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::RawAccess;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut array = stream.device_array::<f32, _>(1000)?;
+    /// let accesses = [RawAccess::write(&mut array)];
+    /// // SAFETY: nothing is enqueued here; a library would be given `parts.stream` and the addresses.
+    /// let address = unsafe { stream.raw_scope(&accesses, |parts| parts.addresses[0]) }?;
+    /// assert_eq!(address, array.address());
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Safety
+    /// * The work goes to the stream that `body` is given, and to no other.
+    /// * It reads and writes no memory of this library but the arrays named, and writes only those named for writing.
+    /// * `body` neither destroys nor captures the stream.
+    ///
+    /// # Errors
+    /// Returns [`Stale`](gpumem_core::ErrorKind::Stale) for a stream or an array of before a reset,
+    /// [`Poisoned`](gpumem_core::ErrorKind::Poisoned) for an array that failed work was to write, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. `body` has not run then.
+    pub unsafe fn raw_scope<R>(
+        &self,
+        arrays: &[RawAccess<'_, B>],
+        body: impl FnOnce(RawParts<'_>) -> R,
+    ) -> Result<R> {
+        let mut accesses: SmallVec<[Access<'_, B>; 4]> = SmallVec::new();
+        let mut addresses: SmallVec<[u64; 8]> = SmallVec::new();
+        for RawAccess { memory, extent, address, write, .. } in arrays {
+            accesses.push(Access { memory, extent: extent.clone(), write: *write });
+            addresses.push(*address);
+        }
+        let timeline = self.timeline();
+        timeline.refuse_poisoned("raw_scope", &accesses)?;
+        // The arrays are borrowed, so nothing that conflicts can come between the waits and the note.
+        let stream = timeline.prepare("raw_scope", &accesses, |raw| Ok(raw.raw()))?;
+        let noting = Noting { timeline, accesses: &accesses };
+        let parts = RawParts { stream, addresses: &addresses };
+        // What is enqueued by way of the backend is judged as work of ours is.
+        let uses = Uses(&accesses);
+        // SAFETY: the work uses the arrays named and no other memory of the library (the caller's promise).
+        let value = unsafe { with_uses(timeline.survives_faults().then_some(&uses as _), || body(parts)) };
+        drop(noting);
+        Ok(value)
+    }
+}

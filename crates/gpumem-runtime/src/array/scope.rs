@@ -1,0 +1,255 @@
+//! Borrowed host memory in asynchronous transfers (law 3).
+
+use crate::{ArrayBase, MappedHost, PinnedHost, Storage, Stream, array::host::PinScope, transfer};
+use gpumem_core::{Backend, Element, ErrorKind, Result};
+use gpumem_memory::track::Lost;
+use ndarray::{ArrayViewMut, Dimension};
+use std::{fmt, marker::PhantomData};
+
+/// A scope in which borrowed host memory can be used by asynchronous transfers. Made by [`Stream::scope`], as threads by
+/// [`std::thread::scope`]: it waits on every way out, and what is borrowed for it stays borrowed until then.
+pub struct Scope<'scope, 'env: 'scope, B: Backend> {
+    stream: Stream<B>,
+    id: u64,
+    /// Dropped after the wait.
+    locks: PinScope<B>,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+/// Waits at the end of the scope, also when its body panics.
+struct Finish<'a, B: Backend> {
+    stream: &'a Stream<B>,
+    id: u64,
+    /// The last submission index before the scope.
+    before: u64,
+    armed: bool,
+}
+
+impl<B: Backend> Finish<'_, B> {
+    fn finish(&mut self) -> Result<()> {
+        self.armed = false;
+        let timeline = self.stream.timeline();
+        // In a forked child nothing lands: the transfers are the parent's, and so are the locks.
+        timeline.context.check_process("scope")?;
+        let wait_outcome = timeline.finish(true);
+        if wait_outcome.done {
+            // What is left cannot land any more: the device was reset meanwhile.
+            timeline.copy_outs.abandon(self.id);
+        } else {
+            // The device may still write into the staging blocks; they are leaked, and no memory of the caller is
+            // touched.
+            timeline.copy_outs.leak(self.id);
+        }
+        let lost = timeline.copy_outs.take_lost(self.id);
+        // An earlier call may have reported already what went wrong with the work of this scope.
+        let result = wait_outcome.result.and_then(|()| timeline.fault_since(self.before));
+        let result = result.and_then(|()| timeline.check("scope"));
+        let result = result.and_then(|()| match lost {
+            None => Ok(()),
+            Some(Lost::CopyOutFailed(error)) => Err(error),
+            // A wait for the whole device has told of a failure, which may have been this scope's.
+            Some(Lost::WorkFailed) => {
+                let what = "work before a transfer of this scope".to_owned();
+                Err(timeline.context.error("scope", ErrorKind::AsynchronousFault { what }))
+            }
+        });
+        result.map_err(|error| error.in_operation("scope"))
+    }
+}
+
+impl<B: Backend> Drop for Finish<'_, B> {
+    fn drop(&mut self) {
+        if self.armed
+            && let Err(error) = self.finish()
+        {
+            self.stream.device().core().errors.push(error);
+        }
+    }
+}
+
+impl<B: Backend> Stream<B> {
+    /// Runs `body` with a scope in which memory of the caller takes part in asynchronous transfers, and waits at its end,
+    /// however it ends. This is Numba's `auto_synchronize`.
+    ///
+    /// ```no_run
+    /// # fn example<B: gpumem_runtime::ToDevice<H, Elem = f32, Dim = ndarray::Ix1>, H: gpumem_core::Backend>(
+    /// #     stream: &gpumem_runtime::Stream<H>, array: &gpumem_runtime::DeviceArray<f32, ndarray::Ix1, H>,
+    /// # ) -> gpumem_core::Result<()> {
+    /// let mut result = ndarray::Array1::zeros(array.len());
+    /// stream.scope(|scope| scope.copy_to_host(array, result.view_mut()))??;
+    /// // Here the elements have landed.
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed. The value of
+    /// `body` is lost then. Returns [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
+    pub fn scope<'env, R>(
+        &self,
+        body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,
+    ) -> Result<R> {
+        run(self, body)
+    }
+}
+
+fn run<'env, B: Backend, R>(
+    stream: &Stream<B>,
+    body: impl for<'scope> FnOnce(&'scope Scope<'scope, 'env, B>) -> R,
+) -> Result<R> {
+    gpumem_memory::may_block("scope")?;
+    stream.timeline().check("scope")?;
+    let id = gpumem_memory::track::unique_id();
+    let locks = PinScope::new(stream.device());
+    let scope = Scope { stream: stream.clone(), id, locks, scope: PhantomData, env: PhantomData };
+    let mut finish = Finish { stream, id, before: stream.submission_index(), armed: true };
+    let value = body(&scope);
+    let finished = finish.finish();
+    // Other streams may have used what was page-locked.
+    let released = scope.locks.release().map_err(|error| error.in_operation("scope"));
+    finished.and(released)?;
+    Ok(value)
+}
+
+impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
+    /// Returns the stream, for operations that need no scope.
+    pub fn stream(&self) -> &Stream<B> {
+        &self.stream
+    }
+
+    /// The number that landings of the scope carry.
+    #[doc(hidden)]
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// What is waited for before anything borrowed goes back.
+    #[doc(hidden)]
+    pub fn locks(&self) -> &PinScope<B> {
+        &self.locks
+    }
+
+    /// Copies an array into memory of the caller, in stream order. The elements have arrived when the stream has been
+    /// waited for, at the latest when the scope ends.
+    ///
+    /// The downloads of a stream hold at most [`TransferOptions::scoped_staging_bytes`](crate::TransferOptions::scoped_staging_bytes)
+    /// of staging memory. One that fits returns at once. Of a longer one all but the last part has arrived when the call
+    /// returns, for which it waits for the work before it; and where the downloads before it hold the memory, it waits for
+    /// those. For a copy of any length that does not wait, page-lock the array ([`pinned`](Self::pinned)).
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let (first, second) = (stream.to_device(&[1, 2])?, stream.to_device(&[3, 4])?);
+    /// let mut host = [Array1::zeros(2), Array1::zeros(2)];
+    /// let [a, b] = &mut host;
+    /// stream.scope(|scope| {
+    ///     scope.copy_to_host(&first, a)?;
+    ///     scope.copy_to_host(&second, b)
+    /// })??; // waits: both have landed
+    /// assert_eq!(host[1].to_vec(), [3, 4]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ,
+    /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no staging memory, and
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. What fails later is an error of
+    /// the scope: the failure of a copy as much as one of the work before it.
+    pub fn copy_to_host<S, D>(
+        &'scope self,
+        source: &ArrayBase<S, D>,
+        destination: impl Into<ArrayViewMut<'env, S::Elem, D>>,
+    ) -> Result<()>
+    where
+        S: Storage<Backend = B>,
+        D: Dimension,
+    {
+        let destination = destination.into().into_dyn();
+        // SAFETY: the destination is borrowed for `'env`, which outlives the scope; the scope runs or drops its
+        // landings before it ends (`Finish`, also on a panic), and leaks them unrun where it cannot wait.
+        unsafe {
+            transfer::download_in_scope(
+                self.stream.timeline(),
+                "copy_to_host",
+                self.id,
+                source.place(),
+                destination,
+            )
+        }
+    }
+
+    /// Page-locks an array of the caller until the scope ends, for truly asynchronous copies.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut host = Array1::from_elem(1000, 2.0f32);
+    /// let array = stream.scope(|scope| {
+    ///     let pinned = scope.pinned(&mut host)?;
+    ///     stream.to_device(&pinned) // asynchronous, without a staging block
+    /// })??;
+    /// assert_eq!(array.get(999)?, 2.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Device::pinned`](crate::Device::pinned).
+    pub fn pinned<T: Element, D: Dimension>(
+        &'scope self,
+        array: impl Into<ArrayViewMut<'env, T, D>>,
+    ) -> Result<PinnedHost<'scope, T, D, B>> {
+        // SAFETY: the array is borrowed for `'env`; the locks are dropped with the scope, after the last use; the
+        // result cannot leave the scope.
+        unsafe { self.locks.add(self.stream.device(), "pinned", array.into(), false) }
+    }
+
+    /// Page-locks an array of the caller until the scope ends and gives it a device address.
+    ///
+    /// # Examples
+    /// ```
+    /// # use ndarray::Array1;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let mut host = Array1::<f32>::zeros(1000);
+    /// stream.scope(|scope| {
+    ///     let mut mapped = scope.mapped(&mut host)?;
+    ///     stream.fill(&mut mapped.device_view_mut(), 1.0) // by the device, in the caller's memory
+    /// })??;
+    /// assert_eq!(host[999], 1.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`Device::mapped`](crate::Device::mapped).
+    pub fn mapped<T: Element, D: Dimension>(
+        &'scope self,
+        array: impl Into<ArrayViewMut<'env, T, D>>,
+    ) -> Result<MappedHost<'scope, T, D, B>> {
+        // SAFETY: as in `pinned`.
+        unsafe { self.locks.add(self.stream.device(), "mapped", array.into(), true) }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Scope<'_, '_, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scope").field("stream", &self.stream).finish_non_exhaustive()
+    }
+}

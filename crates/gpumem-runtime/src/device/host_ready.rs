@@ -1,0 +1,80 @@
+//! Memory that the host may write at once.
+
+use super::{Allocation, AllocationRef};
+use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
+use gpumem_memory::memory::DeviceCore;
+use gpumem_memory::track::WaitOutcome;
+
+/// Memory of the host that no work of a device used when this was made. Code that writes to it before a device does gets it
+/// as this type, which can only be made by waiting for what uses the memory.
+#[derive(Debug)]
+pub(crate) struct HostReady<B: Backend>(AllocationRef<B>);
+
+impl<B: Backend> HostReady<B> {
+    /// Waits until nothing uses the memory. A pool gives the host idle memory, so there is hardly ever anything to wait
+    /// for; a resource of the user's may give out memory in use.
+    ///
+    /// What earlier work did wrong is not told here: the memory had another owner then.
+    ///
+    /// # Errors
+    /// Returns the error of the wait if it is not proven that the uses are over. The memory goes back with them.
+    #[inline]
+    pub(crate) fn wait(mut memory: AllocationRef<B>, operation: &'static str) -> Result<Self> {
+        if AllocationRef::get_mut(&mut memory).is_some_and(Allocation::is_unused) {
+            return Ok(Self(memory));
+        }
+        let wait_outcome = memory.wait_until_unused();
+        match wait_outcome.done {
+            true => Ok(Self(memory)),
+            false => Err(told(memory.core(), wait_outcome, operation)),
+        }
+    }
+
+    /// As [`wait`](Self::wait), and tells what earlier work did wrong.
+    ///
+    /// # Errors
+    /// Returns the memory with the error of that work, or of the wait.
+    #[allow(clippy::result_large_err, reason = "the memory itself comes back")]
+    pub(crate) fn wait_and_tell(
+        memory: AllocationRef<B>,
+        operation: &'static str,
+    ) -> Result<Self, (AllocationRef<B>, Error)> {
+        let wait_outcome = memory.wait_until_unused();
+        match wait_outcome.done && wait_outcome.result.is_ok() {
+            true => Ok(Self(memory)),
+            false => {
+                let error = told(memory.core(), wait_outcome, operation);
+                Err((memory, error))
+            }
+        }
+    }
+
+    /// Writes zeros over all of it.
+    ///
+    /// # Errors
+    /// Returns the driver's error, where managed memory needs a device at rest.
+    pub(crate) fn zero(&self, operation: &'static str) -> Result<()> {
+        let memory = &self.0;
+        if let Some(host) = memory.host()
+            && memory.len() > 0
+        {
+            memory.wait_for_host(operation, &(0..memory.len()), HostAccess::Write)?;
+            // SAFETY: fresh memory of that length, which no work uses and no other code knows.
+            unsafe { host.as_ptr().write_bytes(0, memory.len()) };
+        }
+        Ok(())
+    }
+
+    /// The memory, for whatever comes next.
+    pub(crate) fn into_memory(self) -> AllocationRef<B> {
+        self.0
+    }
+}
+
+fn told<B: Backend>(core: &DeviceCore<B>, wait_outcome: WaitOutcome, operation: &'static str) -> Error {
+    let why = "it is not known whether earlier work still uses the memory";
+    match wait_outcome.result {
+        Err(error) => error.in_operation(operation),
+        Ok(()) => core.error(operation, ErrorKind::InvalidArgument { why }),
+    }
+}

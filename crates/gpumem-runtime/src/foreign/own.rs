@@ -1,0 +1,158 @@
+//! Memory of the library's own that comes back to it: what has been lent is known by its addresses while the loan lasts.
+//!
+//! An import of such memory must not make a second owner, whose uses would not be ordered with those of the first. It
+//! becomes another handle of the same allocation, which can only be read, as long as the first one is there.
+
+use super::ForeignElements;
+use crate::{
+    Device, Layout,
+    device::{Allocation, AllocationRef},
+};
+use gpumem_core::{Backend, ErrorKind, MemoryKind, Result, process::ProcessGuard};
+use gpumem_memory::sync::Mutex;
+use std::{
+    any::Any,
+    collections::BTreeMap,
+    ptr,
+    sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
+};
+
+/// What is lent in one process.
+struct Table {
+    origin: ProcessGuard,
+    /// Allocations that are lent at this moment, by address and number.
+    lent: Mutex<BTreeMap<(u64, u64), Entry>>,
+    /// How many entries there are: a program that lends nothing pays for one load.
+    count: AtomicUsize,
+}
+
+/// A forked child gets a table of its own: the parent's lock may be held for ever there.
+fn table() -> &'static Table {
+    static CURRENT: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
+    loop {
+        let current = CURRENT.load(Ordering::Acquire);
+        // SAFETY: the pointer is null or was leaked below, so it is valid for ever.
+        if let Some(table) = unsafe { current.as_ref() }
+            && table.origin == ProcessGuard::current()
+        {
+            return table;
+        }
+        let lent = Mutex::new(BTreeMap::new());
+        let fresh = Box::into_raw(Box::new(Table {
+            origin: ProcessGuard::current(),
+            lent,
+            count: AtomicUsize::new(0),
+        }));
+        if CURRENT.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: no other thread has seen `fresh`.
+            drop(unsafe { Box::from_raw(fresh) });
+        }
+    }
+}
+
+struct Entry {
+    end: u64,
+    loans: usize,
+    memory: Box<dyn LoanedMemory>,
+}
+
+/// An allocation of whichever backend.
+trait LoanedMemory: Any + Send + Sync {
+    /// Whether the device has not been reset since.
+    fn is_fresh(&self) -> bool;
+}
+
+impl<B: Backend> LoanedMemory for AllocationRef<B> {
+    fn is_fresh(&self) -> bool {
+        (**self).is_fresh()
+    }
+}
+
+/// Where memory can be met: by the device's address, and by the host's.
+fn places<B: Backend>(memory: &Allocation<B>) -> impl Iterator<Item = (u64, u64)> + use<B> {
+    let host = memory.host().map(|host| host.addr().get() as u64);
+    let (address, len) = (memory.address(), memory.len() as u64);
+    [Some(address), host.filter(|host| *host != address)]
+        .into_iter()
+        .flatten()
+        .filter(move |_| len > 0)
+        .map(move |start| (start, start.saturating_add(len)))
+}
+
+/// Notes that memory is lent once more.
+pub(crate) fn note_loan<B: Backend>(memory: &AllocationRef<B>) {
+    let table = table();
+    let mut lent = table.lent.lock();
+    for (start, end) in places(memory) {
+        let new = || Entry { end, loans: 0, memory: Box::new(memory.clone()) };
+        lent.entry((start, memory.id())).or_insert_with(new).loans += 1;
+    }
+    table.count.store(lent.len(), Ordering::Release);
+}
+
+/// Notes the end of one loan.
+pub(crate) fn note_end<B: Backend>(memory: &Allocation<B>) {
+    let (table, mut gone) = (table(), Vec::new());
+    {
+        let mut lent = table.lent.lock();
+        for (start, _) in places(memory) {
+            if let Some(entry) = lent.get_mut(&(start, memory.id())) {
+                entry.loans = entry.loans.saturating_sub(1);
+                if entry.loans == 0 {
+                    gone.extend(lent.remove(&(start, memory.id())));
+                }
+            }
+        }
+        table.count.store(lent.len(), Ordering::Release);
+    }
+    // The handles are dropped without the lock.
+    drop(gone);
+}
+
+/// The allocation that described elements are part of, where they are memory of the library's own, with their layout in it.
+///
+/// # Errors
+/// Returns [`ErrorKind::Descriptor`] if a part of the elements is such memory and they do not lie on the device, and
+/// [`ErrorKind::InvalidArgument`] if they do but cannot be shared: the host sees them, or a part of them is not the
+/// allocation's.
+pub(crate) fn find<B: Backend>(
+    device: &Device<B>,
+    operation: &'static str,
+    elements: &ForeignElements,
+) -> Result<Option<(AllocationRef<B>, Layout)>> {
+    let table = table();
+    if elements.bytes == 0 || table.count.load(Ordering::Acquire) == 0 {
+        return Ok(None);
+    }
+    let (first, end) = (elements.address, elements.address.saturating_add(elements.bytes as u64));
+    let found = {
+        let lent = table.lent.lock();
+        let overlaps = |entry: &&Entry| entry.end > first && entry.memory.is_fresh();
+        let Some(entry) = lent.range(..(end, 0)).map(|(_, entry)| entry).find(overlaps) else {
+            return Ok(None);
+        };
+        (&*entry.memory as &dyn Any).downcast_ref::<AllocationRef<B>>().cloned()
+    };
+    let refuse = |why| Err(device.core().error(operation, ErrorKind::InvalidArgument { why }));
+    let Some(memory) = found.filter(|memory| memory.core().is_same(device.core())) else {
+        elements.check_place(device, operation)?;
+        return refuse("the memory is the library's own, of another device or backend");
+    };
+    if memory.kind() != MemoryKind::Device {
+        return refuse(
+            "the memory is the library's own, and the host sees it: use the array that it belongs to",
+        );
+    }
+    let offset = first.checked_sub(memory.address()).and_then(|offset| usize::try_from(offset).ok());
+    let layout = offset.and_then(|offset| {
+        let layout = elements.layout.clone();
+        let all = offset.checked_add(layout.offset())?;
+        layout.with_offset(all).ok().filter(|layout| layout.fits(memory.len()).is_ok())
+    });
+    let Some(layout) = layout else {
+        elements.check_place(device, operation)?;
+        return refuse("the elements are partly memory of the library's own");
+    };
+    memory.share();
+    Ok(Some((memory, layout)))
+}

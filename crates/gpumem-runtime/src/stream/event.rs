@@ -1,0 +1,195 @@
+//! Events.
+
+use crate::{Completion, Stream};
+use gpumem_core::{Backend, ErrorKind, Event as _, EventOptions, Result};
+use gpumem_memory::{
+    may_block,
+    memory::{DeferredFree, DeviceCore},
+    track::{RecordedEvent, Timeline},
+};
+use std::{fmt, sync::Arc};
+
+/// An event in a stream, made by [`Stream::record_event`]. Cloning it is cheap and gives the same mark.
+#[must_use = "an event that is dropped at once cannot be waited for"]
+pub struct Event<B: Backend> {
+    timeline: Arc<Timeline<B>>,
+    submission: u64,
+    recorded: Arc<RecordedEvent<B>>,
+    timing: Option<Arc<Timed<B>>>,
+}
+
+/// A driver's event that remembers the time. Dropping it leaves it to the deferred queue.
+struct Timed<B: Backend> {
+    /// Taken only in `drop`.
+    event: Option<B::Event>,
+    core: Arc<DeviceCore<B>>,
+    generation: u64,
+}
+
+impl<B: Backend> Timed<B> {
+    fn event(&self) -> Option<&B::Event> {
+        self.event.as_ref()
+    }
+}
+
+impl<B: Backend> Drop for Timed<B> {
+    fn drop(&mut self) {
+        match self.event.take() {
+            Some(event) if self.core.origin.is_valid() => {
+                self.core.deferred_frees.add(DeferredFree::Event(event), self.generation)
+            }
+            // The driver is another process's, or gone.
+            event => std::mem::forget(event),
+        }
+    }
+}
+
+impl<B: Backend> Event<B> {
+    pub(crate) fn record(stream: &Stream<B>, options: EventOptions) -> Result<Self> {
+        let timeline = stream.timeline();
+        timeline.check("record")?;
+        let (submission, recorded) = timeline.record_now()?;
+        let timing = match options.timing {
+            true => {
+                let event = timeline.context.note_loss(B::create_event(&timeline.context.raw, options))?;
+                timeline.with_raw("record", |raw| B::record(raw, &event))?;
+                Some(Arc::new(Timed {
+                    event: Some(event),
+                    core: stream.device().core().clone(),
+                    generation: timeline.generation,
+                }))
+            }
+            false => None,
+        };
+        Ok(Self { timeline: timeline.clone(), submission, recorded, timing })
+    }
+
+    pub(crate) fn hold(&self, waiting: &Arc<Timeline<B>>) -> Result<()> {
+        waiting.check("wait")?;
+        self.timeline.check_event("wait")?;
+        if self.timeline.id() == waiting.id() || self.timeline.is_complete(self.submission) {
+            return Ok(());
+        }
+        waiting.wait_for(self.timeline.id(), self.submission, &self.recorded)
+    }
+
+    /// Returns whether the work before the event is done. Never blocks.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let event = device.stream()?.record_event()?;
+    /// while !event.query()? {
+    ///     std::thread::yield_now();
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed.
+    pub fn query(&self) -> Result<bool> {
+        self.timeline.check_event("query")?;
+        self.timeline.poll(self.submission).map_err(|error| error.in_operation("query"))
+    }
+
+    /// Blocks until the work before the event is done.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let array = stream.device_array::<f32, _>(1000)?;
+    /// stream.record_event()?.synchronize()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if the work failed, and
+    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
+    pub fn synchronize(&self) -> Result<()> {
+        may_block("synchronize")?;
+        self.timeline.check_event("synchronize")?;
+        if let Some(event) = self.timing.as_deref().and_then(Timed::event) {
+            self.timeline.context.note_loss(event.synchronize())?;
+        }
+        self.timeline.wait_host(self.submission).result.map_err(|error| error.in_operation("synchronize"))
+    }
+
+    /// Returns the milliseconds from `start` to this event.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let stream = device.stream()?;
+    /// let (start, end) = (stream.record_timed_event()?, stream.record_timed_event()?);
+    /// end.synchronize()?;
+    /// assert!(end.elapsed_since(&start)? >= 0.0);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) unless both were made by
+    /// [`Stream::record_timed_event`], and [`NotReady`](gpumem_core::ErrorKind::NotReady) before both are reached.
+    pub fn elapsed_since(&self, start: &Self) -> Result<f32> {
+        self.timeline.check_event("elapsed_since")?;
+        match (start.timing.as_deref().and_then(Timed::event), self.timing.as_deref().and_then(Timed::event))
+        {
+            (Some(start), Some(end)) => self.timeline.context.note_loss(B::elapsed(start, end)),
+            _ => {
+                let why = "an event without a time; make it with record_timed_event";
+                Err(self.timeline.context.error("elapsed_since", ErrorKind::InvalidArgument { why }))
+            }
+        }
+    }
+
+    /// Returns a future that is ready once the event is reached.
+    ///
+    /// # Examples
+    /// ```
+    /// # use gpumem_runtime::Event;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// async fn finish(event: Event<Host>) -> gpumem_core::Result<()> {
+    ///     event.completed().await
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn completed(&self) -> Completion {
+        Completion::of(&self.timeline, Some(self.submission))
+    }
+}
+
+impl<B: Backend> Clone for Event<B> {
+    fn clone(&self) -> Self {
+        Self {
+            timeline: self.timeline.clone(),
+            submission: self.submission,
+            recorded: self.recorded.clone(),
+            timing: self.timing.clone(),
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Event<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Event")
+            .field("timeline", &self.timeline.id())
+            .field("submission", &self.submission)
+            .finish()
+    }
+}
