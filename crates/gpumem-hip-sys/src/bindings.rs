@@ -108,34 +108,11 @@ pub struct hipError_t(pub c_uint);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct hipDeviceAttribute_t(pub c_uint);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipChannelFormatKind(pub c_uint);
 #[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq)]
-pub struct hipChannelFormatDesc {
-    pub x: c_int,
-    pub y: c_int,
-    pub z: c_int,
-    pub w: c_int,
-    pub f: hipChannelFormatKind,
-}
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipArray_Format(pub c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq)]
+#[repr(align(8))]
+#[derive(Debug, Default, Copy, Clone, PartialEq, Eq)]
 pub struct hipArray {
-    pub data: *mut c_void,
-    pub desc: hipChannelFormatDesc,
-    pub type_: c_uint,
-    pub width: c_uint,
-    pub height: c_uint,
-    pub depth: c_uint,
-    pub Format: hipArray_Format,
-    pub NumChannels: c_uint,
-    pub isDrv: bool,
-    pub textureType: c_uint,
+    pub _bindgen_opaque_blob: [u64; 8usize],
 }
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
@@ -453,28 +430,8 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of hipChannelFormatDesc"][::core::mem::size_of::<hipChannelFormatDesc>() - 20usize];
-    ["Alignment of hipChannelFormatDesc"][::core::mem::align_of::<hipChannelFormatDesc>() - 4usize];
-    ["Offset of field: hipChannelFormatDesc::x"][::core::mem::offset_of!(hipChannelFormatDesc, x) - 0usize];
-    ["Offset of field: hipChannelFormatDesc::y"][::core::mem::offset_of!(hipChannelFormatDesc, y) - 4usize];
-    ["Offset of field: hipChannelFormatDesc::z"][::core::mem::offset_of!(hipChannelFormatDesc, z) - 8usize];
-    ["Offset of field: hipChannelFormatDesc::w"][::core::mem::offset_of!(hipChannelFormatDesc, w) - 12usize];
-    ["Offset of field: hipChannelFormatDesc::f"][::core::mem::offset_of!(hipChannelFormatDesc, f) - 16usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
     ["Size of hipArray"][::core::mem::size_of::<hipArray>() - 64usize];
     ["Alignment of hipArray"][::core::mem::align_of::<hipArray>() - 8usize];
-    ["Offset of field: hipArray::data"][::core::mem::offset_of!(hipArray, data) - 0usize];
-    ["Offset of field: hipArray::desc"][::core::mem::offset_of!(hipArray, desc) - 8usize];
-    ["Offset of field: hipArray::type_"][::core::mem::offset_of!(hipArray, type_) - 28usize];
-    ["Offset of field: hipArray::width"][::core::mem::offset_of!(hipArray, width) - 32usize];
-    ["Offset of field: hipArray::height"][::core::mem::offset_of!(hipArray, height) - 36usize];
-    ["Offset of field: hipArray::depth"][::core::mem::offset_of!(hipArray, depth) - 40usize];
-    ["Offset of field: hipArray::Format"][::core::mem::offset_of!(hipArray, Format) - 44usize];
-    ["Offset of field: hipArray::NumChannels"][::core::mem::offset_of!(hipArray, NumChannels) - 48usize];
-    ["Offset of field: hipArray::isDrv"][::core::mem::offset_of!(hipArray, isDrv) - 52usize];
-    ["Offset of field: hipArray::textureType"][::core::mem::offset_of!(hipArray, textureType) - 56usize];
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
@@ -715,26 +672,6 @@ impl hipDeviceAttribute_t {
     pub const hipDeviceAttributeMaxSharedMemoryPerBlock: hipDeviceAttribute_t = hipDeviceAttribute_t(74);
     pub const hipDeviceAttributeTotalConstantMemory: hipDeviceAttribute_t = hipDeviceAttribute_t(83);
     pub const hipDeviceAttributeWarpSize: hipDeviceAttribute_t = hipDeviceAttribute_t(87);
-}
-impl hipChannelFormatKind {}
-impl Default for hipChannelFormatDesc {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-impl hipArray_Format {}
-impl Default for hipArray {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
 }
 impl Default for hip_Memcpy2D {
     fn default() -> Self {
