@@ -1,5 +1,5 @@
 //! Descriptors of other libraries with anything in them: DLPack tensors and the CUDA Array Interface. Each is taken or
-//! refused with a typed error, a tensor is deleted exactly once, and what lies inside the memory is read as it is.
+//! refused with a typed error, a tensor is deleted exactly once, and elements inside the memory are read correctly.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -28,7 +28,7 @@ static DELETED: AtomicUsize = AtomicUsize::new(0);
 
 #[derive(Arbitrary, Debug)]
 struct Said {
-    /// Elements behind the start of the memory: an address outside is only seen through `offset`.
+    /// Elements after the start of the memory: an address outside is only seen through `offset`.
     at: Option<u8>,
     offset: i64,
     shape: Option<Vec<i64>>,
@@ -87,7 +87,7 @@ fn tensor(said: &Said) -> DlpackTensor {
         let (deleter, flags) = (Some(delete as unsafe extern "C" fn(_)), said.flags);
         let head = DLManagedTensorVersioned { version, manager_ctx, deleter, flags, dl_tensor };
         let block = Box::leak(Box::new(Block { head, _numbers: numbers }));
-        // SAFETY: a tensor by the header, but for what it says; it is read only where that is true.
+        // SAFETY: a tensor laid out as the header says, with arbitrary values; it is read only where they are true.
         return unsafe { DlpackTensor::from_versioned(NonNull::from(block).cast()) };
     }
     let deleter = Some(delete as unsafe extern "C" fn(_));

@@ -1,4 +1,4 @@
-//! Any sequence of requests to the books of a pool: blocks never overlap, neighbours are always joined, no byte is lost.
+//! Any sequence of requests to the allocator: blocks never overlap, free neighbours are always joined, no byte is lost.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -34,8 +34,8 @@ fuzz_target!(|input: (u8, Vec<Step>)| {
                     assert!(new.len >= u64::from(bytes) && new.start % align == 0 && new.stamp <= latest);
                     let before = allocated.range(..=new.start).next_back().map(|(_, old)| old.start + old.len);
                     let after = allocated.range(new.start..).next().map(|(_, old)| old.start);
-                    assert!(before.is_none_or(|end| end <= new.start), "overlaps what is before");
-                    assert!(after.is_none_or(|start| new.start + new.len <= start), "overlaps what is behind");
+                    assert!(before.is_none_or(|end| end <= new.start), "overlaps the block before");
+                    assert!(after.is_none_or(|start| new.start + new.len <= start), "overlaps the block after");
                     allocated.insert(new.start, new);
                 }
             }

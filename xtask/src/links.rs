@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_stays() {
+    fn other_text_is_unchanged() {
         for text in [
             "[book](https://example.org/a) and <https://example.org>",
             "[page](docs/src/safety.md#one) and [part](#two)",

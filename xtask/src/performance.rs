@@ -136,7 +136,7 @@ mod tests {
         "reference": 0.0, "reference_name": "the driver", "unit": "GB/s", "ratio": null, "spread": 0.012}]}"#;
 
     #[test]
-    fn a_report_replaces_what_stands_between_its_lines() {
+    fn a_report_replaces_the_text_between_its_lines() {
         let page = "before\n<!-- report: a -->\nold\n<!-- end of report -->\nafter\n";
         let new = render(page, |name| Ok(format!("new {name}\n"))).unwrap();
         assert_eq!(new, "before\n<!-- report: a -->\nnew a\n<!-- end of report -->\nafter\n");

@@ -107,7 +107,7 @@ impl KernelArguments {
             _ => return Err(ArgumentTooLong),
         };
         match self.reserve(length) {
-            // SAFETY: the slot has room for that many bytes, and nothing else uses it.
+            // SAFETY: the slot has room for that many bytes, and no other argument uses it.
             Some(place) => unsafe { place.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) },
             None => self.push_more(bytes, length),
         }
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_refused_and_leaves_no_trace() {
+    fn arguments_that_are_too_long_are_refused() {
         let mut arguments = of(&[4]);
         for length in [MAX_ARGUMENT_BYTES + 1, 65535, 65536, 65540] {
             assert_eq!(arguments.push_bytes(&vec![0; length]), Err(ArgumentTooLong));
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_read_back_as_what_they_are() {
+    fn values_are_read_back_unchanged() {
         let arguments = KernelArguments::new().with([1.5f32, 2.5]).with(0x1234u64).with([7u64; 64]);
         assert_eq!(arguments.read::<[f32; 2]>(0), Some([1.5, 2.5]));
         assert_eq!(arguments.read::<f32>(0), None);

@@ -46,7 +46,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     type Buffer: DeviceBuffer;
     /// A queue of work.
     type Stream: Stream;
-    /// A mark in a stream.
+    /// An event: a recorded position in a stream.
     type Event: Event;
     /// How work-items wait for each other.
     type Barrier: Barrier;
@@ -121,7 +121,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     ///
     /// # Safety
     /// * Nothing made before on the device is used again: no buffer, stream, event, module. They are only forgotten.
-    /// * No host-accessible memory of the device is being looked at.
+    /// * No code reads or writes host-accessible memory of the device.
     ///
     /// # Errors
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure. The device is then in the state
@@ -150,8 +150,8 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// * The contents are not read before they were written.
     ///
     /// # Errors
-    /// Returns [`ErrorKind::OutOfMemory`] if there is no room, and for nothing else. Returns
-    /// [`ErrorKind::Unsupported`] for a kind of memory that the device does not have.
+    /// Returns [`ErrorKind::OutOfMemory`] if there is no room, and only then. Returns [`ErrorKind::Unsupported`] for a
+    /// kind of memory that the device does not have.
     unsafe fn allocate(device: &Self::Device, request: &AllocationRequest) -> Result<Self::Buffer>;
 
     /// Gives memory back, or undoes [`register`](Self::register). May wait for the device, as some drivers do.
@@ -183,7 +183,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         None
     }
 
-    /// Page-locks `bytes` bytes of the caller's memory, and gives them a device address where that is asked for.
+    /// Page-locks `bytes` bytes of the caller's memory, and gives them a device address if the options ask for it.
     ///
     /// # Safety
     /// * The memory is valid for reads (and for writes, unless `options.read_only`) until the buffer is released.
@@ -244,7 +244,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// can see the memory. Does nothing by default.
     ///
     /// # Safety
-    /// The range lies in a live buffer of this backend, and nothing reads or writes it before it is allocated again.
+    /// The range lies in a live buffer of this backend, and no code reads or writes it before it is allocated again.
     unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
         let _ = (address, bytes, is_lent);
     }
@@ -300,7 +300,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// instead, and that call reports errors. So an implementation *should* return `false` when in doubt.
     ///
     /// # Safety
-    /// As for [`copy`](Self::copy), and nothing else uses either side during the call.
+    /// As for [`copy`](Self::copy), and no other code uses either side during the call.
     unsafe fn try_copy_sync(stream: &Self::Stream, region: &CopyRegion) -> bool {
         let _ = (stream, region);
         false
@@ -379,7 +379,7 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
     fn wait(stream: &Self::Stream, event: &Self::Event) -> Result<()>;
 
-    /// Milliseconds between two marks.
+    /// Returns the milliseconds between two recorded events.
     ///
     /// # Errors
     /// Returns [`ErrorKind::NotReady`] before both are reached, and [`ErrorKind::InvalidArgument`] for events that
@@ -420,9 +420,9 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         Err(Error::new(Self::NAME, "compile_image", ErrorKind::Unsupported { what: IMAGES }))
     }
 
-    /// Compiles source text for an architecture by its name (`sm_90`, `gfx90a`), of which this machine need have no device. `text`
-    /// gives the source for a wave size. A name that the compiler does not know is refused before it is asked, because there
-    /// are compilers that end the process then.
+    /// Compiles source text for an architecture by its name (`sm_90`, `gfx90a`); this machine needs no such device.
+    /// `text` returns the source for a wave size. A name that the compiler does not know is refused before the call,
+    /// because some compilers end the process then.
     ///
     /// # Errors
     /// Returns [`ErrorKind::Unsupported`] by default, and for names that are not of this backend. Otherwise as [`compile`](Self::compile).

@@ -24,9 +24,10 @@ pub const CLK_GLOBAL_MEM_FENCE: BarrierScope = BarrierScope::Global;
 /// A place in a kernel where work-items wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BarrierPoint {
-    /// All work-items of the group meet: `barrier(scope)`.
+    /// All work-items of the group wait for each other: `barrier(scope)`.
     Group(BarrierScope),
-    /// All work-items of one wavefront (warp) meet, with a fence for shared and global memory: `wavebarrier()`.
+    /// All work-items of one wavefront (warp) wait for each other, with a fence for shared and global memory:
+    /// `wavebarrier()`.
     Wave,
 }
 

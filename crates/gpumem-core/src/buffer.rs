@@ -5,9 +5,9 @@ use std::{fmt::Debug, ptr::NonNull};
 
 /// A block of memory that a backend has allocated or registered.
 ///
-/// A buffer is only a description: dropping it *must not* free anything and *must not* reach the driver. Memory goes
-/// back through [`Backend::release`](crate::Backend::release), because only the runtime knows when its last use is
-/// done. A buffer that is dropped instead is leaked.
+/// A buffer is only a description: dropping it *must not* free anything and *must not* reach the driver. Memory is
+/// freed by [`Backend::release`](crate::Backend::release), because only the runtime knows when its last use is done. A
+/// buffer that is dropped instead is leaked.
 ///
 /// # Safety
 /// The device, and where there is a host address the host, may read and write [`len`](Self::len) bytes from these addresses until

@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_list_says_can_be_opened() {
+    fn listed_devices_can_be_opened() {
         let info = DeviceInfo {
             backend: "cuda",
             ordinal: 1,

@@ -284,7 +284,7 @@ pub enum ErrorKind {
     LaunchTooLarge {
         /// What there is too much of.
         what: &'static str,
-        /// How much the launch asks for.
+        /// The requested amount.
         requested: u64,
         /// How much there can be.
         most: u64,
@@ -329,7 +329,7 @@ pub enum ErrorKind {
         bytes.start, bytes.end, failure.work, failure.place, failure.cause
     )]
     Poisoned {
-        /// Bytes of the allocation: the first that are asked for and are not there.
+        /// Bytes of the allocation: the first requested ones that are poisoned.
         bytes: std::ops::Range<usize>,
         /// The work that failed.
         failure: std::sync::Arc<crate::Failure>,

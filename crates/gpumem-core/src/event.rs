@@ -1,4 +1,4 @@
-//! Marks in streams.
+//! Events: recorded positions in streams.
 
 use crate::Result;
 use std::fmt::Debug;
@@ -10,22 +10,22 @@ pub struct EventOptions {
     pub timing: bool,
 }
 
-/// A mark in a stream that others can wait for.
+/// A recorded position in a stream, which others can wait for.
 ///
 /// An event that has never been recorded counts as done. Recording it again replaces the position; work that already
 /// waits for the old position is not affected.
 ///
 /// # Safety
-/// When a wait or a query says that the work before the mark is done, none of it uses memory any more.
+/// When a wait or a query reports that the work before the recording is done, none of it uses memory any more.
 pub unsafe trait Event: Debug + Send + Sync + 'static {
-    /// Whether the work before the mark is done. Never blocks.
+    /// Tells whether the work before the recording is done. Never blocks.
     ///
     /// # Errors
     /// Returns the failure of the work itself, as far as the driver reports it here. An event that is not reached is
     /// `Ok(false)`.
     fn query(&self) -> Result<bool>;
 
-    /// Blocks the calling thread until the work before the mark is done.
+    /// Blocks the calling thread until the work before the recording is done.
     ///
     /// # Errors
     /// Returns the failure of the work itself, as far as the driver reports it here.

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_sent_arrives() {
+    fn memory_handles_survive_serialisation() {
         let mut handle = [0; 64];
         handle.iter_mut().zip(1..).for_each(|(byte, value)| *byte = value);
         let memory = IpcMemory::new(handle, 0x0102_0304_0506, 77);

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_later_error_tells_the_first_cause() {
+    fn every_later_error_reports_the_first_cause() {
         let loss = LostState::default();
         assert_eq!(loss.check("test", "a"), Ok(()));
         let first = loss.error("test", "b", || "the first".to_owned());

@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_entry_replaces_what_was_there() {
+    fn the_last_entry_replaces_earlier_ones() {
         let table = PoisonTable::new();
         poison(&table, &used(1, 100..200), &failure("a"));
         poison(&table, &used(2, 150..250), &failure("b"));

@@ -55,8 +55,9 @@ pub(crate) fn forks() -> u64 {
     STATE.load(Ordering::Relaxed) & !EXITING
 }
 
-/// Lets `run` be called when the process ends by itself, before the marks of [`ProcessGuard`] say that it is ending. Other threads
-/// may still be running then. Whether the system does that; it does not where a process is killed.
+/// Registers `run` to be called when the process ends by itself, before [`ProcessGuard`] reports that it is ending.
+/// Other threads may still be running then. Returns whether the system supports that. It does not run if the process is
+/// killed.
 pub fn at_exit(run: extern "C" fn()) -> bool {
     // A function that is registered later runs earlier.
     WATCH.call_once(watch);
@@ -74,7 +75,7 @@ pub fn at_exit(run: extern "C" fn()) -> bool {
 /// Bytes of a page of memory, the unit of page-locking.
 pub fn page_size() -> usize {
     #[cfg(all(unix, not(miri)))]
-    // SAFETY: asks for a number.
+    // SAFETY: the call only returns a number.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     #[cfg(any(not(unix), miri))]
     let size = 4096;

@@ -1,4 +1,4 @@
-//! Memory: allocating, page-locking and giving back.
+//! Allocates, page-locks and frees memory.
 
 use crate::{NAME, device::CudaDevice, error::Status, managed};
 use cudarc::driver::sys::{
@@ -26,7 +26,7 @@ pub struct CudaBuffer {
     generation: u64,
 }
 
-/// Where memory came from, and so how it goes back. The address is the one that the driver gave out.
+/// The origin of memory, which decides how it is freed. The address is the one that the driver returned.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Provenance {
     Device(u64),
@@ -223,7 +223,7 @@ impl CudaBuffer {
         self.give_back(device).map_err(|error| (self, error))
     }
 
-    /// Gives the memory back. On a lost device, and after a reset, it went with the context.
+    /// Frees the memory. On a lost device, and after a reset, it ended with the context.
     fn give_back(&self, device: &CudaDevice) -> Result<()> {
         let operation = match self.origin {
             Provenance::Device(_) => "cuMemFree",
@@ -287,8 +287,8 @@ fn mapped_flags(options: MappedOptions) -> u32 {
     flags
 }
 
-/// The driver calls a request that no machine could meet an invalid value, and one that this host could not meet a
-/// failure of the operating system.
+/// The driver reports a request beyond any machine as an invalid value, and one beyond this host as a failure of the
+/// operating system.
 fn is_out_of_memory(device: &CudaDevice, status: Status, on_host: bool, bytes: usize) -> bool {
     let absurd = if on_host { 1 << 46 } else { device.inner().info.total_memory };
     match status {

@@ -180,7 +180,7 @@ impl CudaDevice {
         // SAFETY: a place for a handle. A reset context is dormant; retaining wakes it up.
         let status = unsafe { api.cuDevicePrimaryCtxRetain(&mut context, handle) };
         if !status.is_success() {
-            // Some faults outlive a reset: the driver then asks for a new process.
+            // Some faults outlive a reset: the driver then requires a new process.
             return Err(self
                 .0
                 .loss
@@ -227,9 +227,9 @@ impl Owner {
         self.generation != self.device.generation()
     }
 
-    /// Calls the driver with an event of this owner, with whatever context is current: asking succeeds whatever device is
-    /// current (CUDA C++ Programming Guide, "Stream and event behavior"). A thread without a context is not spoken of
-    /// there; where the driver wants one it says so, has done nothing, and is called again.
+    /// Calls the driver with an event of this owner, without changing the current context: a query succeeds with any
+    /// current device (CUDA C++ Programming Guide, "Stream and event behavior"). The guide does not mention threads
+    /// without a context. If the driver needs one, it refuses without any effect, and is called again with the context.
     #[inline]
     pub(crate) fn by_handle(
         &self,

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_a_device_is_told_apart() {
+    fn statuses_that_lose_a_device_are_recognised() {
         for code in [
             CUresult::CUDA_ERROR_ECC_UNCORRECTABLE,
             CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE,

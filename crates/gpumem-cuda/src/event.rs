@@ -1,4 +1,4 @@
-//! Marks in streams.
+//! Events: recorded positions in streams.
 
 use crate::{
     NAME,

@@ -28,7 +28,7 @@ pub(crate) unsafe fn prefetch(stream: &CudaStream, address: u64, bytes: usize, t
     needs_concurrent_access(device, OPERATION)?;
     let place = place(device, to);
     let _current = stream.owner.enter(OPERATION, "stream")?;
-    // SAFETY: the range lies in one live managed buffer, says the caller.
+    // SAFETY: the range lies in one live managed buffer, as the caller promises.
     let status = unsafe { device.api().cuMemPrefetchAsync(address, bytes, place, stream.raw) };
     device.check(status, OPERATION)
 }
@@ -47,7 +47,7 @@ pub(crate) unsafe fn advise(device: &CudaDevice, address: u64, bytes: usize, adv
     };
     needs_concurrent_access(device, OPERATION)?;
     let _current = device.enter(OPERATION)?;
-    // SAFETY: the range lies in one live managed buffer, says the caller.
+    // SAFETY: the range lies in one live managed buffer, as the caller promises.
     let status = unsafe { device.api().cuMemAdvise(address, bytes, hint, place(device, location)) };
     device.check(status, OPERATION)
 }

@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn a_library_without_the_functions_is_reported_with_the_first_that_is_missing() {
+    fn a_library_without_the_functions_is_reported_with_the_first_missing_one() {
         let tried = names(&["libgpumem-no-such-library.so", "libc.so.6", "libgpumem-nor-this.so.1"]);
         let mut no_device = false;
         let error = find("a library", tried, |library, _| start(library, &mut no_device)).err().unwrap();

@@ -92,15 +92,15 @@ impl CudaStream {
         self.call(OPERATION, || unsafe { api.cuStreamWaitEvent(self.raw, event.raw, 0) })
     }
 
-    /// Calls the driver with the stream's handle, which `call` names, whatever context is current. Where the driver wants
-    /// the stream's own to be, it refuses, has done nothing, and is called again: that saves the three calls around the
-    /// one that matters, and leaves the caller's context alone.
+    /// Calls the driver with the stream's handle, without changing the current context. If the driver needs the
+    /// stream's own context, it refuses without any effect, and is called again with it. That saves three driver calls
+    /// around each call, and leaves the caller's context alone.
     ///
     /// By the CUDA C++ Programming Guide ("Stream and event behavior") a copy and a wait succeed whatever device is
     /// current, a record where event and stream are of one device, and a launch fails to a stream of another device
     /// than the current one. Drivers of version 580 launch there too, and on threads without a context. They refuse
     /// copies of memory that was mapped piece by piece while another device's context is current, as an invalid value.
-    /// Of waits of the host for a stream, and of asking whether it is done, the guide says nothing.
+    /// The guide does not mention waits of the host for a stream, and queries of it.
     #[inline]
     pub(crate) fn call(&self, operation: &'static str, call: impl Fn() -> Status) -> Result<()> {
         self.call_or(operation, call, |status| self.owner.device.failure(status, operation))

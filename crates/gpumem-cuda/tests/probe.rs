@@ -4,7 +4,7 @@ use gpumem_core::{Backend, DeviceSelector, ErrorKind, LoadFailure};
 use gpumem_cuda::{Cuda, CudaExt};
 
 #[test]
-fn every_way_in_gives_the_same_answer() {
+fn every_entry_point_gives_the_same_answer() {
     let probed = Cuda::probe();
     let devices = Cuda::devices();
     let opened = Cuda::open(&DeviceSelector::ordinal("cuda", 0));
@@ -38,7 +38,7 @@ fn every_way_in_gives_the_same_answer() {
 }
 
 #[test]
-fn a_wish_for_another_backend_is_refused_before_the_driver_is_asked() {
+fn a_selector_of_another_backend_is_refused_before_the_driver_is_called() {
     let error = Cuda::open(&DeviceSelector::ordinal("roc", 0)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::BackendNotEnabled { .. }), "{error}");
 }

@@ -128,7 +128,7 @@ fn the_compiler_is_looked_for_in_its_own_library_first() {
 }
 
 #[test]
-fn without_a_compiler_everything_that_was_tried_is_told() {
+fn without_a_compiler_the_error_lists_every_attempt() {
     let (hip, number) = library("7");
     let empty = Places::new(&Environment { library_path: Some("/nowhere".into()), ..Environment::default() });
     let error = match load_hiprtc(&empty, &hip, number) {

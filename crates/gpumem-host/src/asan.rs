@@ -15,7 +15,7 @@ unsafe extern "C" {
 /// Poisons memory that is not allocated.
 ///
 /// # Safety
-/// The range lies in memory of this backend, and nothing reads or writes it before it is allocated again.
+/// The range lies in memory of this backend, and no code reads or writes it before it is allocated again.
 #[cfg(gpumem_asan)]
 pub(crate) unsafe fn set_poisoned(address: u64, bytes: usize, is_lent: bool) {
     let start = address as usize as *const core::ffi::c_void;

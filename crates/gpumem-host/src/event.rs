@@ -1,4 +1,4 @@
-//! Events: marks in streams.
+//! Events: recorded positions in streams.
 
 use crate::engine::{Command, Engine, EventCore, Mark, Marks, is_inside};
 use crate::error::{error, fault, invalid};
@@ -10,7 +10,7 @@ use std::mem;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-/// A mark in a stream of a host device.
+/// A recorded position in a stream of a host device.
 #[derive(Debug)]
 pub struct Event {
     core: Arc<EventCore>,
@@ -82,7 +82,7 @@ impl Event {
         self.admit("record_device")?;
         let generation = engine.generation();
         let mut ends = engine.queues().into_iter().filter_map(|queue| {
-            // A reset has waited for whatever is older.
+            // A reset has waited for all older work.
             let mark = Mark::end(&queue, &lock(&queue.state));
             (mark.queue.generation == generation && mark.is_news()).then_some(mark)
         });

@@ -141,7 +141,7 @@ impl Default for HostOptions {
     }
 }
 
-/// The number of host devices that the environment asks for.
+/// Returns the number of host devices that the environment sets.
 pub(crate) fn device_count() -> Result<usize> {
     match variable(DEVICES_VARIABLE) {
         None => Ok(1),

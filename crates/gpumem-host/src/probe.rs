@@ -9,7 +9,7 @@ pub(crate) fn probe() -> Result<(), LoadError> {
     Ok(())
 }
 
-/// The devices that the environment asks for.
+/// The devices that the environment sets.
 pub(crate) fn devices() -> Result<Vec<DeviceInfo>> {
     let memory = options::HostOptions::from_environment()?.memory;
     Ok((0..options::device_count()?).map(|ordinal| info(ordinal, memory)).collect())

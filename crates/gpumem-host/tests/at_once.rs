@@ -32,7 +32,7 @@ fn an_idle_stream_copies_at_once_and_counts_it() {
 }
 
 #[test]
-fn what_was_known_of_the_last_copy_is_asked_anew_where_it_says_too_little() {
+fn the_cached_ranges_of_the_last_copy_are_looked_up_again_if_too_short() {
     let device = brief();
     let (stream, buffer, other) = (stream(&device), allocate(&device, 64), allocate(&device, 64));
     let source = [5; 128];
@@ -59,7 +59,7 @@ fn what_was_known_of_the_last_copy_is_asked_anew_where_it_says_too_little() {
 }
 
 #[test]
-fn what_a_stream_has_copied_still_counts_when_it_is_gone() {
+fn copies_of_a_dropped_stream_still_count() {
     let device = brief();
     let buffer = allocate(&device, 64);
     let before = device.counters();
@@ -101,7 +101,7 @@ fn an_adversarial_schedule_is_never_bypassed() {
 }
 
 #[test]
-fn what_is_wrong_is_left_to_the_ordinary_way() {
+fn invalid_copies_are_left_to_the_enqueued_path() {
     let device = brief();
     let (stream, buffer) = (stream(&device), allocate(&device, 64));
     // A failure to come.

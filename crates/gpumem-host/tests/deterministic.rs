@@ -140,7 +140,7 @@ fn some_seeds_run_nothing_until_it_is_waited_for_and_some_everything() {
 }
 
 #[test]
-fn asking_again_and_again_comes_to_an_end() {
+fn repeated_queries_end() {
     for seed in 0..FEW {
         let device = adversarial(seed);
         let (one, two) = (stream(&device), stream(&device));

@@ -71,7 +71,7 @@ fn ranges_are_checked() {
 }
 
 #[test]
-fn a_fault_is_told_by_all_who_can_see_it() {
+fn a_fault_is_reported_by_every_event_and_wait_after_it() {
     for device in both() {
         let (faulty, other) = (stream(&device), stream(&device));
         let (before, behind, later) = (event(&device), event(&device), event(&device));
@@ -132,7 +132,7 @@ fn clear(used: &MemoryUse) {
 }
 
 #[test]
-fn failures_travel_with_what_is_used() {
+fn failures_spread_to_work_that_uses_the_data() {
     static NEXT: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
     for device in both() {
         let first = NEXT.fetch_add(10, std::sync::atomic::Ordering::Relaxed);
@@ -183,7 +183,7 @@ fn failures_travel_with_what_is_used() {
 }
 
 #[test]
-fn what_a_lost_device_was_to_write_elsewhere_is_not_there() {
+fn writes_of_a_lost_device_to_another_device_are_poisoned() {
     for seed in [1, 6] {
         let (lost, other) = (adversarial(seed), concurrent());
         let (from, to) = (allocate(&lost, 64), allocate(&other, 64));
@@ -212,7 +212,7 @@ fn what_a_lost_device_was_to_write_elsewhere_is_not_there() {
 }
 
 #[test]
-fn an_event_does_not_repeat_what_was_told_before_it_was_recorded() {
+fn an_event_does_not_repeat_errors_reported_before_its_recording() {
     for device in both() {
         let stream = stream(&device);
         let buffer = allocate(&device, 64);

@@ -49,7 +49,7 @@ fn enqueuing_does_not_wait() {
 }
 
 #[test]
-fn work_goes_on_without_anybody_waiting() {
+fn work_goes_on_while_no_thread_waits() {
     let device = concurrent();
     let stream = stream(&device);
     let (done, seen) = mpsc::channel();
@@ -102,7 +102,7 @@ fn events_order_streams_and_devices() {
 }
 
 #[test]
-fn recording_again_moves_the_mark_for_later_waits_only() {
+fn recording_again_affects_later_waits_only() {
     let device = concurrent();
     let (one, two, three) = (stream(&device), stream(&device), stream(&device));
     let mark = event(&device);
@@ -316,7 +316,7 @@ fn threads_end_with_their_device() {
 }
 
 #[test]
-fn a_mark_behind_all_streams() {
+fn an_event_after_all_streams_waits_for_each() {
     let device = concurrent();
     let streams = [stream(&device), stream(&device), stream(&device)];
     let (go, gate) = mpsc::channel::<()>();

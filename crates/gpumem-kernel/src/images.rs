@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_is_first() {
+    fn the_nearest_architecture_comes_first() {
         let mut fits: Vec<_> =
             [ptx("sm_80"), binary("sm_80"), ptx("sm_86"), binary("sm_86"), binary("sm_89")]
                 .iter()

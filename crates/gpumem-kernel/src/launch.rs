@@ -47,7 +47,7 @@ struct Limits {
     shared: usize,
     /// Bytes of shared memory that the kernel declares itself.
     declared: usize,
-    /// Axes with more than one work-item: fewer than three if each work-item has an element of its own.
+    /// Axes with more than one work-item: fewer than three if each work-item has its own element.
     axes: usize,
 }
 
@@ -242,7 +242,7 @@ impl<B: Backend> Loaded<B> {
         }
         let mut beyond = dims.groups.iter().zip(&dims.group_size).skip(self.limits.axes);
         if beyond.any(|(groups, group_size)| *groups > 1 || *group_size > 1) {
-            let why = "each work-item writes an element of its own: the launch has one work-item along the axes beyond those of \
+            let why = "each work-item writes its own element: the launch has one work-item along the axes beyond those of \
                        the `Own` or `OwnView`";
             return self.explain(self.context.error(OPERATION, ErrorKind::InvalidArgument { why }));
         }

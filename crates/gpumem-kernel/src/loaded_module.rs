@@ -105,7 +105,7 @@ mod tests {
     use gpumem_runtime::{Device, Stream};
 
     #[test]
-    fn the_last_launch_on_every_stream_is_known_when_the_program_goes() {
+    fn dropping_a_program_logs_the_last_launch_of_every_stream() {
         let device: Device<Host> = Device::open("host").unwrap();
         let streams: Vec<Stream<Host>> = (0..2 * LAST_LAUNCHES).map(|_| device.stream().unwrap()).collect();
         let program = LoadedModule::new(Allocation::program(&device, Box::new(())));

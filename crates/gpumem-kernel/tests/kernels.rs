@@ -51,7 +51,7 @@ fn launches_are_ordered_as_copies_are() {
 type Transpose = (View<f32, 2>, ViewMut<f32, 2>, Constant<f32, 2>, Value<[u16; 3]>);
 
 #[test]
-fn views_go_in_with_their_strides() {
+fn views_are_passed_with_their_strides() {
     for device in devices() {
         // SAFETY: each work-item writes its own element, and reads the shared tile after a barrier.
         let declaration = unsafe { KernelDef::<Transpose>::new("transpose") }.race_checks(true).host_body(
@@ -86,7 +86,7 @@ fn views_go_in_with_their_strides() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_before_the_launch() {
+fn arguments_that_do_not_fit_are_refused_before_the_launch() {
     let device = devices().remove(0);
     let kernel = saxpy().shared_bytes(1024).load(&device).unwrap();
     let stream = device.stream().unwrap();
@@ -190,7 +190,7 @@ fn a_kernel_without_a_body_for_the_device_is_unsupported() {
 }
 
 #[test]
-fn nothing_comes_back_of_a_kernel_that_failed() {
+fn a_failed_kernel_copies_no_results_back() {
     for device in devices() {
         // SAFETY: an index past the end is refused by the body's own checks.
         let declaration = unsafe { KernelDef::<Saxpy>::new("past_the_end") };

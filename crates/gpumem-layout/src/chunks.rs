@@ -1,4 +1,4 @@
-//! A pair in pieces, cut as they are asked for.
+//! A pair in pieces, which are cut on demand.
 
 use crate::layout::CopyNest;
 use smallvec::{SmallVec, smallvec};

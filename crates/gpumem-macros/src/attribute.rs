@@ -6,7 +6,7 @@ use syn::{
     punctuated::Punctuated,
 };
 
-/// What is asked for.
+/// The arguments of the attribute.
 pub(crate) struct Attribute {
     /// The word `unsafe`: the author answers for races. Its place is that of the emitted `unsafe` block, so that lints see it.
     pub unsafe_word: Option<Span>,

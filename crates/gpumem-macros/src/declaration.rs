@@ -1,4 +1,4 @@
-//! What a kernel expands to: a function that declares it.
+//! The expansion of a kernel: a function that declares it.
 
 use crate::{
     attribute::Attribute,
@@ -59,8 +59,8 @@ fn declaration(attribute: &Attribute, function: &ItemFn) -> syn::Result<TokenStr
     Ok(written(attribute, function, &parameters, &lower, &seen, &code, &unpacked, phases))
 }
 
-/// Refuses a kernel without `unsafe` whose work-items may race, or part around a barrier. Of parameters with names of the
-/// user's rustc says it ([`written`]).
+/// Refuses a kernel without `unsafe` whose work-items may race or diverge at a barrier. For parameters with the user's
+/// type names, rustc does so ([`written`]).
 fn check_races(parameters: &[Parameter], lower: &Lower, parts: Option<Why>) -> syn::Result<()> {
     const PROMISE: &str = "or promise that none do: `#[gpumem::kernel(unsafe)]`";
     let written = parameters.iter().filter_map(|parameter| {
@@ -89,7 +89,7 @@ pub(crate) fn all_of(first: syn::Error, others: impl Iterator<Item = syn::Error>
     })
 }
 
-/// Declares the parameters. Gives what lets their witnesses see them.
+/// Declares the parameters. Returns the code by which their witnesses see them.
 pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStream {
     let mut seen = TokenStream::new();
     for Parameter { name, kind, mutable, .. } in parameters {
@@ -106,8 +106,8 @@ pub(crate) fn declare(lower: &mut Lower, parameters: &[Parameter]) -> TokenStrea
     seen
 }
 
-/// The expression that makes the `Program` of a walked body. `closure` are the parameters of the copy for rustc, `begin` what
-/// stands before its body.
+/// The expression that makes the `Program` of a walked body. `closure` are the parameters of the copy for rustc,
+/// `begin` the code before its body.
 pub(crate) fn program(
     name: &str,
     result: &TokenStream,
@@ -196,7 +196,7 @@ fn written(
     let checked = !attribute.unchecked;
     let item = lower::item(Span::call_site());
     let arguments = quote!((#(#names,)*): &(#(#types,)*));
-    // Only what the body needs: without anything to wait for it is a plain loop.
+    // Only the parts that the body needs: without waits it is a plain loop.
     let awaiting = quote!(async |#item: __gpumem::WorkItem<'_>, #arguments| { #unpacked #host });
     let body = match (lower.meets, phases) {
         (false, _) => quote!(.host_loop(|#item: &__gpumem::WorkItemIds<'_>, #arguments| { #unpacked #host })),
@@ -213,8 +213,8 @@ fn written(
             )
         },
     };
-    // The block stands at the author's word, braces and all: else lints take it for one that the macro answers for. Without the
-    // word the macro answers: rustc has checked the parameters, and the body writes to nothing else.
+    // The block has the span of the author's `unsafe`, braces and all: otherwise lints attribute it to the macro.
+    // Without that word it is the macro's own: rustc has checked the parameters, and the body writes only to them.
     let promise = attribute.unsafe_word.unwrap_or_else(Span::mixed_site);
     let new = quote_spanned!(promise=> unsafe { __gpumem::KernelDef::new(#symbol) });
     let race_free = attribute.unsafe_word.is_none().then(|| {

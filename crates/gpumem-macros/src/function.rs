@@ -1,4 +1,4 @@
-//! What a function of kernels expands to: the function, and beside it a type that lets kernels find its tree.
+//! The expansion of a function of kernels: the function, and a type by which kernels find its tree.
 
 use crate::{
     attribute::Attribute,
@@ -81,7 +81,7 @@ fn result(function: &ItemFn) -> TokenStream {
     }
 }
 
-/// The function with this body, and the type beside it.
+/// The function with this body, and its type.
 fn pieces(
     attribute: &Attribute,
     function: &ItemFn,
@@ -103,7 +103,7 @@ fn pieces(
         _ => None,
     });
     let used: Vec<Ident> = used.collect();
-    // Without defaults and bounds: those stand in the clauses of the implementations.
+    // Without defaults and bounds: those are in the clauses of the implementations.
     let declared = generics.params.iter().map(|parameter| match parameter {
         GenericParam::Type(ty) => ty.ident.to_token_stream(),
         GenericParam::Const(value) => {

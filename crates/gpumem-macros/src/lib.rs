@@ -2,16 +2,16 @@
 //!
 //! How it works, and what must stay so:
 //!
-//! * A kernel has one subset of Rust, one walk over its body (`lower`), and three results: the body for the host, a copy
-//!   whose types rustc infers, and a tree that is printed as C++ when the kernel is declared. What is not in the subset is
-//!   refused in that walk, at the user's token, with what to write instead.
-//! * A body whose work-items are known to come to the same barriers is split there (`split`), which makes it faster on the
-//!   host. The body that awaits is what check mode runs, and what it is tested against.
+//! * A kernel has one subset of Rust, one walk over its body (`lower`), and three results: the body for the host, a
+//!   copy whose types rustc infers, and a tree that is printed as C++ when the kernel is declared. That walk refuses
+//!   code outside the subset, at the user's token, and says what to write instead.
+//! * A body whose work-items are known to come to the same barriers is split there (`split`), which makes it faster on
+//!   the host. Check mode runs the body that awaits, and tests compare both.
 //! * No type is inferred here. Where C++ depends on a type, the copy has a witness of it
 //!   (`gpumem_kernel::codegen`), and the tree the witness's number.
 //! * Tokens of the user keep their places in all copies, and so do the calls that are made of them: rustc's errors, panics and
 //!   faults name the user's lines. rustc tells equal errors of two copies once.
-//! * What a kernel expands to names `gpumem` by the path in `crate = ..`, and nothing else of the user's surroundings.
+//! * The expansion names `gpumem` by the path in `crate = ..`, and no other name of the user's scope.
 
 mod attribute;
 mod declaration;
@@ -57,7 +57,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// # }
 /// ```
 ///
-/// Each work-item of it writes an element of its own, so that none can race. A kernel with a `SliceMut`, a `ViewMut` or a
+/// Each of its work-items writes its own element, so that none can race. A kernel with a `SliceMut`, a `ViewMut` or a
 /// shared array says `#[gpumem::kernel(unsafe)]`:
 ///
 /// | argument | |
@@ -68,7 +68,7 @@ use syn::{DeriveInput, ItemFn, parse_macro_input};
 /// | `flag = ".."` | an option of the device's compiler, as `KernelDef::compiler_flag`. Needs `unsafe` |
 /// | `crate = path` | where `gpumem` is, if not at `::gpumem` |
 ///
-/// What a kernel is written with stands in the book's page on kernels.
+/// The book's page on kernels describes the language of kernels.
 #[proc_macro_attribute]
 pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let attribute = parse_macro_input!(attribute as Attribute);
@@ -78,8 +78,8 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 
 /// Makes a function one that kernels call.
 ///
-/// It stays an ordinary function of the host. A kernel's source for GPUs has it too, once for each set of types that it is
-/// called with. It knows no ids, barriers and waves: the kernel gives it what it needs. Arrays are given by their names: a
+/// It stays an ordinary function of the host. A kernel's source for GPUs has it too, once for each set of types that it
+/// is called with. It has no ids, barriers and waves: the kernel passes values. Arrays are passed by their names: a
 /// parameter `image: View<f32, 2>` is a `&View<f32, 2>` for callers on the host.
 ///
 /// ```

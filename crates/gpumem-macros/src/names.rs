@@ -1,4 +1,4 @@
-//! Names in C++: one for each variable of the function, whatever shadows what, and none that C++ or the prelude has.
+//! Names in C++: one for each variable of the function, shadowed or not, and none that C++ or the prelude has.
 
 use std::collections::{HashMap, HashSet};
 
@@ -101,7 +101,7 @@ impl Names {
         name
     }
 
-    /// Lets a name stand for a variable that is there already.
+    /// Binds a name to an existing variable.
     pub(crate) fn bind(&mut self, rust: &str, variable: Variable) {
         if let Some(scope) = self.scopes.last_mut() {
             scope.insert(rust.to_owned(), variable);
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_variable_has_a_name_of_its_own_that_is_no_word_of_cpp() {
+    fn every_variable_has_a_unique_name_that_is_no_keyword_of_cpp() {
         let mut names = Names::default();
         names.enter();
         let declare = |names: &mut Names, name| names.declare(name, VariableKind::Fixed, 0);

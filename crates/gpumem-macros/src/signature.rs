@@ -18,7 +18,7 @@ pub(crate) struct Parameter {
 pub(crate) enum ParameterKind {
     /// An array: a reference, which is indexed.
     Array,
-    /// A `Value`, as what is in it.
+    /// A `Value`, as its content.
     Value,
     /// A number.
     Number,
@@ -26,12 +26,12 @@ pub(crate) enum ParameterKind {
     Named,
 }
 
-/// What a function with a body for GPUs is.
+/// The kinds of functions with a body for GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// What is launched.
+    /// A function that is launched.
     Kernel,
-    /// What kernels call.
+    /// A function that kernels call.
     Function,
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn parameters(function: &ItemFn, role: Role) -> syn::Result<Vec<Param
     wrong.map_or(Ok(parameters), Err)
 }
 
-/// The type of an array in which each work-item has an element of its own, for one in which any can write to any.
+/// Returns the array type in which each work-item has its own element, for one in which any can write to any.
 pub(crate) fn own_for(ty: &Type) -> Option<&'static str> {
     match last_of(ty).as_str() {
         "SliceMut" => Some("Own"),

@@ -1,6 +1,6 @@
 //! The operations of waves that kernels can call.
 
-/// Operations of a wave on one value, and whether a lane or a distance stands beside it.
+/// Operations of a wave on one value, and whether they take a lane or a distance too.
 pub(crate) const WAVE: [(&str, bool); 11] = [
     ("shuffle", true),
     ("shuffle_up", true),

@@ -22,7 +22,7 @@ fn from_source(is_right: bool) -> KernelDef<(SliceMut<f32>,)> {
     ))
 }
 
-/// What comes out, or `None` where the compiler is not installed.
+/// The compiler's output, or `None` if the compiler is not installed.
 fn compiled<B: Backend, P: Parameters>(
     kernel: &KernelDef<P>,
     architecture: &str,
@@ -45,7 +45,7 @@ fn log<B: Backend, P: Parameters>(kernel: &KernelDef<P>, architecture: &str) -> 
 }
 
 #[test]
-fn kernels_compile_for_architectures_that_are_not_there() {
+fn kernels_compile_for_architectures_without_a_device() {
     for architecture in ["sm_80", "sm_90", "sm_90a"] {
         let Some(image) = compiled::<Cuda, _>(&scale(), architecture) else { break };
         assert!(image.unwrap().starts_with(b"\x7fELF"), "{architecture}");
@@ -59,7 +59,7 @@ fn kernels_compile_for_architectures_that_are_not_there() {
 }
 
 #[test]
-fn a_mistake_is_told_in_the_compilers_words() {
+fn an_error_has_the_compilers_message() {
     let logs = [log::<Cuda, _>(&from_source(false), "sm_90"), log::<Roc, _>(&from_source(false), "gfx90a")];
     for log in logs.into_iter().flatten() {
         assert!(
@@ -71,7 +71,7 @@ fn a_mistake_is_told_in_the_compilers_words() {
 
 /// hipRTC of ROCm 5 ends the process for these, so a test that comes back has not asked it.
 #[test]
-fn an_unknown_architecture_is_refused_before_the_compiler_is_asked() {
+fn an_unknown_architecture_is_refused_before_compiling() {
     for architecture in ["sm_1", "sm_", "sm_90x", "sm_90 --use_fast_math", "sm_99999999999"] {
         let Some(log) = log::<Cuda, _>(&scale(), architecture) else { break };
         assert!(log.contains("does not know the architecture") && log.contains("sm_90"), "{log}");

@@ -1,13 +1,13 @@
-//! What rustc and the attribute say about kernels that are wrong, at the user's own tokens.
+//! The errors of rustc and the attribute for wrong kernels, at the user's own tokens.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
 use std::process::Command;
 
-/// The compiler whose words `tests/compile_fail/rustc` pins. Others say the same in other words.
+/// The compiler whose messages `tests/compile_fail/rustc` pins. Other versions word them differently.
 const RUSTC: &str = "rustc 1.95.";
 
 #[test]
-fn errors_stand_at_the_users_tokens() {
+fn errors_point_at_the_users_tokens() {
     let cases = trybuild::TestCases::new();
     cases.pass("tests/compile_pass/*.rs");
     cases.compile_fail("tests/compile_fail/*.rs");

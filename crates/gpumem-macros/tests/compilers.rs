@@ -1,5 +1,5 @@
-//! The C++ of kernels that are written in Rust, under the real compilers where they are installed: NVRTC (or what `GPUMEM_NVRTC`
-//! names) and hipRTC (or what `GPUMEM_HIPRTC` names). Neither needs a GPU.
+//! The C++ of kernels that are written in Rust, under the real compilers where they are installed: NVRTC (or the
+//! library in `GPUMEM_NVRTC`) and hipRTC (or the one in `GPUMEM_HIPRTC`). Neither needs a GPU.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 #[path = "../../gpumem-kernel/tests/compilers/compiler.rs"]
@@ -93,7 +93,7 @@ fn compile_all(flavour: Flavour, architectures: &[(&str, u32)]) {
     };
     for (number, (architecture, wave)) in architectures.iter().enumerate() {
         for (name, text) in all() {
-            // Without bounds for one architecture: what is left out is the same for all.
+            // Without bounds for one architecture only: the omitted checks are the same for all.
             for bounds in [true, false].into_iter().take(if number == 0 { 2 } else { 1 }) {
                 let text = text(*wave, bounds);
                 let code = compiler.compile_without_warnings(&text, architecture);
@@ -117,7 +117,7 @@ fn hiprtc_compiles_every_kernel_without_a_warning() {
 }
 
 #[test]
-fn a_warning_is_told() {
+fn a_compiler_warning_fails_the_check() {
     for (flavour, architecture) in [(Flavour::Nvrtc, "compute_90"), (Flavour::Hiprtc, "gfx90a")] {
         let Some(compiler) = Compiler::load(flavour) else { continue };
         let text = subset::past_the_end().portable_text(32, true).unwrap();

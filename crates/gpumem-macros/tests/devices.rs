@@ -1,7 +1,7 @@
 //! Kernels that are written in Rust, on the GPUs of this machine: the same bits as on the host. Skipped where there are none.
 //!
-//! A simulated AMD GPU does as well: with `librocsim.so` as `libhsakmt.so.1` on the library path it executes what hipRTC
-//! makes of the kernels.
+//! A simulated AMD GPU does as well: with `librocsim.so` as `libhsakmt.so.1` on the library path it executes the
+//! kernels as hipRTC compiles them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 #[allow(dead_code)] // not all of them give one number for each work-item
@@ -17,7 +17,7 @@ use gpumem_cuda::Cuda;
 use gpumem_roc::Roc;
 use subset::*;
 
-/// What a kernel of one number per work-item gives, for 64 work-items in groups of 32.
+/// Returns the results of a kernel of one number per work-item, for 64 work-items in groups of 32.
 fn run<B: Backend>(
     device: &Device<B>,
     kernel: &KernelDef<Integers>,
@@ -30,7 +30,7 @@ fn run<B: Backend>(
     Ok(stream.copy_to_host(&out)?.view()?.to_vec())
 }
 
-/// What is asked of a device of any backend.
+/// The checks for a device of any backend.
 trait Check {
     fn check<B: Backend>(&self, device: &Device<B>);
 }
@@ -49,7 +49,7 @@ fn on<B: Backend>(name: &'static str, check: &impl Check) {
 }
 
 #[test]
-fn every_kernel_gives_on_a_gpu_what_it_gives_on_the_host() {
+fn every_kernel_gives_the_same_results_on_gpu_and_host() {
     struct EveryKernel(Device<Host>);
 
     impl Check for EveryKernel {
@@ -73,7 +73,7 @@ fn every_kernel_gives_on_a_gpu_what_it_gives_on_the_host() {
 }
 
 #[test]
-fn the_dynamic_shared_memory_ends_where_the_launch_says() {
+fn dynamic_shared_memory_has_the_size_of_the_launch() {
     struct DynamicEnd;
 
     impl Check for DynamicEnd {
@@ -86,7 +86,7 @@ fn the_dynamic_shared_memory_ends_where_the_launch_says() {
     on_each_gpu(&DynamicEnd);
 }
 
-/// A stopped kernel takes the context with it, so this runs in a process of its own.
+/// A stopped kernel ends the context, so this runs in a child process.
 #[test]
 #[ignore = "ends the use of the GPU by its process: run it alone"]
 fn an_index_past_the_dynamic_shared_memory_stops_the_kernel() {

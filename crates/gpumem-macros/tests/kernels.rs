@@ -1,4 +1,4 @@
-//! Kernels that are written in Rust, on the host: what they compute, and what they do wrong.
+//! Kernels that are written in Rust, on the host: their results and their faults.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 mod subset;
@@ -27,7 +27,7 @@ fn back<T: gpumem::Element>(stream: &Stream, array: &DeviceArray<T, Ix1>) -> Vec
     stream.copy_to_host(array).unwrap().view().unwrap().to_vec()
 }
 
-/// What a kernel of one `i64` per work-item gives, for 64 work-items in groups of 32.
+/// Returns the results of a kernel of one `i64` per work-item, for 64 work-items in groups of 32.
 fn integers(declaration: KernelDef<subset::Integers>) -> Vec<i64> {
     let (device, stream) = host();
     let mut out = zeros::<i64>(&stream, 64);
@@ -45,7 +45,7 @@ fn expect(declaration: KernelDef<subset::Integers>, of: impl Fn(i64) -> i64) {
 }
 
 #[test]
-fn saxpy_is_a_loop_and_gives_what_plain_rust_gives() {
+fn saxpy_is_a_loop_and_equals_plain_rust() {
     let (device, stream) = host();
     let (x, y): (Vec<f32>, Vec<f32>) = (0..1000).map(|i| (i as f32 * 0.1, 1.0 / (i + 1) as f32)).unzip();
     let declaration = saxpy();
@@ -114,7 +114,7 @@ fn shared_memory_and_barriers_multiply_matrices() {
 }
 
 #[test]
-fn operations_of_waves_give_what_the_tree_gives() {
+fn operations_of_waves_equal_the_reference_tree() {
     let (device, stream) = host();
     let numbers: Vec<f32> = (0..1000).map(|i| (i % 17) as f32).collect();
     let x = stream.to_device(&numbers).unwrap();
@@ -246,7 +246,7 @@ fn tuples_arrays_and_shadowed_names_are_as_in_rust() {
 }
 
 #[test]
-fn words_of_cpp_are_names_like_any_other() {
+fn keywords_of_cpp_can_be_names() {
     expect(cpp_words(), |n| n + 1 + 2 + 3 + 4 + 5);
     let source = cpp_words().source_text().unwrap().to_owned();
     assert!(source.contains("const i64 float_ = ") && source.contains("template_"), "{source}");
@@ -276,7 +276,7 @@ fn constants_are_values() {
     assert!(source.contains("{{1.5f, 2.5f, 4.0f}}"), "{source}");
 }
 
-/// What is told of a kernel over 64 work-items in groups of 32, with an array of `len`.
+/// Returns the error of a kernel over 64 work-items in groups of 32, with an array of `len`.
 fn fault(declaration: KernelDef<subset::Integers>, len: usize) -> String {
     let (device, stream) = host();
     let mut out = zeros::<i64>(&stream, len);

@@ -1,4 +1,5 @@
-//! Kernels without `unsafe`, on the host and on the GPUs of this machine: what they compute, and which launches are refused.
+//! Kernels without `unsafe`, on the host and on the GPUs of this machine: their results, and the launches that are
+//! refused.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 #[forbid(unsafe_code)]
@@ -99,7 +100,7 @@ fn views<B: Backend>((device, stream): (Device<B>, Stream<B>)) {
 
 fn launches<B: Backend>((device, stream): (Device<B>, Stream<B>)) {
     let refused = |error: gpumem::Error| match error.kind() {
-        ErrorKind::InvalidArgument { why } => why.starts_with("each work-item writes an element of its own"),
+        ErrorKind::InvalidArgument { why } => why.starts_with("each work-item writes its own element"),
         _ => false,
     };
     let (mut y, x) = (stream.to_device(&[0.0f32; 64]).unwrap(), stream.to_device(&[1.0f32; 64]).unwrap());
@@ -161,7 +162,7 @@ fn an_own_element_past_the_end_is_a_fault_and_nothing_races() {
 }
 
 #[test]
-fn a_kernel_in_rust_runs_no_program_but_its_own() {
+fn a_kernel_in_rust_accepts_no_other_program() {
     let (device, _) = on::<Host>("host").unwrap();
     refuses_other_programs(&device, scale::<f32>);
     refuses_other_programs(&device, promised);

@@ -1,4 +1,4 @@
-//! Bodies that are split at their barriers: what is kept across them, what goes wrong in them, and which bodies are not split.
+//! Bodies that are split at their barriers: the values kept across them, faults in them, and bodies that are not split.
 #![allow(clippy::unwrap_used)] // helpers of tests
 #![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or what others use after a barrier
 
@@ -11,7 +11,7 @@ use gpumem::{
 
 type Kernel = KernelDef<(SliceMut<i64>,)>;
 
-/// What a kernel gives with this launch, or what it does wrong.
+/// Returns the results of a kernel with this launch, or its fault.
 fn run(kernel: &Kernel, dims: &LaunchConfig, wave_size: u32) -> Result<Vec<i64>, String> {
     let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new().wave_size(wave_size)).unwrap());
     let stream = device.stream().unwrap();
@@ -26,7 +26,7 @@ fn run(kernel: &Kernel, dims: &LaunchConfig, wave_size: u32) -> Result<Vec<i64>,
     Ok(stream.copy_to_host(&out).unwrap().view().unwrap().to_vec())
 }
 
-/// The kernel is run in this form, and does in it what it does in check mode, where it awaits.
+/// The kernel runs in this form, and has the same results in check mode, where it awaits.
 #[track_caller]
 fn agrees(kernel: &Kernel, form: HostForm, dims: &LaunchConfig) -> Result<Vec<i64>, String> {
     assert_eq!(kernel.host_form(), Some(form), "{}", kernel.name());
@@ -126,7 +126,7 @@ fn together(out: SliceMut<i64>) {
 }
 
 #[test]
-fn groups_leave_and_go_on_as_a_whole() {
+fn groups_break_and_continue_as_a_whole() {
     let dims = LaunchConfig { groups: [2, 2, 2], group_size: [5, 3, 2], ..config_for_items(1, 1) };
     let found = agrees(&together(), HostForm::Phases, &dims).unwrap();
     assert_eq!(found.iter().filter(|value| **value == -1).count(), 120);
@@ -168,7 +168,7 @@ fn in_waves(out: SliceMut<i64>) {
 }
 
 #[test]
-fn waves_give_what_they_give_in_the_body_that_awaits() {
+fn operations_of_waves_equal_those_of_the_awaiting_body() {
     for group in [32, 33, 64, 100] {
         agrees(&in_waves(), HostForm::Phases, &config_for_items(group as usize * 2, group)).unwrap();
     }
@@ -184,7 +184,7 @@ fn panics(out: SliceMut<i64>) {
     out[at] = 1;
 }
 
-/// The group goes wrong in what its work-items have in common.
+/// The fault is in code that the group runs once.
 #[gpumem::kernel(unsafe)]
 fn divides_by_zero(out: SliceMut<i64>) {
     barrier(Local);
@@ -237,7 +237,7 @@ fn parts(out: SliceMut<i64>) {
 }
 
 #[test]
-fn bodies_whose_work_items_may_part_await() {
+fn bodies_with_possible_divergence_await() {
     agrees(&strides(), HostForm::WorkItems, &config_for_items(64, 32)).unwrap();
     agrees(&first_wave(), HostForm::WorkItems, &config_for_items(200, 100)).unwrap();
     let found = agrees(&parts(), HostForm::WorkItems, &config_for_items(64, 32)).unwrap_err();

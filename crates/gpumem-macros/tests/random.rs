@@ -1,7 +1,7 @@
 //! Random kernels give the same from the body that is split at its barriers as from the one that awaits them, which check mode
 //! runs, with waves of 32 and of 64.
 //!
-//! The kernels are written anew each time, and compiled as programs of their own. `GPUMEM_KERNELS` says how many there are,
+//! The kernels are written anew each time, and compiled as separate programs. `GPUMEM_KERNELS` says how many there are,
 //! and `GPUMEM_SEED` which is the first.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
@@ -18,7 +18,7 @@ fn number(name: &str, or: u64) -> u64 {
 }
 
 #[test]
-fn both_bodies_of_random_kernels_give_the_same() {
+fn both_bodies_of_random_kernels_agree() {
     let (mut seed, mut left) = (number("GPUMEM_SEED", 0), number("GPUMEM_KERNELS", 200));
     let cases = trybuild::TestCases::new();
     while left > 0 {

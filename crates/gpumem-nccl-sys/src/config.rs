@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_without_configuration_is_told() {
+    fn a_library_without_configuration_is_an_error() {
         let version = Version::new(2, 13, 4);
         let refused = Config::new(version).unwrap_err();
         assert_eq!(

@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_loaded_is_found_and_nothing_is_loaded() {
+    fn a_loaded_library_is_found_without_loading_another() {
         let [c] = files("libc.so").try_into().unwrap();
         assert!(c.is_absolute(), "{}", c.display());
         assert!(open_loaded(Path::new("libc.so.6")).is_some() && open_loaded(&c).is_some());

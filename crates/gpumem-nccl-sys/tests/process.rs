@@ -94,8 +94,8 @@ fn a_loaded_copy_is_used_under_any_name() {
 }
 
 #[test]
-fn beside_a_loaded_copy_that_is_too_old_no_second_one_is_loaded() {
-    let name = "beside_a_loaded_copy_that_is_too_old_no_second_one_is_loaded";
+fn no_second_copy_is_loaded_if_the_loaded_one_is_too_old() {
+    let name = "no_second_copy_is_loaded_if_the_loaded_one_is_too_old";
     let (found, loaded) = (new(name), other(name, "libnccl.so.2", "2.17.1", Some("libnccl.so.2")));
     if again(name, &found, Some(&loaded), None) {
         return;
@@ -110,8 +110,8 @@ fn beside_a_loaded_copy_that_is_too_old_no_second_one_is_loaded() {
 }
 
 #[test]
-fn two_copies_are_told() {
-    let name = "two_copies_are_told";
+fn two_loaded_copies_are_reported() {
+    let name = "two_loaded_copies_are_reported";
     let (found, loaded) = (new(name), other(name, "libnccl.so.2", "2.18.3", Some("libnccl.so.2")));
     if again(name, &found, Some(&loaded), Some(&found)) {
         return;

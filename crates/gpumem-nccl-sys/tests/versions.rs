@@ -111,7 +111,7 @@ fn refusal(engine: Engine, path: &Path) -> (Refusal, String) {
 }
 
 #[test]
-fn a_library_that_is_named_and_does_not_serve_is_an_error_and_nothing_else_is_tried() {
+fn a_named_library_that_fails_is_an_error_without_further_attempts() {
     let (refused, text) = refusal(Engine::Nccl, &library("refused", "2.17.1"));
     assert_eq!(refused, Refusal::Version { found: "2.17.1".to_owned(), oldest: "2.18.1".to_owned() });
     assert!(text.ends_with("its version is 2.17.1, and 2.18.1 is the oldest that serves"), "{text}");

@@ -1,15 +1,15 @@
-//! Events: marks in streams, with times.
+//! Events: recorded positions in streams, with times.
 
 use crate::{device, error::raise, stream};
 use pyo3::{exceptions::PyValueError, prelude::*};
 use std::sync::{Mutex, PoisonError};
 
-/// A mark in a stream. It is recorded on one, and can be waited for by others and by the host.
+/// A recorded position in a stream, which other streams and the host can wait for.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Event {
     timing: bool,
     device: gpumem::Device,
-    /// The last mark that was made.
+    /// The last recording.
     recorded: Mutex<Option<gpumem::Event>>,
 }
 
@@ -47,13 +47,13 @@ impl Event {
         py.detach(|| stream.wait(&mark)).map_err(raise)
     }
 
-    /// Waits until the work before the mark is done.
+    /// Waits until the work before the recording is done.
     fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
         let Some(mark) = self.mark() else { return Ok(()) };
         py.detach(|| mark.synchronize()).map_err(raise)
     }
 
-    /// Whether the work before the mark is done.
+    /// Tells whether the work before the recording is done.
     fn query(&self) -> PyResult<bool> {
         self.mark().map_or(Ok(true), |mark| mark.query().map_err(raise))
     }

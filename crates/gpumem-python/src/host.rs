@@ -25,7 +25,8 @@ pub(crate) struct Host<'py> {
     read_only: bool,
     shape: Vec<usize>,
     strides: Vec<isize>,
-    /// While they live, NumPy refuses to move or to shorten the memory, even where it is told not to count references.
+    /// While they live, NumPy refuses to move or to shorten the memory, even if the caller turns the check of
+    /// references off.
     _fixed: Vec<Bound<'py, PyWeakrefReference>>,
 }
 
@@ -53,7 +54,7 @@ fn ndarray(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 }
 
 impl<'py> Host<'py> {
-    /// Takes whatever NumPy makes an array of, without a copy where it is one.
+    /// Takes any object that NumPy makes an array of, without a copy if it is one.
     pub(crate) fn of(object: &Bound<'py, PyAny>) -> PyResult<Self> {
         let array = object.py().import("numpy")?.getattr("asarray")?.call1((object,))?;
         let host = Self::read(array)?;
@@ -134,7 +135,7 @@ impl<'py> Host<'py> {
     pub(crate) fn is_odd(&self) -> bool {
         let size = self.dtype.size().max(1) as isize;
         let apart = self.strides.iter().zip(&self.shape).any(|(stride, len)| *len > 1 && stride % size != 0);
-        // Of an array without elements nothing is looked at.
+        // An array without elements is not checked.
         let is_empty = self.shape.contains(&0);
         !self.dtype.is_bytes() && !is_empty && (apart || !self.address.is_multiple_of(self.dtype.alignment()))
     }

@@ -357,7 +357,7 @@ pub(crate) fn from_dlpack(
     let (device_type, _): (i32, i32) = obj.call_method0("__dlpack_device__")?.extract()?;
     let on_host =
         matches!(device_type, DlpackDevice::CPU | DlpackDevice::CUDA_HOST | DlpackDevice::ROCM_HOST);
-    // The producer lets this stream wait for whatever it has pending.
+    // The producer makes this stream wait for its pending work.
     let stream = if on_host { None } else { Some(device.default_stream().map_err(raise)?) };
     let options = PyDict::new(py);
     if let Some(stream) = &stream {

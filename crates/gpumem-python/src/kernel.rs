@@ -262,10 +262,10 @@ fn default_stream(arguments: &Bound<'_, PyTuple>) -> PyResult<gpumem::Stream> {
     device::current()?.default_stream().map_err(raise)
 }
 
-/// A temporary array, and the array of the host that it goes back to.
+/// A temporary array, and the host array that it is copied back to.
 type Back<'py> = Option<(DeviceNDArray, Bound<'py, PyAny>)>;
 
-/// The array for a parameter. An array of the host comes with the copy that goes back.
+/// The array for a parameter. An array of the host comes with the copy back.
 fn array<'py>(
     py: Python<'py>,
     parameter: &Parameter,

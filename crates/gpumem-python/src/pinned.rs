@@ -52,7 +52,7 @@ where
 
 /// The functions of a page-locked array of any elements and kind.
 pub(crate) trait HostMemory: Send {
-    /// Waits for whatever uses the memory. Gives the address of the first element.
+    /// Waits for work that uses the memory. Returns the address of the first element.
     fn settle(&mut self) -> Result<usize, Error>;
     /// The array as the device sees it.
     fn device_view(&mut self) -> Option<Elements>;
@@ -62,7 +62,7 @@ pub(crate) trait HostMemory: Send {
     fn write_to(&self, to: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
     /// Copies from an array of a device, as [`write_to`](Self::write_to).
     fn read_from(&mut self, from: &Elements, stream: &gpumem::Stream) -> Option<Result<(), Error>>;
-    /// Waits for whatever uses the memory, and gives it back to whom it belongs.
+    /// Waits for work that uses the memory, and returns it to its owner.
     fn end(self: Box<Self>) -> Result<(), Error>;
 }
 
@@ -186,7 +186,7 @@ impl HostNDArray {
         Ok(dict)
     }
 
-    /// Waits for whatever uses the memory and gives it back.
+    /// Waits for work that uses the memory, and frees it.
     pub(crate) fn end(&self, py: Python<'_>) -> PyResult<()> {
         py.detach(|| self.lock().take().map_or(Ok(()), HostMemory::end)).map_err(raise)
     }

@@ -1,4 +1,4 @@
-//! Memory: allocating, page-locking and giving back.
+//! Allocates, page-locks and frees memory.
 
 use crate::{
     NAME,
@@ -85,7 +85,7 @@ pub(crate) struct Found {
 }
 
 impl RocBuffer {
-    /// Takes charge of memory: it goes back with [`release`](Self::release), or with a reset of the device.
+    /// Takes ownership of memory: [`release`](Self::release) or a reset of the device frees it.
     pub(crate) fn take(device: &RocDevice, found: Found) -> Self {
         let Found { address, host, bytes, kind, origin } = found;
         if origin != Provenance::Foreign {
@@ -260,7 +260,7 @@ impl RocBuffer {
         self.give_back(device).map_err(|error| (self, error))
     }
 
-    /// Gives the memory back. On a lost device it stays as it is; a reset has given it back already.
+    /// Frees the memory. On a lost device it stays as it is; a reset has freed it already.
     fn give_back(&self, device: &RocDevice) -> Result<()> {
         let operation = match self.origin {
             Provenance::Device(_) => "hipFree",
@@ -332,8 +332,8 @@ fn mapped_flags(options: MappedOptions, grain: Grain) -> u32 {
     flags
 }
 
-/// HIP calls a request that no machine could meet an invalid value, or a failure of the operating system, or of the
-/// HSA runtime.
+/// HIP reports a request beyond any machine as an invalid value, or as a failure of the operating system or the HSA
+/// runtime.
 fn is_out_of_memory(device: &RocDevice, status: Status, on_host: bool, bytes: usize) -> bool {
     let absurd = if on_host { 1 << 46 } else { device.inner().info.total_memory };
     match status {

@@ -371,7 +371,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reset_gives_streams_back_before_the_memory_that_they_use() {
+    fn a_reset_destroys_streams_before_it_frees_the_memory_they_use() {
         let mut held = BTreeSet::from([
             Held::Module(1),
             Held::Memory(Provenance::Device(2)),

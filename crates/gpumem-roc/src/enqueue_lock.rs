@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_rocm_5_takes_turns() {
+    fn only_rocm_5_takes_the_enqueue_lock() {
         let old = EnqueueLock::new(Version::new(50_221_153));
         let first = old.shared();
         assert!(first.is_some() && old.0.as_ref().is_some_and(|lock| lock.try_read().is_some()));

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_loses_a_device_is_told_apart() {
+    fn statuses_that_lose_a_device_are_recognised() {
         for code in [
             hipError_t::hipErrorIllegalAddress,
             hipError_t::hipErrorLaunchFailure,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_function_that_is_missing_is_told_as_unsupported() {
+    fn a_missing_function_is_reported_as_unsupported() {
         let status = Status::from(Err(MissingSymbol("hipNothing")));
         let error = status.error("hipNothing");
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");

@@ -55,7 +55,8 @@ pub(crate) fn compile(source: &str, isa: &str, compile_options: &CompileOptions)
     program.code()
 }
 
-/// Compiles for an architecture by its name, of which this machine need have no device. `text` gives the source for a wave size.
+/// Compiles for an architecture by its name; this machine needs no such device. `text` returns the source for a wave
+/// size.
 pub(crate) fn compile_for(
     architecture: &str,
     text: &dyn Fn(u32) -> String,
@@ -243,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_compiler_does_not_know_never_reaches_it() {
+    fn unknown_architectures_never_reach_the_compiler() {
         let [old, later, last, new] = [50_221_153, 50_300_000, 50_731_921, 60_032_830].map(Version::new);
         for (architecture, known) in [
             ("gfx906", [true; 4]),

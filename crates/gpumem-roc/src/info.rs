@@ -103,7 +103,7 @@ pub(crate) fn capabilities(driver: &Driver, device: c_int) -> Result<(Capabiliti
     capabilities.write_combined = false;
     // It is of the kind that caches may hold until a copy, so kernels leave it to HIP, whose own copies of rows are kernels.
     capabilities.pinned_by_kernels = false;
-    // HIP frees on a thread of its own.
+    // HIP frees on another thread.
     capabilities.frees_late = true;
     capabilities.managed = flag(Attribute::hipDeviceAttributeManagedMemory);
     capabilities.concurrent_managed_access = flag(Attribute::hipDeviceAttributeConcurrentManagedAccess);
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_architecture_is_told_without_its_features() {
+    fn the_architecture_is_reported_without_its_features() {
         assert_eq!(base("gfx90a:sramecc+:xnack-"), "gfx90a");
         assert_eq!(base("gfx1030"), "gfx1030");
     }

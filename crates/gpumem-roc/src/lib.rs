@@ -12,7 +12,7 @@
 //! * **Any two layouts by kernels.** If copies of up to three dimensions cannot express a layout, the kernels of
 //!   [`gpumem_layout::pack`] copy it on the device; hipRTC compiles them on first use. Without a hipRTC that knows the
 //!   device, such a copy takes several calls, or goes through the host.
-//! * **Two addresses.** The device's address of host memory is asked for, never assumed to be the host's.
+//! * **Two addresses.** The device's address of host memory is queried, never assumed to be the host's.
 //! * **Not used.** HIP's stream-ordered allocator, which has corrupted memory in the field, and `hsa_amd_memory_fill` on
 //!   memory of the host, which it fills with the wrong bytes.
 #![cfg_attr(docsrs, feature(doc_cfg))]

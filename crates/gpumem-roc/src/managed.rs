@@ -21,7 +21,7 @@ pub(crate) unsafe fn prefetch(stream: &RocStream, address: u64, bytes: usize, to
     let _turn = stream.owner.device.enqueue_lock().shared();
     let _current = stream.owner.enter(OPERATION, "stream")?;
     let address = with_exposed_provenance::<c_void>(address as usize);
-    // SAFETY: the range lies in one live managed buffer, says the caller.
+    // SAFETY: the range lies in one live managed buffer, as the caller promises.
     let status = unsafe { device.hip().hipMemPrefetchAsync(address, bytes, place, stream.raw) };
     device.check(status, OPERATION)
 }
@@ -41,7 +41,7 @@ pub(crate) unsafe fn advise(device: &RocDevice, address: u64, bytes: usize, advi
     needs_concurrent_access(device, OPERATION)?;
     let _current = device.enter(OPERATION)?;
     let address = with_exposed_provenance::<c_void>(address as usize);
-    // SAFETY: the range lies in one live managed buffer, says the caller.
+    // SAFETY: the range lies in one live managed buffer, as the caller promises.
     let status = unsafe { device.hip().hipMemAdvise(address, bytes, hint, place(device, location)) };
     device.check(status, OPERATION)
 }

@@ -18,8 +18,8 @@ use std::{
 /// How memory is registered.
 #[derive(Debug, Clone, Copy)]
 pub enum Pinning<'a> {
-    /// Numba's `roc.register`: the runtime is told that devices will use the memory (`hsa_memory_register`). It may do
-    /// nothing, and there is no other address.
+    /// Numba's `roc.register`: tells the runtime that devices will use the memory (`hsa_memory_register`). The runtime
+    /// may do nothing, and there is no second address.
     Hint,
     /// The memory is page-locked and mapped for these agents; none means all (`hsa_amd_memory_lock`).
     Lock(&'a [Agent]),

@@ -1,4 +1,4 @@
-//! Where memory came from, and how it goes back.
+//! The origin of memory, and how it is freed.
 
 use crate::{
     error::Status,
@@ -9,7 +9,7 @@ use gpumem_hip_sys::Hip;
 use gpumem_hsa_sys::{Hsa, MissingSymbol, hsa_status_t};
 use std::{ffi::c_void, ptr::with_exposed_provenance_mut};
 
-/// Where memory came from, and so how it goes back. The address is the one that was given out.
+/// The origin of memory, which decides how it is freed. The address is the one that was returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Provenance {
     /// `hipMalloc`, `hipExtMallocWithFlags`, `hipMallocManaged`.

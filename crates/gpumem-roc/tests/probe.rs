@@ -4,7 +4,7 @@ use gpumem_core::{Backend, DeviceSelector, ErrorKind, LoadFailure};
 use gpumem_roc::Roc;
 
 #[test]
-fn every_way_in_gives_the_same_answer() {
+fn every_entry_point_gives_the_same_answer() {
     let probed = Roc::probe();
     let devices = Roc::devices();
     let opened = Roc::open(&DeviceSelector::ordinal("roc", 0));
@@ -34,7 +34,7 @@ fn every_way_in_gives_the_same_answer() {
 }
 
 #[test]
-fn a_wish_for_another_backend_is_refused_before_the_driver_is_asked() {
+fn a_selector_of_another_backend_is_refused_before_the_driver_is_called() {
     let error = Roc::open(&DeviceSelector::ordinal("cuda", 0)).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::BackendNotEnabled { .. }), "{error}");
 }

@@ -59,7 +59,7 @@ struct Element {
 }
 
 impl Element {
-    /// Notes an access. Gives the one that it races with.
+    /// Notes an access. Returns the one that it races with.
     fn note(&mut self, group: u64, now: Noted) -> Option<Access> {
         if self.group != group {
             for (before, current) in self.before.iter_mut().zip(std::mem::take(&mut self.current)) {
@@ -86,7 +86,8 @@ impl Element {
         {
             *own = now;
         } else {
-            // Whatever is to conflict with one more of a kind conflicts with one of two waves' already.
+            // Two entries of a kind from different waves suffice: any access that conflicts with a third conflicts with
+            // one of them.
             let first = self.recent.iter().find(alike).map(|noted| noted.wave);
             let enough = self.recent.iter().filter(alike).any(|noted| Some(noted.wave) != first);
             if kind == AccessKind::Write || !enough {

@@ -5,8 +5,8 @@ use crate::{
     barrier::{Halt, Place, Stop},
 };
 
-/// Work-items of a group that stand apart, none of which waits for its wave: the number of the first that is not at the
-/// barrier, and the fault.
+/// For a group whose work-items are at different places, none waiting for its wave: the number of the first that is not
+/// at the barrier, and the fault.
 #[cold]
 pub(crate) fn of_group(halts: &[Halt]) -> (u32, FaultKind) {
     let Meeting { at, arrived, missing, instead } = meeting(halts, Stop::is_group);

@@ -82,7 +82,7 @@ impl Given<'_> {
     }
 }
 
-/// Gives a value to the wave, waits until all lanes have given theirs, and makes something of them.
+/// Gives a value to the wave, waits until all lanes have given theirs, and computes a result from them.
 ///
 /// Not an async block: that would hold its captures twice, and every suspended body holds this.
 struct Exchange<'g, T, F> {

@@ -35,7 +35,7 @@ impl Executor {
     /// A body as a function that a backend can launch, for the parameters `P`.
     ///
     /// # Safety
-    /// * The function is called only with arguments for `P`. Their memory is valid until it returns. Nothing else uses
+    /// * The function is called only with arguments for `P`. Their memory is valid until it returns. No other code uses
     ///   it meanwhile, apart from reads of memory that the function only reads.
     /// * Work-items of different groups do not race: no element is written by one and used by another, other than
     ///   atomically by both.

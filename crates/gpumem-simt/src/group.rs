@@ -115,7 +115,7 @@ impl<'c> Group<'c> {
         }
     }
 
-    /// Another group is the one that faults are told of. Gives its position.
+    /// Makes another group the one that faults name. Returns its position.
     #[inline(always)]
     pub(crate) fn go_to(&self, number: u64) -> [u32; 3] {
         // Groups mostly come one after the other, and divisions take as long as a short group.

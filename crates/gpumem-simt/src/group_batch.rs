@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_of_a_range_come_whatever_they_take() {
+    fn every_group_of_a_range_runs_however_long_each_takes() {
         assert_eq!(Batch::all(3..3).count(), 0);
         assert_eq!(Batch::all(3..9).collect::<Vec<_>>(), [3, 4, 5, 6, 7, 8]);
         assert_eq!(Batch::while_short(5..5).count(), 0);
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_takes_long_is_left_to_others() {
+    fn long_work_is_left_to_other_threads() {
         let mut batch = Batch::while_short(7..1 << 40);
         let mut last = 6;
         for number in batch.by_ref() {

@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_follow_each_other_in_the_order_of_their_numbers() {
+    fn coordinates_follow_in_the_order_of_their_numbers() {
         for sizes in [[1, 1, 1], [7, 1, 1], [1, 5, 1], [1, 1, 4], [3, 4, 5], [2, 1, 3]] {
             let mut at = coordinates(0, sizes);
             for linear in 1..sizes.iter().map(|size| u64::from(*size)).product() {

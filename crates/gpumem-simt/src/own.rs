@@ -25,10 +25,7 @@ pub struct OwnView<T, const N: usize>(ViewMut<T, N>);
 /// Refuses, while the program is compiled, arrays without axes, and with more than a launch has.
 #[allow(clippy::panic)] // in a constant
 const fn check_rank(rank: usize) {
-    assert!(
-        rank >= 1 && rank <= 3,
-        "a launch has three axes: an element of one's own has an index of one to three"
-    );
+    assert!(rank >= 1 && rank <= 3, "a launch has three axes: an own element has an index of one to three");
 }
 
 impl WorkItemIds<'_> {

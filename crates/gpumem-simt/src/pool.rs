@@ -20,8 +20,8 @@ static POOL: PerProcess<Option<ThreadPool>> = PerProcess::new(|| {
 /// Parts of a launch for each thread: enough that threads which are late are made up for.
 const PARTS: u64 = 8;
 
-/// Runs the groups, and gives the fault of the first part that has one. They begin on this thread, which wakes others if the
-/// rest takes long, and takes part in it: waking others is more than many a whole launch.
+/// Runs the groups, and returns the fault of the first part that has one. They begin on this thread, which wakes others
+/// if the rest takes long, and takes part in it: waking others takes longer than many a whole launch.
 pub(crate) fn run<E: Send>(groups: u64, part: impl Fn(&mut Batch) -> Result<(), E> + Sync) -> Result<(), E> {
     let mut alone = Batch::while_short(0..groups);
     part(&mut alone)?;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_faults_the_first_is_told() {
+    fn the_first_of_several_faults_is_reported() {
         for first in [0, 1, 17, 98] {
             let outcome = run(100, |batch| {
                 batch.into_iter().try_for_each(|number| {

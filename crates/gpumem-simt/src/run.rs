@@ -1,8 +1,8 @@
 //! Running the work-items of a group in turn, from barrier to barrier.
 //!
-//! Nearly always all work-items of a group, or of a wave, stop at the same barrier. So where they stand is one value, for
-//! all of them, and a barrier costs a work-item no memory but its own body. Only where they stand apart is there a
-//! list: when waves go different ways, or something is wrong.
+//! Nearly always all work-items of a group, or of a wave, stop at the same barrier. So one value holds the state of all
+//! of them, and a barrier costs a work-item no memory but its own body. There is a list only if their states differ:
+//! when waves go different ways, or after a fault.
 
 use crate::{
     Fault, FaultKind, WorkItem,
@@ -65,18 +65,18 @@ struct Items<'g, W> {
     gone: Vec<bool>,
     /// The work-item in each slot; they rise.
     who: Vec<u32>,
-    /// Where each work-item stands. Out of date while all stand alike.
+    /// The state of each work-item. Out of date while all are in the same state.
     halts: Vec<Halt>,
 }
 
-/// Whether the work-item that has just run stands where those before it do.
+/// Tells whether the work-item that has just run is in the same state as those before it.
 #[inline(always)]
 fn stands(group: &Group<'_>, poll: Poll<()>, common: Halt) -> bool {
     if poll.is_ready() { common.stop == Stop::Ended } else { group.desk.is(common) }
 }
 
-/// The work-item `linear` stands elsewhere than those from `first` on before it, or is the first. Gives where all of them
-/// stand now, or `APART`: then they are on the list.
+/// The work-item `linear` is in another state than those from `first` on before it, or is the first. Returns the state
+/// of all of them now, or `APART`: then they are on the list.
 #[inline(never)]
 fn join(
     group: &Group<'_>,
@@ -126,7 +126,7 @@ unsafe fn step<W: Future<Output = ()>>(group: &Group<'_>, work: &mut MaybeUninit
     let work = unsafe { Pin::new_unchecked(work.assume_init_mut()) };
     let poll = work.poll(&mut Context::from_waker(Waker::noop()));
     if !cfg!(panic = "unwind") && fault::is_raised() {
-        // Stands nowhere, so that `join` sees it and takes the fault.
+        // In no state, so that `join` sees it and takes the fault.
         group.desk.clear();
         return Poll::Pending;
     }
@@ -176,7 +176,7 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
         Ok(())
     }
 
-    /// Makes every work-item and runs it to its first barrier or its end. Gives where all stand, if they stand alike.
+    /// Makes every work-item and runs it to its first barrier or its end. Returns their state, if all are in the same.
     fn start(&mut self, make: &impl Fn(WorkItem<'g>) -> W, at: &Cell<u32>) -> Result<Option<Halt>, Fault> {
         let group = self.group;
         let first_x = group.ids.first_x();
@@ -207,8 +207,8 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
         Ok(common.of_work_items())
     }
 
-    /// Runs the work-items of these slots, all of which wait, on by one step. Their numbers follow each other, because a
-    /// barrier opens only where none of its group or wave is missing. Gives where all stand, if they stand alike.
+    /// Runs the work-items of these slots, all of which wait, on by one step. Their numbers are consecutive, because a
+    /// barrier opens only if no work-item of its group or wave is missing. Returns their state, if all are in the same.
     #[inline(never)]
     fn pass(&mut self, slots: Range<usize>, at: &Cell<u32>) -> Result<Option<Halt>, Fault> {
         let group = self.group;
@@ -234,7 +234,8 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
         Ok(common.of_work_items())
     }
 
-    /// Runs every wave until none of it waits for its wave only. Takes and gives where all stand, if they stand alike.
+    /// Runs every wave until no work-item waits for its wave only. Takes and returns the state of all, if it is the
+    /// same.
     fn settle_waves(&mut self, common: Option<Halt>, at: &Cell<u32>) -> Result<Option<Halt>, Fault> {
         let (size, items) = (self.group.wave_size, self.seats.len());
         let mut all = None;
@@ -273,7 +274,7 @@ impl<'g, W: Future<Output = ()>> Items<'g, W> {
         Ok(all)
     }
 
-    /// Where all of these work-items stand by the list, if they stand alike.
+    /// The state of all of these work-items by the list, if it is the same.
     fn common(&self, items: Range<usize>) -> Option<Halt> {
         let (first, others) = self.halts[items].split_first()?;
         others.iter().all(|halt| halt.joins(*first)).then_some(*first)

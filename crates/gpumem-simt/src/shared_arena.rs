@@ -18,7 +18,7 @@ pub(crate) struct Arena {
     block: Box<[UnsafeCell<MaybeUninit<u128>>]>,
     bytes: usize,
     named: RefCell<Vec<Named>>,
-    /// Where the array stands that is likely named next: all work-items name the same ones in the same order.
+    /// The position of the array that is likely named next: all work-items name the same ones in the same order.
     likely: Cell<usize>,
     /// Bytes that are taken; dynamic memory comes first.
     taken: Cell<usize>,

@@ -125,7 +125,7 @@ fn an_index_past_the_end() {
 }
 
 #[test]
-fn a_panic_and_what_is_alive_then() {
+fn a_panic_drops_the_live_values() {
     use std::sync::{Arc, atomic::AtomicU32, atomic::Ordering::SeqCst};
     struct Counted(Arc<AtomicU32>);
     impl Drop for Counted {
@@ -177,7 +177,7 @@ fn too_much_shared_memory() {
 }
 
 #[test]
-fn arguments_of_another_form() {
+fn arguments_that_do_not_match_the_parameters_are_refused() {
     // SAFETY: nothing is run.
     let function = unsafe { executor().flat_function(|_: &WorkItemIds<'_>, _: &(Slice<f32>, f32)| {}) };
     for wrong in [vec![], vec![value(0u64), value(1f32)], vec![value([0u64; 2]), value(1f64)]] {
@@ -186,7 +186,7 @@ fn arguments_of_another_form() {
 }
 
 #[test]
-fn the_first_of_many_groups_that_fail_is_told() {
+fn the_first_failing_group_is_reported() {
     let body = async |item: WorkItem<'_>, &(): &()| assert!(item.group_id(0) < 77, "too far");
     for _ in 0..5 {
         has(&fault(LaunchConfig::linear(5000, 64), body), &["(0, 0, 0) of group (77, 0, 0)"]);

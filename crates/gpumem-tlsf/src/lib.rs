@@ -8,9 +8,9 @@
 //!   each power of two; two levels of bitmaps find the next list that is not empty (Masmano et al., 2004).
 //! * Neighbours that are free are one block at once. Nothing has to be compacted later.
 //! * **Sets.** Free blocks belong to a set. Set 0 is *idle*: the bytes are not in use. The pool makes a set for each
-//!   stream, of blocks that the stream may still be using: the stream itself may have them again at once, others pass
-//!   them over. Only blocks of one set are joined, so a hole that is idle does not have to wait because of its
-//!   neighbour. A block of such a set carries a *stamp*; a joint block carries the later one.
+//!   stream, of blocks that the stream may still be using: the stream itself may reuse them at once, and others skip
+//!   them. Only blocks of one set are joined, so a hole that is idle does not have to wait because of its neighbour. A
+//!   block of such a set carries a *stamp*; a joint block carries the later one.
 //!
 //! ```
 //! use gpumem_tlsf::Tlsf;

@@ -32,7 +32,7 @@ fn trace(log: &EventLog) -> Trace {
     making.finish(log, &copied.compacted)
 }
 
-/// An allocation comes before whatever else is known of it, also where the clocks of two processors differ.
+/// An allocation comes before its other events, also if the clocks of two processors differ.
 fn put_in_order(entries: &mut [(u32, TimedEvent)]) {
     let mut made: HashMap<u64, u64> = HashMap::new();
     for (_, entry) in &*entries {

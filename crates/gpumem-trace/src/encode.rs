@@ -1,4 +1,4 @@
-//! How an event lies on the log: three to six words.
+//! The encoding of an event in the log: three to six words.
 //!
 //! The first word is the time and what happened; identities and streams take 48 bits, which they reach after years of a
 //! million a second. Words of operations go by a number, because they are few and stay where they are.
@@ -245,7 +245,7 @@ mod tests {
         #![proptest_config(ProptestConfig { failure_persistence: None, cases: if cfg!(miri) { 5 } else { 256 }, ..ProptestConfig::default() })]
 
         #[test]
-        fn what_is_read_is_what_was_written(notes in prop::collection::vec((0u64..1 << 60, notes()), 0..20)) {
+        fn values_are_read_as_they_were_written(notes in prop::collection::vec((0u64..1 << 60, notes()), 0..20)) {
             let mut words = Vec::new();
             for (time, note) in &notes {
                 words.extend_from_slice(EncodedEvent::of(*time, note).as_slice());

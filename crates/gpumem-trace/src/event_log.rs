@@ -66,7 +66,7 @@ impl EventBuffer {
     /// which keeps the chunk from being wiped.
     fn written(&self) -> impl Iterator<Item = (usize, TimedEvent)> + '_ {
         let len = self.len.load(Ordering::Acquire);
-        // SAFETY: words before `len` are written and do not change, and a cell lies as its content does.
+        // SAFETY: words before `len` are written and do not change, and a cell has the layout of its content.
         entries(unsafe { slice::from_raw_parts(self.words.as_ptr().cast::<u64>(), len) })
     }
 }

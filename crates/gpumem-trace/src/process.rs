@@ -15,7 +15,7 @@ use std::{
 };
 
 /// Environment variable: the file to which a recording of every device is written when the process ends by itself
-/// ([`Trace::write`]). `%p` in the name stands for the number of the process.
+/// ([`Trace::write`]). `%p` in the name is replaced by the process's number.
 pub const ENV_TRACE_FILE: &str = "GPUMEM_TRACE_FILE";
 
 /// The recordings of the process.
@@ -69,7 +69,7 @@ fn file(name: OsString, process: &str) -> PathBuf {
     name.into_string().map_or_else(PathBuf::from, |name| name.replace("%p", process).into())
 }
 
-/// Records a device that has just been opened, if that is asked for. `start` starts the recording.
+/// Records a device that has just been opened, if the variable is set. `start` starts the recording.
 pub fn begin(start: impl FnOnce(RecorderOptions) -> Option<Arc<EventLog>>) {
     // In a forked child the recording is the parent's, and its lock may be held for ever.
     let Some(program) = program().filter(|program| program.origin.is_valid() && clock::is_available()) else {

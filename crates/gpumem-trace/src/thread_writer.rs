@@ -65,7 +65,7 @@ fn thread_number() -> u64 {
     })
 }
 
-/// Writes a note on the log of a session. `log` is asked for the first time that the thread writes there.
+/// Writes a note to the log of a session. `log` is called the first time that the thread writes there.
 #[inline(always)]
 pub(super) fn write(session: u64, note: &LogEvent, log: impl Fn() -> Option<Arc<EventLog>>) {
     let words = EncodedEvent::of(clock().now(), note);

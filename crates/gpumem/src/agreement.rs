@@ -1,4 +1,4 @@
-//! Holding a kernel to its word: all of its forms give the same.
+//! Tests that all forms of a kernel agree.
 
 use crate::{
     Device, Kernel, Stream,

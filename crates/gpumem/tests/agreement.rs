@@ -42,14 +42,14 @@ where
 }
 
 #[test]
-fn what_agrees_is_the_answer() {
+fn agreeing_forms_return_the_answer() {
     let expected: Vec<u32> = (0..128).map(|i| i + (i ^ 1)).collect();
     assert_eq!(numbers(&pairs()).unwrap(), expected);
 }
 
 #[test]
 #[should_panic(expected = "on the host in waves of 64")]
-fn what_depends_on_the_waves_does_not_agree() {
+fn results_that_depend_on_the_wave_size_do_not_agree() {
     numbers(&waves()).unwrap();
 }
 

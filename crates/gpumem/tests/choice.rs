@@ -49,7 +49,7 @@ fn the_enabled_backends_come_in_the_documented_order() {
 }
 
 #[test]
-fn a_name_that_is_not_enabled_is_told_with_those_that_are() {
+fn the_error_for_a_disabled_backend_lists_the_enabled_ones() {
     let error = AnyBackend::open(&DeviceSelector::ordinal("vulkan", 0)).unwrap_err();
     let kind = ErrorKind::UnknownBackend { wanted: "vulkan".into(), known: "cuda, roc, host".into() };
     assert_eq!(error, Error::new("", "open", kind));
@@ -69,8 +69,8 @@ fn every_enabled_backend_is_listed_or_said_to_be_unavailable() {
 }
 
 #[test]
-fn without_a_wish_the_first_enabled_backend_is_meant() {
-    let test = "without_a_wish_the_first_enabled_backend_is_meant";
+fn without_a_variable_the_first_enabled_backend_is_used() {
+    let test = "without_a_variable_the_first_enabled_backend_is_used";
     let Some(said) = told_by_a_child(test, None) else { return };
     let first = AnyBackend::enabled()[0];
     let usable = AnyBackend::open(&DeviceSelector::ordinal(first, 0)).is_ok();
@@ -88,13 +88,13 @@ fn without_a_wish_the_first_enabled_backend_is_meant() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_read_or_had_fails_everywhere() {
+fn an_invalid_or_unavailable_device_fails_everywhere() {
     for (wish, reason) in [
         ("", "the name of a backend is missing"),
         ("cuda:one", "after the colon stands a position"),
         ("vulkan", "there is no backend \"vulkan\""),
     ] {
-        let test = "a_wish_that_cannot_be_read_or_had_fails_everywhere";
+        let test = "an_invalid_or_unavailable_device_fails_everywhere";
         let Some(said) = told_by_a_child(test, Some(wish)) else { return };
         assert_eq!(said.matches(reason).count(), 3, "{said}");
         assert_eq!(said.matches("variable GPUMEM_DEVICE names").count(), 3, "{said}");
@@ -103,8 +103,8 @@ fn a_wish_that_cannot_be_read_or_had_fails_everywhere() {
 
 #[cfg(feature = "host")]
 #[test]
-fn a_wish_for_the_host_is_granted_whatever_else_is_enabled() {
-    let test = "a_wish_for_the_host_is_granted_whatever_else_is_enabled";
+fn the_host_can_be_chosen_with_any_features() {
+    let test = "the_host_can_be_chosen_with_any_features";
     let Some(said) = told_by_a_child(test, Some("host")) else { return };
     for line in ["selected host:0\n", "opened host:0\n", "best host after 0\n"] {
         assert!(said.contains(line), "{said}");

@@ -76,7 +76,7 @@ fn arrays_are_lent_as_views() {
 }
 
 #[test]
-fn what_cannot_be_lent_is_told() {
+fn arrays_that_cannot_be_lent_are_errors() {
     let Some((device, stream, _)) = parts() else { return };
     let array = device.device_array::<f32, _>((4, 6)).unwrap();
     let error = with_cudarc(&array.t(), &stream, |_| ()).unwrap_err();

@@ -90,7 +90,7 @@ fn errors_of_launches_name_the_kernel_the_argument_and_the_numbers() {
 }
 
 #[test]
-fn the_rank_and_the_constants_of_an_argument_are_told() {
+fn errors_name_the_rank_and_the_constants_of_an_argument() {
     type Look = (u32, View<f32, 1>, ConstantArray<f32, 1>, SliceMut<f32>);
     let device = Device::open("host").unwrap();
     // SAFETY: it does nothing.
@@ -118,11 +118,11 @@ fn the_rank_and_the_constants_of_an_argument_are_told() {
 
 /// Two host devices need a process of their own.
 #[test]
-fn an_array_of_another_device_is_told_by_its_position() {
+fn errors_name_the_position_of_an_array_of_another_device() {
     const CHILD: &str = "GPUMEM_TEST_SUBPROCESS";
     if std::env::var_os(CHILD).is_none() {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", "an_array_of_another_device_is_told_by_its_position"]);
+        child.args(["--exact", "errors_name_the_position_of_an_array_of_another_device"]);
         let output = child.env(CHILD, "1").env("GPUMEM_HOST_DEVICES", "2").output().unwrap();
         assert!(output.status.success(), "{output:?}");
         return;
@@ -151,7 +151,7 @@ fn an_array_of_another_device_is_told_by_its_position() {
 }
 
 #[test]
-fn a_kernel_that_cannot_be_had_is_named_with_the_reason() {
+fn errors_of_loading_name_the_kernel_and_the_reason() {
     let device = Device::open("host").unwrap();
     says(
         declaration().load(&device).map(drop),
@@ -164,7 +164,7 @@ fn a_kernel_that_cannot_be_had_is_named_with_the_reason() {
 }
 
 #[test]
-fn what_cannot_be_opened_says_why() {
+fn errors_of_opening_give_the_reason() {
     says(Device::open("gpu").map(drop), "open: there is no backend \"gpu\": the names are cuda, roc, host");
     if !cfg!(feature = "roc") {
         let error = Device::open("roc:0").unwrap_err();
@@ -174,7 +174,7 @@ fn what_cannot_be_opened_says_why() {
 }
 
 #[test]
-fn memory_that_does_not_suffice_is_told_with_numbers_that_are_known() {
+fn out_of_memory_errors_show_only_known_numbers() {
     let device = Device::open("host").unwrap();
     for error in [
         device.pinned_array::<u8, _>(usize::MAX / 4).map(drop).unwrap_err(),
@@ -187,7 +187,7 @@ fn memory_that_does_not_suffice_is_told_with_numbers_that_are_known() {
 }
 
 #[test]
-fn a_wait_in_a_callback_is_told_with_the_device() {
+fn errors_of_waits_in_callbacks_name_the_device() {
     let device = Device::open("host").unwrap();
     let (stream, (send, receive)) = (device.stream().unwrap(), std::sync::mpsc::channel());
     let again = device.clone();

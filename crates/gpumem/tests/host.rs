@@ -113,7 +113,7 @@ fn the_list_has_the_host() {
 
 #[cfg(feature = "cuda")]
 #[test]
-fn things_of_the_host_and_of_cuda_do_not_mix() {
+fn objects_of_host_and_cuda_do_not_mix() {
     // Without a GPU the same is tested with made-up backends, in the unit tests of the dispatch.
     let Ok(gpu) = AnyBackend::open(&DeviceSelector::ordinal("cuda", 0)) else { return };
     let host = open::<AnyBackend>();

@@ -8,7 +8,7 @@ use gpumem::{
 };
 
 #[test]
-fn there_and_back() -> gpumem::Result<()> {
+fn an_array_goes_to_the_device_and_back() -> gpumem::Result<()> {
     let device = Device::open("host")?;
     let host = Array2::from_shape_fn((64, 48), |(i, j)| (i * 48 + j) as f32);
     let array: DeviceArray<f32, Ix2> = device.to_device(&host)?;

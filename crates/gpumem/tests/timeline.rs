@@ -42,7 +42,7 @@ fn time(event: &Value, field: &str) -> u64 {
 }
 
 #[test]
-fn viewers_are_told_what_was_recorded() {
+fn the_exported_timeline_matches_the_recording() {
     let (trace, events) = run();
     assert_eq!(trace.lost, 0);
 

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_against_nothing_is_equal_and_something_against_nothing_has_no_ratio() {
+    fn zero_against_zero_is_equal_and_a_number_against_zero_has_no_ratio() {
         let count = |number| Routine::count(move || Ok(number));
         assert_eq!(row(Measure::Count, count(0), count(0)).ratio, Some(1.0));
         assert_eq!(row(Measure::Count, count(2), count(0)).ratio, None);
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_through() {
+    fn errors_of_routines_are_returned() {
         let failing = Routine::call(|| -> Result<()> { bail!("out of memory") });
         let error = measure(bench(Measure::Latency, failing, constant(1)), EFFORT).unwrap_err();
         assert_eq!(error.to_string(), "out of memory");

@@ -1,10 +1,10 @@
-//! Cases and what becomes of them.
+//! Cases and their outcomes.
 
 use crate::Lab;
 use gpumem_core::{Backend, Error};
 use std::{fmt, panic::Location};
 
-/// How far a backend has been brought up. Each level uses what those below it have shown.
+/// The stages of bringing up a backend. Each level relies on those below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Level {
@@ -24,15 +24,15 @@ pub enum Level {
     Managed = 7,
     /// Memory of the caller, page-locked while a scope lasts.
     Register = 8,
-    /// What must be refused, and what must survive a failure.
+    /// Calls that must be refused, and objects that must survive a failure.
     Fault = 9,
     /// Two devices.
     Devices = 10,
-    /// Memory of other libraries, and ours in their hands.
+    /// Memory of other libraries, and memory lent to them.
     Interchange = 11,
     /// Kernels.
     Kernel = 12,
-    /// What failed work was to write.
+    /// Memory that failed work was to write.
     Failures = 13,
 }
 
@@ -65,9 +65,9 @@ impl Level {
 /// Why a case ended before its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
-    /// The device lacks what the case is about.
+    /// The device lacks the feature of the case.
     Skipped(String),
-    /// The device does not do what it must.
+    /// The device fails the case.
     Failed(String),
 }
 
@@ -89,7 +89,7 @@ impl<A> From<gpumem_runtime::RegisterError<A>> for Stop {
 /// The result of a case.
 pub type Verdict<T = ()> = Result<T, Stop>;
 
-/// Ends a case whose device lacks something.
+/// Ends a case whose device lacks a feature.
 ///
 /// # Errors
 /// Always.
@@ -102,7 +102,7 @@ pub fn skip<T>(reason: impl fmt::Display) -> Verdict<T> {
 pub struct Case<B: Backend> {
     /// Level and name, as `03_copy::broadcast_sources`.
     pub name: String,
-    /// What it builds on.
+    /// The level that it builds on.
     pub level: Level,
     /// The case itself. Fails by an error or by a panic.
     pub(crate) run: fn(&Lab<B>) -> Verdict,

@@ -1,4 +1,4 @@
-//! What a backend is known to do otherwise, as data.
+//! Known deviations of a backend, as data.
 
 /// Known failures and cases that are left out, each with its reason.
 #[derive(Debug, Clone, Default)]

@@ -1,4 +1,4 @@
-//! What a case works with.
+//! The objects that a case works with.
 
 use crate::{Verdict, skip};
 use gpumem_core::{
@@ -18,7 +18,7 @@ extern "C" __global__ void delay(unsigned long long cycles) {
 /// The kernel that delays a stream, by the name of the device; `None` where there is none. Compiled once for all cases.
 pub(crate) type Delays<B> = Rc<RefCell<HashMap<String, Option<<B as Backend>::Kernel>>>>;
 
-/// What a suite says of all its cases.
+/// The properties of a suite's machine that all its cases use.
 pub(crate) struct Setting<B: Backend> {
     pub(crate) delay: Duration,
     pub(crate) slow: bool,
@@ -32,7 +32,7 @@ impl<B: Backend> Clone for Setting<B> {
     }
 }
 
-/// The device under test, and what cases need beside it.
+/// The device under test, and helpers of the cases.
 pub struct Lab<B: Backend> {
     device: Device<B>,
     second: Option<Device<B>>,
@@ -78,8 +78,8 @@ impl<B: Backend> Lab<B> {
         self.setting.slow
     }
 
-    /// Keeps a stream busy for a while, so that what is enqueued behind is late. Does nothing on a device that runs no
-    /// kernel that we know how to write; the cases then hold all the same, and show less.
+    /// Keeps a stream busy for a while, so that later work is late. Does nothing on a device for which no such kernel
+    /// is known; the cases then pass as well, and show less.
     ///
     /// # Errors
     /// Of the driver.
@@ -88,7 +88,7 @@ impl<B: Backend> Lab<B> {
         let Some(kernel) = self.kernel(device)? else { return Ok(()) };
         let nanoseconds = u64::try_from(self.setting.delay.as_nanos()).unwrap_or(u64::MAX);
         let arguments = KernelArguments::new().with(nanoseconds);
-        // SAFETY: the kernel touches no memory, and goes to the stream that is lent.
+        // SAFETY: the kernel touches no memory, and runs on the scope's stream.
         unsafe {
             stream.raw_scope(&[], |parts| {
                 let raw = B::wrap_stream(device.raw(), parts.stream)?;
@@ -126,7 +126,7 @@ impl<B: Backend> Lab<B> {
         Ok(found)
     }
 
-    /// Resets the device: what the lab holds on it is forgotten, and its counters no longer balance.
+    /// Resets the device: the fixture's objects on it are forgotten, and its counters no longer balance.
     ///
     /// # Errors
     /// Of the driver.
@@ -137,7 +137,7 @@ impl<B: Backend> Lab<B> {
         unsafe { self.device.reset() }
     }
 
-    /// Says that the case has forgotten what owns so many blocks of memory on purpose.
+    /// Tells the suite that the case has forgotten the owners of so many blocks of memory on purpose.
     pub fn leaks(&self, blocks: u64) {
         self.leaked.set(self.leaked.get() + blocks);
     }

@@ -1,4 +1,4 @@
-//! The conformance suite: what every backend of gpumem must do, as cases that run on any of them.
+//! The conformance suite: the requirements of every backend of gpumem, as cases that run on any of them.
 //!
 //! A backend's whole test is a program of a few lines (`harness = false`):
 //!
@@ -15,8 +15,8 @@
 //!   by a panic) or is skipped, with the reason.
 //! * Cases stand on [`Level`]s that build on each other. A new backend is brought up with `--level 1`, then `--level 2`
 //!   and so on; a failure on a low level explains those above it.
-//! * What a backend is known to do wrong is data: [`Expectations`]. A known failure that passes is a failure, so that the
-//!   list cannot go stale.
+//! * Known failures of a backend are data: [`Expectations`]. A known failure that passes is a failure, so that the list
+//!   cannot go stale.
 //! * After every case the runner waits for the device, flushes it, and checks that all memory went back and that no
 //!   error was left that no call could return.
 //! * The case of a kernel is made of a [`ShippedKernel`](gpumem_kernel_suite::ShippedKernel) by [`Case::kernel`], which holds

@@ -29,7 +29,8 @@ struct Options {
     harness: Harness,
 }
 
-/// What runners pass to every test program. None of it means anything here but `--ignored`: no case is.
+/// Arguments that runners pass to every test program. They have no effect here, apart from `--ignored`: no case is
+/// ignored.
 #[derive(Debug, clap::Args)]
 struct Harness {
     #[arg(long, hide = true)]

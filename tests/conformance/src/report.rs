@@ -1,8 +1,8 @@
-//! What came out.
+//! The report.
 
 use serde::{Serialize, Serializer};
 
-/// What the cases ran on.
+/// The device of the cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RanOn {
@@ -16,25 +16,25 @@ pub enum RanOn {
     HipOnCuda,
 }
 
-/// What became of one case.
+/// The outcome of one case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did what it must, or failed as it is known to.
+    /// It passed, or failed as expected.
     Passed,
-    /// It did not; the text says what.
+    /// It failed; the text says why.
     Failed(String),
     /// It did not run; the text says why.
     Skipped(String),
 }
 
-/// What became of all cases.
+/// The outcomes of all cases.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Name of the backend.
     pub backend: String,
     /// Name of the device; `None` if none could be opened.
     pub device: Option<String>,
-    /// What the cases ran on; `None` if they did not.
+    /// The device of the cases; `None` if they did not run.
     pub ran_on: Option<RanOn>,
     /// Number of cases that passed.
     pub passed: usize,
@@ -46,7 +46,7 @@ pub struct Report {
     pub reason: Option<String>,
     /// Name and message of every failure.
     pub failures: Vec<String>,
-    /// Every case that was chosen, in order, and what became of it.
+    /// Every chosen case, in order, with its outcome.
     #[serde(serialize_with = "names_only")]
     pub outcomes: Vec<(String, Outcome)>,
 }

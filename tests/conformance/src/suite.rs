@@ -58,7 +58,7 @@ impl<B: Backend> Suite<B> {
         }
     }
 
-    /// With what the backend is known to do otherwise.
+    /// Sets the known deviations of the backend.
     #[must_use]
     pub fn expectations(mut self, expectations: Expectations) -> Self {
         self.expectations = expectations;
@@ -160,7 +160,7 @@ impl<B: Backend> Suite<B> {
         }
     }
 
-    /// Runs one case between two looks at the books of its devices.
+    /// Runs one case, and compares the statistics of its devices before and after.
     fn attempt(&self, case: &Case<B>) -> Outcome {
         let attempt = panics::caught(|| {
             let device = (self.open)(&self.selector)?;
@@ -204,13 +204,13 @@ impl<B: Backend> Suite<B> {
 /// Blocks of memory that are alive.
 #[derive(Debug)]
 struct Alive {
-    /// Those that resources have lent.
+    /// Blocks that resources have allocated.
     allocated: u64,
     /// The driver's, of which these are parts.
     driver: u64,
 }
 
-/// Waits for everything, gives back what was dropped, and counts the blocks that are alive.
+/// Waits for everything, frees dropped memory, and counts the blocks that are alive.
 fn settle<B: Backend>(device: &Device<B>) -> Result<Alive> {
     device.synchronize()?;
     device.flush()?;

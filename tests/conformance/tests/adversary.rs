@@ -16,8 +16,7 @@ fn open(seed: u64) -> gpumem_core::Result<Device<Host>> {
     Host::open_with(&HostOptions::new().adversarial(seed)).map(Device::from_raw)
 }
 
-/// The suite on the test double: a new device for every case, so that the schedule of a case depends on its seed and on
-/// nothing else.
+/// The suite on the test double: a new device for every case, so that the schedule of a case depends only on its seed.
 fn on_double<const ORDERED: bool>(seed: u64, filters: &[&str]) -> Report {
     let open = move || ThirdPartyDevice::adversarial(seed).map(Device::from_raw);
     let selection = Selection {
@@ -44,7 +43,7 @@ fn every_case_holds_under_every_schedule() {
     }
 }
 
-/// A device that stages what the caller has, and whose copies read their source as late as is legal.
+/// A device that stages the caller's memory, and whose copies read their source as late as is legal.
 #[test]
 fn every_case_holds_where_memory_is_staged() {
     let is_late = |seed: &u64| {

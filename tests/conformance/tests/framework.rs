@@ -1,4 +1,4 @@
-//! The framework itself: what is a pass, a failure, a skip, and how cases are named.
+//! Tests of the framework: passes, failures, skips, and the names of cases.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use gpumem_conformance::{
@@ -43,7 +43,7 @@ fn run(suite: &Suite<Host>) -> Report {
 }
 
 #[test]
-fn what_goes_wrong_in_a_case_is_a_failure_with_a_message() {
+fn errors_in_a_case_are_failures_with_a_message() {
     let report = run(&suite(&[
         ("passes", passes),
         ("panics", panics),
@@ -90,7 +90,7 @@ fn a_device_that_cannot_be_opened_skips_everything_with_the_reason() {
 }
 
 #[test]
-fn cases_have_names_of_their_own_and_come_in_the_order_of_levels() {
+fn case_names_are_unique_and_in_the_order_of_levels() {
     let cases = all::<Host>();
     let names: BTreeSet<&str> = cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), cases.len(), "names are unique");

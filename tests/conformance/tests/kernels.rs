@@ -1,4 +1,4 @@
-//! Kernels on a device that plays a GPU, and what happens where it, the host's body and the reference disagree.
+//! Kernels on a simulated GPU, and the failure if it, the host's body and the reference disagree.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 use gpumem_conformance::{Case, RanOn, Report, Selection, Suite, all};
@@ -23,7 +23,7 @@ fn run(wave_size: u32, bodies: Vec<(String, Entry)>, cases: Option<Vec<Case<Gpu>
     suite.run(&Selection { filters, exact: true, ..Selection::default() }, |_, _| {})
 }
 
-/// What a right compiler makes of the kernels.
+/// The kernels as a correct compiler translates them.
 fn compiled(wave_size: u32) -> Vec<(String, Entry)> {
     let body = |kernel: Shipped| (kernel.name.clone(), kernel.entry(wave_size, 48 << 10, false).unwrap());
     gpumem_kernel_suite::all().into_iter().map(body).collect()
@@ -66,7 +66,7 @@ fn a_device_source_that_computes_something_else_fails() {
     assert!(failure.contains("len: 5000") && failure.contains("element 4991"), "{failure}");
 }
 
-/// Saxpy as it ships, but for what stands in its place.
+/// The shipped saxpy, with one part replaced.
 macro_rules! planted {
     ($name:ident, $declaration:expr, $reference:expr, $problems:expr) => {
         struct $name;
@@ -140,7 +140,7 @@ fn a_host_body_or_a_reference_that_is_wrong_fails_on_every_device() {
 }
 
 #[test]
-fn no_kernel_ships_without_the_comparison() {
+fn every_shipped_kernel_is_compared() {
     let compared: Vec<_> =
         all::<Host>().into_iter().filter(Case::compares_kernel).map(|case| case.name).collect();
     let shipped: Vec<_> =

@@ -52,7 +52,7 @@ fn a_missing_driver_is_an_error_that_lists_what_was_tried() {
 }
 
 #[test]
-fn names_that_name_nothing() {
+fn unknown_device_names_are_errors() {
     for name in ["nope", "nope:0", "vulkan:1"] {
         let error = Device::open(name).unwrap_err();
         let wanted_name = name.split(':').next().unwrap();
@@ -98,8 +98,8 @@ fn the_environment_names_the_device() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_had_is_an_error_everywhere() {
-    let test = "a_wish_that_cannot_be_had_is_an_error_everywhere";
+fn an_unavailable_device_is_an_error_everywhere() {
+    let test = "an_unavailable_device_is_an_error_everywhere";
     for wish in ["cuda:0", "cuda:999", "nope", "", "host:999"] {
         let Some((default, best)) = told_by_a_child(test, Some(wish)) else { return };
         if wish == "cuda:0" && AnyBackend::enabled().contains(&"cuda") && !is_missing("cuda") {

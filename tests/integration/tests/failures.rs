@@ -97,7 +97,7 @@ fn pages_that_were_not_unlocked_can_be_locked_again() {
 }
 
 #[test]
-fn no_failure_is_kept_quiet() {
+fn every_failure_is_reported() {
     // Asking whether memory is idle may need an event; if that fails, the caller goes on without an answer.
     let quiet = ["query a stream", "query an event", "create_event", "record"];
     for make in ways() {
@@ -166,7 +166,7 @@ fn every_command_may_fault() {
 }
 
 #[test]
-fn a_copy_behind_failed_work_is_an_error_and_no_element() {
+fn a_copy_after_failed_work_is_an_error_and_copies_no_element() {
     for make in ways() {
         for to_the_host in [true, false] {
             let (device, raw) = make();
@@ -186,7 +186,7 @@ fn a_copy_behind_failed_work_is_an_error_and_no_element() {
 }
 
 #[test]
-fn a_fault_that_another_call_was_told_of_lands_nothing() {
+fn a_fault_reported_elsewhere_copies_nothing() {
     for make in ways() {
         let (device, raw) = make();
         let stream = device.stream().unwrap();

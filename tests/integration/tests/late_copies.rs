@@ -451,7 +451,7 @@ fn many_threads() {
 
 /// Checks that the options select the ways above.
 #[test]
-fn ways_are_what_they_are_called() {
+fn options_select_the_way_they_name() {
     let (device, raw) = open(1, u64::MAX);
     let copies = |way| {
         let mut arrays = Arrays::new(&device, 0);

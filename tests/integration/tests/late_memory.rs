@@ -35,7 +35,7 @@ fn fill(device: &Device<Double>, bytes: usize) {
 }
 
 #[test]
-fn a_request_waits_as_long_as_more_comes() {
+fn a_request_waits_while_memory_keeps_being_freed() {
     for bytes in [4 * MIB, 16 * MIB] {
         let (device, raw) = open();
         for round in 0..4 {
@@ -51,7 +51,7 @@ fn a_request_waits_as_long_as_more_comes() {
 }
 
 #[test]
-fn nothing_is_waited_for_where_it_must_not_be_or_is_of_no_use() {
+fn requests_do_not_wait_where_waiting_is_forbidden_or_useless() {
     let (device, raw) = open();
     // No memory was freed: the request fails at once.
     let held = device.uninit_array::<u8, _>(MIB).unwrap();

@@ -337,7 +337,7 @@ fn too_many_calls_go_through_the_host() {
 }
 
 #[test]
-fn the_double_takes_the_way_of_a_gpu() {
+fn the_double_copies_as_a_gpu_does() {
     let (device, double) = double(HostOptions::new());
     let array = device.to_device(&[1u32, 2, 3]).unwrap();
     assert_eq!(array.get(1).unwrap(), 2);

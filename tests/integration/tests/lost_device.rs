@@ -37,7 +37,7 @@ fn wait(future: gpumem_runtime::Completion) -> Result<()> {
 }
 
 #[test]
-fn a_lost_device_says_so_everywhere_and_hangs_nowhere() {
+fn every_call_on_a_lost_device_is_an_error_and_none_hangs() {
     let why = "it fell off the bus";
     for options in [HostOptions::new().brief_bytes(0), HostOptions::new().adversarial(1)] {
         let (device, raw) = double(options);
@@ -78,7 +78,7 @@ fn a_lost_device_says_so_everywhere_and_hangs_nowhere() {
 }
 
 #[test]
-fn a_device_lost_in_a_scope_gives_the_memory_back() {
+fn a_device_lost_in_a_scope_frees_the_memory() {
     let why = "in the middle";
     let (device, raw) = double(HostOptions::new().brief_bytes(0));
     let array = device.to_device(&numbers()).unwrap();
@@ -96,7 +96,7 @@ fn a_device_lost_in_a_scope_gives_the_memory_back() {
 }
 
 #[test]
-fn a_reset_makes_everything_older_stale() {
+fn a_reset_makes_older_objects_stale() {
     for options in [HostOptions::new(), HostOptions::new().adversarial(2)] {
         let (device, raw) = double(options);
         let stream = device.stream().unwrap();
@@ -136,7 +136,7 @@ fn a_reset_makes_everything_older_stale() {
 }
 
 #[test]
-fn a_reset_inside_a_scope_does_not_end_it_well() {
+fn a_reset_inside_a_scope_is_refused_or_an_error() {
     let (device, raw) = double(HostOptions::new());
     let array = device.to_device(&[1u32, 2, 3]).unwrap();
     let mut out = Array1::from_elem(3, UNTOUCHED);

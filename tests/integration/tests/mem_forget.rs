@@ -109,7 +109,7 @@ fn all_handles_may_be_forgotten_at_once() {
 }
 
 #[test]
-fn what_a_scope_hands_out_may_be_forgotten() {
+fn objects_of_a_scope_may_be_forgotten() {
     for options in schedules() {
         let (device, raw) = double(options);
         let stream = device.stream().unwrap();

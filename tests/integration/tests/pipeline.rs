@@ -48,7 +48,7 @@ fn big() -> Array1<u32> {
 }
 
 #[test]
-fn every_layout_arrives_and_gaps_stay() {
+fn every_layout_arrives_and_gaps_are_unchanged() {
     for (stores, packing) in [(NonTemporalStores::Never, false), (NonTemporalStores::Always, true)] {
         let (device, raw) = if packing { packing_ring() } else { ring(HostOptions::new()) };
         device.set_transfer_options(options().non_temporal_stores(stores));
@@ -264,7 +264,7 @@ fn nothing_is_touched_after_a_panic() {
 /// A call of the driver fails, or the device is lost, somewhere in the middle: the call says so, and the caller's memory
 /// belongs to the caller again.
 #[test]
-fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
+fn a_failure_in_the_middle_is_returned_after_all_copies_ended() {
     for trouble in [Trouble::Refuse, Trouble::Lose] {
         for at in (0..400).step_by(41) {
             let (device, raw) = ring(HostOptions::new());
@@ -304,7 +304,7 @@ fn a_failure_in_the_middle_is_told_when_all_is_quiet() {
 
 /// Downloads of a scope land by the same threads, when the stream is waited for and not before.
 #[test]
-fn downloads_of_a_scope_land_at_its_end() {
+fn downloads_of_a_scope_arrive_at_its_end() {
     for seed in [None, Some(3), Some(8)] {
         let (device, raw) =
             ring(seed.map_or_else(HostOptions::new, |seed| HostOptions::new().adversarial(seed)));
@@ -469,7 +469,7 @@ fn the_threads_end_with_the_device() {
 
 #[cfg(unix)]
 #[test]
-fn a_forked_child_is_told_and_does_not_hang() {
+fn a_forked_child_gets_an_error_and_does_not_hang() {
     let (device, _raw) = ring(HostOptions::new());
     let mut array = device.to_device(&big()).unwrap();
     let source = big();

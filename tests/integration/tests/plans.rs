@@ -35,7 +35,7 @@ fn plans_are_printed_in_one_line() {
 }
 
 #[test]
-fn the_plan_is_what_is_done() {
+fn copies_follow_their_plan() {
     let source = Array3::from_shape_fn((5, 6, 7), |(i, j, k)| (100 * i + 10 * j + k) as u32);
     let (device, raw) = double(HostOptions::new());
     let from = device.to_device(&source).unwrap();
@@ -55,7 +55,7 @@ fn the_plan_is_what_is_done() {
 }
 
 #[test]
-fn each_device_has_its_way() {
+fn each_device_has_its_copy_strategy() {
     let matrix = Array2::<f32>::zeros((256, 256));
     let (gpu, _gpu) = double(HostOptions::new());
     let (packing, _packing) = packing_double(HostOptions::new());
@@ -83,7 +83,7 @@ fn each_device_has_its_way() {
 
 /// Kernels read page-locked memory where the link would carry single elements otherwise, or where that takes many calls.
 #[test]
-fn page_locked_memory_is_walked_where_that_is_faster() {
+fn page_locked_memory_is_copied_by_kernels_where_that_is_faster() {
     let (device, raw) = packing_double(HostOptions::new());
     let (other, _other) = double(HostOptions::new());
     let stream = device.stream().unwrap();

@@ -239,7 +239,7 @@ fn seeds(few: u64) -> Range<u64> {
 }
 
 #[test]
-fn programs_with_failures_come_to_what_the_model_says() {
+fn programs_with_failures_agree_with_the_model() {
     for seed in seeds(40) {
         let options = || HostOptions::new().memory(64 << 20);
         println!("seed {seed}");

@@ -11,7 +11,7 @@ use gpumem_kernel::{KernelDef, SliceMut, WorkItemIds, config_for_items};
 type One = (SliceMut<u32>,);
 
 #[test]
-fn nothing_is_left_of_failures_when_the_memory_is_gone() {
+fn poison_ends_with_the_memory() {
     for seed in 0..20 {
         let (device, _) = host(HostOptions::new().adversarial(seed).memory(64 << 20));
         // SAFETY: there is no source.

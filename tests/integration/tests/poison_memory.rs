@@ -84,7 +84,7 @@ fn memory_goes_back<B: Backend>(device: &Device<B>, seed: u64) {
 }
 
 #[test]
-fn memory_that_went_back_is_ordinary_again() {
+fn returned_memory_is_ordinary_again() {
     for seed in 0..10 {
         let options = || HostOptions::new().adversarial(seed).memory(64 << 20);
         memory_goes_back(&host(options()).0, seed);

@@ -92,7 +92,7 @@ fn a_forked_child_waits_for_no_lock_of_its_parents() {
 }
 
 #[test]
-fn a_forked_child_is_told_and_may_begin_anew() {
+fn a_forked_child_gets_an_error_and_may_open_a_device() {
     let device = Device::open("host").unwrap();
     let stream = device.stream().unwrap();
     let mut array: DeviceArray<u32> = stream.to_device(&[1, 2, 3]).unwrap();
@@ -235,7 +235,7 @@ fn a_program_can_be_recorded_from_outside() {
 /// Other systems refuse such names themselves.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_recording_may_have_a_name_that_is_no_text() {
+fn a_recording_may_have_a_name_that_is_not_utf8() {
     use std::{ffi::OsString, os::unix::ffi::OsStringExt};
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap());
@@ -255,7 +255,7 @@ fn a_recording_may_have_a_name_that_is_no_text() {
 }
 
 #[test]
-fn a_recording_is_its_process_s_own() {
+fn a_recording_is_written_by_its_process_only() {
     let device = Device::open("host").unwrap();
     let recording = device.record_memory(gpumem::trace::RecorderOptions::default()).unwrap();
     let array = device.to_device(&[1u8]).unwrap();

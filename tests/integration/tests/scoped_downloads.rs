@@ -509,7 +509,7 @@ fn an_inner_scope_copies_out_and_does_not_take_the_error() {
 
 /// The device's copy fails when its turn comes: the one of the last chunk, or any before it.
 #[test]
-fn a_fault_in_a_copy_is_told_and_lands_nothing_wrong() {
+fn a_fault_in_a_copy_is_returned_and_copies_nothing_wrong() {
     for len in [100, WITHIN, 2 * WITHIN] {
         let copies = {
             let (device, raw) = short_blocks(HostOptions::new());
@@ -553,7 +553,7 @@ fn a_fault_in_a_copy_is_told_and_lands_nothing_wrong() {
 
 /// A call of the driver fails, or the device is lost, at any point.
 #[test]
-fn a_failing_driver_call_is_told_when_all_is_quiet() {
+fn a_failing_driver_call_is_returned_after_all_copies_ended() {
     for trouble in [Trouble::Refuse, Trouble::Lose] {
         for len in [WITHIN, 2 * WITHIN] {
             for at in 0..60 {

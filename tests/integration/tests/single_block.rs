@@ -96,7 +96,7 @@ fn no_schedule_tears_a_short_copy() {
 
 /// No data of a failed copy arrives, and the next copy works.
 #[test]
-fn a_failure_is_told_and_nothing_lands() {
+fn a_failure_is_returned_and_no_data_arrives() {
     for trouble in [Trouble::Refuse, Trouble::Lose] {
         let mut struck = 0;
         for at in 0..24 {

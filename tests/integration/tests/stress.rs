@@ -19,12 +19,12 @@ fn all_modes(threads: u64, rounds: u64) {
 }
 
 #[test]
-fn what_was_sent_arrives() {
+fn uploads_arrive_intact() {
     all_modes(8, 20);
 }
 
 #[test]
 #[ignore = "minutes"]
-fn what_was_sent_arrives_from_many_threads() {
+fn uploads_from_many_threads_arrive_intact() {
     all_modes(100, 200);
 }

@@ -86,13 +86,13 @@ fn eight_threads<B: Backend>(device: Device<B>, host: &gpumem_host::Device) {
 }
 
 #[test]
-fn eight_threads_leave_nothing() {
+fn eight_threads_leak_nothing() {
     let (device, raw) = host(HostOptions::new());
     eight_threads(device, &raw);
 }
 
 #[test]
-fn eight_threads_leave_nothing_on_the_way_of_a_gpu() {
+fn eight_threads_leak_nothing_when_copying_as_a_gpu() {
     let (device, raw) = double(HostOptions::new().brief_bytes(0));
     eight_threads(device, raw.host());
 }

@@ -44,13 +44,13 @@ fn has(found: &str, parts: &[&str]) {
 }
 
 #[test]
-fn as_they_ship_there_is_nothing_to_tell() {
+fn shipped_kernels_have_no_faults() {
     assert_eq!(told::<Transpose>(transpose::transpose()), "nothing");
     assert_eq!(told_by::<Reduce>(reduce::reduce(), 64), "nothing");
 }
 
 #[test]
-fn a_transpose_without_its_barrier() {
+fn a_transpose_without_its_barrier_is_found() {
     let planted = unsealed(transpose::transpose()).host_body(
         async |item: WorkItem<'_>, (input, output): &transpose::Parameters| {
             let tile = item.shared::<f32, 2>([16, 17]);
@@ -74,7 +74,7 @@ fn a_transpose_without_its_barrier() {
 }
 
 #[test]
-fn a_product_that_overwrites_its_tiles_too_early() {
+fn a_product_that_overwrites_its_tiles_too_early_is_found() {
     let planted =
         unsealed(matmul::matmul()).host_body(async |item: WorkItem<'_>, (a, b, c): &matmul::Parameters| {
             let (left, right) = (item.shared::<f32, 2>([16, 16]), item.shared::<f32, 2>([16, 16]));
@@ -102,7 +102,7 @@ fn a_product_that_overwrites_its_tiles_too_early() {
 }
 
 #[test]
-fn a_tree_that_leaves_its_wave_too_early() {
+fn a_tree_that_leaves_its_wave_too_early_is_found() {
     let planted = || {
         unsealed(reduce::reduce()).host_body(
             async |item: WorkItem<'_>, (x, by_tree, _): &reduce::Parameters| {
@@ -137,7 +137,7 @@ fn a_tree_that_leaves_its_wave_too_early() {
 }
 
 #[test]
-fn a_scan_that_reads_sums_before_they_are_there() {
+fn a_scan_that_reads_sums_too_early_is_found() {
     let planted =
         unsealed(scan::scan()).host_body(async |item: WorkItem<'_>, (x, _, _, out): &scan::Parameters| {
             let waves = item.shared::<u32, 1>([32]);
@@ -157,7 +157,7 @@ fn a_scan_that_reads_sums_before_they_are_there() {
 }
 
 #[test]
-fn a_histogram_whose_bins_are_not_cleared_in_time() {
+fn a_histogram_whose_bins_are_cleared_too_late_is_found() {
     let planted = unsealed(histogram::histogram()).host_body(
         async |item: WorkItem<'_>, (values, totals): &histogram::Parameters| {
             let bins = item.shared::<u32, 1>([256]);
@@ -175,7 +175,7 @@ fn a_histogram_whose_bins_are_not_cleared_in_time() {
 }
 
 #[test]
-fn a_convolution_whose_edge_does_not_come_to_the_barrier() {
+fn a_convolution_whose_edge_misses_the_barrier_is_found() {
     let planted = unsealed(convolution::convolution()).host_body(
         async |item: WorkItem<'_>, (image, _, _, _): &convolution::Parameters| {
             // Returning here, as a kernel without a barrier would.
@@ -222,7 +222,7 @@ fn indices_past_the_end() {
 }
 
 #[test]
-fn two_work_items_with_one_element() {
+fn two_work_items_with_one_element_are_found() {
     let planted = unsealed(transpose::transpose()).host_loop(
         |ids: &WorkItemIds<'_>, (_, output): &transpose::Parameters| {
             let (y, x) = (ids.global_id(1), ids.global_id(0) / 2);

@@ -1,9 +1,9 @@
 //! Gives the shared library AMD's name and symbol version.
 //!
-//! rustc passes the linker an anonymous version script of its own. GNU ld refuses a second script beside it, LLD
-//! takes both; LLD comes with every rustup toolchain, so it is used wherever it is found. Without it the library has
-//! no symbol versions, which the dynamic linker accepts (with a remark on stderr in programs that are linked against
-//! the HSA runtime, and silently where it is loaded at run time).
+//! rustc passes its own anonymous version script to the linker. GNU ld refuses a second script, LLD takes both; LLD
+//! comes with every rustup toolchain, so it is used wherever it is found. Without it the library has no symbol
+//! versions, which the dynamic linker accepts (with a remark on stderr in programs that are linked against the HSA
+//! runtime, and silently where it is loaded at run time).
 
 use std::{env, path::PathBuf, process::Command};
 

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_pack_is_replaced() {
+    fn an_earlier_archive_is_replaced() {
         let folder = tempfile::tempdir().unwrap();
         Manifest::default().write(folder.path()).unwrap();
         clear(folder.path()).unwrap();

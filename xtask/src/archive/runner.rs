@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sanitizer_goes_before_what_uses_the_gpu_and_its_findings_fail() {
+    fn the_sanitizer_wraps_gpu_programs_and_its_findings_fail() {
         let folder = pack(&[
             (Kind::Conformance, "gpumem-host", "conformance", &suite("host")),
             (Kind::Conformance, "gpumem-cuda", "conformance", &suite("cuda")),
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_required_backend_that_is_not_packed_is_a_failure() {
+    fn a_required_backend_that_is_not_archived_is_a_failure() {
         let folder = pack(&[(Kind::Conformance, "gpumem-host", "conformance", &suite("host"))]);
         let (success, _) = outcome(folder.path(), |options| options.tests.require_backend("cuda"));
         assert!(!success);

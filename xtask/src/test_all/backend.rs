@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn what_contradicts_itself_is_a_failure() {
+    fn a_contradictory_report_is_a_failure() {
         for (text, success, what) in [
             (Some(report(7, 0, "null")), false, "the exit status says otherwise"),
             (Some(report(7, 2, "null")), true, "failures with exit status 0"),

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ran_on_something_else_is_a_failure() {
+    fn a_run_on_another_machine_is_a_failure() {
         let result = |ran_on: Option<&str>| BackendResult {
             ran_on: ran_on.map(str::to_owned),
             passed: 3,

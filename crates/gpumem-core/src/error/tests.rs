@@ -11,7 +11,7 @@ struct Row {
     error: Error,
 }
 
-/// The name of a kind and when it is returned. The compiler asks for every kind.
+/// The name of a kind and when it is returned. The `match` makes the compiler demand every kind.
 fn about(kind: &ErrorKind) -> (&'static str, &'static str) {
     match kind {
         ErrorKind::Load(_) => ("Load", "a driver or compiler library cannot be used"),

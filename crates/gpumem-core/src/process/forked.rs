@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_has_values_of_its_own_whatever_its_parents_threads_hold() {
+    fn a_forked_child_gets_new_values_while_parent_threads_hold_locks() {
         static NUMBERS: PerProcess<Mutex<Vec<u32>>> = PerProcess::new(|| Mutex::new(Vec::new()));
         let mut held = NUMBERS.get().lock().unwrap();
         held.push(1);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_child_does_not_wait_for_what_its_parent_was_making() {
+    fn a_forked_child_does_not_wait_for_an_initialisation_of_its_parent() {
         static VALUE: OnceBeforeFork<u32> = OnceBeforeFork::new();
         let (started, has_started) = channel();
         let (go_on, may_go_on) = channel::<()>();

@@ -45,7 +45,7 @@ fn with_each(lab: &Lab, body: impl Fn(u8, &dyn Fn(&dyn Fn())) + Sync) {
                 sys::cuCtxSetCurrent(null_mut()).result().unwrap();
             }
             run(current.len(), other);
-            // SAFETY: ours, and no longer used.
+            // SAFETY: this test owns it and no longer uses it.
             unsafe { sys::cuCtxDestroy_v2(other).result().unwrap() };
         });
     });

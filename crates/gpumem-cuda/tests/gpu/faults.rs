@@ -1,6 +1,6 @@
 //! Kernels that fault: the device is lost, typed, once and for all, and nothing panics or hangs afterwards.
 //!
-//! Each fault has a process of its own, because the driver does not forget it.
+//! Each fault has a separate process, because the driver does not forget it.
 
 use crate::{
     Case, Part,

@@ -67,7 +67,7 @@ fn own_context(lab: &Lab) -> Result<(), Skip> {
         let error = unsafe { Cuda::reset(&device) }.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Unsupported { .. }), "{error}");
     }
-    // SAFETY: ours, and no longer used.
+    // SAFETY: this test owns it and no longer uses it.
     unsafe { sys::cuCtxDestroy_v2(raw).result().unwrap() };
     // SAFETY: refused before it is used.
     let error = unsafe { Cuda::from_context(null_mut()) }.unwrap_err();

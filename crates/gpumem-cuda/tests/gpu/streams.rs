@@ -94,7 +94,7 @@ fn foreign(lab: &Lab) -> Result<(), Skip> {
     // SAFETY: as above.
     let stream = unsafe { Cuda::wrap_cuda_stream(&lab.device, raw) }.unwrap();
     Cuda::destroy_stream(&lab.device, stream).unwrap();
-    // SAFETY: ours, and no longer used.
+    // SAFETY: this test owns it and no longer uses it.
     unsafe {
         sys::cuStreamSynchronize(raw).result().unwrap();
         sys::cuStreamDestroy_v2(raw).result().unwrap();
@@ -181,7 +181,7 @@ fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
             assert_eq!(current_context(), own, "the caller's context was replaced");
             Cuda::with_current(&lab.device, &mut || everything());
             assert_eq!(current_context(), own, "the caller's context was replaced");
-            // SAFETY: ours, and no longer used.
+            // SAFETY: this test owns it and no longer uses it.
             unsafe { sys::cuCtxDestroy_v2(own).result().unwrap() };
         });
         scope.spawn(|| {

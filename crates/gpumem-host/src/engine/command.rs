@@ -65,7 +65,7 @@ impl Sides {
     /// `false` if it has not; running the command tells why.
     ///
     /// # Safety
-    /// Both sides are valid for the region during the call, and nothing else uses them. (The code checks whether that
+    /// Both sides are valid for the region during the call, and no other code uses them. (The code checks whether that
     /// can be true.)
     pub(crate) unsafe fn copy(&mut self, engine: &Engine, region: &CopyRegion, bytes: usize) -> bool {
         let table = &engine.process().table;

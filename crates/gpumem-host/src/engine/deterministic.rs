@@ -11,7 +11,7 @@ use std::sync::Arc;
 const TRACE: usize = 1 << 16;
 /// Pieces after which the rest of a command is done at once.
 const MOST_CHUNKS: u32 = 6;
-/// Queries in vain after which one step is taken for the stream that is asked about.
+/// The number of fruitless queries after which one step of the queried stream runs.
 const PATIENCE: u32 = 16;
 /// Steps for others after which a wait insists on its own stream.
 const DETOURS: u32 = 256;
@@ -40,9 +40,9 @@ enum Policy {
     Random,
     /// One stream of so many runs only when it must.
     Starve { of: u32, which: u32 },
-    /// Whatever was made last runs first.
+    /// The youngest stream runs first.
     NewestFirst,
-    /// Whatever was made first runs first.
+    /// The oldest stream runs first.
     OldestFirst,
     /// Everything runs as soon as it can.
     Eager,
@@ -233,7 +233,7 @@ impl Queue {
             }
     }
 
-    /// The mark that the first command waits for.
+    /// The event that the first command waits for.
     fn waits_for(&self) -> Option<Mark> {
         match lock(&self.state).pending.front() {
             Some(Item { command: Command::Wait(mark), .. }) if mark.progress() == Progress::Pending => {

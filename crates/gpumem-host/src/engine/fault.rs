@@ -53,8 +53,8 @@ impl Faults {
             .map(|span| span.fault.clone())
     }
 
-    /// As [`at`](Self::at), for a mark that was made when `told` faults had been told. No command stands between the end of
-    /// such a fault and the mark, so that their submission indexes may be the same.
+    /// As [`at`](Self::at), for an event that was recorded when `told` faults had been reported. No command is between
+    /// the end of such a fault and the event, so their submission indexes may be the same.
     pub(crate) fn at_mark(&self, submission: u64, told: u64) -> Option<Fault> {
         let closed = self.spans.iter().filter(|span| !span.is_open()).count() as u64;
         let forgotten = self.told.saturating_sub(closed);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_stands_until_it_is_told() {
+    fn a_fault_lasts_until_it_is_reported() {
         let mut faults = Faults::default();
         assert_eq!(faults.tell(0, 5), None);
         faults.raise(3, fault("first"));

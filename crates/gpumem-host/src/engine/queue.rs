@@ -16,11 +16,11 @@ use std::sync::{Arc, Condvar, Mutex};
 pub(crate) struct Mark {
     pub(crate) queue: Arc<Queue>,
     pub(crate) submission: u64,
-    /// How many faults of the stream had been told when the mark was made: it says nothing of those.
+    /// How many faults of the stream had been reported at the recording: the event does not report those.
     told: u64,
 }
 
-/// How far the stream of a mark has come.
+/// The progress of an event's stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Progress {
     Pending,
@@ -61,7 +61,7 @@ impl Mark {
     }
 }
 
-/// The queue of one stream. Handles, marks and engines share it.
+/// The queue of one stream. Handles, events and engines share it.
 #[derive(Debug)]
 pub(crate) struct Queue {
     /// The raw handle: unique in the process, never 0.
@@ -88,7 +88,7 @@ pub(crate) struct State {
     pub(crate) chunks: u32,
     pub(crate) busy: bool,
     pub(crate) listed: bool,
-    /// The first command waits, and the mark's stream knows it.
+    /// The first command waits, and the event's stream knows it.
     pub(crate) parked: bool,
     /// Smallest submission index that a sleeping thread waits for.
     pub(crate) wake_at: u64,

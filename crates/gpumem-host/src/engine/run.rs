@@ -165,7 +165,7 @@ impl Queue {
                 state = lock(&self.state);
                 state.busy = false;
             } else {
-                // A mark may hold the last handle of another queue; dropping that takes no lock that is held here.
+                // An event may hold the last handle of another queue; dropping that takes no lock that is held here.
                 state.busy = true;
                 drop(state);
                 drop(command);

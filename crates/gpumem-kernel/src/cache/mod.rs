@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_decides_the_image_is_in_the_key() {
+    fn the_key_holds_everything_that_decides_the_image() {
         let keys = [
             key("cuda", "1", "sm_90", &["-O3"], "text"),
             key("roc", "1", "sm_90", &["-O3"], "text"),
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reads_files_is_not_kept() {
+    fn images_of_sources_with_includes_are_not_cached() {
         let options = |flags: &[&str]| CompileOptions {
             flags: flags.iter().map(|f| (*f).to_owned()).collect(),
             ..Default::default()
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_keeps_the_latest() {
+    fn the_memory_cache_keeps_the_latest_images() {
         let mut recent = Recent::default();
         let image: Arc<[u8]> = vec![0; MEMORY_BYTES / 4].into();
         let keys: Vec<_> = (0..5).map(|i| key("cuda", "1", "sm_90", &[], &i.to_string())).collect();

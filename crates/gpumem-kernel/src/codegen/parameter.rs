@@ -72,11 +72,11 @@ impl<T: Copy + 'static> Unpack for Value<T> {
 /// A parameter for which work-items cannot race, whatever the kernel does with it.
 ///
 /// # Safety
-/// Work-items only read it, or each has an element of its own and uses no other.
+/// Work-items only read it, or each has its own element and uses no other.
 #[diagnostic::on_unimplemented(
     message = "work-items may race for the elements of `{Self}`",
     label = "any work-item can write any element of it",
-    note = "with `Own` and `OwnView` each work-item writes an element of its own; `#[gpumem::kernel(unsafe)]` is the promise that none race"
+    note = "with `Own` and `OwnView` each work-item writes its own element; `#[gpumem::kernel(unsafe)]` is the promise that none race"
 )]
 pub unsafe trait RaceFree {}
 

@@ -1,5 +1,5 @@
-//! The prelude and the kernels that ship under the real compilers, where they are installed: NVRTC (or what `GPUMEM_NVRTC` names) and hipRTC (or
-//! what `GPUMEM_HIPRTC` names; `off` names nothing). Neither needs a GPU.
+//! The prelude and the kernels that ship under the real compilers, where they are installed: NVRTC (or the library in
+//! `GPUMEM_NVRTC`) and hipRTC (or the one in `GPUMEM_HIPRTC`; `off` means none). Neither needs a GPU.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
 mod compiler;

@@ -84,7 +84,7 @@ fn told(compiler: &Compiler, kernel: &Shipped, text: &str, architecture: &str) -
 
 /// The backends pass these options unless a declaration asks for contraction.
 #[test]
-fn a_product_and_a_sum_stay_apart_when_the_compilers_are_told() {
+fn products_and_sums_are_not_contracted_when_the_flag_is_off() {
     let saxpy = all().into_iter().find(|kernel| kernel.name == "saxpy").unwrap();
     if let Some(compiler) = load(Flavour::Nvrtc) {
         let joined = |ptx: Vec<u8>| String::from_utf8(ptx).unwrap().contains("fma.rn");

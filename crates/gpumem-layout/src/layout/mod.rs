@@ -200,7 +200,7 @@ impl Layout {
         self.shape.contains(&0)
     }
 
-    /// Bytes of all elements without what lies between them.
+    /// Bytes of all elements, without the gaps between them.
     pub fn packed_bytes(&self) -> usize {
         self.len() * self.item
     }

@@ -6,8 +6,8 @@ use gpumem_core::LayoutError;
 use smallvec::SmallVec;
 
 impl Layout {
-    /// The same elements, counted in the given order, in another shape. One length may be -1, which stands for
-    /// whatever fits.
+    /// The same elements, counted in the given order, in another shape. One length may be -1, and is then computed from
+    /// the others.
     ///
     /// A view exactly where `numpy.reshape` gives a view.
     ///

@@ -34,7 +34,7 @@ pub(super) struct Position {
     pub trees: Vec<TokenStream>,
 }
 
-/// The operator of `a op= b`, with its text and as it stands in `a op b`.
+/// The operator of `a op= b`, with its text and its form in `a op b`.
 pub(super) fn plain_operator(op: &BinOp) -> Option<(&'static str, BinOp)> {
     use syn::Token;
     macro_rules! operators {
@@ -97,7 +97,7 @@ impl Lower {
         Ok(Value { host: at.host, witness: at.witness, before, tree, order })
     }
 
-    /// What is indexed.
+    /// The indexed array.
     pub(super) fn array(&mut self, e: &Expr) -> syn::Result<Array> {
         if let Expr::Paren(inner) = e {
             return self.array(&inner.expr);
@@ -131,7 +131,7 @@ impl Lower {
         Ok(Array { host, witness: seen, before, tree, ty, is_local: matches!(e, Expr::Field(_)), part })
     }
 
-    /// What stands between the brackets: its values, and how they are put together again.
+    /// The indices between the brackets: their values, and how they are put together again.
     #[allow(clippy::type_complexity)]
     pub(super) fn position(
         &mut self,
@@ -266,7 +266,7 @@ impl Lower {
         values.extend(positions);
         let mut before = array.before;
         before.extend(self.in_order(&mut values));
-        // A local array is borrowed by the call: what reads it comes before.
+        // The call borrows a local array: expressions that read it come before.
         let acts = order_of(&values) == Order::Acts;
         let reads = array.is_local && order_of(&values) != Order::Fixed;
         let Some(((value, _), positions)) = values.split_first() else {

@@ -153,7 +153,7 @@ impl Lower {
         code
     }
 
-    /// Ends the loop that `body` began: the label behind it, if something jumps there.
+    /// Ends the loop that `body` began: puts the label after it, if a statement jumps there.
     pub(super) fn leave_loop(&mut self, tree: &mut Vec<TokenStream>) {
         if let Some(Loop { end, .. }) = self.loops.pop()
             && self.jumped.contains(&end)

@@ -147,7 +147,7 @@ impl Lower {
         Ok(Value { host, witness, before, tree, order })
     }
 
-    /// `&&` and `||`, whose right side is computed only where it counts.
+    /// `&&` and `||`, whose right side is computed only if it decides.
     fn logic(&mut self, binary: &syn::ExprBinary, text: &str) -> syn::Result<Value> {
         let op = &binary.op;
         let (left, right) = (self.expression(&binary.left)?, self.expression(&binary.right)?);
@@ -269,7 +269,7 @@ impl Lower {
     }
 }
 
-/// What a field is called in C++.
+/// The name of a field in C++.
 pub(super) fn member_name(member: &syn::Member) -> String {
     match member {
         syn::Member::Named(name) => crate::names::allowed(&name.to_string()),
@@ -287,7 +287,7 @@ fn suffix(literal: &Lit) -> Option<&'static str> {
     .filter(|name| !name.is_empty())
 }
 
-/// What a type of Rust is called in C++; nothing where kernels do not have it.
+/// The name of a Rust type in C++; `None` if kernels do not have it.
 fn suffix_name(ty: &str) -> &'static str {
     match ty {
         "f32" => "float",

@@ -6,15 +6,15 @@ use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{Expr, ExprCall, ExprClosure, ExprPath, Pat, spanned::Spanned};
 
-const CLOSURE: &str = "what an operation takes is a function of one expression, as `|a, b| a + b`: write more as a function with `#[gpumem::device]`";
+const CLOSURE: &str = "the function of an operation is one expression, as `|a, b| a + b`: put longer ones into a function with `#[gpumem::device]`";
 
 impl Lower {
-    /// Notes that work-items wait here, or share what only a group has: nothing for a function that kernels call.
+    /// Notes that work-items wait here, or share a group's memory: not allowed in a function that kernels call.
     pub(super) fn meet(&mut self, at: impl ToTokens) -> syn::Result<()> {
         if self.role == Role::Function {
             return error(
                 at,
-                "a function of kernels knows no ids, barriers, waves and shared arrays: the kernel gives it what it needs",
+                "a function of kernels has no ids, barriers, waves and shared arrays: pass values to it",
             );
         }
         self.meets = true;
@@ -44,7 +44,7 @@ impl Lower {
             values.push((value, argument.span()));
         }
         let before = self.in_order(&mut values);
-        // It may write to an array that it is given.
+        // It may write to an array parameter.
         let order = if takes_array { Order::Acts } else { order_of(&values) };
         self.called.extend(path.path.get_ident().cloned());
         self.functions.push(path.span());

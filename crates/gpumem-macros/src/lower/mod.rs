@@ -1,8 +1,8 @@
 //! From the body of a kernel to its three forms, in one walk:
 //!
-//! * `host`: what a work-item of the host does. The body as it was written, with the words of kernels as calls of
-//!   `__item`, and reads and writes of elements as calls of `Load` and `Store`. It is the copy that speaks: rustc's errors and
-//!   lints are about it.
+//! * `host`: the code of a work-item on the host. The body as written, with the functions of kernels as calls of
+//!   `__item`, and reads and writes of elements as calls of `Load` and `Store`. rustc's errors and lints refer to this
+//!   copy.
 //! * `witness`: the same, with values passed through witnesses. It is checked, and never generated.
 //! * `tree`: constructors of `E` and `S`, with the numbers of the witnesses, from which C++ is printed.
 //!
@@ -41,12 +41,12 @@ pub(crate) struct Value {
     pub order: Order,
 }
 
-/// What moving a value past another may change.
+/// The effects of moving a value past another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 pub(crate) enum Order {
     /// Nothing.
     Fixed,
-    /// It reads what another may change.
+    /// It reads memory that another may change.
     Reads,
     /// It changes something, or others wait for it.
     Acts,
@@ -60,14 +60,14 @@ pub(crate) struct Code {
     pub tree: Vec<TokenStream>,
 }
 
-/// What has been gathered of a kernel.
+/// The collected parts of a kernel.
 pub(crate) struct Lower {
     pub names: Names,
     /// Where each witness looks, by number.
     pub witnesses: Vec<Span>,
     /// Where functions are called, by number.
     pub functions: Vec<Span>,
-    /// What those are called that have names of one part.
+    /// The names of those whose paths have one segment.
     called: Vec<Ident>,
     /// The constants, by number.
     pub constants: Vec<Expr>,
@@ -75,14 +75,14 @@ pub(crate) struct Lower {
     pub shared: Vec<(syn::Type, Vec<Expr>)>,
     /// Where dynamic shared memory, or a shared array, is asked for first.
     pub shares: Option<Span>,
-    /// Work-items of the body wait for each other, or ask what only a group knows.
+    /// Work-items of the body wait for each other, or use values of the group.
     pub meets: bool,
     pub errors: Vec<syn::Error>,
     /// Whether this is a kernel, or a function that kernels call.
     role: Role,
     /// The element whose part the last expression was, if it was one.
     part: Option<parts::Part>,
-    /// The loops around what is walked.
+    /// The loops around the current statement.
     loops: Vec<Loop>,
     /// Labels that something jumps to.
     jumped: HashSet<String>,
@@ -92,10 +92,10 @@ pub(crate) struct Lower {
     phases: Vec<Option<Phase>>,
 }
 
-/// A loop that encloses what is walked.
+/// A loop around the current statement.
 struct Loop {
     label: Option<String>,
-    /// Its names as labels of C++: behind it, and at the end of its body.
+    /// Its names as labels of C++: after it, and at the end of its body.
     end: String,
     next: String,
     /// The variable and the witness of its value.
@@ -151,7 +151,7 @@ impl Lower {
         self.called.iter().find(|called| *called == name).map(Ident::span)
     }
 
-    /// A new witness for what stands there.
+    /// A new witness for the expression there.
     fn watch(&mut self, span: Span) -> usize {
         self.witnesses.push(span);
         self.witnesses.len() - 1
@@ -165,7 +165,7 @@ impl Lower {
         (number, quote_spanned!(span=> (#name.see(#expression))))
     }
 
-    /// Moves a value to a variable of C++, behind what comes before it.
+    /// Moves a value to a variable of C++, after the statements before it.
     fn move_to_variable(&mut self, value: &mut Value, span: Span, before: &mut Vec<TokenStream>) {
         before.append(&mut value.before);
         let (number, witness) = self.seen(&value.witness, span);
@@ -176,7 +176,8 @@ impl Lower {
         value.order = Order::Fixed;
     }
 
-    /// Makes sure that operands are computed from left to right wherever that can be seen. Gives what comes before all of them.
+    /// Ensures that operands are computed from left to right wherever that can be observed. Returns the statements
+    /// before all of them.
     fn in_order(&mut self, values: &mut [(Value, Span)]) -> Vec<TokenStream> {
         let mut before = Vec::new();
         let last =

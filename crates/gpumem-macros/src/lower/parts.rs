@@ -62,7 +62,7 @@ fn answered(call: &TokenStream, span: Span) -> TokenStream {
     quote_spanned!(own(span)=> unsafe { #call })
 }
 
-/// Whether an expression may be a part of an element: else what was told of the last one says nothing of it.
+/// Tells whether an expression may be a part of an element: otherwise the notes about the last one do not apply.
 pub(super) fn leads_to_part(e: &Expr) -> bool {
     match e {
         Expr::Paren(inner) => leads_to_part(&inner.expr),

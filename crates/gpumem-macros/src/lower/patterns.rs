@@ -36,7 +36,8 @@ impl Lower {
         Ok(Code { host, witness: seen, tree: before })
     }
 
-    /// `let (a, b) = (c, d);`, without a tuple in C++. All values come first: the names may shadow what they are made of.
+    /// `let (a, b) = (c, d);`, without a tuple in C++. All values come first: the names may shadow variables in the
+    /// values.
     fn bind_parts(
         &mut self,
         pattern: &syn::PatTuple,
@@ -161,7 +162,7 @@ impl Lower {
                     if matches!(case, Pat::Ident(ident) if is_variable(&ident.ident)) {
                         return error(
                             case,
-                            "a name beside `|` fits everything: write `_` for all that is left",
+                            "a name in `|` matches everything: write `_` for all other values",
                         );
                     }
                     let Some(condition) = self.condition(case, subject)? else { return Ok(None) };
@@ -273,7 +274,7 @@ fn subject_name(span: Span) -> proc_macro2::Ident {
     proc_macro2::Ident::new("__subject", own(span))
 }
 
-/// What a `match` looks at: a variable of C++, and its witness.
+/// The subject of a `match`: a variable of C++, and its witness.
 pub(super) struct Subject {
     name: String,
     ty: usize,

@@ -1,4 +1,4 @@
-//! What kernels do not know, and what to write instead.
+//! Refuses code that kernels do not support, and says what to write instead.
 
 use super::error;
 use syn::Expr;

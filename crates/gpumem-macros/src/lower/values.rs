@@ -1,4 +1,4 @@
-//! `if`, `match`, `loop` and blocks as values. C++ has only `c ? x : y`: what needs more goes through a variable, which every
+//! `if`, `match`, `loop` and blocks as values. C++ has only `c ? x : y`: larger ones go through a variable, which every
 //! branch assigns to.
 
 use super::{Code, Lower, Order, Value, blocks::ValueBlock, control::chain, error};
@@ -37,7 +37,7 @@ impl Lower {
         Ok(value)
     }
 
-    /// What stands behind `else`, or in an arm.
+    /// The code after `else`, or in an arm.
     fn branch_value(&mut self, e: &Expr) -> syn::Result<ValueBlock> {
         match e {
             Expr::Block(block) if block.label.is_none() => self.value_block(&block.block),
@@ -54,7 +54,7 @@ impl Lower {
                 let mut value = self.expression(e)?;
                 let before = std::mem::take(&mut value.before);
                 let (host, witness) = (value.host.clone(), &value.witness);
-                // In braces, because that is what stands behind an `else`.
+                // In braces, because it follows an `else`.
                 let witness = quote!({ #witness });
                 Ok(ValueBlock { host, witness, before, value: Some(value) })
             }
@@ -82,7 +82,7 @@ impl Lower {
         let span = choice.brace_token.span.join();
         let host = quote_spanned!(span=> #word #host { #hosts });
         let result = quote_spanned!(span=> #word #witness { #seen });
-        // The last arm is what is left: rustc has seen that every value has an arm.
+        // The last arm takes the remaining values: rustc has checked that every value has an arm.
         if let Some((condition, _)) = arms.last_mut() {
             *condition = None;
         }

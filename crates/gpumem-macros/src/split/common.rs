@@ -1,5 +1,5 @@
-//! What is known of expressions: which work-items of a group have in common, and which are cheap enough to be computed
-//! again after a barrier.
+//! Properties of expressions: which have one value for all work-items of a group, and which are cheap enough to be
+//! computed again after a barrier.
 
 use super::{Binding, Plan};
 use crate::wave::WAVE;
@@ -11,7 +11,7 @@ use syn::{
     visit::{self, Visit},
 };
 
-/// Words whose values all work-items of a group have in common, if they have the arguments in common.
+/// Functions whose value is the same for all work-items of a group, if the arguments are.
 const COMMON: [&str; 6] = ["group_id", "group_size", "groups", "global_size", "group_linear", "wave_size"];
 /// Words with a value for each work-item, which does not change.
 const OWN: [&str; 6] = ["local_id", "global_id", "local_linear", "wave_id", "lane", "wave_items"];
@@ -52,7 +52,7 @@ pub(super) fn is_shared_array(e: &Expr) -> bool {
     matches!(e, Expr::Call(call) if word(call).is_some_and(|word| word == "shared" || word == "dynamic_shared"))
 }
 
-/// What is found in a part of a body.
+/// The findings about a part of a body.
 #[derive(Default)]
 pub(super) struct Found {
     /// Work-items wait for each other in it.
@@ -63,7 +63,7 @@ pub(super) struct Found {
     pub exits: bool,
     /// The variables that it assigns to, and those that others of the same name may hide.
     pub assigned: HashSet<String>,
-    /// The labels of the loops around what is looked at, inside the part.
+    /// The labels of the loops around the current statement, inside the part.
     labels: Vec<Option<String>>,
 }
 

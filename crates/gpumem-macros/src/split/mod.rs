@@ -1,13 +1,13 @@
 //! Splits the body of a kernel at its barriers, into phases: loops over the work-items of a group, with nothing to wait for.
 //!
 //! A body is split only if all work-items of a group are known to come to the same barriers: the conditions and ranges
-//! around a barrier are common to the group, and so is what leaves them. Then the order in which work-items run is one that
-//! the awaiting body could have, and both give the same. Any other body awaits.
+//! around a barrier are common to the group, and so are `break`, `continue` and `return`. Then the order in which
+//! work-items run is one that the awaiting body could have, and both give the same. Any other body awaits.
 //!
-//! * What is common to the group is a variable beside the phases, and computed once.
-//! * What a work-item keeps from one phase to another lies in a `Private`: a phase reads it at its begin, and writes it at
-//!   its end. So the statements in it stay as the author wrote them, and names mean what they mean there.
-//! * What is cheap, and does not change, is computed again in each phase.
+//! * A value that is common to the group is a variable outside the phases, and computed once.
+//! * A value that a work-item keeps from one phase to another is in a `Private`: a phase reads it at its begin, and
+//!   writes it at its end. So the statements in it stay as the author wrote them, and names mean what they mean there.
+//! * A cheap value that does not change is computed again in each phase.
 //!
 //! Which variables are common is found by assuming it of all, and walking the body again until nothing contradicts.
 
@@ -28,7 +28,7 @@ pub(crate) const MARK: &str = "__gpumem_phase";
 
 /// A body that is split.
 pub(crate) struct Split {
-    /// The statements beside the phases, with marks for the phases.
+    /// The statements outside the phases, with marks for the phases.
     pub block: Block,
     pub phases: Vec<Phase>,
     /// The numbers of the variables that are kept.
@@ -40,7 +40,7 @@ pub(crate) struct Split {
 pub(crate) struct Phase {
     /// Variables that are read at its begin.
     pub loads: Vec<(Ident, usize)>,
-    /// What is computed again.
+    /// The values that are computed again.
     pub again: Vec<Stmt>,
     pub statements: Vec<Stmt>,
     /// Variables that are written at its end.
@@ -108,7 +108,7 @@ struct Plan {
     varying: HashSet<usize>,
     changed: bool,
     runs: Vec<Run>,
-    /// What will be the next phase.
+    /// The statements of the next phase.
     run: Run,
 }
 

@@ -1,4 +1,4 @@
-//! From the walk to phases: what is kept, and what is computed again.
+//! Plans the phases: which values are kept, and which are computed again.
 
 use super::{Kind, Phase, Plan, Run, Split, Why};
 use std::collections::{BTreeSet, HashSet};
@@ -16,7 +16,7 @@ impl Plan {
             && self.bindings.get(binding).is_some_and(|binding| binding.phase != Some(phase))
     }
 
-    /// Whether a phase may compute a variable again: the names in its declaration stand for the same there.
+    /// Tells whether a phase may compute a variable again: the names in its declaration have the same meaning there.
     fn is_again(&self, binding: usize, run: &Run) -> bool {
         let Some((_, uses)) = self.bindings.get(binding).and_then(|binding| binding.cheap.as_ref()) else {
             return false;
@@ -26,7 +26,7 @@ impl Plan {
         })
     }
 
-    /// Adds what a variable is computed of to what a phase needs.
+    /// Adds the variables that a variable is computed from to those that a phase needs.
     fn add_uses(&self, binding: usize, kept: &BTreeSet<usize>, needs: &mut BTreeSet<usize>) {
         let Some((_, uses)) = self.bindings.get(binding).and_then(|binding| binding.cheap.as_ref()) else {
             return;

@@ -1,4 +1,4 @@
-//! What is split, into which phases, and what is not.
+//! Tests which bodies are split, into which phases, and which are not.
 
 use super::*;
 use quote::{ToTokens, quote};
@@ -34,7 +34,7 @@ fn a_phase_goes_from_one_barrier_to_the_next() {
     }));
     let split = split.unwrap();
     assert_eq!(split.phases.len(), 3);
-    // The mutable variable is kept, the id is computed again, what the group has in common is neither.
+    // The mutable variable is kept, the id is computed again, a value common to the group is neither.
     let [first, second, third] = [0, 1, 2].map(|number: usize| &split.phases[number]);
     assert_eq!((names(&first.loads), names(&first.stores)), (vec![], vec!["sum".to_owned()]));
     assert_eq!((names(&second.loads), names(&second.stores)), (vec!["sum".into()], vec!["sum".into()]));
@@ -50,7 +50,7 @@ fn a_phase_goes_from_one_barrier_to_the_next() {
 }
 
 #[test]
-fn a_hidden_variable_is_written_before_its_name_means_another() {
+fn a_shadowed_variable_is_written_before_its_name_changes_meaning() {
     let split = split_of(parse_quote!({
         let mut a = x[0];
         barrier(Local);
@@ -69,7 +69,7 @@ fn a_hidden_variable_is_written_before_its_name_means_another() {
 }
 
 #[test]
-fn work_items_that_may_part_around_a_barrier_await_it() {
+fn a_barrier_that_work_items_may_miss_is_awaited() {
     const PART: Why = "work-items may part around a barrier";
     assert_eq!(
         why(parse_quote!({
@@ -157,7 +157,7 @@ fn work_items_that_may_part_around_a_barrier_await_it() {
 }
 
 #[test]
-fn work_items_that_may_leave_before_a_barrier_await_it() {
+fn a_barrier_that_work_items_may_return_before_is_awaited() {
     const LEAVE: Why = "a work-item may leave before a barrier";
     assert_eq!(
         why(parse_quote!({
@@ -212,7 +212,7 @@ fn work_items_that_may_leave_before_a_barrier_await_it() {
         }))
         .is_ok()
     );
-    // One that has left would do what comes in the next phase.
+    // A work-item that has left would run the next phase.
     assert_eq!(
         why(parse_quote!({
             barrier(Local);
@@ -229,7 +229,7 @@ fn work_items_that_may_leave_before_a_barrier_await_it() {
 }
 
 #[test]
-fn what_waits_within_an_expression_is_awaited() {
+fn a_wait_within_an_expression_is_awaited() {
     const WITHIN: Why = "work-items wait within an expression";
     assert_eq!(
         why(parse_quote!({

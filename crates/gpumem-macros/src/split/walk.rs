@@ -1,4 +1,4 @@
-//! The walk over a body: what becomes a phase, and what stands beside the phases.
+//! Walks over a body: assigns statements to phases, or leaves them outside.
 
 use super::{
     Kind, MARK, Operation, Plan, Run, Why,
@@ -162,7 +162,7 @@ impl Plan {
         }
     }
 
-    /// A statement in which work-items wait, or which leaves what is around it.
+    /// A statement in which work-items wait, or which leaves the enclosing loop or body.
     fn structure(&mut self, e: &Expr, tail: bool, out: &mut Vec<Stmt>) -> Result<(), Why> {
         if is_barrier(e) {
             return self.flush(false, None, out);
@@ -263,7 +263,7 @@ impl Plan {
                 .filter_map(|name| visible.get(name))
                 .any(|found| !self.is_common_binding(*found))
             {
-                return Err("the function of a `wave_reduce` uses what differs among work-items");
+                return Err("the function of a `wave_reduce` uses values that differ among work-items");
             }
         }
         let result_name = Ident::new(&format!("__gpumem_result{}", self.bindings.len()), span);
@@ -324,7 +324,7 @@ impl Plan {
             let is_array = is_shared_array(value);
             if is_array || may_be_common && !self.varying.contains(&number) && self.is_common(value) {
                 if !self.run.statements.is_empty() && self.find(name).is_some() {
-                    // It stands before the phase, whose statements may mean what it hides.
+                    // It comes before the phase, whose statements may mean the variable that it hides.
                     self.flush(false, None, out)?;
                 }
                 let kind = if is_array { Kind::Array } else { Kind::Value };
@@ -352,7 +352,7 @@ impl Plan {
                 return Err("a variable is assigned to in the `let` that hides it");
             }
             if self.run.assigned.contains(&name.to_string()) && !self.run.declared.contains(&hidden) {
-                // What it hides is written at the end of the phase, where the name is to stand for it.
+                // The variable that it hides is written at the end of the phase, where the name must mean that one.
                 self.flush(false, None, out)?;
             }
         }

@@ -1,5 +1,6 @@
-//! The arithmetic of kernels that are written in Rust, at edge values: their C++ as machine code of this processor, against the
-//! same kernels on the host and against Rust itself. The C++ runs under a sanitizer that stops at what C++ leaves undefined.
+//! The arithmetic of kernels that are written in Rust, at edge values: their C++ as machine code of this processor,
+//! against the same kernels on the host and against Rust itself. The C++ runs under a sanitizer that stops at undefined
+//! behaviour.
 //!
 //! Skipped where there is no `g++`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests

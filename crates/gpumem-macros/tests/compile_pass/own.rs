@@ -1,4 +1,4 @@
-//! Kernels in which each work-item writes an element of its own need no `unsafe`, whatever lints the author asks for.
+//! Kernels in which each work-item writes its own element need no `unsafe`, whatever lints the author asks for.
 #![forbid(unsafe_code)]
 #![deny(warnings)]
 

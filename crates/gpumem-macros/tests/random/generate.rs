@@ -39,7 +39,7 @@ struct Writer {
     scope: Vec<Variable>,
     /// Work-items of the group do not part here.
     together: bool,
-    /// Loops around, whose work-items do not part.
+    /// Enclosing loops whose work-items do not diverge.
     loops: usize,
     /// Counters that must come to their end.
     reserved: usize,
@@ -168,7 +168,7 @@ impl Writer {
         if !together {
             return;
         }
-        // What a branch or a loop has changed may differ from then on: the generator does not follow it.
+        // A variable that a branch or a loop has changed may differ from then on: the generator does not track it.
         for variable in &mut self.scope {
             variable.common &= !variable.mutable;
         }

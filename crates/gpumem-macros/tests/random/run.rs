@@ -7,7 +7,7 @@ use gpumem::{
 
 const GROUPS: usize = 3;
 
-/// Returns what a kernel gives, or what it does wrong.
+/// Returns the results of a kernel, or its fault.
 fn run(device: &Device<Host>, kernel: KernelDef<(SliceMut<i64>,)>) -> Result<Vec<i64>, String> {
     let stream = device.stream().unwrap();
     let items = GROUP * GROUPS;

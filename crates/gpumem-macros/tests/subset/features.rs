@@ -40,7 +40,7 @@ pub(crate) fn nearest<T: Numeric>(at: T, most: T) -> T {
     at
 }
 
-/// Calls another, and has constants of its own.
+/// Calls another function, and declares constants.
 #[gpumem::device]
 pub(crate) fn weighted(mut at: i64, by: usize) -> i64 {
     let mut sum = 0;

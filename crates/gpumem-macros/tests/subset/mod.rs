@@ -263,7 +263,7 @@ pub(crate) fn cpp_words(out: SliceMut<i64>) {
     out[global_id(0)] = float + template + array + barrier + lane + int;
 }
 
-/// Three atomic additions in one expression, with a read behind them.
+/// Three atomic additions in one expression, followed by a read.
 #[gpumem::kernel(unsafe)]
 pub(crate) fn order(out: SliceMut<u32>) {
     out[0] = out.atomic_add(3, 1) * 1000 + out.atomic_add(3, 2) * 100 + out.atomic_add(3, 0) * 10 + out[3];

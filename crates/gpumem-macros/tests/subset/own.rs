@@ -1,4 +1,4 @@
-//! Kernels in which each work-item writes an element of its own.
+//! Kernels in which each work-item writes its own element.
 
 use gpumem::{Bool, kernel::prelude::*};
 

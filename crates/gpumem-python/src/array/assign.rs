@@ -1,4 +1,4 @@
-//! Writing into arrays: copies from whatever can be a source, and numbers.
+//! Writes into arrays: copies from any source, and numbers.
 
 use super::convert::convert;
 use crate::{
@@ -15,7 +15,7 @@ use gpumem::ElementType;
 use pyo3::{exceptions::PyTypeError, prelude::*};
 
 impl DeviceNDArray {
-    /// Copies from whatever can be a source.
+    /// Copies from any source.
     pub(crate) fn fill_from(
         &self,
         py: Python<'_>,

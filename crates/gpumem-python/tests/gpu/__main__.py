@@ -1,4 +1,4 @@
-"""``python3 tests/gpu``: every peer in a process of its own, and a table at the end. Needs neither pytest nor a network.
+"""``python3 tests/gpu``: every peer in a separate process, and a table at the end. Needs neither pytest nor a network.
 
     python3 tests/gpu [--device cuda:0] [--only torch,cupy] [--timeout 75]
 

@@ -13,7 +13,7 @@ use class::{Class, LARGEST};
 use lists::{Lists, NIL};
 use search::Wanted;
 
-/// An allocated block, by number. Numbers are used again after the block has come back.
+/// An allocated block, by number. Numbers are reused after the block was freed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct BlockId(u32);
 
@@ -67,7 +67,7 @@ struct Node {
 }
 
 const FREE: u64 = 1;
-/// The free block is not in the idle set; its set and stamp stand in `tags`.
+/// The free block is not in the idle set; `tags` holds its set and stamp.
 const TAGGED: u64 = 2;
 const FLAGS: u64 = 15;
 
@@ -183,7 +183,7 @@ impl Tlsf {
         SetId(self.sets.len() as u32 - 1)
     }
 
-    /// Gives a set up; its number is used again. Whether it was empty, and not the idle set.
+    /// Removes a set; its number is reused. Returns whether it was empty and not the idle set.
     pub fn remove_set(&mut self, set: SetId) -> bool {
         let is_empty = self.sets.get(set.0 as usize).is_some_and(|lists| lists.blocks == 0);
         if !is_empty || set == Self::IDLE || self.unused_sets.contains(&set.0) {
@@ -201,8 +201,8 @@ impl Tlsf {
         self.allocate_up_to(set, bytes, align, u64::MAX)
     }
 
-    /// As [`allocate`](Self::allocate), out of blocks with a stamp of at most `stamp` only. Those with a later one are
-    /// passed over; not more than a few are looked at.
+    /// As [`allocate`](Self::allocate), out of blocks with a stamp of at most `stamp` only. Blocks with a later one are
+    /// skipped; only a few are looked at.
     pub fn allocate_up_to(
         &mut self,
         set: SetId,

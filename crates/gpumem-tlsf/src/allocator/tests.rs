@@ -160,7 +160,7 @@ proptest! {
                 model.check();
             }
         }
-        // Everything comes back, and every region is one block again.
+        // Everything is freed, and every region is one block again.
         while !model.allocated.is_empty() {
             model.free(0, 0, 0);
         }
@@ -194,7 +194,7 @@ fn a_hole_of_the_same_size_is_used_before_a_larger_block_is_cut() {
 }
 
 #[test]
-fn what_is_in_flight_is_passed_over_and_not_joined_with_what_is_idle() {
+fn blocks_in_flight_are_skipped_and_not_joined_with_idle_ones() {
     let mut tlsf = Tlsf::new(256);
     let stream = tlsf.add_set();
     tlsf.add_region(0, 4096).unwrap();
@@ -246,7 +246,7 @@ fn large_alignments_are_met() {
     assert!(tlsf.is_region_idle(region));
 }
 
-/// What a request costs is a matter of how many blocks are looked at; everything else is a fixed number of steps.
+/// The cost of a request depends on how many blocks are looked at; the rest is a fixed number of steps.
 #[test]
 #[cfg_attr(miri, ignore = "a million blocks of safe code")]
 fn a_request_looks_at_a_few_blocks_however_many_are_free() {

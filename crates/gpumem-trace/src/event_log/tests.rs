@@ -52,13 +52,13 @@ fn written_and_copied(limit_bytes: usize, overflow: Overflow, events: i64) -> Co
 const EVENTS: i64 = if cfg!(miri) { 300 } else { 20_000 };
 
 #[test]
-fn nothing_is_lost_where_there_is_room() {
+fn no_event_is_lost_while_there_is_room() {
     let copied = written_and_copied(64 << 20, Overflow::KeepNewest, 2 * EVENTS);
     assert_eq!((copied.entries.len(), copied.lost), (4 * EVENTS as usize, 0));
 }
 
 #[test]
-fn the_newest_are_kept_and_the_others_are_added_up() {
+fn the_newest_events_are_kept_and_the_others_summed_up() {
     let copied = written_and_copied(0, Overflow::KeepNewest, 2 * EVENTS);
     let newest = copied.entries.iter().map(|(_, entry)| entry.time).max();
     assert!(copied.compacted.until < newest && copied.entries.len() <= 4 * WORDS / 3);
@@ -76,7 +76,7 @@ fn the_newest_are_kept_and_the_others_are_added_up() {
 }
 
 #[test]
-fn the_oldest_are_kept_up_to_the_first_that_is_lost() {
+fn the_oldest_events_are_kept_up_to_the_first_lost_one() {
     let copied = written_and_copied(2 * size_of::<EventBuffer>(), Overflow::KeepOldest, 2 * EVENTS);
     assert!(copied.entries.len() <= 2 * WORDS / 3 && copied.lost > 0);
     let first = copied.entries.iter().filter_map(|(_, entry)| match entry.note {

@@ -13,16 +13,16 @@ use gpumem_core::{
 };
 use std::ptr::NonNull;
 
-/// The enabled backends as one: which of them a device belongs to is known when the program runs.
+/// The enabled backends as one: the program chooses the backend of a device at run time.
 ///
 /// Its own name, `any`, selects nothing; a [`DeviceSelector`] names one of the [enabled](AnyBackend::enabled) backends.
-/// Things of two backends in one call are [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch), and
-/// whatever was handed over is not lost: `release` gives the buffer back, `destroy_stream` and `destroy_event` destroy
-/// what they were given in its own backend.
+/// A call with objects of two backends returns [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch). Owned
+/// arguments are not lost: `release` returns the buffer, `destroy_stream` and `destroy_event` destroy theirs in its own
+/// backend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct AnyBackend;
 
-// SAFETY: what the backend behind it promises.
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
 unsafe impl Backend for AnyBackend {
     const NAME: &'static str = "any";
 
@@ -34,7 +34,7 @@ unsafe impl Backend for AnyBackend {
     type Module = AnyModule;
     type Kernel = AnyKernel;
 
-    /// Whether one of the enabled backends can be used.
+    /// Tells whether one of the enabled backends can be used.
     fn probe() -> Result<(), LoadError> {
         select::probe(CANDIDATES)
     }
@@ -85,7 +85,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn reset(device: &AnyDevice) -> Result<()> {
         on!(AnyDevice, device, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::reset(device) }
         })
     }
@@ -115,7 +115,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn allocate(device: &AnyDevice, request: &AllocationRequest) -> Result<AnyBuffer> {
         on!(AnyDevice, device, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::allocate(device, request) }.map(Typed::<B>::from_typed)
         })
     }
@@ -124,7 +124,7 @@ unsafe impl Backend for AnyBackend {
     unsafe fn release(device: &AnyDevice, buffer: AnyBuffer) -> Result<(), (AnyBuffer, Error)> {
         on!(AnyDevice, device, B => {
             let buffer = into_same::<B, _>("release", buffer)?;
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::release(device, buffer) }.map_err(come_back::<B, _>)
         })
     }
@@ -137,7 +137,7 @@ unsafe impl Backend for AnyBackend {
         options: RegisterOptions,
     ) -> Result<AnyBuffer> {
         on!(AnyDevice, device, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::register(device, host, bytes, options) }.map(Typed::<B>::from_typed)
         })
     }
@@ -145,7 +145,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn advise(device: &AnyDevice, address: u64, bytes: usize, advice: Advice) -> Result<()> {
         on!(AnyDevice, device, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::advise(device, address, bytes, advice) }
         })
     }
@@ -153,7 +153,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn export_memory(device: &AnyDevice, address: u64, bytes: usize) -> Result<IpcMemory> {
         on!(AnyDevice, device, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::export_memory(device, address, bytes) }
         })
     }
@@ -161,7 +161,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn open_memory(device: &AnyDevice, memory: &IpcMemory) -> Result<AnyBuffer> {
         on!(AnyDevice, device, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::open_memory(device, memory) }.map(Typed::<B>::from_typed)
         })
     }
@@ -196,12 +196,12 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn wrap_stream(device: &AnyDevice, raw: RawStream) -> Result<AnyStream> {
         on!(AnyDevice, device, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::wrap_stream(device, raw) }.map(Typed::<B>::from_typed)
         })
     }
 
-    /// A stream of another backend is dropped, which destroys it as well; only its own errors go unheard.
+    /// A stream of another backend is dropped, which destroys it as well; only its errors are ignored.
     #[inline]
     fn destroy_stream(device: &AnyDevice, stream: AnyStream) -> Result<()> {
         on!(AnyDevice, device, B => {
@@ -213,7 +213,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn copy(stream: &AnyStream, region: &CopyRegion) -> Result<()> {
         on!(AnyStream, stream, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::copy(stream, region) }
         })
     }
@@ -221,7 +221,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn try_copy_sync(stream: &AnyStream, region: &CopyRegion) -> bool {
         on!(AnyStream, stream, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::try_copy_sync(stream, region) }
         })
     }
@@ -229,7 +229,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn copy_strided(stream: &AnyStream, copy: &StridedCopy) -> Result<()> {
         on!(AnyStream, stream, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::copy_strided(stream, copy) }
         })
     }
@@ -237,7 +237,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn fill(stream: &AnyStream, fill: &Fill) -> Result<()> {
         on!(AnyStream, stream, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::fill(stream, fill) }
         })
     }
@@ -245,7 +245,7 @@ unsafe impl Backend for AnyBackend {
     #[inline]
     unsafe fn prefetch(stream: &AnyStream, address: u64, bytes: usize, to: Location) -> Result<()> {
         on!(AnyStream, stream, B => {
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::prefetch(stream, address, bytes, to) }
         })
     }
@@ -255,7 +255,7 @@ unsafe impl Backend for AnyBackend {
         on!(AnyDevice, device, B => { B::create_event(device, options).map(Typed::<B>::from_typed) })
     }
 
-    /// An event of another backend is dropped, which destroys it as well; only its own errors go unheard.
+    /// An event of another backend is dropped, which destroys it as well; only its errors are ignored.
     #[inline]
     fn destroy_event(device: &AnyDevice, event: AnyEvent) -> Result<()> {
         on!(AnyDevice, device, B => {
@@ -294,7 +294,7 @@ unsafe impl Backend for AnyBackend {
         on!(AnyDevice, device, B => { B::compile_image(device, text, options) })
     }
 
-    /// By the enabled backend whose architecture it is.
+    /// Uses the enabled backend that has the architecture.
     fn compile_for(
         architecture: &str,
         text: &dyn Fn(u32) -> String,
@@ -330,7 +330,7 @@ unsafe impl Backend for AnyBackend {
     ) -> Result<()> {
         on!(AnyStream, stream, B => {
             let kernel = same::<B, _>("launch", kernel)?;
-            // SAFETY: the caller promises what the backend asks for.
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::launch(stream, kernel, dims, arguments) }
         })
     }

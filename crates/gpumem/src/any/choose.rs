@@ -15,18 +15,18 @@ impl AnyBackend {
         select::devices(CANDIDATES).1
     }
 
-    /// The device to use where the program does not name one: what `GPUMEM_DEVICE` says if it is set, else the first
-    /// device of the first *enabled* backend in the order `cuda`, `roc`, `host`.
+    /// Returns the device to use where the program does not name one: the device in `GPUMEM_DEVICE` if it is set, else
+    /// the first device of the first *enabled* backend in the order `cuda`, `roc`, `host`.
     ///
-    /// Enabled, and not available: which device a program runs on must not depend on whether a driver could be
-    /// loaded. For the other wish there is [`open_first_available`](Self::open_first_available).
+    /// An enabled backend counts also without a driver: the choice must not depend on whether a driver could be loaded.
+    /// To skip backends that cannot be used, call [`open_first_available`](Self::open_first_available).
     ///
     /// # Errors
     /// * [`ErrorKind::InvalidSelector`](crate::ErrorKind::InvalidSelector) if `GPUMEM_DEVICE` does not name a device, and
     ///   [`ErrorKind::BackendNotEnabled`](crate::ErrorKind::BackendNotEnabled) or
     ///   [`ErrorKind::UnknownBackend`](crate::ErrorKind::UnknownBackend) if it names another backend.
-    /// * [`ErrorKind::Load`](crate::ErrorKind::Load) if the first enabled backend has no driver. The message says what was tried and how to
-    ///   choose another device.
+    /// * [`ErrorKind::Load`](crate::ErrorKind::Load) if the first enabled backend has no driver. The message lists what
+    ///   was tried and says how to choose another device.
     pub fn default_selector() -> Result<DeviceSelector> {
         select::default_selector(CANDIDATES, select::wish()?)
     }
@@ -39,16 +39,16 @@ impl AnyBackend {
         select::open_default(CANDIDATES, select::wish()?)
     }
 
-    /// Opens the first device of the first backend that can be used, in the order `cuda`, `roc`, `host`. Says which
-    /// backends were passed over and why, in the result and through `tracing`.
+    /// Opens the first device of the first backend that can be used, in the order `cuda`, `roc`, `host`. Reports the
+    /// skipped backends and the reasons, in the result and through `tracing`.
     ///
-    /// `GPUMEM_DEVICE` rules here too: if it is set, that device is opened, or the call fails.
+    /// If `GPUMEM_DEVICE` is set, the call opens that device or fails.
     ///
     /// # Errors
     /// * [`ErrorKind::InvalidSelector`](crate::ErrorKind::InvalidSelector) and
     ///   [`ErrorKind::BackendNotEnabled`](crate::ErrorKind::BackendNotEnabled) as for
     ///   [`default_selector`](Self::default_selector).
-    /// * What stands in the way of the device that `GPUMEM_DEVICE` names.
+    /// * The error of opening the device that `GPUMEM_DEVICE` names.
     /// * [`ErrorKind::Load`](crate::ErrorKind::Load) if no enabled backend can be used, with the reason of each.
     pub fn open_first_available() -> Result<(AnyDevice, Vec<(&'static str, Error)>)> {
         select::open_first_available(CANDIDATES, select::wish()?)

@@ -1,5 +1,5 @@
-//! Two backends that write down what they are asked for. They are in the list under test only, so that the dispatch
-//! is tested with more than one backend on every machine and with every feature set.
+//! Two backends that record the calls to them. They are in the list under test only, so that the dispatch is tested
+//! with more than one backend on every machine and with every feature set.
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, Compiler, CopyRegion,
@@ -11,7 +11,7 @@ use std::{cell::RefCell, fmt::Debug, ptr::NonNull};
 
 thread_local! { static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) } }
 
-/// What the backends were asked for on this thread since the last time.
+/// Takes the calls to the backends on this thread since the last time.
 pub(crate) fn log() -> Vec<String> {
     LOG.take()
 }
@@ -24,7 +24,7 @@ fn note(n: usize, call: &str, arguments: impl Debug) {
     LOG.with_borrow_mut(|log| log.push(format!("{} {call} {arguments:?}", name(n))));
 }
 
-/// Blocks of this many bytes cannot be given back.
+/// Blocks of this many bytes cannot be freed.
 pub(crate) const STUBBORN: usize = 13;
 
 pub(crate) const INFO: [DeviceInfo; 2] = [info(0), info(1)];

@@ -1,6 +1,6 @@
 //! The list of the backends, the enums made from it, and the matches over them.
 
-/// The backends in their order of preference, handed to another macro behind its own arguments.
+/// Passes the backends, in their order of preference, to another macro after its own arguments.
 macro_rules! backends {
     ($then:ident! $($arguments:tt)*) => { $then! {
         $($arguments)* =>
@@ -12,8 +12,8 @@ macro_rules! backends {
     } };
 }
 
-/// Does something with what is inside of an enum: `on!(AnyDevice, device, B => { B::info(device) })`. In the braces `device`
-/// is of the backend `B`.
+/// Runs code on the value inside an enum: `on!(AnyDevice, device, B => { B::info(device) })`. In the braces `device` is
+/// of the backend `B`.
 macro_rules! on {
     ($any:ident, $own:ident, $b:ident => $call:tt) => {
         backends! { dispatch! $any $own $b $call }
@@ -33,7 +33,7 @@ macro_rules! dispatch {
     };
 }
 
-/// An enum over one associated type of the backends, and the ways between it and each of them.
+/// An enum over one associated type of the backends, and the conversions between it and each of them.
 macro_rules! any {
     ($(#[$meta:meta])* $any:ident($kind:ident) => $(#[$enabled:meta] $name:ident = $backend:ty,)*) => {
         $(#[$meta])*

@@ -1,14 +1,15 @@
 //! The choice among the enabled backends while the program runs.
 //!
-//! [`AnyBackend`] is a backend whose device, stream, buffer and the rest are enums over those of the enabled backends. What
-//! is written once over [`Backend`] therefore works with a backend that is only known when the program runs, and
-//! nothing of its interface is repeated here.
+//! [`AnyBackend`] is a backend whose device, stream, buffer and the rest are enums over those of the enabled backends.
+//! Code that is generic over [`Backend`] therefore works with a backend that is chosen at run time, and no interface is
+//! repeated here.
 //!
 //! * One list, the macro `backends!`, names the backends in their order of preference. The enums and every match over them
 //!   are made from it (`any!`, `on!`).
-//! * A copy or a wait for an event may join two backends. Any other call with things of two is
+//! * A copy or a wait for an event may join two backends. Any other call with objects of two returns
 //!   [`ErrorKind::BackendMismatch`](crate::ErrorKind::BackendMismatch).
-//! * With one backend enabled each enum has one variant, is as large as what it holds, and its matches are no code.
+//! * With one backend enabled each enum has one variant, is as large as its content, and its matches compile to
+//!   nothing.
 
 #[macro_use]
 mod list;
@@ -30,7 +31,7 @@ pub use values::{AnyBarrier, AnyBuffer, AnyDevice, AnyEvent, AnyKernel, AnyModul
 use crate::select::Candidate;
 use gpumem_core::{Backend, CompileOptions, Result};
 
-/// What there is to choose from, as data for the rules in [`select`](crate::select).
+/// The candidates, as data for the rules in [`select`](crate::select).
 macro_rules! candidates {
     (=> $(#[$enabled:meta] $name:ident = $backend:ty,)*) => {
         pub(crate) const CANDIDATES: &[Candidate<AnyDevice>] = &[$(

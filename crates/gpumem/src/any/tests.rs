@@ -1,4 +1,4 @@
-//! The dispatch, with two backends that write down what they are asked for.
+//! Tests of the dispatch, with two backends that record the calls to them.
 
 use super::fake::{Fake, INFO, STUBBORN, log};
 use super::*;
@@ -45,7 +45,7 @@ fn mismatch(operation: &'static str, left: usize, right: usize) -> Error {
 }
 
 #[test]
-fn a_device_answers_for_its_own_backend() {
+fn a_device_uses_its_own_backend() {
     for n in [0, 1] {
         let device = open(n);
         assert_eq!(device.backend(), NAMES[n]);
@@ -65,7 +65,7 @@ fn a_device_answers_for_its_own_backend() {
 }
 
 #[test]
-fn memory_keeps_what_it_was_asked_for() {
+fn memory_keeps_its_kind_and_length() {
     for n in [0, 1] {
         let device = open(n);
         let buffer = allocate(&device, 5);
@@ -225,7 +225,7 @@ fn a_buffer_that_the_backend_refuses_comes_back_as_well() {
 }
 
 #[test]
-fn what_is_destroyed_by_the_wrong_device_is_destroyed_nevertheless() {
+fn destroying_on_the_wrong_device_still_destroys() {
     let (device, other) = (open(0), open(1));
     let (stream, event) = (stream(&other), event(&other));
     log();
@@ -235,7 +235,7 @@ fn what_is_destroyed_by_the_wrong_device_is_destroyed_nevertheless() {
 }
 
 #[test]
-fn the_way_down_is_open_to_the_right_backend_only() {
+fn typed_access_works_for_the_right_backend_only() {
     let device = open(0);
     let own = device.typed::<Fake<0>>().unwrap();
     assert_eq!(Fake::<0>::info(own).backend, "left");
@@ -268,7 +268,7 @@ fn selectors_choose_among_the_enabled_backends() {
 }
 
 #[test]
-fn the_list_joins_all_backends_and_leaves_none_out_silently() {
+fn the_list_joins_all_backends_and_reports_unavailable_ones() {
     let listed = AnyBackend::devices().unwrap();
     assert!(listed.ends_with(&INFO), "{listed:?}");
     let absent: Vec<_> = AnyBackend::unavailable().into_iter().map(|(name, _)| name).collect();

@@ -1,8 +1,8 @@
-//! The ways between values of one backend and the enums.
+//! Conversions between values of one backend and the enums.
 
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 
-/// The way between a run-time choice and a backend's own type, for those who want to go down to the driver.
+/// Converts between a run-time choice and a backend's own type, for programs that call the driver.
 ///
 /// ```
 /// # #[cfg(feature = "host")]
@@ -14,7 +14,7 @@ pub trait Typed<B: Backend>: Sized {
     /// The backend's own type.
     type Of;
 
-    /// Makes a run-time choice of what is known to belong to `B`.
+    /// Makes a run-time choice of a value of `B`.
     fn from_typed(typed: Self::Of) -> Self;
 
     /// The backend's own value, or `None` if this belongs to another backend.
@@ -27,7 +27,7 @@ pub trait Typed<B: Backend>: Sized {
     fn into_typed(self) -> Result<Self::Of, Self>;
 }
 
-/// What knows the name of its backend.
+/// A type that knows the name of its backend.
 pub(crate) trait Named {
     /// Name of the backend.
     fn backend(&self) -> &'static str;
@@ -54,7 +54,7 @@ pub(crate) fn into_same<B: Backend, A: Typed<B> + Named>(
     })
 }
 
-/// What a backend gave back together with an error, as the run-time choice it was.
+/// Turns the value that a backend returned with an error back into the run-time choice.
 pub(crate) fn come_back<B: Backend, A: Typed<B>>((typed, error): (A::Of, Error)) -> (A, Error) {
     (A::from_typed(typed), error)
 }

@@ -1,4 +1,4 @@
-//! What belongs to one of the enabled backends: devices, memory, streams, events, barriers and kernels.
+//! The objects of the enabled backends: devices, memory, streams, events, barriers and kernels.
 
 use super::typed::{Named, Typed};
 use gpumem_core::{
@@ -56,7 +56,7 @@ macro_rules! forward {
     )* };
 }
 
-// SAFETY: what the backend behind it promises.
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
 unsafe impl DeviceBuffer for AnyBuffer {
     forward! { AnyBuffer:
         fn address() -> u64;
@@ -67,7 +67,7 @@ unsafe impl DeviceBuffer for AnyBuffer {
     }
 }
 
-// SAFETY: what the backend behind it promises.
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
 unsafe impl Stream for AnyStream {
     forward! { AnyStream:
         fn synchronize() -> Result<()>;
@@ -76,7 +76,7 @@ unsafe impl Stream for AnyStream {
     }
 }
 
-// SAFETY: what the backend behind it promises.
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
 unsafe impl Event for AnyEvent {
     forward! { AnyEvent:
         fn query() -> Result<bool>;
@@ -84,7 +84,7 @@ unsafe impl Event for AnyEvent {
     }
 }
 
-// SAFETY: what the backend behind it promises.
+// SAFETY: the backend's own type implements the trait, and every call is forwarded to it.
 unsafe impl Barrier for AnyBarrier {
     forward! { AnyBarrier:
         fn wave_size() -> u32;

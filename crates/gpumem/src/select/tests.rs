@@ -58,7 +58,7 @@ fn the_first_enabled_backend_is_the_default_and_no_other() {
 }
 
 #[test]
-fn a_default_that_cannot_be_had_says_what_was_tried_and_what_else_there_is() {
+fn an_unavailable_default_reports_attempts_and_alternatives() {
     let candidates = &[A, HOST];
     for error in
         [default_selector(candidates, None).unwrap_err(), open_default(candidates, None).unwrap_err()]
@@ -81,7 +81,7 @@ fn advice_names_only_what_is_enabled() {
 }
 
 #[test]
-fn a_backend_that_is_not_enabled_is_told_from_one_that_there_is_not() {
+fn a_disabled_backend_differs_from_an_unknown_one() {
     let error = open(ALL, &DeviceSelector::ordinal("cuda", 0)).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -93,7 +93,7 @@ fn a_backend_that_is_not_enabled_is_told_from_one_that_there_is_not() {
 }
 
 #[test]
-fn a_wish_rules_and_is_never_replaced() {
+fn the_named_device_is_never_replaced() {
     assert_eq!(default_selector(ALL, wish("c:2")), Ok(DeviceSelector::ordinal("c", 2)));
     assert_eq!(open_default(ALL, wish("c:2")), Ok("c:2".to_owned()));
     assert_eq!(open_first_available(ALL, wish("c:2")), Ok(("c:2".to_owned(), Vec::new())));
@@ -108,7 +108,7 @@ fn a_wish_rules_and_is_never_replaced() {
 }
 
 #[test]
-fn a_wish_that_cannot_be_read_is_an_error_of_the_variable() {
+fn an_invalid_variable_is_an_error_that_names_it() {
     for text in ["", ":1", "cuda:x"] {
         let error = parse(OsStr::new(text)).unwrap_err();
         assert_eq!(error.operation(), "open");
@@ -120,7 +120,7 @@ fn a_wish_that_cannot_be_read_is_an_error_of_the_variable() {
 
 #[cfg(unix)]
 #[test]
-fn a_wish_that_is_no_text_is_an_error_as_well() {
+fn a_variable_that_is_not_utf8_is_an_error() {
     use std::os::unix::ffi::OsStrExt;
     let error = parse(OsStr::from_bytes(b"cuda:\xff")).unwrap_err();
     assert!(error.hint().unwrap().contains("GPUMEM_DEVICE"));
@@ -152,7 +152,7 @@ fn one_usable_backend_is_enough_for_the_probe() {
 }
 
 #[test]
-fn the_best_is_the_first_that_opens_and_the_others_are_told() {
+fn the_first_backend_that_opens_is_used_and_skipped_ones_are_reported() {
     let heard = Heard::default();
     let best = tracing::subscriber::with_default(heard.clone(), || open_first_available(ALL, None));
     let passed_over = vec![("a", Error::new("a", "open", missing("the A driver"))), ("b", no_device("b"))];
@@ -166,7 +166,7 @@ fn the_best_is_the_first_that_opens_and_the_others_are_told() {
 }
 
 #[test]
-fn without_any_device_every_reason_is_told() {
+fn without_any_device_every_reason_is_reported() {
     let error = open_first_available(&[A, B], None).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Load(_)), "{error}");
     let message = error.to_string();

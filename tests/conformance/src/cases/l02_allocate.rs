@@ -158,7 +158,7 @@ fn other(error: ndarray::ShapeError) -> crate::Stop {
 fn likeness_keeps_the_order_of_axes<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let base = Array3::<u16>::from_shape_fn((2, 3, 4), |(i, j, k)| (100 * i + 10 * j + k) as u16);
-    // What NumPy's empty_like gives for the same views.
+    // The result of NumPy's empty_like for the same views.
     let views: [(_, [isize; 3]); 5] = [
         (base.view(), [24, 8, 2]),
         (base.t(), [2, 8, 24]),

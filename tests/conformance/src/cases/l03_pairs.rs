@@ -21,7 +21,7 @@ const SEED_VARIABLE: &str = "GPUMEM_CONFORMANCE_SEED";
 /// The environment variable with another number of pairs in one run than this.
 const PAIRS_VARIABLE: &str = "GPUMEM_CONFORMANCE_PAIRS";
 const PAIRS: usize = 10_000;
-/// Pairs in one array on either side, so that what is moved to begin with and to look at takes no longer than the pairs.
+/// Pairs in one array on either side, so that preparing and checking take no longer than the pairs.
 const TOGETHER: usize = 20;
 /// With optimisation every pair goes in every direction; without, where each takes milliseconds on a simulated device, in
 /// one of them in turn.
@@ -131,7 +131,7 @@ struct Case {
 }
 
 impl Case {
-    /// The next case behind others that end there.
+    /// Places the next case after others that end there.
     fn new(random: &mut Random, most: usize, from: usize, to: usize) -> Self {
         let longest = if most > ELEMENTS { 60 } else { 9 };
         let mut shape = Vec::new();
@@ -150,7 +150,7 @@ impl Case {
         Self { shape, source, from, target, to }
     }
 
-    /// The copy on the host: what is to be found.
+    /// The same copy on the host: the expected result.
     fn expect<T: Element>(&self, numbers: &Array1<T>, guards: &mut Array1<T>) -> Verdict {
         let narrow = self.source.view(numbers.slice(s![self.from.clone()]))?;
         let wide = narrow.broadcast(IxDyn(&self.shape)).ok_or_else(|| failed("no broadcast"))?;
@@ -203,7 +203,7 @@ impl Case {
     }
 }
 
-/// Some pairs of one element type. What is around and between the elements of each stays as it was.
+/// Some pairs of one element type. The bytes around and between the elements of each must not change.
 fn pairs<B: Backend, T: Element>(device: &Device<B>, random: &mut Random, batch: usize) -> Verdict {
     let mut cases: Vec<Case> = Vec::new();
     for number in batch * TOGETHER..(batch + 1) * TOGETHER {

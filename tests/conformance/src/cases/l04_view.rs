@@ -148,7 +148,7 @@ fn reshapes_without_a_copy<B: Backend>(lab: &Lab<B>) -> Verdict {
     refused_layout(array.reshape_infer(&[-1, -1], Order::C).map(drop), wrong)
 }
 
-/// What ndarray makes of it, in row-major order.
+/// ndarray's result, in row-major order.
 fn reshaped<D: ndarray::Dimension, E: ndarray::IntoDimension>(
     host: &Array<u32, D>,
     shape: E,

@@ -102,7 +102,7 @@ fn an_array_can_be_waited_for<B: Backend>(lab: &Lab<B>) -> Verdict {
     stream.fill(&mut array, 4)?;
     other.copy_to_device(&mut copy, &array)?;
     array.synchronize()?;
-    assert!(stream.query()? && other.query()?, "who writes and who reads it");
+    assert!(stream.query()? && other.query()?, "the writer and the reader");
     array.synchronize()?;
     assert_eq!(copy.copy_to_host()?, Array1::from_elem(LEN, 4));
     Ok(())

@@ -224,7 +224,7 @@ fn dropped_with_work_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
         drop(array);
         drop(stream.copy_to_host(&copy)?);
         drop(stream);
-        // New memory may be what the driver just got back; the late work must not reach it.
+        // New memory may be memory that was just freed; the late work must not reach it.
         let fresh = other.device_array::<u32, _>(LEN)?;
         if round % 2 == 0 {
             device.flush()?;
@@ -277,7 +277,7 @@ fn forgotten_with_work_in_flight<B: Backend>(lab: &Lab<B>) -> Verdict {
     std::mem::forget(stream.record_event()?);
     std::mem::forget(stream.completed());
     std::mem::forget(stream);
-    // What is forgotten is not given back, and does no other harm.
+    // Forgotten memory is not freed, and does no other harm.
     lab.leaks(1);
     same(copy.copy_to_host()?.view(), Array1::from_elem(LEN, 1).view());
     Ok(())
@@ -314,8 +314,8 @@ fn eight_threads<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-/// Short blocking transfers, each with elements of its own: one thread waits for the stream while others enqueue.
-fn there_and_back<B: Backend>(device: &Device<B>, thread: u32, rounds: u32) -> Result<bool> {
+/// Short blocking transfers, each with different elements: one thread waits for the stream while others enqueue.
+fn round_trip<B: Backend>(device: &Device<B>, thread: u32, rounds: u32) -> Result<bool> {
     let mut right = true;
     for round in 0..rounds {
         let first = 1_000_000 * thread + 1000 * round;
@@ -331,7 +331,7 @@ fn there_and_back<B: Backend>(device: &Device<B>, thread: u32, rounds: u32) -> R
 fn four_threads_on_one_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (device, rounds) = (lab.device(), if lab.is_slow() { 60 } else { 300 });
     let right = thread::scope(|scope| {
-        let threads = (0..4).map(|number| scope.spawn(move || there_and_back(device, number, rounds)));
+        let threads = (0..4).map(|number| scope.spawn(move || round_trip(device, number, rounds)));
         let threads: Vec<_> = threads.collect();
         threads.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
     });

@@ -1,4 +1,4 @@
-//! Recordings of what becomes of memory, and doing them again.
+//! Recordings of the use of memory, and their replay.
 
 use crate::{Lab, Level, Verdict, skip};
 use gpumem_core::{Backend, ErrorKind};
@@ -54,7 +54,7 @@ fn a_recording_holds_what_happened<B: Backend>(lab: &Lab<B>) -> Verdict {
         "the host has waited"
     );
     let read = Trace::from_json(&trace.to_json());
-    assert!(read.is_ok_and(|read| read == trace), "what is written is what is read");
+    assert!(read.is_ok_and(|read| read == trace), "a written trace is read back unchanged");
     let peaks = trace.peaks();
     let holders = || peaks.iter().flat_map(|peak| &peak.holders);
     assert!(holders().any(|holder| holder.named && holder.name == "recorded" && holder.bytes == 200_000));

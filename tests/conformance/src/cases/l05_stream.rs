@@ -46,7 +46,7 @@ fn streams_of_every_kind<B: Backend>(lab: &Lab<B>) -> Verdict {
     works(&device.per_thread_stream()?)?;
     let [low, high] = device.capabilities().stream_priorities;
     for priority in [low, high, 0, i32::MIN, i32::MAX] {
-        // What the device does not have is clamped.
+        // A priority that the device does not have is clamped.
         works(&device.stream_with(StreamOptions { priority, ..StreamOptions::default() })?)?;
     }
     works(&device.stream_with(StreamOptions { non_blocking: false, ..StreamOptions::default() })?)
@@ -135,7 +135,7 @@ fn waiting_for_an_event<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert!(device.counters().waits <= before.waits + 2, "a stream does not wait for itself");
     let mark = second.record_event()?;
     mark.synchronize()?;
-    assert!(event.query()?, "what waited for the event came after it");
+    assert!(event.query()?, "work that waited for the event came after it");
     Ok(())
 }
 
@@ -154,7 +154,7 @@ fn a_per_thread_stream_is_of_one_thread<B: Backend>(lab: &Lab<B>) -> Verdict {
         there.join().unwrap_or_else(|_| super::tools::fail("the other thread panicked"))
     })?;
     stream.fill(&mut array, 2)?;
-    // What it has done can be waited for from anywhere, through the array.
+    // Any stream can wait for its work, through the array.
     let seen = thread::scope(|scope| scope.spawn(|| array.copy_to_host()).join());
     match seen {
         Ok(seen) => assert_eq!(seen?.sum(), 128),
@@ -163,7 +163,7 @@ fn a_per_thread_stream_is_of_one_thread<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-/// Keeps the real stream, and notes when it is let go.
+/// Keeps the real stream, and notes when it is dropped.
 struct Owner<B: Backend> {
     stream: Stream<B>,
     dropped: Arc<AtomicUsize>,
@@ -196,7 +196,7 @@ fn a_foreign_stream_and_its_owner<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert_eq!(array.copy_to_host()?, Array1::from_elem(1000, 3));
     let start = Instant::now();
     while dropped.load(Ordering::SeqCst) == 0 {
-        assert!(start.elapsed() < Duration::from_secs(20), "the owner is never let go");
+        assert!(start.elapsed() < Duration::from_secs(20), "the owner is never dropped");
         thread::sleep(Duration::from_micros(200));
     }
     device.flush()?;

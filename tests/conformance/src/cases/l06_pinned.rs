@@ -120,7 +120,7 @@ const ROWS: usize = 151;
 const COLUMNS: usize = 470;
 
 /// There and back in order of a stream, whatever the array's layout.
-fn there_and_back<K: HostKind, T: Element, B: Backend>(
+fn round_trip<K: HostKind, T: Element, B: Backend>(
     lab: &Lab<B>,
     mut array: HostArray<K, T, Ix2, B>,
 ) -> Verdict {
@@ -160,9 +160,9 @@ fn every_layout<T: Element, B: Backend>(lab: &Lab<B>) -> Verdict {
     ];
     for steps in steps {
         let spec = || ArraySpec::new((ROWS, COLUMNS)).strides(&steps.map(|step| step * item));
-        there_and_back(lab, lab.device().pinned_array::<T, _>(spec())?)?;
+        round_trip(lab, lab.device().pinned_array::<T, _>(spec())?)?;
         if lab.device().capabilities().mapped {
-            there_and_back(lab, lab.device().mapped_array::<T, _>(spec(), MappedOptions::default())?)?;
+            round_trip(lab, lab.device().mapped_array::<T, _>(spec(), MappedOptions::default())?)?;
         }
     }
     Ok(())

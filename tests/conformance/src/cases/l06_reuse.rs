@@ -1,4 +1,4 @@
-//! Memory of the host that is lent again while a copy may still be reading what its last owner wrote.
+//! Host memory that is reused while a copy may still read its last owner's data.
 
 use super::tools::{fail, same};
 use crate::{Lab, Level, Verdict, skip};
@@ -34,8 +34,8 @@ fn check<B: Backend>(arrays: Vec<Filled<B>>) -> Verdict {
     Ok(())
 }
 
-/// Runs `body` while a kind of memory comes from a pool that has nothing but what was lent of it before: the next request
-/// gets what has just been given back, if anything is to be had without the driver.
+/// Runs `body` while a kind of memory comes from a pool without further memory: if a request can be served without the
+/// driver, it gets the block that was just freed.
 fn tight<B: Backend>(lab: &Lab<B>, kind: MemoryKind, body: impl FnOnce() -> Verdict) -> Verdict {
     let device = lab.device();
     let before = device.memory_resource(kind)?;
@@ -63,7 +63,7 @@ fn uploads<B: Backend>(
     ])
 }
 
-/// Enqueues copies out of host arrays behind a delay, and drops these at once.
+/// Enqueues copies out of host arrays after a delay, and drops these at once.
 fn drop_in_flight<K: HostKind, B: Backend>(
     lab: &Lab<B>,
     stream: &Stream<B>,
@@ -138,7 +138,7 @@ fn new_host_arrays_keep_out_of_dropped_ones<B: Backend>(lab: &Lab<B>) -> Verdict
     Ok(())
 }
 
-/// What a flush takes out of the staging pool may be given to the next caller, while copies still read it.
+/// The next caller may get memory that a flush took out of the staging pool, while copies still read it.
 fn uploads_keep_out_of_flushed_blocks<B: Backend>(lab: &Lab<B>) -> Verdict {
     uploads_keep_out_while(lab, |device| Ok(device.flush()?))
 }
@@ -156,7 +156,7 @@ fn uploads_keep_out_of_blocks_after_a_shortage<B: Backend>(lab: &Lab<B>) -> Verd
 }
 
 /// Uploads on one stream, while a thread runs `empty` and late copies read the blocks of another stream's uploads.
-/// `empty` lets go of these blocks, and then waits for the copies: nothing is late when it returns.
+/// `empty` frees these blocks and then waits for the copies: no copy is late when it returns.
 fn uploads_keep_out_while<B: Backend>(lab: &Lab<B>, empty: impl Fn(&Device<B>) -> Verdict + Sync) -> Verdict {
     let device = lab.device();
     let (stream, other) = (device.stream()?, device.stream()?);
@@ -186,7 +186,7 @@ fn uploads_keep_out_while<B: Backend>(lab: &Lab<B>, empty: impl Fn(&Device<B>) -
     })
 }
 
-/// Uploads that are on their way, each in a block of its own, behind a delay.
+/// Uploads under way, each in a separate block, after a delay.
 fn staged<B: Backend>(lab: &Lab<B>, stream: &Stream<B>, first: u32) -> Result<Vec<Filled<B>>> {
     lab.delay(stream)?;
     (first..first + 4).map(|value| Ok((stream.to_device(&Array1::from_elem(LEN, value))?, value))).collect()

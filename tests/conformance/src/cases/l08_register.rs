@@ -237,7 +237,7 @@ fn what_cannot_be_registered_comes_back<B: Backend>(lab: &Lab<B>) -> Verdict {
 /// An array of threes that cannot be registered is refused as it was.
 fn comes_back<R>(outcome: Result<R, RegisterError<Array1<u32>>>) -> Verdict {
     let Err(refused) = outcome else {
-        return Err(Stop::Failed("what the device cannot do was done".to_owned()));
+        return Err(Stop::Failed("a call that the device does not support succeeded".to_owned()));
     };
     assert!(matches!(refused.error.kind(), ErrorKind::Unsupported { .. }), "{refused}");
     same(refused.given.view(), Array1::from_elem(LEN, 3).view());

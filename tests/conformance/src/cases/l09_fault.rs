@@ -1,4 +1,4 @@
-//! Dead streams and arrays, foreign memory, and what must be harmless.
+//! Dead streams and arrays, foreign memory, and calls that must be harmless.
 
 use super::tools::{fail, same};
 use crate::{Lab, Level, Verdict, refused, refused_layout};
@@ -25,7 +25,7 @@ cases! { Level::Fault;
 
 const LEN: usize = 20_000;
 
-/// Counts that it was let go.
+/// Counts its drops.
 struct Owner(Arc<AtomicUsize>);
 
 impl Drop for Owner {
@@ -39,7 +39,7 @@ fn foreign_memory_keeps_its_owner<B: Backend>(lab: &Lab<B>) -> Verdict {
     let base = device.to_device(&Array1::from_elem(LEN, 5u32))?;
     device.synchronize()?;
     let dropped = Arc::new(AtomicUsize::new(0));
-    // SAFETY: `base` outlives the foreign array, and nothing else uses it meanwhile.
+    // SAFETY: `base` outlives the foreign array, and only this array uses it meanwhile.
     let mut array = unsafe {
         device.foreign_array::<u32, _>(base.address(), 4 * LEN, (LEN / 4, 4), Owner(dropped.clone()))?
     };
@@ -49,7 +49,7 @@ fn foreign_memory_keeps_its_owner<B: Backend>(lab: &Lab<B>) -> Verdict {
     stream.fill(&mut array, 6)?;
     drop(array);
     device.flush()?;
-    assert_eq!(dropped.load(Ordering::SeqCst), 1, "let go exactly once");
+    assert_eq!(dropped.load(Ordering::SeqCst), 1, "dropped exactly once");
     assert!(stream.query()?, "after its last use");
     assert_eq!(base.copy_to_host()?, Array1::from_elem(LEN, 6));
     Ok(())
@@ -72,7 +72,7 @@ fn foreign_memory_is_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
         device.foreign_array::<u64, _>(address, 64, 8, owner())?.fill(3)?;
     }
     device.flush()?;
-    assert_eq!(dropped.load(Ordering::SeqCst), 4, "a refused owner is let go too");
+    assert_eq!(dropped.load(Ordering::SeqCst), 4, "a refused owner is dropped too");
     assert_eq!(base.copy_to_host()?.to_vec(), [3; 8]);
     Ok(())
 }
@@ -85,7 +85,7 @@ fn lending_the_stream_keeps_the_order<B: Backend>(lab: &Lab<B>) -> Verdict {
     lab.delay(&late)?;
     late.fill(&mut array, 1)?;
     let accesses = [RawAccess::write(&mut array)];
-    // SAFETY: what is enqueued writes the array that is named, on the stream that is lent.
+    // SAFETY: the enqueued work writes only the named array, on the scope's stream.
     let enqueued = unsafe {
         resource_id.raw_scope(&accesses, |parts| {
             assert_eq!(parts.addresses, expected);
@@ -137,7 +137,7 @@ fn what_is_older_than_a_reset_is_dead<B: Backend>(lab: &Lab<B>) -> Verdict {
     let stale = |kind: &ErrorKind| matches!(kind, ErrorKind::Stale { .. });
     let dead_stream = |kind: &ErrorKind| matches!(kind, ErrorKind::Stale { what: "stream" });
     let mut fresh = device.to_device(&[4u8, 5, 6])?;
-    // What the upload was staged through is of the new generation, and goes back now.
+    // The staging block of the upload is of the new generation, and is freed now.
     device.flush()?;
     let before = device.counters();
     refused(stream.synchronize(), dead_stream)?;
@@ -171,9 +171,9 @@ fn sharing_between_processes_is_described_or_refused<B: Backend>(lab: &Lab<B>) -
     array.copy_to_device(&Array1::from_elem(LEN, 5u32))?;
     let (block, bytes) = array.driver_block();
     if block != array.address() || bytes % (2 << 20) != 0 {
-        return fail("an array to be exported is not in memory of its own");
+        return fail("an array to be exported shares its block of memory");
     }
-    // What is in a pool would show the other process its neighbours.
+    // Memory of a pool would show its neighbours to the other process.
     let pooled = device.to_device(&[1u8; 3])?;
     if pooled.driver_block().1 > 4096 {
         // SAFETY: refused.

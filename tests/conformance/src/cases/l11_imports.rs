@@ -26,7 +26,7 @@ cases! { Level::Interchange;
     owned_arrays_are_adopted_where_that_is_possible,
 }
 
-/// Another library's array: memory, and what its interface says. Counts when it is let go.
+/// Another library's array: memory, and its interface. Counts its drops.
 struct Object<B: Backend> {
     says: CudaArrayInterface,
     _memory: Option<Arc<DeviceArray<u32, Ix1, B>>>,
@@ -170,7 +170,7 @@ fn descriptors_are_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
     for (change, is) in layouts {
         refused_layout(take(change), is)?;
     }
-    // Before version 3 there is no stream; what stands in its place is not looked at.
+    // Before version 3 there is no stream; the field is ignored.
     take(&|d| (d.version, d.stream) = (2, Some(0)))?;
     take(&|d| d.descr = Some(vec![DescrField { name: String::new(), element: d.typestr, shape: vec![] }]))?;
     Ok(())
@@ -199,7 +199,7 @@ fn addresses_are_checked<B: Backend>(lab: &Lab<B>) -> Verdict {
     let memory = memory(device)?;
     match B::pointer_info(device.raw(), memory.address()) {
         Err(error) if matches!(error.kind(), ErrorKind::Unsupported { .. }) => {
-            return crate::skip("the backend cannot tell whose an address is");
+            return crate::skip("the backend cannot tell the owner of an address");
         }
         found => {
             let Some(found) = found? else { return super::tools::fail("memory without an allocation") };
@@ -272,7 +272,7 @@ fn an_import_waits_for_its_stream<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-/// What stands on the producer's stream is the owner's to look after, and no use of ours.
+/// The owner looks after the work on the producer's stream; it is no use by this library.
 fn an_unused_import_releases_its_owner_at_once<B: Backend>(lab: &Lab<B>) -> Verdict {
     let device = lab.device();
     let memory = memory(device)?;
@@ -288,7 +288,7 @@ fn an_unused_import_releases_its_owner_at_once<B: Backend>(lab: &Lab<B>) -> Verd
         drop(array);
         assert_eq!(dropped.load(Ordering::SeqCst), round, "it waited for work of others");
     }
-    // The mark of an import that has gone is written over; who has waited for it has waited for what it stood for then.
+    // The event of a dropped import is recorded again; a stream that waited for it waited for its earlier position.
     let mut alias = {
         // SAFETY: `memory` outlives it, and the imports below wait for the producer's stream.
         unsafe { device.foreign_array::<u32, _>(memory.address(), 96, 24, ())? }
@@ -301,7 +301,7 @@ fn an_unused_import_releases_its_owner_at_once<B: Backend>(lab: &Lab<B>) -> Verd
         let array = device.as_cuda_array::<u32, Ix1, _>(object::<B>(says.clone()))?;
         copies.push((value, consumer.copy_to_host(&array)?));
         drop(array);
-        // Nothing of ours holds the producer back from writing the next value.
+        // The library does not keep the producer from writing the next value.
         consumer.synchronize()?;
     }
     for (value, copy) in copies {
@@ -322,7 +322,7 @@ fn an_import_keeps_its_owner<B: Backend>(lab: &Lab<B>) -> Verdict {
     let copy = stream.copy_to_host(&array)?;
     drop((array, memory));
     device.flush()?;
-    assert_eq!(dropped.load(Ordering::SeqCst), 1, "let go exactly once");
+    assert_eq!(dropped.load(Ordering::SeqCst), 1, "dropped exactly once");
     assert!(stream.query()?, "after its last use");
     same(copy.view()?, Array1::from_iter(0..24).view());
     Ok(())

@@ -1,4 +1,4 @@
-//! Memory of ours in the hands of other libraries.
+//! Memory lent to other libraries.
 
 use super::tools::same;
 use crate::{Lab, Level, Verdict, refused};
@@ -26,7 +26,7 @@ const LEN: usize = 30_000;
 
 /// Work of another library: the runtime does not see what it touches.
 fn elsewhere<B: Backend>(stream: &Stream<B>, work: impl FnOnce(&B::Stream) -> Result<()>) -> Result<()> {
-    // SAFETY: what the work touches is lent to it.
+    // SAFETY: the work touches only memory that is lent to it.
     unsafe {
         stream.raw_scope(&[], |parts| {
             let raw = B::wrap_stream(stream.device().raw(), parts.stream)?;
@@ -125,7 +125,7 @@ fn borrowers_and_owners_wait_for_each_other<B: Backend>(lab: &Lab<B>) -> Verdict
     let (device, ours, theirs) = (lab.device(), lab.device().stream()?, lab.device().stream()?);
     let mut array = device.to_device(&Array1::from_elem(LEN, 1u32))?;
     let mut seen = device.device_array::<u32, _>(LEN)?;
-    // Work of ours that is pending when the array is lent.
+    // gpumem's work that is pending when the array is lent.
     lab.delay(&ours)?;
     ours.fill(&mut array, 2)?;
     let loan = array.lend_mut(&theirs)?;
@@ -133,7 +133,8 @@ fn borrowers_and_owners_wait_for_each_other<B: Backend>(lab: &Lab<B>) -> Verdict
     copy(&theirs, array.address(), seen.address())?;
     same(seen.copy_to_host()?.view(), Array1::from_elem(LEN, 2).view());
     for round in 3..6u32 {
-        // Their work, then ours, again and again: a mark of an earlier round must not stand for a later one.
+        // The other library's work, then gpumem's, again and again: an event of an earlier round must not be used for a
+        // later one.
         lab.delay(&theirs)?;
         fill(&theirs, array.address(), 10 * round)?;
         same(ours.copy_to_host(&array)?.view()?, Array1::from_elem(LEN, 10 * round).view());
@@ -219,7 +220,7 @@ fn loans_of_one_kind_end_one_by_one<B: Backend>(lab: &Lab<B>) -> Verdict {
     let note = seen.lend_mut(&theirs)?;
     let (first, second) = (array.lend(&theirs)?, array.lend(&theirs)?);
     drop(first);
-    // The second still stands for what its borrower reads, ..
+    // The second loan still covers its borrower's reads, ..
     lab.delay(&theirs)?;
     copy(&theirs, array.address(), seen.address())?;
     ours.fill(&mut array, 2)?;

@@ -23,7 +23,7 @@ cases! { Level::Kernel;
 
 type Append = (View<u32, 2>, ViewMut<u32, 2>, u32);
 
-/// `y = 10 * y + x + add`, so that what was in `y` can be told from what was not.
+/// `y = 10 * y + x + add`, so that the result shows the earlier value of `y`.
 fn append<B: Backend>(lab: &Lab<B>) -> Verdict<Kernel<Append, B>> {
     // SAFETY: each work-item uses its own elements.
     let declaration = unsafe { KernelDef::<Append>::new("append") }
@@ -80,7 +80,7 @@ fn host_arrays_of_any_layout_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict 
         let (from, to) = (table(rows * 2, columns * 3, 1), table(rows * 3, columns * 2, 7));
         let part_of = |array: &Array2<u32>| array.slice(s![..;-2, ..;3]).to_owned();
         let x = from.slice(s![..;-2, ..;3]);
-        // The destination's own layouts: C, F, every other element backwards. What lies between stays.
+        // The destination's own layouts: C, F, every other element backwards. The elements between must not change.
         let mut packed = to.slice(s![..;3, ..;2]).to_owned();
         let mut turned = Array2::zeros((rows, columns).f());
         turned.assign(&packed);
@@ -109,7 +109,7 @@ fn host_arrays_of_any_layout_are_arguments<B: Backend>(lab: &Lab<B>) -> Verdict 
 fn host_arrays_move_only_their_way<B: Backend>(lab: &Lab<B>) -> Verdict {
     let (kernel, stream) = (append(lab)?, lab.device().stream()?);
     let x = table(20, 30, 5);
-    // `Out`: nothing of what was there goes to the device.
+    // `Out`: the old elements are not copied to the device.
     let mut out = table(20, 30, 9_999);
     kernel.launch(&stream, &dims(x.shape()), (In(&x), Out(&mut out), 1u32))?;
     same(out.view(), (&x + 1).view());
@@ -132,7 +132,7 @@ fn slices_take_packed_copies<B: Backend>(lab: &Lab<B>) -> Verdict {
         let x = many.slice(s![..;-3]);
         let mut y = vec![7u32; len];
         kernel.launch(&stream, &config_for_items([len, 1, 1], [64, 1, 1]), (In(x), Out(&mut y)))?;
-        // What the kernel leaves out is zero, not what the memory held before.
+        // Elements that the kernel does not write are zero, not old contents of the memory.
         let expected: Vec<u32> =
             x.iter().enumerate().map(|(i, value)| if i % 2 == 0 { 2 * value } else { 0 }).collect();
         assert_eq!(y, expected);
@@ -259,7 +259,7 @@ fn objects_with_a_cuda_array_interface_are_arguments<B: Backend>(lab: &Lab<B>) -
     assert_eq!(device.counters().copies, before, "they are used where they lie");
     let expected = &y * 10 + x.slice(s![..;-1, ..;-1]) + 3;
     same(to.copy_to_host()?.view(), expected.view());
-    // A slice of what is not packed goes through a copy.
+    // A slice of an array that is not packed goes through a copy.
     let doubled = doubled(lab)?;
     let source = object(from.address(), &[24], Some(&[2]), true)?;
     let mut target = object(to.address(), &[24], Some(&[2]), false)?;
@@ -313,7 +313,7 @@ fn launches_belong_to_a_scope<B: Backend>(lab: &Lab<B>) -> Verdict {
         lab.delay(&stream)?;
         let mut passed_on = stream.device_array::<u32, _>((30, 33))?;
         kernel.launch_in(scope, &dims(&shape), (In(&x), &mut passed_on, 2u32))?;
-        // What the closure owns may be a source: it has been read on return.
+        // A source may belong to the closure: it has been read on return.
         let own = &x + 1;
         kernel.launch_in(scope, &dims(&shape), (&passed_on, Out(&mut first), 0u32))?;
         kernel.launch_in(scope, &dims(&shape), (In(own), InOut(second.view_mut()), 0u32))?;

@@ -105,7 +105,7 @@ fn constants_are_written_in_stream_order<B: Backend>(lab: &Lab<B>) -> Verdict {
     for (constants, y) in found {
         same(y.copy_to_host()?.view(), constants.view());
     }
-    // Nor does one thread see what another has given.
+    // Nor does one thread see the constants of another.
     std::thread::scope(|scope| {
         let threads: Vec<_> = (0..3u32)
             .map(|thread| {

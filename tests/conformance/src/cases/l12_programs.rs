@@ -93,7 +93,7 @@ fn images_are_loaded_instead_of_sources<B: Backend>(lab: &Lab<B>) -> Verdict {
         .source("this is not C++");
     works(lab, &among.load(lab.device())?)?;
     assert_eq!(lab.device().counters().compilations, before, "nothing was compiled");
-    // What the device does not take is passed over.
+    // Programs that the device cannot load are skipped.
     works(lab, &declaration().image(&architecture, b"broken".as_slice()).source(SOURCE).load(lab.device())?)?;
     refused(declaration().image(&architecture, b"broken".as_slice()).load(lab.device()), |kind| {
         matches!(kind, ErrorKind::Build { .. })
@@ -111,7 +111,7 @@ fn programs_for_other_devices_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
     let ErrorKind::NoProgram { name, architecture, has } = error.kind() else { return Err(error.into()) };
     assert_eq!((name.as_str(), architecture), ("numbers", &lab.device().info().architecture));
     assert_eq!(has, "gfx000, sm_10, PTX of sm_999");
-    // With a source beside them the kernel is there.
+    // With a source in addition, the kernel loads.
     works(lab, &other.source(SOURCE).load(lab.device())?)
 }
 
@@ -124,7 +124,7 @@ fn compilers_name_the_sources_own_lines<B: Backend>(lab: &Lab<B>) -> Verdict {
             Err(error) => error,
         };
         let ErrorKind::Build { log } = error.kind() else { return Err(error.into()) };
-        // The word stands in the third line of the source. NVRTC says kernel(9), hipRTC kernel:9:27.
+        // The word is in the third line of the source. NVRTC says kernel(9), hipRTC kernel:9:27.
         let at = line + 2;
         let named = log.contains(&format!("kernel({at})")) || log.contains(&format!("kernel:{at}:"));
         assert!(named && log.contains("unknown_word"), "{log}");
@@ -166,6 +166,6 @@ fn contraction_is_a_program_of_its_own<B: Backend>(lab: &Lab<B>) -> Verdict {
     apart.load(device)?;
     joined.load(device)?;
     assert_eq!(device.counters().compilations - before, 2, "one is not taken for the other");
-    assert_ne!(apart.compile(device)?, joined.compile(device)?, "the compiler is told");
+    assert_ne!(apart.compile(device)?, joined.compile(device)?, "the error names the compiler");
     Ok(())
 }

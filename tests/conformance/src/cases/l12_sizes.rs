@@ -91,7 +91,7 @@ fn sizes_beyond_the_device_are_refused<B: Backend>(lab: &Lab<B>) -> Verdict {
 
 /// Turns the dynamic shared memory round: element `i` of the result is the number of the last but `i`.
 fn turn<B: Backend>(lab: &Lab<B>, static_bytes: usize) -> Verdict<Kernel<Count, B>> {
-    // SAFETY: each work-item uses its own elements before the barrier, and only reads behind it.
+    // SAFETY: each work-item uses its own elements before the barrier, and only reads after it.
     let declaration = unsafe { KernelDef::<Count>::new("turn") }
         .source(
             "using namespace gpumem;

@@ -31,7 +31,7 @@ type Scale = (Slice<f32>, SliceMut<f32>);
 struct Bench<'a, B: Backend> {
     lab: &'a Lab<B>,
     device: &'a Device<B>,
-    /// Writes some elements of what it is given, and fails.
+    /// Writes some elements of its argument, and fails.
     bad: Kernel<(SliceMut<f32>,), B>,
     /// Writes every element.
     good: Kernel<(SliceMut<f32>,), B>,
@@ -103,7 +103,7 @@ impl<'a, B: Backend> Bench<'a, B> {
 fn told<T>(result: Result<T>) -> Verdict {
     let at = std::panic::Location::caller();
     match result {
-        Ok(_) => fail(format!("what failed work was to write was used at line {}", at.line())),
+        Ok(_) => fail(format!("memory that failed work was to write was used at line {}", at.line())),
         Err(error) => {
             let text = error.to_string();
             match text.contains("kernel \"bad\"") && text.contains("1000000") {
@@ -193,7 +193,7 @@ fn nothing_is_launched_on_it<B: Backend>(lab: &Lab<B>) -> Verdict {
     two.synchronize()?;
     assert_eq!(host.to_vec(), [-1.0; LEN]);
     assert_eq!(out.copy_to_host()?.to_vec(), [0.0; LEN], "nothing was launched");
-    // A launch whose array of the host fails brings nothing back, and the next one does.
+    // A failed launch copies no results to its host array, and the next one does.
     told(bench.bad.launch(two, &dims, (InOut(&mut host),)))?;
     assert_eq!(host.to_vec(), [-1.0; LEN]);
     good.launch(two, &dims, (Out(&mut host),))?;
@@ -302,7 +302,7 @@ fn bytes_that_are_written_anew_are_read<B: Backend>(lab: &Lab<B>) -> Verdict {
     assert_eq!(y.slice(s![4..])?.copy_to_host()?.to_vec(), [7.0; 4]);
     assert_eq!(y.get(0)?, 9.0);
     poisoned(y.get(3))?;
-    // In stream order: what is enqueued behind the new elements sees them.
+    // In stream order: work enqueued after the new elements sees them.
     let mut y = bench.broken()?;
     two.fill(&mut y, 6.0)?;
     assert_eq!(two.copy_to_host(&y)?.view()?.to_vec(), [6.0; LEN]);
@@ -386,7 +386,7 @@ fn memory_of_the_caller_goes_back_with_an_error<B: Backend>(lab: &Lab<B>) -> Ver
     let _ = two.synchronize();
     for _ in 0..2 {
         registered = match registered.deregister() {
-            Ok(_) => return fail("what failed work was to write was given back"),
+            Ok(_) => return fail("memory that failed work was to write was freed"),
             Err(refused) => {
                 poisoned::<()>(Err(refused.error))?;
                 refused.given
@@ -450,7 +450,7 @@ fn what_a_failed_stream_left_out_is_not_there<B: Backend>(lab: &Lab<B>) -> Verdi
     let mut other = device.to_device(&[1.0f32; LEN])?;
     let mut third = device.to_device(&[1.0f32; LEN])?;
     let y = bench.broken()?;
-    // These have nothing to do with the array, and stand behind the kernel.
+    // These do not use the array, and are enqueued after the kernel.
     one.fill(&mut other, 2.0)?;
     one.copy_to_device(&mut third, &[3.0f32; LEN])?;
     told(one.synchronize())?;
@@ -485,7 +485,7 @@ fn work_beside_it_goes_on<B: Backend>(lab: &Lab<B>) -> Verdict {
     Ok(())
 }
 
-/// What the stream reports, or the data, even after an earlier report.
+/// The error of the stream, or of the data, even after an earlier report.
 fn one_or_data<B: Backend>(bench: &Bench<'_, B>, y: &DeviceArray<f32, Ix1, B>) -> Result<()> {
     bench.one.synchronize()?;
     y.copy_to_host().map(drop)

@@ -1,4 +1,4 @@
-//! What several files of cases use.
+//! Helpers of several files of cases.
 
 use crate::{Lab, Stop, Verdict, skip};
 use gpumem_core::{Backend, Element, ErrorKind};

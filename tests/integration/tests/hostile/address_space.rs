@@ -128,8 +128,8 @@ fn replay(device: &Device) {
 }
 
 #[test]
-fn little_address_space_is_an_error_and_no_end() {
-    let test = "address_space::little_address_space_is_an_error_and_no_end";
+fn too_little_address_space_is_an_error() {
+    let test = "address_space::too_little_address_space_is_an_error";
     if let Some(task) = task_of_child(60) {
         let device = Device::open("host").unwrap();
         keep_room();

@@ -46,7 +46,7 @@ fn run<B: Backend>(device: &Device<B>, seed: u64) -> usize {
 }
 
 #[test]
-fn programs_come_to_what_the_model_says() {
+fn programs_agree_with_the_model() {
     let (wanted, first) = (number("GPUMEM_OPERATIONS", 4000), number("GPUMEM_SEED", 1));
     let (begin, mut done, mut seed) = (Instant::now(), 0, first);
     while done < wanted as usize {

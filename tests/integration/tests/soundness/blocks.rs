@@ -110,7 +110,7 @@ impl MemoryResource<Host> for Keeping {
 }
 
 #[test]
-fn a_block_of_before_a_reset_is_not_lent_again() {
+fn a_block_from_before_a_reset_is_not_reused() {
     for kind in [MemoryKind::Pinned, MemoryKind::Device] {
         for (from_pool, tells) in [(false, true), (true, true), (true, false)] {
             let device = device();
@@ -184,7 +184,7 @@ impl MemoryResource<Host> for OtherKind {
 
 #[test]
 #[cfg_attr(miri, ignore = "minutes, at night")]
-fn memory_of_another_kind_is_refused_however_it_comes() {
+fn memory_of_another_kind_is_refused_on_every_path() {
     let kinds = [
         MemoryKind::Device,
         MemoryKind::Pinned,

@@ -69,7 +69,7 @@ fn run(options: &HostOptions, groups: usize, call: Call) -> Vec<Result<()>> {
 }
 
 #[test]
-fn a_body_that_waits_is_told_so_on_every_thread() {
+fn a_body_that_waits_gets_an_error_on_every_thread() {
     let (done, ended) = mpsc::channel();
     std::thread::spawn(move || {
         let adversarial = HostOptions::new().adversarial(3);

@@ -32,7 +32,7 @@ impl FromDevice<Host> for Evil<'_> {
 }
 
 #[test]
-fn what_is_written_is_the_destination_which_is_asked_once() {
+fn the_destination_is_queried_once() {
     let device = device();
     let stream = device.stream().unwrap();
     let mapped = device.mapped_array::<u32, _>(64usize, MappedOptions::default()).unwrap();

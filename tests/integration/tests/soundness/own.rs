@@ -69,7 +69,7 @@ fn memory_of_a_scope_cannot_be_lent() {
 const LEN: usize = if cfg!(miri) { 1 << 8 } else { 1 << 14 };
 
 #[test]
-fn an_own_loan_becomes_another_handle_that_reads_in_order() {
+fn an_array_imported_from_its_own_loan_is_read_in_order() {
     let device = device();
     let (ours, theirs) = (device.stream().unwrap(), device.stream().unwrap());
     for (way, take) in ways(&device) {
@@ -110,7 +110,7 @@ fn an_own_loan_becomes_another_handle_that_reads_in_order() {
 }
 
 #[test]
-fn a_part_comes_back_as_that_part() {
+fn a_lent_part_is_imported_as_that_part() {
     let device = device();
     for (_, take) in ways(&device) {
         let array = device.to_device(&Array1::from_iter(0..100u32)).unwrap();

@@ -52,7 +52,7 @@ fn leave_behind(device: &Device<Host>, depth: u32) {
 }
 
 #[test]
-fn what_waits_behind_a_drop_that_panics_is_kept_until_its_last_use() {
+fn frees_after_a_panicking_drop_wait_for_their_last_use() {
     for depth in 1..4 {
         let device = device();
         leave_behind(&device, depth);
@@ -64,7 +64,7 @@ fn what_waits_behind_a_drop_that_panics_is_kept_until_its_last_use() {
 }
 
 #[test]
-fn an_allocation_that_sweeps_the_queue_does_not_hear_of_the_panic() {
+fn an_allocation_does_not_get_the_panic_of_a_deferred_drop() {
     let device = device();
     (0..12).for_each(|_| leave_behind(&device, 2));
     // Some of it is over by now, and the rest is in use.
@@ -77,7 +77,7 @@ fn an_allocation_that_sweeps_the_queue_does_not_hear_of_the_panic() {
 }
 
 #[test]
-fn a_callback_may_throw_what_panics_again_and_again() {
+fn a_callback_may_panic_with_a_payload_that_panics_on_drop() {
     for depth in 0..4 {
         let device = device();
         let stream = device.stream().unwrap();
@@ -217,7 +217,7 @@ fn a_resource_that_panics_is_an_error_wherever_it_is_called() {
 }
 
 #[test]
-fn a_resource_that_says_absurd_numbers_does_no_harm() {
+fn a_resource_with_absurd_statistics_does_no_harm() {
     for under_a_pool in [false, true] {
         let (device, refused) = exercise("", true, under_a_pool);
         assert_eq!(refused, 0);
@@ -226,7 +226,7 @@ fn a_resource_that_says_absurd_numbers_does_no_harm() {
 }
 
 #[test]
-fn a_checked_body_may_read_on_threads_of_its_own() {
+fn a_checked_body_may_read_on_other_threads() {
     let device = device();
     let stream = device.stream().unwrap();
     let kernel = threaded_sum().load(&device).unwrap();

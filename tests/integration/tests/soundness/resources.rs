@@ -104,7 +104,7 @@ fn use_nested(pools: bool) {
 }
 
 #[test]
-fn a_resource_that_flushes_and_trims_its_device_is_told_and_ends() {
+fn a_resource_that_flushes_and_trims_its_device_does_not_hang() {
     for pools in [false, true] {
         let (sender, receiver) = mpsc::channel();
         let run = thread::spawn(move || {
@@ -153,7 +153,7 @@ impl MemoryResource<Host> for Under {
 }
 
 #[test]
-fn a_pool_that_is_asked_from_its_own_upstream_refuses() {
+fn a_pool_refuses_requests_from_its_own_upstream() {
     let (sender, receiver) = mpsc::channel();
     let run = thread::spawn(move || {
         let device = device();

@@ -46,7 +46,7 @@ impl IntoArraySpec for Panicking {
 }
 
 #[test]
-fn a_shape_that_cannot_be_is_an_error_wherever_one_is_asked_for() {
+fn an_impossible_shape_is_an_error_everywhere() {
     let (device, asked) = (device(), AtomicUsize::new(0));
     let stream = device.stream().unwrap();
     let absurd = || Absurd(&asked);
@@ -123,7 +123,7 @@ fn a_waker_that_panics_stops_no_thread_of_the_library() {
 }
 
 #[test]
-fn an_index_is_asked_once_and_what_it_says_is_used() {
+fn an_index_is_evaluated_once() {
     let device = device();
     let stream = device.stream().unwrap();
     let kernel = by_changing_indices().load(&device).unwrap();

@@ -1,9 +1,8 @@
 //! A double of the CUDA driver: two devices whose memory is the host's.
 //!
-//! It takes the place of `libcuda.so.1` for the device tests, so that the library of hip-on-cuda runs on any machine, all
-//! the way to its calls of the driver. It is strict where the real driver is: without a current context nothing works,
-//! addresses must lie in what was allocated, streams run on threads of their own. It has no kernels and shares no
-//! memory with other processes.
+//! It replaces `libcuda.so.1` for the device tests, so that the library of hip-on-cuda runs on any machine, including
+//! its calls of the driver. It is as strict as the real driver: calls need a current context, addresses must lie in
+//! allocated memory, and streams run on separate threads. It has no kernels and shares no memory with other processes.
 #![cfg(target_os = "linux")]
 #![allow(non_snake_case, clippy::missing_safety_doc)] // The driver's names, and the driver's contracts.
 #![allow(clippy::unwrap_used)] // A double that cannot go on ends the test.
@@ -24,7 +23,7 @@ pub(crate) const INVALID_HANDLE: Status = 400;
 pub(crate) const NOT_READY: Status = 600;
 pub(crate) const NOT_SUPPORTED: Status = 801;
 
-/// What the body of a function gives.
+/// The result of a function's body.
 pub(crate) type Outcome = Result<(), Status>;
 
 /// Defines functions of the driver. Their parameters are checked against cudarc's bindings. Those marked with `in`

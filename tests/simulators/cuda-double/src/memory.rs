@@ -31,7 +31,7 @@ struct Block {
 
 static BLOCKS: Mutex<BTreeMap<u64, Block>> = Mutex::new(BTreeMap::new());
 
-/// Whole pages, as the driver takes them: nothing of the program's own lies beside.
+/// Whole pages, as the driver takes them, so that no other memory of the program lies on them.
 fn layout(bytes: usize) -> Layout {
     const PAGE: usize = 4096;
     Layout::from_size_align(bytes.next_multiple_of(PAGE), PAGE).unwrap()

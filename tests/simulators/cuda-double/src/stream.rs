@@ -93,7 +93,7 @@ impl Event {
 
 type Graph = Vec<Arc<Work>>;
 
-/// Things behind handles, which are never used twice. The first are CUDA's own streams.
+/// The objects of handles, which are never used twice. The first are CUDA's own streams.
 struct Handles<T>(Mutex<BTreeMap<usize, Arc<T>>>);
 
 static NEXT: AtomicUsize = AtomicUsize::new(0x1_0000);
@@ -134,7 +134,7 @@ pub(crate) fn enqueue(device: c_int, stream: CUstream, work: Work) -> Outcome {
         return now(work);
     }
     let stream = STREAMS.get(stream)?;
-    // The driver lets copies of one device run on a stream of another; what the tests do should not need it.
+    // The driver lets copies of one device run on a stream of another; the tests should not need it.
     if stream.device != device {
         return Err(INVALID_HANDLE);
     }

@@ -80,7 +80,7 @@ attributes! {
     83 "TotalConstantMemory": Driver(Cuda::CU_DEVICE_ATTRIBUTE_TOTAL_CONSTANT_MEMORY),
     85 "UnifiedAddressing": Driver(Cuda::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING),
     87 "WarpSize": Driver(Cuda::CU_DEVICE_ATTRIBUTE_WARP_SIZE),
-    // Stream-ordered allocation is not among what this library has.
+    // This library has no stream-ordered allocation.
     88 "MemoryPoolsSupported": Constant(0),
     10_002 "MaxSharedMemoryPerMultiprocessor":
         Driver(Cuda::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
@@ -95,7 +95,7 @@ attributes! {
 
 /// Attributes that came after HIP 5.2's header.
 pub const LATER_ATTRIBUTES: &[(hipDeviceAttribute_t, Source)] = &[
-    // hipDeviceAttributeVirtualMemoryManagementSupported: not among what this library has.
+    // hipDeviceAttributeVirtualMemoryManagementSupported: this library has none.
     (89, Constant(0)),
     // hipDeviceAttributeHostRegisterSupported
     (90, Driver(Cuda::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)),

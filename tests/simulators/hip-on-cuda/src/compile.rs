@@ -15,10 +15,10 @@ use std::{
     sync::OnceLock,
 };
 
-/// What the translation of a hipRTC call returns.
+/// The result of translating a hipRTC call.
 pub(crate) type Compiled<T = ()> = Result<T, hiprtcResult>;
 
-/// What HIP's compiler knows and NVRTC does not.
+/// Names that HIP's compiler knows and NVRTC does not.
 pub(crate) const PRELUDE: &CStr =
     match CStr::from_bytes_with_nul(concat!(include_str!("prelude.h"), "\0").as_bytes()) {
         Ok(text) => text,
@@ -182,7 +182,7 @@ impl Program {
         outcome
     }
 
-    /// Puts a reason of ours where the compiler's words would be.
+    /// Puts this library's reason where the compiler's log would be.
     fn fail(&mut self, error: hiprtcResult, reason: &str) -> hiprtcResult {
         log(reason);
         self.log = format!("hip-on-cuda: {reason}\0").into_bytes();
@@ -220,7 +220,7 @@ impl Drop for Program {
     }
 }
 
-/// Reads bytes whose number is asked for first; nothing if either fails.
+/// Asks for the number of bytes, then reads them; returns none if either fails.
 ///
 /// # Safety
 /// `content` writes no more bytes than `size` has said.

@@ -30,7 +30,7 @@ macro_rules! functions {
         #[allow(non_snake_case, clippy::too_many_arguments, reason = "the functions of the library")]
         impl $table {
             /// # Safety
-            /// The library is what its name says: functions of these names have these signatures.
+            /// The library with this file name is the driver: its functions of these names have these signatures.
             unsafe fn resolve(library: &Library) -> Result<Self, &'static str> {
                 $(
                     let symbol = concat!(stringify!($name), "\0").as_bytes();
@@ -43,7 +43,7 @@ macro_rules! functions {
 
             $(
                 /// # Safety
-                /// What the library's documentation asks for.
+                /// The call meets the conditions in the library's documentation.
                 #[inline]
                 pub(crate) unsafe fn $name(&self, $($arg: $type),*) -> Status {
                     // SAFETY: passed on to the caller.
@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_loaded_is_said() {
+    fn a_failed_load_is_reported() {
         let names = ["libno-such-library.so".to_owned(), "libc.so.6".to_owned()];
         // SAFETY: the C library has no function of such a name, so none is called.
         let reason = load(&names, |library| unsafe { NvrtcApi::resolve(library) }).err().unwrap_or_default();

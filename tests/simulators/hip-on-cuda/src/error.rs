@@ -1,9 +1,9 @@
-//! HIP's statuses, and what the CUDA driver's become.
+//! HIP's statuses, and the translation of the CUDA driver's.
 
 use crate::{driver::Status, types::hipError_t};
 use std::ffi::CStr;
 
-/// What the translation returns.
+/// The result of a translated call.
 pub(crate) type Outcome<T = ()> = Result<T, hipError_t>;
 
 /// Names every status of HIP. Most have the number that the CUDA driver gives the same thing.
@@ -107,7 +107,7 @@ impl hipError_t {
 }
 
 impl From<Status> for hipError_t {
-    /// HIP took the numbers of the CUDA driver; what it does not have becomes what comes nearest.
+    /// HIP has the CUDA driver's numbers; a status that HIP lacks becomes the nearest one.
     fn from(Status(code): Status) -> Self {
         let same = Self(code);
         if STATUSES.iter().any(|(status, _)| *status == same) {

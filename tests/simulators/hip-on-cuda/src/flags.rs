@@ -1,4 +1,4 @@
-//! Flags: what HIP's mean to the CUDA driver.
+//! Translates HIP's flags to the CUDA driver's.
 
 use crate::{error::Outcome, types::hipError_t, version::Version};
 use cudarc::driver::sys::{
@@ -49,8 +49,8 @@ pub(crate) fn stream(flags: u32) -> Outcome<u32> {
     only(flags, 1).map(|()| flags)
 }
 
-/// Flags of events: sleeping waits (1), no time (2), for other processes (4). What an event of HIP flushes is decided
-/// by CUDA. Events for other processes know no time in CUDA, and say nothing of it in HIP.
+/// Flags of events: sleeping waits (1), no time (2), for other processes (4). CUDA decides what an event of HIP
+/// flushes. Events for other processes know no time in CUDA; HIP's flags do not say so.
 pub(crate) fn event(flags: u32) -> Outcome<u32> {
     const INTERPROCESS: u32 = 4;
     const NO_TIME: u32 = 2;

@@ -19,7 +19,7 @@ const NAMES: [&str; 8] = [
     "libhiprtc.so.7",
 ];
 
-/// Runs what the arguments say.
+/// Runs the command in the arguments.
 pub(crate) fn launch() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,10 +1,10 @@
 //! HIP's C interface on top of the CUDA driver and NVRTC.
 //!
-//! The shared library of this package takes the place of `libamdhip64.so` and `libhiprtc.so`, so that a program or a
-//! backend that was written for ROCm runs on an NVIDIA GPU unchanged. It covers HIP only, not HSA. See the package's
-//! README for how it is used, what it covers and what it proves.
+//! The shared library of this package replaces `libamdhip64.so` and `libhiprtc.so`, so that a program or a backend that
+//! was written for ROCm runs on an NVIDIA GPU unchanged. It covers HIP only, not HSA. See the package's README for how
+//! it is used, what it covers and what it proves.
 //!
-//! The Rust interface is only what tests need: types, tables and the functions themselves.
+//! The Rust interface is for tests only: types, tables and the functions themselves.
 #![cfg(target_os = "linux")]
 
 pub mod attributes;

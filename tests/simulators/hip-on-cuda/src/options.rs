@@ -2,7 +2,7 @@
 
 /// Translates options for a device of that architecture (`sm_90`).
 ///
-/// What only tunes AMD's code is left out. What is not known is passed on, so that NVRTC refuses it by name.
+/// Options that only tune AMD's code are left out. Unknown ones are passed on, so that NVRTC refuses them by name.
 pub(crate) fn translate<'a>(options: impl IntoIterator<Item = &'a str>, architecture: &str) -> Vec<String> {
     let mut translated = vec![format!("--gpu-architecture={architecture}")];
     let mut options = options.into_iter();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_tunes_amds_code_is_left_out_and_what_is_unknown_is_not() {
+    fn tuning_options_are_left_out_and_unknown_ones_are_passed_on() {
         let tuning = ["-O3", "-Wno-unused", "-munsafe-fp-atomics", "-mllvm", "-amdgpu-early-inline-all=true"];
         assert_eq!(after_architecture(&tuning), Vec::<String>::new());
         assert_eq!(after_architecture(&["-mwavefrontsize64"]), ["-mwavefrontsize64"]);

@@ -94,7 +94,7 @@ macro_rules! fill {
     };
 }
 
-/// What both structures have.
+/// The fields that both structures have.
 macro_rules! common {
     ($properties:ident, $reader:ident) => {
         $properties.name = $reader.name()?;

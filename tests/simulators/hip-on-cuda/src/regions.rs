@@ -1,7 +1,7 @@
 //! Copies and fills with pitches: HIP's structures as CUDA's.
 //!
-//! CUDA is told that every address is one of the unified address space. HIP looks at the addresses too, and not at
-//! the kind of copy, which may say less than the truth.
+//! CUDA is told that every address is one of the unified address space. HIP looks at the addresses too, and not at the
+//! kind of copy, which may be inexact.
 
 use crate::{
     error::Outcome,
@@ -123,7 +123,7 @@ impl Side {
     }
 }
 
-/// What a copy moves: bytes of a row, rows, planes.
+/// The size of a copy: bytes of a row, rows, planes.
 type Extent = [usize; 3];
 
 /// Nothing to do, or the structure for CUDA.

@@ -1,4 +1,4 @@
-//! The driver, the devices' contexts, and what HIP keeps for each thread: its device and its last status.
+//! The driver, the devices' contexts, and HIP's state of each thread: its device and its last status.
 
 use crate::{
     driver::DriverApi,
@@ -40,7 +40,7 @@ pub(crate) fn cuda() -> Outcome<&'static Cuda> {
     CUDA.get_or_init(Cuda::start).as_ref().map_err(|error| *error)
 }
 
-/// Says on stderr what HIP's statuses have no room for, if `HIP_ON_CUDA_LOG` is set.
+/// Logs details to stderr that HIP's statuses cannot express, if `HIP_ON_CUDA_LOG` is set.
 pub(crate) fn log(text: &str) {
     if env::var_os("HIP_ON_CUDA_LOG").is_some() {
         eprintln!("hip-on-cuda: {text}");
@@ -123,7 +123,7 @@ impl Cuda {
         if context.is_some() {
             // A reset context is dormant and keeps its count: retaining wakes it up, releasing restores the count.
             *context = Some(Context(self.retain(device)?));
-            // SAFETY: gives back the count from before the reset.
+            // SAFETY: releases the count from before the reset.
             unsafe { self.api.cuDevicePrimaryCtxRelease_v2(device.handle) }.hip()?;
         }
         Ok(())
@@ -145,7 +145,7 @@ pub(crate) struct Current<'a>(&'a DriverApi);
 impl Drop for Current<'_> {
     fn drop(&mut self) {
         let mut context = null_mut();
-        // SAFETY: a place for a handle. What was pushed is on top.
+        // SAFETY: the pointer is a valid place for a handle. The pushed context is on top.
         let _ = unsafe { self.0.cuCtxPopCurrent_v2(&mut context) };
     }
 }

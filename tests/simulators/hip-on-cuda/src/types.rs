@@ -1,6 +1,7 @@
 //! HIP's types, under HIP's names, with the layout of its headers.
 //!
-//! `tests/headers.rs` compares them with AMD's headers. What ROCm 6 has changed is beside it with the suffix `6`.
+//! `tests/headers.rs` compares them with AMD's headers. Types that ROCm 6 has changed are there again with the suffix
+//! `6`.
 #![allow(non_camel_case_types, non_snake_case, missing_docs, reason = "names, meanings and order are HIP's")]
 
 use cudarc::driver::sys as cuda;
@@ -301,7 +302,7 @@ pub struct hipDeviceProp6_t {
     pub accessPolicyMaxWindowSize: c_int,
     pub reservedSharedMemPerBlock: usize,
     pub hostRegisterSupported: c_int,
-    /// From `sparseHipArraySupported` to `unifiedFunctionPointers`, then what HIP and CUDA keep for later: 0.
+    /// From `sparseHipArraySupported` to `unifiedFunctionPointers`, then reserved fields: 0.
     pub later: [c_int; 12 + 63 + 32],
     pub gcnArchName: [c_uchar; 256],
     pub maxSharedMemoryPerMultiProcessor: usize,

@@ -39,7 +39,7 @@ impl Version {
         }
     }
 
-    /// What `hiprtcVersion` says: up to ROCm 5 a number of its own, then HIP's.
+    /// The version that `hiprtcVersion` returns: up to ROCm 5 a separate number, then HIP's.
     #[must_use]
     pub fn of_compiler(self) -> [i32; 2] {
         match self {

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, fmt::Write, mem::offset_of, path::Path, process
 /// Functions that came after the header of ROCm 5.2.
 const LATER: [&str; 2] = ["hipGetDevicePropertiesR0000", "hipGetDevicePropertiesR0600"];
 
-/// A Rust type, as it stands in the source, in C.
+/// Translates a Rust type, as in the source, to C.
 fn c_type(rust: &str) -> String {
     if let Some(target) = rust.strip_prefix("*mut ") {
         return format!("{} *", c_type(target));
@@ -119,7 +119,7 @@ fn program() -> String {
     c + &layouts()
 }
 
-/// Compiles a program; what the compiler says if it does not like it.
+/// Compiles a program; returns the compiler's messages if it fails.
 fn compile(name: &str, text: &str) -> Result<(), String> {
     let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&source, text).unwrap();
@@ -153,7 +153,7 @@ fn everything_is_as_amds_headers_have_it() {
 }
 
 #[test]
-fn what_differs_from_the_headers_is_found() {
+fn differences_from_the_headers_are_found() {
     if cannot_run() {
         return;
     }

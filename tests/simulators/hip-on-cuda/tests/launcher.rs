@@ -29,7 +29,7 @@ fn a_command_finds_the_library_under_every_name() {
 }
 
 #[test]
-fn what_cannot_be_run_is_an_error() {
+fn a_command_that_cannot_run_is_an_error() {
     for arguments in [&[][..], &["/nowhere/at/all"]] {
         let output = launcher().args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1));

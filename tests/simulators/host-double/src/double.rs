@@ -24,7 +24,7 @@ pub struct Double;
 /// How a double is set up.
 #[derive(Debug, Clone)]
 pub struct DoubleOptions {
-    /// The device behind it.
+    /// The host device that it forwards to.
     pub host: HostOptions,
     /// Whether it copies ordinary memory and any layout, as the host does. False as on a GPU by default.
     pub is_direct: bool,
@@ -35,8 +35,8 @@ pub struct DoubleOptions {
     pub name: &'static str,
     /// Bytes of page-locked memory that there are.
     pub page_locked: u64,
-    /// Whether memory of the device that was released is free some time afterwards only: one block more at every look at
-    /// what is free, as if one was given back at a time.
+    /// Whether released memory of the device is free only after a delay: each query of the free memory frees one more
+    /// block.
     pub frees_late: bool,
     /// Whether its streams ignore that they are to wait for an event, as those of a broken driver.
     pub ignores_waits: bool,
@@ -69,7 +69,7 @@ struct Inner {
     /// Bytes of page-locked memory that there may be.
     page_locked: u64,
     ignores_waits: bool,
-    /// What was released and is not free yet, the oldest first.
+    /// Blocks that were released and are not free yet, the oldest first.
     late: Mutex<VecDeque<Buffer>>,
     /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
     locked: Mutex<Vec<Range<u64>>>,
@@ -118,7 +118,7 @@ impl Double {
 }
 
 impl DoubleDevice {
-    /// The device behind it, for its counters and its own ways to fail.
+    /// Returns the host device that it forwards to, for its counters and its injected failures.
     pub fn host(&self) -> &Device {
         &self.0.host
     }
@@ -262,7 +262,7 @@ unsafe impl Backend for Double {
         device.call("memory_info")?;
         let late = device.0.late.lock().pop_front();
         if let Some(buffer) = late {
-            // SAFETY: released by the caller of `release`, who promised what this asks for.
+            // SAFETY: the caller of `release` met the conditions of this call.
             unsafe { Host::release(device.host(), buffer) }.map_err(|(_, error)| error)?;
         }
         Host::memory_info(device.host())

@@ -8,7 +8,7 @@ use std::{
     thread::{self, ThreadId},
 };
 
-/// What happens at the chosen call.
+/// The effect at the chosen call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Trouble {
     /// The call fails and does nothing. A wait that fails has not waited.
@@ -30,7 +30,7 @@ struct State {
 }
 
 impl Script {
-    /// What a refused call says.
+    /// The error of a refused call.
     pub const REFUSED: ErrorKind = ErrorKind::Driver { code: 99, name: "REFUSED" };
     /// Why a device was lost.
     pub const CAUSE: &'static str = "it fell off the bus";

@@ -14,7 +14,7 @@ use std::{collections::HashMap, ptr::NonNull, sync::Arc};
 #[derive(Debug, Clone, Copy)]
 pub struct ThirdParty<const ORDERED: bool>;
 
-/// A device of it: the driver's, with a name of its own.
+/// A device of it: the driver's, with another name.
 #[derive(Debug, Clone)]
 pub struct ThirdPartyDevice {
     raw: gpumem_host::Device,
@@ -23,7 +23,7 @@ pub struct ThirdPartyDevice {
     programs: Option<Arc<Programs>>,
 }
 
-/// What the compiler of a device that plays a GPU makes of a kernel's source, by the kernel's name.
+/// The programs of a device that simulates a GPU, by the kernel's name.
 pub type Programs = HashMap<String, HostFunction>;
 
 impl ThirdPartyDevice {
@@ -53,7 +53,7 @@ impl ThirdPartyDevice {
         Ok(Self { capabilities: Arc::new(capabilities), ..device })
     }
 
-    /// Whether nothing has run yet of what was enqueued.
+    /// Tells whether no enqueued work has run yet.
     pub fn is_late(&self) -> bool {
         self.raw.schedule_trace().is_empty()
     }

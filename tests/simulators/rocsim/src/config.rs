@@ -1,4 +1,4 @@
-//! What the environment says the machine looks like. Read once, at the first call.
+//! The simulated machine, as the environment configures it. Read once, at the first call.
 
 use std::{env, path::PathBuf, sync::OnceLock};
 
@@ -20,13 +20,13 @@ pub(crate) struct Config {
     /// Whether GPUs reach registered memory under the host's address, as with AMD's thunk since ROCm 5.6 on drivers
     /// that have the SVM interface.
     pub(crate) register_in_place: bool,
-    /// Whether machine code is checked for what only a simulator can find.
+    /// Whether machine code is checked for faults that only a simulator can find.
     pub(crate) check: bool,
     /// How many instructions a wave may execute before it is said to be endless.
     pub(crate) most_instructions: u64,
     /// Where the statistics go at exit.
     pub(crate) stats: Option<StatsTarget>,
-    /// Whether to say on stderr what is done.
+    /// Whether to log to stderr.
     pub(crate) log: bool,
 }
 
@@ -111,7 +111,7 @@ impl Config {
     }
 }
 
-/// Says on stderr what is done, if `ROCSIM_LOG=1`.
+/// Logs to stderr, if `ROCSIM_LOG=1`.
 macro_rules! trace {
     ($($argument:tt)*) => {
         if $crate::config::Config::get().log {

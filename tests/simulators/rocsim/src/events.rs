@@ -1,4 +1,4 @@
-//! Events: what a GPU's interrupts become in user space.
+//! Events, by which a GPU's interrupts reach user space.
 
 use crate::{
     abi::{
@@ -19,7 +19,7 @@ use std::{
 const MAX_EVENTS: u32 = 4096;
 
 struct Slot {
-    /// What the runtime looks at; it keeps its address until the event is destroyed.
+    /// The memory that the runtime reads; it stays at its address until the event is destroyed.
     event: Box<Event>,
     manual_reset: bool,
     signalled: bool,

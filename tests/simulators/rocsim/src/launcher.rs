@@ -10,7 +10,7 @@ use std::{
 /// The name under which AMD's runtime looks for the library.
 const NAME: &str = "libhsakmt.so.1";
 
-/// Runs what the arguments say.
+/// Runs the command in the arguments.
 pub(crate) fn launch() -> ExitCode {
     match run() {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,11 +1,11 @@
 //! A simulated AMD GPU under AMD's unmodified user-space ROCm libraries.
 //!
-//! The shared library of this package takes the place of `libhsakmt.so.1`, the library through which AMD's HSA
-//! runtime talks to the kernel driver. The HSA runtime and HIP above it are AMD's own; what they believe to be
-//! hardware is here: memory with checked mappings, DMA engines, command processors, events.
-//! See the package's README for how it is used and what it proves.
+//! The shared library of this package replaces `libhsakmt.so.1`, the library through which AMD's HSA runtime talks to
+//! the kernel driver. The HSA runtime and HIP above it are AMD's own; this package simulates the hardware below them:
+//! memory with checked mappings, DMA engines, command processors, events. See the package's README for how it is used
+//! and what it proves.
 //!
-//! The Rust interface is only what tests need: the binary interface ([`abi`]) and the types of kernel bodies
+//! The Rust interface is for tests only: the binary interface ([`abi`]) and the types of kernel bodies
 //! ([`kernels::registry`]).
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 

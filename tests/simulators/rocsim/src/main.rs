@@ -1,7 +1,7 @@
 //! Runs a command on the simulated GPU: `rocsim COMMAND [ARGUMENT ..]`.
 //!
 //! It puts the simulator under AMD's name first on the library path. `rocsim --library-path` prints the directory
-//! instead. What is simulated is said by `ROCSIM_*` variables, see the package's README.
+//! instead. `ROCSIM_*` variables choose the simulated machine, see the package's README.
 
 #[cfg(target_os = "linux")]
 mod launcher;

@@ -1,4 +1,4 @@
-//! What has happened so far: counters that a test can ask for, and a report at exit.
+//! Counters that a test can query, and a report at exit.
 
 use crate::config::{Config, StatsTarget};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,7 +22,7 @@ macro_rules! counters {
 counters! {
     /// Allocations of device memory.
     vram_allocations,
-    /// Allocations of device memory that were given back.
+    /// Freed allocations of device memory.
     vram_frees,
     /// Bytes of device memory that are allocated now, all GPUs together.
     vram_live_bytes,
@@ -32,7 +32,7 @@ counters! {
     vram_exhausted,
     /// Allocations of host memory by the driver.
     host_allocations,
-    /// Allocations of host memory that were given back.
+    /// Freed allocations of host memory.
     host_frees,
     /// Bytes of host memory that the driver has allocated now.
     host_live_bytes,
@@ -142,7 +142,7 @@ fn json() -> String {
 #[unsafe(link_section = ".fini_array")]
 static AT_EXIT: extern "C" fn() = {
     extern "C" fn at_exit() {
-        // A forked child that ends with `exit` has not done any of this, nor has who only has the library loaded.
+        // A forked child that ends with `exit` has no counts, nor has a process that only loaded the library.
         if crate::exports::was_opened() && !crate::exports::is_forked() {
             report();
         }

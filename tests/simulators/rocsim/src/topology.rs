@@ -1,4 +1,4 @@
-//! The nodes of the simulated machine: one CPU, and GPUs behind PCI Express.
+//! The nodes of the simulated machine: one CPU, and GPUs on PCI Express.
 
 use crate::{
     abi::{

@@ -1,4 +1,4 @@
-//! What a program does wrong is found, and reported in AMD's own words.
+//! The simulator finds faults of programs, and reports them as AMD's libraries do.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![allow(clippy::unwrap_used)] // A proof program that cannot go on has failed.
 
@@ -23,7 +23,7 @@ const REASON: &str = "Page not present or supervisor privilege";
 
 const BYTES: usize = 4 << 20;
 
-/// A wrong program: what it is called, what the simulator says beside AMD's report, the machine, and what it does.
+/// A wrong program: its name, the simulator's message besides AMD's report, the machine, and the program.
 type Case = (&'static str, &'static str, &'static [(&'static str, &'static str)], fn(&Hsa));
 
 const CASES: &[Case] = &[
@@ -80,7 +80,7 @@ fn a_missing_pin_and_a_missing_grant_are_found_on_every_machine() {
     }
 }
 
-/// Device memory, allocated first, so that it does not take addresses that the test gives back.
+/// Device memory, allocated first, so that it does not take addresses that the test frees.
 fn target(hsa: &Hsa) -> *mut u8 {
     hsa.allocate(hsa.gpus[0].vram, BYTES)
 }
@@ -130,8 +130,8 @@ fn unmapped(hsa: &Hsa) {
     };
     assert_ne!(host, libc::MAP_FAILED);
     let agent = locked(hsa, host.cast());
-    // As unmapping, but nothing else can come to lie there. SAFETY: only the copy uses the memory, whose
-    // fault is what is shown.
+    // As unmapping, but no other memory can be mapped there. SAFETY: only the copy uses the memory, and the test shows
+    // its fault.
     ok!(unsafe { libc::mprotect(host, BYTES, libc::PROT_NONE) });
     copy_to(hsa, device, agent, BYTES);
 }
@@ -241,7 +241,7 @@ fn statistics_show_leaks_and_faults() {
     ok!(hsa.api.hsa_shut_down());
 }
 
-/// HIP keeps some memory of its own until the process ends, about 1 MiB a GPU, so that a leak must be larger to be told.
+/// HIP keeps some memory until the process ends, about 1 MiB a GPU, so only a larger leak is reported.
 #[test]
 fn a_leak_under_hip_shows_on_every_machine() {
     const TEST: &str = "a_leak_under_hip_shows_on_every_machine";

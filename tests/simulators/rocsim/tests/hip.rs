@@ -292,7 +292,7 @@ fn peers_copy(hip: &HipApi, machine: Machine) {
     ok!(hip.hipFree(far));
 }
 
-/// What a thread works with.
+/// The objects of a thread.
 struct Lane {
     streams: [Stream; 2],
     ready: Event,
@@ -309,7 +309,7 @@ unsafe impl Send for Lane {}
 fn threads_with_their_own_streams(hip: &HipApi) {
     const ROOM: usize = 160_000;
     let lane = |_| {
-        // The heap puts some of these beside each other: neighbours on a page are registered one by one.
+        // The heap puts some of these next to each other: neighbours on a page are registered one by one.
         let mut to = vec![0; ROOM];
         ok!(hip.hipHostRegister(to.as_mut_ptr(), ROOM, 0));
         let device = [hip.allocate(ROOM), hip.allocate(ROOM)];

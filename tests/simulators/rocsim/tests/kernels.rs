@@ -56,7 +56,7 @@ unsafe extern "C" fn axpy(arguments: *const c_void, dispatch: *const Dispatch) -
         return 1;
     }
     for index in 0..arguments.n as usize {
-        // SAFETY: both have `n` elements, and nothing else runs on the device meanwhile.
+        // SAFETY: both have `n` elements, and no other work runs on the device meanwhile.
         unsafe { *y.add(index) += arguments.a * *x.add(index) };
     }
     0
@@ -128,8 +128,8 @@ fn a_compiled_kernel_runs_in_the_order_of_its_stream() {
 }
 
 #[test]
-fn kernels_that_go_wrong_are_reported_by_amds_runtime() {
-    const TEST: &str = "kernels_that_go_wrong_are_reported_by_amds_runtime";
+fn faulty_kernels_are_reported_by_amds_runtime() {
+    const TEST: &str = "faulty_kernels_are_reported_by_amds_runtime";
     let Some(role) = common::role() else {
         if !common::is_missing("libamdhip64.so.5") {
             const FAULT: &str = "Memory access fault by GPU node-1";

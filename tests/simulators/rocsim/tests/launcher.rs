@@ -24,7 +24,7 @@ fn a_command_finds_the_simulator_first() {
 }
 
 #[test]
-fn what_cannot_be_run_is_an_error() {
+fn a_command_that_cannot_run_is_an_error() {
     for arguments in [&[][..], &["/nowhere/at/all"]] {
         let output = launcher().args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1));

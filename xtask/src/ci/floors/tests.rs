@@ -70,7 +70,7 @@ fn two_files_that_name_each_other_are_a_cycle() {
 }
 
 #[test]
-fn the_root_itself_can_stand_in_a_cycle() {
+fn the_root_itself_can_be_in_a_cycle() {
     let (_, references) =
         crate_of(&[("lib.rs", "mod a;\npub use a::A;\nfn f() -> a::A { a::A }"), ("a.rs", "use crate::f;")]);
     let found = cycle_troubles("some-crate", &references);

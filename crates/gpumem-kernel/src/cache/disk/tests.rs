@@ -37,7 +37,7 @@ fn images_come_back() {
 }
 
 #[test]
-fn what_is_cut_off_or_changed_is_not_used_and_removed() {
+fn truncated_or_changed_files_are_removed_and_not_used() {
     let (_parent, disk) = disk(MOST_BYTES);
     let (key, image) = (key("some text"), b"an image of some length".as_slice());
     let path = disk.path(&key);
@@ -64,7 +64,7 @@ fn what_is_cut_off_or_changed_is_not_used_and_removed() {
 }
 
 #[test]
-fn another_key_of_the_same_name_is_told_apart() {
+fn keys_with_the_same_file_name_are_distinguished() {
     let (_parent, disk) = disk(MOST_BYTES);
     disk.put(&key("one"), b"image of one");
     fs::rename(disk.path(&key("one")), disk.path(&key("two"))).unwrap();
@@ -75,7 +75,7 @@ fn another_key_of_the_same_name_is_told_apart() {
 }
 
 #[test]
-fn the_oldest_go_when_there_are_too_many() {
+fn the_oldest_files_are_removed_above_the_limit() {
     let (_parent, disk) = disk(1000);
     let old = SystemTime::now() - Duration::from_secs(1000);
     for (number, text) in ["a", "b", "c"].into_iter().enumerate() {
@@ -94,7 +94,7 @@ fn the_oldest_go_when_there_are_too_many() {
 }
 
 #[test]
-fn what_dead_processes_left_is_removed() {
+fn files_of_dead_processes_are_removed() {
     let (_parent, disk) = disk(MOST_BYTES);
     disk.put(&key("a"), b"image");
     let (old, new) = (disk.directory.join(".1-2-3.tmp"), disk.directory.join(".4-5-6.tmp"));
@@ -110,7 +110,7 @@ fn what_dead_processes_left_is_removed() {
 }
 
 #[test]
-fn readers_never_see_a_part() {
+fn readers_never_see_a_partial_file() {
     let (_parent, disk) = disk(MOST_BYTES);
     let image = |n: u8| vec![n; 300_000];
     let start = Barrier::new(4);
@@ -148,7 +148,7 @@ fn a_directory_that_cannot_be_written_costs_nothing_but_time() {
 }
 
 #[test]
-fn the_environment_says_where() {
+fn the_environment_selects_the_directory() {
     let home = || Some(PathBuf::from("/home/user"));
     let with = |pairs: &'static [(&str, &str)]| {
         let lookup = move |name: &str| pairs.iter().find(|pair| pair.0 == name).map(|pair| pair.1.into());
@@ -170,7 +170,7 @@ fn the_environment_says_where() {
 
 #[cfg(unix)]
 #[test]
-fn what_is_no_regular_file_is_neither_opened_nor_followed() {
+fn links_and_special_files_are_neither_opened_nor_followed() {
     use std::os::unix::fs::symlink;
     let (parent, disk) = disk(MOST_BYTES);
     disk.put(&key("a"), b"image");

@@ -48,7 +48,7 @@ fn beside_the_driver(bytes: usize) -> Bench {
             context.time(|| {
                 for _ in 0..calls {
                     let mut address = 0;
-                    // SAFETY: a place for an address; the block is given back unused.
+                    // SAFETY: a place for an address; the block is freed unused.
                     unsafe {
                         check(sys::cuMemAlloc_v2(&mut address, bytes), "cuMemAlloc")?;
                         check(sys::cuMemFree_v2(black_box(address)), "cuMemFree")?;
@@ -71,7 +71,7 @@ fn beside_its_pool(what: &str, bytes: usize, ours: fn(usize) -> Result<Routine>)
             let took = context.time(|| {
                 for _ in 0..calls {
                     let mut address = 0;
-                    // SAFETY: a place for an address; the block is given back unused.
+                    // SAFETY: a place for an address; the block is freed unused.
                     unsafe {
                         check(sys::cuMemAllocAsync(&mut address, bytes, stream.raw), "cuMemAllocAsync")?;
                         check(sys::cuMemFreeAsync(black_box(address), stream.raw), "cuMemFreeAsync")?;
@@ -112,7 +112,7 @@ fn pinned(bytes: usize) -> Bench {
             context.time(|| {
                 for _ in 0..calls {
                     let mut pointer = null_mut();
-                    // SAFETY: a place for a pointer; the block is given back unused.
+                    // SAFETY: a place for a pointer; the block is freed unused.
                     unsafe {
                         let flags = sys::CU_MEMHOSTALLOC_PORTABLE;
                         check(sys::cuMemHostAlloc(&mut pointer, bytes, flags), "cuMemHostAlloc")?;

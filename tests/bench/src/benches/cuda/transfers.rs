@@ -106,7 +106,7 @@ fn pinned_up(bytes: usize) -> Bench {
             let _alive = (&held, &held_array);
             bed.context.time(|| {
                 for _ in 0..calls {
-                    // SAFETY: both blocks are alive and as long as the copy; nothing of ours is pending.
+                    // SAFETY: both blocks are alive and as long as the copy; gpumem has no pending work on them.
                     let status =
                         unsafe { sys::cuMemcpyHtoDAsync_v2(bed.address, pointer.cast(), bytes, raw.raw) };
                     check(status, "cuMemcpyHtoDAsync")?;
@@ -137,7 +137,7 @@ fn pinned_down(bytes: usize) -> Bench {
             let _alive = (&held, &held_array);
             bed.context.time(|| {
                 for _ in 0..calls {
-                    // SAFETY: both blocks are alive and as long as the copy; nothing of ours is pending.
+                    // SAFETY: both blocks are alive and as long as the copy; gpumem has no pending work on them.
                     let status =
                         unsafe { sys::cuMemcpyDtoHAsync_v2(pointer.cast(), bed.address, bytes, raw.raw) };
                     check(status, "cuMemcpyDtoHAsync")?;
@@ -165,7 +165,7 @@ fn pageable_up(bytes: usize) -> Bench {
             let _alive = &held_array;
             bed.context.time(|| {
                 for _ in 0..calls {
-                    // SAFETY: both blocks are alive and as long as the copy; nothing of ours is pending.
+                    // SAFETY: both blocks are alive and as long as the copy; gpumem has no pending work on them.
                     let status = unsafe { sys::cuMemcpyHtoD_v2(bed.address, host.as_ptr().cast(), bytes) };
                     check(status, "cuMemcpyHtoD")?;
                 }
@@ -190,7 +190,7 @@ fn pageable_down(bytes: usize) -> Bench {
             bed.context.time(|| {
                 for _ in 0..calls {
                     let pointer = host.borrow_mut().as_mut_ptr();
-                    // SAFETY: both blocks are alive and as long as the copy; nothing of ours is pending.
+                    // SAFETY: both blocks are alive and as long as the copy; gpumem has no pending work on them.
                     let status = unsafe { sys::cuMemcpyDtoH_v2(pointer.cast(), bed.address, bytes) };
                     check(status, "cuMemcpyDtoH")?;
                 }
@@ -219,7 +219,7 @@ fn within(bytes: usize) -> Bench {
             let _alive = &held_array;
             bed.context.time(|| {
                 for _ in 0..calls {
-                    // SAFETY: both blocks are alive and as long as the copy; nothing of ours is pending.
+                    // SAFETY: both blocks are alive and as long as the copy; gpumem has no pending work on them.
                     let status =
                         unsafe { sys::cuMemcpyDtoDAsync_v2(bed.address, from.address, bytes, raw.raw) };
                     check(status, "cuMemcpyDtoDAsync")?;
@@ -257,7 +257,7 @@ fn fill<T: Element + Into<u32>>(element: &str, bytes: usize, value: T) -> Bench 
             let (_alive, pattern) = (&held_array, value.into());
             context.time(|| {
                 for _ in 0..calls {
-                    // SAFETY: the block is alive and as long as the fill; nothing of ours is pending.
+                    // SAFETY: the block is alive and as long as the fill; gpumem has no pending work on them.
                     let status = unsafe {
                         match size_of::<T>() {
                             1 => sys::cuMemsetD8Async(address, pattern as u8, count, raw.raw),

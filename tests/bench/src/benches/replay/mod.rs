@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_recorded_trace_is_one_of_today() {
+    fn the_recorded_trace_has_the_current_format() {
         let trace = Trace::from_json(PHOTO).unwrap();
         assert_eq!(trace.streams.len(), 3);
         assert!(trace.peaks().iter().any(|peak| peak.bytes > 6_000_000));

@@ -1,4 +1,4 @@
-//! Atomic operations in shared and in global memory: what comes out, and the old values.
+//! Atomic operations in shared and in global memory: their results, and the old values.
 
 use super::{Parameters, Probe, case, random};
 use crate::Case;
@@ -75,7 +75,8 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
     for (u32 k = i; k < 5; k += n) y[5 + k] = totals(k);
 }}"
         );
-        // SAFETY: what several work-items change is changed atomically; barriers separate that from the rest.
+        // SAFETY: elements that several work-items change are changed atomically; barriers separate that from other
+        // accesses.
         unsafe { KernelDef::new(&name) }.shared_bytes(5 * size_of::<T>()).source(&source).host_body(
             async |item: WorkItem<'_>, (x, y): &Parameters<Self>| {
                 let totals = item.shared::<T, 1>([TOTALS]);

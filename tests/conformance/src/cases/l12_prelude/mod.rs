@@ -14,14 +14,14 @@ use gpumem_kernel::{Kernel, KernelDef, Slice, SliceMut};
 use gpumem_runtime::Device;
 use std::fmt::Debug;
 
-/// What every probe takes: elements to read, and elements to write.
+/// The parameters of every probe: elements to read, and elements to write.
 type Parameters<P> = (Slice<<P as Probe>::In>, SliceMut<<P as Probe>::Out>);
 
-/// A kernel that uses one part of the prelude, and what it must give.
+/// A kernel that uses one part of the prelude, and its expected result.
 trait Probe: 'static {
-    /// An element of what goes in.
+    /// An element of the input.
     type In: Element;
-    /// An element of what comes out.
+    /// An element of the output.
     type Out: Element + Debug;
 
     /// The sizes of the launches.
@@ -37,13 +37,13 @@ trait Probe: 'static {
     /// The input of a launch.
     fn input(items: usize) -> Vec<Self::In>;
 
-    /// What the output holds before the launch.
+    /// The output before the launch.
     fn before(items: usize) -> Vec<Self::Out>;
 
-    /// What the output holds after it, on a device with waves of that size.
+    /// The output after it, on a device with waves of that size.
     fn after(input: &[Self::In], dims: &LaunchConfig, wave: usize) -> Vec<Self::Out>;
 
-    /// Removes what may differ between right answers, such as the order of atomic operations.
+    /// Removes differences between right answers, such as the order of atomic operations.
     fn normalise(output: &mut [Self::Out]) {
         let _ = output;
     }

@@ -144,7 +144,7 @@ GPUMEM_KERNEL to_halves(slice<const float> x, slice<u16> y) {
 /// Quotients and remainders of integers and of floating-point numbers.
 struct Quotients;
 
-/// What comes out of one pair.
+/// The results for one pair.
 const ANSWERS: usize = 8;
 
 impl Probe for Quotients {
@@ -216,7 +216,7 @@ GPUMEM_KERNEL quotients(slice<const u64> x, slice<u64> y) {
     }
 }
 
-/// What comes out of three numbers: the product and the sum rounded apart, both at once, and a complex product.
+/// The results for three numbers: the product and the sum rounded separately, both rounded once, and a complex product.
 const ROUNDINGS: usize = 4;
 
 macro_rules! roundings {

@@ -1,4 +1,4 @@
-//! What the work-items of a wave do together: they exchange values, vote, and reduce.
+//! Operations of the work-items of a wave: they exchange values, vote, and reduce.
 
 use super::{Parameters, Probe, case, random};
 use crate::Case;
@@ -177,7 +177,7 @@ GPUMEM_KERNEL {name}(slice<const {element}> x, slice<{element}> y) {{
     }
 }
 
-/// Votes, and the bits of those who vote.
+/// Votes, and the bits of the voters.
 struct Votes;
 
 const QUESTIONS: usize = 4;

@@ -20,7 +20,7 @@ enum When {
     On(hipStream_t),
 }
 
-/// A run of bytes. CUDA finds out what the addresses are; pageable memory is staged by the driver.
+/// A run of bytes. CUDA finds out the kind of each address; the driver stages pageable memory.
 ///
 /// # Safety
 /// As for [`hipMemcpy`].
@@ -116,7 +116,7 @@ unsafe fn volume(cuda: &Cuda, volume: Volume, when: When) -> Outcome {
 unsafe fn parameters(copy: *const hipMemcpy3DParms, when: When) -> hipError_t {
     on_device(|cuda| {
         not_null(copy)?;
-        // SAFETY: the caller's structure, which is not null, and what it describes.
+        // SAFETY: the caller's structure, which is not null, describes valid memory.
         unsafe { volume(cuda, regions::runtime_volume(&*copy, Version::current())?, when) }
     })
 }

@@ -17,7 +17,7 @@ use cudarc::driver::sys::{
 };
 use std::ffi::{c_char, c_int, c_uint};
 
-/// Copies text with its final zero, or what fits of it.
+/// Copies text with its final zero, or as much of it as fits.
 ///
 /// # Safety
 /// `target` is null or leads to room for `room` characters.
@@ -62,7 +62,7 @@ exports! {
         call(|| unsafe { put(version, Version::current().number()) })
     }
 
-    /// Without a driver there is no device, which is an error of its own.
+    /// Without a driver there is no device, which has a separate error.
     fn hipGetDeviceCount(count: *mut c_int) -> hipError_t {
         call(|| {
             let cuda = cuda();
@@ -157,7 +157,7 @@ exports! {
         })
     }
 
-    /// By a table, see [`attributes`](crate::attributes). What is not in it is an invalid value.
+    /// By a table, see [`attributes`](crate::attributes). An attribute that is not in it is an invalid value.
     fn hipDeviceGetAttribute(value: *mut c_int, attribute: hipDeviceAttribute_t, device: c_int) -> hipError_t {
         call(|| {
             not_null(value)?;
@@ -171,7 +171,7 @@ exports! {
         })
     }
 
-    /// The structure of ROCm 5, whatever version is played: that is what the old name means since ROCm 6, too.
+    /// The structure of ROCm 5, whatever version is simulated: since ROCm 6, the old name still means that.
     fn hipGetDeviceProperties(properties: *mut hipDeviceProp_t, device: c_int) -> hipError_t {
         // SAFETY: the caller's promise.
         call(|| unsafe { put(properties, properties::old(&Reader::new(cuda()?, device)?)?) })

@@ -1,4 +1,4 @@
-//! Capturing a stream into a graph, as far as a library must know about it: what cannot be captured is refused.
+//! Capturing a stream into a graph, as far as a library must know about it: calls that cannot be captured are refused.
 
 use super::exports;
 use crate::{

@@ -15,8 +15,8 @@ use std::{
     ptr::{null_mut, with_exposed_provenance_mut},
 };
 
-/// The flags that host memory was allocated or registered with, by its first address. CUDA would say what it was told
-/// and not what HIP was.
+/// The flags that host memory was allocated or registered with, by its first address. CUDA would report its own flags
+/// and not HIP's.
 static FLAGS: Mutex<BTreeMap<usize, c_uint>> = Mutex::new(BTreeMap::new());
 
 fn allocate(cuda: &Cuda, bytes: usize, flags: c_uint) -> Outcome<*mut c_void> {

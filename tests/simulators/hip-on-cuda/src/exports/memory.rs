@@ -12,7 +12,7 @@ use std::{
     ptr::{null_mut, with_exposed_provenance_mut},
 };
 
-/// What HIP calls out of memory. CUDA says "invalid value" of what no device could have.
+/// Requests that HIP reports as out of memory. CUDA reports "invalid value" for sizes that no device could have.
 pub(super) fn exhausted(cuda: &Cuda, error: hipError_t, bytes: usize) -> hipError_t {
     let total = || Reader::new(cuda, state::device())?.total_memory();
     if error == hipError_t::INVALID_VALUE && total().is_ok_and(|total| bytes > total) {

@@ -1,4 +1,4 @@
-//! HIP's functions. What each does is said by HIP's documentation; what is remarked here is what CUDA does otherwise.
+//! HIP's functions. HIP's documentation describes each; comments here note where CUDA differs.
 #![allow(clippy::missing_safety_doc, reason = "the contract of each function is that of HIP's headers")]
 #![allow(non_snake_case, clippy::too_many_arguments, reason = "names and parameters are HIP's")]
 
@@ -18,14 +18,14 @@ pub(crate) mod pointer;
 pub(crate) mod status;
 pub(crate) mod stream;
 
-/// Name and types of an exported function, as they stand in the source.
+/// Name and types of an exported function, as in the source.
 #[derive(Debug, Clone, Copy)]
 pub struct Signature {
     /// The symbol.
     pub name: &'static str,
-    /// What it returns.
+    /// The return type.
     pub result: &'static str,
-    /// What it takes.
+    /// The parameters.
     pub parameters: &'static [&'static str],
 }
 

@@ -1,4 +1,4 @@
-//! What is known of an address.
+//! Queries of an address.
 
 use super::exports;
 use crate::{

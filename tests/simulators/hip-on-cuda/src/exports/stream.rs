@@ -28,7 +28,7 @@ unsafe fn create(stream: *mut hipStream_t, flags: c_uint, priority: c_int) -> hi
     })
 }
 
-/// What the driver calls, and what it is to call then.
+/// The callback for the driver, and the function that it calls.
 struct Callback {
     function: unsafe extern "C" fn(hipStream_t, hipError_t, *mut c_void),
     data: *mut c_void,
@@ -122,7 +122,7 @@ exports! {
         })
     }
 
-    /// CUDA refuses calls of its own in a callback; here they fail with `hipErrorNotSupported`.
+    /// CUDA refuses its calls in a callback; here they fail with `hipErrorNotSupported`.
     fn hipStreamAddCallback(
         stream: hipStream_t,
         callback: hipStreamCallback_t,
@@ -149,7 +149,7 @@ exports! {
         })
     }
 
-    /// As [`hipStreamAddCallback`] in what the function may call.
+    /// The function may make the same calls as in [`hipStreamAddCallback`].
     fn hipLaunchHostFunc(stream: hipStream_t, function: hipHostFn_t, data: *mut c_void) -> hipError_t {
         on_device(|cuda| {
             if function.is_none() {
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_callback_is_told_hips_status() {
+    fn a_callback_gets_hips_status() {
         let mut calls = 0u32;
         let data = (&raw mut calls).cast();
         let callback = Box::into_raw(Box::new(Callback { function: count, data })).cast();

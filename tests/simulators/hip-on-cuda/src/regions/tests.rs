@@ -95,7 +95,7 @@ fn memory_types_have_the_numbers_of_the_version() {
 }
 
 #[test]
-fn what_moves_nothing_is_nothing_and_not_looked_at() {
+fn empty_copies_succeed_without_checks() {
     for extent in [(0, 6, 5), (40, 0, 5), (40, 6, 0)] {
         let (width, height, depth) = extent;
         let copy = hipMemcpy3DParms {

@@ -21,7 +21,7 @@ fn bytes_arrive_whatever_memory_they_come_from() {
         ok!(hip.hipMemcpyAsync(pinned.as_mut_ptr().cast(), second.cast(), bytes, TO_HOST, stream));
         ok!(hip.hipStreamSynchronize(stream));
         assert!(*pinned == contents, "{bytes} bytes");
-        // Back again from pageable memory, by a copy that says nothing of what it is.
+        // Back again from pageable memory, by a copy of the kind `hipMemcpyDefault`.
         let other = noise(bytes, 99);
         ok!(hip.hipMemcpyAsync(first.cast(), other.as_ptr().cast(), bytes, DEFAULT, stream));
         ok!(hip.hipStreamSynchronize(stream));

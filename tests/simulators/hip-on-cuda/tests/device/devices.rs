@@ -13,7 +13,7 @@ const INVALID_VALUE: hipError_t = hipError_t::INVALID_VALUE;
 const INVALID_DEVICE: hipError_t = hipError_t::INVALID_DEVICE;
 
 #[test]
-fn a_device_says_the_same_in_every_way() {
+fn all_queries_of_a_device_agree() {
     let Some(hip) = &Hip::start() else { return };
     assert!(hip.device_count() >= 1);
     let mut version = 0;
@@ -21,7 +21,7 @@ fn a_device_says_the_same_in_every_way() {
     assert!(version / 10_000_000 >= 5, "{version}");
     let (mut major, mut minor) = (-1, -1);
     assert_eq!(hip.hiprtcVersion(&mut major, &mut minor), hiprtcResult::SUCCESS);
-    // Up to ROCm 5 the compiler has a version of its own.
+    // Up to ROCm 5 the compiler has a separate version.
     assert_eq!(major, if version < 60_000_000 { 9 } else { version / 10_000_000 });
     // SAFETY: numbers, arrays of numbers and pointers, for all of which zero is a value.
     let mut properties: hipDeviceProp_t = unsafe { zeroed() };
@@ -101,7 +101,7 @@ fn every_thread_has_its_own_device_and_status() {
 }
 
 #[test]
-fn what_is_wrong_has_hips_status() {
+fn errors_have_hips_status() {
     let Some(hip) = &Hip::start() else { return };
     let mut value = 0;
     for (status, expected) in [

@@ -1,4 +1,4 @@
-//! The library under test, loaded as a backend does, with what the tests need around it.
+//! The library under test, loaded as a backend does, with helpers of the tests.
 #![allow(non_snake_case)] // HIP's own names.
 
 use hip_on_cuda::types::*;
@@ -27,7 +27,7 @@ pub(crate) use ok;
 
 /// Loads functions into a structure of safe methods; their signatures are those that are compared with AMD's headers.
 ///
-/// The methods are as unsafe as C: what is passed to them is the tests' own care, and they are private to them.
+/// The methods are as unsafe as C. They are private to the tests, which take care of their arguments.
 macro_rules! api {
     ($($function:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*) => {
         /// HIP and hipRTC.
@@ -45,7 +45,7 @@ macro_rules! api {
             $(
                 #[allow(clippy::too_many_arguments)]
                 pub(crate) fn $function(&self, $($argument: $type),*) -> $result {
-                    // SAFETY: the tests pass what AMD's headers ask for.
+                    // SAFETY: the tests pass arguments as AMD's headers demand.
                     unsafe { (self.$function)($($argument),*) }
                 }
             )*
@@ -221,7 +221,7 @@ impl Hip {
         if hip.is_none() {
             println!("skipped: there is no NVIDIA driver, or no device");
         }
-        // A test that has failed leaves nothing behind that the next one minds.
+        // A failed test does not disturb the next one.
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         hip.map(|hip| Started { hip, _alone: alone })
     }

@@ -1,4 +1,4 @@
-//! Kernels, from text to result. On AMD's library the simulator runs a function of ours in their place.
+//! Kernels, from text to result. On AMD's library the simulator runs a Rust function instead.
 
 use crate::hip::{Hip, TO_HOST, is_amds, is_beyond_the_double, ok};
 use hip_on_cuda::types::*;
@@ -19,8 +19,8 @@ extern "C" __global__ void axpy(const float* x, float* y, float a, int n) {
 template <int N> __global__ void add(int* x) { atomicAdd(x, N); }
 "#;
 
-/// What HIP has and CUDA has not: each lane adds what the wave agrees on to its own place. It must come out the same
-/// for waves of 32 and of 64 lanes.
+/// Functions that HIP has and CUDA has not: each lane adds the wave's common value to its own element. The result must
+/// be the same for waves of 32 and of 64 lanes.
 const WAVES: &str = r#"
 #if !defined(__HIP__) || !defined(__HIPCC__) || !defined(__HIPCC_RTC__) || !defined(__HIP_DEVICE_COMPILE__)
 #error this is no compiler of HIP
@@ -73,13 +73,13 @@ unsafe extern "C" fn axpy(arguments: *const c_void, dispatch: *const Dispatch) -
         return 1;
     }
     for index in 0..arguments.n as usize {
-        // SAFETY: both have `n` elements, and nothing else runs on the device meanwhile.
+        // SAFETY: both have `n` elements, and no other work runs on the device meanwhile.
         unsafe { *y.add(index) += arguments.a * *x.add(index) };
     }
     0
 }
 
-/// Tells the simulator, where there is one, what to run.
+/// Tells the simulator, if there is one, which function to run.
 fn register(name: &CStr, body: KernelBody) {
     if !is_amds() {
         return;
@@ -166,7 +166,7 @@ fn a_kernel_runs_with_both_forms_of_arguments() {
 }
 
 #[test]
-fn hips_own_words_mean_the_same_to_the_other_compiler() {
+fn hips_functions_mean_the_same_to_nvrtc() {
     let Some(hip) = &Hip::start() else { return };
     if is_beyond_the_double() {
         return;
@@ -191,7 +191,7 @@ fn hips_own_words_mean_the_same_to_the_other_compiler() {
 }
 
 #[test]
-fn what_is_wrong_in_a_program_is_said_with_its_line() {
+fn errors_in_a_program_name_the_line() {
     let Some(hip) = &Hip::start() else { return };
     if is_beyond_the_double() {
         return;
@@ -203,7 +203,7 @@ fn what_is_wrong_in_a_program_is_said_with_its_line() {
 }
 
 #[test]
-fn an_image_that_is_none_is_refused() {
+fn an_invalid_image_is_refused() {
     let Some(hip) = &Hip::start() else { return };
     let mut module = null_mut();
     let status = hip.hipModuleLoadData(&mut module, [b'j'; 256].as_ptr().cast());

@@ -17,7 +17,7 @@ fn attributes(hip: &Hip, address: *const u8) -> hipPointerAttribute_t {
 }
 
 #[test]
-fn no_bytes_are_no_memory_and_null_is_nothing_to_free() {
+fn zero_bytes_allocate_nothing_and_null_can_be_freed() {
     let Some(hip) = &Hip::start() else { return };
     let mut address = ptr::without_provenance_mut(1);
     ok!(hip.hipMalloc(&mut address, 0));
@@ -102,7 +102,7 @@ fn host_memory_remembers_its_flags() {
 }
 
 #[test]
-fn registered_memory_is_the_devices_until_it_is_given_back() {
+fn registered_memory_is_the_devices_until_unregistered() {
     let Some(hip) = &Hip::start() else { return };
     // A start inside of a page, and a length that is none.
     let mut memory = noise(MIB + 4100, 2);

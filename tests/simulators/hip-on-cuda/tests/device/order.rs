@@ -172,7 +172,7 @@ fn a_captured_stream_says_so_and_runs_as_a_graph() {
     hip.free(to);
 }
 
-/// What a thread works with.
+/// The objects of a thread.
 struct Lane {
     streams: [hipStream_t; 2],
     ready: hipEvent_t,
@@ -187,7 +187,7 @@ unsafe impl Send for Lane {}
 /// Nothing is allocated or freed while the threads run: `hipFree` waits for all streams of the device, and AMD's
 /// library of ROCm 5.2 then now and then lets `hipStreamSynchronize` of another thread come back too early.
 #[test]
-fn threads_have_streams_of_their_own() {
+fn threads_have_separate_streams() {
     let Some(hip) = &Hip::start() else { return };
     const ROOM: usize = 160_000;
     let lane = |_| Lane {

@@ -1,4 +1,4 @@
-//! Events: what a GPU's interrupts become in user space.
+//! Events, by which a GPU's interrupts reach user space.
 #![allow(missing_docs)] // The fields carry AMD's names; AMD's header describes them.
 
 /// Values of [`EventData::event_type`].

@@ -1,9 +1,9 @@
-//! What the command processor of a GPU reads and writes: signals, the queue structure and AQL packets.
+//! The structures that a GPU's command processor reads and writes: signals, the queue structure and AQL packets.
 #![allow(missing_docs)] // The fields carry AMD's names; AMD's headers describe them.
 
 use std::sync::atomic::AtomicI64;
 
-/// `amd_signal_t`, the memory behind an HSA signal handle.
+/// `amd_signal_t`, the memory of an HSA signal handle.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct AmdSignal {

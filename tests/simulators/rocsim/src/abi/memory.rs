@@ -46,7 +46,7 @@ pub struct PointerInfo {
 }
 
 impl PointerInfo {
-    /// What is said about an unknown address.
+    /// The answer for an unknown address.
     pub const UNKNOWN: Self = {
         // SAFETY: the structure holds integers and raw pointers only, for which all-zero bytes are a value.
         unsafe { std::mem::zeroed() }

@@ -15,7 +15,7 @@ pub use memory::*;
 pub use queue::*;
 pub use topology::*;
 
-/// `HSAKMT_STATUS`: what every function of the thunk returns.
+/// `HSAKMT_STATUS`: the result of every function of the thunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Status(pub u32);

@@ -1,7 +1,7 @@
 //! Doorbells: words that a producer writes after it has put packets into a queue.
 //!
-//! The value is only a hint. With several producers a smaller one can overwrite a larger one, so that an engine takes
-//! a ring as "look again" and reads from the queue itself what is there.
+//! The value is only a hint. With several producers a smaller one can overwrite a larger one, so that an engine treats
+//! a write as a hint to look, and reads the position from the queue itself.
 
 use crate::abi::PAGE;
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-/// What a doorbell reads before it is rung. No queue gets as far as this packet.
+/// The value of a doorbell before the first write. No queue gets as far as this packet.
 const SILENT: u64 = 0xdead_b311_0000_0001;
 
 /// How often sleeping queues are looked at, soon after a doorbell has rung and later.
@@ -90,7 +90,7 @@ impl Drop for Doorbell {
     }
 }
 
-/// An engine that may sleep, and what wakes it.
+/// An engine that may sleep, and its wake-up.
 struct Watched {
     doorbell: Weak<Doorbell>,
     engine: Thread,

@@ -24,8 +24,8 @@ fn is_halted(node: u32) -> bool {
     HALTED.load(Ordering::Acquire) & 1 << node != 0
 }
 
-/// Stops the GPU and lets AMD's runtime report the fault, as the kernel driver does. Nothing that is queued there
-/// will run, which is also what hardware does.
+/// Stops the GPU and lets AMD's runtime report the fault, as the kernel driver does. Queued work will not run, as on
+/// hardware.
 fn halt(fault: &Fault, engine: &str) {
     eprintln!("rocsim: memory access fault in {engine}: {fault}");
     stats::stats().faults.add(1);
@@ -58,8 +58,8 @@ impl Patience {
     }
 }
 
-/// Lets the calling thread go before those of the program, where the program may ask for that. AMD's runtime waits by
-/// spinning, which would keep what it waits for off the processor until its time slice ends.
+/// Gives the calling thread priority over the program's threads, if the system allows it. AMD's runtime waits by
+/// spinning, which would keep this thread off the processor until its time slice ends.
 fn go_first() {
     // SAFETY: both only change how the calling thread is scheduled.
     unsafe {

@@ -84,7 +84,7 @@ struct Engine {
 static ENGINES: LazyLock<Mutex<HashMap<u64, Engine>>> = LazyLock::new(Mutex::default);
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
-/// Makes a queue and starts its engine. Fills in what the runtime needs to know.
+/// Makes a queue and starts its engine. Fills in the fields that the runtime needs.
 ///
 /// # Safety
 /// * `ring` names memory of the queue, and the pointers in `resource` words of it, that live until [`destroy`].

@@ -50,7 +50,7 @@ pub(super) struct Signal {
 }
 
 impl Signal {
-    /// The signal behind a handle that is not zero.
+    /// Returns the signal of a handle that is not zero.
     pub(super) fn open(node: u32, handle: u64) -> Result<Self, Fault> {
         let bytes = size_of::<AmdSignal>() as u64;
         if !handle.is_multiple_of(bytes) {

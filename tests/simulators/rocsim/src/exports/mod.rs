@@ -65,7 +65,7 @@ fn watch_forks() {
     });
 }
 
-/// What every function asks first: without an open channel there is no driver.
+/// The check that begins every function: without an open channel there is no driver.
 fn check_open() -> Result<(), Status> {
     if is_forked() || OPEN.load(Ordering::Acquire) == 0 {
         return Err(Status::KERNEL_IO_CHANNEL_NOT_OPENED);

@@ -23,7 +23,7 @@ export! {
             if resource.is_null() {
                 return Err(Status::INVALID_PARAMETER);
             }
-            // SAFETY: the list is one node of ours.
+            // SAFETY: the list is one node that this function owns.
             unsafe { gpu_list(&node, 1)? };
             // SAFETY: the caller passes an initialised structure, which need not be aligned.
             let mut value = unsafe { resource.read_unaligned() };

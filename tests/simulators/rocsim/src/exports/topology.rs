@@ -1,4 +1,4 @@
-//! Opening the driver, and asking what there is.
+//! Opens the driver, and describes the machine.
 #![allow(clippy::missing_safety_doc)] // The contract of each function is the one in `hsakmt.h`.
 
 use super::{FORKED, OPEN, WAS_OPENED, check_open, export, list, put, status, watch_forks};

@@ -1,4 +1,4 @@
-//! What the thunk has beside: debugging, performance counters, graphics. None of it is simulated.
+//! The thunk's other functions: debugging, performance counters, graphics. None is simulated.
 
 use super::export;
 use crate::abi::Status;

@@ -1,4 +1,4 @@
-//! Atomic operations on memory, and what else only the memory of a group has.
+//! Atomic operations on memory, and other operations that only a group's memory has.
 
 use super::{
     check::Access,
@@ -231,7 +231,7 @@ fn two<const WORDS: usize, const STEP: u32, const WRITES: bool>(
     Flow::Next
 }
 
-/// What is known of an instruction that reads or writes in two places: its words, and whether it reads.
+/// Describes an instruction that reads or writes in two places: its words, and whether it reads.
 pub(super) struct Two {
     pub(super) op: Op,
     pub(super) words: u8,

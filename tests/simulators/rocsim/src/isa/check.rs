@@ -1,5 +1,5 @@
-//! What only a simulator can find: registers that are used before what fills them has ended, races between barriers,
-//! and reads of a group's memory that no lane has written.
+//! Finds faults that only a simulator can find: registers used before the load into them has ended, races between
+//! barriers, and reads of a group's memory that no lane has written.
 
 use super::{
     instruction::{Instruction, Use, Value},
@@ -23,7 +23,7 @@ pub(super) enum Space {
     Global,
 }
 
-/// What an instruction begins that ends later, and how it is waited for.
+/// An operation that an instruction begins and that ends later, and how to wait for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begins {
     Nothing,
@@ -56,7 +56,7 @@ struct Pending {
     text: Box<str>,
 }
 
-/// Who has used a byte last, and when.
+/// The last access to a byte, and its time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Byte {
     initialized: bool,
@@ -83,7 +83,7 @@ pub(super) struct Checks {
     bytes: HashMap<(Space, u64), Byte>,
     /// By the number of the wave.
     pending: Vec<Vec<Pending>>,
-    /// What the instruction that runs has written.
+    /// The registers that the running instruction has written.
     writing: Vec<(Space, u64)>,
     /// Whether it has reached memory of the GPU, and that of the group.
     reached: [bool; 2],
@@ -121,7 +121,7 @@ impl Checks {
         Ok(())
     }
 
-    /// Called after an instruction has run: what it has begun is pending.
+    /// Called after an instruction has run: the operations that it began are pending.
     pub(super) fn after(&mut self, wave: &Wave, i: &Instruction) {
         let counted = match i.begins {
             Begins::Nothing | Begins::Wait => return,
@@ -157,7 +157,7 @@ impl Checks {
         }
     }
 
-    /// Notes an access of a lane, and says what is wrong with it.
+    /// Notes an access of a lane, and returns what is wrong with it.
     #[allow(clippy::too_many_arguments, reason = "an access is all of these")]
     pub(super) fn access(
         &mut self,
@@ -215,7 +215,7 @@ fn race(space: Space, address: u64, verb: &'static str, other: &Touch) -> Cause 
     Cause::Race { space, address, verb, wave, lane, by }
 }
 
-/// Lets go of what the limits of a wait say has ended.
+/// Removes the operations that have ended by the limits of a wait.
 fn wait(pending: &mut Vec<Pending>, limits: u32) {
     for counter in 0..3 {
         let limit = (limits >> (8 * counter) & 0xff) as usize;

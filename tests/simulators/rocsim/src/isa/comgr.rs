@@ -99,7 +99,7 @@ pub(super) struct Disassembler {
     info: u64,
 }
 
-/// What the callbacks get to see.
+/// The data of the callbacks.
 struct Request<'a> {
     address: u64,
     code: &'a [u8],
@@ -136,7 +136,7 @@ impl Disassembler {
 
 impl Drop for Disassembler {
     fn drop(&mut self) {
-        // SAFETY: the handle was made by comgr and is given back once.
+        // SAFETY: the handle was made by comgr and is released once.
         unsafe { (self.library.destroy)(self.info) };
     }
 }
@@ -148,20 +148,20 @@ impl fmt::Debug for Disassembler {
 }
 
 unsafe extern "C" fn read_memory(from: u64, to: *mut c_char, bytes: u64, request: *mut c_void) -> u64 {
-    // SAFETY: comgr hands back the request of `line`.
+    // SAFETY: comgr passes the request of `line`.
     let request = unsafe { &*request.cast::<Request<'_>>() };
     let Some(code) = from.checked_sub(request.address).and_then(|start| request.code.get(start as usize..))
     else {
         return 0;
     };
     let count = code.len().min(bytes as usize);
-    // SAFETY: comgr's buffer has room for `bytes`, and it is no memory of ours.
+    // SAFETY: comgr's buffer has room for `bytes`, and does not overlap them.
     unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), to.cast(), count) };
     count as u64
 }
 
 unsafe extern "C" fn print_instruction(text: *const c_char, request: *mut c_void) {
-    // SAFETY: comgr hands back the request of `line`, and the text is a C string.
+    // SAFETY: comgr passes the request of `line`, and the text is a C string.
     unsafe {
         let request = &mut *request.cast::<Request<'_>>();
         request.text = CStr::from_ptr(text).to_string_lossy().trim().to_owned();
@@ -169,6 +169,6 @@ unsafe extern "C" fn print_instruction(text: *const c_char, request: *mut c_void
 }
 
 unsafe extern "C" fn print_address(address: u64, request: *mut c_void) {
-    // SAFETY: comgr hands back the request of `line`.
+    // SAFETY: comgr passes the request of `line`.
     unsafe { (*request.cast::<Request<'_>>()).target = Some(address) };
 }

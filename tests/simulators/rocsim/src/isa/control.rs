@@ -1,4 +1,4 @@
-//! Branches, barriers, waits, and what else steers a wave.
+//! Branches, barriers, waits, and other control of a wave.
 
 use super::{
     instruction::{Flow, Form, Instruction, Kind, Value},
@@ -54,7 +54,7 @@ pub(super) mod hardware {
     pub(crate) const PRIVATE_MEMORY: u32 = 3;
 }
 
-/// What an instruction on a hardware register is about: which one, the first bit, how many bits.
+/// The operand of an instruction on a hardware register: its number, the first bit, the number of bits.
 fn hardware_field(i: &Instruction) -> (u32, u32, u32) {
     (i.extra & 0xff, i.extra >> 8 & 0xff, i.extra >> 16)
 }
@@ -105,7 +105,7 @@ pub(super) fn wait_limits(text: &Text) -> u32 {
     }
 }
 
-/// What a hardware register's name, first bit and number of bits are for [`hardware_field`].
+/// Encodes a hardware register's name, first bit and number of bits for [`hardware_field`].
 pub(super) fn hardware_bits(text: &Text) -> Option<u32> {
     let field = text.field("hwreg")?;
     let register = match *field.first()? {
@@ -130,7 +130,7 @@ fn mode_bits(wave: &mut Wave, i: &Instruction, start: u32) -> Flow {
     Flow::Next
 }
 
-/// Whether the instruction only waits for what was begun.
+/// Tells whether the instruction only waits for pending operations.
 pub(super) fn is_wait(name: &str) -> bool {
     matches!(name, "s_waitcnt" | "s_waitcnt_vscnt")
 }

@@ -85,8 +85,7 @@ fn single_to_half(wave: &mut Wave, i: &Instruction) -> Flow {
     Flow::Next
 }
 
-/// The exponent of a number between one half and one, and that number's bits; no exponent for zero and what is no
-/// number.
+/// The exponent of a number between one half and one, and that number's bits; no exponent for zero and NaN.
 fn split(x: f64) -> (f64, i32) {
     if x == 0.0 || !x.is_finite() {
         return (x, 0);
@@ -147,7 +146,7 @@ pub(super) fn find(name: &str) -> Option<Form> {
         "v_cvt_f32_ubyte1" => from_integer!(|x| i64::from(x >> 8 & 0xff)),
         "v_cvt_f32_ubyte2" => from_integer!(|x| i64::from(x >> 16 & 0xff)),
         "v_cvt_f32_ubyte3" => from_integer!(|x| i64::from(x >> 24)),
-        // Conversions to integers saturate, and what is no number becomes zero: as Rust's do.
+        // Conversions to integers saturate, and NaN becomes zero: as Rust's do.
         "v_cvt_u32_f32" => to_integer!(|x| x as u32),
         "v_cvt_i32_f32" => to_integer!(|x| x as i32 as u32),
         "v_cvt_flr_i32_f32" => to_integer!(|x: f32| x.floor() as i32 as u32),

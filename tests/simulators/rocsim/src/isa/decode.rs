@@ -1,4 +1,4 @@
-//! From the text of an instruction to what the loop runs.
+//! Decodes the text of an instruction into the form that the loop runs.
 
 use super::{
     atomics,
@@ -15,7 +15,7 @@ use super::{
     wave::HIDDEN,
 };
 
-/// What operands are read against: the waves of a kernel.
+/// The context for reading operands: the waves of a kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Shape {
     pub(super) wave_size: u32,
@@ -137,7 +137,7 @@ fn plain(text: &Text, blank: Instruction, shape: Shape) -> Option<Instruction> {
     (!text.encoding.starts_with("dpp")).then_some(instruction)
 }
 
-/// Adds what an operand reads and writes.
+/// Adds the registers that an operand reads and writes.
 fn note(uses: &mut Vec<Use>, operand: &Operand, kind: Kind, shape: Shape) {
     let (register, words) = (operand.value, kind.words(shape.wave_size));
     if words == 0 || !matches!(register, Value::Vector(_) | Value::Scalar(_)) {
@@ -262,7 +262,7 @@ fn resolve(text: &TextOperand, kind: Kind, shape: Shape, honoured: u8) -> Option
     Some(Operand { value, negate, absolute })
 }
 
-/// The bits of a constant: how they are read depends on what the operand is.
+/// The bits of a constant, which depend on the kind of the operand.
 fn constant(written: Written, kind: Kind) -> Option<u64> {
     let single = |number: f64| u64::from((number as f32).to_bits());
     Some(match (kind, written) {
@@ -336,7 +336,7 @@ fn modifiers(text: &Text, honoured: u8) -> Option<Modifiers> {
             }
             key if ABOUT_CACHES.contains(&key) => honours::NOTHING,
             key if text.encoding == "sdwa" && ABOUT_PARTS.contains(&key) => honours::NOTHING,
-            // The numbers of what has no operands that matter.
+            // The numbers of instructions whose operands do not matter.
             _ if text.name.starts_with("s_") => honours::NOTHING,
             _ => return None,
         };
@@ -347,7 +347,7 @@ fn modifiers(text: &Text, honoured: u8) -> Option<Modifiers> {
     Some(modifiers)
 }
 
-/// `[0,1]` as flags; what is not said is not set.
+/// `[0,1]` as flags; missing ones are not set.
 fn list(text: &str) -> [bool; 4] {
     let mut flags = text.trim_matches(['[', ']']).split(',').map(|flag| flag.trim() == "1");
     std::array::from_fn(|_| flags.next().unwrap_or(false))

@@ -1,5 +1,5 @@
 //! The steps of AMD's division: both operands are scaled so that no step is denormal, the quotient is refined and
-//! scaled back, and what is special is put in its place. As AMD's instruction set documents describe them.
+//! scaled back, and special values are put in place. As AMD's instruction set documents describe them.
 
 use super::{
     double, float,
@@ -10,12 +10,12 @@ use super::{
     wave::{Wave, bits},
 };
 
-/// What differs between the widths of numbers.
+/// The differences between the widths of numbers.
 struct Width {
     format: Format,
     /// Bits of the fraction.
     fraction: u32,
-    /// The exponent of what is no finite number.
+    /// The exponent of infinities and NaN.
     full: i32,
     /// How far apart exponents are when the quotient comes near the largest number.
     far: i32,
@@ -106,7 +106,7 @@ impl Width {
         if self.exponent(x) > self.full / 2 { self.power } else { -self.power }
     }
 
-    /// The quotient, or what stands for it where there is none.
+    /// The quotient, or the special value where there is none.
     fn fix(&self, quotient: u64, denominator: u64, numerator: u64) -> u64 {
         let sign = (denominator ^ numerator) & self.sign();
         let quiet = |nan: u64| nan | self.format.nan();

@@ -1,9 +1,9 @@
-//! What a wave shares with others: the memory of its group and of its GPU.
+//! The memory that a wave shares with others: that of its group and of its GPU.
 
 use super::{check::Checks, stop::Cause};
 use crate::memory::{self, Fault, Span};
 
-/// What an instruction gets to see besides its wave.
+/// The environment of an instruction besides its wave.
 #[derive(Debug)]
 pub(super) struct Environment<'a> {
     /// The memory of the group.
@@ -23,7 +23,7 @@ struct Entry {
 }
 
 /// The memory of a GPU as one worker sees it during one dispatch: pages are looked up in rocsim's tables once, and
-/// what lies there stays alive until the dispatch has ended.
+/// their objects stay alive until the dispatch has ended.
 #[derive(Debug)]
 pub(super) struct DeviceMemory {
     node: u32,
@@ -55,7 +55,7 @@ impl DeviceMemory {
             let span = memory::span(self.node, address, bytes).map_err(Cause::Fault)?;
             return Ok(self.hold(span));
         }
-        // What is mapped is mapped in whole pages; the fault is told of the access itself.
+        // Memory is mapped in whole pages; the fault reports the address of the access itself.
         let span = memory::span(self.node, page << PAGE_BITS, PAGE)
             .map_err(|fault| Cause::Fault(Fault { address, bytes, ..fault }))?;
         let host = self.hold(span);

@@ -124,7 +124,7 @@ pub(super) fn fused(x: &Lanes, y: &Lanes, z: &Lanes, arithmetic: Arithmetic) -> 
         all(x, y, z, out);
     }
     if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-        // SAFETY: the processor has what the function needs.
+        // SAFETY: the processor has the features that the function needs.
         unsafe { all_by_hardware(x, y, z, &mut out) };
     } else {
         all(x, y, z, &mut out);

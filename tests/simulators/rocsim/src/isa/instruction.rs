@@ -1,4 +1,4 @@
-//! One decoded instruction: what the loop of the interpreter gets to see.
+//! One decoded instruction, as the interpreter's loop sees it.
 
 use super::{check::Begins, environment::Environment, wave::Wave};
 
@@ -57,7 +57,7 @@ impl Operand {
     }
 }
 
-/// What an operand is for the instruction: how constants are read, how many registers belong to it, and which way.
+/// The role of an operand: how constants are read, the number of its registers, and whether it is read or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// So many registers are written.
@@ -110,14 +110,14 @@ pub(super) mod honours {
     pub(crate) const SCALE: u8 = 2;
     /// Halves of registers are chosen.
     pub(crate) const HALVES: u8 = 4;
-    /// Memory: offsets and whether the old value is given back.
+    /// Memory: offsets and whether the old value is returned.
     pub(crate) const MEMORY: u8 = 8;
     /// Signs of operands.
     pub(crate) const SIGNS: u8 = 16;
     pub(crate) const FLOAT: u8 = CLAMP | SCALE | SIGNS;
 }
 
-/// What is known of a mnemonic.
+/// The description of a mnemonic.
 #[derive(Clone, Copy)]
 pub(super) struct Form {
     pub(super) op: Op,
@@ -165,7 +165,7 @@ pub(super) struct Part {
     pub(super) sign_extend: bool,
 }
 
-/// What the encoding `sdwa` adds to an instruction.
+/// The parts that the encoding `sdwa` adds to an instruction.
 #[derive(Debug, Clone)]
 pub(super) struct Subword {
     /// The instruction on whole registers, whose operands are hidden ones.
@@ -176,7 +176,7 @@ pub(super) struct Subword {
     pub(super) rest: Rest,
 }
 
-/// What becomes of the rest of a register of which a part is written.
+/// The effect on the rest of a register of which a part is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rest {
     Zero,
@@ -200,12 +200,12 @@ pub(super) struct Instruction {
     pub(super) modifiers: Modifiers,
     /// Where a branch leads to, as an index into the program.
     pub(super) target: u32,
-    /// A number that stands for what only this kind of instruction needs: bytes of an access, a counter's limits.
+    /// A number that only this kind of instruction needs: bytes of an access, a counter's limits.
     pub(super) extra: u32,
     pub(super) address: u64,
     pub(super) bytes: u64,
     pub(super) subword: Option<Box<Subword>>,
-    /// What comgr has printed.
+    /// The text that comgr has printed.
     pub(super) text: Box<str>,
     pub(super) begins: Begins,
     /// Registers that are read and written, for the checks.

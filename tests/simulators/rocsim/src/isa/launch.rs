@@ -1,4 +1,4 @@
-//! How a kernel begins: what its descriptor says, and the registers of its waves.
+//! The start of a kernel: its descriptor, and the registers of its waves.
 
 use super::{
     check::Checks,
@@ -30,7 +30,7 @@ pub(crate) struct Launch {
     pub(crate) most_instructions: u64,
 }
 
-/// What the descriptor of a kernel says.
+/// The descriptor of a kernel.
 #[derive(Debug)]
 pub(super) struct Kernel {
     pub(super) entry: u64,
@@ -73,7 +73,7 @@ impl Kernel {
     }
 }
 
-/// What a group needs room for. Groups that need the same can be used for one another.
+/// The memory that a group needs. Groups with equal needs can replace each other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Room {
     waves: u32,
@@ -87,7 +87,7 @@ pub(super) struct Room {
 }
 
 impl Kernel {
-    /// What the groups of a launch need room for.
+    /// The memory that the groups of a launch need.
     pub(super) fn room(&self, launch: &Launch, checked: bool) -> Room {
         let items: u32 = launch.group.iter().product();
         Room {

@@ -38,7 +38,7 @@ pub(super) fn lanes(mut mask: u64) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Ends the wave with what has gone wrong in a lane.
+/// Ends the wave with the fault of a lane.
 #[cold]
 pub(super) fn stop(wave: &mut Wave, cause: Cause, lane: usize) -> Flow {
     wave.stop = Some(Stop::new(cause, Some(lane as u32)));
@@ -57,7 +57,7 @@ fn flat_address(wave: &Wave, i: &Instruction, lane: usize) -> u64 {
     address.wrapping_add_signed(i.modifiers.offset)
 }
 
-/// Where the host finds what an instruction reaches in a lane.
+/// Returns the host address of the memory that an instruction reaches in a lane.
 #[inline(always)]
 pub(super) fn locate<const SPACE: u8>(
     wave: &mut Wave,
@@ -336,7 +336,7 @@ fn store_part<const SPACE: u8, const BYTES: usize, const HALF: u8>(
     Flow::Next
 }
 
-/// What is known of a load or store: how many registers it moves, and how.
+/// Describes a load or store: how many registers it moves, and how.
 pub(super) struct Move {
     pub(super) op: Op,
     pub(super) words: u8,

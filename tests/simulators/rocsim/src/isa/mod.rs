@@ -1,9 +1,9 @@
 //! AMD's machine code, executed.
 //!
-//! There is no decoder of machine code here: AMD's own disassembler ([`comgr`]) prints an instruction, and what it
-//! prints is taken apart ([`text`]) and made into something that runs ([`decode`]), once for every instruction that a
-//! kernel can reach ([`program`]). Waves execute in lockstep over all their lanes ([`wave`], [`lanes`]); a launch's
-//! groups run several at a time ([`run`]).
+//! There is no decoder of machine code here: AMD's own disassembler ([`comgr`]) prints an instruction. Its text is
+//! parsed ([`text`]) and decoded into a form that runs ([`decode`]), once for every instruction that a kernel can reach
+//! ([`program`]). Waves execute in lockstep over all their lanes ([`wave`], [`lanes`]); a launch's groups run several
+//! at a time ([`run`]).
 
 mod atomics;
 mod check;

@@ -20,7 +20,7 @@ use std::{
 /// The decoded code of a kernel.
 #[derive(Debug)]
 pub(super) struct Program {
-    /// In the order of their addresses; what comes after an instruction is the next one.
+    /// In the order of their addresses: each instruction is followed by the next one.
     pub(super) instructions: Vec<Instruction>,
     pub(super) entry: u32,
     indices: HashMap<u64, u32>,
@@ -103,7 +103,7 @@ impl Program {
             let name = line.text.split_whitespace().next().unwrap_or_default();
             let (branches, goes_on) = control::leads(name);
             reached.extend(line.target.filter(|_| branches));
-            // What is no instruction stops the wave.
+            // Bytes that are no instruction stop the wave.
             reached.extend((goes_on && !name.starts_with('(')).then_some(address + line.bytes));
             lines.insert(address, line);
         }

@@ -38,7 +38,7 @@ const GROUPS: usize = 32;
 /// From how many waves on a launch is worth more than one thread.
 const MANY_WAVES: u64 = 256;
 
-/// What the threads of a launch share.
+/// The state that the threads of a launch share.
 struct Shared<'a> {
     launch: &'a Launch,
     kernel: Kernel,
@@ -98,7 +98,7 @@ thread_local! {
     static UNUSED: RefCell<Option<(Room, Vec<Group>)>> = const { RefCell::new(None) };
 }
 
-/// What becomes of a group after its turn.
+/// The state of a group after its turn.
 enum Turn {
     Ended,
     /// Its waves have all run as long as they may.

@@ -1,4 +1,4 @@
-//! Floating-point arithmetic by integers, for what the host does not compute: other ways of rounding, denormal
+//! Floating-point arithmetic by integers, for operations that the host does not have: other ways of rounding, denormal
 //! numbers that count as zero, and numbers of 16 bits.
 
 use super::mode::{Arithmetic, Rounding};
@@ -42,7 +42,7 @@ impl Format {
     }
 }
 
-/// What bits mean: a number of units, each two to the power of the exponent.
+/// A number as units, each two to the power of the exponent.
 #[derive(Debug, Clone, Copy)]
 struct Number {
     negative: bool,
@@ -87,7 +87,7 @@ fn unpack(format: Format, bits: u64, arithmetic: Arithmetic) -> Number {
     }
 }
 
-/// Puts a number together, rounded. The lowest unit stands for all that is less.
+/// Puts a number together, rounded. The lowest unit also represents all smaller bits.
 fn pack(format: Format, number: Number, arithmetic: Arithmetic) -> u64 {
     let Number { negative, infinite, units, exponent } = number;
     let sign = if negative { format.sign() } else { 0 };
@@ -155,7 +155,7 @@ fn sum(format: Format, x: Number, y: Number, arithmetic: Arithmetic) -> u64 {
     let y_is_larger = x.is_zero() || !y.is_zero() && (y.exponent, y.units) > (x.exponent, x.units);
     let (large, small) = if y_is_larger { (y, x) } else { (x, y) };
     let distance = (large.exponent - small.exponent).clamp(0, 127) as u32;
-    // What is shifted out leaves a trace in the lowest bit.
+    // Bits that are shifted out set the lowest bit.
     let lost = small.units & ((1 << distance) - 1) != 0;
     let aligned = small.units >> distance | u128::from(lost);
     let units = if large.negative == small.negative || small.is_zero() {

@@ -3,7 +3,7 @@
 use crate::memory::Fault;
 use std::fmt;
 
-/// What has happened.
+/// The cause of the stop.
 #[derive(Debug)]
 pub(crate) enum Cause {
     /// The instruction is not known, or used in a way that is not known.
@@ -14,7 +14,7 @@ pub(crate) enum Cause {
     Fault(Fault),
     /// An access beyond the memory of the group or of the lane, or one that is not aligned.
     BadAddress { space: &'static str, address: u64, bytes: u64, why: &'static str },
-    /// A register is used before what fills it was waited for: one of the findings of `ROCSIM_CHECK`, as the next two.
+    /// A register is used before the wait for its load: one of the findings of `ROCSIM_CHECK`, as the next two.
     NotWaitedFor { register: String, verb: &'static str, load: Box<str> },
     /// Two waves use a byte between the same two barriers, and one of them writes it.
     Race { space: &'static str, address: u64, verb: &'static str, wave: u32, lane: u32, by: u64 },
@@ -29,7 +29,7 @@ pub(crate) enum Cause {
 pub(crate) struct Stop {
     pub(crate) cause: Cause,
     pub(crate) lane: Option<u32>,
-    /// Filled in by who knows them.
+    /// Filled in by the code that knows them.
     pub(crate) place: Place,
 }
 

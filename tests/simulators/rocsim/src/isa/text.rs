@@ -42,7 +42,7 @@ pub(super) enum Written {
     Off,
 }
 
-/// An operand with what is done to it before it is used.
+/// An operand with its modifiers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct TextOperand {
     pub(super) written: Written,
@@ -59,9 +59,9 @@ pub(super) struct Text {
     /// The suffix: `e32`, `e64`, `sdwa`, `dpp`, or nothing.
     pub(super) encoding: &'static str,
     pub(super) operands: Vec<TextOperand>,
-    /// Modifiers and what they are set to; nothing for those that are words alone.
+    /// Modifiers and their values; no value for those that are words alone.
     pub(super) modifiers: BTreeMap<String, String>,
-    /// What stands where operands do and is none: `vmcnt(0)`, `hwreg(HW_REG_MODE, 0, 4)`.
+    /// Text in the place of an operand that is none: `vmcnt(0)`, `hwreg(HW_REG_MODE, 0, 4)`.
     pub(super) fields: Vec<String>,
 }
 

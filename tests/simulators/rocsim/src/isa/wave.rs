@@ -19,7 +19,7 @@ const ROOM: usize = 1;
 pub(super) const SHARED_APERTURE: u32 = 0x0002_0000;
 pub(super) const PRIVATE_APERTURE: u32 = 0x0001_0000;
 
-/// What a wave is doing.
+/// The state of a wave.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     Runs,
@@ -55,7 +55,7 @@ pub(super) struct Wave {
     pub(super) executed: u64,
     /// Whether results of 16 bits leave the upper half of a register as it is, as from gfx10 on.
     pub(super) keeps_upper_half: bool,
-    /// The execution mask as a mask for each lane, and what it was made from.
+    /// The execution mask as a mask for each lane, and the bits that it was made from.
     lane_mask: Lanes,
     lane_mask_of: u64,
 }

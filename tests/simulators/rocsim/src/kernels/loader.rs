@@ -69,7 +69,7 @@ impl Runtime {
         let iterate_symbols = symbol(c"hsa_executable_iterate_agent_symbols")?;
         let symbol_info = symbol(c"hsa_executable_symbol_get_info")?;
         let mut table = LoaderTable::default();
-        // SAFETY: the functions have these types in the runtime's headers; the table has room for what is asked.
+        // SAFETY: the functions have these types in the runtime's headers; the table has room for the answer.
         unsafe {
             let extension_table = transmute::<*mut c_void, ExtensionTable>(extension_table);
             let room = size_of::<LoaderTable>();
@@ -86,7 +86,7 @@ impl Runtime {
     }
 }
 
-/// What is being looked for, as the callbacks get to see it.
+/// The search, as the callbacks see it.
 struct Search {
     runtime: Runtime,
     executable: u64,
@@ -109,7 +109,7 @@ unsafe extern "C" fn visit_executable(executable: u64, search: *mut c_void) -> H
     if executable == 0 {
         return SUCCESS;
     }
-    // SAFETY: the pointer is the one that `kernel_name` has passed, and nothing else uses the search.
+    // SAFETY: the pointer is the one that `kernel_name` has passed, and no other code uses the search.
     let runtime = unsafe {
         let search = search.cast::<Search>();
         (*search).executable = executable;
@@ -136,7 +136,7 @@ unsafe extern "C" fn visit_symbol(
     // SAFETY: as in `visit_executable`; no other reference to the search exists during this call.
     let search = unsafe { &mut *data.cast::<Search>() };
     let ask = |what: u32, answer: *mut c_void| {
-        // SAFETY: the symbol is alive during the iteration, and `answer` has room for what is asked.
+        // SAFETY: the symbol is alive during the iteration, and `answer` has room for the attribute.
         unsafe { (search.runtime.symbol_info)(symbol, what, answer) == SUCCESS }
     };
     let (mut kind, mut object, mut length) = (0u32, 0u64, 0u32);

@@ -61,7 +61,7 @@ pub(crate) fn dispatch(
     machine_code::run(name, node, packet, origin, stopped)
 }
 
-/// What the first 64 bytes at a kernel object say.
+/// The first 64 bytes of a kernel object.
 struct Descriptor {
     words: [u32; 16],
     group_segment_fixed_bytes: u32,

@@ -18,7 +18,7 @@ use std::{
 /// addresses in it are reached with [`Dispatch::translate`].
 pub type KernelBody = unsafe extern "C" fn(arguments: *const c_void, dispatch: *const Dispatch) -> i32;
 
-/// What a body gets to know of its launch. New fields are added at the end.
+/// The launch as its body sees it. New fields are added at the end.
 #[derive(Debug)]
 #[repr(C)]
 pub struct Dispatch {
@@ -36,7 +36,7 @@ pub struct Dispatch {
     pub kernarg_bytes: u32,
     /// The kernel's name.
     pub name: *const c_char,
-    /// What was registered with the body.
+    /// The value registered with the body.
     pub context: *mut c_void,
     /// Gives the host's address for `bytes` bytes of the GPU's memory, valid until the body returns, or null if they
     /// are not mapped for this GPU: the body returns then, and the access is reported as a memory fault. May be
@@ -44,7 +44,7 @@ pub struct Dispatch {
     pub translate: unsafe extern "C" fn(dispatch: *const Dispatch, address: u64, bytes: u64) -> *mut c_void,
     /// The simulator's own.
     pub private: *const c_void,
-    /// Bytes of group memory that the kernel declares itself; what is more in `group_segment_bytes` is dynamic.
+    /// Bytes of group memory that the kernel declares itself; the rest of `group_segment_bytes` is dynamic.
     pub group_segment_fixed_bytes: u32,
 }
 
@@ -74,7 +74,7 @@ struct Launch {
 }
 
 unsafe extern "C" fn translate(dispatch: *const Dispatch, address: u64, bytes: u64) -> *mut c_void {
-    // SAFETY: the body hands back the structure that it was called with, which is alive until it returns.
+    // SAFETY: the body passes the structure that it was called with, which is alive until it returns.
     let launch = unsafe { &*(*dispatch).private.cast::<Launch>() };
     match span(launch.node, address, bytes) {
         Ok(found) => {
@@ -126,7 +126,7 @@ pub(super) fn run(
         group_segment_fixed_bytes,
     };
     let block = arguments.as_ref().map_or(std::ptr::null(), |span| span.as_ptr().cast_const());
-    // SAFETY: who registered the body has promised that it takes these; both are alive until it returns.
+    // SAFETY: the code that registered the body promised that it takes these; both are alive until it returns.
     let code = unsafe { body(block.cast(), &dispatch) };
     Some(match launch.fault.into_inner() {
         Some(fault) => Err(Refusal::Fault(fault)),

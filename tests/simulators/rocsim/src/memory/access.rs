@@ -1,4 +1,4 @@
-//! How engines reach memory: every access is checked against what is mapped for the GPU.
+//! The engines' accesses to memory: each is checked against the GPU's mappings.
 
 use super::{
     MEMORY, Memory,
@@ -29,15 +29,15 @@ impl Span {
     /// Copies as many bytes as both have. They may overlap.
     pub(crate) fn copy_from(&self, source: &Span) {
         let bytes = self.bytes().min(source.bytes());
-        // SAFETY: both spans have that many bytes. What the program does with them meanwhile is the program's race,
-        // as on hardware.
+        // SAFETY: both spans have that many bytes. If the program uses them meanwhile, the race is its own, as on
+        // hardware.
         unsafe { std::ptr::copy(source.start, self.start, bytes) };
     }
 
     /// Writes the pattern again and again from the start to the end; the last one may be cut off.
     pub(crate) fn fill(&self, pattern: &[u8]) {
         let mut filled = pattern.len().min(self.bytes());
-        // SAFETY: that many bytes lie in the span, and `pattern` is memory of ours.
+        // SAFETY: that many bytes lie in the span, and `pattern` does not overlap them.
         unsafe { std::ptr::copy_nonoverlapping(pattern.as_ptr(), self.start, filled) };
         while filled != 0 && filled < self.bytes() {
             let next = filled.min(self.bytes() - filled);

@@ -1,4 +1,4 @@
-//! Address space of the process, given back when it is dropped.
+//! Address space of the process, released when it is dropped.
 
 use parking_lot::Mutex;
 use std::{
@@ -16,7 +16,7 @@ pub(super) struct Mapping {
     bytes: usize,
 }
 
-// SAFETY: a mapping is only an address range; what lies in it is reached through raw pointers.
+// SAFETY: a mapping is only an address range; its bytes are accessed through raw pointers.
 unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
@@ -27,7 +27,7 @@ impl Mapping {
         Self::map(bytes, libc::PROT_NONE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, -1)
     }
 
-    /// Readable and writable memory of its own.
+    /// Maps new readable and writable memory.
     pub(super) fn anonymous(bytes: usize, executable: bool) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE | if executable { libc::PROT_EXEC } else { 0 };
         Self::map(bytes, protection, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
@@ -63,8 +63,8 @@ impl Drop for Mapping {
     }
 }
 
-/// Addresses that were given back last. They are not used again for a while, so that a late access is a fault and
-/// does not hit other memory.
+/// Addresses that were released last. They are not used again for a while, so that a late access is a fault and does
+/// not hit other memory.
 static QUARANTINE: Mutex<VecDeque<Mapping>> = Mutex::new(VecDeque::new());
 
 /// How many ranges are kept from being used again. Only addresses are kept, no memory.

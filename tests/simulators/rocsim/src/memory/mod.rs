@@ -1,7 +1,7 @@
 //! The memory management of the simulated GPUs: which bytes exist, and which GPU may use them.
 //!
-//! Device memory that the host cannot see has two mappings: addresses that fault for the host, which are what the
-//! program gets to know, and an alias that only the engines use.
+//! Device memory that the host cannot see has two mappings: addresses that fault for the host, which the program gets,
+//! and an alias that only the engines use.
 
 mod access;
 mod mapping;
@@ -94,7 +94,7 @@ pub(crate) fn allocate(node: u32, bytes: u64, flags: MemFlags) -> Result<u64, St
     Ok(address)
 }
 
-/// Memory that every GPU can reach and the host too, never given back: mailboxes and registers.
+/// Memory that every GPU and the host can reach, never freed: mailboxes and registers.
 pub(crate) fn allocate_internal(bytes: u64) -> Result<u64, Status> {
     let backing = Backing::anonymous(bytes, false).map_err(|_| Status::NO_MEMORY)?;
     let object = Object::new(Kind::Internal, 0, bytes, MemFlags::default(), backing);
@@ -180,8 +180,8 @@ pub(crate) fn deregister(address: u64) -> Status {
 
 /// Lets the GPUs reach memory, and says under which address.
 ///
-/// Memory of the driver is afterwards mapped for exactly these GPUs. Registered memory is shared by those who
-/// registered the same range, so that GPUs are only added.
+/// Memory of the driver is afterwards mapped for exactly these GPUs. Registrations of the same range share its memory,
+/// so that GPUs are only added.
 pub(crate) fn map(address: u64, bytes: u64, nodes: &[u32]) -> Result<u64, Status> {
     let mut memory = MEMORY.write();
     let object = memory.table.meant_mut(address, bytes).ok_or(Status::INVALID_PARAMETER)?;
@@ -209,7 +209,7 @@ pub(crate) fn unmap(address: u64) -> Status {
     Status::SUCCESS
 }
 
-/// What is known about an address of the host or of a GPU.
+/// Returns what is known about an address of the host or of a GPU.
 pub(crate) fn info(address: u64) -> Option<PointerInfo> {
     let memory = MEMORY.read();
     let object = memory.table.meant(address, 0)?;

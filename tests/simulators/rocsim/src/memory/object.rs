@@ -4,7 +4,7 @@ use super::mapping::{Mapping, memory_file};
 use crate::abi::{MemFlags, PAGE};
 use std::{fs::File, io, sync::Arc};
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Allocated by the thunk: device memory, or host memory of the driver.
@@ -19,8 +19,8 @@ pub(crate) enum Kind {
     Internal,
 }
 
-/// What keeps the bytes of an object alive. An engine that is at work holds it, so that freeing memory that is still
-/// in use is a lost write, as on hardware, and not a crash of the simulator.
+/// Keeps the bytes of an object alive. A working engine holds it, so that freeing memory that is still in use is a lost
+/// write, as on hardware, and not a crash of the simulator.
 #[derive(Debug)]
 pub(crate) struct Backing {
     /// The addresses that the GPU uses; present until it is dropped.
@@ -98,11 +98,11 @@ pub(crate) struct Object {
     pub(super) mappings: u32,
     /// How often the same memory was registered.
     pub(super) registrations: u32,
-    /// What the runtime attached to it.
+    /// Data that the runtime attached to it.
     pub(super) user_data: usize,
 }
 
-// SAFETY: the pointer is only an address; the bytes behind it are reached through the engines' checked accesses.
+// SAFETY: the pointer is only an address; its bytes are reached through the engines' checked accesses.
 unsafe impl Send for Object {}
 // SAFETY: as above.
 unsafe impl Sync for Object {}
@@ -143,7 +143,7 @@ impl Object {
         }
     }
 
-    /// The address under which GPUs reach what the caller named: for registered memory its first byte.
+    /// The address under which GPUs reach the caller's memory: for registered memory its first byte.
     pub(super) fn gpu_address(&self) -> u64 {
         match self.kind {
             Kind::Registered { address, .. } => self.address + (address & (PAGE - 1)),

@@ -22,7 +22,7 @@ pub(crate) fn export(address: u64) -> Result<SharedMemoryHandle, Status> {
     Ok([MAGIC, std::process::id(), file.as_raw_fd() as u32, low, high, object.node, 0, 0])
 }
 
-/// Makes the memory behind a handle usable in this process; gives its address and length.
+/// Makes the memory of a handle usable in this process; returns its address and length.
 pub(crate) fn import(handle: &SharedMemoryHandle, nodes: &[u32]) -> Result<(u64, u64), Status> {
     let [magic, process, descriptor, low, high, node, ..] = *handle;
     if magic != MAGIC {

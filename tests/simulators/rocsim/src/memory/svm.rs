@@ -86,7 +86,7 @@ impl SvmRanges {
         Ok(())
     }
 
-    /// Answers a question about a range: what holds for all of it.
+    /// Answers a query about a range: the values that hold for all of it.
     pub(super) fn get(&self, start: u64, bytes: u64, attributes: &mut [SvmAttribute]) -> Result<(), ()> {
         let end = start.checked_add(bytes).ok_or(())?;
         let first = self.0.range(..=start).next_back().filter(|(_, (range_end, _))| *range_end > start);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 /// All objects of the process.
 #[derive(Debug, Default)]
 pub(super) struct Table {
-    /// Objects whose GPU addresses are theirs alone, by their first address.
+    /// Objects that share no GPU address with others, by their first address.
     by_address: BTreeMap<u64, Object>,
     /// Registered memory that keeps its own addresses: such ranges can share pages.
     in_place: Vec<Object>,
@@ -49,8 +49,9 @@ impl Table {
         self.iter_mut().find(|object| object.kind == Kind::Registered { address, bytes })
     }
 
-    /// What the thunk's callers mean by an address: memory of the GPUs there (which cannot be the program's own as
-    /// well), else registered memory that starts there (of that length, if there are several), else around it.
+    /// Finds the object that a caller of the thunk means by an address: memory of the GPUs there (which cannot be the
+    /// program's own as well), else registered memory that starts there (of that length, if there are several), else
+    /// around it.
     fn rank(object: &Object, address: u64, bytes: u64) -> Option<u32> {
         match object.kind {
             _ if object.backing.is_some() && object.contains(address, 1) => Some(0),

@@ -91,7 +91,7 @@ impl Queue {
         for (at, value) in words.iter().enumerate().skip(1) {
             bytes(slot + 8 * at as u64, 8).copy_from_slice(&value.to_ne_bytes());
         }
-        // SAFETY: the header is the first half-word of a slot of ours.
+        // SAFETY: the header is the first half-word of a slot that this test owns.
         unsafe { AtomicU16::from_ptr(slot as *mut u16) }.store(header, Ordering::Release);
     }
 }

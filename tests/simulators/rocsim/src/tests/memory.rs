@@ -15,14 +15,14 @@ fn cause(node: u32, address: u64, bytes: u64) -> Cause {
 }
 
 #[test]
-fn a_gpu_reaches_what_is_mapped_for_it_and_nothing_else() {
+fn a_gpu_reaches_only_memory_mapped_for_it() {
     let address = vram(PAGE + 1);
     assert_eq!(cause(NODE, address, 1), Cause::NotMapped { mapped: vec![] });
     assert_eq!(memory::map(address, PAGE, &[NODE]), Ok(address));
     assert_eq!(span(NODE, address + 5, 2 * PAGE - 5).unwrap().bytes() as u64, 2 * PAGE - 5);
     assert_eq!(cause(NODE, address + 5, 2 * PAGE), Cause::BeyondEnd { start: address, bytes: 2 * PAGE });
     assert_eq!(cause(PEER, address, 1), Cause::NotMapped { mapped: vec![NODE] });
-    // Mapping again says who has access from now on.
+    // Mapping again sets which GPUs have access from now on.
     assert_eq!(memory::map(address, PAGE, &[PEER]), Ok(address));
     assert_eq!(cause(NODE, address, 1), Cause::NotMapped { mapped: vec![PEER] });
     assert_eq!(memory::unmap(address), Status::SUCCESS);

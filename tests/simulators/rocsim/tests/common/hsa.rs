@@ -195,7 +195,7 @@ impl Hsa {
             Copy::DeviceToDevice => (gpu, gpu),
         };
         let done = self.signal(1);
-        // The runtime refuses a list where it is told that there is none.
+        // The runtime refuses a list if its length is given as zero.
         let list = if after.is_empty() { std::ptr::null() } else { after.as_ptr() };
         let count = after.len() as u32;
         let api = &self.api;

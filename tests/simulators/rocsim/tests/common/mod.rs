@@ -1,4 +1,4 @@
-//! What the proof programs share: child processes in which AMD's libraries find the simulator.
+//! Helpers of the proof programs: child processes in which AMD's libraries find the simulator.
 #![allow(dead_code)] // Each test program uses its part.
 #![allow(clippy::unwrap_used)] // A proof program that cannot go on has failed.
 
@@ -28,8 +28,7 @@ pub(crate) fn role() -> Option<String> {
 
 /// Loads functions of a shared library into a structure of safe methods.
 ///
-/// The methods are as unsafe as C: what is passed to them is the proof programs' own care, and they are private to
-/// them.
+/// The methods are as unsafe as C. They are private to the proof programs, which take care of their arguments.
 macro_rules! api {
     ($(#[$meta:meta])* $name:ident = $library:literal {
         $($function:ident($($argument:ident: $type:ty),* $(,)?) -> $result:ty;)*
@@ -52,7 +51,7 @@ macro_rules! api {
             $(
                 #[allow(clippy::too_many_arguments)]
                 pub(crate) fn $function(&self, $($argument: $type),*) -> $result {
-                    // SAFETY: the proof programs pass what AMD's headers ask for.
+                    // SAFETY: the proof programs pass arguments as AMD's headers demand.
                     unsafe { (self.$function)($($argument),*) }
                 }
             )*
@@ -128,7 +127,7 @@ pub(crate) fn child(test: &str, role: &str, variables: Variables) -> Output {
         .unwrap()
 }
 
-/// What a child has written, for messages.
+/// The output of a child, for messages.
 pub(crate) fn text(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }

@@ -79,7 +79,7 @@ fn outcome(name: &str, object: &Object, isa: (u32, u32, u32)) -> Option<Box<Stop
     }
 }
 
-/// What was found, by the name of its type.
+/// The findings, by the names of their types.
 fn kind(cause: &Cause) -> &'static str {
     match cause {
         Cause::Unknown(_) => "Unknown",
@@ -138,7 +138,7 @@ fn planted_faults_are_named() {
 }
 
 #[test]
-fn the_kernels_that_ship_are_not_accused() {
+fn shipped_kernels_have_no_findings() {
     for (isa, version, wave) in ARCHITECTURES {
         for name in ["reduce", "scan"] {
             let kernel = gpumem_kernel_suite::all().into_iter().find(|kernel| kernel.name == name).unwrap();
@@ -166,7 +166,7 @@ fn instruction(text: &str) -> crate::isa::instruction::Instruction {
     decode(&line, 0, Registers { wave_size: 64, vectors: 64, accumulators: 64 })
 }
 
-/// Runs instructions through the checks alone, and says what they find.
+/// Runs instructions through the checks alone, and returns the findings.
 fn checked(lines: &[&str], counts_stores: bool) -> Result<(), String> {
     let (mut checks, wave) = (Checks::new(1, counts_stores), Wave::new(64, 64));
     for text in lines {
@@ -183,7 +183,7 @@ fn checked(lines: &[&str], counts_stores: bool) -> Result<(), String> {
 }
 
 #[test]
-fn registers_are_used_only_when_they_are_there() {
+fn registers_are_used_only_after_their_load() {
     let load = "global_load_dwordx2 v[2:3], v[0:1], off";
     let found = checked(&[load, "v_add_u32_e32 v4, v3, v3"], false).unwrap_err();
     assert!(found.contains("v3 is read before") && found.contains(load), "{found}");
@@ -207,7 +207,7 @@ fn registers_are_used_only_when_they_are_there() {
     let flat = "flat_load_dword v2, v[0:1]";
     assert!(checked(&[flat, "s_waitcnt vmcnt(0)", "v_mov_b32_e32 v3, v2"], false).is_err());
     assert_eq!(checked(&[flat, "s_waitcnt vmcnt(0) lgkmcnt(0)", "v_mov_b32_e32 v3, v2"], false), Ok(()));
-    // One of the counters is enough where it is known what was reached.
+    // One of the counters is enough if the kind of memory is known.
     for (space, right, wrong) in [
         (Space::Global, "s_waitcnt vmcnt(0)", "s_waitcnt lgkmcnt(0)"),
         (Space::Shared, "s_waitcnt lgkmcnt(0)", "s_waitcnt vmcnt(0)"),
@@ -225,7 +225,7 @@ fn registers_are_used_only_when_they_are_there() {
 }
 
 #[test]
-fn a_store_that_was_not_waited_for_is_not_before_the_barrier() {
+fn a_pending_store_is_not_ordered_by_the_barrier() {
     let text = |text: &str| Line { text: text.to_owned(), bytes: 4, target: None };
     let registers = Registers { wave_size: 64, vectors: 64, accumulators: 64 };
     let store = decode(&text("ds_write_b32 v0, v1"), 0, registers);

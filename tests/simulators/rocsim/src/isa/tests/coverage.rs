@@ -69,7 +69,7 @@ fn every_instruction_of_the_kernels_is_known() {
 }
 
 #[test]
-fn what_is_not_known_is_not_guessed() {
+fn unknown_instructions_are_not_guessed() {
     let shape = Shape { wave_size: 64, vectors: 24, accumulators: 24 };
     let line = |text: &str| crate::isa::comgr::Line { text: text.to_owned(), bytes: 4, target: None };
     for text in [

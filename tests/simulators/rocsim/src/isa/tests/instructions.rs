@@ -70,13 +70,13 @@ fn scalar_arithmetic_sets_the_condition() {
     assert_eq!((w.scalars[10], w.scalars[11]), (0xffff_fff0, 7));
     run(&mut w, &["s_mul_hi_u32 s12, s0, s0", "s_bcnt1_i32_b64 s13, s[4:5]", "s_ff1_i32_b64 s14, s[4:5]"]);
     assert_eq!((w.scalars[12], w.scalars[13], w.scalars[14]), (0xffff_fffe, 32, 0));
-    // What is written to null is gone.
+    // A value written to null is lost.
     run(&mut w, &["s_mov_b32 null, 7", "s_mov_b32 s15, null"]);
     assert_eq!(w.scalars[15], 0);
 }
 
 #[test]
-fn lanes_that_do_not_take_part_keep_what_they_have() {
+fn inactive_lanes_keep_their_values() {
     let mut w = wave();
     run(&mut w, &["v_mov_b32_e32 v1, 7", "v_cmp_gt_u32_e32 vcc, 3, v0", "s_and_saveexec_b64 s[0:1], vcc"]);
     assert_eq!((w.exec(), w.pair(0), w.scc()), (7, u64::MAX, true));
@@ -138,7 +138,7 @@ fn bits_are_moved_and_picked() {
 }
 
 #[test]
-fn lanes_talk_to_lanes() {
+fn lanes_exchange_values() {
     let mut w = wave();
     run(&mut w, &["v_xor_b32_e32 v1, 1, v0", "v_lshlrev_b32_e32 v2, 2, v1", "v_add_u32_e32 v3, 100, v0"]);
     run(&mut w, &["ds_bpermute_b32 v4, v2, v3", "v_readlane_b32 s0, v3, 9", "v_readfirstlane_b32 s1, v3"]);

@@ -1,7 +1,7 @@
 //! Tests of the interpreter: of its parts, of instructions by themselves, and of the machine code of real kernels.
 //!
-//! What needs AMD's hipRTC or comgr is skipped where they are missing, with the reason; `ROCSIM_REQUIRE=1` makes that
-//! a failure.
+//! Tests that need AMD's hipRTC or comgr are skipped if they are missing, with the reason; `ROCSIM_REQUIRE=1` makes
+//! that a failure.
 
 mod arithmetic;
 mod checks;

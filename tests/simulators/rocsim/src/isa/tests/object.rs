@@ -23,7 +23,7 @@ fn hiprtc() -> Option<&'static Library> {
     LIBRARY.get_or_init(|| unsafe { Library::new("libamdhip64.so.5") }.ok()).as_ref()
 }
 
-/// What AMD's compiler makes of a text. `None`, with the reason said, where there is no compiler.
+/// Compiles a text with AMD's compiler. Prints the reason and returns `None` if there is no compiler.
 pub(super) fn compile(text: &str, isa: &str, flags: &[&str]) -> Option<Vec<u8>> {
     // The compiler keeps options in variables of the process.
     static ALONE: Mutex<()> = Mutex::new(());

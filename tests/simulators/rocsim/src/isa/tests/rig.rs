@@ -28,7 +28,7 @@ impl<T: bytemuck::Pod> Array<T> {
         memory::map(address, bytes, &[NODE]).unwrap();
         let array = Self { address, len: elements.len(), element: std::marker::PhantomData };
         let to = span(NODE, address, bytes).unwrap();
-        // SAFETY: the span is as long as the elements, and nothing else uses it.
+        // SAFETY: the span is as long as the elements, and no other code uses it.
         unsafe {
             std::ptr::copy_nonoverlapping(elements.as_ptr().cast(), to.as_ptr(), size_of_val(elements))
         };
@@ -111,7 +111,7 @@ pub(super) fn launch(
 ) -> Result<u64, Failure> {
     let Shape { groups, group, dynamic_bytes, checked, most } = *shape;
     let grid: [u32; 3] = std::array::from_fn(|axis| groups[axis] * group[axis]);
-    // What the compiler adds for itself follows.
+    // The compiler's hidden arguments follow.
     let mut block = arguments.0;
     block.resize(block.len().next_multiple_of(8) + 256, 0);
     let block = Array::new(&block);

@@ -1,5 +1,5 @@
 //! Small kernels that use every function that device code of the project can call: executed on every architecture, with
-//! waves of its own size, and compared with what the host computes.
+//! its wave size, and compared with the host's results.
 
 mod memory;
 mod numbers;
@@ -27,7 +27,7 @@ const ITEMS: usize = 105;
 /// Bytes of constant memory.
 const CONSTANT_BYTES: u32 = 256;
 
-/// What a compiler gets: the prelude for waves of that size, and the probes.
+/// The text for a compiler: the prelude for waves of that size, and the probes.
 fn text(prelude: &str, wave: u32, bounds: bool) -> String {
     format!(
         "#define GPUMEM_WAVE {wave}\n#define GPUMEM_BOUNDS {}\n#define GPUMEM_CONSTANT_BYTES {CONSTANT_BYTES}\n\
@@ -100,7 +100,7 @@ impl Probes {
     }
 }
 
-/// Compares what a probe has written with what it had to write, bit by bit.
+/// Compares a probe's output with the expected one, bit by bit.
 fn compare<T: bytemuck::Pod + fmt::Debug>(name: &str, found: &[T], expected: &[T]) -> Result<(), String> {
     assert_eq!(found.len(), expected.len(), "{name}");
     let mut pairs = found.iter().zip(expected).enumerate();

@@ -1,4 +1,4 @@
-//! What the lanes of a wave do together.
+//! Operations of the lanes of a wave.
 
 use super::{ITEMS, Probes, compare, compiled, each, text};
 use crate::isa::tests::{
