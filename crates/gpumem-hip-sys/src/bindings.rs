@@ -9,15 +9,9 @@ pub type hipArray_t = *mut hipArray;
 pub type hipDevice_t = c_int;
 pub type hipStream_t = *mut ihipStream_t;
 pub type hipIpcMemHandle_t = hipIpcMemHandle_st;
-pub type hipIpcEventHandle_t = hipIpcEventHandle_st;
 pub type hipModule_t = *mut ihipModule_t;
 pub type hipFunction_t = *mut ihipModuleSymbol_t;
 pub type hipEvent_t = *mut ihipEvent_t;
-pub type hipGraph_t = *mut ihipGraph;
-pub type hipGraphNode_t = *mut hipGraphNode;
-pub type hipStreamCallback_t = ::core::option::Option<
-    unsafe extern "C" fn(stream: hipStream_t, status: hipError_t, userData: *mut c_void),
->;
 pub type hiprtcProgram = *mut _hiprtcProgram;
 #[repr(C)]
 #[repr(align(4))]
@@ -114,26 +108,6 @@ pub struct hipDeviceAttribute_t(pub c_uint);
 pub struct hipArray {
     pub _bindgen_opaque_blob: [u64; 8usize],
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq)]
-pub struct hip_Memcpy2D {
-    pub srcXInBytes: usize,
-    pub srcY: usize,
-    pub srcMemoryType: hipMemoryType,
-    pub srcHost: *const c_void,
-    pub srcDevice: hipDeviceptr_t,
-    pub srcArray: *mut hipArray,
-    pub srcPitch: usize,
-    pub dstXInBytes: usize,
-    pub dstY: usize,
-    pub dstMemoryType: hipMemoryType,
-    pub dstHost: *mut c_void,
-    pub dstDevice: hipDeviceptr_t,
-    pub dstArray: *mut hipArray,
-    pub dstPitch: usize,
-    pub WidthInBytes: usize,
-    pub Height: usize,
-}
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct hipMemcpyKind(pub c_uint);
@@ -171,42 +145,9 @@ pub struct hipMemcpy3DParms {
     pub extent: hipExtent,
     pub kind: hipMemcpyKind,
 }
-#[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq)]
-pub struct HIP_MEMCPY3D {
-    pub srcXInBytes: c_uint,
-    pub srcY: c_uint,
-    pub srcZ: c_uint,
-    pub srcLOD: c_uint,
-    pub srcMemoryType: hipMemoryType,
-    pub srcHost: *const c_void,
-    pub srcDevice: hipDeviceptr_t,
-    pub srcArray: hipArray_t,
-    pub srcPitch: c_uint,
-    pub srcHeight: c_uint,
-    pub dstXInBytes: c_uint,
-    pub dstY: c_uint,
-    pub dstZ: c_uint,
-    pub dstLOD: c_uint,
-    pub dstMemoryType: hipMemoryType,
-    pub dstHost: *mut c_void,
-    pub dstDevice: hipDeviceptr_t,
-    pub dstArray: hipArray_t,
-    pub dstPitch: c_uint,
-    pub dstHeight: c_uint,
-    pub WidthInBytes: c_uint,
-    pub Height: c_uint,
-    pub Depth: c_uint,
-}
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct hipFunction_attribute(pub c_uint);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipPointer_attribute(pub c_uint);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipDeviceP2PAttr(pub c_uint);
 #[repr(C)]
 #[derive(Debug, Copy, Clone)]
 pub struct ihipStream_t {
@@ -215,11 +156,6 @@ pub struct ihipStream_t {
 #[repr(C)]
 #[derive(Debug, Copy, Clone, PartialEq, Eq)]
 pub struct hipIpcMemHandle_st {
-    pub reserved: [c_char; 64usize],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone, PartialEq, Eq)]
-pub struct hipIpcEventHandle_st {
     pub reserved: [c_char; 64usize],
 }
 #[repr(C)]
@@ -239,29 +175,7 @@ pub struct ihipEvent_t {
 }
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipLimit_t(pub c_uint);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct hipMemoryAdvise(pub c_uint);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipMemRangeAttribute(pub c_uint);
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipJitOption(pub c_uint);
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct ihipGraph {
-    _unused: [u8; 0],
-}
-#[repr(C)]
-#[derive(Debug, Copy, Clone)]
-pub struct hipGraphNode {
-    _unused: [u8; 0],
-}
-#[repr(transparent)]
-#[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
-pub struct hipStreamCaptureMode(pub c_uint);
 #[repr(transparent)]
 #[derive(Debug, Copy, Clone, Hash, PartialEq, Eq)]
 pub struct hipStreamCaptureStatus(pub c_uint);
@@ -435,32 +349,6 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of hip_Memcpy2D"][::core::mem::size_of::<hip_Memcpy2D>() - 128usize];
-    ["Alignment of hip_Memcpy2D"][::core::mem::align_of::<hip_Memcpy2D>() - 8usize];
-    ["Offset of field: hip_Memcpy2D::srcXInBytes"]
-        [::core::mem::offset_of!(hip_Memcpy2D, srcXInBytes) - 0usize];
-    ["Offset of field: hip_Memcpy2D::srcY"][::core::mem::offset_of!(hip_Memcpy2D, srcY) - 8usize];
-    ["Offset of field: hip_Memcpy2D::srcMemoryType"]
-        [::core::mem::offset_of!(hip_Memcpy2D, srcMemoryType) - 16usize];
-    ["Offset of field: hip_Memcpy2D::srcHost"][::core::mem::offset_of!(hip_Memcpy2D, srcHost) - 24usize];
-    ["Offset of field: hip_Memcpy2D::srcDevice"][::core::mem::offset_of!(hip_Memcpy2D, srcDevice) - 32usize];
-    ["Offset of field: hip_Memcpy2D::srcArray"][::core::mem::offset_of!(hip_Memcpy2D, srcArray) - 40usize];
-    ["Offset of field: hip_Memcpy2D::srcPitch"][::core::mem::offset_of!(hip_Memcpy2D, srcPitch) - 48usize];
-    ["Offset of field: hip_Memcpy2D::dstXInBytes"]
-        [::core::mem::offset_of!(hip_Memcpy2D, dstXInBytes) - 56usize];
-    ["Offset of field: hip_Memcpy2D::dstY"][::core::mem::offset_of!(hip_Memcpy2D, dstY) - 64usize];
-    ["Offset of field: hip_Memcpy2D::dstMemoryType"]
-        [::core::mem::offset_of!(hip_Memcpy2D, dstMemoryType) - 72usize];
-    ["Offset of field: hip_Memcpy2D::dstHost"][::core::mem::offset_of!(hip_Memcpy2D, dstHost) - 80usize];
-    ["Offset of field: hip_Memcpy2D::dstDevice"][::core::mem::offset_of!(hip_Memcpy2D, dstDevice) - 88usize];
-    ["Offset of field: hip_Memcpy2D::dstArray"][::core::mem::offset_of!(hip_Memcpy2D, dstArray) - 96usize];
-    ["Offset of field: hip_Memcpy2D::dstPitch"][::core::mem::offset_of!(hip_Memcpy2D, dstPitch) - 104usize];
-    ["Offset of field: hip_Memcpy2D::WidthInBytes"]
-        [::core::mem::offset_of!(hip_Memcpy2D, WidthInBytes) - 112usize];
-    ["Offset of field: hip_Memcpy2D::Height"][::core::mem::offset_of!(hip_Memcpy2D, Height) - 120usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
     ["Size of hipPitchedPtr"][::core::mem::size_of::<hipPitchedPtr>() - 32usize];
     ["Alignment of hipPitchedPtr"][::core::mem::align_of::<hipPitchedPtr>() - 8usize];
     ["Offset of field: hipPitchedPtr::ptr"][::core::mem::offset_of!(hipPitchedPtr, ptr) - 0usize];
@@ -505,50 +393,10 @@ const _: () = {
 };
 #[allow(clippy::unnecessary_operation, clippy::identity_op)]
 const _: () = {
-    ["Size of HIP_MEMCPY3D"][::core::mem::size_of::<HIP_MEMCPY3D>() - 128usize];
-    ["Alignment of HIP_MEMCPY3D"][::core::mem::align_of::<HIP_MEMCPY3D>() - 8usize];
-    ["Offset of field: HIP_MEMCPY3D::srcXInBytes"]
-        [::core::mem::offset_of!(HIP_MEMCPY3D, srcXInBytes) - 0usize];
-    ["Offset of field: HIP_MEMCPY3D::srcY"][::core::mem::offset_of!(HIP_MEMCPY3D, srcY) - 4usize];
-    ["Offset of field: HIP_MEMCPY3D::srcZ"][::core::mem::offset_of!(HIP_MEMCPY3D, srcZ) - 8usize];
-    ["Offset of field: HIP_MEMCPY3D::srcLOD"][::core::mem::offset_of!(HIP_MEMCPY3D, srcLOD) - 12usize];
-    ["Offset of field: HIP_MEMCPY3D::srcMemoryType"]
-        [::core::mem::offset_of!(HIP_MEMCPY3D, srcMemoryType) - 16usize];
-    ["Offset of field: HIP_MEMCPY3D::srcHost"][::core::mem::offset_of!(HIP_MEMCPY3D, srcHost) - 24usize];
-    ["Offset of field: HIP_MEMCPY3D::srcDevice"][::core::mem::offset_of!(HIP_MEMCPY3D, srcDevice) - 32usize];
-    ["Offset of field: HIP_MEMCPY3D::srcArray"][::core::mem::offset_of!(HIP_MEMCPY3D, srcArray) - 40usize];
-    ["Offset of field: HIP_MEMCPY3D::srcPitch"][::core::mem::offset_of!(HIP_MEMCPY3D, srcPitch) - 48usize];
-    ["Offset of field: HIP_MEMCPY3D::srcHeight"][::core::mem::offset_of!(HIP_MEMCPY3D, srcHeight) - 52usize];
-    ["Offset of field: HIP_MEMCPY3D::dstXInBytes"]
-        [::core::mem::offset_of!(HIP_MEMCPY3D, dstXInBytes) - 56usize];
-    ["Offset of field: HIP_MEMCPY3D::dstY"][::core::mem::offset_of!(HIP_MEMCPY3D, dstY) - 60usize];
-    ["Offset of field: HIP_MEMCPY3D::dstZ"][::core::mem::offset_of!(HIP_MEMCPY3D, dstZ) - 64usize];
-    ["Offset of field: HIP_MEMCPY3D::dstLOD"][::core::mem::offset_of!(HIP_MEMCPY3D, dstLOD) - 68usize];
-    ["Offset of field: HIP_MEMCPY3D::dstMemoryType"]
-        [::core::mem::offset_of!(HIP_MEMCPY3D, dstMemoryType) - 72usize];
-    ["Offset of field: HIP_MEMCPY3D::dstHost"][::core::mem::offset_of!(HIP_MEMCPY3D, dstHost) - 80usize];
-    ["Offset of field: HIP_MEMCPY3D::dstDevice"][::core::mem::offset_of!(HIP_MEMCPY3D, dstDevice) - 88usize];
-    ["Offset of field: HIP_MEMCPY3D::dstArray"][::core::mem::offset_of!(HIP_MEMCPY3D, dstArray) - 96usize];
-    ["Offset of field: HIP_MEMCPY3D::dstPitch"][::core::mem::offset_of!(HIP_MEMCPY3D, dstPitch) - 104usize];
-    ["Offset of field: HIP_MEMCPY3D::dstHeight"][::core::mem::offset_of!(HIP_MEMCPY3D, dstHeight) - 108usize];
-    ["Offset of field: HIP_MEMCPY3D::WidthInBytes"]
-        [::core::mem::offset_of!(HIP_MEMCPY3D, WidthInBytes) - 112usize];
-    ["Offset of field: HIP_MEMCPY3D::Height"][::core::mem::offset_of!(HIP_MEMCPY3D, Height) - 116usize];
-    ["Offset of field: HIP_MEMCPY3D::Depth"][::core::mem::offset_of!(HIP_MEMCPY3D, Depth) - 120usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
     ["Size of hipIpcMemHandle_st"][::core::mem::size_of::<hipIpcMemHandle_st>() - 64usize];
     ["Alignment of hipIpcMemHandle_st"][::core::mem::align_of::<hipIpcMemHandle_st>() - 1usize];
     ["Offset of field: hipIpcMemHandle_st::reserved"]
         [::core::mem::offset_of!(hipIpcMemHandle_st, reserved) - 0usize];
-};
-#[allow(clippy::unnecessary_operation, clippy::identity_op)]
-const _: () = {
-    ["Size of hipIpcEventHandle_st"][::core::mem::size_of::<hipIpcEventHandle_st>() - 64usize];
-    ["Alignment of hipIpcEventHandle_st"][::core::mem::align_of::<hipIpcEventHandle_st>() - 1usize];
-    ["Offset of field: hipIpcEventHandle_st::reserved"]
-        [::core::mem::offset_of!(hipIpcEventHandle_st, reserved) - 0usize];
 };
 impl Default for hipDeviceProp_t {
     fn default() -> Self {
@@ -673,15 +521,6 @@ impl hipDeviceAttribute_t {
     pub const hipDeviceAttributeTotalConstantMemory: hipDeviceAttribute_t = hipDeviceAttribute_t(83);
     pub const hipDeviceAttributeWarpSize: hipDeviceAttribute_t = hipDeviceAttribute_t(87);
 }
-impl Default for hip_Memcpy2D {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
 impl hipMemcpyKind {
     pub const hipMemcpyHostToHost: hipMemcpyKind = hipMemcpyKind(0);
     pub const hipMemcpyHostToDevice: hipMemcpyKind = hipMemcpyKind(1);
@@ -707,21 +546,10 @@ impl Default for hipMemcpy3DParms {
         }
     }
 }
-impl Default for HIP_MEMCPY3D {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
 impl hipFunction_attribute {
     pub const HIP_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: hipFunction_attribute = hipFunction_attribute(0);
     pub const HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: hipFunction_attribute = hipFunction_attribute(1);
 }
-impl hipPointer_attribute {}
-impl hipDeviceP2PAttr {}
 impl Default for hipIpcMemHandle_st {
     fn default() -> Self {
         let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
@@ -731,16 +559,6 @@ impl Default for hipIpcMemHandle_st {
         }
     }
 }
-impl Default for hipIpcEventHandle_st {
-    fn default() -> Self {
-        let mut s = ::core::mem::MaybeUninit::<Self>::uninit();
-        unsafe {
-            ::core::ptr::write_bytes(s.as_mut_ptr(), 0, 1);
-            s.assume_init()
-        }
-    }
-}
-impl hipLimit_t {}
 impl hipMemoryAdvise {
     pub const hipMemAdviseSetReadMostly: hipMemoryAdvise = hipMemoryAdvise(1);
     pub const hipMemAdviseUnsetReadMostly: hipMemoryAdvise = hipMemoryAdvise(2);
@@ -750,13 +568,6 @@ impl hipMemoryAdvise {
     pub const hipMemAdviseUnsetAccessedBy: hipMemoryAdvise = hipMemoryAdvise(6);
     pub const hipMemAdviseSetCoarseGrain: hipMemoryAdvise = hipMemoryAdvise(100);
     pub const hipMemAdviseUnsetCoarseGrain: hipMemoryAdvise = hipMemoryAdvise(101);
-}
-impl hipMemRangeAttribute {}
-impl hipJitOption {}
-impl hipStreamCaptureMode {
-    pub const hipStreamCaptureModeGlobal: hipStreamCaptureMode = hipStreamCaptureMode(0);
-    pub const hipStreamCaptureModeThreadLocal: hipStreamCaptureMode = hipStreamCaptureMode(1);
-    pub const hipStreamCaptureModeRelaxed: hipStreamCaptureMode = hipStreamCaptureMode(2);
 }
 impl hipStreamCaptureStatus {
     pub const hipStreamCaptureStatusNone: hipStreamCaptureStatus = hipStreamCaptureStatus(0);
@@ -780,13 +591,10 @@ impl hiprtcResult {
 functions! {
     /// hipRTC, the run-time compiler.
     Hiprtc {
-        fn hiprtcGetErrorString(result: hiprtcResult) -> *const c_char;
         fn hiprtcVersion(major: *mut c_int, minor: *mut c_int) -> hiprtcResult;
-        fn hiprtcAddNameExpression(prog: hiprtcProgram, name_expression: *const c_char) -> hiprtcResult;
         fn hiprtcCompileProgram(prog: hiprtcProgram, numOptions: c_int, options: *mut *const c_char) -> hiprtcResult;
         fn hiprtcCreateProgram(prog: *mut hiprtcProgram, src: *const c_char, name: *const c_char, numHeaders: c_int, headers: *mut *const c_char, includeNames: *mut *const c_char) -> hiprtcResult;
         fn hiprtcDestroyProgram(prog: *mut hiprtcProgram) -> hiprtcResult;
-        fn hiprtcGetLoweredName(prog: hiprtcProgram, name_expression: *const c_char, lowered_name: *mut *const c_char) -> hiprtcResult;
         fn hiprtcGetProgramLog(prog: hiprtcProgram, log: *mut c_char) -> hiprtcResult;
         fn hiprtcGetProgramLogSize(prog: hiprtcProgram, logSizeRet: *mut usize) -> hiprtcResult;
         fn hiprtcGetCode(prog: hiprtcProgram, code: *mut c_char) -> hiprtcResult;
@@ -798,15 +606,9 @@ functions! {
     /// The HIP runtime (`libamdhip64`).
     Hip {
         fn hipInit(flags: c_uint) -> hipError_t;
-        fn hipDriverGetVersion(driverVersion: *mut c_int) -> hipError_t;
         fn hipRuntimeGetVersion(runtimeVersion: *mut c_int) -> hipError_t;
-        fn hipDeviceGet(device: *mut hipDevice_t, ordinal: c_int) -> hipError_t;
-        fn hipDeviceComputeCapability(major: *mut c_int, minor: *mut c_int, device: hipDevice_t) -> hipError_t;
         fn hipDeviceGetName(name: *mut c_char, len: c_int, device: hipDevice_t) -> hipError_t;
         fn hipDeviceGetUuid(uuid: *mut hipUUID, device: hipDevice_t) -> hipError_t;
-        fn hipDeviceGetP2PAttribute(value: *mut c_int, attr: hipDeviceP2PAttr, srcDevice: c_int, dstDevice: c_int) -> hipError_t;
-        fn hipDeviceGetPCIBusId(pciBusId: *mut c_char, len: c_int, device: c_int) -> hipError_t;
-        fn hipDeviceGetByPCIBusId(device: *mut c_int, pciBusId: *const c_char) -> hipError_t;
         fn hipDeviceTotalMem(bytes: *mut usize, device: hipDevice_t) -> hipError_t;
         fn hipDeviceSynchronize() -> hipError_t;
         fn hipDeviceReset() -> hipError_t;
@@ -815,93 +617,55 @@ functions! {
         fn hipGetDeviceCount(count: *mut c_int) -> hipError_t;
         fn hipDeviceGetAttribute(pi: *mut c_int, attr: hipDeviceAttribute_t, deviceId: c_int) -> hipError_t;
         fn hipGetDeviceProperties(prop: *mut hipDeviceProp_t, deviceId: c_int) -> hipError_t;
-        fn hipDeviceGetLimit(pValue: *mut usize, limit: hipLimit_t) -> hipError_t;
         fn hipIpcGetMemHandle(handle: *mut hipIpcMemHandle_t, devPtr: *mut c_void) -> hipError_t;
         fn hipIpcOpenMemHandle(devPtr: *mut *mut c_void, handle: hipIpcMemHandle_t, flags: c_uint) -> hipError_t;
         fn hipIpcCloseMemHandle(devPtr: *mut c_void) -> hipError_t;
-        fn hipIpcGetEventHandle(handle: *mut hipIpcEventHandle_t, event: hipEvent_t) -> hipError_t;
-        fn hipIpcOpenEventHandle(event: *mut hipEvent_t, handle: hipIpcEventHandle_t) -> hipError_t;
         fn hipGetLastError() -> hipError_t;
-        fn hipPeekAtLastError() -> hipError_t;
         fn hipGetErrorName(hip_error: hipError_t) -> *const c_char;
-        fn hipStreamCreate(stream: *mut hipStream_t) -> hipError_t;
-        fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) -> hipError_t;
         fn hipStreamCreateWithPriority(stream: *mut hipStream_t, flags: c_uint, priority: c_int) -> hipError_t;
         fn hipDeviceGetStreamPriorityRange(leastPriority: *mut c_int, greatestPriority: *mut c_int) -> hipError_t;
         fn hipStreamDestroy(stream: hipStream_t) -> hipError_t;
         fn hipStreamQuery(stream: hipStream_t) -> hipError_t;
         fn hipStreamSynchronize(stream: hipStream_t) -> hipError_t;
         fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) -> hipError_t;
-        fn hipStreamGetFlags(stream: hipStream_t, flags: *mut c_uint) -> hipError_t;
-        fn hipStreamGetPriority(stream: hipStream_t, priority: *mut c_int) -> hipError_t;
-        fn hipStreamAddCallback(stream: hipStream_t, callback: hipStreamCallback_t, userData: *mut c_void, flags: c_uint) -> hipError_t;
         fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) -> hipError_t;
-        fn hipEventCreate(event: *mut hipEvent_t) -> hipError_t;
         fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) -> hipError_t;
         fn hipEventDestroy(event: hipEvent_t) -> hipError_t;
         fn hipEventSynchronize(event: hipEvent_t) -> hipError_t;
         fn hipEventElapsedTime(ms: *mut f32, start: hipEvent_t, stop: hipEvent_t) -> hipError_t;
         fn hipEventQuery(event: hipEvent_t) -> hipError_t;
         fn hipPointerGetAttributes(attributes: *mut hipPointerAttribute_t, ptr: *const c_void) -> hipError_t;
-        fn hipPointerGetAttribute(data: *mut c_void, attribute: hipPointer_attribute, ptr: hipDeviceptr_t) -> hipError_t;
         fn hipMalloc(ptr: *mut *mut c_void, size: usize) -> hipError_t;
         fn hipExtMallocWithFlags(ptr: *mut *mut c_void, sizeBytes: usize, flags: c_uint) -> hipError_t;
         fn hipHostMalloc(ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
         fn hipMallocManaged(dev_ptr: *mut *mut c_void, size: usize, flags: c_uint) -> hipError_t;
         fn hipMemPrefetchAsync(dev_ptr: *const c_void, count: usize, device: c_int, stream: hipStream_t) -> hipError_t;
         fn hipMemAdvise(dev_ptr: *const c_void, count: usize, advice: hipMemoryAdvise, device: c_int) -> hipError_t;
-        fn hipMemRangeGetAttribute(data: *mut c_void, data_size: usize, attribute: hipMemRangeAttribute, dev_ptr: *const c_void, count: usize) -> hipError_t;
         fn hipHostGetDevicePointer(devPtr: *mut *mut c_void, hstPtr: *mut c_void, flags: c_uint) -> hipError_t;
-        fn hipHostGetFlags(flagsPtr: *mut c_uint, hostPtr: *mut c_void) -> hipError_t;
         fn hipHostRegister(hostPtr: *mut c_void, sizeBytes: usize, flags: c_uint) -> hipError_t;
         fn hipHostUnregister(hostPtr: *mut c_void) -> hipError_t;
-        fn hipMallocPitch(ptr: *mut *mut c_void, pitch: *mut usize, width: usize, height: usize) -> hipError_t;
         fn hipFree(ptr: *mut c_void) -> hipError_t;
         fn hipHostFree(ptr: *mut c_void) -> hipError_t;
-        fn hipMemcpy(dst: *mut c_void, src: *const c_void, sizeBytes: usize, kind: hipMemcpyKind) -> hipError_t;
         fn hipMemcpyWithStream(dst: *mut c_void, src: *const c_void, sizeBytes: usize, kind: hipMemcpyKind, stream: hipStream_t) -> hipError_t;
-        fn hipMemcpyHtoDAsync(dst: hipDeviceptr_t, src: *mut c_void, sizeBytes: usize, stream: hipStream_t) -> hipError_t;
-        fn hipMemcpyDtoHAsync(dst: *mut c_void, src: hipDeviceptr_t, sizeBytes: usize, stream: hipStream_t) -> hipError_t;
-        fn hipMemcpyDtoDAsync(dst: hipDeviceptr_t, src: hipDeviceptr_t, sizeBytes: usize, stream: hipStream_t) -> hipError_t;
         fn hipModuleGetGlobal(dptr: *mut hipDeviceptr_t, bytes: *mut usize, hmod: hipModule_t, name: *const c_char) -> hipError_t;
         fn hipMemcpyAsync(dst: *mut c_void, src: *const c_void, sizeBytes: usize, kind: hipMemcpyKind, stream: hipStream_t) -> hipError_t;
-        fn hipMemset(dst: *mut c_void, value: c_int, sizeBytes: usize) -> hipError_t;
-        fn hipMemsetD8(dest: hipDeviceptr_t, value: c_uchar, count: usize) -> hipError_t;
         fn hipMemsetD8Async(dest: hipDeviceptr_t, value: c_uchar, count: usize, stream: hipStream_t) -> hipError_t;
-        fn hipMemsetD16(dest: hipDeviceptr_t, value: c_ushort, count: usize) -> hipError_t;
         fn hipMemsetD16Async(dest: hipDeviceptr_t, value: c_ushort, count: usize, stream: hipStream_t) -> hipError_t;
-        fn hipMemsetD32(dest: hipDeviceptr_t, value: c_int, count: usize) -> hipError_t;
-        fn hipMemsetAsync(dst: *mut c_void, value: c_int, sizeBytes: usize, stream: hipStream_t) -> hipError_t;
         fn hipMemsetD32Async(dst: hipDeviceptr_t, value: c_int, count: usize, stream: hipStream_t) -> hipError_t;
         fn hipMemset2DAsync(dst: *mut c_void, pitch: usize, value: c_int, width: usize, height: usize, stream: hipStream_t) -> hipError_t;
-        fn hipMemset3DAsync(pitchedDevPtr: hipPitchedPtr, value: c_int, extent: hipExtent, stream: hipStream_t) -> hipError_t;
         fn hipMemGetInfo(free: *mut usize, total: *mut usize) -> hipError_t;
-        fn hipMemPtrGetInfo(ptr: *mut c_void, size: *mut usize) -> hipError_t;
-        fn hipMemcpy2D(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind) -> hipError_t;
-        fn hipMemcpyParam2D(pCopy: *const hip_Memcpy2D) -> hipError_t;
-        fn hipMemcpyParam2DAsync(pCopy: *const hip_Memcpy2D, stream: hipStream_t) -> hipError_t;
         fn hipMemcpy2DAsync(dst: *mut c_void, dpitch: usize, src: *const c_void, spitch: usize, width: usize, height: usize, kind: hipMemcpyKind, stream: hipStream_t) -> hipError_t;
-        fn hipMemcpy3D(p: *const hipMemcpy3DParms) -> hipError_t;
         fn hipMemcpy3DAsync(p: *const hipMemcpy3DParms, stream: hipStream_t) -> hipError_t;
-        fn hipDrvMemcpy3D(pCopy: *const HIP_MEMCPY3D) -> hipError_t;
-        fn hipDrvMemcpy3DAsync(pCopy: *const HIP_MEMCPY3D, stream: hipStream_t) -> hipError_t;
         fn hipDeviceCanAccessPeer(canAccessPeer: *mut c_int, deviceId: c_int, peerDeviceId: c_int) -> hipError_t;
         fn hipDeviceEnablePeerAccess(peerDeviceId: c_int, flags: c_uint) -> hipError_t;
         fn hipDeviceDisablePeerAccess(peerDeviceId: c_int) -> hipError_t;
         fn hipMemGetAddressRange(pbase: *mut hipDeviceptr_t, psize: *mut usize, dptr: hipDeviceptr_t) -> hipError_t;
-        fn hipMemcpyPeer(dst: *mut c_void, dstDeviceId: c_int, src: *const c_void, srcDeviceId: c_int, sizeBytes: usize) -> hipError_t;
         fn hipMemcpyPeerAsync(dst: *mut c_void, dstDeviceId: c_int, src: *const c_void, srcDevice: c_int, sizeBytes: usize, stream: hipStream_t) -> hipError_t;
         fn hipModuleUnload(module: hipModule_t) -> hipError_t;
         fn hipModuleGetFunction(function: *mut hipFunction_t, module: hipModule_t, kname: *const c_char) -> hipError_t;
         fn hipFuncGetAttribute(value: *mut c_int, attrib: hipFunction_attribute, hfunc: hipFunction_t) -> hipError_t;
         fn hipModuleLoadData(module: *mut hipModule_t, image: *const c_void) -> hipError_t;
-        fn hipModuleLoadDataEx(module: *mut hipModule_t, image: *const c_void, numOptions: c_uint, options: *mut hipJitOption, optionValues: *mut *mut c_void) -> hipError_t;
         fn hipModuleLaunchKernel(f: hipFunction_t, gridDimX: c_uint, gridDimY: c_uint, gridDimZ: c_uint, blockDimX: c_uint, blockDimY: c_uint, blockDimZ: c_uint, sharedMemBytes: c_uint, stream: hipStream_t, kernelParams: *mut *mut c_void, extra: *mut *mut c_void) -> hipError_t;
-        fn hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(numBlocks: *mut c_int, f: hipFunction_t, blockSize: c_int, dynSharedMemPerBlk: usize) -> hipError_t;
-        fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) -> hipError_t;
-        fn hipStreamEndCapture(stream: hipStream_t, pGraph: *mut hipGraph_t) -> hipError_t;
         fn hipStreamIsCapturing(stream: hipStream_t, pCaptureStatus: *mut hipStreamCaptureStatus) -> hipError_t;
-        fn hipGraphDestroy(graph: hipGraph_t) -> hipError_t;
-        fn hipGraphGetNodes(graph: hipGraph_t, nodes: *mut hipGraphNode_t, numNodes: *mut usize) -> hipError_t;
     }
 }
