@@ -2,7 +2,7 @@
 
 use crate::{device, error::raise};
 use gpumem::{AnyBackend, memory::DeferCleanup};
-use pyo3::prelude::*;
+use pyo3::{prelude::*, types::PyTuple};
 use std::sync::{Mutex, PoisonError};
 
 /// A context manager inside which nothing is freed and nothing waits for it. May be nested.
@@ -18,12 +18,8 @@ impl Deferring {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).push(self.device.defer_cleanup());
     }
 
-    fn __exit__(
-        &self,
-        _kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> bool {
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> bool {
         drop(self.held.lock().unwrap_or_else(PoisonError::into_inner).pop());
         false
     }

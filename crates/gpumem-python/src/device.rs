@@ -1,7 +1,7 @@
 //! Devices.
 
 use crate::error::raise;
-use pyo3::{exceptions::PyIndexError, prelude::*, sync::PyOnceLock};
+use pyo3::{exceptions::PyIndexError, prelude::*, sync::PyOnceLock, types::PyTuple};
 use std::{
     cell::RefCell,
     hash::{DefaultHasher, Hash, Hasher},
@@ -110,12 +110,8 @@ impl Device {
         slf
     }
 
-    fn __exit__(
-        &self,
-        _kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> bool {
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> bool {
         ENTERED.with_borrow_mut(|entered| {
             if let Some(at) = entered.iter().rposition(|device| *device == self.0) {
                 entered.remove(at);

@@ -13,7 +13,7 @@ use gpumem::{Layout, Order, ndarray::IxDyn};
 use pyo3::{
     exceptions::PyValueError,
     prelude::*,
-    types::{PyBytes, PyType},
+    types::{PyBytes, PyTuple, PyType},
 };
 use std::sync::{Mutex, PoisonError};
 
@@ -74,12 +74,8 @@ impl IpcArrayHandle {
         self.open(py, None)
     }
 
-    fn __exit__(
-        &self,
-        _kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<bool> {
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
         self.close()?;
         Ok(false)
     }

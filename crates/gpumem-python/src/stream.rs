@@ -2,7 +2,12 @@
 
 use crate::{device, error::raise};
 use gpumem::generic::InterchangeStream;
-use pyo3::{Borrowed, exceptions::PyTypeError, prelude::*, types::PyInt};
+use pyo3::{
+    Borrowed,
+    exceptions::PyTypeError,
+    prelude::*,
+    types::{PyInt, PyTuple},
+};
 
 /// A stream as an argument: `None` and Numba's `0` mean that there is none.
 pub(crate) struct GivenStream(Option<Stream>);
@@ -92,13 +97,8 @@ impl AutoSynchronize {
         self.0.clone()
     }
 
-    fn __exit__(
-        &self,
-        py: Python<'_>,
-        _kind: &Bound<'_, PyAny>,
-        _value: &Bound<'_, PyAny>,
-        _traceback: &Bound<'_, PyAny>,
-    ) -> PyResult<bool> {
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<bool> {
         self.0.synchronize(py)?;
         Ok(false)
     }
