@@ -211,7 +211,7 @@ def cases(library, largest):
 def ours(path):
     """The rows of a report of the benches: what gpumem takes, and what the driver does beside it.
 
-    A size that is measured beside `pinned` and beside `the driver` has two rows of ours; the first counts, which is that beside
+    A size that is measured beside `pinned` and beside `the driver` has two rows of gpumem; the first counts, which is that beside
     `pinned`.
     """
     pattern = re.compile(r"transfer/[^/]*/(h2d|d2h|d2d)/(?:(pageable|untouched|pinned)/)?(.*), beside (.*)")

@@ -86,14 +86,14 @@ fuzz_target!(|input: (u8, Vec<Step>)| {
             _ => {}
         }
         if number % 16 == 0 {
-            tlsf.check(&regions).expect("the books are consistent");
+            tlsf.check(&regions).expect("the allocator is consistent");
         }
     }
     for old in allocated.into_values() {
         tlsf.free(old.block, Tlsf::IDLE, 0);
     }
     sets.into_iter().for_each(|set| tlsf.make_idle(set));
-    tlsf.check(&regions).expect("the books are consistent");
+    tlsf.check(&regions).expect("the allocator is consistent");
     for region in regions {
         assert!(tlsf.remove_region(region), "everything has come back, and is one block");
     }

@@ -30,8 +30,8 @@ const ARCHITECTURES: &str = "an architecture of this name";
 /// Safe code relies on what a backend says, so an implementation promises:
 /// * Buffers are memory as [`DeviceBuffer`] says, of the kind, the length and the alignment that were asked for; memory that the
 ///   host can see is initialised. No two live buffers share a byte, and none goes away before it is released.
-/// * Work that is enqueued on a stream runs in order, uses no memory but what it is given, and is over when a wait, a query or an
-///   event says so. An event that another stream waits for holds back all later work of that stream.
+/// * Work that is enqueued on a stream runs in order, uses only the memory of its arguments, and is over when a wait, a
+///   query or an event says so. An event that another stream waits for holds back all later work of that stream.
 /// * The safe functions touch no memory of the caller's but their arguments, and the unsafe ones ask no more of their caller than
 ///   they say.
 /// * What [`Capabilities`], [`DeviceInfo`], [`pointer_info`](Self::pointer_info) and [`dlpack_device`](Self::dlpack_device) say about

@@ -1,4 +1,4 @@
-//! Finding a device, and what it can do.
+//! Selectors, descriptions and capabilities of devices.
 
 use crate::{Error, ErrorKind, Result};
 use std::fmt;
@@ -130,7 +130,7 @@ impl std::str::FromStr for DeviceSelector {
         } else if let Ok(pci) = rest.parse() {
             DeviceId::Pci(pci)
         } else {
-            return Err(bad("after the colon stands a position, a PCI address or a UUID"));
+            return Err(bad("the part after the colon must be a position, a PCI address or a UUID"));
         };
         Ok(Self { backend, which })
     }
@@ -273,7 +273,7 @@ pub struct Capabilities {
 }
 
 impl Capabilities {
-    /// A device that can do nothing beyond device memory and copies; a backend turns on what it has.
+    /// A device that can do nothing beyond device memory and copies; a backend sets the fields that it supports.
     pub fn minimal() -> Self {
         Self {
             mapped: false,

@@ -584,7 +584,7 @@ pub enum LoadFailure {
         /// The function.
         name: String,
     },
-    /// The library is older than what is needed.
+    /// The library is older than the required version.
     #[error("version {have} is too old, {need} is needed")]
     TooOld {
         /// Version that was found.

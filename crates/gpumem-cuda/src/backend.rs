@@ -203,7 +203,7 @@ unsafe impl Backend for Cuda {
         options: &CompileOptions,
     ) -> Result<Vec<u8>> {
         if !architecture.starts_with("sm_") {
-            let what = "an architecture that is not called as `sm_90` is";
+            let what = "an architecture whose name is not like `sm_90`";
             return Err(Error::new(NAME, "compile_for", ErrorKind::Unsupported { what }));
         }
         nvrtc::compile_for(architecture, &text(nvrtc::WAVE_SIZE), options)

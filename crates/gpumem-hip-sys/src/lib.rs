@@ -82,7 +82,7 @@ impl std::ops::Deref for HipLibrary {
 
 /// Finds hipRTC for a HIP of that version: `libhiprtc` of the same major version, or of no version; where there is
 /// none, HIP's own library, which has the compiler in ROCm 5 and 6. A compiler of another major version is not taken,
-/// because HIP need not be able to load what it makes.
+/// because HIP may not be able to load its output.
 ///
 /// # Errors
 /// Returns the files that were tried, and why each failed.

@@ -218,9 +218,9 @@ fn a_failed_kernel_copies_no_results_back() {
         device.synchronize().unwrap();
         device.flush().unwrap();
         let report = device.memory_report().unwrap();
-        let lent =
+        let allocated =
             report.kinds.iter().find(|kind| kind.kind == "device").unwrap().resources[0].statistics.blocks;
-        assert_eq!(lent, 0, "the copies of the host's arrays were freed: {report:?}");
+        assert_eq!(allocated, 0, "the copies of the host's arrays were freed: {report:?}");
         device.take_errors();
     }
 }

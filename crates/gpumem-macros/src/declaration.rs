@@ -169,7 +169,7 @@ fn phases(function: &ItemFn, parameters: &[Parameter], unpacked: &TokenStream) -
     if lower.errors.is_empty() { Ok(body) } else { Err("a phase is not in the subset of kernels") }
 }
 
-#[allow(clippy::too_many_arguments)] // what has been found out of one kernel
+#[allow(clippy::too_many_arguments)] // the parts of one kernel
 fn written(
     attribute: &Attribute,
     function: &ItemFn,

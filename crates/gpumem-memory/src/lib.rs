@@ -1,4 +1,4 @@
-//! The order of work on the streams of a device, and where its memory comes from and goes back to.
+//! Orders the work on the streams of a device, and allocates and frees its memory.
 //!
 //! * [`track`]: streams as the ordering code sees them, and the accesses to memory that it orders.
 //! * [`memory`]: memory resources, pools, and the queue of deferred frees. Users see it as `gpumem::memory`.
@@ -6,8 +6,8 @@
 //!
 //! Everything is written once over [`Backend`](gpumem_core::Backend). Nothing here knows an array.
 //!
-//! Depend on `gpumem`. What is public here and not in `gpumem` is for `gpumem-runtime` alone: it relies on how the runtime calls
-//! it, and may change with every version of gpumem.
+//! Depend on `gpumem`. Items that are public here and not in `gpumem` are for `gpumem-runtime` only: they rely on how
+//! the runtime calls them, and may change with every version of gpumem.
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod blocking;

@@ -17,9 +17,9 @@ pub mod threads {
     };
 }
 
-/// A lock that is held for a few dozen instructions or a call of the driver at a time, and hardly ever met: giving it back
-/// is a plain store, where other locks look whether a thread sleeps on them with an atomic instruction, of which work of a
-/// microsecond notices each. Who has waited in vain for a while sleeps between looks.
+/// A lock that is held for a few dozen instructions or a call of the driver at a time, and is hardly ever contended.
+/// Unlocking is a plain store; other locks need an atomic instruction there to find sleeping threads, which is
+/// noticeable in work of a microsecond. A thread that has spun for a while sleeps between attempts.
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub struct ShortMutex<T>(spin::mutex::SpinMutex<T>);
@@ -34,7 +34,7 @@ impl<T> ShortMutex<T> {
         Self(spin::mutex::SpinMutex::new(value))
     }
 
-    /// Returns the value, which nothing else can see.
+    /// Returns the value, to which there is no other reference.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
@@ -107,7 +107,7 @@ impl<T> Mutex<T> {
         Self(loom::sync::Mutex::new(value))
     }
 
-    /// Returns the value, which nothing else can see.
+    /// Returns the value, to which there is no other reference.
     pub fn get_mut(&mut self) -> &mut T {
         match self.0.get_mut() {
             Ok(value) => value,

@@ -18,7 +18,7 @@ pub fn run<R>(code: impl FnOnce() -> R) -> Result<R, String> {
     })
 }
 
-/// Drops what was thrown. That runs code of the user again, which may panic in turn: what it throws then is leaked.
+/// Drops a panic's payload. That runs code of the user again, which may panic in turn: the second payload is leaked.
 fn discard(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         mem::forget(another);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "leaks values whose drop panics, on purpose")]
-    fn panics_end_here_with_their_text_whatever_was_thrown() {
+    fn panics_become_errors_with_their_text() {
         assert_eq!(run(|| 3), Ok(3));
         assert_eq!(run(|| panic!("said {}", "so")), Err::<(), _>("said so".to_owned()));
         assert_eq!(run(|| panic_any("a text")), Err::<(), _>("a text".to_owned()));

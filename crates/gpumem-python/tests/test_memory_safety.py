@@ -1,4 +1,4 @@
-"""Memory that Python programs can reach: never what is lent to others, never what NumPy has moved."""
+"""Memory that Python programs can reach: never memory lent to others, never memory that NumPy has moved."""
 
 import gc
 import weakref

@@ -201,7 +201,7 @@ unsafe impl Backend for Roc {
         options: &CompileOptions,
     ) -> Result<Vec<u8>> {
         if !architecture.starts_with("gfx") {
-            let what = "an architecture that is not called as `gfx90a` is";
+            let what = "an architecture whose name is not like `gfx90a`";
             return Err(Error::new(NAME, "compile_for", ErrorKind::Unsupported { what }));
         }
         hiprtc::compile_for(architecture, text, options)

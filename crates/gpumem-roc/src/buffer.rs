@@ -205,7 +205,7 @@ impl RocBuffer {
         let refused = |why| Err(Error::new(NAME, OPERATION, ErrorKind::Registration { why }));
         const ALREADY: &str = "part of it is page-locked already";
         let _current = device.enter(OPERATION)?;
-        // Not every version refuses what it has registered already, and unlocking it twice ends the process.
+        // Not every version refuses memory that is registered already, and unlocking it twice ends the process.
         let ends = [host.as_ptr(), host.as_ptr().wrapping_add(bytes.saturating_sub(1))];
         if ends.into_iter().any(|end| is_known(device, end)) {
             return refused(ALREADY);

@@ -27,7 +27,7 @@ struct Shared {
 }
 
 impl Completion {
-    /// A future for everything up to `submission` of `timeline`, or for what it has enqueued so far.
+    /// A future for everything up to `submission` of `timeline`, or for all work enqueued so far.
     pub(crate) fn of<B: Backend>(timeline: &Arc<Timeline<B>>, submission: Option<u64>) -> Self {
         let shared = Arc::new(Mutex::new(Shared::default()));
         let sender = shared.clone();

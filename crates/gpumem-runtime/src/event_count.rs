@@ -1,4 +1,4 @@
-//! Waiting for what another thread does any moment.
+//! Waits for conditions that another thread fulfils soon.
 
 use crate::tuning::TUNING;
 use gpumem_memory::sync::{
@@ -7,7 +7,7 @@ use gpumem_memory::sync::{
 };
 use std::{sync::PoisonError, time::Duration};
 
-/// Wakes sleeping threads, and costs almost nothing while none sleeps. What they wait for is kept elsewhere, in atomics or
+/// Wakes sleeping threads, and costs almost nothing while none sleeps. The condition is kept elsewhere, in atomics or
 /// under a lock that no thread holds while it notifies.
 ///
 /// The lock and the condition variable are those of `std`: they wake all sleepers of `notify_all` at once, where others wake
@@ -111,7 +111,7 @@ impl Deadline {
     }
 }
 
-/// Looks for a while whether something holds. It is told how often it has been looked at.
+/// Checks a condition for a while. The condition gets the number of earlier checks.
 pub(crate) fn spin_until(mut holds: impl FnMut(u32) -> bool) -> bool {
     (0..TUNING.spins).any(|looks| {
         spin_loop();
@@ -156,7 +156,7 @@ mod tests {
             looks += 1;
             looks == 2
         });
-        assert!(found, "what holds when the time is over counts");
+        assert!(found, "the state when the time is over counts");
         assert_eq!(event_count.sleepers.into_inner(), 0);
     }
 

@@ -1,8 +1,8 @@
 //! Arrays that several processes on one machine share.
 //!
-//! One process exports an array and sends the [`IpcArrayHandle`] to another one, which opens it as a [`IpcArray`]. Neither
-//! library knows what the other does with the memory, so that a shared mapping is a type of its own: what is in it comes
-//! out as a copy ([`IpcArray::snapshot`]), and nothing of it is ever shown in place to safe code (law 4).
+//! One process exports an array and sends the [`IpcArrayHandle`] to another one, which opens it as a [`IpcArray`].
+//! Neither process knows how the other uses the memory, so a shared mapping has its own type: safe code only gets
+//! copies of its elements ([`IpcArray::snapshot`]), and never a reference to them (law 4).
 
 use crate::{
     ArrayBase, Device, DeviceArray, IntoArraySpec, Layout, Storage, ToDevice, UninitArray, device::Allocation,
@@ -49,7 +49,7 @@ impl<T: Element, D: Dimension> IpcArrayHandle<T, D> {
         bytes
     }
 
-    /// Reads what [`to_bytes`](Self::to_bytes) has written. What the layout reaches is checked when it is opened.
+    /// Reads the bytes that [`to_bytes`](Self::to_bytes) returned. Opening checks the range of the layout.
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) for bytes of another length, of elements
@@ -88,13 +88,13 @@ impl<T: Element, D: Dimension> IpcArrayHandle<T, D> {
 }
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// Describes the array, or the part of one that a view is, so that another process on this machine can open it.
-    /// Waits for what still writes it. Numba's `get_ipc_handle`.
+    /// Describes the array, or the part that a view shows, so that another process on this machine can open it. Waits
+    /// for work that writes it. Numba's `get_ipc_handle`.
     ///
     /// # Safety
     /// * The memory stays alive, here, for as long as another process has it open. The other process sees the whole
     ///   allocation: of a view, all of the array.
-    /// * What both processes do with it is ordered by themselves.
+    /// * The two processes order their accesses to it themselves.
     ///
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend shares no memory between
@@ -131,10 +131,10 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<B: Backend> Device<B> {
-    /// Creates an array of zeros that may be [exported](ArrayBase::ipc_handle): in memory of its own straight from
-    /// the driver, and not in a pool, so that another process sees nothing else. It takes whole pages of 2 MiB,
-    /// because a driver puts several small blocks into one. Making it is as slow as the driver is; dropping it leaves
-    /// it to the deferred queue.
+    /// Creates an array of zeros that may be [exported](ArrayBase::ipc_handle). Its memory comes from the driver and
+    /// not from a pool, so that another process sees no other memory. It takes whole pages of 2 MiB, because a driver
+    /// puts several small blocks into one. Creating it is as slow as the driver is; dropping it leaves it to the
+    /// deferred queue.
     ///
     /// # Examples
     /// ```
@@ -163,7 +163,7 @@ impl<B: Backend> Device<B> {
     ///
     /// # Safety
     /// * The array was exported by another process that keeps it alive, from a device of the same kind.
-    /// * What both processes do with it is ordered by themselves.
+    /// * The two processes order their accesses to it themselves.
     ///
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) if the backend shares no memory between
@@ -195,9 +195,9 @@ impl<B: Backend> Device<B> {
     }
 }
 
-/// An array of another process, mapped into this one. The other process may change it at any time, so that its elements
-/// are copied out and in, and never lent.
-#[must_use = "the memory is let go when this is dropped"]
+/// An array of another process, mapped into this one. The other process may change it at any time, so its elements are
+/// copied out and in, and never lent.
+#[must_use = "the memory is unmapped when this is dropped"]
 pub struct IpcArray<T: Element, D: Dimension, B: Backend>(DeviceArray<T, D, B>);
 
 impl<T: Element, D: Dimension, B: Backend> IpcArray<T, D, B> {
@@ -258,7 +258,7 @@ mod tests {
     use super::*;
     use ndarray::{Ix1, Ix2, IxDyn};
 
-    /// The memory, and behind it the size of an element, the offset and the rank.
+    /// The memory, followed by the size of an element, the offset and the rank.
     const HEAD: usize = IpcMemory::ENCODED_LEN + 3 * 8;
 
     fn sample() -> IpcArrayHandle<f32, Ix2> {
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_arrives() {
+    fn handles_survive_serialisation() {
         let bytes = sample().to_bytes();
         assert_eq!(bytes.len(), HEAD + 4 * 8);
         assert_eq!(IpcArrayHandle::from_bytes(&bytes), Ok(sample()));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_refused() {
+    fn layouts_that_do_not_fit_are_refused() {
         let bytes = sample().to_bytes();
         for length in 0..bytes.len() {
             assert!(IpcArrayHandle::<f32, Ix2>::from_bytes(&bytes[..length]).is_err(), "{length} bytes");

@@ -1,14 +1,15 @@
-//! What gpumem is made of above its backends, written once over the traits of `gpumem-core`.
+//! The runtime of gpumem: arrays, streams, memory and transfers, generic over the backend traits of `gpumem-core`.
 //!
 //! * [`Device`], [`Stream`], [`Event`]: where work happens and in which order.
 //! * [`ArrayBase`] with [`DeviceArray`], [`DeviceView`], [`DeviceViewMut`]: n-d arrays in device memory and their views, which are borrows.
 //! * [`HostArray`] with [`PinnedArray`], [`MappedArray`], [`ManagedArray`]: memory that the host sees too, read and written through
 //!   accessors that wait first.
 //! * [`Scope`]: borrowed host memory in asynchronous transfers, until the scope ends.
-//! * [`ImportedArray`], [`Loan`]: memory of other libraries, and ours in their hands, without a copy.
+//! * [`ImportedArray`], [`Loan`]: memory of other libraries, and memory lent to them, without a copy.
 //! * [`layout`]: shapes and strides, without memory.
 //!
-//! Ordering is automatic: an array may be used on any stream at any time, and what conflicts waits. See [`order`](https://github.com/gpumem/gpumem/blob/main/docs/src/architecture.md).
+//! Ordering is automatic: an array may be used on any stream at any time, and conflicting work waits. See
+//! [`order`](https://github.com/gpumem/gpumem/blob/main/docs/src/architecture.md).
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod array;
@@ -34,12 +35,12 @@ pub mod loom_models {
 }
 
 pub mod memory {
-    //! Memory: where it comes from, who uses it, and how it goes back.
+    //! Memory: allocation, tracking of uses, and freeing.
     //!
-    //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and what can be put around either.
+    //! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and adaptors around either.
     //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
-    //! * [`DeferredLimits`], [`DeferCleanup`]: when memory goes back to the driver.
-    //! * [`named`], [`MemoryReport`]: who holds what.
+    //! * [`DeferredLimits`], [`DeferCleanup`]: when memory is returned to the driver.
+    //! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
     pub use gpumem_memory::memory::{
         DeferCleanup, DeferCleanupEverywhere, DeferredLimits, DriverMemory, ENV_MAX_PENDING_COUNT,
         ENV_MAX_PENDING_RATIO, ENV_POOL, FailureInjectingResource, FailurePlan, Holder, KindReport,
@@ -53,7 +54,7 @@ pub mod memory {
 
 #[doc(hidden)]
 pub mod internal {
-    //! What the other crates of gpumem use of this one. No promise of stability.
+    //! Items for the other crates of gpumem only. No promise of stability.
     pub use crate::array::destination::{WriteBack, check_writable};
     pub use crate::array::host::PinScope;
     pub use crate::array::source::InPlace;

@@ -1,4 +1,4 @@
-//! What the loom models in `tests/loom` do with the ordering code. Compiled with `--cfg loom` only.
+//! The operations of the loom models in `tests/loom` on the ordering code. Compiled with `--cfg loom` only.
 //!
 //! Safe code cannot make two threads submit conflicting work to one array at the same moment: one of them would need
 //! it mutably. Memory that is shared by splitting, by foreign owners or between the halves of a copy still meets in one
@@ -23,7 +23,7 @@ impl<B: Backend> Clone for Memory<B> {
 }
 
 impl<B: Backend> Memory<B> {
-    /// Allocates, and looks after what has been dropped, as every allocation does.
+    /// Allocates, and frees dropped memory, as every allocation does.
     ///
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
@@ -54,7 +54,7 @@ fn accesses<'a, B: Backend>(uses: &[ModelAccess<'a, B>]) -> Vec<Access<'a, B>> {
         .collect()
 }
 
-/// Enqueues work behind everything that it conflicts with.
+/// Enqueues work after everything that it conflicts with.
 ///
 /// # Errors
 /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure, and the error of `enqueue`.
@@ -97,8 +97,8 @@ pub fn submit_with_a_gap<B: Backend>(
     Ok(())
 }
 
-/// Lends the stream to `enqueue`, as `raw_scope` does: waits before, and notes the uses behind. What is enqueued has no
-/// submission index.
+/// Lends the stream to `enqueue`, as `raw_scope` does: waits before, and notes the uses afterwards. The enqueued work
+/// has no submission index.
 ///
 /// # Errors
 /// Returns the error of the driver or of `enqueue`.

@@ -24,7 +24,7 @@ pub(crate) struct TransferConfig {
     pub(crate) shortest: usize,
     /// Most blocks.
     pub(crate) blocks: usize,
-    /// They are one behind the other, and parts of them are sent while others are filled.
+    /// They are contiguous, and parts of them are sent while others are filled.
     pub(crate) is_ring: bool,
 }
 
@@ -47,12 +47,12 @@ fn page(bytes: usize) -> usize {
 /// Whether threads write around the caches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum NonTemporalStores {
-    /// Where it is faster: in uploads that would otherwise still be in the caches of single cores when the copy engine comes,
-    /// and in downloads that are longer than a cache. Uploads by twelve threads or more leave what they write in the cache that
-    /// all cores share instead, where the processor can be told to.
+    /// Where it is faster: in uploads whose data would otherwise still be in the caches of single cores when the copy
+    /// engine reads it, and in downloads that are longer than a cache. Uploads by twelve threads or more leave their
+    /// data in the shared cache instead, if the processor supports it.
     #[default]
     Auto,
-    /// Wherever whole runs are moved.
+    /// For all copies of whole runs.
     Always,
     /// Nowhere.
     Never,
@@ -69,8 +69,8 @@ pub struct TransferOptions {
     /// else fifteen of sixteen processors, at most 15. Shorter transfers use fewer. Of many, the calling one moves nothing but
     /// keeps the copy engine busy.
     pub threads: usize,
-    /// Bytes of a block, at least 4 KiB; a transfer has up to eight, and an upload of one run four behind each other. By default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB:
-    /// less does not fill the link of a current GPU.
+    /// Bytes of a block, at least 4 KiB; a transfer has up to eight, and an upload of one run four contiguous ones. By
+    /// default `GPUMEM_TRANSFER_BLOCK_KIB`, or else 4 MiB: less does not fill the link of a current GPU.
     pub block_bytes: usize,
     /// Transfers of at least so many bytes get more than the calling thread. By default `GPUMEM_TRANSFER_PARALLEL_MIN_KIB`,
     /// or else 512 KiB: waking threads takes as long as moving some hundred KiB.
@@ -120,7 +120,7 @@ impl TransferOptions {
         }
     }
 
-    /// The defaults, with what the environment says.
+    /// Returns the defaults, changed by the environment variables.
     pub fn from_environment() -> Self {
         let kib = |name| variable::<usize>(name).map(|kib| kib.saturating_mul(1 << 10));
         let mut options = Self::new();
@@ -169,7 +169,7 @@ impl TransferOptions {
         self
     }
 
-    /// Within what makes sense: no more than four threads for a processor, blocks of 4 KiB to 1 GiB.
+    /// Clamps the options: no more than four threads for a processor, blocks of 4 KiB to 1 GiB.
     pub(crate) fn bounded(mut self) -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         self.threads = self.threads.clamp(1, processors.saturating_mul(4));

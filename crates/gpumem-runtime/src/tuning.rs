@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// What transfers are tuned by. Another machine has its profile here, and nowhere else.
+/// The measured constants of transfers. A profile for another machine belongs here, and nowhere else.
 #[derive(Debug)]
 pub(crate) struct TuningProfile {
     // ---- threads ----
@@ -25,7 +25,7 @@ pub(crate) struct TuningProfile {
     /// Looks before a thread sleeps: some hundred microseconds, in which a part is filled and a block copied. Waking
     /// up takes up to that long.
     pub(crate) spins: u32,
-    /// The driver is asked at one look of so many whether a copy is over.
+    /// The driver is queried at one of so many checks whether a copy is over.
     pub(crate) looks_per_query: u32,
     /// The thread that waits for helpers takes the lock, which they need to leave, at one look of so many.
     pub(crate) looks_per_lock: u32,
@@ -45,22 +45,22 @@ pub(crate) struct TuningProfile {
     pub(crate) min_block: usize,
     /// The shortest one of a staging ring: 1 MiB in blocks of 256 KiB takes 55 or 110 us by turns, and 60 in one.
     pub(crate) min_ring_block: usize,
-    /// What one thread moves at a time at least, and in a staging ring always: less is not worth taking.
+    /// The least that one thread moves at a time, and the size in a staging ring: less is not worth taking.
     pub(crate) min_part: usize,
-    /// What one thread moves at a time at most: with more, threads wait for each other at the end of a block.
+    /// The most that one thread moves at a time: with more, threads wait for each other at the end of a block.
     pub(crate) max_part: usize,
-    /// Each block or copy of an upload is at most, or about, a fourth of what comes before it: threads fill hardly
-    /// faster than the engine takes, which pauses 2.5 us between copies and would wait for the end of a longer one.
+    /// Each block or copy of an upload is at most about a fourth of the bytes before it. Threads fill hardly faster
+    /// than the engine copies; it pauses 2.5 us between copies and would wait for the end of a longer one.
     pub(crate) ramp: usize,
-    /// A staging ring that is filled again is sent in at least so many copies: two are under way while what the next
-    /// one takes is filled.
+    /// A staging ring that is filled again is sent in at least so many copies: two are under way while the bytes of the
+    /// next one are filled.
     pub(crate) copies_of_a_ring: usize,
     /// The smallest staging block.
     pub(crate) min_staging: usize,
     /// Most bytes of staging blocks that are kept for later, or eight blocks if that is more: page-locking takes
     /// milliseconds a MiB.
     pub(crate) staging_kept: usize,
-    /// So many of the blocks that were given back first are asked for, which takes a call of the driver each.
+    /// So many of the blocks that were returned first are queried, each by a driver call.
     pub(crate) staging_asked: usize,
     /// Blocks of a copy between two backends: one going down, one going up, one to spare.
     pub(crate) cross_backend_blocks: usize,
@@ -84,11 +84,11 @@ pub(crate) struct TuningProfile {
     /// Short uploads that may be on their way, at most: one wait says of all blocks that they are free again.
     pub(crate) max_uploads_in_flight: usize,
     // ---- stores ----
-    /// Stores go around the caches in uploads that are shorter, and in downloads that are not: the engine reads what
-    /// a core still has in its own cache at a third of its speed, until the blocks are more than those caches hold.
+    /// Stores go around the caches in uploads that are shorter, and in downloads that are not: the engine reads lines
+    /// in a core's own cache at a third of its speed, until the blocks are more than those caches hold.
     pub(crate) non_temporal_bytes: usize,
-    /// So many threads put what they upload into the shared cache as fast as the engine takes it; ten do not: 0.83 of
-    /// pinned at 64 MiB and 0.94 at 256 MiB, where stores around the caches reach 0.73 and 0.83.
+    /// So many threads fill the shared cache as fast as the engine reads it; ten do not: 0.83 of pinned at 64 MiB and
+    /// 0.94 at 256 MiB, where stores around the caches reach 0.73 and 0.83.
     pub(crate) demote_threads: usize,
     /// Shorter runs are copied the ordinary way.
     pub(crate) min_stored_run: usize,
@@ -96,7 +96,7 @@ pub(crate) struct TuningProfile {
     pub(crate) gathered_run: usize,
     /// Steps of a tile along both of its axes, where the two sides are contiguous along different ones.
     pub(crate) tile: usize,
-    /// What is gathered at a time to be stored around the caches: a part of the first-level cache.
+    /// Bytes gathered at a time and then stored around the caches: a part of the first-level cache.
     pub(crate) gathered_bytes: usize,
     /// New arrays of at least so many bytes have huge pages, which one thread each makes ready.
     pub(crate) prefault_from: usize,
@@ -196,7 +196,7 @@ mod tests {
     /// Constants that no measurement chose: widths of instructions and of huge pages.
     const OTHERS: [&str; 3] = ["LINES", "LINE", "STEP"];
 
-    /// What transfers are made of: folders and files of `src`.
+    /// The code of transfers: folders and files of `src`.
     const TRANSFERS: [&str; 5] =
         ["transfer", "transfer_options.rs", "device/staging.rs", "event_count.rs", "worker_pool.rs"];
 

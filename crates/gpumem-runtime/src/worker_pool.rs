@@ -58,7 +58,7 @@ struct Job {
     inside: usize,
 }
 
-/// What helpers call. It is alive as long as its job is listed.
+/// The function that helpers call. It is alive as long as its job is listed.
 #[derive(Debug, Clone, Copy)]
 struct JobFn(*const (dyn Fn() + Sync));
 
@@ -71,7 +71,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what a helper does: takes part in one job after the other, until the pool is closed or there is none for long.
+    /// The loop of a helper: takes part in one job after the other, until the pool is closed or there is none for long.
     fn help(&self) {
         let mut state = self.lock();
         loop {
@@ -147,7 +147,7 @@ impl WorkerPool {
     }
 
     /// Calls `caller` on this thread and `worker` on up to `helpers` others, and returns when all calls have returned.
-    /// Both take what is to be done from a common list; nothing is lost if no helper comes.
+    /// Both take their work from a common list; no work is lost if no helper comes.
     pub(crate) fn broadcast(&self, helpers: usize, worker: &(dyn Fn() + Sync), caller: impl FnOnce()) {
         if helpers == 0 {
             return caller();
@@ -177,7 +177,7 @@ impl WorkerPool {
         }
         for _ in 0..started {
             let shared = self.shared.clone();
-            let builder = Builder::new().name("gpumem:ring".to_owned());
+            let builder = Builder::new().name("gpumem:copy".to_owned());
             if let Err(why) = builder.spawn(move || shared.help()) {
                 tracing::warn!("no thread could be started to help with a transfer: {why}");
                 self.shared.lock().alive -= 1;
@@ -234,8 +234,8 @@ impl Drop for JobGuard<'_> {
 }
 
 impl Drop for WorkerPool {
-    /// Lets the helpers end, without waiting for them: they touch nothing but what they share with each other. In a
-    /// forked child there are none, and a lock may have been held by a thread that is not there.
+    /// Lets the helpers end, without waiting for them: they only touch state that they share with each other. A forked
+    /// child has no helpers, and a thread that does not exist there may hold a lock.
     fn drop(&mut self) {
         if self.origin.is_valid() {
             self.shared.lock().closed = true;

@@ -1,4 +1,4 @@
-//! `defer_cleanup_everywhere` is of the whole process: its test has a process of its own.
+//! `defer_cleanup_everywhere` affects the whole process, so its test has a separate one.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use gpumem_core::MemoryKind;

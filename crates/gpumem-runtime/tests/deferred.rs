@@ -30,7 +30,7 @@ fn drop_some(device: &Device<Host>, count: usize, bytes: usize) {
 }
 
 #[test]
-fn ten_items_stay_and_eleven_go() {
+fn ten_items_stay_and_eleven_are_freed() {
     let (device, raw) = device(HostOptions::new());
     assert_eq!(device.deferred_limits(), DeferredLimits { items: 10, ratio: 0.2 });
     drop_some(&device, 10, 16);
@@ -44,7 +44,7 @@ fn ten_items_stay_and_eleven_go() {
 }
 
 #[test]
-fn a_fifth_of_the_memory_stays_and_a_byte_more_goes() {
+fn a_fifth_of_the_memory_stays_and_a_byte_more_is_freed() {
     let (device, raw) = device(HostOptions::new());
     let fifth = (TOTAL as f64 * 0.2).floor() as usize;
     drop_some(&device, 1, fifth);
@@ -125,7 +125,7 @@ fn programs_are_items_too() {
 }
 
 #[test]
-fn a_free_that_fails_is_told_and_the_others_run() {
+fn a_failed_free_is_reported_and_the_others_run() {
     for failing in 0..11 {
         let (device, raw) = device(HostOptions::new());
         drop_some(&device, 11, 16);
@@ -143,7 +143,7 @@ fn a_free_that_fails_is_told_and_the_others_run() {
 }
 
 #[test]
-fn nothing_is_freed_trimmed_or_waited_for_inside() {
+fn defer_cleanup_frees_trims_and_waits_for_nothing() {
     let (device, raw) = device(HostOptions::new());
     let pooled = device.memory_resource(MemoryKind::Pinned).unwrap();
     {

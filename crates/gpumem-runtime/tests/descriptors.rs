@@ -1,5 +1,5 @@
-//! Descriptors of other libraries, from sensible to absurd: each is taken as what it says or refused with a typed error,
-//! and none makes anything panic.
+//! Descriptors of other libraries, from sensible to absurd: each is imported correctly or refused with a typed error,
+//! and none causes a panic.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use gpumem_core::{DescriptorError, ErrorKind};
@@ -107,7 +107,7 @@ fn descriptors_are_taken_or_refused() {
         ..ProptestConfig::default()
     });
     let result = runner.run(&descriptor(start), |says| {
-        // SAFETY: nothing else uses the memory, and it outlives the array.
+        // SAFETY: no other code uses the memory, and it outlives the array.
         let array = unsafe { device.from_cuda_array_interface::<u32, IxDyn>(&says, ()) };
         let array = match array {
             Ok(array) => array,
@@ -129,8 +129,8 @@ fn descriptors_are_taken_or_refused() {
             // Elements that share memory may be more than the machine has room for.
             return Ok(());
         }
-        // Both ends are in live memory of the device. Elements outside of ours may be an array's of another test, which
-        // goes while they are read: of those the descriptor is not true, whatever it says.
+        // Both ends are in live memory of the device. Elements outside of this test's block may belong to another
+        // test's array, which may be freed while they are read: the descriptor is wrong about those.
         let Some(expected) = model(&says, start) else { return Ok(()) };
         taken.set(taken.get() + 1);
         prop_assert_eq!(array.copy_to_host().unwrap(), expected);

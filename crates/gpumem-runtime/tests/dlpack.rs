@@ -44,7 +44,7 @@ struct Unversioned {
     deleter: Option<unsafe extern "C" fn(*mut Unversioned)>,
 }
 
-/// What our producer keeps behind a tensor.
+/// The data that the test's producer keeps for a tensor.
 struct Producer {
     deleted: Arc<AtomicUsize>,
     shape: Vec<i64>,
@@ -61,7 +61,7 @@ unsafe extern "C" fn delete(tensor: *mut Versioned) {
     }
 }
 
-/// A tensor over `memory` that says whatever `change` makes it say.
+/// A tensor over `memory`, with fields as `change` sets them.
 fn produce(
     memory: &Arc<Vec<f32>>,
     shape: &[i64],
@@ -109,7 +109,7 @@ fn counting() -> Arc<Vec<f32>> {
 }
 
 #[test]
-fn tensors_of_others_are_taken_without_a_copy() {
+fn foreign_tensors_are_imported_without_a_copy() {
     let (device, memory, deleted) = (device(), counting(), Arc::new(AtomicUsize::new(0)));
     type Described<'a> = (&'a [i64], u64, Option<&'a [i64]>, Vec<f32>);
     let cases: [Described<'_>; 7] = [
@@ -141,7 +141,7 @@ fn tensors_of_others_are_taken_without_a_copy() {
 }
 
 #[test]
-fn the_same_memory_is_taken_twice_and_written() {
+fn memory_imported_twice_can_be_written() {
     let (device, deleted) = (device(), Arc::new(AtomicUsize::new(0)));
     let memory = counting();
     let take = || produce(&memory, &[24], None, &deleted, |_| ());
@@ -161,7 +161,7 @@ fn the_same_memory_is_taken_twice_and_written() {
 }
 
 #[test]
-fn what_is_wrong_is_told_and_deleted() {
+fn faulty_tensors_are_refused_and_deleted() {
     let (device, memory, deleted) = (device(), counting(), Arc::new(AtomicUsize::new(0)));
     let mut refused = 0;
     let mut refuse = |change: &dyn Fn(&mut Versioned), right: &dyn Fn(&ErrorKind) -> bool| {
@@ -238,7 +238,7 @@ impl Indices for IxDyn {
 }
 
 #[test]
-fn our_arrays_go_out_and_come_back() {
+fn arrays_are_exported_and_imported_again() {
     let device = device();
     let host = Array2::from_shape_fn((4, 6), |(i, j)| (10 * i + j) as f32);
     let array = device.to_device(&host).unwrap();
@@ -285,7 +285,7 @@ fn our_arrays_go_out_and_come_back() {
 }
 
 #[test]
-fn a_stream_that_the_producer_was_told_of_is_waited_for() {
+fn the_stream_passed_to_the_producer_is_waited_for() {
     for seed in 0..8 {
         let raw = Host::open_with(&HostOptions::new().adversarial(seed)).unwrap();
         let device = Device::<Host>::from_raw(raw);
@@ -326,7 +326,7 @@ fn a_stream_that_the_producer_was_told_of_is_waited_for() {
 }
 
 #[test]
-fn the_older_form_carries_what_may_be_written() {
+fn the_older_form_carries_writable_tensors() {
     let device = device();
     let mut array = device.to_device(&Array1::from_elem(5, 1.0f32)).unwrap();
     assert!(array.lend_to_host().unwrap().into_dlpack_unversioned().is_err(), "it cannot say read-only");
@@ -347,7 +347,7 @@ fn the_older_form_carries_what_may_be_written() {
 }
 
 #[test]
-fn what_cannot_be_said_is_told() {
+fn arrays_that_dlpack_cannot_describe_are_errors() {
     let device = device();
     let says = |error: gpumem_core::Error| match error.kind() {
         ErrorKind::Descriptor(DescriptorError::Inexpressible { what, .. }) => *what,

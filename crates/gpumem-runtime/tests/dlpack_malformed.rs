@@ -1,5 +1,5 @@
-//! DLPack tensors from sensible to absurd, with a fixed seed: each is taken as what it says or refused with a typed error,
-//! each is deleted exactly once, and none makes anything panic.
+//! DLPack tensors from sensible to absurd, with a fixed seed: each is imported correctly or refused with a typed error,
+//! each is deleted exactly once, and none causes a panic.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 use gpumem_core::ErrorKind;
@@ -22,13 +22,13 @@ const LEN: usize = 64;
 
 static DELETED: AtomicUsize = AtomicUsize::new(0);
 
-/// What a tensor says.
+/// The fields of a tensor.
 #[derive(Debug, Clone)]
 struct Says {
     versioned: bool,
     version: (u32, u32),
     flags: u64,
-    /// Elements behind the start of the memory; `None` for a null address.
+    /// Elements after the start of the memory; `None` for a null address.
     data: Option<usize>,
     byte_offset: u64,
     device: (i32, i32),
@@ -128,7 +128,7 @@ fn tensor(says: &Says, start: *mut u32) -> DlpackTensor {
         let version = DLPackVersion { major: says.version.0, minor: says.version.1 };
         let head = DLManagedTensorVersioned { version, manager_ctx, deleter, flags: says.flags, dl_tensor };
         let block = NonNull::from(Box::leak(Box::new(Block { head, _numbers: numbers })));
-        // SAFETY: a tensor by the header, but for what it says.
+        // SAFETY: a tensor laid out as the header says, with arbitrary values.
         unsafe { DlpackTensor::from_versioned(block.cast()) }
     } else {
         let deleter = says.deleter.then_some(delete_unversioned as unsafe extern "C" fn(_));

@@ -1,4 +1,4 @@
-//! Imports that come and go by the thousand leave nothing behind, and need nothing new.
+//! Thousands of imports leak nothing, and need no new timelines and events.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use gpumem_core::{ErrorKind, RawStream};
@@ -10,10 +10,10 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// What the library may keep for later: Numba's limit, and those of one more import.
+/// The number of items that the library may keep: Numba's limit, and those of one more import.
 const FEW: usize = 14;
 
-/// An owner whose life can be seen.
+/// An owner whose drop can be observed.
 struct Owner(Arc<AtomicUsize>);
 
 impl Owner {
@@ -35,7 +35,7 @@ fn import(device: &Device<Host>, says: &CudaArrayInterface, owner: Owner) -> Imp
 }
 
 #[test]
-fn owners_go_without_an_allocation_or_a_flush() {
+fn owners_are_dropped_without_an_allocation_or_a_flush() {
     let device = Device::<Host>::open("host").unwrap();
     let (array, stream) = (device.to_device(&Array1::from_elem(16, 1f32)).unwrap(), device.stream().unwrap());
     let loan = array.lend(&stream).unwrap();
@@ -58,7 +58,7 @@ fn owners_go_without_an_allocation_or_a_flush() {
 }
 
 #[test]
-fn owners_stay_until_our_streams_have_read() {
+fn owners_stay_until_pending_reads_are_done() {
     for seed in 0..8 {
         let raw = Host::open_with(&HostOptions::new().adversarial(seed)).unwrap();
         let device = Device::<Host>::from_raw(raw);
@@ -67,7 +67,7 @@ fn owners_stay_until_our_streams_have_read() {
         let says = array.lend(&theirs).unwrap().describe();
         device.synchronize().unwrap();
         let alive = Arc::default();
-        // Timelines and events of earlier rounds are used again: none may stand for work of a later one.
+        // Timelines and events of earlier rounds are reused: none may cover work of a later one.
         for value in 2..40 {
             theirs.fill(&mut array, value as f32).unwrap();
             let taken = import(&device, &says, Owner::new(&alive));
@@ -83,7 +83,7 @@ fn owners_stay_until_our_streams_have_read() {
 }
 
 #[test]
-fn a_closed_device_is_let_go_of() {
+fn a_closed_device_is_released() {
     let (memory, alive) = (vec![1f32; 16], Arc::default());
     let raw = {
         let device = Device::<Host>::from_raw(Host::open_with(&HostOptions::new()).unwrap());
@@ -96,7 +96,7 @@ fn a_closed_device_is_let_go_of() {
         device.flush().unwrap();
         device.raw().clone()
     };
-    // A thread of the library's gives back what is left.
+    // A thread of the library frees the rest.
     let start = std::time::Instant::now();
     while (raw.counters().events, raw.counters().live_allocations) != (0, 0) {
         assert!(start.elapsed().as_secs() < 20, "{:?}", raw.counters());

@@ -1,5 +1,5 @@
-//! What reaches memory through pointers, once each and small enough for Miri: transfers of all layouts, views, page-locked
-//! arrays, fills, scopes, and memory on its way back.
+//! All accesses to memory through pointers, once each and small enough for Miri: transfers of all layouts, views,
+//! page-locked arrays, fills, scopes, and memory that is being freed.
 #![allow(clippy::unwrap_used, missing_docs, reason = "a test")]
 
 use gpumem_host::{Host, HostOptions};
@@ -36,7 +36,7 @@ fn cube() -> Array3<u16> {
 }
 
 #[test]
-fn arrays_of_any_layout_come_back_as_they_went() {
+fn arrays_of_any_layout_survive_a_round_trip() {
     let device = device(1);
     let cube = cube();
     let views = [
@@ -110,7 +110,7 @@ fn pinned_arrays_are_written_and_read_through_views() {
 }
 
 #[test]
-fn what_is_borrowed_by_a_scope_has_landed_at_its_end() {
+fn downloads_into_borrowed_arrays_arrive_by_the_end_of_the_scope() {
     let device = device(5);
     let (first, second) = (device.stream().unwrap(), device.stream().unwrap());
     let source = Array2::from_shape_fn((5, 7), |(i, j)| (7 * i + j) as u8);
@@ -139,7 +139,7 @@ fn odd_values_fill_whole_arrays() {
 }
 
 #[test]
-fn dropped_memory_goes_back_after_its_last_use() {
+fn dropped_memory_is_freed_after_its_last_use() {
     let device = device(7);
     let stream = device.stream().unwrap();
     for _ in 0..15 {

@@ -1,5 +1,6 @@
-//! The pool beside a model of it: any sequence of requests on three streams, of an adversarial device, with alignments
-//! from 16 bytes to 2 MiB. Blocks never overlap, free neighbours are joined, no byte is lost, and the numbers are right.
+//! The pool against a model of it: any sequence of requests on three streams, of an adversarial device, with alignments
+//! from 16 bytes to 2 MiB. Blocks never overlap, free neighbours are joined, no byte is lost, and the numbers are
+//! right.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
 mod observed_resource;
@@ -114,7 +115,7 @@ impl World {
         self.observed.counts_right();
     }
 
-    /// Whether what was written last is there.
+    /// Tells whether the last writes are there.
     fn is_right(&self) -> bool {
         let is_right = |(array, value): &(DeviceArray<u8, Ix1, Host>, u8)| {
             array.copy_to_host().unwrap().iter().all(|found| found == value)
@@ -122,7 +123,7 @@ impl World {
         self.arrays.iter().all(is_right)
     }
 
-    /// What was written last is there; then everything goes back.
+    /// The last writes are there; then everything is freed.
     fn end(mut self, raw: &gpumem_host::Device) {
         assert!(self.is_right());
         self.arrays.clear();
@@ -138,7 +139,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 300, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_pool_is_as_its_model(
+    fn the_pool_agrees_with_its_model(
         seed in any::<u64>(), granule in 4..13u32, steps in steps()
     ) {
         let (mut world, raw) = World::new(seed, 1 << granule);
@@ -161,7 +162,7 @@ fn hand_over(seed: u64, plant: bool) -> bool {
         if round % 3 > 0 {
             world.run(&Step::Drop { which: round / 2 });
         }
-        // What is still to be written may reach an array later that has the memory by now.
+        // A pending write may later reach an array that has the memory by now.
         is_right &= !plant || round % 6 < 5 || world.is_right();
     }
     is_right &= world.is_right();
@@ -183,7 +184,7 @@ fn reuse_without_waiting_is_found() {
     assert!(found > 3, "{found} of 20 schedules find the planted fault");
 }
 
-/// Alignments up to the largest one, each met and each in books that stay whole.
+/// Alignments up to the largest one, each met, and the allocator stays consistent.
 #[test]
 fn every_alignment_is_met() {
     let (mut world, raw) = World::new(1, 16);

@@ -39,7 +39,7 @@ fn a_limit_holds_inside_and_outside_of_a_pool() {
         let error = device.uninit_array::<u8, _>(60 * KIB).unwrap_err();
         assert!(error.is_out_of_memory(), "{error}");
         drop(arrays);
-        // What came back may be lent again, as a whole too.
+        // Freed memory may be allocated again, also as a whole.
         drop(device.uninit_array::<u8, _>(250 * KIB).unwrap());
         device.flush().unwrap();
         assert_eq!(raw.counters().live_allocations, 0);
@@ -67,7 +67,7 @@ fn counting_knows_the_peak() {
 }
 
 #[test]
-fn tracking_names_what_is_alive() {
+fn tracking_names_live_blocks() {
     for over_driver in [true, false] {
         let (device, _) = device();
         let upstream = if over_driver { device.driver_memory() } else { pool(&device) };
@@ -82,7 +82,7 @@ fn tracking_names_what_is_alive() {
         assert_eq!((live.len(), live[0].number, live[0].operation), (1, 1, "uninit_array"));
         assert_eq!(live[0].name.as_deref(), Some("table"));
         let report = tracking.leak_report();
-        assert!(report.contains("table") && report.contains("tracking_names_what_is_alive"), "{report}");
+        assert!(report.contains("table") && report.contains("tracking_names_live_blocks"), "{report}");
         drop(second);
         device.flush().unwrap();
         assert!(tracking.live().is_empty());
@@ -90,7 +90,7 @@ fn tracking_names_what_is_alive() {
 }
 
 #[test]
-fn failures_come_as_planned() {
+fn failures_are_injected_as_planned() {
     let run = |plan: FailurePlan| -> (Vec<bool>, (u64, u64)) {
         let (device, _) = device();
         // Refused, not out of memory: the request is not repeated.
@@ -113,7 +113,7 @@ fn failures_come_as_planned() {
 
 /// Out of memory once: the request is repeated, and the caller sees no error.
 #[test]
-fn a_lack_that_passes_is_not_told() {
+fn a_temporary_lack_of_memory_is_not_reported() {
     let (device, _) = device();
     let injecting = Arc::new(FailureInjectingResource::new(pool(&device), FailurePlan::nth(3)));
     device.set_memory_resource(MemoryKind::Device, injecting.clone()).unwrap();
@@ -124,7 +124,7 @@ fn a_lack_that_passes_is_not_told() {
 }
 
 #[test]
-fn what_was_made_before_goes_back_to_where_it_came_from() {
+fn earlier_blocks_return_to_their_own_resource() {
     let (device, raw) = device();
     let old = device.uninit_array::<u8, _>(100).unwrap();
     let counting = Arc::new(StatisticsResource::new(device.driver_memory()));
@@ -147,7 +147,7 @@ fn what_was_made_before_goes_back_to_where_it_came_from() {
 }
 
 #[test]
-fn the_report_gives_no_name_of_the_caller_to_what_is_not_the_callers() {
+fn the_report_gives_no_user_name_to_the_librarys_memory() {
     let device: Device<Host> = Device::open("host").unwrap();
     // The pool rounds, and the stream's copies go through memory of the library.
     let stream = device.stream().unwrap();
@@ -160,18 +160,18 @@ fn the_report_gives_no_name_of_the_caller_to_what_is_not_the_callers() {
     let report = device.memory_report().unwrap();
     let held = report.holders.iter().map(|holder| (holder.name.as_str(), holder.bytes, holder.count));
     assert_eq!(held.collect::<Vec<_>>(), [("points", 800, 1), ("small", 10, 1)]);
-    let staged: usize = report.kinds.iter().filter(|kind| kind.kind != "device").map(lent).sum();
+    let staged: usize = report.kinds.iter().filter(|kind| kind.kind != "device").map(allocated).sum();
     assert_eq!(report.unnamed_bytes, staged, "{report}");
     drop((small, points));
     assert!(device.memory_report().unwrap().holders.is_empty());
 
-    fn lent(kind: &gpumem_runtime::memory::KindReport) -> usize {
+    fn allocated(kind: &gpumem_runtime::memory::KindReport) -> usize {
         kind.resources.first().map_or(0, |resource| resource.statistics.allocated)
     }
 }
 
 #[test]
-fn the_report_tells_everything_as_text_and_as_json() {
+fn the_report_is_complete_as_text_and_as_json() {
     let (device, _) = device();
     let driver = device.driver_memory();
     device
@@ -190,7 +190,7 @@ fn the_report_tells_everything_as_text_and_as_json() {
     assert_eq!((report.pending_items, report.pending_bytes), (1, KIB));
     assert_eq!((report.limit_items, report.limit_bytes), (7, report.total / 2));
     assert!(report.deferred);
-    // What is pending is still lent by a resource that frees through the driver.
+    // Pending memory is still allocated from a resource that frees through the driver.
     assert_eq!(report.unnamed_bytes, 11 * KIB);
     let text = report.to_string();
     for part in [

@@ -37,7 +37,7 @@ fn device() -> Device<Host> {
 /// Reads or writes one byte as an array's last use that comes too late.
 fn touch(address: u64, write: bool) {
     let byte = ptr::with_exposed_provenance_mut::<u8>(address as usize);
-    // SAFETY: the byte lies in a piece that the pool still holds. That it is not lent is what the sanitizer is to say.
+    // SAFETY: the byte lies in a piece that the pool still holds. The sanitizer is to report that it is not allocated.
     unsafe {
         match write {
             true => byte.write_volatile(7),
@@ -55,7 +55,7 @@ fn dropped(device: &Device<Host>) -> u64 {
     address
 }
 
-/// What a child does; those whose name begins with `caught` must not come to an end.
+/// The actions of a child; those whose name begins with `caught` must not come to an end.
 fn run(case: &str) {
     let device = device();
     // Something else stays in the piece, so that it is never free as a whole.
@@ -63,9 +63,9 @@ fn run(case: &str) {
     match case {
         "caught: a read after the drop" => touch(dropped(&device) + 100, false),
         "caught: a write after the drop" => touch(dropped(&device) + BYTES as u64 - 1, true),
-        "caught: behind the end, in unallocated memory" => touch(neighbour.address() + BYTES as u64, true),
-        "caught: in a piece that was never lent" => {
-            // The piece is much larger than what is lent of it.
+        "caught: past the end, in unallocated memory" => touch(neighbour.address() + BYTES as u64, true),
+        "caught: in a piece that was never allocated" => {
+            // The piece is much larger than its allocated part.
             let (start, bytes) = neighbour.driver_block();
             touch(start + bytes as u64 - 1, false);
         }
@@ -85,14 +85,14 @@ fn run(case: &str) {
             unsafe { __asan_unpoison_memory_region(ptr::without_provenance(address as usize), BYTES) };
             touch(address + 100, false);
         }
-        "passes: the same bytes, lent again" => {
+        "passes: the same bytes, allocated again" => {
             let address = dropped(&device);
             let again = device.uninit_array::<u8, _>(BYTES).unwrap().fill(3).unwrap();
             assert_eq!(again.address(), address);
             touch(address, true);
             assert_eq!(again.get(1).unwrap(), 3);
         }
-        "passes: pieces that went back and came again" => {
+        "passes: pieces that were freed and taken again" => {
             let array = device.uninit_array::<u8, _>(1 << 18).unwrap();
             drop((array, neighbour));
             assert!(device.trim(Trim::ALL).unwrap() > 0);
@@ -114,7 +114,7 @@ fn child(case: &str) -> Output {
     command.output().unwrap()
 }
 
-/// Not a test of its own: what the children run.
+/// Not a test by itself: the children run it.
 #[test]
 fn child_of_a_case() {
     if let Ok(case) = std::env::var(CASE) {
@@ -127,8 +127,8 @@ fn a_use_after_free_inside_a_pool_is_caught() {
     let caught = [
         "caught: a read after the drop",
         "caught: a write after the drop",
-        "caught: behind the end, in unallocated memory",
-        "caught: in a piece that was never lent",
+        "caught: past the end, in unallocated memory",
+        "caught: in a piece that was never allocated",
         "caught: after work on a stream that is done",
     ];
     for case in caught {
@@ -140,11 +140,11 @@ fn a_use_after_free_inside_a_pool_is_caught() {
 
 /// It is the poison that catches them: the memory of a pool is alive as far as the sanitizer can see.
 #[test]
-fn without_the_poison_nothing_is_caught_and_lent_memory_is_free_of_it() {
+fn without_poison_nothing_is_caught_and_allocated_memory_is_not_poisoned() {
     let passes = [
         "passes: the same read without the poison",
-        "passes: the same bytes, lent again",
-        "passes: pieces that went back and came again",
+        "passes: the same bytes, allocated again",
+        "passes: pieces that were freed and taken again",
     ];
     for case in passes {
         let output = child(case);

@@ -53,7 +53,7 @@ pub unsafe trait Parameter: Sized + Send + Sync + 'static {
         None
     }
 
-    /// Tells the compiler what is true in an ordinary launch of an index inside every packed array.
+    /// Tells the compiler which conditions an ordinary launch guarantees for an index inside every packed array.
     ///
     /// # Safety
     /// There is no check mode, and `index` is inside a packed array.

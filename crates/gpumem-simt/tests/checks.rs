@@ -144,7 +144,7 @@ fn nothing_orders_two_groups_but_atomics() {
     };
     has(outcome(LaunchConfig::linear(3, 4), mixed), &["group (2, 0, 0)", "read", "changed atomically"]);
     let late = async |item: WorkItem<'_>, (out,): &(SliceMut<u32>,)| {
-        // Written by the first group, then hidden behind its own later reads.
+        // Written by the first group, then hidden by its later reads.
         if item.group_id(0) == 0 {
             if item.local_id(0) == 0 {
                 out.set(0, 1);

@@ -235,8 +235,10 @@ impl Decoder {
         for slot in 0..TraceKind::all().count() as u8 {
             let Some(kind) = TraceKind::of_slot(slot) else { continue };
             let known = log.initial.kinds.iter().find(|(of, ..)| *of == slot);
-            let (reserved, lent, granule) =
-                known.map_or((0, 0, 1), |(_, reserved, lent, granule)| (*reserved, *lent, *granule as u64));
+            let (reserved, allocated, granule) = known
+                .map_or((0, 0, 1), |(_, reserved, allocated, granule)| {
+                    (*reserved, *allocated, *granule as u64)
+                });
             let reserved = (reserved as i64 + compacted.reserved.get(&slot).copied().unwrap_or(0)).max(0);
             let rounded = |bytes: u64| bytes.next_multiple_of(granule.max(1));
             let older = self.trace.allocations.iter().zip(&is_older);
@@ -247,8 +249,11 @@ impl Decoder {
                     compacted.ended.values().filter(|(_, of)| *of == slot).map(|(bytes, _)| rounded(*bytes)),
                 )
                 .sum();
-            let start =
-                TraceKindStart { kind, reserved: reserved as u64, other: (lent as u64).saturating_sub(told) };
+            let start = TraceKindStart {
+                kind,
+                reserved: reserved as u64,
+                other: (allocated as u64).saturating_sub(told),
+            };
             if start.reserved > 0 || start.other > 0 {
                 self.trace.devices[0].start.push(start);
             }

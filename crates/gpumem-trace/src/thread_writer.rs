@@ -96,13 +96,13 @@ pub(super) fn write_named(
             let mut writers = writers.try_borrow_mut().ok()?;
             writers.0.iter_mut().find(|writer| writer.session == session).map(|writer| writer.name(name))
         });
-        let of_tape = || log().filter(|log| log.session == session).map_or(0, |log| log.name(name));
-        request.name = of_writer.ok().flatten().unwrap_or_else(of_tape);
+        let of_log = || log().filter(|log| log.session == session).map_or(0, |log| log.name(name));
+        request.name = of_writer.ok().flatten().unwrap_or_else(of_log);
     }
     write(session, &note, log);
 }
 
-/// Writes with a writer that is not in the hand, or whose chunk is full.
+/// Writes with a writer that is not the current one, or whose chunk is full.
 #[cold]
 #[inline(never)]
 fn write_on(session: u64, words: &EncodedEvent, log: &dyn Fn() -> Option<Arc<EventLog>>) {

@@ -63,7 +63,7 @@ pub fn from_cudarc<T: Element, B: Backend>(
         .map_err(|error| error.in_operation("from_cudarc"))
 }
 
-/// Lends a packed array for reading, while `body` enqueues what it likes.
+/// Lends a packed array for reading, while `body` enqueues any work.
 ///
 /// # Errors
 /// Returns [`NeedsCopy`](LayoutError::NeedsCopy) for an array that is not packed,
@@ -84,7 +84,7 @@ pub fn with_cudarc<S: Storage, D: Dimension, R>(
     }
 }
 
-/// Lends a packed array for reading and writing, while `body` enqueues what it likes.
+/// Lends a packed array for reading and writing, while `body` enqueues any work.
 ///
 /// # Errors
 /// As for [`with_cudarc`].

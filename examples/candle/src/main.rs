@@ -13,7 +13,7 @@ use gpumem::{
 };
 use std::{error::Error, ffi::c_void, ptr::NonNull};
 
-/// A DLPack tensor and what it names: freed by its deleter.
+/// A DLPack tensor with its memory: freed by its deleter.
 #[repr(C)]
 struct Exported {
     head: DLManagedTensorVersioned,

@@ -4,7 +4,7 @@
 //! temperature, neighbours) hits both; the medians of the rounds are compared. The program prints a table and writes
 //! JSON; benches are listed in [`benches::all`].
 //!
-//! The meaning of the ratio of ours to the reference depends on the [`Measure`]:
+//! The meaning of the ratio of gpumem to the reference depends on the [`Measure`]:
 //!
 //! | measure | unit | good |
 //! |---|---|---|

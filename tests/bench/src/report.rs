@@ -11,7 +11,7 @@ use std::path::Path;
 pub struct Row {
     /// Name of the bench.
     pub name: String,
-    /// Median of ours, in `unit`.
+    /// Median of gpumem's routine, in `unit`.
     pub ours: f64,
     /// Median of the reference, in `unit`.
     pub reference: f64,

@@ -447,7 +447,7 @@ fn the_threads_end_with_the_device() {
     let count = || {
         let tasks = std::fs::read_dir("/proc/self/task").unwrap();
         let names = tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
-        names.filter(|name| name.trim() == "gpumem:ring").count()
+        names.filter(|name| name.trim() == "gpumem:copy").count()
     };
     assert_eq!(count(), 0);
     let (device, raw) = ring(HostOptions::new());

@@ -157,6 +157,9 @@ mod tests {
         assert_eq!(found("crates/a/src/b.rs", "pub(crate) struct Bell {\nlet bell = 1;"), 1);
         assert_eq!(found("crates/a/src/b.rs", "mod bell;"), 1);
         assert_eq!(found("tests/a.rs", "mod bell;"), 0);
+        let phrase = super::rules("of stone: of rock\n");
+        assert_eq!(search(&phrase, "tests/a.rs", "/// A wall of stone.").len(), 1);
+        assert_eq!(search(&phrase, "tests/a.rs", "/// A wall of stones, of course.").len(), 0);
         let place = search(&rules, "docs/src/a.md", "\nforbidden");
         assert_eq!(place, ["docs/src/a.md:2: \"forbidden\": write allowed"]);
     }

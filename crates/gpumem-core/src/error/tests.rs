@@ -92,7 +92,7 @@ fn errors() -> Vec<Error> {
             "open",
             ErrorKind::InvalidSelector {
                 text: text("cuda:one"),
-                why: "after the colon stands a position, a PCI address or a UUID",
+                why: "the part after the colon must be a position, a PCI address or a UUID",
             },
         ),
         Error::new("", "open", ErrorKind::UnknownBackend { wanted: text("gpu"), known: text("cuda, roc, host") }),

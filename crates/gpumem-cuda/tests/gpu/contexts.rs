@@ -14,8 +14,8 @@ use gpumem_cuda::{CUcontext, Cuda, CudaExt};
 use std::ptr::null_mut;
 
 pub(crate) const CASES: &[Case] = &[
-    ("events_mark_and_hold_streams_whatever_context_is_current", events),
-    ("copies_fills_and_launches_are_done_whatever_context_is_current", work),
+    ("events_order_streams_with_any_current_context", events),
+    ("copies_fills_and_launches_work_with_any_current_context", work),
 ];
 
 /// Runs `body` with each context current in turn, on a thread that has had none.

@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = &[
     ("an_illegal_address_loses_the_device", |_| start("illegal_address")),
     ("a_trap_loses_the_device", |_| start("trap")),
     ("a_misaligned_address_loses_the_device", |_| start("misaligned")),
-    ("a_reset_of_a_lost_device_works_or_says_why", |_| start("lost_and_reset")),
+    ("a_reset_of_a_lost_device_works_or_is_an_error", |_| start("lost_and_reset")),
 ];
 
 pub(crate) const PARTS: &[Part] = &[
@@ -90,7 +90,7 @@ fn faults(lab: &Lab, body: &str, name: &str) {
     Cuda::destroy_stream(&lab.device, stream).unwrap();
     Cuda::destroy_event(&lab.device, event).unwrap();
     drop(other);
-    assert!(current_context().is_null(), "a lost context was left behind");
+    assert!(current_context().is_null(), "a lost context is still current");
     // The list of devices needs none of them.
     assert!(!Cuda::devices().unwrap().is_empty());
 }

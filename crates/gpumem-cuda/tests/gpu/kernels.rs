@@ -14,7 +14,7 @@ pub(crate) const CASES: &[Case] = &[
     ("the_barriers_of_the_device_order_a_group_and_a_wave", barriers),
     ("shared_memory_beyond_48_kib_is_opted_into", shared),
     ("sizes_that_the_device_does_not_have_are_refused", sizes),
-    ("what_does_not_compile_says_why", broken_text),
+    ("a_compilation_error_gives_the_reason", broken_text),
     ("ptx_is_loaded", ptx),
     ("a_cubin_is_loaded_and_a_broken_one_refused", binary),
     ("options_reach_the_compiler", options),

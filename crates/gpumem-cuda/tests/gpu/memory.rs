@@ -15,7 +15,7 @@ pub(crate) const CASES: &[Case] = &[
     ("every_kind_is_allocated_and_used", kinds),
     ("memory_of_the_host_is_zeroed", zeroed),
     ("alignment_is_kept", aligned),
-    ("out_of_memory_is_told_apart", out_of_memory),
+    ("out_of_memory_has_its_own_error", out_of_memory),
     ("the_callers_memory_is_registered", registered),
     ("registering_twice_is_refused", registered_twice),
     ("managed_memory_takes_hints", managed),

@@ -24,7 +24,7 @@ pub(crate) const CASES: &[Case] = &[
     ("memory_is_shared_with_another_process", share),
     ("an_array_is_shared_with_another_process", share_array),
     #[cfg(unix)]
-    ("a_forked_child_is_told_so", |_| start("fork")),
+    ("a_forked_child_gets_an_error", |_| start("fork")),
     ("drops_at_the_end_of_the_process_do_nothing", |_| start(EXIT)),
     ("a_reset_makes_the_device_usable_again", |_| start("reset")),
     ("uploads_of_several_processes_arrive", uploads_of_several_processes),

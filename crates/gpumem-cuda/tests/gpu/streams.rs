@@ -13,12 +13,12 @@ use gpumem_cuda::{Cuda, CudaExt, CudaStream};
 use std::ptr::null_mut;
 
 pub(crate) const CASES: &[Case] = &[
-    ("priorities_and_flags_are_those_asked_for", options),
+    ("priorities_and_flags_are_as_requested", options),
     ("default_and_foreign_streams_work", every_kind),
     ("a_foreign_stream_is_not_destroyed", foreign),
     ("the_per_thread_stream_is_another_one_on_each_thread", per_thread),
     ("streams_are_dropped_on_another_thread", other_thread),
-    ("a_captured_stream_is_told_apart", capturing),
+    ("a_captured_stream_is_recognised", capturing),
     ("the_callers_current_context_is_left_as_found", context_is_restored),
 ];
 
@@ -166,12 +166,12 @@ fn context_is_restored(lab: &Lab) -> Result<(), Skip> {
         scope.spawn(|| {
             assert!(current_context().is_null());
             everything();
-            assert!(current_context().is_null(), "a context was left behind");
+            assert!(current_context().is_null(), "a context is still current");
             Cuda::with_current(&lab.device, &mut || {
                 assert_eq!(current_context(), Cuda::context(&lab.device));
                 everything();
             });
-            assert!(current_context().is_null(), "a context was left behind");
+            assert!(current_context().is_null(), "a context is still current");
         });
         scope.spawn(|| {
             let mut own = null_mut();

@@ -1,4 +1,4 @@
-//! What the kernels of pack.cu take, how they are launched, and what they do.
+//! The kernels of pack.cu: their arguments, their launches and their work.
 
 use std::ffi::c_void;
 

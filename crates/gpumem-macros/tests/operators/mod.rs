@@ -1,5 +1,5 @@
 //! Kernels with every operator and method of every number.
-#![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or what others use behind a barrier
+#![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or elements that others use after a barrier
 
 use gpumem::kernel::prelude::*;
 use half::{bf16, f16};

@@ -1,5 +1,5 @@
 //! Kernels that between them use all of the subset.
-#![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or what others use behind a barrier
+#![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or elements that others use after a barrier
 
 pub(crate) mod features;
 #[allow(dead_code)] // launched elsewhere

@@ -1,4 +1,4 @@
-//! What everything on a device shares, and what does not keep the device's memory alive.
+//! The state that all objects of a device share. It does not keep the device's memory alive.
 
 use super::{
     DeferredFrees, DeferredLimits, LateMemory, Names, PinnedPages, ResourceTable, Serving, Trim, TrimHook,
@@ -7,21 +7,21 @@ use crate::track::DeviceContext;
 use gpumem_core::Backend;
 use std::{ops::Deref, sync::Arc, sync::atomic::AtomicUsize};
 
-/// The memory of a device, above what its streams share.
+/// The memory of a device, above the state that its streams share.
 #[derive(Debug)]
 pub struct DeviceCore<B: Backend> {
     context: Arc<DeviceContext<B>>,
     /// Which resource serves which kind of memory.
     pub memory: ResourceTable<B>,
-    /// What has been dropped and not yet given back.
+    /// Objects that were dropped and not yet freed.
     pub deferred_frees: DeferredFrees<B>,
-    /// What the driver was given back and does not call free yet.
+    /// Released memory that the driver does not report as free yet.
     pub late: LateMemory,
-    /// Gives back what is kept for transfers.
+    /// Frees idle memory that is kept for transfers.
     pub trim_hook: TrimHook,
-    /// Who holds how much.
+    /// The holders of memory, by name.
     pub names: Names,
-    /// What is page-locked.
+    /// The page-locked memory.
     pub pages: PinnedPages<B>,
     /// Pinned, mapped and managed arrays that are alive: the host may be looking at them. And arrays of the caller that are
     /// page-locked: they must be unlocked by the device that locked them.
@@ -54,14 +54,13 @@ impl<B: Backend> DeviceCore<B> {
         }
     }
 
-    /// Returns what all streams of the device share.
+    /// Returns the state that all streams of the device share.
     #[inline]
     pub fn context(&self) -> &Arc<DeviceContext<B>> {
         &self.context
     }
 
-    /// Gives back what the resources hold and have not allocated. Failures go to the queue of errors. Bytes that went
-    /// back.
+    /// Frees the idle memory of the resources. Failures go to the queue of errors. Returns the number of freed bytes.
     pub fn trim_all(&self, how: Trim) -> usize {
         self.memory.all().fold(0, |bytes, resource| bytes.saturating_add(self.trim_one(resource, how)))
     }

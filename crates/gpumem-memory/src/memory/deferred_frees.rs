@@ -1,18 +1,18 @@
 //! The queue of deferred frees (law 6).
 //!
-//! What a drop leaves behind and only a driver call can give back goes into this queue: memory of a resource that
-//! frees through the driver, streams, events, modules, and foreign memory with its owner. Memory of a pool does not: a
-//! pool takes it back at once, without a driver call and without a wait, which is what the queue is there for.
+//! Dropped objects that only a driver call can free go into this queue: memory of a resource that frees through the
+//! driver, streams, events, modules, and foreign memory with its owner. So a drop makes no driver call and does not
+//! wait. Memory of a pool does not go here: the pool takes it back at once.
 //!
 //! The rules are Numba's:
 //!
 //! * More than [`DeferredLimits::items`] items, or more than [`DeferredLimits::ratio`] of the device's memory in bytes,
-//!   make the next allocation give back everything that is pending. Reaching a limit does not, exceeding it does.
-//! * An allocation that fails does the same, and waits for what is still in use.
-//! * Inside `Device::defer_cleanup` nothing is given back and nothing is waited for.
+//!   make the next allocation free everything that is pending. Reaching a limit does not, exceeding it does.
+//! * An allocation that fails does the same, and waits for items in use.
+//! * Inside `Device::defer_cleanup` nothing is freed and nothing is waited for.
 //! * Pools keep no more memory of the host that is not allocated than the ratio says: beyond it, the next allocation
 //!   gives unused pieces back.
-//! * What fails goes to `Device::take_errors`, and the others are given back all the same.
+//! * Errors go to `Device::take_errors`, and the other items are freed all the same.
 
 use super::{
     defer::is_deferred_everywhere,
@@ -55,7 +55,8 @@ impl Default for DeferredLimits {
 }
 
 impl DeferredLimits {
-    /// The defaults, with what the environment says. A variable that cannot be read is told to `tracing`, and ignored.
+    /// Returns the defaults, changed by the environment variables. An invalid variable is logged through `tracing` and
+    /// ignored.
     pub fn from_environment() -> Self {
         Self::default().read(|name| std::env::var(name).ok())
     }
@@ -77,9 +78,9 @@ impl DeferredLimits {
     }
 }
 
-/// Something to be given back through the driver.
+/// An object to be freed through the driver.
 pub enum DeferredFree<B: Backend> {
-    /// A block, and the number of its resource. What may still use it stands in the block.
+    /// A block, and the number of its resource. The block names its pending uses.
     Memory {
         /// The block.
         block: MemoryBlock<B>,
@@ -88,9 +89,9 @@ pub enum DeferredFree<B: Backend> {
     },
     /// Foreign memory: dropping its owner gives it back.
     Foreign {
-        /// What keeps the memory alive.
+        /// The owner of the memory.
         owner: Box<dyn Any + Send + Sync>,
-        /// What may still be using it.
+        /// Its pending uses.
         uses: PendingAccesses<B>,
         /// Its bytes, as backends hear of them.
         memory: MemoryUse,
@@ -99,11 +100,11 @@ pub enum DeferredFree<B: Backend> {
     Stream(Arc<B::Stream>),
     /// An event.
     Event(B::Event),
-    /// What a kernel was loaded from: dropping it unloads it.
+    /// The module of a kernel: dropping it unloads it.
     Module {
-        /// What keeps the program loaded.
+        /// The owner of the program.
         module: Box<dyn Any + Send + Sync>,
-        /// What may still be using it.
+        /// Its pending uses.
         uses: PendingAccesses<B>,
     },
 }
@@ -126,17 +127,17 @@ impl<B: Backend> DeferredFree<B> {
     }
 }
 
-/// An item of the queue. Dropping it leaks what it holds, because a device may still be using that: it is let go by
-/// [`give_back`] alone.
+/// An item of the queue. Dropping it leaks its object, because a device may still be using that: only [`give_back`]
+/// frees it.
 struct Pending<B: Backend> {
     item: ManuallyDrop<DeferredFree<B>>,
     generation: u64,
 }
 
-/// What has been dropped and not yet given back.
+/// Objects that were dropped and not yet freed.
 pub struct DeferredFrees<B: Backend> {
     queue: Mutex<VecDeque<Pending<B>>>,
-    /// What is in the queue, to be read without its lock and written under it.
+    /// The size of the queue, to be read without its lock and written under it.
     items: AtomicUsize,
     bytes: AtomicUsize,
     limit_items: AtomicUsize,
@@ -166,7 +167,7 @@ impl<B: Backend> DeferredFrees<B> {
         reclaim
     }
 
-    /// Sets the limits beyond which allocations give back what is done.
+    /// Sets the limits beyond which allocations free finished items.
     pub fn set_limits(&self, limits: DeferredLimits, total_memory: usize) {
         let ratio = if limits.ratio.is_nan() { 0.0 } else { limits.ratio.clamp(0.0, 1.0) };
         self.limit_items.store(limits.items, Ordering::Relaxed);
@@ -206,7 +207,7 @@ impl<B: Backend> DeferredFrees<B> {
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back what is done, if a limit is exceeded. Never waits for the device's work.
+    /// Frees the items that are done, if a limit is exceeded. Never waits for the device's work.
     #[inline]
     pub fn sweep(&self, core: &Arc<DeviceCore<B>>) {
         if self.is_exceeded() {
@@ -223,14 +224,13 @@ impl<B: Backend> DeferredFrees<B> {
         self.idle_host.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Gives back pieces of memory of the host that is not allocated, beyond the limit. Never waits for the device's
-    /// work.
+    /// Frees idle pieces of host memory, beyond the limit. Never waits for the device's work.
     #[cold]
     fn bound_idle_host(&self, core: &Arc<DeviceCore<B>>) {
         if self.is_deferred() || blocking::may_block("trim").is_err() {
             return;
         }
-        // Whatever is dropped meanwhile is counted twice, and looked at once more.
+        // Memory that is dropped meanwhile is counted twice, and looked at once more.
         self.idle_host.store(0, Ordering::Relaxed);
         let limit = self.limit_bytes.load(Ordering::Relaxed);
         let (mut idle, mut in_flight) = (0_usize, 0);
@@ -246,13 +246,12 @@ impl<B: Backend> DeferredFrees<B> {
             idle = idle.saturating_add(free(&has));
             in_flight += has.in_flight;
         }
-        // What a piece of which something is lent has to spare stays: looking again would not help.
+        // The rest of a piece that is partly allocated stays: looking again would not help.
         self.note_idle_host(if in_flight > 0 { idle } else { idle.min(limit) });
     }
 
     /// As [`sweep`](Self::sweep), for imports: they may be the only deferred items, and no allocation may follow that
-    /// would free them. Each looks at two owners that have been let go, so that none pays for many that are still in
-    /// use.
+    /// would free them. Each looks at two dropped owners, so that none pays for many that are still in use.
     #[inline]
     pub fn sweep_imports(&self, core: &Arc<DeviceCore<B>>) {
         if self.is_exceeded() {
@@ -294,13 +293,13 @@ impl<B: Backend> DeferredFrees<B> {
         }
     }
 
-    /// Gives back everything, after waiting for its last uses.
+    /// Frees everything, after waiting for its last uses.
     pub(crate) fn flush(&self, core: &Arc<DeviceCore<B>>) {
-        // An owner may have held memory of ours, which comes into the queue when it is let go.
+        // An owner may have held memory of the library, which comes into the queue when it is dropped.
         while self.work(core, true) {}
     }
 
-    /// As `flush`, with what is kept for later: memory of pools, and idle events.
+    /// As `flush`, and also frees idle memory of pools, and idle events.
     pub fn flush_all(&self, core: &Arc<DeviceCore<B>>) {
         if self.is_deferred() {
             return;
@@ -308,7 +307,7 @@ impl<B: Backend> DeferredFrees<B> {
         self.flush(core);
         core.trim_all(Trim::ALL);
         core.foreign_timelines.forget();
-        // Pools have let go of their streams, and these of their events.
+        // Pools have dropped their streams, and these their events.
         for event in core.events.take() {
             if let Err(error) = B::destroy_event(&core.raw, event) {
                 note(core, error);
@@ -316,7 +315,7 @@ impl<B: Backend> DeferredFrees<B> {
         }
     }
 
-    /// Goes through the queue once. Says whether owners of foreign memory were let go.
+    /// Goes through the queue once. Returns whether owners of foreign memory were dropped.
     #[cold]
     fn work(&self, core: &Arc<DeviceCore<B>>, wait: bool) -> bool {
         if self.is_deferred() {
@@ -361,8 +360,8 @@ impl<B: Backend> DeferredFrees<B> {
         }
     }
 
-    /// Hands everything to a thread of ours, because no flush will come. `defer_cleanup` has ended with the last handle,
-    /// or was forgotten.
+    /// Passes everything to a thread of the library, because no flush will come. `defer_cleanup` has ended with the
+    /// last handle, or was forgotten.
     pub fn abandon(&self, core: &Arc<DeviceCore<B>>) {
         // They refer to the device, which is to end.
         core.foreign_timelines.forget();
@@ -383,7 +382,7 @@ impl<B: Backend> DeferredFrees<B> {
     }
 }
 
-/// How many owners an import looks at: more than the one that it leaves behind.
+/// How many owners an import looks at: more than the one that it adds.
 const FEW: usize = 2;
 
 enum FreeOutcome<B: Backend> {
@@ -391,11 +390,12 @@ enum FreeOutcome<B: Backend> {
     InUse(DeferredFree<B>),
 }
 
-/// Gives one item back, or returns it if it is still in use and `wait` is not allowed. That runs code of the user: the drop
-/// of what was handed over, and memory resources. A panic in it is the error of that item alone.
+/// Frees one item, or returns it if it is still in use and `wait` is not allowed. That runs code of the user: the drop
+/// of an owner, and memory resources. A panic in it is an error of that item alone.
 fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> FreeOutcome<B> {
     user_code::run(|| try_give_back(core, pending, wait)).unwrap_or_else(|message| {
-        let kind = ErrorKind::UserCodePanicked { what: "the drop of what a device has used", message };
+        let kind =
+            ErrorKind::UserCodePanicked { what: "the drop of a value that a device has used", message };
         FreeOutcome::Done(Err(core.error("flush", kind)))
     })
 }
@@ -403,7 +403,7 @@ fn give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: b
 fn try_give_back<B: Backend>(core: &Arc<DeviceCore<B>>, pending: Pending<B>, wait: bool) -> FreeOutcome<B> {
     let Pending { item, generation } = pending;
     if generation != core.generation() && !matches!(*item, DeferredFree::Foreign { .. }) {
-        // The reset has taken it already. Foreign memory goes back to its owner, whom another device may still keep from it.
+        // The reset has freed it already. Foreign memory is returned to its owner, unless another device still uses it.
         return FreeOutcome::Done(Ok(()));
     }
     if let Some(uses) = item.uses()

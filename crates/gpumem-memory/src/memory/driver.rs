@@ -13,15 +13,15 @@ use std::{
     sync::{Arc, Weak},
 };
 
-/// The driver as a [`MemoryResource`]: every block is one driver call, and freeing one may wait for the device. What
-/// stands at the bottom of every other resource.
+/// The driver as a [`MemoryResource`]: every block is one driver call, and freeing one may wait for the device. It is
+/// below every other resource.
 pub struct DriverMemory<B: Backend> {
     core: Weak<DeviceCore<B>>,
     id: ResourceId,
     stats: DriverStats,
 }
 
-/// What the driver has given and got back.
+/// Counts of the driver's allocations and frees.
 #[derive(Debug, Default)]
 struct DriverStats {
     allocated: AtomicUsize,

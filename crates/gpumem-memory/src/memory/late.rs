@@ -1,7 +1,7 @@
 //! Drivers that give memory back some time after they were told to.
 //!
-//! HIP 5.2 does it on a thread of its own, and takes 10 to 20 ms for each 64 MiB: meanwhile the memory is neither lent nor
-//! free, and a request for it fails.
+//! HIP 5.2 frees memory on another thread, and takes 10 to 20 ms for each 64 MiB: meanwhile the memory is neither
+//! allocated nor free, and a request for it fails.
 
 use crate::memory::DeviceCore;
 use gpumem_core::Backend;
@@ -11,17 +11,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// How long free memory may stay as it is before no more is expected: on a busy machine the driver may not get a processor
-/// for long. It is paid once, because what has not come by then is not expected again.
+/// How long free memory may stay as it is before no more is expected: on a busy machine the driver may not get a
+/// processor for long. It is paid once, because memory that is not free by then is not expected again.
 const PATIENCE: Duration = Duration::from_secs(3);
 /// The longest wait, however much still comes.
 const LONGEST: Duration = Duration::from_secs(20);
 /// From one look to the next.
 const PAUSE: Duration = Duration::from_millis(2);
-/// What a driver may take for itself without being missed.
+/// Bytes that a driver may keep for itself.
 const SLACK: usize = 4 << 20;
 
-/// How much of a device's memory must be free once the driver has done what it was told.
+/// How much of a device's memory must be free once the driver has freed everything.
 #[derive(Debug, Default)]
 pub struct LateMemory(Mutex<State>);
 
@@ -58,9 +58,9 @@ impl LateMemory {
         *self.0.lock() = State::default();
     }
 
-    /// Waits until what was released is free, as long as free memory grows, and at most some seconds. Calls `on_growth`
-    /// once, and whenever there is more, and stops where that says so. Nothing is waited for where nothing was released
-    /// since the last wait, or where the driver frees at once.
+    /// Waits until the released memory is free, while free memory grows, and at most some seconds. Calls `on_growth`
+    /// once and after each growth, and stops if that says so. Does not wait if no memory was released since the last
+    /// wait, or if the driver frees at once.
     pub fn wait<B: Backend>(&self, core: &DeviceCore<B>, mut on_growth: impl FnMut() -> bool) {
         let before = *self.0.lock();
         if before.released == 0 || !B::capabilities(&core.raw).frees_late {
@@ -79,7 +79,7 @@ impl LateMemory {
             if has_come || grown_at.elapsed() > PATIENCE || begin.elapsed() > LONGEST {
                 let mut state = self.0.lock();
                 state.settled = Some(memory.free);
-                // What others have done meanwhile is still to be counted.
+                // Releases by other threads meanwhile are still to be counted.
                 state.allocated = state.allocated.saturating_sub(before.allocated);
                 state.released = state.released.saturating_sub(before.released);
                 return;

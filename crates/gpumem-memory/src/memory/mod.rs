@@ -1,9 +1,9 @@
-//! Memory: where it comes from, who uses it, and how it goes back.
+//! Memory: allocation, tracking of uses, and freeing.
 //!
-//! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and what can be put around either.
+//! * [`MemoryResource`]: the trait. [`DriverMemory`] at the bottom, [`Pool`] over it, and adaptors around either.
 //! * [`tlsf`]: the allocator of a pool, for any range of addresses.
-//! * [`DeferredLimits`], [`DeferCleanup`]: when memory goes back to the driver.
-//! * [`named`], [`MemoryReport`]: who holds what.
+//! * [`DeferredLimits`], [`DeferCleanup`]: when memory is returned to the driver.
+//! * [`named`], [`MemoryReport`]: names for allocations, and a report of the holders.
 
 mod adaptors;
 mod core;

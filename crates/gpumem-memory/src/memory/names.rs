@@ -10,8 +10,8 @@ thread_local! {
     static IS_NAMED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs `body`; what this thread allocates meanwhile goes by `name` in reports and in messages about a lack of memory.
-/// The innermost name counts.
+/// Runs `body`; reports and out-of-memory errors show this thread's allocations meanwhile under `name`. The innermost
+/// name counts.
 ///
 /// ```
 /// # use gpumem_runtime::{memory, Device};
@@ -40,7 +40,7 @@ fn under<R>(name: Option<Arc<str>>, body: impl FnOnce() -> R) -> R {
     body()
 }
 
-/// Runs `body`, whose allocations are the library's own and go by no name of the caller.
+/// Runs `body`, whose allocations are the library's own and get no name of the caller.
 pub fn unnamed<R>(body: impl FnOnce() -> R) -> R {
     under(None, body)
 }
@@ -56,7 +56,7 @@ pub fn current_name() -> Option<Arc<str>> {
     NAME.try_with(|slot| slot.try_borrow().ok().and_then(|name| name.clone())).ok().flatten()
 }
 
-/// What goes by one name.
+/// The allocations under one name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Holder {
     /// The name.
@@ -73,18 +73,18 @@ pub struct Names(std::sync::OnceLock<Mutex<Sums>>);
 
 type Sums = HashMap<Arc<str>, Sum>;
 
-/// What goes by one name.
+/// The allocations under one name.
 #[derive(Debug, Default)]
 struct Sum {
-    /// Bytes that were asked for.
+    /// Requested bytes.
     bytes: usize,
-    /// Bytes that resources have lent for them, in whole units.
+    /// Bytes that resources have allocated for them, in whole units.
     allocated: usize,
     count: usize,
 }
 
 impl Names {
-    /// Counts an allocation of `bytes` bytes, for which a resource has lent `allocated`.
+    /// Counts an allocation of `bytes` bytes, for which a resource has allocated `allocated`.
     pub fn add(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
         let mut names = self.0.get_or_init(|| Mutex::new(HashMap::new())).lock();
         let sum = names.entry(name.clone()).or_default();
@@ -93,7 +93,7 @@ impl Names {
         sum.count += 1;
     }
 
-    /// Counts memory that is given back.
+    /// Counts memory that is freed.
     pub fn remove(&self, name: &Arc<str>, bytes: usize, allocated: usize) {
         let Some(names) = self.0.get() else { return };
         let mut names = names.lock();
@@ -107,7 +107,7 @@ impl Names {
         }
     }
 
-    /// Bytes that resources have lent for everything that has a name.
+    /// Bytes that resources have allocated for all names.
     pub(crate) fn allocated(&self) -> usize {
         self.0.get().map_or(0, |names| names.lock().values().map(|sum| sum.allocated).sum())
     }

@@ -1,4 +1,4 @@
-//! Out of memory: what is tried before anybody hears of it, and what the error says.
+//! Out of memory: the attempts before the error, and the error's report.
 
 use super::{
     report::ResourceReport,
@@ -12,18 +12,19 @@ use std::{sync::Arc, time::Duration};
 /// Most names in an error.
 const NAMES: usize = 5;
 
-/// Keeps everything: settles what is done and joins it.
+/// Keeps everything: makes finished blocks idle and joins them.
 const SETTLE: Trim = Trim { keep: usize::MAX, wait: true, unused_for: Duration::ZERO };
 
-/// What is done about a request that `resource` has not served. When memory is out, climbs the ladder and asks again
-/// after each rung:
+/// Handles a request that `resource` has refused. When memory is out, does these steps and repeats the request after
+/// each:
 ///
-/// 1. what was dropped and is not in use goes back to where it came from,
-/// 2. what is in flight is waited for,
-/// 3. idle memory of pools goes back to the driver,
-/// 4. what the driver was given back but does not call free yet is waited for.
+/// 1. frees dropped memory that is not in use,
+/// 2. waits for memory in flight,
+/// 3. returns idle memory of pools to the driver,
+/// 4. waits for memory that the driver frees with a delay.
 ///
-/// Inside `defer_cleanup`, in a callback, and inside a memory resource, nothing is given back or waited for, so there is no second try.
+/// Inside `defer_cleanup`, in a callback, and inside a memory resource, nothing is freed or waited for, so there is no
+/// second try.
 ///
 /// # Errors
 /// Returns the error of the resource, with the operation of the request.
@@ -85,7 +86,7 @@ fn reclaim_and_retry<B: Backend>(
     Err(explain(core, request, &error, deferred))
 }
 
-/// The error with what holds the memory.
+/// Returns the error with the holders of the memory.
 fn explain<B: Backend>(
     core: &DeviceCore<B>,
     request: &MemoryRequest<'_, B>,
@@ -112,13 +113,14 @@ fn explain<B: Backend>(
     let holders = core.names.holders().into_iter().take(NAMES).map(|holder| (holder.name, holder.bytes));
     let pressure =
         MemoryPressure { deferred, pending_items, pending_bytes, resources, holders: holders.collect() };
-    // What the caller has asked for, and not the piece that a pool has tried to get for it.
+    // The caller's request, and not the piece that a pool has tried to get for it.
     let requested = request.bytes;
     let kind = ErrorKind::OutOfMemory { requested, kind, free, total, pressure: Some(Box::new(pressure)) };
     core.error(request.operation, kind)
 }
 
-/// Whether a resource has allocated what was asked for, of this device as it is now. A resource of the user's may be wrong.
+/// Checks whether a resource has allocated the requested memory, of this device as it is now. A user's resource may be
+/// wrong.
 #[inline]
 pub fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> bool {
     let is_seen = request.kind.is_host_accessible();
@@ -133,11 +135,11 @@ pub fn is_fit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>
         && (is_seen || aligned(block.address()))
 }
 
-/// What is wrong with a block that is not fit.
+/// Returns what is wrong with a block that does not fit.
 #[cold]
 pub fn misfit<B: Backend>(block: &MemoryBlock<B>, request: &MemoryRequest<'_, B>) -> Error {
     let found = block.origin().generation;
-    let why = "the memory resource has allocated memory that is not what was asked for";
+    let why = "the memory resource has allocated memory that does not match the request";
     let kind = match found == request.core.generation() {
         true => ErrorKind::InvalidArgument { why },
         false => wrong_generation(request.core, found),

@@ -10,8 +10,8 @@ type Use<B> = (Arc<Timeline<B>>, u64);
 /// Work that may still be using memory: one position for each stream. It keeps no memory alive.
 pub struct PendingAccesses<B: Backend>(Uses<B>);
 
-/// Nearly always none, and hardly ever more than one: blocks are moved and dropped on the way of every allocation, which
-/// must not cost what a vector costs.
+/// Nearly always none, and hardly ever more than one: every allocation moves and drops blocks, which must be cheaper
+/// than a vector.
 enum Uses<B: Backend> {
     None,
     One(Use<B>),
@@ -91,7 +91,7 @@ impl<B: Backend> PendingAccesses<B> {
         };
     }
 
-    /// Hands each of them over.
+    /// Passes each of them on.
     #[doc(hidden)]
     #[inline]
     pub fn for_each(self, mut take: impl FnMut(Arc<Timeline<B>>, u64)) {
@@ -130,7 +130,7 @@ impl<B: Backend> PendingAccesses<B> {
         };
     }
 
-    /// Forgets what is known to be done. No driver call.
+    /// Removes finished ones. No driver call.
     #[inline]
     pub fn forget_done(&mut self) {
         self.retain(|(timeline, submission)| !timeline.is_complete(*submission));
@@ -144,7 +144,7 @@ impl<B: Backend> PendingAccesses<B> {
 
     /// Whether nothing is pending, asking the driver. Never blocks.
     pub fn poll(&self) -> bool {
-        // An error of the work is not ours to report; `poll` notes that the work is over.
+        // Errors of the work are reported elsewhere; `poll` notes that the work is over.
         self.iter().all(|(timeline, submission)| {
             timeline.poll(*submission).unwrap_or_else(|_| timeline.is_complete(*submission))
         })

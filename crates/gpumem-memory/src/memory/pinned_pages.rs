@@ -3,8 +3,8 @@
 //! Arrays that are neighbours share pages, and a page can be locked only once. So every page is locked by the first
 //! array that needs it and unlocked after the last.
 //!
-//! Pages that the driver has refused to unlock are remembered: their memory belongs to the caller again, and whatever
-//! lies there next may want to be locked. The driver then says that it is, and is asked to unlock them once more.
+//! Pages that the driver has refused to unlock are remembered: their memory belongs to the caller again, and a later
+//! array there may be locked. The driver then reports them as locked, and is called to unlock them once more.
 
 use crate::memory::DeviceCore;
 use gpumem_core::{Backend, DeviceBuffer, Error, ErrorKind, RegisterOptions, Result, process::page_size};
@@ -52,7 +52,7 @@ impl<B: Backend> Default for PinnedPages<B> {
 }
 
 impl<B: Backend> PinnedPages<B> {
-    /// Locks the pages of `bytes` bytes at `host`. If that fails half-way, what was locked is unlocked again.
+    /// Locks the pages of `bytes` bytes at `host`. If that fails half-way, the locked pages are unlocked again.
     ///
     /// # Safety
     /// The memory is valid until the lock is handed to [`unlock`](Self::unlock).
@@ -174,7 +174,7 @@ impl<B: Backend> Pages<B> {
         }
     }
 
-    /// Asks the driver once more to unlock what could not be unlocked of these pages. Whether anything was.
+    /// Asks the driver once more to unlock those of these pages that could not be unlocked. Returns whether any was.
     #[cold]
     fn unstick(&mut self, core: &DeviceCore<B>, pages: &Range<usize>) -> bool {
         let meet = |(start, stuck): (&usize, &Stuck<B>)| {

@@ -1,4 +1,4 @@
-//! What a recording of the device begins with.
+//! The initial state of a recording of the device.
 
 use super::DeviceCore;
 use crate::memory::default_options;

@@ -1,4 +1,4 @@
-//! Who holds the memory of a device, as text and as JSON.
+//! The holders of a device's memory, as text and as JSON.
 
 use super::{Holder, MemoryStatistics, serving::Serving};
 use crate::memory::DeviceCore;
@@ -7,7 +7,7 @@ use gpumem_trace::log::Bytes;
 use serde::Serialize;
 use std::fmt;
 
-/// What holds the memory of a device at one moment. `Display` gives it as text.
+/// The holders of a device's memory at one moment. `Display` writes it as text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MemoryReport {
@@ -23,17 +23,17 @@ pub struct MemoryReport {
     pub pending_items: usize,
     /// Bytes of these.
     pub pending_bytes: usize,
-    /// More pending items than this are given back by the next allocation.
+    /// More pending items than this are freed by the next allocation.
     pub limit_items: usize,
-    /// More pending bytes than this are given back by the next allocation.
+    /// More pending bytes than this are freed by the next allocation.
     pub limit_bytes: usize,
     /// Whether cleanup is deferred at the moment.
     pub deferred: bool,
-    /// What goes by a name ([`named`](super::named)), the largest first.
+    /// The allocations under names ([`named`](super::named)), the largest first.
     pub holders: Vec<Holder>,
-    /// Bytes that are allocated and go by no name: of arrays that were made without one, of the page-locked blocks through which the
-    /// library moves memory of the caller, and of what has been dropped and is pending. Resources allocate whole units, so small
-    /// allocations count for more here than what was asked for; those that have a name do not.
+    /// Allocated bytes without a name: of arrays that were made without one, of staging blocks, and of dropped memory
+    /// that is pending. Resources allocate whole units, so small allocations count for more here than their requests;
+    /// those that have a name do not.
     pub unnamed_bytes: usize,
 }
 
@@ -53,7 +53,7 @@ pub struct KindReport {
 pub struct ResourceReport {
     /// The word for the resource.
     pub resource: &'static str,
-    /// What it has in hand.
+    /// The bytes that it holds.
     pub statistics: MemoryStatistics,
 }
 

@@ -10,7 +10,7 @@ use gpumem_trace::log::AllocationInfo;
 use serde::Serialize;
 use std::{fmt, mem, ptr::NonNull, sync::Arc, time::Duration};
 
-/// What is asked of a [`MemoryResource`].
+/// A request to a [`MemoryResource`].
 pub struct MemoryRequest<'a, B: Backend> {
     /// Length in bytes, at least 1.
     pub bytes: usize,
@@ -20,8 +20,8 @@ pub struct MemoryRequest<'a, B: Backend> {
     pub kind: MemoryKind,
     /// The operation that needs it, in the user's words.
     pub operation: &'static str,
-    /// Whether the host is going to write the memory first. The block must have no uses left, whatever
-    /// [`stream`](Self::stream) says; the uses of one that is allocated with some are waited for at once, by the host.
+    /// Whether the host is going to write the memory first. The block must then have no pending uses, also of
+    /// [`stream`](Self::stream); if a resource returns one with some, the host waits for them at once.
     pub host_first: bool,
     #[doc(hidden)]
     pub stream: Option<&'a Arc<Timeline<B>>>,
@@ -43,7 +43,7 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
         !self.core.deferred_frees.is_deferred() && crate::blocking::may_block(self.operation).is_ok()
     }
 
-    /// The stream that does not mind its own pending uses: whatever it enqueues runs after them.
+    /// The stream that may get a block with its own pending uses: its later work runs after them.
     #[inline]
     pub(crate) fn ordered_by(&self) -> Option<&'a Arc<Timeline<B>>> {
         if self.host_first { None } else { self.stream }
@@ -56,7 +56,7 @@ impl<'a, B: Backend> MemoryRequest<'a, B> {
     }
 }
 
-/// What is wrong with memory of one generation for another: it is of another device, or of before a reset.
+/// Returns what is wrong with memory of one generation for another: it is of another device, or from before a reset.
 #[cold]
 pub(super) fn wrong_generation<B: Backend>(core: &DeviceCore<B>, found: u64) -> ErrorKind {
     match is_same_device(found, core.generation()) {
@@ -90,7 +90,7 @@ impl<B: Backend> fmt::Debug for MemoryRequest<'_, B> {
     }
 }
 
-/// Identifies the resource of a block: a number of its own for each resource that makes blocks itself.
+/// Identifies the resource of a block: a unique number for each resource that makes blocks itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ResourceId(u64);
 
@@ -119,7 +119,7 @@ pub struct BlockOrigin {
     pub(crate) kind: MemoryKind,
 }
 
-/// Memory that a [`MemoryResource`] has allocated. Goes back to the resource that allocated it, through
+/// Memory that a [`MemoryResource`] has allocated. It is returned to the resource that allocated it, through
 /// [`recycle`](MemoryResource::recycle) or [`deallocate`](MemoryResource::deallocate); dropping it leaks it.
 pub struct MemoryBlock<B: Backend> {
     address: u64,
@@ -140,8 +140,8 @@ impl<B: Backend> MemoryBlock<B> {
     ///
     /// # Safety
     /// * The device, and for `host` the host, may read and write `bytes` bytes from these addresses until the block is
-    ///   given back to the resource, and the memory is of the kind that was asked for and aligned as asked.
-    /// * Nothing else uses the memory meanwhile, except for what [`with_uses`](Self::with_uses) names.
+    ///   returned to the resource, and the memory is of the requested kind and alignment.
+    /// * No other code uses the memory meanwhile, except for the uses that [`with_uses`](Self::with_uses) names.
     /// * The resource trusts the token of a block that comes back only where [`resource`](Self::resource) says that it is its own:
     ///   safe code can give it blocks of others.
     /// * Memory that the host can see holds initialised bytes.
@@ -186,8 +186,8 @@ impl<B: Backend> MemoryBlock<B> {
         Self { address, host, bytes, token, buffer: None, resource_id, uses: PendingAccesses::none() }
     }
 
-    /// With more work that may still be using the memory. Whatever uses the block waits for it first, in the order of
-    /// streams: on the stream itself that costs nothing.
+    /// Adds work that may still be using the memory. New uses of the block wait for it first, in stream order: on the
+    /// stream itself that costs nothing.
     #[must_use]
     #[inline]
     pub fn with_uses(mut self, uses: PendingAccesses<B>) -> Self {
@@ -211,13 +211,13 @@ impl<B: Backend> MemoryBlock<B> {
         NonNull::new(self.host as *mut u8)
     }
 
-    /// Length in bytes, at least what was asked for.
+    /// Length in bytes, at least the requested one.
     #[inline]
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// What the resource has noted for itself.
+    /// The resource's own note.
     #[inline]
     pub fn token(&self) -> u64 {
         self.token
@@ -241,10 +241,10 @@ impl<B: Backend> MemoryBlock<B> {
         self.resource_id
     }
 
-    /// The block without a word about who may still be using it, for a resource that has waited for them.
+    /// Returns the block without its pending uses, for a resource that has waited for them.
     ///
     /// # Safety
-    /// What [`uses`](Self::uses) names is over.
+    /// The uses that [`uses`](Self::uses) names are over.
     #[must_use]
     pub unsafe fn without_uses(mut self) -> Self {
         drop(self.take_uses());
@@ -264,10 +264,10 @@ impl<B: Backend> MemoryBlock<B> {
         self.uses.add_owned(timeline, submission);
     }
 
-    /// Hands the uses over.
+    /// Passes the uses on.
     ///
     /// # Safety
-    /// What uses the memory next waits for them.
+    /// New uses of the memory wait for them.
     #[doc(hidden)]
     #[inline]
     pub unsafe fn hand_over_uses(&mut self) -> PendingAccesses<B> {
@@ -301,9 +301,9 @@ impl<B: Backend> fmt::Debug for MemoryBlock<B> {
 pub struct Trim {
     /// Bytes that the resource may keep.
     pub keep: usize,
-    /// Wait for what still uses memory. Otherwise that is passed over.
+    /// Wait for memory that is still in use. Otherwise it is skipped.
     pub wait: bool,
-    /// Only what has been unused for as long.
+    /// Only memory that has been unused for this time.
     pub unused_for: Duration,
 }
 
@@ -314,7 +314,7 @@ impl Trim {
     pub const ALL: Self = Self { keep: 0, wait: true, unused_for: Duration::ZERO };
 }
 
-/// What a resource has in hand.
+/// The bytes that a resource holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct MemoryStatistics {
@@ -348,8 +348,9 @@ pub struct MemoryStatistics {
 ///   [`UserCodePanicked`](ErrorKind::UserCodePanicked), in the result or in `take_errors`; the block that it was about is leaked.
 /// * Memory that work may still be using may be allocated again, with these uses in the block
 ///   ([`MemoryBlock::with_uses`]); its next user waits as far as necessary, on the device.
-/// * A block goes back to the resource that allocated it, once. A block of another one is refused, as is one of another device
-///   or of before a reset: [`recycle`](Self::recycle) hands it back, [`deallocate`](Self::deallocate) is an error.
+/// * A block is returned to the resource that allocated it, once. A block of another one is refused, as is one of
+///   another device or from before a reset: [`recycle`](Self::recycle) returns it, [`deallocate`](Self::deallocate) is
+///   an error.
 pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// The word for it in reports.
     fn name(&self) -> &'static str;
@@ -379,7 +380,7 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// same: whether its memory is free is then unknown.
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()>;
 
-    /// Gives what is free back to where it came from. Bytes that were given back; failures go to `failed`.
+    /// Frees idle memory to the upstream resource. Returns the number of freed bytes; failures go to `failed`.
     fn trim(&self, how: Trim, failed: &mut dyn FnMut(Error)) -> usize {
         let _ = (how, failed);
         0
@@ -388,7 +389,7 @@ pub trait MemoryResource<B: Backend>: fmt::Debug + Send + Sync + 'static {
     /// Forgets everything without a driver call, because the driver has taken it: the device was reset.
     fn forget(&self);
 
-    /// What the resource has in hand.
+    /// Returns the bytes that the resource holds.
     fn statistics(&self) -> MemoryStatistics;
 
     /// The resource that this one takes its memory from.

@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-/// Environment variable: `off` takes memory straight from the driver, where nothing else has been set.
+/// Environment variable: `off` takes memory straight from the driver, unless the program has set a resource.
 pub const ENV_POOL: &str = "GPUMEM_POOL";
 
 /// Kinds of memory that have a resource of their own.
@@ -25,7 +25,7 @@ pub struct ResourceTable<B: Backend> {
     count: Mutex<usize>,
     /// For each kind the number of its resource, plus 1; 0 before its first use.
     current: [AtomicUsize; KINDS],
-    /// What gives back memory that came in otherwise than by an allocation, with its number.
+    /// The resource that frees memory that was not allocated, with its number.
     external_owner: OnceLock<(u8, Arc<DriverMemory<B>>)>,
 }
 
@@ -126,7 +126,7 @@ impl<B: Backend> ResourceTable<B> {
         }
     }
 
-    /// The resource for memory that the driver hands out otherwise than by an allocation, with its number.
+    /// Returns the resource for memory that the driver provides otherwise than by an allocation, with its number.
     pub fn external_owner(
         &self,
         core: &Arc<DeviceCore<B>>,
@@ -192,7 +192,7 @@ impl<B: Backend> ResourceTable<B> {
     }
 }
 
-/// What serves a kind of memory without a resource of the user's: a pool over the driver.
+/// The default resource of a kind of memory: a pool over the driver.
 fn default_resource<B: Backend>(core: &Arc<DeviceCore<B>>, kind: MemoryKind) -> Arc<dyn MemoryResource<B>> {
     let driver: Arc<dyn MemoryResource<B>> = Arc::new(DriverMemory::new(core));
     let is_off = std::env::var(ENV_POOL).is_ok_and(|text| matches!(text.trim(), "off" | "0" | "no"));
@@ -206,7 +206,7 @@ fn default_resource<B: Backend>(core: &Arc<DeviceCore<B>>, kind: MemoryKind) -> 
 pub fn default_options<B: Backend>(core: &DeviceCore<B>, kind: MemoryKind) -> PoolOptions {
     let capabilities = B::capabilities(&core.raw);
     let granule = match kind {
-        // Hints about managed memory go by the page of the host: neighbours must not share one.
+        // Hints about managed memory apply to whole pages of the host: neighbours must not share one.
         MemoryKind::Managed(_) => capabilities.allocation_alignment.max(page_size()),
         _ => capabilities.allocation_alignment.max(16),
     };

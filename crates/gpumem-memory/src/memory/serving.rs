@@ -1,4 +1,4 @@
-//! A resource as the device calls it: what a resource of the user does wrong ends here.
+//! A resource as the device calls it: faults of a user's resource are caught here.
 
 use super::{
     report::ResourceReport,
@@ -16,7 +16,7 @@ thread_local! {
     static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Restores what was known of the thread before.
+/// Restores the earlier state of the thread.
 struct Restore(bool);
 
 impl Drop for Restore {
@@ -25,13 +25,13 @@ impl Drop for Restore {
     }
 }
 
-/// Whether this thread is inside a memory resource that may be the user's. What calls all resources of a device from there
-/// would call this one again, without end.
+/// Tells whether this thread is inside a memory resource that may be the user's. A call of all resources of a device
+/// from there would call this one again, without end.
 pub(crate) fn is_inside_resource() -> bool {
     IS_INSIDE.try_with(Cell::get).unwrap_or_default()
 }
 
-/// Refuses what calls all resources of a device, inside one.
+/// Refuses calls of all resources of a device, inside one.
 ///
 /// # Errors
 /// Returns [`ErrorKind::Unsupported`] if this thread is inside a memory resource.
@@ -65,7 +65,7 @@ fn panicked(operation: &'static str, message: String) -> Error {
 }
 
 impl<'a, B: Backend> Serving<'a, B> {
-    /// Calls the resource. What it returns is in doubt only where it panics.
+    /// Calls the resource. Fails only if it panics.
     #[inline]
     fn call<R>(
         self,
@@ -137,7 +137,7 @@ impl<'a, B: Backend> Serving<'a, B> {
         }
     }
 
-    /// The word for it, and what it has in hand; nothing where it panics.
+    /// Its name, and the bytes that it holds; `None` if it panics.
     pub(crate) fn report(self) -> ResourceReport {
         let report = |resource: &dyn MemoryResource<B>| (resource.name(), resource.statistics());
         let (resource, statistics) = self.call("statistics", report).unwrap_or_else(|error| {
@@ -147,7 +147,7 @@ impl<'a, B: Backend> Serving<'a, B> {
         ResourceReport { resource, statistics }
     }
 
-    /// The resource itself, what it takes its memory from, and so on to the driver.
+    /// The resource itself, its upstream resource, and so on to the driver.
     pub(crate) fn chain(self) -> impl Iterator<Item = Self> {
         let next = |serving: &Self| {
             let upstream = serving.call("upstream", |resource| resource.upstream()).ok().flatten();

@@ -1,13 +1,13 @@
-//! Memory that is kept outside of this module and goes back when memory is out.
+//! Memory that is kept outside of this module and is freed when memory is out.
 
 use std::{fmt, sync::OnceLock};
 
-/// Gives back idle memory that is kept for transfers. Set once, when the device is made.
+/// Frees idle memory that is kept for transfers. Set once, when the device is made.
 #[derive(Default)]
 pub struct TrimHook(OnceLock<Box<dyn Fn() + Send + Sync>>);
 
 impl TrimHook {
-    /// Sets what gives the memory back. The first one stays.
+    /// Sets the function that frees the memory. The first one stays.
     pub fn set(&self, trim: impl Fn() + Send + Sync + 'static) {
         let _ = self.0.set(Box::new(trim));
     }

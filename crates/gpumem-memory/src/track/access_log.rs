@@ -1,4 +1,4 @@
-//! Who uses an allocation: last writers and the readers since, by byte extent.
+//! The uses of an allocation: its last writers and the readers since, by byte extent.
 
 use smallvec::SmallVec;
 use std::{mem::ManuallyDrop, ops::Range};
@@ -15,9 +15,9 @@ pub trait QueueRef: Clone {
 
 /// One remembered use.
 ///
-/// A use that later ones stand for may stay as a *spent* one, with submission index 0 and no bytes: it is never waited for,
-/// and when its queue comes back to the memory, it is written over without a new reference to the queue. Streams that take
-/// turns on one array are the case that this is for.
+/// A use that later ones cover may stay as a *spent* entry, with submission index 0 and no bytes. It is never waited
+/// for. When its queue uses the memory again, the entry is overwritten without a new reference to the queue. This helps
+/// streams that take turns on one array.
 #[derive(Debug, Clone)]
 pub struct LoggedAccess<P> {
     pub(crate) extent: Range<usize>,
@@ -123,20 +123,19 @@ impl<P: QueueRef> AccessLog<P> {
             .filter(|entry| !entry.by.is_complete(entry.submission))
     }
 
-    /// Whether all uses are of one queue, whose order is enough then.
+    /// Tells whether all uses are of one queue, whose order is enough then.
     #[inline]
     pub fn is_only_of(&self, queue: u64) -> bool {
         self.uses.iter().all(|entry| entry.is_retired() || entry.by.queue() == queue)
     }
 
-    /// Whether every use is complete as far as the caller is concerned: `is_settled` is asked about each that is
-    /// not spent.
+    /// Tells whether the caller may treat every use as complete: calls `is_settled` for each that is not spent.
     #[inline]
     pub(crate) fn is_settled(&self, is_settled: impl Fn(&P, u64) -> bool) -> bool {
         self.uses.iter().all(|entry| entry.is_retired() || is_settled(&entry.by, entry.submission))
     }
 
-    /// Makes room: forgets what is done, and merges entries of one queue. Call before [`conflicts`](Self::conflicts),
+    /// Makes room: removes finished uses, and merges entries of one queue. Call before [`conflicts`](Self::conflicts),
     /// under the same lock as the `note` that follows.
     #[inline]
     pub fn compact(&mut self) {
@@ -165,8 +164,8 @@ impl<P: QueueRef> AccessLog<P> {
         *self.uses = merged;
     }
 
-    /// The submission index of the use that was noted last, if `by` is about to use the same bytes in the same way. It has
-    /// waited for whatever conflicts with that, so the new submission index is all that there is to be noted.
+    /// Returns the submission index of the last use, if `by` is about to use the same bytes in the same way. Its
+    /// conflicts have been waited for, so only the new submission index is noted.
     #[inline(always)]
     pub(crate) fn repeat_of_last(
         &mut self,
@@ -180,7 +179,7 @@ impl<P: QueueRef> AccessLog<P> {
         (is_same && !submission.is_multiple_of(ASKED_EVERY)).then_some(&mut last.submission)
     }
 
-    /// Remembers a use that has been enqueued behind everything that [`conflicts`](Self::conflicts) named.
+    /// Records a use that was enqueued after everything that [`conflicts`](Self::conflicts) returned.
     #[inline(always)]
     pub fn note(&mut self, extent: Range<usize>, write: bool, by: &P, submission: u64) {
         if extent.is_empty() {
@@ -197,7 +196,7 @@ impl<P: QueueRef> AccessLog<P> {
             return;
         }
         if let [first, second] = self.uses.as_mut_slice() {
-            // Two streams that take turns, or one that reads what another has written.
+            // Two streams that take turns, or one that reads another's results.
             let is_second = second.by.is(by);
             let (own, other) = if is_second { (second, first) } else { (first, second) };
             if own.by.is(by) && (own.is_retired() || covers(&extent, &own.extent) && (write || !own.write)) {
@@ -260,7 +259,7 @@ impl<P: QueueRef> AccessLog<P> {
         }
     }
 
-    /// Forgets the uses that a new one stands for, but for the one at `place`. Where that is afterwards.
+    /// Removes the uses that a new one covers, except the one at `place`. Returns the new position of that one.
     fn remove_superseded(
         &mut self,
         place: Option<usize>,
@@ -277,8 +276,8 @@ impl<P: QueueRef> AccessLog<P> {
         place.map(|_| before)
     }
 
-    /// Makes one use of all. `by` has waited for them, so its submission index stands for them. Where it is
-    /// noted.
+    /// Merges all uses into one. `by` has waited for them, so its submission index covers them. Returns the position of
+    /// the entry.
     #[cold]
     fn collapse(&mut self, extent: Range<usize>, write: bool, by: &P, submission: u64) -> usize {
         let live = self.uses.iter().filter(|entry| !entry.is_retired());
@@ -306,15 +305,15 @@ impl<P: QueueRef> AccessLog<P> {
         }
     }
 
-    /// Remembers work that used the memory before this allocation had it: whatever comes, reads included, waits for it.
-    /// For a log of nothing else.
+    /// Records work that used the memory before this allocation: all later uses wait for it, also reads. Only for an
+    /// otherwise empty log.
     pub fn seed(&mut self, extent: Range<usize>, by: P, submission: u64) {
         debug_assert!(self.uses.len() < LIMIT);
         self.last = NONE;
         self.uses.push(LoggedAccess { extent, write: true, by, submission });
     }
 
-    /// Hands out what is not known to be done, and remembers nothing any more.
+    /// Returns the uses that are not known to be done, and empties the log.
     #[inline]
     pub fn drain_pending(&mut self, mut take: impl FnMut(P, u64)) {
         self.drain_all(|by, pending| {

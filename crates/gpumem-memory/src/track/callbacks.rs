@@ -1,9 +1,9 @@
-//! Callbacks: what runs once work is done, on a thread of ours.
+//! Callbacks: code that runs once work is done, on a thread of the library.
 //!
-//! The driver's own callbacks may not call the driver, block the stream, and are not called when the device is lost.
-//! So a thread of ours waits for a mark instead, and runs whatever was left for it in the stream's order. It starts
-//! with the first callback and ends when there are none. A blocking wait inside a callback is a typed error: it would
-//! wait for the thread that it runs on.
+//! The driver's own callbacks may not call the driver, block the stream, and are not called when the device is lost. So
+//! a thread of the library waits for an event instead, and runs the callbacks in the stream's order. It starts with the
+//! first callback and ends when there are none. A blocking wait inside a callback is a typed error: it would wait for
+//! the thread that it runs on.
 
 use super::Timeline;
 use crate::user_code;
@@ -53,7 +53,7 @@ impl<B: Backend> Timeline<B> {
         task: impl FnOnce(Result<()>) + Send + 'static,
     ) -> Result<()> {
         self.check(operation)?;
-        // The mark is made now, so that work enqueued later does not delay the callback.
+        // The event is recorded now, so that later work does not delay the callback.
         let submission = self.last_submission();
         self.wait_target(submission)?;
         self.when_complete(operation, submission, task)
@@ -78,7 +78,7 @@ impl<B: Backend> Timeline<B> {
                 let refused = state.waiting.pop_back();
                 state.added -= 1;
                 drop(state);
-                // What the closure holds is the user's, and is dropped without the lock.
+                // The closure holds the user's values, and is dropped without the lock.
                 drop(refused);
                 return Err(self.context.error(operation, ErrorKind::Unsupported { what: "another thread" }));
             }

@@ -1,4 +1,4 @@
-//! What all streams of a device share.
+//! The state that all streams of a device share.
 
 use super::{
     Timeline, counters::Counters, errors::ErrorQueue, foreign_timelines::ForeignTimelinePool,
@@ -10,8 +10,8 @@ use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
-/// The driver's device with the state that streams, events and accesses refer to. What every submission reads comes
-/// first, in one cache line.
+/// The driver's device with the state that streams, events and accesses refer to. The fields that every submission
+/// reads come first, in one cache line.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct DeviceContext<B: Backend> {
@@ -24,7 +24,7 @@ pub struct DeviceContext<B: Backend> {
     pub ordinal: usize,
     /// Why the device is lost. In a box, which leaves room for others in the line.
     lost: OnceLock<Box<str>>,
-    /// Where what becomes of memory is recorded.
+    /// The recorder of memory events.
     pub recorder: Recorder,
     /// Events that are not in use.
     pub events: EventPool<B>,
@@ -32,9 +32,9 @@ pub struct DeviceContext<B: Backend> {
     pub foreign_timelines: ForeignTimelinePool<B>,
     /// Errors that no call could return.
     pub errors: ErrorQueue,
-    /// What has been asked of the device.
+    /// Counts of the requests to the device.
     pub counters: Arc<Counters>,
-    /// The streams that are alive, so that a wait for the device can finish what hangs on each.
+    /// The streams that are alive, so that a wait for the device can finish the pending work of each.
     timelines: Mutex<Vec<Weak<Timeline<B>>>>,
     /// See [`unknown_streams`](Self::unknown_streams).
     unknown_streams: Mutex<Weak<Timeline<B>>>,
@@ -72,8 +72,8 @@ impl<B: Backend> DeviceContext<B> {
         self.timelines.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The timeline of whatever others enqueue on streams that they have not named: one while anything refers to it, so
-    /// that a log in which loans come and go has one entry for them all.
+    /// The timeline of the work on unknown streams: one while anything refers to it, so that a log has one entry for
+    /// all such loans.
     pub fn unknown_streams(self: &Arc<Self>) -> Arc<Timeline<B>> {
         let mut unknown_streams = self.unknown_streams.lock();
         if let Some(known) = unknown_streams.upgrade().filter(|known| !known.is_stale()) {

@@ -6,8 +6,8 @@ use std::fmt;
 
 type CopyOut = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// What a stream copies out of staging memory once submissions are done. Every entry belongs to a scope, which does not end
-/// before its entries are gone.
+/// The copies of a stream out of staging memory, which run once submissions are done. Every entry belongs to a scope,
+/// which does not end before its entries are gone.
 #[derive(Default)]
 pub struct CopyOutQueue(Mutex<State>);
 
@@ -38,7 +38,7 @@ pub enum Lost {
 }
 
 impl CopyOutQueue {
-    /// Adds what `copy_out` copies out of `bytes` bytes of staging memory.
+    /// Adds `copy_out`, which copies `bytes` bytes out of staging memory.
     pub fn add(&self, scope: u64, submission: u64, bytes: usize, copy_out: CopyOut) {
         self.0.lock().waiting.push(Entry { scope, submission, bytes, copy_out });
     }
@@ -54,8 +54,8 @@ impl CopyOutQueue {
         held(&self.0.lock())
     }
 
-    /// Copies out what is due. The lock is held meanwhile, so that a scope that ends waits for its last entry. A failure is kept
-    /// for the scope.
+    /// Runs the copies that are due. The lock is held meanwhile, so that a scope that ends waits for its last entry. A
+    /// failure is kept for the scope.
     pub(crate) fn run(&self, is_due: impl Fn(u64) -> bool) {
         let State { waiting, lost } = &mut *self.0.lock();
         for entry in waiting.extract_if(.., |entry| is_due(entry.submission)) {
@@ -65,8 +65,8 @@ impl CopyOutQueue {
         }
     }
 
-    /// Drops what is due without copying it: the work before it failed. The caller that waits for the device is told of the
-    /// failure, and so is each scope ([`take_lost`](Self::take_lost)).
+    /// Drops the copies that are due: the work before them failed. The caller that waits for the device gets the
+    /// failure, and so does each scope ([`take_lost`](Self::take_lost)).
     pub(crate) fn give_up(&self, is_due: impl Fn(u64) -> bool) {
         let State { waiting, lost } = &mut *self.0.lock();
         let due = waiting.extract_if(.., |entry| is_due(entry.submission));
@@ -82,13 +82,14 @@ impl CopyOutQueue {
         first
     }
 
-    /// Drops what is left of a scope without copying it out.
+    /// Drops the remaining entries of a scope without copying them out.
     pub fn abandon(&self, scope: u64) {
         let left: Vec<_> = self.0.lock().waiting.extract_if(.., |entry| entry.scope == scope).collect();
         drop(left);
     }
 
-    /// Forgets what is left of a scope whose work cannot be proven to be done. Its staging memory is leaked with it.
+    /// Forgets the remaining entries of a scope whose work cannot be proven to be done. Its staging memory is leaked
+    /// with it.
     pub fn leak(&self, scope: u64) {
         let left: Vec<_> = self.0.lock().waiting.extract_if(.., |entry| entry.scope == scope).collect();
         left.into_iter().for_each(|entry| std::mem::forget(entry.copy_out));
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scope_is_told_of_its_own_entries() {
+    fn each_scope_gets_the_errors_of_its_own_entries() {
         let (queue, ran) = (CopyOutQueue::default(), Arc::new(AtomicUsize::new(0)));
         let counts = |ran: &Arc<AtomicUsize>| -> CopyOut {
             let ran = ran.clone();

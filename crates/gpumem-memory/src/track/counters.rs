@@ -1,10 +1,10 @@
-//! Counting what is done, so that tests and users can see it.
+//! Counts operations, for tests and users.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! counters {
     ($($(#[$doc:meta])* $field:ident, $count:ident;)*) => {
-        /// What the runtime has asked of a device since it was opened.
+        /// Counts of the runtime's requests to a device since it was opened.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
         #[non_exhaustive]
         pub struct DeviceCounters { $($(#[$doc])* pub $field: u64,)* }
@@ -31,7 +31,7 @@ macro_rules! counters {
 counters! {
     /// Blocks of memory allocated by the driver.
     allocations, count_allocation;
-    /// Blocks given back to the driver.
+    /// Blocks freed by the driver.
     releases, count_release;
     /// Copies enqueued, as driver calls.
     copies, count_copy;

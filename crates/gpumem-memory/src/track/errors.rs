@@ -7,8 +7,7 @@ use std::collections::VecDeque;
 /// Most errors that are kept. Further ones push out the oldest.
 const CAPACITY: usize = 64;
 
-/// What failed in a `Drop` or in a callback, until `Device::take_errors` asks for it.
-/// Never returned from an unrelated call.
+/// Errors of a `Drop` or of a callback, until `Device::take_errors` takes them. Never returned from an unrelated call.
 #[derive(Debug, Default)]
 pub struct ErrorQueue(Mutex<VecDeque<Error>>);
 

@@ -8,19 +8,19 @@ use std::sync::{
     atomic::{Ordering, fence},
 };
 
-/// How many recorded events are kept. The oldest go first; a later mark stands for them.
+/// How many recorded events are kept. The oldest are dropped first; a later event covers them.
 const EVENTS: usize = 8;
 
-/// An event with the submission index that it stands for, and for all before.
+/// An event with the submission index that it covers, with all earlier ones.
 type Entry<B> = (u64, Arc<RecordedEvent<B>>);
 
-/// Whose event a new mark gets.
+/// Selects the event that a new recording uses.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reused {
-    /// The oldest mark's.
+    /// The event of the oldest recording.
     Oldest,
-    /// The last event's, where no one asks for earlier submission indexes. One event that goes round stays in the caches,
-    /// ours and the driver's.
+    /// The last one, if earlier submission indexes are not needed any more. One event that is used again and again
+    /// stays in the caches of the library and the driver.
     Last,
 }
 
@@ -42,13 +42,13 @@ impl<B: Backend> EventHistory<B> {
         self.ring.get(self.last).and_then(Option::as_ref)
     }
 
-    /// Whether an event stands for the submission index.
+    /// Tells whether an event covers the submission index.
     #[inline]
     pub(super) fn has(&self, submission: u64) -> bool {
         self.last().is_some_and(|(last, _)| *last >= submission)
     }
 
-    /// The earliest mark that stands for the submission index.
+    /// Returns the earliest event that covers the submission index.
     #[inline]
     pub(super) fn find(&self, submission: u64) -> Option<&Entry<B>> {
         if !self.has(submission) {
@@ -73,12 +73,12 @@ impl<B: Backend> EventHistory<B> {
             Reused::Last => self.last,
         };
         let place = &mut self.ring[at];
-        // Events are only cloned under the lock of the stream, which is ours now.
+        // Events are only cloned under the lock of the stream, which this thread holds.
         let is_ours =
             |recorded: &Arc<RecordedEvent<B>>| Arc::strong_count(recorded) == 1 && recorded.is_of(context);
         let recorded = match place.take().filter(|(_, recorded)| is_ours(recorded)) {
             Some((_, recorded)) => {
-                // What others did with the event before they let go of it comes first.
+                // Other threads' uses of the event before they dropped it come first.
                 fence(Ordering::Acquire);
                 recorded
             }

@@ -1,8 +1,8 @@
-//! Timelines of streams that are not ours, to be used again.
+//! A free list of timelines for foreign streams.
 //!
-//! An import needs a timeline for one submission index: what stood on the stream of others that it was told of. Such a
-//! timeline is let go with the import, and its next submission index may stand for another stream: the earlier ones are not
-//! asked for again, and a wait that was enqueued for one stays valid: it waits for what the event stood for then. So imports
+//! An import needs a timeline for one submission index: the work on the foreign stream at that moment. The timeline is
+//! released with the import, and its next submission index may belong to another stream. That is sound: earlier indexes
+//! are not queried again, and a wait that was enqueued for one waits for the event as it was recorded then. So imports
 //! make neither timelines nor events, once there are some.
 
 use super::{DeviceContext, Timeline};
@@ -40,7 +40,7 @@ impl<B: Backend> ForeignTimelinePool<B> {
         }
     }
 
-    /// Lets go of all of them.
+    /// Drops all of them.
     pub(crate) fn forget(&self) {
         let all = std::mem::take(&mut *self.0.lock());
         drop(all);

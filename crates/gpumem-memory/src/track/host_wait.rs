@@ -12,7 +12,7 @@ use gpumem_core::{Backend, Error, ErrorKind, Event, Result, Stream};
 pub struct WaitOutcome {
     /// Whether the work is proven to be done, or to have stopped: its memory is not touched any more.
     pub done: bool,
-    /// What the work or the driver says.
+    /// The error of the work or the driver.
     pub result: Result<()>,
 }
 
@@ -35,12 +35,12 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Whether work up to `submission` is known to have failed, or to stand behind work that did.
+    /// Tells whether work up to `submission` is known to have failed, or to come after failed work.
     pub(crate) fn has_failed(&self, submission: u64) -> bool {
         self.fault.lock().as_ref().is_some_and(|(last, _)| *last >= submission)
     }
 
-    /// What work behind `submission` did wrong, even if an earlier call has reported it.
+    /// Checks whether work after `submission` has failed, even if an earlier call has reported the failure.
     ///
     /// # Errors
     /// Returns that failure.
@@ -85,7 +85,7 @@ impl<B: Backend> Timeline<B> {
         self.conclude(covers, answer)
     }
 
-    /// Draws the conclusion from what the driver says about `submission`.
+    /// Draws the conclusion from the driver's answer about `submission`.
     fn conclude(&self, submission: u64, answer: Result<bool>) -> Result<bool> {
         let answer = self.context.note_loss(answer);
         let done = match &answer {
@@ -102,8 +102,8 @@ impl<B: Backend> Timeline<B> {
         answer
     }
 
-    /// Blocks until `submission` is done, or cannot go on. Needs no event: where no mark stands for the submission
-    /// index, the stream itself is waited for.
+    /// Blocks until `submission` is done, or cannot go on. Needs no event: if no event covers the submission index, it
+    /// waits for the stream itself.
     pub fn wait_host(&self, submission: u64) -> WaitOutcome {
         if self.is_complete(submission) || self.is_stale() {
             return WaitOutcome::done();
@@ -135,7 +135,8 @@ impl<B: Backend> Timeline<B> {
                 WaitOutcome::done()
             }
             Err(error) => {
-                // Either the work itself is at fault and over, or the wait is; then the whole device is asked.
+                // Either the work has failed and is over, or the wait itself has failed; then the whole device is
+                // queried.
                 let failed = ends_the_work(&error);
                 if failed {
                     self.note_fault(covers, &error);
@@ -149,20 +150,19 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Waits until everything on the driver's stream is done, what others have enqueued there included.
+    /// Waits until everything on the driver's stream is done, including work of other libraries.
     pub(crate) fn wait_host_all(&self) -> WaitOutcome {
         let last = {
             let mut queue = self.queue.lock();
-            // Foreign work on the same stream has no submission index of ours: a new one makes `settle` look
-            // again.
+            // Foreign work on the same stream has no submission index: a new one makes the wait look again.
             queue.submission += 1;
             queue.submission
         };
         self.wait_host(last)
     }
 
-    /// Copies out what completed work has left in staging memory, unless the work failed, even if an earlier call has reported
-    /// it.
+    /// Copies the results of completed work out of staging memory, unless the work failed, even if an earlier call has
+    /// reported it.
     pub fn copy_out_completed(&self) {
         self.copy_outs.give_up(|submission| self.has_failed(submission));
         self.copy_outs.run(|submission| self.is_complete(submission));

@@ -1,4 +1,4 @@
-//! The access logs of what a piece of work uses, locked together.
+//! The access logs of all memory that a piece of work uses, locked together.
 
 use super::{Access, AccessLog, Timeline};
 use crate::sync::ShortMutexGuard;
@@ -6,7 +6,7 @@ use gpumem_core::Backend;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A use, with the log of its memory. The uses of one allocation stand side by side, and the first of them has the log.
+/// A use, with the log of its memory. The uses of one allocation are adjacent, and the first of them has the log.
 pub(super) struct LockedLog<'a, B: Backend> {
     access: &'a Access<'a, B>,
     log: Option<ShortMutexGuard<'a, AccessLog<Arc<Timeline<B>>>>>,
@@ -64,8 +64,8 @@ pub(super) struct LockedLogs<'s, 'a, B: Backend>(pub(super) &'s mut [LockedLog<'
 
 impl<B: Backend> LockedLogs<'_, '_, B> {
     /// Notes the uses by work that gets the submission index, if there is one or two of them, and each is the [same
-    /// again](AccessLog::repeat_of_last), as in most loops. There is nothing to wait for then. Whether any of the memory is lent; `None`
-    /// where nothing has been noted.
+    /// again](AccessLog::repeat_of_last), as in most loops. No wait is needed then. Returns whether any of the memory
+    /// is lent; `None` if no use was noted.
     #[inline(always)]
     pub(super) fn record_repeat(
         &mut self,
@@ -92,7 +92,7 @@ impl<B: Backend> LockedLogs<'_, '_, B> {
         }
     }
 
-    /// Makes room in the logs, before anything else is asked of them.
+    /// Makes room in the logs, before any other call on them.
     #[inline]
     pub(super) fn compact(&mut self) {
         self.0.iter_mut().filter_map(|held| held.log.as_mut()).for_each(|log| log.compact());
@@ -117,7 +117,7 @@ impl<B: Backend> LockedLogs<'_, '_, B> {
         })
     }
 
-    /// Notes the uses by work that has the submission index. Whether any of the memory is lent.
+    /// Notes the uses by work that has the submission index. Returns whether any of the memory is lent.
     #[inline(always)]
     pub(super) fn note(
         &mut self,

@@ -1,10 +1,10 @@
 //! Automatic, lazy ordering (law 5).
 //!
-//! Every stream is a [`Timeline`]: it gives out rising submission indexes under one lock with the driver's enqueue, so that
-//! submission index order is queue order. Every allocation keeps a [`AccessLog`]: who last wrote and who has read since, by
-//! byte extent, as (timeline, submission index). Work on one stream costs no event. Only when another stream needs the memory
-//! is one event recorded on the producer ([`RecordedEvent`]) and waited for on the consumer, and what a stream has already
-//! waited for is remembered.
+//! Every stream is a [`Timeline`]: it gives out rising submission indexes under one lock with the driver's enqueue, so
+//! that submission index order is queue order. Every allocation keeps an [`AccessLog`]: the last writers and the
+//! readers since, by byte extent, as (timeline, submission index). Work on one stream costs no event. Only when another
+//! stream needs the memory is one event recorded on the producer ([`RecordedEvent`]) and waited for on the consumer,
+//! and the stream remembers its waits.
 //!
 //! ```text
 //!  submit on S                       lock use logs (by allocation id)

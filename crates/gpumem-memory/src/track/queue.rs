@@ -1,4 +1,4 @@
-//! What is behind the lock of a timeline: the driver's stream, its events, and what it has waited for.
+//! The state under the lock of a timeline: the driver's stream, its events, and the waits that it has made.
 
 use super::{
     DeviceContext, RecordedEvent,
@@ -9,10 +9,10 @@ use gpumem_core::{Backend, Error, ErrorKind, Event, Result};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// How many waits are remembered. Forgetting one costs a repeated wait, nothing else.
+/// How many waits are remembered. Forgetting one only costs a repeated wait.
 const SEEN: usize = 64;
 
-/// The queue of one stream. What most work needs comes first.
+/// The queue of one stream. The fields that most work needs come first.
 #[repr(C)]
 pub(super) struct Queue<B: Backend> {
     /// The driver's stream, or `None` once it has been dropped. Shared with the threads that wait for it.
@@ -35,8 +35,8 @@ impl<B: Backend> Queue<B> {
         Self { raw: raw.map(Arc::new), submission: 0, events: EventHistory::new(), seen: SmallVec::new() }
     }
 
-    /// A submission index for what is on a stream of others now, with its mark. Earlier submission indexes
-    /// are never asked for.
+    /// Returns a submission index for the work on a foreign stream now, with its event. Earlier submission indexes are
+    /// never queried.
     pub(super) fn record_on(&mut self, context: &Arc<DeviceContext<B>>, raw: &B::Stream) -> Result<u64> {
         let submission = self.submission + 1;
         self.events.record(submission, Reused::Last, context, |event| B::record(raw, event))?;
@@ -89,7 +89,7 @@ impl<B: Backend> Queue<B> {
         self.seen.push((timeline, submission));
     }
 
-    /// Records an event behind everything that has been enqueued.
+    /// Records an event after everything that has been enqueued.
     #[inline]
     pub(super) fn record(
         &mut self,
@@ -102,7 +102,7 @@ impl<B: Backend> Queue<B> {
         Ok(recorded)
     }
 
-    /// Records an event behind all streams of the device.
+    /// Records an event after the work of all streams of the device.
     pub(super) fn record_everything(
         &mut self,
         context: &Arc<DeviceContext<B>>,

@@ -43,7 +43,7 @@ impl<B: Backend> Drop for RecordedEvent<B> {
             if self.context.origin.is_valid() && self.generation == self.context.generation() {
                 self.context.events.free.lock().push(event);
             } else {
-                // The driver is another process's, or gone, or was reset: nothing can be given back to it.
+                // The driver belongs to another process, has ended, or was reset: no event can be destroyed.
                 std::mem::forget(event);
             }
         }
@@ -56,8 +56,8 @@ impl<B: Backend> fmt::Debug for RecordedEvent<B> {
     }
 }
 
-/// Events that are not in use. Recording an event again does not disturb who already waits for its old mark, so an
-/// event may go back as soon as it will not be waited for again.
+/// Events that are not in use. Recording an event again does not disturb work that waits for the old recording, so an
+/// event may be reused as soon as no new wait will use it.
 #[derive(Debug)]
 pub struct EventPool<B: Backend> {
     free: Mutex<Vec<B::Event>>,

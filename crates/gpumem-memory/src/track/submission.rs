@@ -1,4 +1,4 @@
-//! The one way into a stream: behind everything that the work conflicts with.
+//! The one way to submit work to a stream: after everything that the work conflicts with.
 
 use super::{
     Access, Timeline,
@@ -10,7 +10,7 @@ use crate::sync::ShortMutexGuard;
 use gpumem_core::{Backend, Result, StreamKind};
 use std::sync::Arc;
 
-/// A submission index of a queue, which is locked until the work stands in it.
+/// A submission index of a queue, which is locked until the work is enqueued.
 pub(super) struct SubmissionGuard<'a, B: Backend> {
     queue: ShortMutexGuard<'a, Queue<B>>,
     pub(super) submission: u64,
@@ -19,10 +19,9 @@ pub(super) struct SubmissionGuard<'a, B: Backend> {
 }
 
 impl<B: Backend> Timeline<B> {
-    /// Takes the next submission index, behind everything that the uses conflict with, and notes them under it. A thread
-    /// that asks for the submission index blocks on the lock of the queue, which the result holds until the work is
-    /// enqueued; the logs are locked for a shorter time. All that is read and written of ours is so before the driver is
-    /// called, which leaves little of it in the caches.
+    /// Waits for everything that the uses conflict with, takes the next submission index, and notes the uses under it.
+    /// The result holds the lock of the queue until the work is enqueued; the logs are locked for a shorter time. All
+    /// state is read and written before the driver call, which evicts most of it from the caches.
     ///
     /// # Errors
     /// Returns an error if the stream cannot be used, or not made to wait. Nothing has been noted.
@@ -81,8 +80,8 @@ impl<B: Backend> Timeline<B> {
         Ok(SubmissionGuard { queue, submission, is_lent })
     }
 
-    /// Runs `enqueue`, which is told its submission index, on the driver's stream, under the lock that gives out submission
-    /// indexes. If it fails half-way, the submission index stands for the half that is under way.
+    /// Runs `enqueue`, which gets its submission index, on the driver's stream, under the queue's lock. If it fails
+    /// half-way, the submission index covers the half that is under way.
     #[inline]
     pub(super) fn enqueue<R>(
         &self,
@@ -138,7 +137,7 @@ impl<B: Backend> Timeline<B> {
     ) -> Result<ShortMutexGuard<'a, Queue<B>>> {
         for (access, log) in logs.each() {
             for LoggedAccess { by: of, submission, .. } in log.conflicts(&access.extent, access.write) {
-                // A wait for one use is often one for the next: an event stands for all that came before it.
+                // A wait for one use often covers the next one: an event covers all earlier work.
                 if of.id() == self.id()
                     || queue.has_waited_for(of.id(), *submission)
                     || self.try_wait_on(&mut queue, of, *submission)?

@@ -30,7 +30,7 @@ impl<'a, B: Backend> Access<'a, B> {
     }
 }
 
-/// What work uses, as backends hear of it.
+/// The uses of work, in the form for backends.
 pub struct Uses<'a, 'b, B: Backend>(/** The accesses. */ pub &'a [Access<'b, B>]);
 
 impl<B: Backend> MemoryUses for Uses<'_, '_, B> {
@@ -49,7 +49,7 @@ pub struct Submitted<R> {
 }
 
 impl<B: Backend> Timeline<B> {
-    /// Whether the memory belongs to the device of the stream, for what works on one device only.
+    /// Checks that the memory belongs to the device of the stream, for work on one device only.
     #[inline]
     pub fn check_owns(&self, operation: &'static str, memory: &Tracked<B>) -> Result<()> {
         if memory.context().is_same(&self.context) { Ok(()) } else { self.does_not_own(operation, memory) }
@@ -61,7 +61,8 @@ impl<B: Backend> Timeline<B> {
         Err(self.context.error(operation, ErrorKind::WrongDevice { what: "array", has, wants }))
     }
 
-    /// Whether the stream may be used, and the memory, and all is of one device. The checks that follow say what is not.
+    /// Tells whether the stream and the memory may be used, and all is of one device. If not, the checks below return
+    /// the error.
     #[inline]
     pub fn is_ready_for(&self, accesses: &[Access<'_, B>]) -> bool {
         let is_own = |memory: &Tracked<B>| Arc::ptr_eq(memory.context(), &self.context) && memory.is_fresh();
@@ -74,14 +75,14 @@ impl<B: Backend> Timeline<B> {
         if self.is_ready_for(accesses) { Ok(()) } else { self.check_each(operation, accesses) }
     }
 
-    /// What is wrong with the stream or the memory; nothing, where it is only another device's.
+    /// Returns what is wrong with the stream or the memory, apart from belonging to another device.
     #[cold]
     fn check_each(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
         self.check(operation)?;
         accesses.iter().try_for_each(|access| access.memory.check(operation))
     }
 
-    /// Enqueues work that uses memory, behind everything that it conflicts with on any stream.
+    /// Enqueues work that uses memory, after everything that it conflicts with on any stream.
     ///
     /// # Errors
     /// Returns the error of the driver or of `enqueue`. By the time an error is returned nothing of the work is
@@ -124,7 +125,7 @@ impl<B: Backend> Timeline<B> {
         let (submission, is_lent) = (admitted.submission, admitted.is_lent);
         let uses = Uses(accesses);
         let told: Option<&dyn MemoryUses> = if self.survives_faults() { Some(&uses) } else { None };
-        // SAFETY: what is enqueued uses the memory of the accesses, which the caller has listed.
+        // SAFETY: the caller has listed all memory that the work uses in the accesses.
         let enqueue = |raw: &_, submission| unsafe { with_uses(told, || enqueue(raw, submission)) };
         let result = self.enqueue(admitted, operation, enqueue);
         let result =
@@ -135,14 +136,15 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Refuses work that reads what failed work was to write. The check is skipped where nothing is poisoned.
+    /// Refuses work that reads bytes that failed work was to write. The check is skipped while no bytes are poisoned.
     #[cold]
     fn refuse_poisoned_sources(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
         let mut reads = accesses.iter().filter(|access| !access.write);
         reads.try_for_each(|access| access.memory.refuse_poisoned(operation, &access.extent))
     }
 
-    /// Refuses work that uses what failed work was to write, and may read what it writes: a kernel, or another library.
+    /// Refuses work that uses bytes that failed work was to write, if it may read the bytes that it writes: a kernel,
+    /// or another library.
     #[inline]
     pub fn refuse_poisoned(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
         if POISONED.is_any() { self.refuse_all_poisoned(operation, accesses) } else { Ok(()) }

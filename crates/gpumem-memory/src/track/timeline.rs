@@ -1,4 +1,4 @@
-//! A stream as the ordering code sees it: submission indexes, events, and what it has waited for.
+//! A stream as the ordering code sees it: submission indexes, events, and the waits that it has made.
 
 use super::counters::Counters;
 use super::{
@@ -12,8 +12,7 @@ use crate::sync::{AtomicU64, Mutex, Ordering, ShortMutex};
 use gpumem_core::{Backend, Error, ErrorKind, Result, StreamKind};
 use std::{fmt, sync::Arc, thread::ThreadId};
 
-/// The part of a stream that outlives it: access logs refer to it. What every submission reads comes first, and lies side
-/// by side.
+/// The part of a stream that outlives it: access logs refer to it. The fields that every submission reads come first.
 #[repr(C, align(64))]
 pub struct Timeline<B: Backend> {
     id: u64,
@@ -22,8 +21,8 @@ pub struct Timeline<B: Backend> {
     /// How often the device had been reset when the stream was made.
     pub generation: u64,
     kind: StreamKind,
-    /// Stands for whatever others enqueue on the device, on streams that the library has not been told of. It has no
-    /// stream of its own; its events are behind everything.
+    /// Represents the work of other libraries on unknown streams of the device. It has no stream; its events come after
+    /// everything on the device.
     pub(super) is_whole_device: bool,
     /// Made by [`foreign_snapshot`](Self::foreign_snapshot): each submission index names the work of another library on
     /// one of its streams.
@@ -38,9 +37,9 @@ pub struct Timeline<B: Backend> {
     pub counters: Arc<Counters>,
     pub(super) queue: ShortMutex<Queue<B>>,
     /// The last failure of the work itself, and the submission index up to which it goes. A driver reports it once, to
-    /// the caller that waits first; those whose work it was may come later.
+    /// the caller that waits first; other callers may wait for the failed work later.
     pub(super) fault: Mutex<Option<(u64, Error)>>,
-    /// What runs on a thread of ours once submission indexes are done.
+    /// Callbacks that run on a thread of the library once submissions are done.
     pub(crate) callbacks: Callbacks,
     /// Staged transfers that have yet to land in their destinations.
     pub copy_outs: CopyOutQueue,
@@ -54,8 +53,8 @@ impl<B: Backend> Timeline<B> {
         timeline
     }
 
-    /// A timeline that has ended, and its last submission index, which stands for what is on a stream of others up to
-    /// now. No one says how long that stream lives, so it is not touched again.
+    /// Makes an ended timeline whose last submission index covers the work on a foreign stream up to now. The lifetime
+    /// of that stream is unknown, so it is not touched again.
     ///
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
@@ -72,7 +71,7 @@ impl<B: Backend> Timeline<B> {
         Ok((timeline, submission))
     }
 
-    /// The timeline of what others enqueue on streams that we do not know: [`DeviceContext::unknown_streams`].
+    /// The timeline of the work on unknown streams: [`DeviceContext::unknown_streams`].
     pub(crate) fn for_unknown_streams(context: &Arc<DeviceContext<B>>) -> Arc<Self> {
         Self::over(context, None, StreamKind::New)
     }
@@ -124,7 +123,7 @@ impl<B: Backend> Timeline<B> {
         self.kind
     }
 
-    /// Whether the backend hears what work uses, and keeps failed work from being built upon.
+    /// Tells whether the backend gets the uses of work, and keeps failed work from being built upon.
     #[inline]
     pub fn survives_faults(&self) -> bool {
         self.survives_faults
@@ -169,7 +168,7 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// An event that stands for `submission`: one that exists, or one recorded now.
+    /// Returns an event that covers `submission`: an existing one, or one recorded now.
     pub fn wait_target(&self, submission: u64) -> Result<WaitTarget<B>> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(WaitTarget::Complete);
@@ -182,7 +181,7 @@ impl<B: Backend> Timeline<B> {
             Ok(()) => Ok(queue.event_for(submission).unwrap_or(WaitTarget::Complete)),
             Err(error) if self.is_whole_device && is_unsupported(&error) => {
                 drop(queue);
-                // There is no mark behind all streams on this device, so the host waits for all of them.
+                // This device cannot record an event after all streams, so the host waits for all of them.
                 let wait_outcome = self.wait_host(submission);
                 match wait_outcome.done {
                     true => Ok(WaitTarget::Complete),
@@ -193,7 +192,7 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Records an event behind everything that the timeline stands for so far.
+    /// Records an event after all work of the timeline so far.
     pub(super) fn record(&self, queue: &mut Queue<B>) -> Result<()> {
         match self.is_whole_device {
             true => queue.record_everything(&self.context).map(drop),
@@ -201,14 +200,14 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Records an event behind everything on the driver's stream, what others have enqueued there included.
+    /// Records an event after everything on the driver's stream, including work of other libraries.
     pub fn record_now(&self) -> Result<(u64, Arc<RecordedEvent<B>>)> {
         let mut queue = self.queue.lock();
         queue.submission += 1;
         queue.record(&self.context).cloned()
     }
 
-    /// A submission index behind everything on the driver's stream, what others have enqueued there included.
+    /// Returns a submission index after everything on the driver's stream, including work of other libraries.
     pub fn reserve_index(&self) -> Result<u64> {
         let mut queue = self.queue.lock();
         queue.submission += 1;
@@ -309,8 +308,8 @@ impl<B: Backend> Timeline<B> {
         Ok(())
     }
 
-    /// Ends the timeline: leaves a last event that all its submission indexes resolve to, and hands out the
-    /// driver's stream.
+    /// Ends the timeline: leaves a last event that all its submission indexes resolve to, and returns the driver's
+    /// stream.
     pub fn end(&self) -> Option<Arc<B::Stream>> {
         let mut queue = self.queue.lock();
         let last = queue.submission;

@@ -106,7 +106,7 @@ def theirs_to_us(peer, route, dtype, layout):
     expected = expected[:1] if ours.ndim else expected
     del ours
     gc.collect()
-    same(part.copy_to_host(), expected, "a view of ours keeps their memory")
+    same(part.copy_to_host(), expected, "a view of gpumem keeps the peer's memory")
     del part, kept
 
 
@@ -203,7 +203,7 @@ def our_late_work(peer, route, wait=True):
     (array, fresh), late = pair(), gpumem.stream()
     stream = peer.stream() if peer.streams else None
     with peer.on(stream) if stream else contextlib.nullcontext():
-        # Of another array: what has been lent once may make us wait for the whole device.
+        # Of another array: one that was lent once may make gpumem wait for the whole device.
         warm = peer.copy(peer.take(route, pair()[1]))
         peer.settle()
         driver().delay(late.handle, LATE)
@@ -341,7 +341,7 @@ def cases(peer, device):
                 if route != "argument":
                     add(f"late: their work, {route}", their_late_work, route)
             if route != "argument":
-                add(f"late: our read of theirs, {route}", our_late_read, route)
+                add(f"late: our read, {route}", our_late_read, route)
         if dlpack:
             add("late: their use while they hold it", their_late_use, False)
             add("late: their use, given back", their_late_use, True)
@@ -350,7 +350,7 @@ def cases(peer, device):
     elif on_gpu:
         add("late: planted, ours without a wait", planted(our_late_work))
         add("late: our work, dlpack", our_late_work, "dlpack")
-        add("late: our read of theirs, dlpack", our_late_read, "dlpack")
+        add("late: our read, dlpack", our_late_read, "dlpack")
     for route in peer.routes if on_gpu else ():
         if route != "argument":
             add(f"read-only: theirs, {route}", read_only_of_theirs, route)

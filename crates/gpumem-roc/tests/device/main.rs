@@ -34,7 +34,7 @@ const CASES: &[Case] = &[
     ("registered_memory_is_locked_and_unlocked", registered_memory_is_locked_and_unlocked),
     ("a_failure_in_the_middle_undoes_the_earlier_ones", a_failure_in_the_middle_undoes_the_earlier_ones),
     ("a_scope_unlocks_in_a_panic_too", a_scope_unlocks_in_a_panic_too),
-    ("the_device_address_is_asked_for", the_device_address_is_asked_for),
+    ("the_device_address_is_queried", the_device_address_is_queried),
     ("short_fills_touch_nothing_else", short_fills_touch_nothing_else),
     ("rows_are_filled_with_gaps", rows_are_filled_with_gaps),
     ("any_two_layouts_are_copied_by_kernels", any_two_layouts_are_copied_by_kernels),
@@ -47,9 +47,9 @@ const CASES: &[Case] = &[
     ("pageable_memory_is_staged", pageable_memory_is_staged),
     ("waits_are_true_while_others_free", waits_are_true_while_others_free),
     ("a_leak_shows", a_leak_shows),
-    ("exhausted_memory_comes_back", exhausted_memory_comes_back),
+    ("exhausted_memory_can_be_allocated_again", exhausted_memory_can_be_allocated_again),
     ("memory_that_comes_back_late_is_waited_for", memory_that_comes_back_late_is_waited_for),
-    ("a_reset_gives_everything_back", a_reset_gives_everything_back),
+    ("a_reset_frees_everything", a_reset_frees_everything),
 ];
 
 fn main() -> ExitCode {

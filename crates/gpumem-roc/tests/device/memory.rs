@@ -17,7 +17,7 @@ use std::{
     thread,
 };
 
-pub(super) fn the_device_address_is_asked_for(lab: &Lab) -> Result<(), Skip> {
+pub(super) fn the_device_address_is_queried(lab: &Lab) -> Result<(), Skip> {
     if !Roc::capabilities(&lab.device).register {
         return Err("the device page-locks no memory of the caller");
     }
@@ -43,7 +43,7 @@ pub(super) fn the_device_address_is_asked_for(lab: &Lab) -> Result<(), Skip> {
     Ok(())
 }
 
-pub(super) fn exhausted_memory_comes_back(lab: &Lab) -> Result<(), Skip> {
+pub(super) fn exhausted_memory_can_be_allocated_again(lab: &Lab) -> Result<(), Skip> {
     if lab.ran_on != RanOn::Rocsim {
         return Err("the memory of a real device is not filled in a test");
     }
@@ -96,7 +96,7 @@ pub(super) fn memory_that_comes_back_late_is_waited_for(lab: &Lab) -> Result<(),
     Ok(())
 }
 
-pub(super) fn a_reset_gives_everything_back(lab: &Lab) -> Result<(), Skip> {
+pub(super) fn a_reset_frees_everything(lab: &Lab) -> Result<(), Skip> {
     if lab.ran_on == RanOn::Hardware {
         return Err("other programs may be using the device");
     }

@@ -113,7 +113,7 @@ pub(crate) fn counter(name: &CStr) -> Option<u64> {
 }
 
 /// Returns what is left at the end, beyond what HIP keeps until the process ends; `None` if nothing is. A pool's blocks
-/// hide what is allocated from them, so a run without a pool shows more.
+/// hide their allocations, so a run without a pool shows more.
 pub(crate) fn left_behind() -> Option<String> {
     let gpus = Roc::devices().map_or(0, |devices| devices.len()) as u64;
     let pool = env::var("GPUMEM_POOL").map_or(64 << 20, |value| if value == "off" { 0 } else { 64 << 20 });

@@ -12,9 +12,9 @@ impl<B: Backend> Device<B> {
     /// [`ArraySpec`](crate::ArraySpec) with an order or with strides in bytes. An array of no elements is an ordinary
     /// array, and so is one of rank 0.
     ///
-    /// The zeros are written by the default stream, and may still be on their way when this returns: whatever uses the array
-    /// waits for them, as for any other work. Until they are written, the memory of an array that is dropped at once counts
-    /// as in flight (`in_flight` of [`MemoryStatistics`](crate::memory::MemoryStatistics)) and not as idle.
+    /// The zeros are written by the default stream, and may still be on their way when this returns: uses of the array
+    /// wait for them, as for any other work. Until they are written, the memory of an array that is dropped at once
+    /// counts as in flight (`in_flight` of [`MemoryStatistics`](crate::memory::MemoryStatistics)) and not as idle.
     /// [`Device::uninit_array`] makes an array without any work.
     ///
     /// # Examples
@@ -123,7 +123,7 @@ impl<B: Backend> Device<B> {
     ///
     /// # Safety
     /// * `address` is an address of this device, and `bytes` bytes from there are valid while `owner` lives.
-    /// * Whatever else uses the memory meanwhile is ordered by the caller.
+    /// * The caller orders all other uses of the memory meanwhile.
     /// * The elements hold initialised bytes.
     ///
     /// # Errors
@@ -217,8 +217,8 @@ pub(super) fn needs_copy<S: Storage, D: Dimension>(array: &ArrayBase<S, D>) -> g
 }
 
 impl<T: Element, D: Dimension, B: Backend> ArrayBase<Owned<T, B>, D> {
-    /// Gives the memory back now, and reports what went wrong; dropping the array defers both. Memory of a pool goes
-    /// to the pool at once. Otherwise this waits for the last use and calls the driver; inside
+    /// Frees the memory now, and reports errors; dropping the array defers both. Memory of a pool goes to the pool at
+    /// once. Otherwise this waits for the last use and calls the driver; inside
     /// [`defer_cleanup`](Device::defer_cleanup) it only queues the memory.
     ///
     /// # Examples

@@ -13,12 +13,12 @@ use gpumem_memory::track::Timeline;
 use ndarray::{ArrayViewMut, Axis, Dimension, Ix0, Ix1};
 use std::sync::Arc;
 
-/// What elements can come back to from a device of backend `B`: arrays and mutable views of ndarray of any layout, slices,
-/// arrays and vectors of Rust, a [`Scalar`], device arrays and mutable views, the host arrays of the library, and objects
-/// with a CUDA array interface (through [`cuda_array_mut`](crate::cuda_array_mut)).
+/// Destinations of a copy from a device of backend `B`: arrays and mutable views of ndarray of any layout, slices,
+/// arrays and vectors of Rust, a [`Scalar`], device arrays and mutable views, the host arrays of the library, and
+/// objects with a CUDA array interface (through [`cuda_array_mut`](crate::cuda_array_mut)).
 pub trait FromDevice<B: Backend>: ToDevice<B> {
-    /// The elements, borrowed for writing. Asked once for each use; what is read of them before is read here as well, and not
-    /// from [`source`](ToDevice::source).
+    /// The elements, borrowed for writing. Called once for each use; earlier reads of them also use this, and not
+    /// [`source`](ToDevice::source).
     fn destination(&mut self) -> Destination<'_, Self::Elem, Self::Dim, B>;
 }
 
@@ -57,7 +57,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
         Self(To::Described(descriptor))
     }
 
-    /// The same elements, to be read: what is asked about them is asked of what is written.
+    /// The same elements, to be read: queries about them use the destination.
     #[doc(hidden)]
     pub fn as_source(&self) -> Source<'_, T, D, B> {
         match &self.0 {
@@ -93,8 +93,8 @@ impl<'a, T: Element, D: Dimension, B: Backend> Destination<'a, T, D, B> {
         }
     }
 
-    /// Copies the elements of `source` here, behind what writes them. Returns the submission index of a copy that is
-    /// still on its way (0 for none), and the memory of an object that is only borrowed, which that copy writes.
+    /// Copies the elements of `source` here, after the work that writes them. Returns the submission index of a copy
+    /// that is still under way (0 for none), and the memory of a borrowed object that this copy writes.
     ///
     /// # Safety
     /// With [`WriteBack::InScope`], the destination is valid for writes, and not used by anything else, until the landings

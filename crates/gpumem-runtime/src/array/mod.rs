@@ -174,8 +174,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.memory.kind()
     }
 
-    /// Address and length in bytes of the driver's block that holds the elements. Arrays are parts of larger blocks, and
-    /// what another process opens is a whole block: the elements begin `address() - driver_block().0` bytes in.
+    /// Address and length in bytes of the driver's block that holds the elements. Arrays are parts of larger blocks,
+    /// and another process opens the whole block: the elements begin `address() - driver_block().0` bytes in.
     pub fn driver_block(&self) -> (u64, usize) {
         self.memory.driver_block()
     }

@@ -18,7 +18,7 @@ pub struct RawAccess<'a, B: Backend> {
     extent: Range<usize>,
     address: u64,
     write: bool,
-    /// Who names an array for writing has borrowed it mutably for as long.
+    /// An array that is named for writing is borrowed mutably for as long.
     borrow: PhantomData<&'a mut ()>,
 }
 
@@ -42,8 +42,8 @@ impl<'a, B: Backend> RawAccess<'a, B> {
     }
 }
 
-/// What another library needs: the stream, and the address of element `[0, 0, ..]` of each array, in the order in which
-/// they were named.
+/// The data for another library: the stream, and the address of element `[0, 0, ..]` of each array, in the order in
+/// which they were named.
 #[derive(Debug, Clone, Copy)]
 pub struct RawParts<'a> {
     /// The driver's stream.
@@ -67,8 +67,8 @@ impl<B: Backend> Drop for Noting<'_, '_, B> {
 }
 
 impl<B: Backend> Stream<B> {
-    /// Runs `body`, which enqueues work of another library on this stream: a cuBLAS or rocBLAS call, say. Before it runs,
-    /// the stream waits for whatever conflicts with the arrays named; whatever uses them later waits for the work.
+    /// Runs `body`, which enqueues work of another library on this stream: a cuBLAS or rocBLAS call, say. Before it
+    /// runs, the stream waits for all work that conflicts with the named arrays; later uses of them wait for the work.
     ///
     /// # Examples
     /// ```
@@ -113,7 +113,7 @@ impl<B: Backend> Stream<B> {
         let stream = timeline.prepare("raw_scope", &accesses, |raw| Ok(raw.raw()))?;
         let noting = Noting { timeline, accesses: &accesses };
         let parts = RawParts { stream, addresses: &addresses };
-        // What is enqueued by way of the backend is judged as work of ours is.
+        // Work that is enqueued through the backend is checked as the library's own is.
         let uses = Uses(&accesses);
         // SAFETY: the work uses the arrays named and no other memory of the library (the caller's promise).
         let value = unsafe { with_uses(timeline.survives_faults().then_some(&uses as _), || body(parts)) };

@@ -6,8 +6,8 @@ use gpumem_memory::track::Lost;
 use ndarray::{ArrayViewMut, Dimension};
 use std::{fmt, marker::PhantomData};
 
-/// A scope in which borrowed host memory can be used by asynchronous transfers. Made by [`Stream::scope`], as threads by
-/// [`std::thread::scope`]: it waits on every way out, and what is borrowed for it stays borrowed until then.
+/// A scope in which borrowed host memory can be used by asynchronous transfers. Made by [`Stream::scope`], as threads
+/// by [`std::thread::scope`]: it waits on every way out, and arrays borrowed for it stay borrowed until then.
 pub struct Scope<'scope, 'env: 'scope, B: Backend> {
     stream: Stream<B>,
     id: u64,
@@ -34,7 +34,7 @@ impl<B: Backend> Finish<'_, B> {
         timeline.context.check_process("scope")?;
         let wait_outcome = timeline.finish(true);
         if wait_outcome.done {
-            // What is left cannot land any more: the device was reset meanwhile.
+            // The remaining copies cannot arrive any more: the device was reset meanwhile.
             timeline.copy_outs.abandon(self.id);
         } else {
             // The device may still write into the staging blocks; they are leaked, and no memory of the caller is
@@ -42,7 +42,7 @@ impl<B: Backend> Finish<'_, B> {
             timeline.copy_outs.leak(self.id);
         }
         let lost = timeline.copy_outs.take_lost(self.id);
-        // An earlier call may have reported already what went wrong with the work of this scope.
+        // An earlier call may have reported the failure of this scope's work already.
         let result = wait_outcome.result.and_then(|()| timeline.fault_since(self.before));
         let result = result.and_then(|()| timeline.check("scope"));
         let result = result.and_then(|()| match lost {
@@ -106,7 +106,7 @@ fn run<'env, B: Backend, R>(
     let mut finish = Finish { stream, id, before: stream.submission_index(), armed: true };
     let value = body(&scope);
     let finished = finish.finish();
-    // Other streams may have used what was page-locked.
+    // Other streams may have used the page-locked arrays.
     let released = scope.locks.release().map_err(|error| error.in_operation("scope"));
     finished.and(released)?;
     Ok(value)
@@ -124,7 +124,7 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
         self.id
     }
 
-    /// What is waited for before anything borrowed goes back.
+    /// The waits before borrowed arrays are returned.
     #[doc(hidden)]
     pub fn locks(&self) -> &PinScope<B> {
         &self.locks
@@ -161,8 +161,8 @@ impl<'scope, 'env, B: Backend> Scope<'scope, 'env, B> {
     /// # Errors
     /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ,
     /// [`OutOfMemory`](gpumem_core::ErrorKind::OutOfMemory) if there is no staging memory, and
-    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. What fails later is an error of
-    /// the scope: the failure of a copy as much as one of the work before it.
+    /// [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure. A later failure is an error of the
+    /// scope: of the copy, or of the work before it.
     pub fn copy_to_host<S, D>(
         &'scope self,
         source: &ArrayBase<S, D>,

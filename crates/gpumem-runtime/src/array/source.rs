@@ -1,4 +1,4 @@
-//! What can be copied to a device.
+//! Sources of copies to a device.
 
 use crate::{
     ArrayBase, CopyPlan, CudaArrayInterface, Device, HostArray, HostKind, Storage, UninitArray,
@@ -12,8 +12,8 @@ use gpumem_memory::track::Timeline;
 use ndarray::{ArrayD, ArrayView, Dimension, Ix0, Ix1, IxDyn, ShapeBuilder};
 use std::sync::Arc;
 
-/// What can be copied to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors
-/// of Rust, a [`Scalar`], device arrays and views (of any device), the host arrays of the library, and objects with a CUDA
+/// A source of a copy to a device of backend `B`: ndarray arrays and views of any layout, slices, arrays and vectors of
+/// Rust, a [`Scalar`], device arrays and views (of any device), the host arrays of the library, and objects with a CUDA
 /// array interface (through [`cuda_array`](crate::cuda_array)).
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be copied to a device",
@@ -52,7 +52,7 @@ pub struct InPlace<B: Backend> {
     pub memory: AllocationRef<B>,
     /// Where they lie in it.
     pub layout: Layout,
-    /// The memory belongs to an object that is only borrowed: what uses it is waited for before the borrow ends.
+    /// The memory belongs to a borrowed object: the library waits for its uses before the borrow ends.
     pub borrowed: bool,
     /// It may not be written.
     pub read_only: bool,
@@ -123,7 +123,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
                 // SAFETY: the object is borrowed by the source; users of the memory wait before that ends, because it
                 // is said to be borrowed.
                 let array = unsafe { foreign::described::<T, B>(device, descriptor, operation)? };
-                // Memory of ours is kept by the use log, whatever becomes of the object.
+                // The access log keeps the library's memory alive, also without the object.
                 let read_only = Allocation::is_import_read_only(&array.memory);
                 (array.memory.clone(), array.layout.clone(), !array.memory.is_shared(), read_only)
             }
@@ -284,7 +284,7 @@ impl<'a, T: Element, D: Dimension, B: Backend> Source<'a, T, D, B> {
     }
 }
 
-/// Copies from an object that is only borrowed: what reads its memory is over on return, whatever was asked for.
+/// Copies from a borrowed object: reads of its memory are over on return, also for an asynchronous copy.
 fn copy_described<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
@@ -333,7 +333,7 @@ fn copy_memory<T: Element, B: Backend>(
     let writers = source.memory.writers(&source.layout.extent(), timeline);
     let submission = transfer::copy::<T, B>(timeline, operation, source, destination)?;
     timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
-    // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
+    // The device orders the copy after them, which does not tell whether they succeeded.
     for (writer, submission) in &writers {
         writer.wait_host(*submission).result.map_err(|error| error.in_operation(operation))?;
     }

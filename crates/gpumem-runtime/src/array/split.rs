@@ -62,7 +62,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
 
 impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Returns mutable views of `section` steps each along the first axis. They are disjoint: each may be used on a
-    /// stream of its own, and none waits for another.
+    /// different stream, and none waits for another.
     ///
     /// # Examples
     /// ```

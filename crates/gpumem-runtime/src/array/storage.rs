@@ -1,4 +1,4 @@
-//! Who owns the memory of an array.
+//! The owner of an array's memory.
 
 use gpumem_core::{Backend, Element};
 use std::marker::PhantomData;
@@ -7,8 +7,8 @@ mod sealed {
     pub trait SealedStorage {}
 }
 
-/// Which backend holds the memory of an array, whatever its elements are. An array asks for no more, so that the compiler
-/// reports an element type that cannot be one once, where it is written, and not for each array of it.
+/// The backend that holds the memory of an array of any elements. An array requires no more, so that the compiler
+/// reports an invalid element type once, where it is written, and not for each array of it.
 pub trait OnBackend: sealed::SealedStorage {
     /// Backend of the device.
     type Backend: Backend;

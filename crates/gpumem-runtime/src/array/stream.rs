@@ -36,8 +36,8 @@ impl<B: Backend> Stream<B> {
         Ok(array)
     }
 
-    /// Creates an array without contents, which must be written as a whole; its memory is likely what this stream has
-    /// used before.
+    /// Creates an array without contents, which must be written as a whole; its memory is likely memory that this
+    /// stream has used before.
     ///
     /// # Errors
     /// As for [`Device::uninit_array`](crate::Device::uninit_array).

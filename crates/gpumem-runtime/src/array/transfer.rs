@@ -55,7 +55,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         let mut host = UninitBuffer::<S::Elem, D>::new(OPERATION, shape)
             .map_err(|error| self.memory.core().place(error))?;
         let timeline = self.default_timeline()?;
-        // SAFETY: there is room for the elements of the packed layout, which nothing else uses.
+        // SAFETY: there is room for the elements of the packed layout, and no other code uses it.
         unsafe {
             transfer::download_new::<S::Elem, _>(
                 &timeline,
@@ -105,9 +105,9 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(destination)
     }
 
-    /// As [`copy_to_host_into`](Self::copy_to_host_into), and tells `progress` on this thread how far it has come: between
-    /// the pieces of the transfer, a few MiB each, with rising numbers of bytes, the last time with all of them.
-    /// [`ControlFlow::Break`] ends the transfer between two pieces; what has landed by then stays.
+    /// As [`copy_to_host_into`](Self::copy_to_host_into), and calls `progress` on this thread with the bytes copied so
+    /// far: between the pieces of the transfer, a few MiB each, the last time with all bytes. [`ControlFlow::Break`]
+    /// ends the transfer between two pieces; elements that have arrived by then stay.
     ///
     /// # Examples
     /// ```
@@ -199,9 +199,10 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
     /// Copies a source of equal shape and any layout into this array, from the host or from any device. Returns the
     /// array.
     ///
-    /// The source is free again on return, and what comes through the library is ordered behind the copy. Of a short one from
-    /// the host (up to [`TransferOptions::single_block_bytes`](crate::TransferOptions::single_block_bytes)) the elements may still be on
-    /// their way from memory of the library, as with `cuMemcpyHtoD`: what goes wrong there is told by the next wait.
+    /// The source is free again on return, and later work through the library is ordered after the copy. After a short
+    /// copy from the host (up to [`TransferOptions::single_block_bytes`](crate::TransferOptions::single_block_bytes))
+    /// the elements may still be on their way from memory of the library, as with `cuMemcpyHtoD`: the next wait reports
+    /// its errors.
     ///
     /// # Examples
     /// ```
@@ -234,9 +235,9 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         Ok(self)
     }
 
-    /// As [`copy_to_device`](Self::copy_to_device), and tells `progress` on this thread how far it has come: between the
-    /// pieces of the transfer where the source is memory of the caller, else once at the end.
-    /// [`ControlFlow::Break`] ends the transfer between two pieces; what has arrived by then stays.
+    /// As [`copy_to_device`](Self::copy_to_device), and calls `progress` on this thread with the bytes copied so far:
+    /// between the pieces of the transfer if the source is the caller's memory, otherwise once at the end.
+    /// [`ControlFlow::Break`] ends the transfer between two pieces; elements that have arrived by then stay.
     ///
     /// # Examples
     /// ```

@@ -100,7 +100,7 @@ impl<T: Element, D: Dimension, B: Backend> UninitArray<T, D, B> {
     /// Declares every element written.
     ///
     /// # Safety
-    /// Work that writes every element has been enqueued, and is ordered before whatever reads the array: work that goes
+    /// Work that writes every element has been enqueued, and is ordered before all reads of the array: work that goes
     /// through [`Stream::raw_scope`](crate::Stream::raw_scope) is.
     pub unsafe fn assume_init(self) -> DeviceArray<T, D, B> {
         self.0

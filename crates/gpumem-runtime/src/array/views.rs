@@ -49,7 +49,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// Returns a shared view of what lies at `index` of `axis`.
+    /// Returns a shared view of the elements at `index` of `axis`.
     ///
     /// # Examples
     /// ```
@@ -176,7 +176,7 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    // ---- what takes the array or view itself ----------------------------------------------------------------------
+    // ---- methods that take the array or view by value -------------------------------------------------------------
 
     /// Reverses the order of the axes.
     pub fn reversed_axes(self) -> Self {
@@ -301,7 +301,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
         Ok(ArrayBase::over(self.memory.clone(), layout))
     }
 
-    /// Returns a mutable view of what lies at `index` of `axis`.
+    /// Returns a mutable view of the elements at `index` of `axis`.
     ///
     /// # Errors
     /// As for [`index_axis`](Self::index_axis).

@@ -17,18 +17,18 @@ use gpumem_memory::{
 use std::{any::Any, fmt, mem::ManuallyDrop, ops::Deref, ptr::NonNull, sync::Arc, sync::atomic::Ordering};
 use triomphe::UniqueArc;
 
-/// A block of memory. Dropping it gives it back to a pool, or leaves it to the deferred queue: no wait, no
-/// driver call. What every use reads comes first, and lies side by side: in three cache lines.
+/// A block of memory. Dropping it returns it to a pool, or leaves it to the deferred queue: no wait, no driver call.
+/// The fields that every use reads come first: in three cache lines.
 #[repr(C)]
 pub struct Allocation<B: Backend> {
     tracked: Tracked<B>,
     /// Taken out when the allocation ends, so that its drop does not look for it again.
     extra: ManuallyDrop<Option<Box<ColdFields>>>,
-    /// The number of the resource that has lent the block; [`TAKEN`] when it has it again.
+    /// The number of the resource that allocated the block; [`TAKEN`] after it was returned.
     resource: u8,
     /// Address for the host, or 0.
     host: usize,
-    /// `None` where there are no bytes, or they are not ours.
+    /// `None` if there are no bytes, or another library owns them.
     block: ManuallyDrop<Option<MemoryBlock<B>>>,
     owner_ref: Owner<B>,
 }
@@ -49,36 +49,36 @@ impl<B: Backend> Deref for Allocation<B> {
 /// The number of no resource: the block has been taken out of its allocation.
 const TAKEN: u8 = u8::MAX;
 
-/// What an allocation keeps open.
+/// The owner that an allocation keeps alive.
 enum Owner<B: Backend> {
     Device(Device<B>),
     /// Memory that belongs to the device itself does not keep it open.
     Core(Arc<DeviceCore<B>>),
 }
 
-/// What few allocations have.
+/// Fields that few allocations need.
 #[derive(Default)]
 struct ColdFields {
     /// Addresses at which a copy must be cut in two; none but for some page-locked memory of the caller.
     boundaries: Vec<u64>,
-    /// What keeps foreign memory alive.
+    /// The owner of foreign memory.
     owner: Option<Box<dyn Any + Send + Sync>>,
     /// Foreign memory that must not be written.
     read_only: bool,
-    /// How the owner is let go.
+    /// How the owner is dropped.
     release: Release,
-    /// A stream of ours and the submission index behind which foreign memory came.
+    /// A stream of the library, and the submission index after which foreign memory is ready.
     imported_after: Option<(u64, u64)>,
-    /// Memory of another process: the driver's block is ours to close, the bytes are not ours alone.
+    /// Memory of another process: this process closes the driver's block, and shares the bytes.
     opened: bool,
     name: Option<Arc<str>>,
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Memory of the device. When it is out of memory, what has been dropped is given back first and the request repeated.
+    /// Memory of the device. If it is out of memory, dropped memory is freed first and the request repeated.
     ///
-    /// Work may still use the memory: it stands in the log, so that whatever is enqueued next runs after it. That is
-    /// nothing for the host, which gets its memory from `for_host`.
+    /// Work may still use the memory: it is in the log, so that later work runs after it. The host may not use such
+    /// memory; it gets its own from `for_host`.
     pub fn new(
         device: &Device<B>,
         operation: &'static str,
@@ -134,7 +134,7 @@ impl<B: Backend> Allocation<B> {
         Self::make(device, keeps_open, operation, bytes, align, kind)
     }
 
-    /// Inlined, so that the compiler leaves out what only other kinds than device memory need.
+    /// Inlined, so that the compiler removes code for other kinds than device memory.
     #[inline(always)]
     fn make(
         device: &Device<B>,
@@ -172,8 +172,8 @@ impl<B: Backend> Allocation<B> {
         let extra = Self::named(core, bytes, block.bytes());
         let mut slot = UniqueArc::<Self>::new_uninit();
         let new: *mut Self = (*slot).as_mut_ptr();
-        // SAFETY: the value is written. Its block hands its uses over before anybody else sees it. Device or core, what is
-        // kept keeps the core and its context alive.
+        // SAFETY: the value is written. The block's uses are moved to the log before other code sees it. Both kinds of
+        // owner, device and core, keep the core and its context alive.
         unsafe {
             new.write(Self {
                 tracked: Tracked::new(
@@ -196,7 +196,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Whatever uses the memory now runs behind what has used it before.
+    /// New uses of the memory run after the earlier ones.
     #[inline(always)]
     fn inherit(&mut self) {
         if let Some(block) = &*self.block
@@ -204,8 +204,8 @@ impl<B: Backend> Allocation<B> {
         {
             self.inherit_all();
         } else if POISONED.is_any() {
-            // Nothing that has used the memory before is under way.
-            // SAFETY: the memory is lent anew, and its type says whether it was written.
+            // No earlier use of the memory is under way. SAFETY: the memory is newly allocated, and its type says
+            // whether it was written.
             unsafe { POISONED.clear(&self.used(&(0..self.len()), false).range()) };
         }
     }
@@ -215,14 +215,14 @@ impl<B: Backend> Allocation<B> {
         if let Some(block) = self.block.as_mut() {
             let len = self.tracked.len();
             let log = self.tracked.log_mut();
-            // SAFETY: they stand in the log from here on, which every use looks at.
+            // SAFETY: they are in the log from here on, which every use checks.
             let uses = unsafe { block.hand_over_uses() };
             uses.for_each(|timeline, submission| log.seed(0..len, timeline, submission));
         }
     }
 
-    /// Memory of the device in a block of the driver's of its own, which no other allocation shares: what another
-    /// process may open. Whole pages of the driver, because small blocks share one with their neighbours.
+    /// Device memory in a separate block of the driver, which another process may open. Whole pages of the driver,
+    /// because small blocks share one with their neighbours.
     pub(crate) fn alone(
         device: &Device<B>,
         operation: &'static str,
@@ -251,7 +251,7 @@ impl<B: Backend> Allocation<B> {
         Ok(AllocationRef::new(memory))
     }
 
-    /// What a resource lends. When the device is out of memory, what has been dropped is given back first and the request
+    /// Allocates from a resource. If the device is out of memory, dropped memory is freed first and the request
     /// repeated.
     #[inline(always)]
     fn obtain(
@@ -290,7 +290,7 @@ impl<B: Backend> Allocation<B> {
         Ok(block)
     }
 
-    /// Counts the bytes for the name in force, if there is one, and those that a resource has lent for them.
+    /// Counts the requested bytes and the allocated bytes for the name in force, if there is one.
     #[inline(always)]
     fn named(core: &DeviceCore<B>, bytes: usize, allocated: usize) -> Option<Box<ColdFields>> {
         if is_named() { Self::add_named(core, bytes, allocated) } else { None }
@@ -339,7 +339,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Returns what everything on the device shares.
+    /// Returns the state that all objects of the device share.
     #[inline]
     pub fn core(&self) -> &Arc<DeviceCore<B>> {
         self.owner_ref.core()
@@ -353,7 +353,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Whether the memory is a block of the driver's of its own, and no part of a larger one.
+    /// Tells whether the memory is a whole block of the driver, and no part of a larger one.
     pub(crate) fn is_alone(&self) -> bool {
         self.block.as_ref().is_some_and(MemoryBlock::is_of_driver)
     }
@@ -415,8 +415,8 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Notes that all of the memory, which is new, is written by what stands on a stream of ours now. As with work of our own
-    /// the event is recorded when it is needed: uses on this stream never need it.
+    /// Notes that the pending work of a stream of the library writes all of the memory, which is new. The event is
+    /// recorded when it is needed: uses on this stream never need it.
     pub(crate) fn note_given(
         memory: &mut AllocationRef<B>,
         operation: &'static str,
@@ -439,7 +439,7 @@ impl<B: Backend> Allocation<B> {
     }
 }
 
-/// Memory that users can look at through a host address. Registered memory is theirs and stays.
+/// Memory that users can access through a host address. Registered memory belongs to the user and stays.
 #[inline]
 fn is_seen_by_host(kind: MemoryKind) -> bool {
     matches!(kind, MemoryKind::Pinned | MemoryKind::Mapped(_) | MemoryKind::Managed(_))

@@ -6,13 +6,13 @@ use gpumem_memory::memory::DeviceCore;
 use gpumem_memory::track::Timeline;
 use std::{ops::Deref, sync::Arc};
 
-/// What a [`Device`] points to. Arrays share the handle that they were made with, so that threads that make arrays
-/// through handles of their own do not meet in one count.
+/// The target of a [`Device`]. Arrays share the handle that they were made with, so that threads with different handles
+/// do not contend for one count.
 pub(crate) struct DeviceHandle<B: Backend> {
     /// That of `inner`, which every use of an array looks at.
     core: Arc<DeviceCore<B>>,
     inner: Arc<DeviceShared<B>>,
-    /// The stream whose handle this is: what is made through it is likely used there first.
+    /// The stream whose handle this is: arrays made through it are likely used there first.
     stream: Option<Arc<Timeline<B>>>,
 }
 
@@ -30,7 +30,7 @@ impl<B: Backend> Device<B> {
         Self(Arc::new(DeviceHandle { core: inner.core.clone(), inner, stream: None }))
     }
 
-    /// A handle of its own for a stream.
+    /// A separate handle for a stream.
     pub(crate) fn for_stream(&self, timeline: &Arc<Timeline<B>>) -> Self {
         let (core, inner) = (self.0.core.clone(), self.0.inner.clone());
         Self(Arc::new(DeviceHandle { core, inner, stream: Some(timeline.clone()) }))
@@ -48,7 +48,7 @@ impl<B: Backend> Device<B> {
         Self(self.0.clone())
     }
 
-    /// The stream that is likely to use first what is made through this handle.
+    /// The stream that is likely to use arrays of this handle first.
     #[inline]
     pub(crate) fn stream_hint(&self) -> Option<&Arc<Timeline<B>>> {
         self.0.stream.as_ref()

@@ -5,8 +5,8 @@ use gpumem_core::{Backend, Error, ErrorKind, HostAccess, Result};
 use gpumem_memory::memory::DeviceCore;
 use gpumem_memory::track::WaitOutcome;
 
-/// Memory of the host that no work of a device used when this was made. Code that writes to it before a device does gets it
-/// as this type, which can only be made by waiting for what uses the memory.
+/// Memory of the host that no work of a device used when this was made. Code that writes to it before a device does
+/// gets it as this type, which can only be made by waiting for the work that uses the memory.
 #[derive(Debug)]
 pub(crate) struct HostReady<B: Backend>(AllocationRef<B>);
 
@@ -14,10 +14,10 @@ impl<B: Backend> HostReady<B> {
     /// Waits until nothing uses the memory. A pool gives the host idle memory, so there is hardly ever anything to wait
     /// for; a resource of the user's may give out memory in use.
     ///
-    /// What earlier work did wrong is not told here: the memory had another owner then.
+    /// Failures of earlier work are not reported here: the memory had another owner then.
     ///
     /// # Errors
-    /// Returns the error of the wait if it is not proven that the uses are over. The memory goes back with them.
+    /// Returns the error of the wait if it is not proven that the uses are over. The memory is freed after them.
     #[inline]
     pub(crate) fn wait(mut memory: AllocationRef<B>, operation: &'static str) -> Result<Self> {
         if AllocationRef::get_mut(&mut memory).is_some_and(Allocation::is_unused) {
@@ -30,7 +30,7 @@ impl<B: Backend> HostReady<B> {
         }
     }
 
-    /// As [`wait`](Self::wait), and tells what earlier work did wrong.
+    /// As [`wait`](Self::wait), and reports failures of earlier work.
     ///
     /// # Errors
     /// Returns the memory with the error of that work, or of the wait.
@@ -65,7 +65,7 @@ impl<B: Backend> HostReady<B> {
         Ok(())
     }
 
-    /// The memory, for whatever comes next.
+    /// Returns the memory.
     pub(crate) fn into_memory(self) -> AllocationRef<B> {
         self.0
     }

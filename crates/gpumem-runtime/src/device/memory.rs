@@ -37,8 +37,8 @@ impl<B: Backend> Device<B> {
         self.core().memory.shared(self.core(), "memory_resource", kind)
     }
 
-    /// Makes `resource` serve a kind of memory from now on. Blocks made before go back to the resource that made
-    /// them. Returns that one, if there has been one. This is what Numba's memory manager plug-in does.
+    /// Makes `resource` serve a kind of memory from now on. Earlier blocks return to the resource that made them.
+    /// Returns that resource, if there was one. This is what Numba's memory manager plug-in does.
     ///
     /// # Examples
     /// ```
@@ -204,8 +204,8 @@ impl<B: Backend> Device<B> {
         self.core().deferred_frees.pending_frees()
     }
 
-    /// Returns what holds the memory of the device, as text (`Display`) and as JSON. It asks the driver how much is
-    /// free.
+    /// Returns what holds the memory of the device, as text (`Display`) and as JSON. It queries the driver for the free
+    /// memory.
     ///
     /// # Examples
     /// ```

@@ -93,9 +93,8 @@ impl<B: Backend> Device<B> {
         Ok(Self::from_raw(B::open(&selector.into())?))
     }
 
-    /// Opens the device of a program that names none. Over all enabled backends: what `GPUMEM_DEVICE` names, or else
-    /// the first device of the first enabled backend in the order cuda, roc, host. It never falls back to another
-    /// one.
+    /// Opens the device of a program that names none. Over all enabled backends: the device in `GPUMEM_DEVICE`, or else
+    /// the first device of the first enabled backend in the order cuda, roc, host. It never falls back to another one.
     ///
     /// # Examples
     /// ```
@@ -109,7 +108,7 @@ impl<B: Backend> Device<B> {
     /// ```
     ///
     /// # Errors
-    /// As for [`open`](Self::open), with what was tried.
+    /// As for [`open`](Self::open), with a list of the attempts.
     #[allow(clippy::should_implement_trait)] // opening a device can fail
     pub fn open_default() -> Result<Self> {
         Ok(Self::from_raw(B::open_default()?))
@@ -239,7 +238,7 @@ impl<B: Backend> Device<B> {
         self.0.core.note_loss(B::memory_info(&self.0.core.raw))
     }
 
-    /// Returns what the runtime has asked of the device so far; zeros in a forked child.
+    /// Returns counts of the runtime's requests to the device so far; zeros in a forked child.
     ///
     /// # Examples
     /// ```
@@ -318,9 +317,9 @@ impl<B: Backend> Device<B> {
             .map_err(|error| error.in_operation("synchronize"))
     }
 
-    /// Runs `work` with what the driver keeps for each thread set for this device: CUDA's current context, HIP's current
-    /// device. Every operation sees to that by itself and leaves the thread as it found it; around many of them it is done
-    /// once. On CUDA that saves two driver calls each, some 50 ns, where no context or another one is current.
+    /// Runs `work` with this device as the thread's current one: CUDA's current context, HIP's current device. Every
+    /// operation sets and restores it by itself; around many operations this does it once. On CUDA that saves two
+    /// driver calls each, some 50 ns, if no context or another one is current.
     ///
     /// ```
     /// # use gpumem_runtime::Device;
@@ -336,8 +335,8 @@ impl<B: Backend> Device<B> {
     /// # }
     /// ```
     ///
-    /// The thread is found as it was behind it, also if `work` panics. What `work` makes current with the driver's own calls
-    /// it takes off again.
+    /// Restores the previous one afterwards, also if `work` panics. If `work` pushes contexts with the driver's own
+    /// calls, it must pop them.
     pub fn with_current<R>(&self, work: impl FnOnce() -> R) -> R {
         let (mut work, mut result) = (Some(work), None);
         B::with_current(self.raw(), &mut || {
@@ -359,8 +358,8 @@ impl<B: Backend> Device<B> {
     /// pools. It may synchronise the device, as drivers do when memory is freed; dropping an array never reaches the
     /// driver. Inside [`defer_cleanup`](Self::defer_cleanup) it does nothing.
     ///
-    /// Where the driver gives memory back in its own time (ROCm), this waits as long as more comes, so that
-    /// [`memory_info`](Self::memory_info) tells what is free.
+    /// If the driver frees memory with a delay (ROCm), this waits while the free memory grows, so that
+    /// [`memory_info`](Self::memory_info) returns what is free.
     ///
     /// # Examples
     /// ```

@@ -9,8 +9,8 @@ impl<B: Backend> Device<B> {
     /// before are stale afterwards: using them is [`ErrorKind::Stale`], dropping them frees nothing.
     ///
     /// # Safety
-    /// No other thread uses the device meanwhile: work that it enqueues while the driver takes the memory away would
-    /// use memory that is gone. Other libraries in this process lose what they have on the device, too.
+    /// No other thread uses the device meanwhile: work that it enqueues while the driver frees the memory would use
+    /// freed memory. Other libraries in this process lose their objects on the device, too.
     ///
     /// # Errors
     /// Returns [`ErrorKind::HostMemoryInUse`] while pinned, mapped or managed arrays are alive, or arrays of the
@@ -28,7 +28,7 @@ impl<B: Backend> Device<B> {
         if count > 0 {
             return Err(core.error("reset", ErrorKind::HostMemoryInUse { count }));
         }
-        // What is still enqueued uses memory that is about to go.
+        // Enqueued work uses memory that is about to be freed.
         core.note_loss(B::synchronize(&core.raw))?;
         // From here on everything older is stale, also if the driver fails half-way.
         core.next_generation();

@@ -1,4 +1,4 @@
-//! Page-locked blocks through which borrowed host memory is moved, and what belongs to moving it.
+//! Page-locked blocks through which pageable host memory is copied.
 
 use super::{Allocation, AllocationRef, Device, HostReady};
 use crate::{TransferOptions, tuning::TUNING, worker_pool::WorkerPool};
@@ -10,7 +10,7 @@ use std::{collections::VecDeque, ops::RangeInclusive, ptr::NonNull};
 /// Blocks that are not being filled or drained. Some may still be read or written by a copy: their use log knows.
 #[derive(Debug)]
 pub(crate) struct StagingPool<B: Backend> {
-    /// The one that was given back last is the last one.
+    /// The block that was returned last comes last.
     free: Mutex<VecDeque<AllocationRef<B>>>,
     options: Mutex<TransferOptions>,
     workers: WorkerPool,
@@ -23,8 +23,8 @@ impl<B: Backend> Default for StagingPool<B> {
     }
 }
 
-/// A block in use. No work used it when it was taken, so that the host may fill it at once. Goes back to its pool when
-/// dropped; forgetting it leaks it, and nothing else.
+/// A block in use. No work used it when it was taken, so that the host may fill it at once. Returns to its pool when
+/// dropped; forgetting it only leaks it.
 #[derive(Debug)]
 pub(crate) struct Staging<B: Backend> {
     device: Device<B>,
@@ -171,7 +171,7 @@ impl<B: Backend> StagingPool<B> {
         oldest(&mut free)
     }
 
-    /// Lets go of every block; they go the way of all memory.
+    /// Drops every block; their memory is freed as any other.
     pub(crate) fn trim(&self) {
         let blocks = std::mem::take(&mut *self.free.lock());
         drop(blocks);

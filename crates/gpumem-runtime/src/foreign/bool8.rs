@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A truth value in one byte: 0 is false, everything else is true. NumPy's `bool`, which Rust's `bool` cannot stand for,
-/// because a device may write any bits.
+/// A truth value in one byte: 0 is false, everything else is true. Corresponds to NumPy's `bool`. Rust's `bool` does
+/// not serve, because a device may write any bits.
 #[derive(Clone, Copy, Default, bytemuck::Pod, bytemuck::Zeroable)]
 #[repr(transparent)]
 pub struct Bool(u8);

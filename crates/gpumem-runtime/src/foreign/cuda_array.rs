@@ -14,7 +14,7 @@ pub struct DescrField {
     pub shape: Vec<usize>,
 }
 
-/// What `__cuda_array_interface__` says, field by field, before anybody has believed it.
+/// The fields of `__cuda_array_interface__`, before any check.
 ///
 /// The interface is NVIDIA's and Numba's; gpumem speaks it for every backend, because nothing in it is CUDA's own: the
 /// address is one of the device, the stream a handle of the driver. For the host backend the memory is that of a host
@@ -35,7 +35,7 @@ pub struct CudaArrayInterface {
     pub mask: bool,
     /// Version of the protocol. gpumem writes 3 and reads 0 to 3; a stream is read from 3 on.
     pub version: i64,
-    /// The stream behind whose work the elements are ready; `None` where nothing must be waited for.
+    /// The elements are ready after this stream's work; `None` if no wait is needed.
     pub stream: Option<i64>,
 }
 
@@ -62,7 +62,7 @@ impl CudaArrayInterface {
     /// Returns [`DescriptorError::Stream`] for a number that is no stream.
     pub fn stream_handle(&self) -> Result<Option<InterchangeStream>, DescriptorError> {
         match self.stream {
-            // Older versions know no stream: what stands there is none.
+            // Older versions know no stream: the field is ignored.
             Some(number) if self.version >= 3 => InterchangeStream::from_number(number).map(Some),
             _ => Ok(None),
         }

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use num_complex::Complex;
 use std::{any::TypeId, fmt, str::FromStr};
 
-/// What the bytes of an element mean.
+/// The meaning of an element's bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ElementKind {
     /// A truth value of one byte ([`Bool`]).
@@ -25,13 +25,13 @@ pub enum ElementKind {
     Opaque,
 }
 
-/// An element type: what its bytes mean, and how many there are. Always in the byte order of the processor.
+/// An element type: the meaning and the number of its bytes. Always in the byte order of the processor.
 ///
 /// Written and read as NumPy's type strings (`<f4`, `|u1`, `<c8`, `|V12`). `bfloat16`, which NumPy has no name for, is
 /// written `<V2`, as its usual extension does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct ElementType {
-    /// What the bytes mean.
+    /// The meaning of the bytes.
     pub kind: ElementKind,
     /// Bytes of one element.
     pub bytes: usize,
@@ -77,7 +77,7 @@ impl ElementType {
 
     /// Whether elements that call themselves `other` can be taken as these.
     fn takes(self, other: Self) -> bool {
-        // A bfloat16 has no name of its own everywhere.
+        // Some protocols have no name for bfloat16.
         let nameless = self.kind == ElementKind::BFloat && other.kind == ElementKind::Opaque;
         self.bytes == other.bytes && (self.kind == other.kind || nameless)
     }
@@ -129,7 +129,7 @@ impl FromStr for ElementType {
         let letter = rest.next().ok_or_else(|| bad("the letter of the kind is missing"))?;
         let digits = rest.as_str();
         if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Err(bad("after the kind stands the number of bytes"));
+            return Err(bad("the number of bytes follows the kind"));
         }
         let bytes: usize = digits.parse().map_err(|_| bad("the number of bytes is too large"))?;
         let (kind, sizes): (_, &[usize]) = match letter {

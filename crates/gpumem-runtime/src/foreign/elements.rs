@@ -1,4 +1,4 @@
-//! What every descriptor comes down to: elements at addresses.
+//! The common form of all descriptors: elements at addresses.
 
 use crate::{Device, Layout, Order};
 use gpumem_core::{AddressRange, Backend, DescriptorError, Element, ErrorKind, LayoutError, Result};

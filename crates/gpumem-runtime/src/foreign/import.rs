@@ -58,7 +58,7 @@ pub(crate) unsafe fn described<T: Element, B: Backend>(
     unsafe { import_cuda_array::<T, IxDyn, B>(&device, operation, descriptor, Box::new(())) }
 }
 
-/// Memory of the library's own, as its borrower describes it: another handle of the allocation, behind the work on the
+/// The library's own memory, as its borrower describes it: another handle of the allocation, after the work on the
 /// borrower's stream.
 ///
 /// # Safety
@@ -102,7 +102,7 @@ pub(crate) unsafe fn import_cuda_array<T: Element, D: Dimension, B: Backend>(
 /// Takes elements whose description has been checked, except for their place and their rank.
 ///
 /// # Safety
-/// The elements and the stream are what they are said to be while `owner` lives.
+/// The elements and the stream match their description while `owner` lives.
 pub(crate) unsafe fn import<D: Dimension, B: Backend>(
     device: &Device<B>,
     operation: &'static str,

@@ -1,7 +1,7 @@
-//! Memory of the library's own that comes back to it: what has been lent is known by its addresses while the loan lasts.
+//! Imports of the library's own memory: lent memory is recognised by its addresses while the loan lasts.
 //!
 //! An import of such memory must not make a second owner, whose uses would not be ordered with those of the first. It
-//! becomes another handle of the same allocation, which can only be read, as long as the first one is there.
+//! becomes another handle of the same allocation, which is read-only as long as the first one exists.
 
 use super::ForeignElements;
 use crate::{
@@ -17,7 +17,7 @@ use std::{
     sync::atomic::{AtomicPtr, AtomicUsize, Ordering},
 };
 
-/// What is lent in one process.
+/// The memory that one process lends.
 struct Table {
     origin: ProcessGuard,
     /// Allocations that are lent at this moment, by address and number.
@@ -26,7 +26,7 @@ struct Table {
     count: AtomicUsize,
 }
 
-/// A forked child gets a table of its own: the parent's lock may be held for ever there.
+/// A forked child gets a new table: the parent's lock may be held for ever there.
 fn table() -> &'static Table {
     static CURRENT: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
     loop {

@@ -20,7 +20,7 @@ impl InterchangeStream {
     /// Reads the number of a descriptor.
     ///
     /// # Errors
-    /// Returns [`DescriptorError::Stream`] for 0, which both protocols forbid, and for what is no handle.
+    /// Returns [`DescriptorError::Stream`] for 0, which both protocols forbid, and for numbers that are no handle.
     pub fn from_number(number: i64) -> Result<Self, DescriptorError> {
         match number {
             0 => {
@@ -60,7 +60,7 @@ impl InterchangeStream {
     /// The stream, for use within one call.
     ///
     /// # Safety
-    /// A handle names a live stream of the device while what this returns is in use.
+    /// A handle names a live stream of the device while the returned value is in use.
     pub(crate) unsafe fn stream<B: Backend>(
         self,
         device: &Device<B>,

@@ -16,17 +16,17 @@ use ndarray::Dimension;
 use smallvec::SmallVec;
 use std::fmt;
 
-/// Memory of ours that another library uses: an array with its stream, for as long as the loan lasts.
+/// Memory that another library uses: an array with its stream, for as long as the loan lasts.
 ///
-/// * The loan keeps the memory alive, whatever becomes of the array.
+/// * The loan keeps the memory alive, also after the array is dropped.
 /// * When it is made, its stream waits for everything pending that conflicts.
-/// * While it lasts, our own uses of the memory wait for whatever stands on that stream by then, and the stream waits for
-///   them. So the borrower enqueues its work there, or orders its own streams with it, before and after.
-/// * When it ends, what has been enqueued stays remembered: the memory is not reused or given back before it is done.
+/// * While it lasts, the library's uses of the memory wait for the work on that stream by then, and the stream waits
+///   for them. So the borrower enqueues its work there, or orders its own streams with it, before and after.
+/// * When it ends, the enqueued work stays in the log: the memory is not reused or freed before that work is done.
 ///
 /// Forgetting a loan costs waits, and no safety. Memory of the caller that is page-locked for a scope cannot be lent,
-/// because a loan has no lifetime. Imported again, a loan gives another handle of the array's own memory: it is ordered with
-/// the array, and can only be read while that is there.
+/// because a loan has no lifetime. Importing a loan returns another handle of the array's memory: it is ordered with
+/// the array, and read-only while the array exists.
 #[must_use = "the loan ends when this is dropped"]
 pub struct Loan<B: Backend> {
     memory: AllocationRef<B>,
@@ -36,15 +36,15 @@ pub struct Loan<B: Backend> {
     stream: Option<InterchangeStream>,
     /// The entries in the memory's list of loans.
     entries: SmallVec<[u64; 2]>,
-    /// Keeps the stream alive that the descriptor names, where it is one of ours.
+    /// Keeps the stream alive that the descriptor names, if the library owns it.
     _stream: Option<Stream<B>>,
 }
 
-/// Who borrows.
+/// The kinds of borrowers.
 enum Borrower<'a, B: Backend> {
-    /// Who enqueues on a stream of ours.
+    /// A borrower that enqueues on a stream of the library.
     Stream(&'a Stream<B>),
-    /// Who has a stream of its own, which is only known to be alive now.
+    /// A borrower with its own stream, which is only known to be alive now.
     Handle(&'a Device<B>, InterchangeStream),
     /// The host itself.
     Host,
@@ -76,8 +76,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.loan(false, Borrower::Stream(stream))
     }
 
-    /// Lends the array for reading to a library that works on a stream of its own. The stream waits for whatever is
-    /// pending; as its lifetime is unknown, the loan is one [on any stream](Loan::on_any_stream).
+    /// Lends the array for reading to a library that works on its own stream. The stream waits for pending work; as its
+    /// lifetime is unknown, the loan is one [on any stream](Loan::on_any_stream).
     ///
     /// # Safety
     /// A handle names a live stream of the device.
@@ -88,8 +88,8 @@ impl<S: Storage, D: Dimension> ArrayBase<S, D> {
         self.loan(false, Borrower::Handle(self.device()?, stream))
     }
 
-    /// Lends the array for reading to code of the host, after waiting for what writes it. Only for memory that the host
-    /// sees. Work that is enqueued while the loan lasts is the borrower's to wait for: the host knows no streams.
+    /// Lends the array for reading to code of the host, after waiting for work that writes it. Only for memory that the
+    /// host sees. The borrower itself waits for work that is enqueued while the loan lasts: the host knows no streams.
     ///
     /// # Errors
     /// Returns [`Unsupported`](gpumem_core::ErrorKind::Unsupported) for memory that the host does not see. Returns
@@ -134,7 +134,7 @@ impl<S: StorageMut, D: Dimension> ArrayBase<S, D> {
 }
 
 impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
-    /// Lends the array for reading to code of the host, after waiting for what writes it.
+    /// Lends the array for reading to code of the host, after waiting for work that writes it.
     ///
     /// # Errors
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) or
@@ -144,7 +144,7 @@ impl<K: OwnedKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         Loan::new(memory, layout, ElementType::of::<T>(), false, Borrower::Host)
     }
 
-    /// Lends the array for reading and writing to code of the host, after waiting for whatever uses it.
+    /// Lends the array for reading and writing to code of the host, after waiting for work that uses it.
     ///
     /// # Errors
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) or
@@ -190,15 +190,13 @@ impl<B: Backend> Loan<B> {
                 let stream = unsafe { handle.stream(device, OPERATION)? };
                 memory.hand_out(OPERATION, &extent)?;
                 memory.make_stream_wait(OPERATION, &extent, write, &stream)?;
-                // What the borrower goes on to enqueue there is part of what others enqueue anywhere.
+                // The borrower's later work there counts as work on unknown streams.
                 entries.push(memory.lend(memory.context().unknown_streams(), extent, write));
                 (Some(handle), None)
             }
             Borrower::Host => {
                 if !memory.is_seen_by_host() {
-                    return Err(fail(ErrorKind::Unsupported {
-                        what: "memory of a device in the hands of the host",
-                    }));
+                    return Err(fail(ErrorKind::Unsupported { what: "a loan of device memory to the host" }));
                 }
                 let access = if write { HostAccess::Write } else { HostAccess::Read };
                 memory.show_to_host(OPERATION, &extent, access)?;
@@ -232,10 +230,10 @@ impl<B: Backend> Loan<B> {
         self.element
     }
 
-    /// The same loan for a borrower who uses the memory on streams that it does not name, without ordering them with
-    /// this one: while it lasts, our uses of the memory wait for everything on the device, including work of other
-    /// libraries. Devices without a mark behind all streams ([`Backend::record_device`]) are waited for by the host.
-    /// What the borrower enqueues after our uses is its own to order.
+    /// The same loan for a borrower that uses the memory on unnamed streams, without ordering them with this one. While
+    /// it lasts, the library's uses of the memory wait for everything on the device, including work of other libraries.
+    /// If the device cannot record an event after all streams ([`Backend::record_device`]), the host waits. The
+    /// borrower orders its own work after the library's.
     pub fn on_any_stream(mut self) -> Self {
         let others = self.memory.context().unknown_streams();
         self.entries.push(self.memory.lend(others, self.layout.extent(), self.write));
@@ -266,8 +264,8 @@ impl<B: Backend> Loan<B> {
     }
 }
 
-// SAFETY: the loan keeps the memory and the stream alive; elements of arrays are initialised; the stream has waited for
-// what was pending, and later work of ours lets it wait. An import in this process finds the allocation itself.
+// SAFETY: the loan keeps the memory and the stream alive, and elements of arrays are initialised. The stream has waited
+// for pending work, and later work of the library makes it wait. An import in this process finds the allocation itself.
 unsafe impl<B: Backend> HasCudaArrayInterface for Loan<B> {
     fn cuda_array_interface(&self) -> Result<CudaArrayInterface> {
         self.memory.check("cuda_array_interface")?;

@@ -15,18 +15,18 @@ pub type ImportedArray<T, D, B> = ArrayBase<Imported<T, B>, D>;
 /// An object with a CUDA array interface: Python's `__cuda_array_interface__`, as a trait.
 ///
 /// # Safety
-/// What a descriptor says is true from the moment on that it is given out, for as long as `self` lives:
+/// A descriptor is true from the moment it is returned, for as long as `self` lives:
 /// * the elements that it describes are memory that the device can read, and write unless it says `read_only`;
 /// * they are initialised, and after the work on the stream that it names nothing writes them unordered;
-/// * where it does not say `read_only`, nothing else that safe code has reads or writes them either: an object that can be
-///   cloned, or that lets its elements be seen, says `read_only` or orders their uses. Through `&`, `Rc` and `Arc` every object
+/// * unless it is `read_only`, safe code cannot read or write the elements by any other object: an object that can be
+///   cloned, or that shows its elements, is `read_only` or orders their uses. Through `&`, `Rc` and `Arc` every object
 ///   can only be read;
 /// * the stream is alive until the caller has made an event wait for it, which it does at once.
 ///
-/// What can be checked is checked nevertheless: a descriptor with something wrong is an error.
+/// The library still checks all it can: a faulty descriptor is an error.
 pub unsafe trait HasCudaArrayInterface {
-    /// Whether the object has the interface, without a look at what it says. Types of which only some objects do answer
-    /// for the object.
+    /// Tells whether the object has the interface, without reading the descriptor. If only some objects of a type have
+    /// it, answers for this one.
     fn has_cuda_array_interface(&self) -> bool {
         true
     }
@@ -40,8 +40,8 @@ pub unsafe trait HasCudaArrayInterface {
 
 macro_rules! through_pointer {
     ($($pointer:ty, $describe:expr;)*) => {$(
-        // SAFETY: the object behind the pointer promises it, and the pointer keeps it alive. Through a pointer that others may
-        // have as well it can only be read.
+        // SAFETY: the object's own type implements the trait, and the pointer keeps it alive. Through a shared pointer
+        // it can only be read.
         unsafe impl<O: HasCudaArrayInterface + ?Sized> HasCudaArrayInterface for $pointer {
             fn has_cuda_array_interface(&self) -> bool {
                 (**self).has_cuda_array_interface()
@@ -67,7 +67,7 @@ fn to_read(mut descriptor: CudaArrayInterface) -> CudaArrayInterface {
 }
 
 /// Whether an object has a CUDA array interface. Tests for its presence only, as Numba's `is_cuda_array` does;
-/// [`Device::as_cuda_array`] looks at what it says.
+/// [`Device::as_cuda_array`] reads the descriptor.
 pub fn is_cuda_array(object: &(impl HasCudaArrayInterface + ?Sized)) -> bool {
     object.has_cuda_array_interface()
 }
@@ -76,8 +76,8 @@ impl<B: Backend> Device<B> {
     /// Takes an object with a CUDA array interface as an array, without a copy. The object is kept until the last use of
     /// the array on any stream is over.
     ///
-    /// Work that the object's stream has pending is waited for by an event, on the streams that use the array. It is no
-    /// use of the array: what becomes of it is the object's to look after, which may be dropped before it is done.
+    /// The streams that use the array wait by an event for pending work of the object's stream. That work is no use of
+    /// the array: the object, which may be dropped before it is done, looks after it.
     ///
     /// Memory of the library's own that comes back, by a [`Loan`](crate::Loan) or through another library that has borrowed it,
     /// becomes another handle of the array's memory: ordered with the array, and only to be read while that is there.
@@ -113,17 +113,17 @@ impl<B: Backend> Device<B> {
         const OPERATION: &str = "as_cuda_array";
         self.core().check(OPERATION)?;
         let descriptor = object.cuda_array_interface()?;
-        // SAFETY: what the object promises; it is there until this returns.
+        // SAFETY: the object implements the unsafe trait, whose promise covers this; it is alive until this returns.
         if let Some(own) = unsafe { foreign::find_own::<T, D, B>(self, OPERATION, &descriptor)? } {
             // The allocation keeps itself: a loan that has brought it is not needed any more.
             drop(object);
             return Ok(ArrayBase::over(own.memory, own.layout));
         }
-        // SAFETY: what the object promises; it is kept as the owner.
+        // SAFETY: the object implements the unsafe trait, whose promise covers this; it is kept as the owner.
         unsafe { self.import_cuda_array(OPERATION, &descriptor, Box::new(object)) }
     }
 
-    /// As [`as_cuda_array`](Self::as_cuda_array), from a descriptor alone and whatever keeps its memory alive.
+    /// As [`as_cuda_array`](Self::as_cuda_array), from a descriptor alone and an owner that keeps its memory alive.
     ///
     /// # Safety
     /// The descriptor is true for as long as `owner` lives, as [`HasCudaArrayInterface`] says.
@@ -182,8 +182,8 @@ impl<T: Element, D: Dimension, B: Backend> ArrayBase<Imported<T, B>, D> {
 }
 
 impl<S: Storage, D: Dimension> ArrayBase<S, D> {
-    /// A view without a borrow, for bindings of languages that collect garbage. It keeps the memory alive by itself, and
-    /// what it does on streams is ordered like everything else.
+    /// A view without a borrow, for bindings of languages that collect garbage. It keeps the memory alive by itself,
+    /// and its work on streams is ordered like any other.
     ///
     /// # Safety
     /// * Nothing is written through it while the array, or another view of the same elements, promises its holder that

@@ -9,8 +9,8 @@
 //!
 //! * [`dlpack`]: the same two ways by DLPack: [`Device::from_dlpack`](crate::Device::from_dlpack), [`Loan::into_dlpack`].
 //!
-//! An import waits on the device for the stream that the descriptor names; an export lets the borrower's stream wait for
-//! whatever is pending. Neither blocks the host.
+//! An import waits on the device for the stream that the descriptor names; an export makes the borrower's stream wait
+//! for pending work. Neither blocks the host.
 
 pub mod dlpack;
 mod export;

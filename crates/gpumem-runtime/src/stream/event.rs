@@ -9,7 +9,7 @@ use gpumem_memory::{
 };
 use std::{fmt, sync::Arc};
 
-/// An event in a stream, made by [`Stream::record_event`]. Cloning it is cheap and gives the same mark.
+/// An event in a stream, made by [`Stream::record_event`]. Cloning it is cheap and gives the same event.
 #[must_use = "an event that is dropped at once cannot be waited for"]
 pub struct Event<B: Backend> {
     timeline: Arc<Timeline<B>>,

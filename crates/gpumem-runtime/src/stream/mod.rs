@@ -11,8 +11,8 @@ use std::{any::Any, fmt, mem::ManuallyDrop, sync::Arc};
 
 /// A queue of work on one device. Cloning it is cheap and gives the same queue.
 ///
-/// What is enqueued on one stream runs in order. Between streams the library orders what touches the same memory, and
-/// only that. Operations of a stream return as soon as they are enqueued; their errors surface at the next wait.
+/// Work that is enqueued on one stream runs in order. Between streams the library orders only work that uses the same
+/// memory. Operations of a stream return as soon as they are enqueued; their errors surface at the next wait.
 pub struct Stream<B: Backend>(Arc<Inner<B>>);
 
 struct Inner<B: Backend> {
@@ -21,18 +21,18 @@ struct Inner<B: Backend> {
     /// Keeps a foreign stream alive, or ends it when dropped.
     owner: Option<Box<dyn Any + Send + Sync>>,
     /// The device's own default stream, which outlives this handle.
-    lent: bool,
+    is_borrowed: bool,
 }
 
 impl<B: Backend> Stream<B> {
     pub(crate) fn own(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
         let device = device.for_stream(&timeline);
-        Self(Arc::new(Inner { timeline, device, owner: None, lent: false }))
+        Self(Arc::new(Inner { timeline, device, owner: None, is_borrowed: false }))
     }
 
-    pub(crate) fn lend(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
+    pub(crate) fn borrowed(device: &Device<B>, timeline: Arc<Timeline<B>>) -> Self {
         let device = device.for_stream(&timeline);
-        Self(Arc::new(Inner { timeline, device, owner: None, lent: true }))
+        Self(Arc::new(Inner { timeline, device, owner: None, is_borrowed: true }))
     }
 
     pub(crate) fn with_owner(mut self, owner: impl Any + Send + Sync) -> Self {
@@ -258,12 +258,12 @@ impl<B: Backend> Device<B> {
 
     /// Returns the stream of operations that name none: one per device, made on first use.
     ///
-    /// It is an ordinary stream of ours, not the driver's default stream.
+    /// It is an ordinary stream of the library, not the driver's default stream.
     ///
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn default_stream(&self) -> Result<Stream<B>> {
-        Ok(Stream::lend(self, self.default_timeline()?))
+        Ok(Stream::borrowed(self, self.default_timeline()?))
     }
 
     /// Returns the driver's legacy default stream, for use with code that enqueues there. Its implicit ordering with
@@ -285,7 +285,7 @@ impl<B: Backend> Device<B> {
     }
 
     /// Wraps a foreign stream. It is never destroyed by the library; `owner` is kept until the last use, and dropped
-    /// exactly once after it: pass what keeps the stream alive, or a guard whose `Drop` destroys it.
+    /// exactly once after it: pass the owner of the stream, or a guard whose `Drop` destroys it.
     ///
     /// # Safety
     /// `raw` names a live stream of this device for as long as `owner` lives.
@@ -309,7 +309,7 @@ impl<B: Backend> Device<B> {
 impl<B: Backend> Drop for Inner<B> {
     fn drop(&mut self) {
         let core = self.device.core();
-        if self.lent || !core.origin.is_valid() {
+        if self.is_borrowed || !core.origin.is_valid() {
             if let Some(owner) = self.owner.take() {
                 std::mem::forget(owner);
             }

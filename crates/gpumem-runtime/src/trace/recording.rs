@@ -1,4 +1,4 @@
-//! Recordings: how they are started, and what comes out.
+//! Recordings: starting them, and their results.
 
 use crate::Device;
 use gpumem_core::{Backend, ErrorKind, Result};
@@ -50,13 +50,13 @@ impl<B: Backend> Device<B> {
 }
 
 impl<B: Backend> Recording<B> {
-    /// What has been recorded so far. The recording goes on.
+    /// Returns the recording so far, and goes on recording.
     pub fn snapshot(&self) -> Trace {
         self.log.trace()
     }
 
-    /// Ends the recording. What other threads do in this very moment may be missing. In a forked child of the process that
-    /// has started it a recording is empty.
+    /// Ends the recording. Events of other threads at this very moment may be missing. In a forked child of the process
+    /// that has started it a recording is empty.
     pub fn finish(self) -> Trace {
         let log = self.log.clone();
         drop(self);
@@ -74,6 +74,6 @@ impl<B: Backend> Drop for Recording<B> {
 
 impl<B: Backend> fmt::Debug for Recording<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recording").field("tape", &self.log).finish_non_exhaustive()
+        f.debug_struct("Recording").field("log", &self.log).finish_non_exhaustive()
     }
 }

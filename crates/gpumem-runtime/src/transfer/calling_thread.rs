@@ -137,7 +137,7 @@ pub(crate) fn try_copy_inline<B: Backend>(
 /// Copies between the caller's memory and the run of an allocation, if nothing has to be waited for.
 ///
 /// # Safety
-/// The caller's memory is valid for the run, for writes where the run is read, and nothing else uses it.
+/// The caller's memory is valid for the run, for writes where the run is read, and no other code uses it.
 unsafe fn run_inline<B: Backend>(
     timeline: &Timeline<B>,
     host: (u64, Space),

@@ -32,7 +32,7 @@ pub enum CopyStrategy {
     Staged {
         /// Threads, the calling one among them.
         threads: usize,
-        /// Bytes of a piece. What is sent at once of an upload of one run may be a third more.
+        /// Bytes of a piece. One copy of an upload of one run may be a third larger.
         piece_bytes: usize,
     },
 }

@@ -38,7 +38,7 @@ impl CopySide {
 /// Whether kernels of the stream's device reach page-locked memory, all of it from one address on.
 fn is_reached<B: Backend>(timeline: &Timeline<B>, memory: &Allocation<B>) -> bool {
     let capabilities = B::capabilities(&timeline.context.raw);
-    // Of what was page-locked in several pieces, each may have an address of its own.
+    // If memory was page-locked in several pieces, each may have a different device address.
     let is_own = Arc::ptr_eq(&timeline.context, memory.context()) && memory.boundaries().is_empty();
     match memory.kind() {
         // Other code may have page-locked any memory.

@@ -17,8 +17,8 @@ use gpumem_core::{Backend, Result};
 use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
-/// The device whose blocks a copy goes through, or `None` where another way is better: where both devices want memory
-/// that they have page-locked themselves, or where either side would take too many driver calls.
+/// The device whose blocks a copy goes through, or `None` if another way is better: if both devices need memory that
+/// they have page-locked themselves, or if either side would take too many driver calls.
 pub(super) fn through<B: Backend>(
     nest: &CopyNest,
     source: ArrayRef<'_, B>,

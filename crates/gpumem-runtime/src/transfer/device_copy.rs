@@ -140,8 +140,8 @@ pub(super) type Boundaries = SmallVec<[u64; 4]>;
 /// `calls` those that have succeeded.
 ///
 /// # Safety
-/// Both sides are valid for the pair until it is copied, what else uses them is ordered, destination elements do not
-/// overlap, and neither do the two sides.
+/// Both sides are valid for the pair until it is copied, and other uses of them are ordered. Destination elements do
+/// not overlap, and neither do the two sides.
 pub(super) unsafe fn enqueue<B: Backend>(
     timeline: &Timeline<B>,
     raw: &B::Stream,
@@ -203,7 +203,7 @@ fn refuse_overlap<B: Backend>(
     Err(source.memory.context().error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
 }
 
-/// Down to the host and up again, for what no driver call can do.
+/// Copies down to the host and up again, for pairs that no driver call can copy.
 fn through_host<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,

@@ -131,7 +131,7 @@ fn set<B: Backend>(
     Ok(submitted.submission)
 }
 
-/// Uploads a few elements, then copies what is there to what is not, twice as much each time.
+/// Uploads a few elements, then copies the filled part to the rest, twice as much each time.
 fn double<T: Element, B: Backend>(
     timeline: &Arc<Timeline<B>>,
     operation: &'static str,
@@ -169,7 +169,7 @@ fn double<T: Element, B: Backend>(
         let count = ready.min(len - ready);
         let (from, to) = (part(0, count)?, part(ready, count)?);
         let (from, to) = (ArrayRef::new(destination.memory, &from), ArrayRef::new(destination.memory, &to));
-        // What is there already is part of what was to be written.
+        // The part that is filled already counts as written.
         submission = copy::<T, B>(timeline, operation, from, to)
             .inspect_err(|error| note_torn(operation, destination, error))?;
         ready += count;

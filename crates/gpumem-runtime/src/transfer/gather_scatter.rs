@@ -1,8 +1,8 @@
 //! Short runs between the caller's memory and a block, by a processor.
 //!
-//! A run of fewer than 64 bytes is an element or a few: what counts is that no call and no loop over axes stands between
-//! one and the next, and that a cache line is fetched once, whichever axis its elements lie along. Bytes between runs are
-//! not touched, on either side.
+//! A run of fewer than 64 bytes is an element or a few. For speed, no call and no loop over axes comes between two
+//! runs, and each cache line is fetched once, whatever axis its elements lie along. Bytes between runs are not touched,
+//! on either side.
 
 use super::{
     TUNING,
@@ -12,13 +12,12 @@ use super::{
 use crate::layout::{Axis, CopyNest};
 use smallvec::SmallVec;
 
-/// Moves the runs of a part, whose source is the caller's memory at `theirs` and whose destination is a block at `ours`,
-/// up into the block or down out of it. What is written to the block leaves the
-/// caches as `stores` says.
+/// Moves the runs of a part, whose source is the caller's memory at `theirs` and whose destination is a block at
+/// `ours`, up into the block or down out of it. Stores to the block leave the caches as `stores` says.
 ///
 /// # Safety
-/// Both sides are valid for the part, from their first run on, and share no bytes; the written side for writes, and used
-/// by nothing else meanwhile. Runs are shorter than `TUNING.gathered_run`.
+/// Both sides are valid for the part, from their first run on, and share no bytes; the written side for writes, and no
+/// other code uses it meanwhile. Runs are shorter than `TUNING.gathered_run`.
 pub(super) unsafe fn copy_runs(
     part: &CopyNest,
     theirs: *mut u8,
@@ -90,7 +89,7 @@ impl Run for Overlapping {
     }
 }
 
-/// Loops over runs, with the strides of what is read (`src`) and of what is written (`dst`).
+/// Loops over runs, with the strides of the source (`src`) and of the destination (`dst`).
 struct Nest {
     /// Outermost first.
     around: SmallVec<[Axis; 6]>,
@@ -197,7 +196,7 @@ unsafe fn gather(axis: Axis, mut from: *const u8, mut to: *mut u8, run: &impl Ru
     while left > 0 {
         let len = left.min(most);
         let bytes = len * run.bytes();
-        // SAFETY: the caller's promise, for this part of the axis; the runs have room in what is gathered.
+        // SAFETY: the caller promises valid sides, also for this part of the axis; the buffer has room for the runs.
         unsafe {
             line(Axis { len, src: axis.src, dst: run.bytes() as isize }, from, gathered.as_mut_ptr(), run);
             copy_run(gathered.as_ptr(), to, bytes, stores);
@@ -297,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_every_length_go_both_ways_and_nothing_else_is_written() {
+    fn runs_of_every_length_are_copied_both_ways_without_other_writes() {
         // Miri takes seconds for a kilobyte.
         let (few, sizes) = if cfg!(miri) { (21, 3) } else { (1, 5) };
         for run in (1..TUNING.gathered_run).step_by(few) {
@@ -322,7 +321,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "minutes of looking at bytes")]
-    fn long_axes_are_cut_as_they_must() {
+    fn long_axes_are_cut_at_the_limit() {
         for run in [1, 4, 12, 16, 33] {
             for (direction, stores) in KINDS {
                 check(&part(run, &[(2 * TUNING.gathered_bytes / run + 5, 2)]), direction, stores);

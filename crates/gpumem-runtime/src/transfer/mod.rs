@@ -10,7 +10,7 @@
 //! * [`device_copy`]: copies in stream order; [`copy_side`] decides whether the driver or a kernel does them.
 //! * [`cross_backend`]: copies between devices that no driver call connects.
 //!
-//! What they share:
+//! Shared parts:
 //! * [`region_loop`]: lowers any pair of layouts to the fewest driver calls; [`chunks`] cuts a pair into parts.
 //! * [`gather_scatter`], [`store_policy`], [`prefault`]: how a thread moves short runs, stores bytes, and makes new pages ready.
 //! * [`state`]: the threads of one transfer. They come from the [worker pool](crate::worker_pool) of the device.

@@ -31,7 +31,7 @@ impl EventCountModel {
 pub struct WorkerPoolModel(worker_pool::WorkerPool);
 
 impl WorkerPoolModel {
-    /// Makes a pool whose threads end at once where there is no work, or wait for work without a limit.
+    /// Makes a pool whose threads end at once if there is no work, or wait for work without a limit.
     pub fn new(ends_at_once: bool) -> Self {
         Self(worker_pool::WorkerPool::for_a_model(ends_at_once))
     }
@@ -72,7 +72,7 @@ impl PartMarksModel {
         self.0.is_open(part)
     }
 
-    /// Opens what uses the slots of the parts below `copied`.
+    /// Opens the parts that use the slots of the parts below `copied`.
     pub fn reopen(&self, copied: usize) {
         self.0.reopen(copied);
     }

@@ -149,7 +149,7 @@ unsafe fn copy_out<T: Element, B: Backend>(
         return Ok(());
     }
     let writers = source.memory.writers(&source.layout.extent(), timeline);
-    // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
+    // The device orders the copy after them, which does not tell whether they succeeded.
     let check_producers = || -> Result<()> {
         for (writer, submission) in &writers {
             writer.wait_host(*submission).result.map_err(|error| error.in_operation(operation))?;
@@ -166,7 +166,7 @@ unsafe fn copy_out<T: Element, B: Backend>(
         )?;
         return check_producers();
     }
-    // Nothing may land of what failed, and no copy can begin before.
+    // No data of failed work may arrive, and no copy can begin before this check.
     check_producers()?;
     let device = device_of(operation, source)?;
     if let Some((memory, layout)) = packed_temporary(timeline, operation, device, (source, host_span, &nest))

@@ -22,7 +22,7 @@ unsafe impl Send for Prefault {}
 unsafe impl Sync for Prefault {}
 
 impl Prefault {
-    /// What is made ready at a time: a huge page of x86-64 and of arm64 with pages of 4 KiB.
+    /// Bytes that are prefaulted at a time: a huge page of x86-64 and of arm64 with pages of 4 KiB.
     pub(super) const STEP: usize = 2 << 20;
 
     /// `bytes` from the caller's lowest element on, none of which anybody else uses.
@@ -36,7 +36,7 @@ impl Prefault {
     /// The destination is valid for writes.
     pub(super) unsafe fn step(&self) -> bool {
         let at = self.next.load(Ordering::Relaxed);
-        // Whole huge pages, wherever the array begins.
+        // Whole huge pages, for any begin of the array.
         let end =
             ((self.base.addr() + at + 1).next_multiple_of(Self::STEP) - self.base.addr()).min(self.bytes);
         if at >= self.bytes {
@@ -70,14 +70,14 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "minutes of looking at bytes; there are no pages under Miri")]
-    fn every_page_once_and_nothing_changes() {
+    fn every_page_is_touched_once_without_changes() {
         for (bytes, skip) in [(5 << 20, 0), ((6 << 20) + 123, 1), (100, 0), (0, 0)] {
             let mut memory = Array1::from_elem(bytes + skip, 7_u8);
             let host_span = HostSpan::writing("test", &mut memory.view_mut().into_dyn()).unwrap();
             let host_span = HostSpan { base: host_span.base.wrapping_add(skip), ..host_span };
             let prefault = Prefault::new(&host_span, bytes);
             let mut steps = 0;
-            // SAFETY: the array is ours.
+            // SAFETY: this test owns the array.
             unsafe {
                 prefault.up_to(bytes / 2);
                 assert!(prefault.next.load(Ordering::Relaxed) >= bytes / 2);

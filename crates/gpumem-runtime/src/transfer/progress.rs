@@ -11,5 +11,5 @@ pub struct Progress {
     pub total: u64,
 }
 
-/// What is told of a transfer between two of its pieces, on the thread that asked for it. `Break` ends it.
+/// The callback between two pieces of a transfer, on the calling thread. `Break` ends the transfer.
 pub(crate) type ProgressFn<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;

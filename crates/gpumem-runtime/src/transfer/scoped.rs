@@ -1,8 +1,8 @@
 //! Downloads inside a scope: to staging memory in stream order, and to the caller's memory when the stream is waited for.
 //!
-//! A stream holds at most [eight blocks](crate::TransferOptions::scoped_staging_bytes) of staging memory for them. What does not fit
-//! goes through the [pipeline](super::pipeline) before the call returns, as in a blocking download: later work on the stream
-//! may change the source, so all copies out of it are enqueued by then.
+//! A stream holds at most [eight blocks](crate::TransferOptions::scoped_staging_bytes) of staging memory for them. The
+//! rest goes through the [pipeline](super::pipeline) before the call returns, as in a blocking download: later work on
+//! the stream may change the source, so all copies out of it are enqueued by then.
 
 use super::{
     ArrayRef,
@@ -60,7 +60,7 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
     make_room(timeline, operation, bound)
 }
 
-/// Moves all but what fits into the blocks of a scope. Returns what lies in these, and the last submission.
+/// Moves all but the part that fits into the blocks of a scope. Returns the contents of these, and the last submission.
 ///
 /// # Safety
 /// As for [`download_in_scope`], during this call.
@@ -81,7 +81,7 @@ unsafe fn park<B: Backend>(
 /// held.
 ///
 /// # Errors
-/// Returns an error if the stream cannot be waited for. A failure of its work is told to the scopes that it concerns.
+/// Returns an error if the stream cannot be waited for. The scopes concerned get a failure of its work.
 fn make_room<B: Backend>(timeline: &Timeline<B>, operation: &'static str, bytes: usize) -> Result<()> {
     while let Some(oldest) = timeline.copy_outs.oldest_above(bytes) {
         let wait_outcome = timeline.wait_host(oldest);

@@ -1,7 +1,7 @@
 //! Short copies between packed memory of the caller and of a device, without the pipeline.
 //!
-//! What the driver takes a few microseconds for leaves no time to plan: the calling thread moves the elements through one
-//! page-locked block. An upload is over for the caller when they are in the block, from where they go in stream order.
+//! A copy of a few microseconds leaves no time to plan: the calling thread moves the elements through one page-locked
+//! block. An upload is over for the caller when they are in the block; the copy to the device follows in stream order.
 //! `cuMemcpyHtoD` from ordinary memory returns then too ("the DMA to final destination may not have completed", API
 //! synchronization behavior of the CUDA driver); of `cuMemcpyHtoDAsync` it is not documented when it has read the
 //! caller's memory.
@@ -72,8 +72,8 @@ fn send<B: Backend>(
     let mut last = 0;
     for (index, piece) in elements.chunks(TUNING.single_block_piece).enumerate() {
         let here = index * TUNING.single_block_piece..index * TUNING.single_block_piece + piece.len();
-        // SAFETY: the block is at least as long as the elements, and nothing uses these bytes of it: what used them before is
-        // over, and the copies of this transfer read others.
+        // SAFETY: the block is at least as long as the elements, and no other code uses these bytes of it: earlier uses
+        // are over, and the copies of this transfer read other bytes.
         unsafe { copy_run(piece.as_ptr(), into.as_ptr().add(here.start), piece.len(), stores) };
         let enqueued =
             enqueue(timeline, operation, (destination, extent.start), block, &here, Direction::HostToDevice);
@@ -119,7 +119,7 @@ unsafe fn through_block<B: Backend>(
     first: *mut u8,
 ) -> Result<()> {
     let bytes = extent.len();
-    // The copy is ordered behind them on the device, which says nothing of whether they succeeded.
+    // The device orders the copy after them, which does not tell whether they succeeded.
     for (writer, submission) in source.memory.writers(&extent, timeline) {
         writer.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
     }
@@ -140,7 +140,7 @@ unsafe fn through_block<B: Backend>(
             enqueue(timeline, operation, (source, extent.start), block, &piece, Direction::DeviceToHost);
         enqueued = submission.map(|submission| {
             if at < bytes {
-                // Without a mark of its own the piece is waited for together with those behind it: slow, not wrong.
+                // Without its own event the piece is waited for together with later ones: slow, not wrong.
                 let _ = timeline.wait_target(submission);
             }
             chunks.push((piece, submission));
@@ -159,8 +159,8 @@ unsafe fn through_block<B: Backend>(
         let outcome = wait_outcome.result.and_then(|()| timeline.fault_since(before));
         enqueued = enqueued.and(outcome.map_err(|error| error.in_operation(operation)));
         if enqueued.is_ok() {
-            // SAFETY: the block has these bytes, written by the copy, which is done; so has the caller, who promises the
-            // rest.
+            // SAFETY: the block holds these bytes, written by the copy, which is done. The caller promises that the
+            // destination has as many, and the rest.
             unsafe {
                 from.as_ptr()
                     .cast_const()
@@ -201,7 +201,8 @@ fn enqueue<B: Backend>(
     Ok(submitted.submission)
 }
 
-/// Whether a blocking copy may wait, and is to go through a block: the host copies what it reaches itself.
+/// Tells whether a blocking copy may wait and is to go through a block: the host copies memory that it can access
+/// itself.
 fn may_wait_for_block<B: Backend>(timeline: &Timeline<B>) -> bool {
     !B::capabilities(&timeline.context.raw).pageable_direct && may_block("copy").is_ok()
 }

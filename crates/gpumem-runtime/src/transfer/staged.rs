@@ -136,7 +136,7 @@ impl<'a, B: Backend> Staged<'a, B> {
     }
 }
 
-/// Moves a part of what is [`inside`](Staged::inside) between the caller's memory and the block, on this thread.
+/// Moves a part of the [`inside`](Staged::inside) elements between the caller's memory and the block, on this thread.
 ///
 /// # Safety
 /// The caller's memory is valid for the part, for writes in a download. The block is as long as the piece and aligned for every

@@ -1,4 +1,4 @@
-//! What the threads of one transfer share beside its bytes: how far it is, whether it goes on, and why not.
+//! State that the threads of one transfer share: its progress, whether it goes on, and the error.
 
 use super::{
     Staging, TUNING,
@@ -42,7 +42,7 @@ pub(super) struct TransferState<'a, B: Backend> {
     submission: AtomicU64,
 }
 
-/// Ends the work of all threads when one unwinds, with an error: what it had taken has not been moved.
+/// Ends the work of all threads when one unwinds, with an error: its part has not been moved.
 struct EndOnUnwind<'w, 'a, B: Backend>(&'w TransferState<'a, B>);
 
 impl<B: Backend> Drop for EndOnUnwind<'_, '_, B> {
@@ -78,8 +78,8 @@ impl<'a, B: Backend> TransferState<'a, B> {
         }
     }
 
-    /// Has the calling thread `submit` and the others `help`, and returns the last submission index when all have returned. The
-    /// former is given what it is to call whenever more is done.
+    /// Has the calling thread `submit` and the others `help`, and returns the last submission index when all have
+    /// returned. The former gets a function to call whenever more is done.
     ///
     /// # Errors
     /// Returns the first failure. Nothing of the transfer is running any more then, on the device neither.
@@ -132,7 +132,7 @@ impl<'a, B: Backend> TransferState<'a, B> {
         }
     }
 
-    /// Tells what has been done since the last time.
+    /// Reports the progress since the last time.
     fn report_progress(&self, reported: &mut u64, progress: ProgressFn<'_>) {
         let done = self.done.load(Ordering::Relaxed);
         if done > *reported {
@@ -178,13 +178,13 @@ impl<'a, B: Backend> TransferState<'a, B> {
     pub(super) fn has_enqueued(&self, submission: u64, has_event: bool) {
         self.submission.fetch_max(submission, Ordering::Relaxed);
         if has_event {
-            // Without a mark of its own the copy is waited for together with everything behind it: slow, not wrong.
+            // Without its own event the copy is waited for together with all later work: slow, not wrong.
             let _ = self.timeline.wait_target(submission);
         }
     }
 
-    /// Whether the copy with that submission index is over, asking the driver if `ask`. What it did wrong is told when it is
-    /// waited for.
+    /// Tells whether the copy with that submission index is over, asking the driver if `ask`. A wait for the copy
+    /// reports its failure.
     pub(super) fn is_complete(&self, submission: u64, ask: bool) -> bool {
         self.timeline.is_complete(submission) || ask && matches!(self.timeline.poll(submission), Ok(true))
     }

@@ -3,10 +3,10 @@
 use super::{TUNING, staged::Direction};
 use crate::transfer_options::NonTemporalStores;
 
-/// Where what is written is to be afterwards.
+/// The place of stored data afterwards: in the caches, in memory, or in the shared cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum StorePolicy {
-    /// Wherever the processor leaves it.
+    /// In the caches, as the processor leaves it.
     Temporal,
     /// In memory and in no cache.
     NonTemporal,
@@ -98,9 +98,9 @@ pub(super) unsafe fn copy_run(source: *const u8, destination: *mut u8, bytes: us
     unsafe { source.copy_to_nonoverlapping(destination, bytes) };
 }
 
-/// Four cache lines at a time through registers of a line each, with `store`, and with what follows the stores of four
-/// lines and those of all. Whole lines, because one that goes to memory in two halves may go there twice, which was measured
-/// to cost a fifth of the speed where several threads do it.
+/// Copies four cache lines at a time through registers of a line each: `store` writes a line, and the other functions
+/// run after four lines and after all. Whole lines, because a line that is written in two halves may go to memory
+/// twice, which was measured to cost a fifth of the speed with several threads.
 ///
 /// Head, lines and tail are the run, one after the other; there is at least one step, and the destination of every line is
 /// aligned. As instructions, because the intrinsics came with Rust 1.89. The registers from the sixteenth on need no clean-up
@@ -146,7 +146,8 @@ macro_rules! copy_lines {
 /// As for [`copy_run`], on a processor with AVX-512F and CLDEMOTE.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn shared(source: *const u8, destination: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise; the stores are ordinary ones, and what demotes a line changes nothing in it.
+    // SAFETY: the caller promises valid sides. The stores are ordinary ones, and demoting a line does not change its
+    // contents.
     unsafe {
         copy_lines!(
             "vmovdqa64",
@@ -165,8 +166,7 @@ unsafe fn shared(source: *const u8, destination: *mut u8, bytes: usize) {
 /// As for [`copy_run`], on a processor with AVX-512F.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 unsafe fn streamed_lines(source: *const u8, destination: *mut u8, bytes: usize) {
-    // SAFETY: the caller's promise. Such stores are not ordered with what other threads are told afterwards, until the
-    // fence.
+    // SAFETY: the caller promises valid sides. Other threads may not see such stores until the fence.
     unsafe {
         copy_lines!("vmovntdq", [], ["sfence"], source, destination, bytes);
     }
@@ -198,7 +198,7 @@ unsafe fn streamed(source: *const u8, destination: *mut u8, bytes: usize) {
             }
         }
         source.add(tail).copy_to_nonoverlapping(destination.add(tail), bytes - tail);
-        // Such stores are not ordered with what other threads are told afterwards, until this.
+        // Makes such stores visible to other threads before later stores.
         _mm_sfence();
     }
 }

@@ -1,4 +1,4 @@
-//! What a transfer leaves behind that failed half-way, and what one does away with that did not.
+//! Poisons the destination of a transfer that failed half-way, and clears poison after one that succeeded.
 
 use super::{device_copy::ArrayRef, region_loop::RegionLoop};
 use crate::layout::CopyNest;
@@ -6,8 +6,8 @@ use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Space};
 use gpumem_memory::track::Timeline;
 use std::sync::Arc;
 
-/// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A caller
-/// who has cancelled it knows.
+/// Notes that a transfer failed after part of it had been enqueued: the contents of its destination are unknown. A
+/// caller that has cancelled it knows.
 #[cold]
 pub(super) fn note_torn<B: Backend>(operation: &'static str, destination: ArrayRef<'_, B>, error: &Error) {
     if matches!(error.kind(), ErrorKind::Cancelled) {

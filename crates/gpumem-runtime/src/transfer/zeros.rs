@@ -18,7 +18,7 @@ pub(crate) fn zeros<T: Element, D: Dimension>(
         bytemuck::allocation::try_zeroed_vec(shape.size()).map_err(|()| out_of_memory())?;
     let bytes = size_of_val(&elements[..]);
     if bytes >= TUNING.huge_pages_from {
-        // The pages have not been touched yet; filling them is most of what a large download costs.
+        // The pages have not been touched yet; filling them is most of the cost of a large download.
         gpumem_core::process::advise_huge_pages(elements.as_ptr().cast(), bytes);
     }
     Array::from_shape_vec(shape.clone(), elements).map_err(|_| out_of_memory())

@@ -1,4 +1,4 @@
-//! The event count of transfers: a thread that sleeps is woken, and sees what it was woken for.
+//! The event count of transfers: a sleeping thread is woken, and sees the change that it waited for.
 
 use gpumem_runtime::loom_models::EventCountModel;
 use loom::{
@@ -50,7 +50,7 @@ fn model(body: impl Fn(&Arc<Shared>) + Send + Sync + 'static) {
 }
 
 #[test]
-fn a_sleeper_is_woken_and_sees_what_was_written() {
+fn a_sleeper_is_woken_and_sees_the_write() {
     for looks in [false, true] {
         model(move |shared| {
             let theirs = shared.clone();
@@ -87,7 +87,7 @@ fn each_sleeper_is_woken_for_its_own() {
 }
 
 #[test]
-fn a_sleeper_waits_for_both_ringers() {
+fn a_sleeper_waits_for_both_notifications() {
     model(|shared| {
         let ringers = [0, 1].map(|me| {
             let shared = shared.clone();

@@ -1,8 +1,8 @@
-//! A driver that only records calls: what is ordered before what, and which of it is proven to be done.
+//! A driver that only records calls: their order, and which are proven to be done.
 //!
 //! Every stream has a vector clock. Work ticks it, an event copies it, a wait joins it, and a wait of the host joins it
-//! into what is done. Two uses of the same bytes, one of them a write, must be ordered by the clocks; memory may only go
-//! back, and the host may only look at it, when its uses are done. What breaks a rule is written down.
+//! into what is done. Two uses of the same bytes, one of them a write, must be ordered by the clocks; memory may only
+//! be freed, and the host may only access it, when its uses are done. Violations are recorded.
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, BarrierPoint, Capabilities, CompileOptions, CopyRegion, DeviceBuffer,
@@ -19,7 +19,7 @@ use std::{
     },
 };
 
-/// What has happened on each stream, by its number.
+/// The history of each stream, by its number.
 #[derive(Debug, Clone, Default)]
 struct Clock(Vec<u64>);
 
@@ -70,7 +70,7 @@ impl CallRecord {
         clock.join(&self.done);
         for old in self.uses.iter().filter(|old| meet(&old.bytes, &bytes) && (old.write || write)) {
             if clock.at(old.stream) < old.tick {
-                self.troubles.push(format!("stream {stream} on {bytes:?} is not ordered behind {old:?}"));
+                self.troubles.push(format!("stream {stream} on {bytes:?} is not ordered after {old:?}"));
             }
         }
         if self.free.iter().any(|free| meet(free, &bytes)) {
@@ -140,7 +140,7 @@ impl Lab {
         self.record(|record| record.must_be_done("host access", &bytes, write));
     }
 
-    /// Nothing has gone wrong, and nothing is left behind.
+    /// Asserts that no rule was violated, and that nothing is left.
     pub fn check(&self) {
         self.record(|record| {
             assert!(record.troubles.is_empty(), "{:#?}", record.troubles);

@@ -22,8 +22,8 @@ const ALL: Range<usize> = 0..16;
 const LEFT: Range<usize> = 0..8;
 const RIGHT: Range<usize> = 8..16;
 
-/// Tries all interleavings of `body` on a slow and on a fast device. Whatever is left is flushed, and then the records
-/// are looked at.
+/// Tries all interleavings of `body` on a slow and on a fast device. The rest is flushed, and then the records are
+/// checked.
 fn model(body: impl Fn(&Device<Mock>) + Send + Sync + Copy + 'static) {
     for progress in [Progress::WhenWaitedFor, Progress::WhenAsked] {
         let mut builder = loom::model::Builder::new();
@@ -77,7 +77,7 @@ fn copy(stream: &Stream<Mock>, from: &Memory<Mock>, to: &Memory<Mock>) {
 }
 
 #[test]
-fn writers_of_one_block_take_turns() {
+fn writers_of_one_block_are_ordered() {
     model(|device| {
         let (first, second, block) = (stream(device), stream(device), memory(device));
         let theirs = block.clone();
@@ -90,8 +90,8 @@ fn writers_of_one_block_take_turns() {
 
 /// The planted fault is found, so the models can find one.
 #[test]
-#[should_panic(expected = "is not ordered behind")]
-fn a_gap_between_look_and_note_is_found() {
+#[should_panic(expected = "is not ordered after")]
+fn a_gap_between_lookup_and_record_is_found() {
     model(|device| {
         let (first, second, block) = (stream(device), stream(device), memory(device));
         let theirs = block.clone();
@@ -129,8 +129,8 @@ fn opposite_copies_do_not_deadlock() {
     });
 }
 
-/// One stream, two threads: the submission index that one of them gets must stand for its own work, or its consumer
-/// would wait for too little.
+/// One stream, two threads: the submission index of each must cover its own work, or its consumer would wait for too
+/// little.
 #[test]
 fn submission_indexes_are_in_queue_order() {
     model(|device| {
@@ -149,7 +149,7 @@ fn submission_indexes_are_in_queue_order() {
 
 /// A mark is looked up or recorded for one consumer while the producer goes on.
 #[test]
-fn marks_are_found_while_the_producer_goes_on() {
+fn events_are_found_while_the_producer_goes_on() {
     model(|device| {
         let (producer, consumer, block, more) =
             (stream(device), stream(device), memory(device), memory(device));
@@ -169,7 +169,7 @@ fn marks_are_found_while_the_producer_goes_on() {
 
 /// Both want a mark of the same producer, and the writer after them waits for both.
 #[test]
-fn readers_share_a_mark_and_hold_back_the_writer() {
+fn readers_share_an_event_and_the_writer_waits() {
     model(|device| {
         let (producer, first, second) = (stream(device), stream(device), stream(device));
         let block = memory(device);
@@ -235,9 +235,9 @@ fn the_host_waits_for_its_part() {
     });
 }
 
-/// Memory is dropped, with its stream, while an allocation gives back what is pending.
+/// Memory is dropped, with its stream, while an allocation frees pending items.
 #[test]
-fn a_sweep_gives_back_only_what_is_unused() {
+fn a_sweep_frees_only_unused_memory() {
     model(|device| {
         let (first, second, block) = (stream(device), stream(device), memory(device));
         let shared = memory(device);
@@ -281,7 +281,7 @@ fn events_are_used_again() {
     });
 }
 
-/// Two streams, each of which needs what the other one has written: each is locked while the other's lock is tried.
+/// Two streams, each of which needs the other's results: each is locked while the other's lock is tried.
 #[test]
 fn streams_that_need_each_other_do_not_deadlock() {
     model(|device| {
@@ -301,7 +301,7 @@ fn streams_that_need_each_other_do_not_deadlock() {
 
 /// Streams take turns on two halves of a block, so that spent uses come back to life while others look.
 #[test]
-fn turns_are_taken_on_both_halves() {
+fn two_streams_alternate_on_both_halves() {
     model(|device| {
         let (first, second, block) = (stream(device), stream(device), memory(device));
         use_part(&first, &block, LEFT, true);
@@ -334,7 +334,7 @@ fn while_an_event_is_recorded(lent: impl Fn(&Stream<Mock>, &Memory<Mock>) + Send
 }
 
 #[test]
-fn a_mark_before_lent_work_is_not_taken_for_it() {
+fn an_event_before_lent_work_does_not_cover_it() {
     while_an_event_is_recorded(|stream, block| {
         lend(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true)).unwrap();
     });
@@ -342,7 +342,7 @@ fn a_mark_before_lent_work_is_not_taken_for_it() {
 
 /// The planted fault is found.
 #[test]
-#[should_panic(expected = "is not ordered behind")]
+#[should_panic(expected = "is not ordered after")]
 fn an_index_before_lent_work_is_found() {
     while_an_event_is_recorded(|stream, block| {
         lend_with_an_early_index(stream, &[(block, ALL, true)], |raw| raw.touch(at(block, &ALL), true))
@@ -350,10 +350,10 @@ fn an_index_before_lent_work_is_found() {
     });
 }
 
-/// Memory goes back to the pool on two threads while both take from it: no thread gets a block that another stream
-/// still uses without waiting for it, and no byte is lost.
+/// Two threads return memory to the pool while both take from it: no thread gets a block that another stream still uses
+/// without waiting for it, and no byte is lost.
 #[test]
-fn the_pool_lends_behind_the_last_use() {
+fn the_pool_reuses_a_block_after_its_last_use() {
     model(|device| {
         let (first, second, block) = (stream(device), stream(device), memory(device));
         write(&first, &block);

@@ -106,7 +106,7 @@ fn the_submitter_moves_parts_too() {
 }
 
 #[test]
-fn the_last_part_of_a_whole_chunk_tells_the_submitter() {
+fn the_last_part_of_a_whole_chunk_wakes_the_submitter() {
     model(|| {
         let chunk = Chunk::new(PartMarksModel::whole(3), 3);
         let helpers: Vec<_> = (0..2)

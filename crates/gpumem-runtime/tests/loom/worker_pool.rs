@@ -1,5 +1,5 @@
-//! The worker pool: no thread is inside the work when the call is over, a thread that is wanted comes, and all end with
-//! the pool. (loom fails a model whose threads do not end.)
+//! The worker pool: no thread is inside the work when the call is over, a requested thread comes, and all end with the
+//! pool. (loom fails a model whose threads do not end.)
 
 use gpumem_runtime::loom_models::{EventCountModel, WorkerPoolModel};
 use loom::{
@@ -21,7 +21,7 @@ fn model(body: impl Fn(&Arc<WorkerPoolModel>) + Send + Sync + Copy + 'static) {
     }
 }
 
-/// A list of tasks from which threads take the next one without any order beside that of the pool.
+/// A list of tasks from which threads take the next one, ordered only by the pool.
 struct Tasks {
     next: AtomicUsize,
     done: Vec<UnsafeCell<usize>>,
@@ -83,16 +83,16 @@ fn two_callers_share_a_helper() {
 /// Waits for a helper, which no transfer does: the caller would do a job alone for which it had woken no helper, and the
 /// model would not notice.
 fn run_until_a_helper_comes(pool: &WorkerPoolModel) {
-    let (has_come, bell) = (AtomicBool::new(false), EventCountModel::default());
+    let (has_come, count) = (AtomicBool::new(false), EventCountModel::default());
     let theirs = || {
         has_come.store(true, Ordering::Release);
-        bell.notify_all();
+        count.notify_all();
     };
-    pool.run(1, &theirs, || bell.wait_until(|| has_come.load(Ordering::Acquire)));
+    pool.run(1, &theirs, || count.wait_until(|| has_come.load(Ordering::Acquire)));
 }
 
 #[test]
-fn a_helper_that_is_wanted_comes_each_time() {
+fn a_requested_helper_comes_each_time() {
     model(|pool| {
         run_until_a_helper_comes(pool);
         run_until_a_helper_comes(pool);
@@ -100,7 +100,7 @@ fn a_helper_that_is_wanted_comes_each_time() {
 }
 
 #[test]
-fn a_helper_comes_when_there_are_more_than_wanted() {
+fn a_helper_comes_when_there_are_more_than_requested() {
     model(|pool| {
         run(pool, 2, 1);
         run_until_a_helper_comes(pool);
@@ -127,7 +127,7 @@ fn no_helper_is_inside_when_the_caller_unwinds() {
         let tasks = Tasks::new(1);
         let call = || pool.run(1, &|| tasks.work(), || resume_unwind(Box::new("on purpose")));
         assert!(catch_unwind(AssertUnwindSafe(call)).is_err());
-        // What no helper has taken is left.
+        // Tasks that no helper has taken are left.
         tasks.work();
         tasks.check();
     });

@@ -1,4 +1,4 @@
-//! A model of a pool: what it has taken from the driver, and what it has lent of that.
+//! A model of a pool: its pieces from the driver, and its allocated blocks.
 
 use gpumem_core::{Error, Result};
 use gpumem_host::Host;
@@ -59,7 +59,7 @@ impl MemoryResource<Host> for Chunks {
     }
 }
 
-/// Between the arrays and the pool: the blocks that are lent.
+/// Between the arrays and the pool: the allocated blocks.
 #[derive(Debug)]
 pub(crate) struct Observed {
     pool: Arc<dyn MemoryResource<Host>>,
@@ -68,7 +68,7 @@ pub(crate) struct Observed {
     allocated: Mutex<Ranges>,
     served: AtomicU64,
     align: AtomicUsize,
-    /// A planted fault: what may still be using a block is forgotten when it comes back.
+    /// A planted fault: the pending uses of a block are forgotten when it is freed.
     forgets: AtomicBool,
 }
 
@@ -99,13 +99,13 @@ impl Observed {
         self.forgets.store(true, Ordering::Relaxed);
     }
 
-    /// The parts of the pieces that are not lent, as (start, length).
+    /// The free parts of the pieces, as (start, length).
     fn gaps(&self) -> Vec<(u64, u64)> {
-        let (chunks, lent) = (self.chunks.have.lock().unwrap(), self.allocated.lock().unwrap());
+        let (chunks, allocated) = (self.chunks.have.lock().unwrap(), self.allocated.lock().unwrap());
         let mut gaps = Vec::new();
         for (start, len) in &*chunks {
             let mut at = *start;
-            for (block, bytes) in lent.range(*start..*start + *len) {
+            for (block, bytes) in allocated.range(*start..*start + *len) {
                 gaps.push((at, block - at));
                 at = block + bytes;
             }
@@ -118,15 +118,15 @@ impl Observed {
     /// The pool's numbers are the model's.
     pub(crate) fn counts_right(&self) {
         let (seen, chunks) = (self.pool.statistics(), self.chunks.bytes());
-        let lent = self.allocated.lock().unwrap();
-        assert_eq!((seen.blocks, seen.allocated as u64), (lent.len(), lent.values().sum()));
+        let allocated = self.allocated.lock().unwrap();
+        assert_eq!((seen.blocks, seen.allocated as u64), (allocated.len(), allocated.values().sum()));
         assert_eq!((seen.reserved, seen.peak_reserved), (chunks, self.chunks.peak.load(Ordering::Relaxed)));
         assert_eq!(seen.allocations, self.served.load(Ordering::Relaxed));
         assert!(seen.allocated + seen.in_flight <= seen.reserved, "{seen:?}");
         assert!(seen.largest_free <= seen.reserved - seen.allocated, "{seen:?}");
     }
 
-    /// Nothing is in flight, and free neighbours are one block.
+    /// Asserts that no block is in flight, and that free neighbours are one block.
     pub(crate) fn is_joined(&self) {
         let (seen, gaps) = (self.pool.statistics(), self.gaps());
         let largest = gaps.iter().map(|(_, len)| *len).max().unwrap_or(0);
@@ -162,21 +162,18 @@ impl MemoryResource<Host> for Observed {
         assert!(start.is_multiple_of(align as u64), "{start:#x} is not at a multiple of {align}");
         let chunk = self.chunks.have.lock().unwrap().range(..=start).next_back().map(|(at, len)| at + len);
         assert!(chunk.is_some_and(|end| start + len <= end), "{len} bytes at {start:#x} lie in no piece");
-        let mut lent = self.allocated.lock().unwrap();
-        let before = lent.range(..=start).next_back().map(|(at, len)| at + len);
-        let behind = lent.range(start..).next().map(|(at, _)| *at);
-        assert!(
-            before.is_none_or(|end| end <= start) && behind.is_none_or(|at| start + len <= at),
-            "overlap"
-        );
-        lent.insert(start, len);
+        let mut allocated = self.allocated.lock().unwrap();
+        let before = allocated.range(..=start).next_back().map(|(at, len)| at + len);
+        let after = allocated.range(start..).next().map(|(at, _)| *at);
+        assert!(before.is_none_or(|end| end <= start) && after.is_none_or(|at| start + len <= at), "overlap");
+        allocated.insert(start, len);
         self.served.fetch_add(1, Ordering::Relaxed);
         Ok(block)
     }
 
     fn recycle(&self, block: MemoryBlock<Host>) -> Result<(), MemoryBlock<Host>> {
         let was = self.allocated.lock().unwrap().remove(&block.address());
-        assert_eq!(was, Some(block.bytes() as u64), "a block that is not lent comes back");
+        assert_eq!(was, Some(block.bytes() as u64), "a block that is not allocated is freed");
         self.pool.recycle(match self.forgets.load(Ordering::Relaxed) {
             false => block,
             // SAFETY: deliberately not: work may still be using it.

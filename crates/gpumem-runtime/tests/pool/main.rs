@@ -1,4 +1,4 @@
-//! The pool under arrays: what reaches the driver, what waits, what comes back.
+//! The pool under arrays: its driver calls, its waits, and freed memory.
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "tests")]
 
 mod out_of_memory;

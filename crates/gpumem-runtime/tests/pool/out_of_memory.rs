@@ -38,7 +38,7 @@ fn recover_from_holes(seed: u64) {
 }
 
 #[test]
-fn staging_blocks_that_nothing_uses_go_back_when_memory_is_out() {
+fn idle_staging_blocks_are_freed_when_memory_is_out() {
     let (device, _) = device(HostOptions::new());
     let pinned = device.memory_resource(MemoryKind::Pinned).unwrap();
     let limited = Arc::new(LimitingResource::new(pinned, 5 * MIB));
@@ -53,7 +53,7 @@ fn staging_blocks_that_nothing_uses_go_back_when_memory_is_out() {
 }
 
 #[test]
-fn out_of_memory_says_who_holds_it() {
+fn out_of_memory_names_the_holders() {
     let (device, _) = device(HostOptions::new().memory(32 * MIB));
     let weights = named("weights", || device.device_array::<u8, _>(10 * MIB)).unwrap();
     let more = named("weights", || device.device_array::<u8, _>(5 * MIB)).unwrap();
@@ -79,7 +79,7 @@ fn out_of_memory_says_who_holds_it() {
 
 /// Every allocation of the driver fails once, with and without there being nothing left.
 #[test]
-fn a_pool_whose_growth_fails_is_none_the_worse() {
+fn a_pool_survives_a_failed_growth() {
     for number in 0..6 {
         for out_of_memory in [true, false] {
             let (device, raw) = device(HostOptions::new().memory(64 * MIB));

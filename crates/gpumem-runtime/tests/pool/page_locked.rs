@@ -46,7 +46,7 @@ fn arrays_made_and_dropped_by_turns_use_one_piece() {
 }
 
 #[test]
-fn many_dropped_at_once_are_given_back_by_the_next_allocation() {
+fn many_arrays_dropped_at_once_are_freed_by_the_next_allocation() {
     let device = open();
     let arrays: Vec<_> = (0..11).map(|_| pinned(&device, 40 * MIB)).collect();
     assert_eq!(statistics(&device, MemoryKind::Pinned).reserved, 440 * MIB);
@@ -93,7 +93,7 @@ fn the_limit_is_the_one_that_is_set() {
         let left = idle(&device, MemoryKind::Pinned);
         assert!(left <= at_most && (ratio < 1.0 || left == 200 * MIB), "{ratio}: {left}");
     }
-    // Nothing is given back inside `defer_cleanup`, and what is too much goes back behind it.
+    // No memory is freed inside `defer_cleanup`, and the excess is freed after it.
     device.set_deferred_limits(DeferredLimits { items: 10, ratio: 0.1 });
     let deferred = device.defer_cleanup();
     drop(device.uninit_array::<u8, _>(1).unwrap());
@@ -103,9 +103,9 @@ fn the_limit_is_the_one_that_is_set() {
     assert!(idle(&device, MemoryKind::Pinned) <= TOTAL / 10);
 }
 
-/// A piece goes back when nothing of it is lent.
+/// A piece is freed when no part of it is allocated.
 #[test]
-fn what_shares_a_piece_with_lent_memory_stays() {
+fn a_piece_that_is_partly_allocated_stays() {
     let device = open();
     device.set_deferred_limits(DeferredLimits { items: 10, ratio: 0.01 });
     let mut arrays: Vec<_> = (0..24).map(|_| Some(pinned(&device, MIB))).collect();
@@ -117,9 +117,9 @@ fn what_shares_a_piece_with_lent_memory_stays() {
     assert!(idle(&device, MemoryKind::Pinned) <= TOTAL / 100);
 }
 
-/// Copies may still read what has been dropped: it goes back by the first allocation that finds them done.
+/// Copies may still read dropped memory: the first allocation that finds them done frees it.
 #[test]
-fn what_is_in_flight_goes_back_once_it_is_idle() {
+fn memory_in_flight_is_freed_once_it_is_idle() {
     let (device, _) = device(HostOptions::new().memory(TOTAL).adversarial(3));
     device.set_deferred_limits(DeferredLimits { items: 10, ratio: 0.01 });
     let stream = device.stream().unwrap();

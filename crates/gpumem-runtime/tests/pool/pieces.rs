@@ -1,4 +1,4 @@
-//! Pieces of the driver's memory: when they are taken, joined, exchanged and given back.
+//! Pieces of the driver's memory: when they are taken, joined, exchanged and freed.
 
 use super::{MIB, device, statistics};
 use gpumem_core::{Attach, MemoryKind};
@@ -15,14 +15,16 @@ use std::{
 };
 
 #[test]
-fn everything_goes_back_and_pieces_are_joined() {
+fn everything_is_freed_and_pieces_are_joined() {
     let (device, raw) = device(HostOptions::new().memory(256 * MIB));
     let arrays: Vec<_> = (1..500).map(|n| device.uninit_array::<u8, _>(n * 700).unwrap()).collect();
     let pinned: Vec<_> = (1..50).map(|n| device.pinned_array::<u8, _>(n * 700).unwrap()).collect();
     let managed = device.managed_array::<u8, _>(5000, Attach::Global).unwrap();
-    let lent = statistics(&device, MemoryKind::Device);
-    assert_eq!(lent.blocks, 499);
-    assert!(lent.allocated >= (1..500).map(|n| n * 700).sum() && lent.allocated <= lent.reserved);
+    let allocated = statistics(&device, MemoryKind::Device);
+    assert_eq!(allocated.blocks, 499);
+    assert!(
+        allocated.allocated >= (1..500).map(|n| n * 700).sum() && allocated.allocated <= allocated.reserved
+    );
     assert!(raw.counters().allocations < 100, "{:?}", raw.counters());
     assert_eq!(statistics(&device, MemoryKind::Pinned).blocks, 49);
     // Every second one first, so that there are holes everywhere.
@@ -48,7 +50,8 @@ fn pieces(options: PoolOptions) -> (Device<Host>, Vec<DeviceArray<u8, Ix1, Host>
     (device, arrays)
 }
 
-/// A request that nothing free serves, which is when a pool looks at what it keeps. Bytes of all other pieces.
+/// A request that no free block serves, so that the pool checks its unused memory. Returns the bytes of all other
+/// pieces.
 fn look(device: &Device<Host>, bytes: usize) -> usize {
     let large = device.uninit_array::<u8, _>(bytes).unwrap();
     let reserved = statistics(device, MemoryKind::Device).reserved;
@@ -57,7 +60,7 @@ fn look(device: &Device<Host>, bytes: usize) -> usize {
 }
 
 #[test]
-fn what_exceeds_the_part_that_may_be_unused_goes_back() {
+fn memory_above_the_idle_ratio_is_freed() {
     let options = || PoolOptions::device(256).chunks(MIB, MIB).release_empty_before_grow(false);
     for (ratio, kept) in [(1.0, 4), (0.75, 4), (0.5, 2), (0.25, 1), (0.0, 1)] {
         let (device, mut arrays) = pieces(options().max_idle_ratio(ratio));
@@ -68,8 +71,8 @@ fn what_exceeds_the_part_that_may_be_unused_goes_back() {
     }
 }
 
-/// Arrays that are too large for what is free in pieces, again and again: the pool is no larger than it has to be, and
-/// comes to rest.
+/// Arrays that are too large for the free parts of pieces, again and again: the pool is no larger than it has to be,
+/// and comes to rest.
 #[test]
 fn unused_pieces_are_exchanged_for_one_that_serves() {
     for exchange in [true, false] {
@@ -84,7 +87,7 @@ fn unused_pieces_are_exchanged_for_one_that_serves() {
             }
         };
         grow(1);
-        // Without, every size has a piece of its own.
+        // Without it, every size has a separate piece.
         let peak = pool.statistics().peak_reserved;
         assert!(if exchange { peak <= 10 * MIB } else { peak >= 30 * MIB }, "{peak}");
         let before = raw.counters();
@@ -110,7 +113,7 @@ fn nothing_is_exchanged_inside_defer_cleanup() {
 }
 
 #[test]
-fn what_has_been_unused_for_long_goes_back() {
+fn memory_unused_for_long_is_freed() {
     for by_itself in [true, false] {
         // A busy machine may take a thread away for as long as a piece is kept: then they are kept for longer.
         let times = [300, 1500, 7500].map(Duration::from_millis);
@@ -118,7 +121,7 @@ fn what_has_been_unused_for_long_goes_back() {
     }
 }
 
-/// Holds a pool to what it keeps for that time. `false` if this thread was too slow to say.
+/// Checks how much a pool keeps for that time. Returns `false` if this thread was too slow to tell.
 fn keeps_for(time: Duration, by_itself: bool) -> bool {
     let options = PoolOptions::device(256).chunks(MIB, MIB).release_empty_before_grow(false);
     let (device, mut arrays) = pieces(if by_itself { options.idle_timeout(time) } else { options });

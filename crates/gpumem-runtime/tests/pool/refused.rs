@@ -1,4 +1,4 @@
-//! What is refused: requests that make no sense, blocks that are not what was asked for, exports of a part.
+//! Refused calls: invalid requests, blocks that do not match the request, exports of a part.
 
 use super::{MIB, device};
 use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
@@ -6,7 +6,7 @@ use gpumem_host::{Host, HostOptions};
 use gpumem_runtime::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, named};
 use std::sync::Arc;
 
-/// Asks for something else than it is asked for, and hands that on.
+/// Requests other memory than it should, and returns that.
 #[derive(Debug)]
 struct Altered {
     upstream: Arc<dyn MemoryResource<Host>>,
@@ -35,7 +35,7 @@ impl MemoryResource<Host> for Altered {
 }
 
 #[test]
-fn an_alignment_that_is_none_is_refused_whatever_came_back_last() {
+fn an_invalid_alignment_is_always_refused() {
     for align in [0, 3, 48, usize::MAX] {
         let (device, _) = device(HostOptions::new());
         let pool = device.memory_resource(MemoryKind::Device).unwrap();
@@ -52,7 +52,7 @@ fn an_alignment_that_is_none_is_refused_whatever_came_back_last() {
 }
 
 #[test]
-fn a_resource_that_lends_too_little_is_found_out() {
+fn a_resource_that_allocates_too_little_is_an_error() {
     let (device, raw) = device(HostOptions::new());
     let altered = Altered { upstream: device.driver_memory(), bytes: |bytes| bytes / 2, align: None };
     let before = device.set_memory_resource(MemoryKind::Device, Arc::new(altered)).unwrap();
@@ -64,9 +64,9 @@ fn a_resource_that_lends_too_little_is_found_out() {
     assert_eq!(Host::memory_info(&raw).unwrap().free, Host::memory_info(&raw).unwrap().total);
 }
 
-/// Another process sees the driver's block as a whole, so what is exported has one of its own.
+/// Another process sees the driver's block as a whole, so an exported array has a separate one.
 #[test]
-fn an_array_to_be_exported_has_a_block_of_its_own() {
+fn an_array_to_be_exported_has_a_separate_block() {
     let (device, raw) = device(HostOptions::new().memory(64 * MIB));
     let pooled = device.to_device(&[1u32, 2, 3]).unwrap();
     // SAFETY: refused.
@@ -95,7 +95,7 @@ fn an_array_to_be_exported_has_a_block_of_its_own() {
     let error = device.ipc_array::<u8, _>(100 * MIB).unwrap_err();
     assert!(error.is_out_of_memory(), "{error}");
     assert!(device.ipc_array::<u8, _>(0).unwrap().is_empty());
-    // Memory that a pool holds and has not lent makes room.
+    // Idle memory of a pool makes room.
     drop(device.uninit_array::<u8, _>(40 * MIB).unwrap());
     drop(device.ipc_array::<u8, _>(40 * MIB).unwrap());
 }

@@ -33,7 +33,7 @@ fn a_single_stream_makes_no_driver_call_in_steady_state() {
 
 /// Memory that one stream still uses is passed over while another block fits, and waited for when none does.
 #[test]
-fn another_stream_waits_only_for_what_it_gets() {
+fn another_stream_waits_only_for_the_block_that_it_gets() {
     let mut passed_over = 0;
     for seed in 0..40 {
         let (device, raw) = device(HostOptions::new().memory(64 * MIB).adversarial(seed));
@@ -54,7 +54,7 @@ fn another_stream_waits_only_for_what_it_gets() {
         // `one` gets its own back at once.
         assert_eq!(used(&one).address(), address);
         assert_eq!(device.counters().waits, waits);
-        // Nothing else is left: `two` gets it, and waits when it uses it, on the device.
+        // No other block is left: `two` gets it, and waits on the device when it uses it.
         let synchronizations = raw.counters().synchronizations;
         let uninit = two.uninit_array::<u8, _>(6 * MIB).unwrap();
         assert_eq!((device.counters().waits, pool.statistics().reserved), (waits, 16 * MIB));
@@ -73,7 +73,7 @@ fn another_stream_waits_only_for_what_it_gets() {
     assert!(passed_over > 0, "no schedule kept the block in flight");
 }
 
-/// Arrays of every kind and on every stream, dropped in flight, with the contents checked. Finds memory that is lent
+/// Arrays of every kind and on every stream, dropped in flight, with the contents checked. Finds memory that is reused
 /// while it is still being written.
 fn churn(device: &Device<Host>, seed: u64) -> Result<bool> {
     let streams: Vec<Stream<Host>> = (0..3).map(|_| device.stream()).collect::<Result<_>>()?;
@@ -137,7 +137,7 @@ fn no_schedule_finds_memory_that_is_still_written() {
     }
 }
 
-/// A resource that lends memory again without a word about who still uses it.
+/// A resource that reuses memory without its pending uses.
 #[derive(Debug)]
 struct Careless {
     upstream: Arc<dyn MemoryResource<Host>>,

@@ -1,4 +1,4 @@
-//! Recordings: what is on them, what becomes of them, and that they can be done again.
+//! Recordings: their contents, their files, and their replay.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs, reason = "tests")]
 
 mod random;
@@ -29,7 +29,7 @@ fn is_free(what: &TraceEventKind) -> bool {
     matches!(what, TraceEventKind::Free { .. })
 }
 
-/// Makes and drops `count` arrays on each of four threads; each thread keeps one of its own.
+/// Makes and drops `count` arrays on each of four threads; each thread keeps one.
 fn busy(device: &Device<Host>, count: usize) {
     // All four keep an array before any other is made, so that the peak has them all.
     let started = std::sync::Barrier::new(4);

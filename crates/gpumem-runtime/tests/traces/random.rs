@@ -6,7 +6,7 @@ use gpumem_runtime::trace::{
 };
 use proptest::prelude::*;
 
-/// One choice; what it means depends on what is alive.
+/// One choice; its meaning depends on the live arrays.
 #[derive(Debug, Clone)]
 struct Choice {
     what: u8,
@@ -17,7 +17,7 @@ struct Choice {
     pause: u64,
 }
 
-/// What a trace is made from.
+/// The choices that a trace is made from.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe {
     threads: u32,

@@ -1,4 +1,4 @@
-//! What is on a recording.
+//! The contents of a recording.
 
 use super::{count, device, is_free};
 use gpumem_core::{ErrorKind, MemoryKind};
@@ -13,7 +13,7 @@ use gpumem_runtime::{
 use std::sync::Arc;
 
 #[test]
-fn a_recording_tells_who_did_what_with_which_memory() {
+fn a_recording_names_threads_operations_and_memory() {
     let device = device();
     let recording = device.record_memory(RecorderOptions::default()).unwrap();
     let (first, second) = (device.stream().unwrap(), device.stream().unwrap());
@@ -95,11 +95,11 @@ fn only_one_recording_of_a_device_runs_at_a_time() {
     assert!(empty.events.is_empty());
     drop(device.uninit_array::<u8, _>(100).unwrap());
     let again = device.record_memory(RecorderOptions::default()).unwrap().finish();
-    assert!(again.events.is_empty(), "what happens between two recordings is on none");
+    assert!(again.events.is_empty(), "events between two recordings are on none");
 }
 
 #[test]
-fn what_was_there_before_is_part_of_the_picture() {
+fn earlier_allocations_are_in_the_recording() {
     let device = device();
     let old = device.uninit_array::<u8, _>(1024).unwrap();
     let older = device.uninit_array::<u8, _>(4096).unwrap();
@@ -139,7 +139,7 @@ fn a_lack_of_memory_is_recorded_too() {
 }
 
 #[test]
-fn traces_of_two_devices_lie_on_one_time_axis() {
+fn traces_of_two_devices_share_one_time_axis() {
     let (one, two) = (device(), device());
     let first = one.record_memory(RecorderOptions::default()).unwrap();
     let early = named("early", || one.uninit_array::<u8, _>(10)).unwrap();

@@ -37,7 +37,7 @@ fn replay(trace: &Trace, options: ReplayOptions, host: &HostOptions) -> ReplayRe
 }
 
 #[test]
-fn a_replay_does_what_was_recorded() {
+fn a_replay_repeats_the_recording() {
     let device = device();
     let recording = device.record_memory(RecorderOptions::default()).unwrap();
     busy(&device, 300);
@@ -103,7 +103,7 @@ mod properties {
         #![proptest_config(ProptestConfig { failure_persistence: None, cases: 48, ..ProptestConfig::default() })]
 
         #[test]
-        fn reading_gives_back_what_was_written(recipe in Recipe::any()) {
+        fn a_written_trace_is_read_back_unchanged(recipe in Recipe::any()) {
             let trace = recipe.trace();
             trace.check().unwrap();
             prop_assert_eq!(Trace::from_json(&trace.to_json()).unwrap(), trace);
@@ -126,7 +126,7 @@ mod properties {
         }
 
         #[test]
-        fn the_peak_is_what_its_holders_hold(recipe in Recipe::any()) {
+        fn the_peak_equals_the_sum_of_its_holders(recipe in Recipe::any()) {
             for peak in recipe.trace().peaks() {
                 prop_assert_eq!(peak.bytes, peak.holders.iter().map(|holder| holder.bytes).sum::<u64>());
             }

@@ -1,4 +1,4 @@
-//! Threads that record side by side, and what is kept where there is little room.
+//! Threads that record concurrently, and the events that are kept where there is little room.
 
 use super::{busy, count, device, is_allocation, is_free};
 use gpumem_host::Host;
@@ -9,7 +9,7 @@ use gpumem_runtime::{
 };
 
 #[test]
-fn threads_write_side_by_side_and_nothing_is_lost() {
+fn concurrent_threads_lose_no_events() {
     let device = device();
     let recording = device.record_memory(RecorderOptions::default()).unwrap();
     busy(&device, 2000);
@@ -25,7 +25,7 @@ fn threads_write_side_by_side_and_nothing_is_lost() {
 }
 
 #[test]
-fn the_newest_events_are_kept_with_what_the_others_said_about_who_holds_what() {
+fn the_newest_events_are_kept_with_a_summary_of_the_others() {
     let device = device();
     let options = RecorderOptions { limit_bytes: 0, ..RecorderOptions::default() };
     let recording = device.record_memory(options).unwrap();
@@ -42,7 +42,7 @@ fn the_newest_events_are_kept_with_what_the_others_said_about_who_holds_what() {
     let peak = &trace.peaks()[0];
     let held = |name: &str| peak.holders.iter().find(|holder| holder.name == name).map(|holder| holder.bytes);
     assert_eq!((held("early"), held("kept")), (Some(5000), Some(4006)), "{peak:?}");
-    // At the end exactly what is alive is in use.
+    // At the end exactly the live memory is in use.
     let usage = &trace.usage()[0];
     assert_eq!(usage.steps.last().unwrap().1, 5000 + 4006 + 70);
     let dropped = recording_of_frees(&device, (early, late));
@@ -78,7 +78,7 @@ fn threads_that_come_and_go_share_their_room() {
 }
 
 #[test]
-fn what_a_thread_frees_at_its_very_end_is_recorded() {
+fn frees_at_the_end_of_a_thread_are_recorded() {
     use gpumem_runtime::UninitArray;
     use std::cell::RefCell;
     type Kept = Option<UninitArray<u8, ndarray::Ix1, Host>>;
@@ -106,7 +106,7 @@ fn what_a_thread_frees_at_its_very_end_is_recorded() {
 }
 
 #[test]
-fn the_oldest_events_are_kept_where_that_is_asked_for() {
+fn the_oldest_events_are_kept_if_the_options_say_so() {
     let device = device();
     let options = RecorderOptions { limit_bytes: 100 << 10, overflow: Overflow::KeepOldest, uses: false };
     let recording = device.record_memory(options).unwrap();

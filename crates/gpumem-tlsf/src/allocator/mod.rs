@@ -1,4 +1,4 @@
-//! The allocator: what is allocated, what is free, and the free lists by size class.
+//! The allocator: its blocks, and the free lists by size class.
 
 mod class;
 mod lists;

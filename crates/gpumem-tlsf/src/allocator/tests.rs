@@ -62,7 +62,7 @@ impl Model {
         let before = self.tlsf.free_bytes(set);
         let Some(allocated) = self.tlsf.allocate_up_to(set, bytes, align, latest.unwrap_or(u64::MAX)) else {
             if latest.is_none() && align <= granule {
-                // Good fit: what it fails to serve is a block of nearly the same size at most.
+                // Good fit: at most, it fails to use a block of nearly the same size.
                 let largest = self.tlsf.largest_free(set);
                 assert!(
                     largest < bytes.next_multiple_of(granule) * 33 / 32 + granule,

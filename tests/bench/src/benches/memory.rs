@@ -142,12 +142,12 @@ fn with_holes(count: usize) -> Result<Routine> {
         .map(|number| tlsf.allocate(Tlsf::IDLE, 1024 + 256 * (number as u64 % 61), 256))
         .collect::<Option<_>>()
         .context("no block")?;
-    blocks.iter().step_by(2).for_each(|lent| {
-        tlsf.free(lent.block, Tlsf::IDLE, 0);
+    blocks.iter().step_by(2).for_each(|block| {
+        tlsf.free(block.block, Tlsf::IDLE, 0);
     });
     Ok(Routine::call(move || {
-        let lent = tlsf.allocate(Tlsf::IDLE, 1024, 256).context("no block")?;
-        Ok(tlsf.free(black_box(lent).block, Tlsf::IDLE, 0))
+        let block = tlsf.allocate(Tlsf::IDLE, 1024, 256).context("no block")?;
+        Ok(tlsf.free(black_box(block).block, Tlsf::IDLE, 0))
     }))
 }
 

@@ -14,7 +14,7 @@ pub(super) fn all() -> Vec<Bench> {
     vec![events(), enqueue(), allocate("4KiB", 4 << 10), allocate("1MiB", 1 << 20)]
 }
 
-/// Uploads, copies, fills and downloads on one stream make no event. The reference is what is allowed.
+/// Uploads, copies, fills and downloads on one stream make no event. The reference is the allowed number.
 fn events() -> Bench {
     Bench::new("order/events/one_stream", "none", Measure::Count, || {
         let ours = Routine::count(|| {

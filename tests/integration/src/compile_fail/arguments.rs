@@ -84,7 +84,7 @@
 //! # }
 //! ```
 //!
-//! # What is read is not what is written
+//! # An argument that is read is not one that is written
 //! ```
 //! # use gpumem_core::{LaunchConfig, Result};
 //! # use gpumem_host::Host;

@@ -89,7 +89,7 @@ fn an_array_imported_from_its_own_loan_is_read_in_order() {
             assert!(copy.copy_to_host().unwrap().iter().all(|found| *found == value), "{way}");
             assert!(alias.copy_to_host().unwrap().iter().all(|found| *found == 99), "{way}");
         }
-        // One launch cannot read by one name what it writes by the other.
+        // One launch cannot read memory by one name and write it by the other.
         assert!(refuses(slow.launch(&ours, &dims, (&alias, &mut array))), "{way}");
         {
             let low = alias.slice(s![..100]).unwrap();

@@ -96,7 +96,7 @@ pub struct FailureInjectingResource<B: Backend> {
 }
 
 impl<B: Backend> FailureInjectingResource<B> {
-    /// Failures in front of `upstream`.
+    /// Injects failures before requests to `upstream`.
     pub fn new(upstream: Arc<dyn MemoryResource<B>>, plan: FailurePlan) -> Self {
         Self { upstream, plan, requests: AtomicU64::new(0), struck: AtomicU64::new(0) }
     }

@@ -7,8 +7,8 @@ use std::sync::{
     atomic::{AtomicUsize, Ordering},
 };
 
-/// Lends no more than so many bytes at once. Around a pool it limits what arrays hold; around the driver and inside a
-/// pool, what the pool holds.
+/// Allocates no more than so many bytes at once. Around a pool it limits the memory of arrays; around the driver and
+/// inside a pool, the memory of the pool.
 ///
 /// # Examples
 /// ```
@@ -41,7 +41,7 @@ impl<B: Backend> LimitingResource<B> {
 }
 
 impl<B: Backend> LimitingResource<B> {
-    /// Counts bytes as given back. More than are allocated come back only by mistake: from another resource.
+    /// Counts bytes as freed. More than the allocated bytes come back only by mistake: from another resource.
     fn gone(&self, bytes: usize) {
         let less = |allocated: usize| Some(allocated.saturating_sub(bytes));
         let _ = self.allocated.fetch_update(Ordering::AcqRel, Ordering::Relaxed, less);
@@ -69,7 +69,7 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
         }
         match self.upstream.allocate(request) {
             Ok(block) => {
-                // What is allocated may be a little more than what was asked for. It counts as what it is.
+                // A block may be a little larger than requested. Its real size counts.
                 self.allocated.fetch_add(block.bytes().saturating_sub(request.bytes), Ordering::Relaxed);
                 Ok(block)
             }

@@ -1,4 +1,4 @@
-//! Resources that stand around another one: a limit, counting, tracking of what is alive, failures on purpose.
+//! Resources around another one: a limit, statistics, tracking of live blocks, injected failures.
 
 mod inject;
 mod limit;
@@ -10,7 +10,7 @@ pub use limit::LimitingResource;
 pub use statistics::StatisticsResource;
 pub use tracking::{LiveAllocation, TrackingResource};
 
-/// What an adaptor leaves to the resource that it stands around.
+/// The functions that an adaptor forwards to its upstream resource.
 macro_rules! pass_on {
     () => {
         fn trim(&self, how: crate::memory::Trim, failed: &mut dyn FnMut(gpumem_core::Error)) -> usize {

@@ -7,8 +7,8 @@ use std::sync::{
     atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
-/// Counts every request and every byte, the peak of what is allocated included. A pool alone does not: threads would meet in
-/// these counts.
+/// Counts every request and every byte, with the peak of allocated bytes. A pool alone does not: threads would contend
+/// for these counts.
 ///
 /// # Examples
 /// ```
@@ -50,7 +50,7 @@ impl<B: Backend> StatisticsResource<B> {
         }
     }
 
-    /// Sets the peak to the present value, so that what is counted from here on is a phase of its own.
+    /// Sets the peak to the present value, to measure a new phase.
     pub fn reset_peak(&self) {
         self.peak.store(self.allocated.load(Ordering::Acquire), Ordering::Release);
     }

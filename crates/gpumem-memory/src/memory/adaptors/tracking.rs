@@ -1,4 +1,4 @@
-//! What is alive, by name and by place.
+//! Live blocks, by name and by place.
 
 use crate::{
     memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, names::current_name},
@@ -50,7 +50,7 @@ struct TrackingState {
     requests: u64,
 }
 
-/// Remembers every block that is alive, and says at its end what was never given back.
+/// Remembers every live block, and reports at its end which were never freed.
 ///
 /// # Examples
 /// ```
@@ -80,7 +80,7 @@ pub struct TrackingResource<B: Backend> {
 }
 
 impl<B: Backend> TrackingResource<B> {
-    /// Tracks what `upstream` allocates.
+    /// Tracks the allocations of `upstream`.
     pub fn new(upstream: Arc<dyn MemoryResource<B>>) -> Self {
         Self {
             upstream,
@@ -178,7 +178,7 @@ impl<B: Backend> Drop for TrackingResource<B> {
     fn drop(&mut self) {
         let live = self.live();
         if !live.is_empty() {
-            tracing::warn!(blocks = live.len(), "memory was never given back:\n{}", self.leak_report());
+            tracing::warn!(blocks = live.len(), "memory was never freed:\n{}", self.leak_report());
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Whether threads take turns at the allocator.
 
-/// What one change of threads weighs against visits of one thread.
+/// The weight of one change of threads against visits of one thread.
 const MEETING: u32 = 8;
 /// From there on threads take turns.
 const OFTEN: u32 = 64;
 
-/// Who was here last, and how often it has lately been another user. Threads that take turns each find the allocator in
-/// the cache of another processor, although the lock itself is hardly ever found held then.
+/// The last thread to use the allocator, and how often the thread has changed lately. Threads that take turns find the
+/// allocator in another processor's cache, although they hardly ever find the lock held.
 #[derive(Debug, Default)]
 pub(super) struct ContentionCounter {
     /// The thread that was here last.
@@ -15,7 +15,7 @@ pub(super) struct ContentionCounter {
 }
 
 impl ContentionCounter {
-    /// A thread is here. Whether others have been here in turn with it, again and again; that is told once, and counted
+    /// Records a visit of a thread. Returns `true` once if threads have taken turns again and again, and then counts
     /// anew.
     #[inline]
     pub(super) fn record(&mut self, thread: usize) -> bool {

@@ -87,13 +87,13 @@ impl<B: Backend> Pool<B> {
             return fail(wrong_generation(request.core, generation));
         }
         if kind != request.kind || kind != *self.kind.get_or_init(|| kind) {
-            let why = "a pool serves one kind of memory, and has been given or asked for another";
+            let why = "a pool serves one kind of memory, and the call names another";
             return fail(ErrorKind::InvalidArgument { why });
         }
         Ok(())
     }
 
-    /// Remembers what the device adds to the pool's addresses in a piece that is about to come in.
+    /// Remembers the offset of the device's addresses in a new piece.
     pub(super) fn note_shift(&self, state: &PoolState<B>, shift: u64, is_seen_by_host: bool) {
         if state.chunks() == 0 {
             self.is_seen_by_host.store(is_seen_by_host, Ordering::Relaxed);
@@ -104,7 +104,7 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    /// What the options say about unused memory, on the way to the driver.
+    /// Frees unused memory as the options say, before calling the driver.
     pub(super) fn keep_within_bounds(&self) {
         let PoolOptions { max_idle_ratio, idle_timeout, .. } = self.options;
         if max_idle_ratio >= 1.0 && idle_timeout.is_none() {
@@ -123,7 +123,7 @@ impl<B: Backend> Pool<B> {
             if max_idle_ratio < 1.0 {
                 let allocated = state.allocated_bytes() + state.in_flight_bytes();
                 let most = (allocated as f64 / (1.0 - max_idle_ratio).max(f64::EPSILON)) as usize;
-                // A part of `max_idle_ratio` of what is reserved may be unused.
+                // A part of `max_idle_ratio` of the reserved memory may be unused.
                 let most = if max_idle_ratio <= 0.0 { allocated as usize } else { most };
                 taken.extend(state.take_unused(most, None));
             }
@@ -149,7 +149,7 @@ impl<B: Backend> Pool<B> {
         for block in pieces {
             bytes += block.bytes();
             if let Err(error) = self.upstream.deallocate(block) {
-                tracing::error!(%error, "a piece of a pool could not be given back");
+                tracing::error!(%error, "a piece of a pool could not be freed");
             }
         }
         bytes

@@ -1,9 +1,8 @@
-//! Blocks that a stream, or a thread, has just given back: so that threads do not meet on the lock of the
-//! allocator.
+//! Blocks that a stream, or a thread, has just freed: so that threads do not contend for the lock of the allocator.
 //!
-//! A local cache is used only while it is *hot*: a local cache becomes hot when a thread meets others at the allocator,
-//! and cools down while it is used. A program of one thread never has an enabled local cache; all its blocks go to the
-//! allocator at once, where they are joined with their neighbours.
+//! A local cache is used only while it is enabled: contention for the allocator enables it for a number of uses. A
+//! program of one thread never has an enabled local cache; all its blocks go to the allocator at once, where they are
+//! joined with their neighbours.
 
 use super::state::{BlockRef, FreeBlock};
 use crate::{memory::pending_accesses::PendingAccesses, sync::ShortMutex};
@@ -21,7 +20,7 @@ pub(super) const LARGEST: u64 = 1 << 20;
 /// Bytes of a local cache.
 const BYTES: u64 = 16 << 20;
 
-/// Shared by the users of one stream or thread; on cache lines of its own.
+/// Shared by the users of one stream or thread; on separate cache lines.
 #[repr(align(128))]
 pub(super) struct LocalCache<B: Backend> {
     uses_left: AtomicU32,

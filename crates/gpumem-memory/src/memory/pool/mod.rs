@@ -2,15 +2,15 @@
 //!
 //! * The allocator ([`tlsf`](super::tlsf)) allocates and frees in constant time, and joins free neighbours at once. Its lists
 //!   are kept beside the memory, not in it.
-//! * A block comes back together with the work that may still be using it. The stream that does may have it again at
-//!   once: what it enqueues next runs behind that work anyway. For everybody else the block is *in flight*, and passed
-//!   over while another one fits; if nothing else is left, it is allocated with its pending accesses, and its user
-//!   waits for them, on the device and only then.
+//! * A block is freed together with the work that may still be using it. The stream of that work may have it again at
+//!   once: its next work runs after that anyway. For other streams the block is *in flight*, and skipped while another
+//!   one fits. If no other is left, it is allocated with its pending accesses, and its user waits for them on the
+//!   device.
 //! * Blocks that several streams use are parked until all but one of them are done.
 //! * When nothing fits, the pool asks the driver which work is done, and then takes a larger piece from its upstream.
 //!   Pieces of which nothing is allocated go back when the pool is trimmed, or as [`PoolOptions`] say.
-//! * Threads meet on the lock of the allocator. One that finds it held, or others there again and again, keeps its blocks
-//!   in a [cache](local_cache) of its own for a while: one for each stream, and for each thread where no stream is known.
+//! * Threads share the lock of the allocator. A thread that finds it contended keeps its blocks in a [local
+//!   cache](local_cache) for a while: one for each stream, and for each thread where no stream is known.
 //!
 //! Of a driver it needs nothing but memory, events and their waits.
 
@@ -51,19 +51,19 @@ pub struct Pool<B: Backend> {
     options: PoolOptions,
     local_caches: Box<[LocalCache<B>]>,
     state: ShortMutex<PoolState<B>>,
-    /// Held while memory is asked of upstream, so that two do not ask for the same need. The allocator is not locked
-    /// then. Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not wait for
-    /// itself.
+    /// Held during a request to upstream, so that two threads do not request memory for the same need. The allocator is
+    /// not locked then. Upstream may be code of the user that calls the pool: it finds the cell borrowed, and does not
+    /// wait for itself.
     growing: ReentrantMutex<RefCell<()>>,
     /// The number of the resource in its blocks. Another one from each time on that the driver has taken everything.
     id: AtomicU64,
-    /// Those before: their blocks are not ours any more.
+    /// Earlier generations: their blocks do not belong to the pool any more.
     former: Mutex<Vec<u64>>,
-    /// The device of the pieces, and what kind of memory they are.
+    /// The device of the pieces, and their kind of memory.
     generation: AtomicU64,
     kind: OnceLock<MemoryKind>,
     is_seen_by_host: AtomicBool,
-    /// What the device adds to the pool's addresses, if that is the same in every chunk.
+    /// The offset of the device's addresses, if it is the same in every chunk.
     shift: AtomicU64,
     uniform: AtomicBool,
 }
@@ -158,13 +158,13 @@ impl<B: Backend> Pool<B> {
             generation: self.generation.load(Ordering::Relaxed),
             kind: self.kind.get().copied().unwrap_or(MemoryKind::Device),
         };
-        // SAFETY: the allocator has given these bytes of a chunk to nothing else, and the chunk stays until they come
-        // back. All chunks are of one kind and of one device, which the block says. Where the host sees it, its bytes
+        // SAFETY: the allocator has given these bytes of a chunk to no other block, and the chunk stays until they are
+        // freed. All chunks are of one kind and of one device, which the block says. Where the host sees it, its bytes
         // are initialised, because the backend has zeroed them.
         unsafe { MemoryBlock::of_pool((address, host, len as usize), token, resource_id, found.uses) }
     }
 
-    /// Hands a block back that is not ours, unless it was before the driver took everything.
+    /// Returns a block of another owner, unless it is from before the driver freed everything.
     #[cold]
     fn refuse(&self, block: MemoryBlock<B>) -> Result<(), MemoryBlock<B>> {
         if !self.origin.is_valid() {
@@ -200,7 +200,7 @@ impl<B: Backend> Pool<B> {
         any
     }
 
-    /// Makes idle what is known to be done. Whether anything was.
+    /// Makes finished blocks idle. Returns whether there were any.
     fn collect_done(&self) -> bool {
         let mut state = self.lock_gathered();
         let any = state.collect_done();
@@ -210,9 +210,9 @@ impl<B: Backend> Pool<B> {
         any
     }
 
-    /// Asks the driver what is done of what still uses free blocks. Never waits.
+    /// Asks the driver which uses of free blocks are done. Never waits.
     fn poll(&self) -> bool {
-        // The driver is not asked under the lock of the allocator: who drops memory would wait for it.
+        // The driver is not called under the lock of the allocator: threads that drop memory would wait for it.
         let pending = self.lock_gathered().pending_frees();
         let mut any = false;
         for (timeline, submission) in pending.iter() {
@@ -221,7 +221,7 @@ impl<B: Backend> Pool<B> {
         any && self.collect_done()
     }
 
-    /// What the free lists do not serve at once.
+    /// Serves requests that the free lists cannot serve at once.
     #[cold]
     fn search(&self, request: &MemoryRequest<'_, B>, local_cache: u16) -> Result<MemoryBlock<B>> {
         let (bytes, align) = (request.bytes as u64, request.align as u64);
@@ -245,7 +245,8 @@ impl<B: Backend> Pool<B> {
         {
             return Ok(block);
         }
-        // Whose stream is not known yet may well be the one that still uses the block. The host would have to wait.
+        // A user whose stream is not known yet may be the one that still uses the block; otherwise the host would have
+        // to wait.
         if request.stream.is_none()
             && !request.host_first
             && let Some(block) = take_in_flight()
@@ -286,7 +287,7 @@ impl<B: Backend> Pool<B> {
         Err(grown.unwrap_or_else(|| self.exhausted(request)))
     }
 
-    /// A block that was in flight, after waiting for what used it.
+    /// Returns a block that was in flight, after waiting for its uses.
     fn take_and_wait(&self, request: &MemoryRequest<'_, B>, local_cache: u16) -> Option<MemoryBlock<B>> {
         if !request.may_free() {
             return None;
@@ -379,7 +380,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
 
     fn deallocate(&self, block: MemoryBlock<B>) -> Result<()> {
         self.origin.check("", "deallocate")?;
-        // It always takes blocks of its own at once.
+        // It always takes its own blocks at once.
         self.recycle(block).map_err(|_| {
             let why = "the block was allocated by another memory resource";
             Error::new("", "deallocate", ErrorKind::InvalidArgument { why })
@@ -395,7 +396,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
         self.collect_done();
         self.poll();
         if how.wait {
-            // Unlocked, as in `poll`. What cannot be proven to be over stays in flight.
+            // Unlocked, as in `poll`. Blocks whose uses cannot be proven to be over stay in flight.
             let pending = self.lock_gathered().pending_frees();
             for (timeline, submission) in pending.iter() {
                 if !timeline.wait_host(*submission).done {
@@ -460,7 +461,7 @@ impl<B: Backend> MemoryResource<B> for Pool<B> {
             return (block.address(), block.bytes());
         }
         let place = self.place(block);
-        // Upstream is asked without the lock.
+        // Upstream is called without the lock.
         let chunk = self.state.lock().chunk_of(place.start).map(MemoryBlock::likeness);
         chunk.map_or((block.address(), block.bytes()), |chunk| self.upstream.driver_block(&chunk))
     }

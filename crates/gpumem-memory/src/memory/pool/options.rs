@@ -14,21 +14,20 @@ pub struct PoolOptions {
     pub initial_size: usize,
     /// The pool takes memory in pieces of at least so many bytes, as far as there is as much.
     pub smallest_chunk: usize,
-    /// Pieces grow with the pool up to this. A larger request gets a piece of its own size.
+    /// Pieces grow with the pool up to this. A larger request gets a piece of its size.
     pub largest_chunk: usize,
-    /// Whether pieces of which nothing is used go back to the driver before the pool takes another one, if together they
-    /// are more than a sixteenth of it; the new piece takes their place. What no free block serves is then served by what
-    /// is free all the same, and the pool is hardly larger than what it has allocated. Each time there are fewer pieces or
-    /// larger ones, so a steady program comes to rest. Without it the pool reserves up to 2.07 times what best fit does in
-    /// RMM's random workload, with it at most 1.105 times (`rmm/reserved`). Not inside
-    /// `defer_cleanup`, and not in callbacks.
+    /// Whether unused pieces are freed before the pool takes another one, if together they are more than a sixteenth of
+    /// it; the new piece takes their place. A request that no free block serves then uses free memory all the same, and
+    /// the pool is hardly larger than its allocations. Each time there are fewer pieces or larger ones, so a steady
+    /// program comes to rest. Without it the pool reserves up to 2.07 times what best fit does in RMM's random
+    /// workload, with it at most 1.105 times (`rmm/reserved`). Not inside `defer_cleanup`, and not in callbacks.
     pub release_empty_before_grow: bool,
     /// Most bytes that the pool takes; `None` for no limit.
     pub max_size: Option<usize>,
-    /// Of what is reserved, so much may be unused; what exceeds it is given back by the next request that has to look
-    /// further than the free lists. 1 keeps everything.
+    /// The part of the reserved memory that may be unused; the next request that has to look further than the free
+    /// lists frees the rest. 1 keeps everything.
     pub max_idle_ratio: f64,
-    /// What has been unused for as long is given back on the same occasion. `None` keeps it.
+    /// Memory that has been unused for this time is freed on the same occasion. `None` keeps it.
     pub idle_timeout: Option<Duration>,
 }
 
@@ -56,7 +55,7 @@ impl PoolOptions {
     }
 
     /// Returns the options for page-locked memory: pieces of 1 to 64 MiB, which stay, because page-locking takes a
-    /// millisecond for every few MiB. A request of more than half of the largest piece gets one of its own size.
+    /// millisecond for every few MiB. A request of more than half of the largest piece gets one of its size.
     pub fn page_locked(alignment: usize) -> Self {
         Self {
             smallest_chunk: MIB,
@@ -87,14 +86,14 @@ impl PoolOptions {
         self
     }
 
-    /// Sets the sizes of the smallest and the largest piece, whatever the pool holds.
+    /// Sets the sizes of the smallest and the largest piece, for any size of the pool.
     #[must_use]
     pub fn chunks(mut self, smallest: usize, largest: usize) -> Self {
         (self.smallest_chunk, self.largest_chunk) = (smallest, largest.max(smallest));
         self
     }
 
-    /// Sets the part of what is reserved that may be idle; what exceeds it is freed.
+    /// Sets the part of the reserved memory that may be idle; the rest is freed.
     ///
     /// # Examples
     /// ```
@@ -137,8 +136,8 @@ impl PoolOptions {
     /// Bytes of the next piece, for a request that nothing free serves.
     pub(super) fn chunk(&self, bytes: usize, reserved: usize) -> usize {
         let with_the_pool = (reserved / 32).min(self.largest_chunk).max(self.smallest_chunk);
-        // A piece that holds two such requests loses less at its end. Where pieces stay, nothing would ever be done about
-        // what one has to spare that holds only one.
+        // A piece that holds two such requests loses less at its end. Where pieces stay, the rest of a piece that holds
+        // only one would never be used.
         let several = match bytes.saturating_mul(2) {
             two if two <= self.largest_chunk => two,
             _ if self.release_empty_before_grow => self.largest_chunk,

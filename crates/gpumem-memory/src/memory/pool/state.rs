@@ -1,4 +1,4 @@
-//! The allocator of a pool: what it holds, what is free, and for whom.
+//! The state of a pool: its chunks, and its free blocks by stream.
 
 use super::contention::ContentionCounter;
 use crate::{
@@ -51,7 +51,7 @@ struct MultiStreamBlock<B: Backend> {
     uses: PendingAccesses<B>,
 }
 
-/// Where a block is. What an allocated block is known by outside.
+/// The position of a block, which identifies an allocated block outside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockRef {
     pub(super) block: BlockId,
@@ -68,13 +68,13 @@ impl BlockRef {
     }
 }
 
-/// What was found for a request.
+/// The block found for a request.
 pub(super) struct FreeBlock<B: Backend> {
     pub(super) place: BlockRef,
     pub(super) uses: PendingAccesses<B>,
 }
 
-/// On lines of its own: what stands beside it in the pool is read by threads that do not come here.
+/// On separate cache lines: threads that do not come here read the fields next to it.
 #[repr(align(128))]
 pub(super) struct PoolState<B: Backend> {
     allocator: Tlsf,
@@ -82,12 +82,11 @@ pub(super) struct PoolState<B: Backend> {
     streams: Vec<StreamSet<B>>,
     parked: VecDeque<MultiStreamBlock<B>>,
     parked_bytes: u64,
-    /// Where blocks came back whose chunk was unused then, and when.
+    /// Chunks that became unused, with the time.
     newly_empty: Vec<(u64, Instant)>,
-    /// What came back last. A program that makes and drops arrays of one size gets it again without the allocator; the
-    /// thread that wants anything else has it put into them first, so that they are always whole when they are read. Since
-    /// when it has been unused is not noted: its piece counts as unused from the moment that the block is put into the
-    /// allocator.
+    /// The last freed block. A program that makes and drops arrays of one size gets it again without the allocator. Any
+    /// other request puts it into the free lists first, so that they are always complete when they are read. Its piece
+    /// counts as unused from that moment.
     last_freed: Option<FreeBlock<B>>,
     pub(super) reserved: usize,
     pub(super) peak_reserved: usize,
@@ -164,7 +163,7 @@ impl<B: Backend> PoolState<B> {
         set
     }
 
-    /// Takes a block back, with what may still be using it.
+    /// Frees a block, with its pending uses.
     #[inline(always)]
     pub(super) fn free(&mut self, place: BlockRef, uses: PendingAccesses<B>) {
         if B::WANTS_POISONING && uses.is_empty() {
@@ -177,7 +176,7 @@ impl<B: Backend> PoolState<B> {
         mem::forget(self.last_freed.replace(FreeBlock { place, uses }));
     }
 
-    /// Puts what came back last into the allocator. To be called before anything reads them.
+    /// Puts the last freed block into the free lists. Call it before they are read.
     #[inline]
     pub(super) fn flush_last(&mut self) {
         if let Some(last) = self.last_freed.take() {
@@ -227,7 +226,7 @@ impl<B: Backend> PoolState<B> {
         self.take_last(bytes, align, stream).or_else(|| self.take_from_allocator(bytes, align, stream))
     }
 
-    /// As [`take`](Self::take), what came back last.
+    /// As [`take`](Self::take), for the last freed block.
     #[inline(always)]
     pub(super) fn take_last(
         &mut self,
@@ -245,7 +244,7 @@ impl<B: Backend> PoolState<B> {
         Some(last)
     }
 
-    /// As [`take`](Self::take), what did not come back last.
+    /// As [`take`](Self::take), for other blocks.
     pub(super) fn take_from_allocator(
         &mut self,
         bytes: u64,
@@ -301,7 +300,7 @@ impl<B: Backend> PoolState<B> {
         Some(FreeBlock { place: parked.allocated, uses: parked.uses })
     }
 
-    /// Makes idle what is known to be done. No driver call. Whether anything was.
+    /// Makes finished blocks idle. No driver call. Returns whether there were any.
     pub(super) fn collect_done(&mut self) -> bool {
         let mut any = false;
         let mut index = 0;
@@ -344,7 +343,7 @@ impl<B: Backend> PoolState<B> {
         any
     }
 
-    /// What must be dropped without the lock.
+    /// Values that must be dropped without the lock.
     pub(super) fn take_retired(&mut self) -> Vec<Arc<Timeline<B>>> {
         std::mem::take(&mut self.retired_timelines)
     }
@@ -376,7 +375,7 @@ impl<B: Backend> PoolState<B> {
         }
     }
 
-    /// What may still be using free blocks: the last use of each stream.
+    /// Pending uses of free blocks: the last use of each stream.
     pub(super) fn pending_frees(&self) -> PendingAccesses<B> {
         let mut pending = PendingAccesses::none();
         for stream in &self.streams {

@@ -52,10 +52,10 @@ fn noted_again(log: &mut AccessLog<Queue>, step: &Step, submission: u64) -> bool
 }
 
 #[test]
-fn what_is_pending_is_handed_out_once() {
+fn pending_uses_are_returned_once() {
     let mut log = AccessLog::new();
     log.note(0..4, true, &Queue(1), 5);
-    // Stands for the first, which stays as a spent one.
+    // Covers the first, which stays as a spent one.
     log.note(0..4, true, &Queue(2), 7);
     log.note(4..8, false, &Queue(3), 9);
     let mut out = Vec::new();
@@ -69,9 +69,9 @@ fn what_is_pending_is_handed_out_once() {
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: if cfg!(miri) { 3 } else { 2000 }, ..ProptestConfig::default() })]
 
-    /// Every conflicting earlier step is ordered before a later one, through waits and queue order, whatever was merged.
+    /// Every conflicting earlier step is ordered before a later one, through waits and queue order, also after merges.
     #[test]
-    fn never_under_waits(steps in steps()) {
+    fn conflicting_uses_are_always_waited_for(steps in steps()) {
         let mut log: AccessLog<Queue> = AccessLog::new();
         let mut submissions = [0u64; 5];
         // before[i]: the steps that are ordered before step i.
@@ -87,7 +87,7 @@ proptest! {
             };
             if let Some(previous) = last_of[step.queue as usize] { wait_for_timeline(previous, &mut ordered); }
             let submission = submissions[step.queue as usize] + 1;
-            // What is the same again is behind nothing but its own queue.
+            // A repeated use is ordered only by its own queue.
             let is_again = noted_again(&mut log, step, submission);
             if !is_again {
                 log.compact();
@@ -113,7 +113,7 @@ proptest! {
 }
 
 #[test]
-fn only_what_has_changed_nothing_since_is_the_same_again() {
+fn a_use_is_a_repeat_only_if_the_log_has_not_changed() {
     let step = |queue, extent, write| Step { queue, extent, write };
     let mut log = AccessLog::new();
     assert!(!noted_again(&mut log, &step(1, 0..8, true), 1), "nothing has been noted");
@@ -134,7 +134,7 @@ fn only_what_has_changed_nothing_since_is_the_same_again() {
     assert!(!noted_again(&mut log, &step(2, 8..16, true), 5), "the access of another stream");
 }
 
-/// A queue that has passed everything as soon as it is told so.
+/// A queue that reports a submission as complete once it is told so.
 #[derive(Debug, Clone, Copy)]
 struct Told<'a>(u64, &'a std::cell::Cell<bool>);
 impl QueueRef for Told<'_> {
@@ -150,7 +150,7 @@ impl QueueRef for Told<'_> {
 }
 
 #[test]
-fn a_loop_forgets_what_is_over() {
+fn a_loop_drops_finished_uses() {
     let (told, never) = (std::cell::Cell::new(false), std::cell::Cell::new(false));
     let mut log = AccessLog::new();
     log.note(0..8, true, &Told(1, &told), 1);
@@ -235,7 +235,7 @@ fn queues_that_take_turns_are_referred_to_once() {
 }
 
 #[test]
-fn the_entry_of_the_same_queue_is_found_again_among_those_that_go() {
+fn the_entry_of_a_queue_is_found_again_after_removals() {
     let mut log = AccessLog::new();
     for queue in 1..=5 {
         log.note(0..8, false, &Queue(queue), queue);

@@ -82,7 +82,7 @@ impl<B: Backend> Tracked<B> {
         self.check_written(operation, extent)
     }
 
-    /// Makes a stream of others wait for whatever conflicts with a use of these bytes.
+    /// Makes a foreign stream wait for all work that conflicts with a use of these bytes.
     pub fn make_stream_wait(
         &self,
         operation: &'static str,
@@ -92,7 +92,7 @@ impl<B: Backend> Tracked<B> {
     ) -> Result<()> {
         self.check(operation)?;
         let fail = |error: Error| error.in_operation(operation);
-        // What may take a wait of the host is left until the log is open again.
+        // Steps that may make the host wait are left until the log is unlocked again.
         let mut others: SmallVec<[PendingUse<B>; 4]> = SmallVec::new();
         for entry in self.log().conflicts(extent, write) {
             if !entry.by.try_make_stream_wait(entry.submission, self.context(), stream).map_err(fail)? {
@@ -105,7 +105,7 @@ impl<B: Backend> Tracked<B> {
         Ok(())
     }
 
-    /// Notes that all of the memory, which is new, is written by what stands on a stream of others now.
+    /// Notes that the pending work of a foreign stream writes all of the memory, which is new.
     pub fn note_import(&self, operation: &'static str, stream: &B::Stream) -> Result<()> {
         let ended = Timeline::foreign_snapshot(self.context(), stream);
         let (timeline, submission) = ended.map_err(|error| error.in_operation(operation))?;
@@ -120,7 +120,7 @@ impl<B: Backend> Tracked<B> {
         self.log.lock().seed(all, timeline, submission);
     }
 
-    /// Notes what a borrower has enqueued on a stream of others up to now, as writes of these bytes.
+    /// Notes a borrower's work on a foreign stream up to now, as writes of these bytes.
     pub fn note_borrowers_work(
         &self,
         operation: &'static str,
@@ -133,7 +133,7 @@ impl<B: Backend> Tracked<B> {
         Ok(())
     }
 
-    /// As [`note_borrowers_work`](Self::note_borrowers_work), on a stream of ours.
+    /// As [`note_borrowers_work`](Self::note_borrowers_work), on a stream of the library.
     pub fn note_work_on(
         &self,
         operation: &'static str,
@@ -146,14 +146,14 @@ impl<B: Backend> Tracked<B> {
         Ok(())
     }
 
-    /// What is known to write these bytes on other streams than `timeline`.
+    /// Returns the known writers of these bytes on other streams than `timeline`.
     pub fn writers(&self, extent: &Range<usize>, timeline: &Timeline<B>) -> SmallVec<[PendingUse<B>; 4]> {
         let log = self.log();
         let others = log.conflicts(extent, false).filter(|entry| entry.by.id() != timeline.id());
         others.map(|entry| (entry.by.clone(), entry.submission)).collect()
     }
 
-    /// Waits for every use, whatever becomes of it. Stops where it cannot be proven that a use is over.
+    /// Waits for every use, also failed ones. Stops if it cannot be proven that a use is over.
     pub fn wait_until_unused(&self) -> WaitOutcome {
         let uses: SmallVec<[PendingUse<B>; 4]> =
             self.log().all().map(|entry| (entry.by.clone(), entry.submission)).collect();

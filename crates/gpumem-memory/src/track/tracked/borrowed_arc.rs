@@ -1,8 +1,8 @@
-//! A reference without a count of its own, beside one that has it.
+//! A reference that is not counted, next to one that is.
 
 use std::{mem::ManuallyDrop, ops::Deref, ptr, sync::Arc};
 
-/// Refers to what an `Arc` refers to, and is not counted.
+/// Points to the value of an `Arc`, without a count.
 pub(super) struct BorrowedArc<T>(ManuallyDrop<Arc<T>>);
 
 impl<T> BorrowedArc<T> {

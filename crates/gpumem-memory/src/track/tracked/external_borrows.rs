@@ -1,9 +1,9 @@
 //! Memory that is lent to other libraries.
 //!
-//! While memory is lent, its borrower enqueues work that we do not see. So a reader of the access log finds a fresh entry
-//! for each loan, which stands for everything on the borrower's stream up to now; and work that is enqueued on lent
-//! memory lets the borrower's stream wait for it. The end of a loan leaves a last entry, as the end of a stream leaves a
-//! last mark. A loan that is forgotten therefore costs waits, and no safety.
+//! While memory is lent, its borrower enqueues work that the library does not see. So a reader of the access log finds
+//! a fresh entry for each loan, which covers everything on the borrower's stream up to now. Work that is enqueued on
+//! lent memory makes the borrower's stream wait for it. The end of a loan leaves a last entry, as the end of a stream
+//! leaves a last event. A loan that is forgotten therefore costs waits, and no safety.
 
 use super::Tracked;
 use crate::{
@@ -21,7 +21,7 @@ use std::{
 struct Borrow<B: Backend> {
     /// Rises from entry to entry.
     id: u64,
-    /// How many loans it stands for.
+    /// How many loans it represents.
     loans: usize,
     by: Arc<Timeline<B>>,
     extent: Range<usize>,
@@ -58,7 +58,7 @@ impl<B: Backend> ExternalBorrows<B> {
         self.count.store(entries.len() | shared, Ordering::Release);
     }
 
-    /// Notes what borrowers may have enqueued.
+    /// Notes the work that borrowers may have enqueued.
     #[inline]
     pub(super) fn note(&self, log: &mut AccessLog<Arc<Timeline<B>>>) {
         if !self.is_empty() {
@@ -114,7 +114,7 @@ impl<B: Backend> Tracked<B> {
         id
     }
 
-    /// Ends a loan: what has been enqueued until now stays in the log.
+    /// Ends a loan: the work enqueued until now stays in the log.
     pub fn end_loan(&self, id: u64) {
         let mut log = self.log.lock();
         let mut entries = self.borrows.entries.lock();

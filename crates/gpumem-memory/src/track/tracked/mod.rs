@@ -1,4 +1,4 @@
-//! Memory as the ordering code sees it: a number, the log of its accesses, and who else may be using it.
+//! Memory as the ordering code sees it: a number, the log of its accesses, and its external borrowers.
 
 mod accesses;
 mod borrowed_arc;
@@ -12,7 +12,7 @@ use external_borrows::ExternalBorrows;
 use gpumem_core::{Backend, ErrorKind, MemoryKind, Result};
 use std::{fmt, sync::Arc};
 
-/// What every use of a block of memory reads: in two cache lines.
+/// The fields that every use of a block of memory reads: in two cache lines.
 #[repr(C)]
 pub struct Tracked<B: Backend> {
     id: u64,
@@ -21,7 +21,7 @@ pub struct Tracked<B: Backend> {
     context: BorrowedArc<DeviceContext<B>>,
     address: u64,
     log: ShortMutex<AccessLog<Arc<Timeline<B>>>>,
-    /// Who else may be using the memory now.
+    /// Other uses of the memory that may be under way.
     borrows: ExternalBorrows<B>,
     len: usize,
     kind: MemoryKind,
@@ -62,7 +62,7 @@ impl<B: Backend> Tracked<B> {
         self.id
     }
 
-    /// Returns what all streams of the device share.
+    /// Returns the state that all streams of the device share.
     #[inline]
     pub fn context(&self) -> &Arc<DeviceContext<B>> {
         &self.context
@@ -130,7 +130,7 @@ impl<B: Backend> Tracked<B> {
         self.check_fresh(operation)
     }
 
-    /// As [`check`](Self::check), beside a device that has been checked.
+    /// As [`check`](Self::check), for a device that has been checked.
     ///
     /// # Errors
     /// As for [`check`](Self::check).

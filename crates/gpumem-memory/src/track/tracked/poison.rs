@@ -1,4 +1,4 @@
-//! Bytes that failed work was to write: who may use them, and until when.
+//! Bytes that failed work was to write: which uses are refused, and until when.
 
 use super::Tracked;
 use gpumem_core::{Backend, ErrorKind, MemoryUse, POISONED, Result};
@@ -17,7 +17,7 @@ impl<B: Backend> Tracked<B> {
         }
     }
 
-    /// Refuses bytes that failed work was to write. The caller has waited for what writes them.
+    /// Refuses bytes that failed work was to write. The caller has waited for the work that writes them.
     #[inline]
     pub fn check_written(&self, operation: &'static str, extent: &Range<usize>) -> Result<()> {
         if POISONED.is_any() { self.find_poison(operation, extent) } else { Ok(()) }
@@ -59,7 +59,7 @@ impl<B: Backend> Tracked<B> {
         POISONED.is_any() && POISONED.find(&self.used(extent, false)).is_some()
     }
 
-    /// Forgets what failed work was to write by any allocation: the bytes are the caller's own again, who sees them as they are.
+    /// Clears the poison of the bytes, for all allocations: they belong to the caller again, who sees them as they are.
     pub fn forget_poison_of_all(&self) {
         if POISONED.is_any() {
             // SAFETY: the bytes are the caller's own, and have been written.
@@ -67,7 +67,7 @@ impl<B: Backend> Tracked<B> {
         }
     }
 
-    /// Forgets what failed work was to write: the host writes all of the memory next, or it is not used again.
+    /// Clears the poison: the host writes all of the memory next, or it is not used again.
     #[inline]
     pub fn forget_poison(&self) {
         if POISONED.is_any() {

@@ -121,8 +121,8 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
     /// is lost or was reset, and [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback.
     pub fn view(&self) -> Result<ArrayView<'_, T, D>> {
         self.memory.show_to_host("view", &self.layout.extent(), HostAccess::Read)?;
-        // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (checked in `over`); what
-        // writes it is done, and nothing can be enqueued that does while `self` is borrowed.
+        // SAFETY: the layout lies in the memory, is aligned and counts in whole elements (checked in `over`). Work that
+        // writes it is done, and no such work can be enqueued while `self` is borrowed.
         let view = unsafe { view_at(self.first(), self.layout.shape(), self.layout.strides()) };
         view.into_dimensionality().map_err(|_| rank(self.memory.core(), &self.layout))
     }
@@ -153,8 +153,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> HostArray<K, T, D, B> {
         view.into_dimensionality().map_err(|_| rank(self.memory.core(), &self.layout))
     }
 
-    /// Gives the memory back now, and reports what went wrong; dropping the array defers both. As
-    /// [`ArrayBase::free`].
+    /// Frees the memory now, and reports errors; dropping the array defers both. As [`ArrayBase::free`].
     ///
     /// # Errors
     /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.

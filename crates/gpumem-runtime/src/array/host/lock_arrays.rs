@@ -1,4 +1,4 @@
-//! Which arrays of the caller can be page-locked together, and what they are while they are locked.
+//! The arrays of the caller that can be page-locked together, and their types while they are locked.
 
 use super::{HostArray, HostKind, Registered, pin_scope::PinScope};
 use crate::Device;
@@ -24,7 +24,7 @@ pub trait LockArrays<'env, B: Backend>: sealed::SealedLockArrays {
     unsafe fn lock<'scope, K: HostKind>(self, locks: &Locking<'_, B>) -> Result<Self::PinGuard<'scope, K>>;
 }
 
-/// What locks the arrays of one call.
+/// Locks the arrays of one call.
 #[doc(hidden)]
 pub struct Locking<'a, B: Backend> {
     pub(super) set: &'a PinScope<B>,

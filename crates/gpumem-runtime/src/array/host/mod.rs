@@ -1,8 +1,8 @@
 //! Memory that the host sees too: pinned, mapped, managed, and the caller's own while it is page-locked (law 4).
 //!
-//! These arrays are the library's, so transfers may go on while the caller does something else. Reading one waits for
-//! what still writes it, writing one waits for everything, through accessors that return a `Result`; there is no way to
-//! look past that.
+//! These arrays are the library's, so transfers may go on while the caller does other work. The accessors return a
+//! `Result`: reading waits for work that writes the array, writing waits for all work that uses it. There is no other
+//! access.
 
 mod array;
 mod create;
@@ -51,8 +51,8 @@ pub struct Mapped;
 /// Memory that migrates between the host and the device.
 #[derive(Debug, Clone, Copy)]
 pub struct Managed;
-/// Memory of the caller, page-locked as `K` while the scope `'scope` lasts; `'static` for what the library has taken over.
-/// The lifetime is invariant: arrays of two scopes are of two types and cannot be exchanged.
+/// Memory of the caller, page-locked as `K` while the scope `'scope` lasts; `'static` for memory that the library has
+/// taken over. The lifetime is invariant: arrays of two scopes are of two types and cannot be exchanged.
 #[derive(Debug, Clone, Copy)]
 pub struct Registered<'scope, K>(PhantomData<(Invariant<'scope>, K)>);
 

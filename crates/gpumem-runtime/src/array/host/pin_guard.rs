@@ -24,7 +24,7 @@ impl<B: Backend> Drop for HeldPin<B> {
         let Some(lock) = self.lock.take() else { return };
         if self.core.origin.is_valid() && self.generation == self.core.generation() {
             self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
-            // SAFETY: owners are dropped, or asked for what they hold, after the last use of their memory.
+            // SAFETY: owners are dropped, or their content is taken, after the last use of their memory.
             unsafe { self.core.pages.unlock(&self.core, lock) };
         }
     }
@@ -38,7 +38,7 @@ pub(crate) struct PinnedOwner<B: Backend, O> {
 }
 
 impl<B: Backend, O> PinnedOwner<B, O> {
-    /// Unlocks the memory, and gives back what keeps it alive.
+    /// Unlocks the memory, and returns its owner.
     pub(crate) fn unlock(self) -> O {
         drop(self.held);
         self.owner
@@ -100,8 +100,8 @@ impl<B: Backend, O: Any + Send + Sync> PinGuard<B, O> {
         self.address.is_some()
     }
 
-    /// The memory as an allocation. What a drop leaves goes back at once where that costs no driver call, else with the
-    /// next flush.
+    /// The memory as an allocation. Dropping it frees memory at once if that needs no driver call, otherwise the next
+    /// flush does.
     pub(crate) fn into_allocation(
         self,
         device: &Device<B>,
@@ -119,7 +119,7 @@ impl<B: Backend, O: Any + Send + Sync> PinGuard<B, O> {
         Allocation::locked(device, memory, boundaries, release)
     }
 
-    /// Unlocks the memory, and gives back what keeps it alive.
+    /// Unlocks the memory, and returns its owner.
     pub(crate) fn unlock(self) -> O {
         self.owner.unlock()
     }

@@ -19,7 +19,8 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
-/// What a scope has page-locked. Unlocks at the latest in `drop`, which runs in our own frame: users hold only references into it.
+/// The arrays that a scope has page-locked. Unlocks at the latest in `drop`, which runs in the library's frame: users
+/// hold only references into it.
 pub struct PinScope<B: Backend> {
     core: Arc<DeviceCore<B>>,
     held: Mutex<Vec<HeldPin<B>>>,
@@ -43,7 +44,7 @@ impl<B: Backend> PinScope<B> {
     /// Page-locks an array of the caller.
     ///
     /// # Safety
-    /// The array stays borrowed until this set is dropped, and what is returned is not used after that.
+    /// The array stays borrowed until this set is dropped, and the returned memory is not used after that.
     pub(crate) unsafe fn add<'scope, K: HostKind, T: Element, D: Dimension>(
         &self,
         device: &Device<B>,
@@ -84,7 +85,7 @@ impl<B: Backend> PinScope<B> {
         };
         let kind = MemoryKind::Registered(options);
         let memory = Allocation::borrowed(device, address, host, extent.len(), kind, lock.boundaries.clone());
-        // The caller has the only borrow, and has seen or written what is there.
+        // The caller has the only borrow, and has read or written the elements.
         memory.forget_poison_of_all();
         self.core.host_memory.fetch_add(1, Ordering::AcqRel);
         self.held.lock().push((memory.clone(), Some(lock)));
@@ -93,14 +94,14 @@ impl<B: Backend> PinScope<B> {
 }
 
 impl<B: Backend> PinScope<B> {
-    /// Waits for whatever uses the arrays, and unlocks them.
+    /// Waits for all uses of the arrays, and unlocks them.
     ///
     /// # Errors
     /// Returns [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if that work failed. The arrays are
     /// unlocked all the same.
     pub(crate) fn release(&self) -> Result<()> {
         if !self.core.origin.is_valid() {
-            // In a forked child another thread may hold the lock for ever, and what is locked is the parent's.
+            // In a forked child another thread may hold the lock for ever, and the locked pages are the parent's.
             return Ok(());
         }
         let mut result = Ok(());
@@ -117,7 +118,7 @@ impl<B: Backend> PinScope<B> {
                 unsafe { self.core.pages.unlock(&self.core, lock) };
                 self.core.host_memory.fetch_sub(1, Ordering::AcqRel);
             }
-            // Who was told before may have looked away, and sees the memory itself from here on.
+            // A caller may have ignored an earlier error, and accesses the memory itself from here on.
             let written = memory.check_written("page-locked scope", &(0..memory.len()));
             match is_locked {
                 true => memory.forget_poison_of_all(),

@@ -16,10 +16,10 @@ pub type MappedRegisteredArray<T, D, B> = HostArray<Registered<'static, Mapped>,
 
 type TakenOver<K, T, D, B> = Result<HostArray<Registered<'static, K>, T, D, B>, RegisterError<Array<T, D>>>;
 
-/// What could not be done with an array, and the array.
+/// The error of a call that takes an array, with the array.
 #[derive(Debug)]
 pub struct RegisterError<A> {
-    /// What was given.
+    /// The array.
     pub given: A,
     /// Why it comes back.
     pub error: Error,
@@ -180,10 +180,10 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
     ///
     /// # Errors
     /// Returns this array with the error: [`AsynchronousFault`](gpumem_core::ErrorKind::AsynchronousFault) if work on
-    /// it failed, [`Poisoned`](gpumem_core::ErrorKind::Poisoned) until what that was to write is written anew,
-    /// [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback,
+    /// it failed, [`Poisoned`](gpumem_core::ErrorKind::Poisoned) until the elements that it was to write are written
+    /// anew, [`BlockingInCallback`](gpumem_core::ErrorKind::BlockingInCallback) in a callback,
     /// [`Stale`](gpumem_core::ErrorKind::Stale) after a reset,
-    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) while something else, such as a loan, still holds
+    /// [`InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) while another object, such as a loan, still holds
     /// the memory.
     #[allow(clippy::result_large_err, reason = "the array is not lost")]
     pub fn deregister(self) -> Result<Array<T, D>, RegisterError<Self>> {
@@ -205,7 +205,7 @@ impl<K: HostKind, T: Element, D: Dimension + 'static, B: Backend> HostArray<Regi
         match Allocation::into_owner::<PinnedOwner<B, O>>(memory) {
             Ok(owner) => Ok(owner.unlock()),
             Err(memory) => {
-                let why = "the memory is still held by something else";
+                let why = "another object, such as a loan, still holds the memory";
                 let error = memory.core().error(OPERATION, ErrorKind::InvalidArgument { why });
                 Err(RegisterError { given: Self::over_ndarray(memory, layout), error })
             }

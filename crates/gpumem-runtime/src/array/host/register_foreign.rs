@@ -17,7 +17,7 @@ impl<B: Backend> Device<B> {
     /// # Safety
     /// * From the lowest byte of the layout on, its elements are initialised memory of the host, aligned and valid for
     ///   reads and writes for as long as `owner` lives. The layout is that of `D` axes.
-    /// * Other users of the memory know what the device does with it.
+    /// * Other users of the memory order their accesses with the device's.
     ///
     /// # Errors
     /// As for [`register`](Self::register), with the owner.

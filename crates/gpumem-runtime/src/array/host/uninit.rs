@@ -53,7 +53,7 @@ impl<K: HostKind, T: Element, D: Dimension, B: Backend> UninitHostArray<K, T, D,
         Ok(self.0)
     }
 
-    /// Copies every element from a source of equal shape, wherever it is.
+    /// Copies every element from a source of equal shape, on any device or the host.
     ///
     /// # Errors
     /// Returns [`ShapeMismatch`](gpumem_core::LayoutError::ShapeMismatch) if the shapes differ. Otherwise as

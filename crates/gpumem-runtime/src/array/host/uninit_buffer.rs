@@ -23,7 +23,7 @@ impl<T: Element, D: Dimension> UninitBuffer<T, D> {
             Error::new("", operation, kind)
         })?;
         if bytes >= TUNING.huge_pages_from {
-            // Pages that have not been touched yet; filling them is most of what a large download costs.
+            // Pages that have not been touched yet; filling them is most of the cost of a large download.
             process::advise_huge_pages(elements.as_ptr().cast(), bytes);
         }
         Ok(Self { elements, shape })
@@ -56,7 +56,7 @@ mod tests {
     use ndarray::{Ix1, Ix2, ShapeBuilder};
 
     #[test]
-    fn what_was_written_is_there() {
+    fn written_elements_are_read_back() {
         let shape = Ix2(2, 3).strides(Ix2(1, 2));
         let mut room = UninitBuffer::<u16, _>::new("test", shape).unwrap();
         let first = room.as_mut_ptr().cast::<u16>();
@@ -69,9 +69,9 @@ mod tests {
     }
 
     #[test]
-    fn more_than_there_is_and_strides_that_overlap_are_refused() {
+    fn short_buffers_and_overlapping_strides_are_refused() {
         let lengths = [isize::MAX as usize, isize::MAX as usize / 8];
-        // Miri ends the program where an allocation fails; more bytes than an address counts are not asked for.
+        // Miri ends the program if an allocation fails; a request never exceeds the address space.
         for len in lengths.into_iter().take(if cfg!(miri) { 1 } else { 2 }) {
             let error = UninitBuffer::<f64, _>::new("test", Ix1(len).into()).unwrap_err();
             assert!(error.is_out_of_memory(), "{error}");

@@ -48,7 +48,7 @@ pub unsafe fn view_at<'a, T>(first: *const u8, shape: &[usize], strides: &[isize
 /// As [`view_at`], for writing.
 ///
 /// # Safety
-/// As for [`view_at`], valid for writes too; nothing else reads or writes, and no two elements overlap.
+/// As for [`view_at`], valid for writes too; no other code reads or writes them, and no two elements overlap.
 pub unsafe fn view_mut_at<'a, T>(first: *mut u8, shape: &[usize], strides: &[isize]) -> ArrayViewMutD<'a, T> {
     let (lowest, shape, turned) = upright::<T>(first.cast_const(), shape, strides);
     // SAFETY: as in `view_at`.

@@ -1,4 +1,4 @@
-//! How an allocation ends: what it hands out to whom, and what becomes of the rest.
+//! The end of an allocation: returns its block, and drops the rest.
 
 use super::{Allocation, ColdFields, Owner, Release, TAKEN, is_seen_by_host};
 use crate::device::AllocationRef;
@@ -21,10 +21,10 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Takes the memory out. Hands out what the queue must give back; what a pool takes, it has taken.
+    /// Takes the memory out. Returns what the queue must free; blocks of a pool are already returned to it.
     fn detach(&mut self) -> Option<(DeferredFree<B>, u64)> {
         if !self.context().origin.is_valid() {
-            // In a forked child, or at the end of the process: nothing here is ours any more.
+            // In a forked child, or at the end of the process: the driver's objects must not be used any more.
             mem::forget((self.block.take(), self.extra.take()));
             return None;
         }
@@ -34,8 +34,8 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Returns a block to the resource that allocated it. It stays where it is until then: what is moved about is moved about
-    /// for every array that is dropped.
+    /// Returns a block to the resource that allocated it. It stays where it is until then, because each move costs time
+    /// for every dropped array.
     #[inline]
     fn detach_block(&mut self) -> Option<(DeferredFree<B>, u64)> {
         let core = &**self.owner_ref.core();
@@ -71,7 +71,7 @@ impl<B: Backend> Allocation<B> {
         Some((DeferredFree::Memory { block, resource: number }, self.generation()))
     }
 
-    /// Ends what few allocations have of a block.
+    /// Ends the parts of a block that few allocations have.
     #[cold]
     #[inline(never)]
     fn end_extra(&self, extra: &ColdFields) {
@@ -83,7 +83,7 @@ impl<B: Backend> Allocation<B> {
         }
     }
 
-    /// Lets go of what keeps foreign memory alive.
+    /// Drops the owner of foreign memory.
     fn detach_owner(&mut self) -> Option<(DeferredFree<B>, u64)> {
         let core = &**self.owner_ref.core();
         let extra = self.extra.take()?;
@@ -94,8 +94,7 @@ impl<B: Backend> Allocation<B> {
         let log = self.tracked.log_mut();
         let mut uses = PendingAccesses::none();
         log.drain_all(|timeline, pending| {
-            // What the owner had enqueued before the memory came is his to look after, with or without us. Our own uses
-            // have waited for it.
+            // The owner looks after the work that it enqueued before the import. The library's uses have waited for it.
             if timeline.is_foreign_snapshot() {
                 core.foreign_timelines.keep(timeline);
             } else if let Some(submission) = pending
@@ -109,7 +108,7 @@ impl<B: Backend> Allocation<B> {
         }
         let item = match release {
             Release::Program => DeferredFree::Module { module: owner, uses },
-            // Nothing of ours is in the way: the owner of the memory is told at once that it is free.
+            // The library has no pending uses: the owner is dropped at once.
             Release::AtOnce if uses.is_empty() => {
                 if let Err(message) = user_code::run(|| drop(owner)) {
                     let kind = ErrorKind::UserCodePanicked { what: "the owner of imported memory", message };

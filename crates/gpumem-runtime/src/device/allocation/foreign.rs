@@ -17,7 +17,7 @@ pub(crate) struct ForeignMemory {
     pub(crate) owner: Box<dyn Any + Send + Sync>,
 }
 
-/// How the owner of memory that is not ours is let go, once nothing uses the memory any more.
+/// How the owner of foreign memory is dropped, after the last use of the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Release {
     /// By the drop of the last array, where no use is left then.
@@ -30,7 +30,7 @@ pub(crate) enum Release {
 }
 
 impl<B: Backend> Allocation<B> {
-    /// Memory that `open` gets from the driver otherwise than by an allocation, and that goes back to it.
+    /// Memory that `open` gets from the driver otherwise than by an allocation, and that is returned to it.
     pub(crate) fn opened(
         device: &Device<B>,
         operation: &'static str,

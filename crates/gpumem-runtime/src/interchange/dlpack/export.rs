@@ -11,7 +11,7 @@ use gpumem_memory::memory::DeviceCore;
 use smallvec::SmallVec;
 use std::{ffi::c_void, ptr, ptr::NonNull};
 
-/// A tensor with what it points to, in one block. The deleter drops it, and with it the loan.
+/// A tensor and the arrays that it points to, in one block. The deleter drops it, and with it the loan.
 #[repr(C)]
 struct Block<H, B: Backend> {
     head: H,
@@ -37,7 +37,7 @@ unsafe extern "C" fn delete_unversioned<B: Backend>(tensor: *mut DLManagedTensor
 }
 
 impl<B: Backend> Loan<B> {
-    /// Returns what DLPack calls the place of the memory, for `__dlpack_device__`.
+    /// Returns DLPack's device of the memory, for `__dlpack_device__`.
     ///
     /// # Errors
     /// Returns [`Inexpressible`](gpumem_core::DescriptorError::Inexpressible) if DLPack has no name for it.
@@ -79,7 +79,7 @@ impl<B: Backend> Loan<B> {
             dl_tensor: tensor,
         };
         let block = Box::into_raw(Box::new(Block { head, numbers, _loan: self }));
-        // SAFETY: the block is alive and ours; the pointers into it stay valid, because it does not move any more.
+        // SAFETY: this value owns the block; the pointers into it stay valid, because it does not move any more.
         unsafe {
             (*block).head.manager_ctx = block.cast::<c_void>();
             point(&mut (*block).head.dl_tensor, &mut (*block).numbers);
@@ -149,7 +149,7 @@ impl<B: Backend> Loan<B> {
 /// Points a tensor at its lengths and strides. Strides are written always: newer versions ask for them.
 fn point(tensor: &mut DLTensor, numbers: &mut SmallVec<[i64; 12]>) {
     let axes = numbers.len() / 2;
-    // Asked once: a second mutable borrow would end what the first pointer may reach.
+    // Called once: a second mutable borrow would invalidate the first pointer.
     let first = numbers.as_mut_ptr();
     tensor.shape = first;
     tensor.strides = first.wrapping_add(axes);

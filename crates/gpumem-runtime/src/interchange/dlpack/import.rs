@@ -15,8 +15,8 @@ use ndarray::Dimension;
 impl<B: Backend> Device<B> {
     /// Takes a DLPack tensor as an array, without a copy. It is deleted after the last use of the array on any stream.
     ///
-    /// `stream` is the one that its producer was told of, and whose work behind which the elements are ready: other
-    /// streams wait for it by an event. `None` where the elements are ready already.
+    /// `stream` is the one that was passed to the producer; the elements are ready after its work, and other streams
+    /// wait for it by an event. `None` if the elements are ready already.
     ///
     /// Memory of the library's own that comes back is shared, as [`as_cuda_array`](Self::as_cuda_array) says.
     ///

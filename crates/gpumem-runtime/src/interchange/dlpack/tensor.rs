@@ -6,8 +6,7 @@ use gpumem_core::{DescriptorError, DlpackDevice, Element, ErrorKind, LayoutError
 use smallvec::SmallVec;
 use std::{fmt, mem, ptr::NonNull};
 
-/// A DLPack tensor that is ours to delete: in the form since version 1.0, or in the older one. Dropping it calls its
-/// deleter, once.
+/// An owned DLPack tensor: in the form since version 1.0, or in the older one. Dropping it calls its deleter, once.
 pub struct DlpackTensor(Form);
 
 #[derive(Clone, Copy)]
@@ -31,7 +30,7 @@ impl DlpackTensor {
     /// * The pointer is a tensor by `dlpack.h` that has not been consumed: its shape and strides, where they are not
     ///   null, have as many numbers as it has axes.
     /// * Its deleter, where there is one, may be called from any thread.
-    /// * What it describes is memory that stays valid, with initialised elements, until its deleter is called.
+    /// * It describes memory that stays valid, with initialised elements, until its deleter is called.
     pub unsafe fn from_versioned(tensor: NonNull<DLManagedTensorVersioned>) -> Self {
         Self(Form::Versioned(tensor))
     }
@@ -44,7 +43,7 @@ impl DlpackTensor {
         Self(Form::Unversioned(tensor))
     }
 
-    /// Hands the tensor to a consumer, which calls its deleter: a tensor of the form since version 1.0.
+    /// Passes the tensor to a consumer, which calls its deleter: a tensor of the form since version 1.0.
     ///
     /// # Errors
     /// Returns the tensor if it has the older form.
@@ -77,12 +76,12 @@ impl DlpackTensor {
         matches!(self.0, Form::Versioned(_))
     }
 
-    /// What only later versions may have changed: everything but the version, the deleter and the flags.
+    /// The fields that later versions may change: all but the version, the deleter and the flags.
     fn tensor(&self) -> Result<&DLTensor, DescriptorError> {
         match self.0 {
-            // SAFETY: a tensor that is ours and alive; these fields stay where they are in every version.
+            // SAFETY: this value owns the tensor, which is alive; these fields are at the same place in every version.
             Form::Versioned(tensor) => match unsafe { (*tensor.as_ptr()).version } {
-                // SAFETY: of a version whose structure we know.
+                // SAFETY: of a version whose structure is known.
                 version if version.major == 1 => Ok(unsafe { &(*tensor.as_ptr()).dl_tensor }),
                 version => Err(DescriptorError::Version {
                     protocol: "DLPack",
@@ -90,7 +89,7 @@ impl DlpackTensor {
                     understood: "1.x, and the form before 1.0",
                 }),
             },
-            // SAFETY: a tensor that is ours and alive.
+            // SAFETY: this value owns the tensor, which is alive.
             Form::Unversioned(tensor) => Ok(unsafe { &(*tensor.as_ptr()).dl_tensor }),
         }
     }
@@ -175,7 +174,7 @@ impl DlpackTensor {
 
 impl Drop for DlpackTensor {
     fn drop(&mut self) {
-        // SAFETY: the tensor is ours, alive, and dropped once.
+        // SAFETY: this value owns the tensor, which is alive and dropped once.
         unsafe {
             match self.0 {
                 Form::Versioned(tensor) => {

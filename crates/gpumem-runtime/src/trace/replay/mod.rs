@@ -1,4 +1,4 @@
-//! Doing again what a trace tells.
+//! Replays traces.
 
 mod run;
 
@@ -8,7 +8,7 @@ use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result};
 use gpumem_memory::memory::MemoryResource;
 use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
 
-/// What of a trace is done again.
+/// The parts of a trace that are replayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayOptions {
     /// Uses on streams are entered into the allocations, so that streams wait for each other as they do in programs.
@@ -19,7 +19,7 @@ pub struct ReplayOptions {
     pub work: usize,
     /// The host waits where it has waited, for everything enqueued so far on that stream.
     pub waits: bool,
-    /// Threads do what they have done at the same time. Otherwise one thread does everything in the order of the trace.
+    /// Threads run at the same time, as in the trace. Otherwise one thread does everything in the order of the trace.
     pub threads: bool,
 }
 
@@ -53,8 +53,8 @@ pub struct ReplayReport {
     pub wall: Duration,
     /// Most bytes that were in use, all kinds together.
     pub peak_used: u64,
-    /// Most bytes that the resources ever held, each kind for itself and added up. Resources that have served before
-    /// remember what they held then.
+    /// The most bytes that the resources ever held: the sum over the kinds of memory. Resources that were used before
+    /// include their earlier peak.
     pub peak_reserved: u64,
     /// Threads that took part.
     pub threads: usize,
@@ -116,12 +116,13 @@ impl<B: Backend> Drop for Swapped<'_, B> {
 }
 
 impl<B: Backend> Device<B> {
-    /// Does again what a trace tells, as fast as it goes: each thread of the trace is a thread, each stream a stream, and
-    /// what happens to one piece of memory happens in its order, whichever thread does it.
+    /// Replays a trace as fast as possible: each thread of the trace is a thread, and each stream a stream. Events of
+    /// one piece of memory keep their order, also across threads.
     ///
-    /// `resource` is asked for the resource of each kind of memory that occurs, which then serves the device until the
-    /// replay is over; nothing else should use the device meanwhile. `|kind| device.memory_resource(kind)` leaves
-    /// everything as it is. Each resource that is new to the device takes one of the 64 that it can have in its lifetime.
+    /// `resource` returns the resource of each kind of memory that occurs, which then serves the device until the
+    /// replay is over; no other code should use the device meanwhile. `|kind| device.memory_resource(kind)` leaves
+    /// everything as it is. Each resource that is new to the device takes one of the 64 that it can have in its
+    /// lifetime.
     ///
     /// ```
     /// # use gpumem_runtime::{memory::Pool, trace::{RecorderOptions, ReplayOptions}, Device};

@@ -27,7 +27,7 @@ struct Slot<B: Backend> {
     memory: Mutex<Option<AllocationRef<B>>>,
 }
 
-/// What all threads share.
+/// State that all threads share.
 struct Stage<'a, B: Backend> {
     trace: &'a Trace,
     options: ReplayOptions,
@@ -39,7 +39,7 @@ struct Stage<'a, B: Backend> {
     peak: AtomicU64,
 }
 
-/// What a thread has counted. Times are in ticks of the clock.
+/// The counts of a thread. Times are in ticks of the clock.
 #[derive(Default)]
 struct Counts {
     allocations: u64,
@@ -76,7 +76,7 @@ pub(super) fn run<B: Backend>(
     let threads = parts.len();
     let (counts, wall) = stage.perform(parts)?;
     counts.into_iter().for_each(|counts| all.add(counts));
-    // What the trace never frees goes back now; that is not measured.
+    // Memory that the trace never frees is freed now; that is not measured.
     stage.slots.iter().for_each(|slot| drop(slot.memory.lock().take()));
     for stream in &stage.streams {
         if let Err(error) = stream.synchronize() {
@@ -194,8 +194,8 @@ impl<B: Backend> Stage<'_, B> {
                         counts.refuse(error);
                     }
                 }
-                // Streams wait for each other where they must, which depends on the resource. What failed then and what the
-                // driver was asked for is for this run to find.
+                // Streams wait for each other where they must, which depends on the resource. Failures and driver calls
+                // of the trace are not replayed: this run has its own.
                 TraceEventKind::Wait { .. }
                 | TraceEventKind::Fail { .. }
                 | TraceEventKind::Reserve { .. }
@@ -205,8 +205,8 @@ impl<B: Backend> Stage<'_, B> {
         counts
     }
 
-    /// Waits until what happened to the memory before that event has happened again. The order of the trace is one in
-    /// which everything can happen, so one thread can always continue.
+    /// Waits until the earlier events of the memory have been replayed. The order of the trace is one in which
+    /// everything can happen, so one thread can always continue.
     fn await_turn(&self, memory: u32, index: usize) {
         let (slot, turn) = (&self.slots[memory as usize], self.turns[index]);
         let mut spins = 0u32;

@@ -5,16 +5,16 @@
 //! of all of them together: the first copy begins soon, the last one is drained quickly, and a few blocks are enough. Blocks
 //! are short at both ends of a transfer for the same reason, and long between, because the engine pauses between copies.
 //!
-//! An upload of one run is a single chunk, with fewer places for parts than parts: its block is used as a ring, and what
-//! has been filled without a gap is sent, much or little, as soon as the engine is nearly done with what it has.
+//! An upload of one run is a single chunk, with fewer slots than parts: its block is used as a ring. The submitter
+//! sends the filled parts up to the first gap, as soon as the engine is nearly done with its copies.
 //!
-//! The calling thread is the [`submitter`]: it alone calls the driver. Threads that do so at the same time wait on its locks
-//! and sleep there, up to some hundred microseconds, and what it knows of a stream goes from core to core with them. The
-//! others only move parts, and go from chunk to chunk without a lock.
+//! The calling thread is the [`submitter`]: it alone calls the driver. If several threads called it, they would sleep
+//! on its locks up to some hundred microseconds, and its state of a stream would move from core to core. The other
+//! threads only move parts, and go from chunk to chunk without a lock.
 //!
-//! They come from the device's [`WorkerPool`](crate::worker_pool::WorkerPool) and have left before the transfer returns, so the caller's
-//! memory is never touched afterwards, whatever fails or panics. A block that the device may still be using is known to be in
-//! use by its log.
+//! They come from the device's [`WorkerPool`](crate::worker_pool::WorkerPool) and have left before the transfer
+//! returns, so the caller's memory is never touched afterwards, also after a failure or a panic. A block that the
+//! device may still be using is known to be in use by its log.
 
 mod open_chunk;
 mod parked;
@@ -93,7 +93,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             }
             Direction::DeviceToHost => options.config(bytes, is_alone(timeline, operation)),
         };
-        // Several threads use blocks of one size, whatever the transfer, so that the next one finds them again.
+        // Several threads use blocks of one size for all transfers, so that the next one can reuse them.
         let shortest = if config.threads > 1 { options.block_bytes } else { 0 };
         Self::with(
             (device, timeline, operation),
@@ -130,8 +130,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             true => bytes.min(config.block * config.blocks).next_multiple_of(config.part(config.block)),
             false => bytes.min(config.block.max(nest.item)),
         };
-        // What is gathered out of short runs lies in a cache already, and going around the others always pays: 29 instead of
-        // 25 GB/s for every second column.
+        // Data gathered out of short runs is in a cache already, and stores around the other caches always pay: 29
+        // instead of 25 GB/s for every second column.
         let gathers =
             direction == Direction::HostToDevice && nest.run < TUNING.gathered_run && config.threads > 1;
         let stores = match options.non_temporal_stores {
@@ -154,8 +154,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         }
     }
 
-    /// The destination is packed and of the library's own making. Its pages have not been touched, unless the allocator
-    /// has given out again what it was given back.
+    /// The library has made the destination, which is packed. Its pages have not been touched, unless the allocator has
+    /// reused freed memory.
     pub(super) fn is_new(&mut self) {
         let bytes = self.state.total as usize;
         if bytes >= TUNING.prefault_from && !process::has_touched_pages(self.host_span.base, bytes) {
@@ -167,7 +167,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
     /// memory then; in a download they have landed in it.
     ///
     /// # Safety
-    /// The caller's memory is valid for the pair during this call, for writes and for nothing else in a download.
+    /// The caller's memory is valid for the pair during this call; in a download, for writes, and no other code uses
+    /// it.
     ///
     /// # Errors
     /// Returns the first failure. Nothing of the transfer is running any more then, and no memory of the caller's is
@@ -182,8 +183,8 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         })
     }
 
-    /// Moves everything but what lies in the last blocks, and returns these: all of them, where there are enough, and then
-    /// without a wait.
+    /// Moves everything but the contents of the last blocks, and returns these blocks: all of them if there are enough,
+    /// and then without a wait.
     ///
     /// # Safety
     /// As for [`run`](Self::run).
@@ -200,7 +201,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         Ok(submitter.into_inner().park())
     }
 
-    /// What a helper does: until there are no parts left, or something failed.
+    /// The loop of a helper: until no parts are left, or something failed.
     fn help(&self) -> Result<()> {
         let mut at = None::<Arc<StagedChunk<B>>>;
         loop {
@@ -219,7 +220,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         }
     }
 
-    /// What comes next, once it is there; `None` when nothing will come.
+    /// Returns the next part, once it is open; `None` if there is none any more.
     fn wait_for(&self, next: impl Fn() -> Option<Arc<StagedChunk<B>>>) -> Option<Arc<StagedChunk<B>>> {
         let is_over = || self.state.has_ended() || self.closed.load(Ordering::Acquire);
         let mut found = None;
@@ -230,8 +231,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
             found.is_some() || is_over
         };
         if !spin_until(|_| {
-            // Pages are made ready while there is nothing else to do.
-            // SAFETY: `run`'s caller keeps the memory valid for writes.
+            // Prefaults pages while there is no other work. SAFETY: `run`'s caller keeps the memory valid for writes.
             holds() || self.prefault.as_ref().is_some_and(|prefault| unsafe { prefault.step() }) && holds()
         }) {
             self.state.event_count.wait_until(holds);
@@ -288,7 +288,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let TransferState { timeline, operation, .. } = self.state;
         let staged = Staged::new(&chunk.staging, operation, &chunk.piece)?;
         let submission = staged.copy(timeline, operation, &chunk.piece, self.array_ref, self.direction)?;
-        // What is parked is waited for as a whole.
+        // Parked blocks are waited for as a whole.
         let is_one_of_many = match self.parks {
             true => self.state.total > (self.config.block * self.config.blocks) as u64,
             false => self.state.total > self.config.shortest as u64,
@@ -307,8 +307,7 @@ impl<'a, B: Backend> StagingPipeline<'a, B> {
         let from = (host + start as u64, pinned);
         let to = (device + (chunk.piece.dst + run.start) as u64, space);
         let region = CopyRegion::linear(from, to, run.len());
-        // The whole of both: a use that is the same again is soon noted, and nothing else uses the block
-        // meanwhile.
+        // The whole of both: a repeated use is cheap to note, and no other work uses the block meanwhile.
         let accesses =
             [Access::read(block, 0..block.len()), Access::write(memory, self.array_ref.layout.extent())];
         let submitted = timeline.submit(operation, &accesses, |raw| {

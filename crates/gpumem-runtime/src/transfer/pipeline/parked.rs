@@ -1,4 +1,4 @@
-//! What a download inside a scope leaves in staging blocks.
+//! The staging blocks with the data of a download inside a scope.
 
 use super::staged_chunk::StagedChunk;
 use crate::{
@@ -45,7 +45,7 @@ impl<B: Backend> ParkedDownload<B> {
     /// Copies everything to the caller's memory, by as many threads as a blocking download of this size has.
     ///
     /// # Safety
-    /// The caller's memory is valid for writes, and nothing else uses it; the copies into the blocks are done.
+    /// The caller's memory is valid for writes, and no other code uses it; the copies into the blocks are done.
     ///
     /// # Errors
     /// Returns the first failure. No thread uses the caller's memory any more then.

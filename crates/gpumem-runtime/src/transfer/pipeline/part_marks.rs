@@ -4,8 +4,9 @@ use gpumem_memory::sync::{AtomicUsize, Ordering};
 
 /// The parts of a chunk. Any thread takes and moves them; the submitter alone opens them.
 ///
-/// A chunk that is sent as a whole has all parts open, and counts those that are left. A ring has slots: places for parts in
-/// its block, fewer than parts. Part `p` uses slot `p % slots`, and is open once the copy of what lay there is over.
+/// A chunk that is sent as a whole has all parts open, and counts those that are left. A ring has slots for parts in
+/// its block, fewer than parts. Part `p` uses slot `p % slots`, and is open once the copy of the slot's earlier part is
+/// over.
 #[derive(Debug)]
 pub(in crate::transfer) struct PartMarks {
     parts: usize,
@@ -75,7 +76,7 @@ impl PartMarks {
         self.opened.load(Ordering::Relaxed)
     }
 
-    /// Opens what uses the slots of the parts below `copied`, whose copies are over.
+    /// Opens the parts that use the slots of the parts below `copied`, whose copies are over.
     pub(in crate::transfer) fn reopen(&self, copied: usize) {
         self.opened.store((copied + self.slots.len()).min(self.parts), Ordering::Release);
     }

@@ -24,7 +24,7 @@ pub(in crate::transfer) struct StagedChunk<B: Backend> {
     pub(super) staging: Arc<Staging<B>>,
     pub(super) piece: CopyNest,
     pub(super) marks: PartMarks,
-    /// What one thread moves at a time.
+    /// The part that one thread moves at a time.
     parts: Parts,
     next: OnceLock<Arc<StagedChunk<B>>>,
 }
@@ -98,7 +98,7 @@ impl<B: Backend> StagedChunk<B> {
         }
     }
 
-    /// Lets the host write the block, or read what a copy has written there. To be called before parts are moved.
+    /// Makes the block ready for the host to write it, or to read a copy's data. Call it before parts are moved.
     ///
     /// # Errors
     /// Returns an error if the block cannot be used, and in a download if its contents are unknown.

@@ -1,4 +1,4 @@
-//! What the calling thread of a pipeline does.
+//! The work of a pipeline's calling thread.
 
 use super::{Parked, StagingPipeline, open_chunk::OpenChunk, staged_chunk::StagedChunk};
 use crate::{
@@ -23,7 +23,7 @@ pub(super) struct Submitter<'r, 'a, B: Backend> {
     /// Blocks there are, and how many there may be.
     made: usize,
     most: usize,
-    /// In a download: what the engine is copying, with the submission indexes.
+    /// In a download: the copies under way, with their submission indexes.
     coming: VecDeque<(Arc<StagedChunk<B>>, u64)>,
     open: VecDeque<OpenChunk<B>>,
     last: Option<Arc<StagedChunk<B>>>,
@@ -49,7 +49,8 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
         while !pipeline.state.has_ended() {
             self.open.iter_mut().for_each(|open| open.reopen(&pipeline.state, true));
             let untaken: usize = self.open.iter().map(|open| open.chunk.marks.untaken()).sum();
-            // Threads without work come first: they are what the engine will wait for. In a download it is the engine itself.
+            // Threads without work come first: the engine will wait for them. In a download the engine itself comes
+            // first.
             let is_short_of_work = untaken == 0 || pipeline.direction == Direction::DeviceToHost;
             if is_short_of_work && self.start()? || self.receive()? {
                 continue;
@@ -117,7 +118,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
             }
         }
         if self.leaves_the_rest() {
-            // Nothing is opened after what is open now.
+            // No further part is opened after the open ones.
             pipeline.closed.store(true, Ordering::Release);
             pipeline.state.event_count.notify_all();
         }
@@ -153,7 +154,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
         if self.made == self.most {
             return Ok(None);
         }
-        // What is parked counts with the whole length of its blocks.
+        // Parked data counts with the whole length of its blocks.
         let take = if pipeline.parks { Staging::take_short } else { Staging::take };
         match take(pipeline.state.device, pipeline.state.operation, pipeline.memory_bytes) {
             Ok(staging) => {
@@ -185,7 +186,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
         Ok(())
     }
 
-    /// Opens a block whose copy has come down. `false`: there is none.
+    /// Opens a block whose download is done. Returns `false` if there is none.
     fn receive(&mut self) -> Result<bool> {
         let Some((_, submission)) = self.coming.front().filter(|_| !self.leaves_the_rest()) else {
             return Ok(false);
@@ -208,7 +209,7 @@ impl<'r, 'a, B: Backend> Submitter<'r, 'a, B> {
         Ok(true)
     }
 
-    /// Sends what has been filled, or takes back a block that has been drained. `false`: there is nothing.
+    /// Sends filled parts, or takes back a drained block. Returns `false` if there are none.
     fn submit(&mut self) -> Result<bool> {
         let pipeline = self.pipeline;
         let mut ready = self.open.iter_mut().enumerate();

@@ -100,12 +100,12 @@ fn checked(cell: Cell) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// A lender of blocks.
-trait Lender {
+/// An allocator of blocks.
+trait BlockAllocator {
     type Block: Copy;
     /// Allocates a block; also returns the address of its end.
-    fn lend(&mut self, bytes: u64) -> Option<(Self::Block, u64)>;
-    fn take_back(&mut self, block: Self::Block);
+    fn allocate(&mut self, bytes: u64) -> Option<(Self::Block, u64)>;
+    fn free(&mut self, block: Self::Block);
 }
 
 struct Ours(Tlsf);
@@ -118,17 +118,17 @@ impl Ours {
     }
 }
 
-impl Lender for Ours {
+impl BlockAllocator for Ours {
     type Block = BlockId;
 
     #[inline]
-    fn lend(&mut self, bytes: u64) -> Option<(BlockId, u64)> {
-        let lent = self.0.allocate(Tlsf::IDLE, bytes, GRANULE)?;
-        Some((lent.block, lent.start + lent.len))
+    fn allocate(&mut self, bytes: u64) -> Option<(BlockId, u64)> {
+        let block = self.0.allocate(Tlsf::IDLE, bytes, GRANULE)?;
+        Some((block.block, block.start + block.len))
     }
 
     #[inline]
-    fn take_back(&mut self, block: BlockId) {
+    fn free(&mut self, block: BlockId) {
         self.0.free(block, Tlsf::IDLE, 0);
     }
 }
@@ -141,22 +141,22 @@ impl Trees {
     }
 }
 
-impl Lender for Trees {
+impl BlockAllocator for Trees {
     type Block = (u64, u64);
 
-    fn lend(&mut self, bytes: u64) -> Option<((u64, u64), u64)> {
+    fn allocate(&mut self, bytes: u64) -> Option<((u64, u64), u64)> {
         let start = self.0.allocate(bytes)?;
         Some(((start, bytes), start + rounded(bytes)))
     }
 
-    fn take_back(&mut self, (start, bytes): (u64, u64)) {
+    fn free(&mut self, (start, bytes): (u64, u64)) {
         self.0.free(start, bytes);
     }
 }
 
 /// Nanoseconds of one step. The steps run from an empty lender as often as it takes; emptying it is not measured.
-fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'static) -> Routine {
-    let mut resource_id = make();
+fn each_step<L: BlockAllocator + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'static) -> Routine {
+    let mut allocator = make();
     let mut alive: Vec<L::Block> = Vec::new();
     Routine::clocked(move |calls| {
         let (mut done, mut took) = (0, Duration::ZERO);
@@ -164,12 +164,12 @@ fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'stat
             let start = Instant::now();
             for step in &steps {
                 match *step {
-                    Step::Allocate(bytes) => alive.push(resource_id.lend(bytes).context("no block")?.0),
-                    Step::Free(index) => resource_id.take_back(alive.swap_remove(index as usize)),
+                    Step::Allocate(bytes) => alive.push(allocator.allocate(bytes).context("no block")?.0),
+                    Step::Free(index) => allocator.free(alive.swap_remove(index as usize)),
                 }
             }
             took += start.elapsed();
-            alive.drain(..).for_each(|block| resource_id.take_back(block));
+            alive.drain(..).for_each(|block| allocator.free(block));
             done += steps.len() as u64;
         }
         Ok(took.mul_f64(calls as f64 / done as f64))
@@ -177,17 +177,17 @@ fn each_step<L: Lender + 'static>(steps: Vec<Step>, make: impl Fn() -> L + 'stat
 }
 
 /// The highest byte ever allocated, in MiB.
-fn peak<L: Lender>(steps: &[Step], resource_id: &mut L) -> Result<u64> {
+fn peak<L: BlockAllocator>(steps: &[Step], allocator: &mut L) -> Result<u64> {
     let mut alive = Vec::new();
     let mut highest = 0;
     for step in steps {
         match *step {
             Step::Allocate(bytes) => {
-                let (block, end) = resource_id.lend(bytes).context("no block")?;
+                let (block, end) = allocator.allocate(bytes).context("no block")?;
                 highest = highest.max(end);
                 alive.push(block);
             }
-            Step::Free(index) => resource_id.take_back(alive.swap_remove(index as usize)),
+            Step::Free(index) => allocator.free(alive.swap_remove(index as usize)),
         }
     }
     Ok(highest >> 20)

@@ -27,8 +27,8 @@ struct Pieces {
 
 impl Pieces {
     fn count(&mut self, block: u64, change: impl FnOnce(&mut u64)) {
-        if let Some((_, (_, lent))) = self.pieces.range_mut(..=block).next_back() {
-            change(lent);
+        if let Some((_, (_, allocated))) = self.pieces.range_mut(..=block).next_back() {
+            change(allocated);
         }
     }
 
@@ -40,17 +40,17 @@ impl Pieces {
                 self.free.allocate(bytes).context("the new piece holds the request")?
             }
         };
-        self.count(block, |lent| *lent += rounded(bytes));
+        self.count(block, |allocated| *allocated += rounded(bytes));
         Ok(block)
     }
 
     fn free(&mut self, block: u64, bytes: u64) {
         self.free.free(block, bytes);
-        self.count(block, |lent| *lent -= rounded(bytes));
+        self.count(block, |allocated| *allocated -= rounded(bytes));
     }
 
     fn grow(&mut self, bytes: u64) {
-        let unused = |(_, (_, lent)): &(&u64, &(u64, u64))| *lent == 0;
+        let unused = |(_, (_, allocated)): &(&u64, &(u64, u64))| *allocated == 0;
         let unused: Vec<(u64, u64)> =
             self.pieces.iter().filter(unused).map(|(start, (len, _))| (*start, *len)).collect();
         let mut gone = unused.iter().map(|(_, len)| len).sum();

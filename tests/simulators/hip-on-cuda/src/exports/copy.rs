@@ -258,7 +258,7 @@ exports! {
 
     /// Arrays are not supported.
     fn hipMemcpyParam2D(copy: *const hip_Memcpy2D) -> hipError_t {
-        // SAFETY: the caller's structure and what it describes.
+        // SAFETY: the caller's structure describes valid memory.
         on_device(|cuda| unsafe {
             plane(cuda, regions::driver_plane(copy, Version::current())?, When::Now)
         })
@@ -266,7 +266,7 @@ exports! {
 
     /// Arrays are not supported.
     fn hipMemcpyParam2DAsync(copy: *const hip_Memcpy2D, stream: hipStream_t) -> hipError_t {
-        // SAFETY: the caller's structure and what it describes.
+        // SAFETY: the caller's structure describes valid memory.
         on_device(|cuda| unsafe {
             plane(cuda, regions::driver_plane(copy, Version::current())?, When::On(stream))
         })
@@ -286,7 +286,7 @@ exports! {
 
     /// Since ROCm 6 the structure has sizes where it had integers of 32 bits; it is read as the version has it.
     fn hipDrvMemcpy3D(copy: *const HIP_MEMCPY3D) -> hipError_t {
-        // SAFETY: the caller's structure and what it describes.
+        // SAFETY: the caller's structure describes valid memory.
         on_device(|cuda| unsafe {
             volume(cuda, regions::driver_volume(copy, Version::current())?, When::Now)
         })
@@ -294,7 +294,7 @@ exports! {
 
     /// As [`hipDrvMemcpy3D`].
     fn hipDrvMemcpy3DAsync(copy: *const HIP_MEMCPY3D, stream: hipStream_t) -> hipError_t {
-        // SAFETY: the caller's structure and what it describes.
+        // SAFETY: the caller's structure describes valid memory.
         on_device(|cuda| unsafe {
             volume(cuda, regions::driver_volume(copy, Version::current())?, When::On(stream))
         })
