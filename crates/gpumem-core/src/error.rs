@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::MemoryPressure;
+use crate::{MemoryInfo, MemoryPressure};
 use std::{borrow::Cow, fmt};
 
 /// The result of nearly everything.
@@ -389,9 +389,16 @@ pub enum ErrorKind {
     Driver {
         /// The driver's number.
         code: i32,
-        /// The driver's name for it, from this library's table.
+        /// The driver's name for it.
         name: &'static str,
     },
+}
+
+impl ErrorKind {
+    /// Makes the error of a request for so many bytes of a kind of memory, of which there is so much.
+    pub fn out_of_memory(requested: usize, kind: &'static str, memory: MemoryInfo) -> Self {
+        Self::OutOfMemory { requested, kind, free: memory.free, total: memory.total, pressure: None }
+    }
 }
 
 /// Free bytes, where they are known.

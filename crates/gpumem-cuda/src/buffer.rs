@@ -188,14 +188,7 @@ impl CudaBuffer {
             Status::HOST_MEMORY_ALREADY_REGISTERED => return refused("part of it is page-locked already"),
             Status::INVALID_VALUE => return refused("the driver does not take this kind of memory"),
             Status::OUT_OF_MEMORY => {
-                let (free, total) = (0, 0);
-                let kind = ErrorKind::OutOfMemory {
-                    requested: bytes,
-                    kind: "registered",
-                    free,
-                    total,
-                    pressure: None,
-                };
+                let kind = ErrorKind::out_of_memory(bytes, "registered", MemoryInfo::default());
                 return Err(Error::new(NAME, OPERATION, kind));
             }
             status => device.check(status, OPERATION)?,
@@ -300,15 +293,8 @@ fn is_out_of_memory(device: &CudaDevice, status: Status, on_host: bool, bytes: u
 }
 
 fn out_of_memory(request: &AllocationRequest, memory: Option<MemoryInfo>) -> Error {
-    let MemoryInfo { free, total } = memory.unwrap_or_default();
-    let kind = ErrorKind::OutOfMemory {
-        requested: request.bytes,
-        kind: request.kind.name(),
-        free,
-        total,
-        pressure: None,
-    };
-    Error::new(NAME, "allocate", kind)
+    let memory = memory.unwrap_or_default();
+    Error::new(NAME, "allocate", ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory))
 }
 
 /// The address under which the device reaches page-locked memory. The context is current.

@@ -1,7 +1,7 @@
 //! Turns the driver's status codes into this library's errors.
 
 use crate::NAME;
-use gpumem_core::{Error, ErrorKind};
+use gpumem_core::{Error, ErrorKind, MemoryInfo};
 use std::{
     ffi::{CStr, c_char},
     ptr::null,
@@ -84,13 +84,7 @@ impl Status {
             Self::INVALID_VALUE => {
                 ErrorKind::InvalidArgument { why: "the driver refuses a value (CUDA_ERROR_INVALID_VALUE)" }
             }
-            Self::OUT_OF_MEMORY => ErrorKind::OutOfMemory {
-                requested: 0,
-                kind: "the driver's own",
-                free: 0,
-                total: 0,
-                pressure: None,
-            },
+            Self::OUT_OF_MEMORY => ErrorKind::out_of_memory(0, "the driver's own", MemoryInfo::default()),
             Self::DEINITIALIZED => ErrorKind::Exiting,
             Self::PEER_ACCESS_UNSUPPORTED => {
                 ErrorKind::Unsupported { what: "access between these two devices" }

@@ -61,12 +61,7 @@ pub(crate) fn allocate(engine: &Engine, request: &AllocationRequest) -> Result<B
     if matches!(kind, MemoryKind::Registered(_)) {
         return Err(invalid("allocate", "registered memory is the caller's own"));
     }
-    let out_of_memory = |MemoryInfo { free, total }| {
-        error(
-            "allocate",
-            ErrorKind::OutOfMemory { requested: bytes, kind: kind.name(), free, total, pressure: None },
-        )
-    };
+    let out_of_memory = |memory| error("allocate", ErrorKind::out_of_memory(bytes, kind.name(), memory));
     let device = kind == MemoryKind::Device;
     if device {
         engine.budget().take(bytes).map_err(out_of_memory)?;

@@ -223,14 +223,7 @@ impl RocBuffer {
             }
             Status::OUT_OF_MEMORY => {
                 device.forget_last_error();
-                let (free, total) = (0, 0);
-                let kind = ErrorKind::OutOfMemory {
-                    requested: bytes,
-                    kind: "registered",
-                    free,
-                    total,
-                    pressure: None,
-                };
+                let kind = ErrorKind::out_of_memory(bytes, "registered", MemoryInfo::default());
                 return Err(Error::new(NAME, OPERATION, kind));
             }
             status => device.check(status, OPERATION)?,
@@ -345,15 +338,8 @@ fn is_out_of_memory(device: &RocDevice, status: Status, on_host: bool, bytes: us
 }
 
 fn out_of_memory(request: &AllocationRequest, memory: Option<MemoryInfo>) -> Error {
-    let MemoryInfo { free, total } = memory.unwrap_or_default();
-    let kind = ErrorKind::OutOfMemory {
-        requested: request.bytes,
-        kind: request.kind.name(),
-        free,
-        total,
-        pressure: None,
-    };
-    Error::new(NAME, "allocate", kind)
+    let memory = memory.unwrap_or_default();
+    Error::new(NAME, "allocate", ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory))
 }
 
 /// The address under which the device reaches page-locked memory. The device is current.

@@ -1,7 +1,7 @@
 //! Turns HIP's status codes into this library's errors.
 
 use crate::NAME;
-use gpumem_core::{Error, ErrorKind};
+use gpumem_core::{Error, ErrorKind, MemoryInfo};
 use gpumem_hip_sys::{Hip, MissingSymbol, hipError_t};
 use std::{ffi::CStr, sync::OnceLock};
 
@@ -74,13 +74,7 @@ impl Status {
             Self::INVALID_VALUE => {
                 ErrorKind::InvalidArgument { why: "HIP refuses a value (hipErrorInvalidValue)" }
             }
-            Self::OUT_OF_MEMORY => ErrorKind::OutOfMemory {
-                requested: 0,
-                kind: "the runtime's own",
-                free: 0,
-                total: 0,
-                pressure: None,
-            },
+            Self::OUT_OF_MEMORY => ErrorKind::out_of_memory(0, "the runtime's own", MemoryInfo::default()),
             Self::DEINITIALIZED => ErrorKind::Exiting,
             Self::PEER_ACCESS_UNSUPPORTED => {
                 ErrorKind::Unsupported { what: "access between these two devices" }

@@ -7,7 +7,7 @@ use crate::{
     hsa_runtime::{HsaStatus, Runtime},
     info, probe, provenance,
 };
-use gpumem_core::{Error, ErrorKind, PciAddress, Result};
+use gpumem_core::{Error, ErrorKind, MemoryInfo, PciAddress, Result};
 use gpumem_hsa_sys::{
     Hsa, hsa_agent_info_t as Info, hsa_agent_t, hsa_amd_agent_info_s as AmdInfo,
     hsa_amd_memory_pool_info_t as PoolInfo, hsa_amd_memory_pool_t, hsa_amd_segment_t, hsa_device_type_t,
@@ -273,8 +273,8 @@ pub(crate) fn allocate(pool: &Pool, bytes: usize, access: &[Agent]) -> Result<No
     HsaStatus::from(answer).ok().map_err(|status| match status {
         // More than the pool has is an invalid allocation.
         HsaStatus::OUT_OF_RESOURCES | HsaStatus::INVALID_ALLOCATION => {
-            let (free, total) = (0, pool.bytes);
-            let kind = ErrorKind::OutOfMemory { requested: bytes, kind: "pool", free, total, pressure: None };
+            let memory = MemoryInfo { free: 0, total: pool.bytes };
+            let kind = ErrorKind::out_of_memory(bytes, "pool", memory);
             Error::new(NAME, OPERATION, kind)
         }
         status => status.error(OPERATION),

@@ -1,7 +1,7 @@
 //! The HSA runtime, and the status of its functions.
 
 use crate::NAME;
-use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_core::{Error, ErrorKind, MemoryInfo, Result};
 use gpumem_hsa_sys::{Hsa, MissingSymbol, hsa_status_t};
 use std::fmt;
 
@@ -41,13 +41,7 @@ impl HsaStatus {
                     why: "the HSA runtime does not know or cannot make the allocation",
                 },
                 0x1004 => ErrorKind::InvalidArgument { why: "the HSA runtime does not know the agent" },
-                0x1008 => ErrorKind::OutOfMemory {
-                    requested: 0,
-                    kind: "the HSA runtime's own",
-                    free: 0,
-                    total: 0,
-                    pressure: None,
-                },
+                0x1008 => ErrorKind::out_of_memory(0, "the HSA runtime's own", MemoryInfo::default()),
                 code => ErrorKind::Driver { code: code as i32, name: "a status of the HSA runtime" },
             },
         };

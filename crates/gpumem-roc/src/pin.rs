@@ -8,7 +8,7 @@ use crate::{
     probe,
     provenance::{self, Provenance},
 };
-use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_core::{Error, ErrorKind, MemoryInfo, Result};
 use gpumem_hsa_sys::hsa_agent_t;
 use std::{
     ffi::c_void,
@@ -111,14 +111,7 @@ impl Registered {
                 }
                 return Err(match status {
                     HsaStatus::OUT_OF_RESOURCES => {
-                        let (free, total) = (0, 0);
-                        let kind = ErrorKind::OutOfMemory {
-                            requested: bytes,
-                            kind: "registered",
-                            free,
-                            total,
-                            pressure: None,
-                        };
+                        let kind = ErrorKind::out_of_memory(bytes, "registered", MemoryInfo::default());
                         Error::new(NAME, operation, kind)
                     }
                     HsaStatus::Code(_) => refused("the HSA runtime does not take this memory"),

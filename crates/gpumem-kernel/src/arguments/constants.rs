@@ -2,7 +2,7 @@
 
 use super::{Argument, ArgumentCollector, In};
 use crate::ConstantArray;
-use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, Result};
+use gpumem_core::{Backend, Element, Error, ErrorKind, LayoutError, MemoryInfo, Result};
 use gpumem_runtime::{
     Device, Layout, Order, ToDevice,
     internal::{Access, Allocation, AllocationRef, ArrayRef, Timeline, Upload, upload},
@@ -66,7 +66,7 @@ impl<'a, B: Backend> ConstantUpload<'a, B> {
         let (place, total) = (bytes.len().next_multiple_of(ALIGN), constants.memory.len());
         if place.checked_add(elements.len()).is_none_or(|end| end > total) {
             let (free, requested) = (total.saturating_sub(place), elements.len());
-            let kind = ErrorKind::OutOfMemory { requested, kind: "constant", free, total, pressure: None };
+            let kind = ErrorKind::out_of_memory(requested, "constant", MemoryInfo { free, total });
             return Err(Error::new("", OPERATION, kind));
         }
         bytes.resize(place, 0);

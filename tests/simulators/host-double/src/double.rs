@@ -146,7 +146,7 @@ impl DoubleDevice {
         }
         let (requested, kind) = (request.bytes, request.kind.name());
         let (free, total) = (free as usize, self.0.page_locked as usize);
-        let error = ErrorKind::OutOfMemory { requested, kind, free, total, pressure: None };
+        let error = ErrorKind::out_of_memory(requested, kind, MemoryInfo { free, total });
         Err(Error::new(self.0.info.backend, "allocate", error))
     }
 

@@ -1,7 +1,7 @@
 //! Failures on purpose.
 
 use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
-use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, MemoryInfo, Result};
 use std::{
     ops::RangeInclusive,
     sync::{
@@ -117,13 +117,10 @@ impl<B: Backend> MemoryResource<B> for FailureInjectingResource<B> {
             let number = self.requests.fetch_add(1, Ordering::Relaxed);
             if self.plan.strikes(number) {
                 self.struck.fetch_add(1, Ordering::Relaxed);
-                let kind = self.plan.kind.clone().unwrap_or(ErrorKind::OutOfMemory {
-                    requested: request.bytes,
-                    kind: request.kind.name(),
-                    free: 0,
-                    total: 0,
-                    pressure: None,
-                });
+                let (bytes, name) = (request.bytes, request.kind.name());
+                let kind = self.plan.kind.clone();
+                let kind =
+                    kind.unwrap_or_else(|| ErrorKind::out_of_memory(bytes, name, MemoryInfo::default()));
                 return Err(request.core.error(request.operation, kind));
             }
         }

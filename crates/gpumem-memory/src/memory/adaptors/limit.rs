@@ -1,7 +1,7 @@
 //! A limit.
 
 use crate::memory::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics};
-use gpumem_core::{Backend, ErrorKind, Result};
+use gpumem_core::{Backend, ErrorKind, MemoryInfo, Result};
 use std::sync::{
     Arc,
     atomic::{AtomicUsize, Ordering},
@@ -58,13 +58,8 @@ impl<B: Backend> MemoryResource<B> for LimitingResource<B> {
             allocated.checked_add(request.bytes).filter(|allocated| *allocated <= self.limit)
         };
         if let Err(allocated) = self.allocated.fetch_update(Ordering::AcqRel, Ordering::Relaxed, take) {
-            let kind = ErrorKind::OutOfMemory {
-                requested: request.bytes,
-                kind: request.kind.name(),
-                free: self.limit.saturating_sub(allocated),
-                total: self.limit,
-                pressure: None,
-            };
+            let memory = MemoryInfo { free: self.limit.saturating_sub(allocated), total: self.limit };
+            let kind = ErrorKind::out_of_memory(request.bytes, request.kind.name(), memory);
             return Err(request.core.error(request.operation, kind));
         }
         match self.upstream.allocate(request) {

@@ -28,7 +28,7 @@ use super::{
     tlsf::BlockId,
 };
 use crate::sync::{Mutex, ShortMutex, ShortMutexGuard};
-use gpumem_core::{Backend, Error, ErrorKind, MemoryKind, Result, process::ProcessGuard};
+use gpumem_core::{Backend, Error, ErrorKind, MemoryInfo, MemoryKind, Result, process::ProcessGuard};
 use local_cache::{LocalCache, thread_number};
 use parking_lot::ReentrantMutex;
 use state::{BlockRef, FreeBlock, PoolState};
@@ -305,13 +305,7 @@ impl<B: Backend> Pool<B> {
         let state = self.lock_gathered();
         let total = self.options.max_size.unwrap_or(state.reserved);
         let free = total.saturating_sub(state.allocated_bytes() as usize);
-        let kind = ErrorKind::OutOfMemory {
-            requested: request.bytes,
-            kind: request.kind.name(),
-            free,
-            total,
-            pressure: None,
-        };
+        let kind = ErrorKind::out_of_memory(request.bytes, request.kind.name(), MemoryInfo { free, total });
         request.core.error(request.operation, kind)
     }
 }
