@@ -172,23 +172,17 @@ impl<B: Backend> Allocation<B> {
         let extra = Self::named(core, bytes, block.bytes());
         let mut slot = UniqueArc::<Self>::new_uninit();
         let new: *mut Self = (*slot).as_mut_ptr();
-        // SAFETY: the value is written. The block's uses are moved to the log before other code sees it. Both kinds of
+        // SAFETY: all fields are written. The block's uses are moved to the log before other code sees it. Both kinds of
         // owner, device and core, keep the core and its context alive.
         unsafe {
-            new.write(Self {
-                tracked: Tracked::new(
-                    core.context(),
-                    block.origin().generation,
-                    (block.address(), bytes),
-                    kind,
-                    true,
-                ),
-                resource: number,
-                host: block.host().map_or(0, |host| host.as_ptr() as usize),
-                extra: ManuallyDrop::new(extra),
-                block: ManuallyDrop::new(obtained.ok()),
-                owner_ref: owner_ref(),
-            });
+            // Each field in its place: as one value they would be made elsewhere and copied.
+            (&raw mut (*new).owner_ref).write(owner_ref());
+            (&raw mut (*new).extra).write(ManuallyDrop::new(extra));
+            (&raw mut (*new).resource).write(number);
+            (&raw mut (*new).host).write(block.host().map_or(0, |host| host.as_ptr() as usize));
+            let (generation, span) = (block.origin().generation, (block.address(), bytes));
+            (&raw mut (*new).tracked).write(Tracked::new(core.context(), generation, span, kind, true));
+            (&raw mut (*new).block).write(ManuallyDrop::new(obtained.ok()));
             let name = (*new).extra.as_ref().and_then(|extra| extra.name.as_ref());
             core.recorder.allocated((*new).id(), || request.info(), name);
             (*new).inherit();
