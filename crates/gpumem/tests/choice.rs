@@ -91,7 +91,7 @@ fn without_a_variable_the_first_enabled_backend_is_used() {
 fn an_invalid_or_unavailable_device_fails_everywhere() {
     for (wish, reason) in [
         ("", "the name of a backend is missing"),
-        ("cuda:one", "after the colon stands a position"),
+        ("cuda:one", "the part after the colon must be a position"),
         ("vulkan", "there is no backend \"vulkan\""),
     ] {
         let test = "an_invalid_or_unavailable_device_fails_everywhere";
