@@ -105,6 +105,35 @@ impl CopyNest {
         if self.len == 0 { 0 } else { self.axes.iter().map(|axis| axis.len).product() }
     }
 
+    /// Returns the pair with source and destination exchanged. Axes are flipped until no stride of the new destination is
+    /// negative; their order stays.
+    ///
+    /// ```
+    /// use gpumem_layout::layout::{CopyNest, Layout, Order};
+    ///
+    /// # fn main() -> Result<(), gpumem_core::LayoutError> {
+    /// let (rows, columns) = (Layout::packed(&[3, 5], 4, Order::C)?, Layout::packed(&[3, 5], 4, Order::F)?);
+    /// let pair = CopyNest::new(&rows, &columns)?.swapped();
+    /// assert_eq!((pair.axes[0].src, pair.axes[0].dst), (12, 4));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn swapped(&self) -> Self {
+        let mut result = Self { src: self.dst, dst: self.src, ..self.clone() };
+        for axis in &mut result.axes {
+            let Axis { len, src, dst } = *axis;
+            *axis = Axis { len, src: dst, dst: src };
+            if src < 0 {
+                let last = (len - 1) as isize;
+                result.dst = result.dst.wrapping_add_signed(src * last);
+                result.src = result.src.wrapping_add_signed(dst * last);
+                *axis = Axis { len, src: -dst, dst: -src };
+            }
+        }
+        result
+    }
+
     /// Merges each axis with the next inner one where the outer continues it in both the source and the destination.
     fn merge(&mut self) {
         let mut merged: SmallVec<[Axis; 6]> = SmallVec::new();

@@ -5,14 +5,13 @@
 //! ([`try_upload_inline`], [`try_download_inline`]). Otherwise it [enqueues](copy) the copy and waits for it.
 
 use super::{
+    ArrayRef, Direction, abort,
     chunks::for_each_chunk,
     copy_side::CopySide,
-    device_copy::{ArrayRef, enqueue},
+    enqueue::enqueue,
     host_span::HostSpan,
-    pageable::{abort, swapped},
     progress::{Progress, ProgressFn},
     region_loop::RegionLoop,
-    staged::Direction,
     torn::{note_torn, note_written},
 };
 use crate::{
@@ -249,7 +248,7 @@ fn direct<B: Backend>(
         Direction::DeviceToHost => Access::read(array_ref.memory, extent),
     };
     // In the pair the caller is the source; for the way down the two sides change places.
-    let nest = if direction == Direction::HostToDevice { nest.clone() } else { swapped(nest) };
+    let nest = if direction == Direction::HostToDevice { nest.clone() } else { nest.swapped() };
     let (from, to) = if direction == Direction::HostToDevice { (host, device) } else { (device, host) };
     let mut calls = 0;
     let outcome = timeline.submit(operation, &[access], |raw| {

@@ -3,7 +3,7 @@
 use super::{
     TUNING,
     copy_side::{CopySide, choose_kernel},
-    device_copy::is_one_backend,
+    enqueue::is_one_backend,
     region_loop::RegionLoop,
 };
 use crate::{

@@ -5,11 +5,10 @@
 //! Their use logs order the two streams, as for any other memory.
 
 use super::{
-    Staging, TUNING,
+    ArrayRef, Direction, Staging, TUNING,
     chunks::for_each_chunk,
-    device_copy::ArrayRef,
     region_loop::RegionLoop,
-    staged::{Direction, Staged},
+    staged::Staged,
     torn::{note_torn, note_written},
 };
 use crate::{Device, layout::CopyNest};

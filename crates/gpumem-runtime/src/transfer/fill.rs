@@ -1,8 +1,9 @@
 //! One value everywhere.
 
 use super::{
-    TUNING,
-    device_copy::{ArrayRef, Boundaries, copy},
+    ArrayRef, TUNING,
+    copy::copy,
+    enqueue::Boundaries,
     pageable::{Upload, upload},
     region_loop::RegionLoop,
     registration_boundaries::split_at_boundaries,

@@ -5,8 +5,7 @@
 //! on either side.
 
 use super::{
-    TUNING,
-    staged::Direction,
+    Direction, TUNING,
     store_policy::{StorePolicy, copy_run},
 };
 use crate::layout::{Axis, CopyNest};

@@ -1,8 +1,11 @@
 //! Memory of the caller, as transfers see it.
 
-use crate::layout::Layout;
-use gpumem_core::{Element, Error, Result};
+use super::ArrayRef;
+use crate::layout::{CopyNest, Layout};
+use gpumem_core::{Backend, Element, Error, Result};
+use gpumem_memory::{may_block, track::Timeline};
 use ndarray::{ArrayViewD, ArrayViewMutD};
+use std::sync::Arc;
 
 /// The caller's memory: the address of its lowest element, and its layout from there.
 #[derive(Debug)]
@@ -40,4 +43,30 @@ impl HostSpan {
     pub(super) fn unwritten(first: *mut u8, layout: Layout) -> Self {
         Self { base: first, layout }
     }
+}
+
+/// The pair of caller and device as seen from the device: its strides are positive and decide the order.
+pub(super) fn nest_of<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    host_span: &HostSpan,
+    array_ref: ArrayRef<'_, B>,
+    what: &'static str,
+    blocks: bool,
+) -> Result<CopyNest> {
+    if blocks {
+        may_block(operation)?;
+    }
+    timeline.check(operation)?;
+    array_ref.memory.check(operation)?;
+    timeline.check_owns(operation, array_ref.memory)?;
+    if what == "destination" && host_span.layout.has_self_overlap() {
+        let error = gpumem_core::LayoutError::SelfOverlap {
+            shape: host_span.layout.shape().to_vec(),
+            strides: host_span.layout.strides().to_vec(),
+        };
+        return Err(timeline.context.error(operation, error));
+    }
+    CopyNest::new(&host_span.layout, array_ref.layout)
+        .map_err(|error| timeline.context.error(operation, error))
 }

@@ -6,23 +6,23 @@
 //! [pipeline](super::pipeline).
 
 use super::{
-    TUNING, calling_thread,
+    ArrayRef, Direction, TUNING, calling_thread,
     copy_side::can_pack,
-    device_copy::{self, ArrayRef},
-    host_span::HostSpan,
+    device_copy::copy_nest,
+    host_span::{HostSpan, nest_of},
     pipeline::StagingPipeline,
     progress::ProgressFn,
+    region_loop::RegionLoop,
     single_block,
-    staged::Direction,
     torn::note_written,
 };
 use crate::{
     Device,
     device::{Allocation, AllocationRef},
-    layout::{Axis, CopyNest, Layout},
+    layout::{CopyNest, Layout},
 };
-use gpumem_core::{Backend, Element, ErrorKind, Result};
-use gpumem_memory::{may_block, track::Timeline};
+use gpumem_core::{Backend, Element, Result};
+use gpumem_memory::track::Timeline;
 use ndarray::{ArrayViewD, ArrayViewMutD};
 use std::sync::Arc;
 
@@ -65,14 +65,14 @@ pub fn upload<T: Element, B: Backend>(
             progress,
         );
     }
-    let device = device_of(operation, destination)?;
+    let device = destination.device(operation)?;
     if let Some((memory, layout)) =
         packed_temporary(timeline, operation, device, (destination, &host_span, &nest))
     {
         // Packed over the link, and unpacked on the device.
         let twin = ArrayRef::new(&memory, &layout);
         self::upload::<T, B>(timeline, operation, source, twin, Upload::Staged, progress)?;
-        let submission = device_copy::copy::<T, B>(timeline, operation, twin, destination)?;
+        let submission = copy_temporary(timeline, operation, twin, destination)?;
         if upload == Upload::Blocking {
             timeline.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
         }
@@ -168,12 +168,12 @@ unsafe fn copy_out<T: Element, B: Backend>(
     }
     // No data of failed work may arrive, and no copy can begin before this check.
     check_producers()?;
-    let device = device_of(operation, source)?;
+    let device = source.device(operation)?;
     if let Some((memory, layout)) = packed_temporary(timeline, operation, device, (source, host_span, &nest))
     {
         // Packed on the device, so that it goes over the link as one run.
         let twin = ArrayRef::new(&memory, &layout);
-        device_copy::copy::<T, B>(timeline, operation, source, twin)?;
+        copy_temporary(timeline, operation, source, twin)?;
         // SAFETY: the caller's promise.
         return unsafe { copy_out::<T, B>(timeline, operation, twin, host_span, progress, is_new) };
     }
@@ -190,43 +190,6 @@ unsafe fn copy_out<T: Element, B: Backend>(
     // SAFETY: the caller's promise.
     unsafe { pipeline.run(&nest, progress)? };
     Ok(())
-}
-
-/// The pair of caller and device as seen from the device: its strides are positive and decide the order.
-pub(super) fn nest_of<B: Backend>(
-    timeline: &Arc<Timeline<B>>,
-    operation: &'static str,
-    host_span: &HostSpan,
-    array_ref: ArrayRef<'_, B>,
-    what: &'static str,
-    blocks: bool,
-) -> Result<CopyNest> {
-    if blocks {
-        may_block(operation)?;
-    }
-    timeline.check(operation)?;
-    array_ref.memory.check(operation)?;
-    timeline.check_owns(operation, array_ref.memory)?;
-    if what == "destination" && host_span.layout.has_self_overlap() {
-        let error = gpumem_core::LayoutError::SelfOverlap {
-            shape: host_span.layout.shape().to_vec(),
-            strides: host_span.layout.strides().to_vec(),
-        };
-        return Err(timeline.context.error(operation, error));
-    }
-    CopyNest::new(&host_span.layout, array_ref.layout)
-        .map_err(|error| timeline.context.error(operation, error))
-}
-
-pub(super) fn device_of<'a, B: Backend>(
-    operation: &'static str,
-    array_ref: ArrayRef<'a, B>,
-) -> Result<&'a Device<B>> {
-    let why = "the memory has no device";
-    array_ref
-        .memory
-        .device()
-        .ok_or_else(|| array_ref.memory.context().error(operation, ErrorKind::InvalidArgument { why }))
 }
 
 /// A packed block on the device with the elements in the caller's order of axes, where a transfer should go through one:
@@ -253,29 +216,14 @@ fn packed_temporary<B: Backend>(
     Some((memory, layout))
 }
 
-/// The pair with source and destination exchanged. Strides of the new destination may be negative; the axes are
-/// turned so that they are not.
-pub(super) fn swapped(nest: &CopyNest) -> CopyNest {
-    let mut result = CopyNest { src: nest.dst, dst: nest.src, ..nest.clone() };
-    for axis in &mut result.axes {
-        let Axis { len, src, dst } = *axis;
-        *axis = Axis { len, src: dst, dst: src };
-        if src < 0 {
-            let last = (len - 1) as isize;
-            result.dst = result.dst.wrapping_add_signed(src * last);
-            result.src = result.src.wrapping_add_signed(dst * last);
-            *axis = Axis { len, src: -dst, dst: -src };
-        }
-    }
-    result
-}
-
-/// Law 3, the one exception to law 7: memory that a device may still be using must not go back to its owner.
-pub fn abort(operation: &'static str, result: Result<()>) -> ! {
-    let reason = result.err().map_or_else(String::new, |error| error.to_string());
-    eprintln!(
-        "gpumem: {operation}: neither the stream nor the device could be waited for ({reason}); borrowed memory may \
-         still be in use, so the process ends here"
-    );
-    std::process::abort()
+/// Copies between an array and its packed temporary, which the device can walk.
+fn copy_temporary<B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    destination: ArrayRef<'_, B>,
+) -> Result<u64> {
+    let nest = CopyNest::new(source.layout, destination.layout)
+        .map_err(|error| timeline.context.error(operation, error))?;
+    copy_nest(timeline, operation, (&nest, &RegionLoop::new(&nest)), source, destination)
 }

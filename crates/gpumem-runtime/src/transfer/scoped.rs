@@ -6,8 +6,7 @@
 
 use super::{
     ArrayRef,
-    host_span::HostSpan,
-    pageable::{device_of, nest_of},
+    host_span::{HostSpan, nest_of},
     pipeline::{Parked, ParkedDownload, StagingPipeline},
 };
 use crate::{Device, layout::CopyNest};
@@ -35,7 +34,7 @@ pub(crate) unsafe fn download_in_scope<T: Element, B: Backend>(
     if nest.len == 0 || nest.item == 0 {
         return Ok(());
     }
-    let device = device_of(operation, source)?.clone();
+    let device = source.device(operation)?.clone();
     let options = device.transfer_options();
     let (bytes, bound) = (nest.len * nest.item, options.scoped_staging_bytes());
     make_room(timeline, operation, bound.saturating_sub(options.scoped_staging_of(bytes)))?;

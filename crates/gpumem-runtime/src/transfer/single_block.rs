@@ -7,11 +7,9 @@
 //! caller's memory.
 
 use super::{
-    ArrayRef, Staging, TUNING, Upload,
+    ArrayRef, Direction, Staging, TUNING, Upload,
     calling_thread::{run_of, run_to},
     host_span::HostSpan,
-    pageable::device_of,
-    staged::Direction,
     store_policy::{StorePolicy, copy_run},
     torn::{note_torn, note_written},
 };
@@ -61,7 +59,7 @@ fn send<B: Backend>(
     (destination, extent): (ArrayRef<'_, B>, Range<usize>),
     most: usize,
 ) -> Result<u64> {
-    let staging = Staging::take_of(device_of(operation, destination)?, operation, elements.len(), most)?;
+    let staging = Staging::take_of(destination.device(operation)?, operation, elements.len(), most)?;
     let block = staging.memory();
     let into = staging.host(operation)?;
     let stores = if elements.len() > TUNING.single_block_cached {
@@ -123,7 +121,7 @@ unsafe fn through_block<B: Backend>(
     for (writer, submission) in source.memory.writers(&extent, timeline) {
         writer.wait_host(submission).result.map_err(|error| error.in_operation(operation))?;
     }
-    let staging = Staging::take(device_of(operation, source)?, operation, bytes)?;
+    let staging = Staging::take(source.device(operation)?, operation, bytes)?;
     let block = staging.memory();
     let from = staging.host(operation)?;
     let mut chunks: SmallVec<[(Range<usize>, u64); 4]> = SmallVec::new();

@@ -1,12 +1,11 @@
 //! One piece of a transfer in a staging block.
 
 use super::{
-    Staging, TUNING,
+    ArrayRef, Direction, Staging, TUNING,
     copy_side::CopySide,
-    device_copy::{ArrayRef, enqueue},
+    enqueue::enqueue,
     gather_scatter,
     host_span::HostSpan,
-    pageable::swapped,
     region_loop::RegionLoop,
     store_policy::{StorePolicy, copy_run},
     torn::note_torn,
@@ -16,13 +15,6 @@ use gpumem_core::{Backend, Result};
 use gpumem_memory::track::{Access, Timeline};
 use smallvec::SmallVec;
 use std::sync::Arc;
-
-/// Which way the elements go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    HostToDevice,
-    DeviceToHost,
-}
 
 /// A piece whose elements lie side by side in a block, in the order of the piece.
 pub(super) struct Staged<'a, B: Backend> {
@@ -99,7 +91,7 @@ impl<'a, B: Backend> Staged<'a, B> {
         direction: Direction,
     ) -> Result<u64> {
         let block = CopyNest { axes: self.axes.clone(), src: 0, ..piece.clone() };
-        let nest = if direction == Direction::HostToDevice { block } else { swapped(&block) };
+        let nest = if direction == Direction::HostToDevice { block } else { block.swapped() };
         let memory = self.staging.memory();
         let (host, device) = (CopySide::of(timeline, memory), CopySide::of(timeline, array_ref.memory));
         let (whole, extent) = (self.layout.extent(), array_ref.layout.extent());

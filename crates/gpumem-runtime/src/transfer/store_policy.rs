@@ -1,6 +1,6 @@
 //! Copying one run with stores that leave it where it is wanted.
 
-use super::{TUNING, staged::Direction};
+use super::{Direction, TUNING};
 use crate::transfer_options::NonTemporalStores;
 
 /// The place of stored data afterwards: in the caches, in memory, or in the shared cache.

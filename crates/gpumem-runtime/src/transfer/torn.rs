@@ -1,6 +1,6 @@
 //! Poisons the destination of a transfer that failed half-way, and clears poison after one that succeeded.
 
-use super::{device_copy::ArrayRef, region_loop::RegionLoop};
+use super::{ArrayRef, region_loop::RegionLoop};
 use crate::layout::CopyNest;
 use gpumem_core::{Backend, Error, ErrorKind, Failure, POISONED, Space};
 use gpumem_memory::track::Timeline;

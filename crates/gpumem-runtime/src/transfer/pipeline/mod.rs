@@ -24,11 +24,12 @@ mod submitter;
 
 use super::{
     ArrayRef, TUNING,
+    direction::Direction,
     host_span::HostSpan,
     prefault::Prefault,
     progress::ProgressFn,
     registration_boundaries::split_at_boundaries,
-    staged::{Direction, Staged},
+    staged::Staged,
     state::{TransferState, is_alone},
     store_policy::StorePolicy,
     torn::note_torn,

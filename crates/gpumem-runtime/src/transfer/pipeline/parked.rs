@@ -3,7 +3,7 @@
 use super::staged_chunk::StagedChunk;
 use crate::{
     Device,
-    transfer::{host_span::HostSpan, staged::Direction, store_policy::StorePolicy},
+    transfer::{direction::Direction, host_span::HostSpan, store_policy::StorePolicy},
 };
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use parking_lot::Mutex;

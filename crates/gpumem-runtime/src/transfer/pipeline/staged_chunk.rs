@@ -6,8 +6,9 @@ use crate::{
     transfer::{
         Staging,
         chunks::Chunks,
+        direction::Direction,
         host_span::HostSpan,
-        staged::{Direction, Staged, move_nest, move_run},
+        staged::{Staged, move_nest, move_run},
         store_policy::StorePolicy,
     },
 };

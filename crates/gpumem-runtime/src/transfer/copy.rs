@@ -1,0 +1,103 @@
+//! Copies between any two arrays of the library, in stream order.
+
+use super::{
+    ArrayRef, cross_backend,
+    device_copy::{copy_nest, copy_run, needs_host, run_between},
+    enqueue::is_one_backend,
+    pageable,
+    region_loop::RegionLoop,
+    zeros,
+};
+use crate::layout::CopyNest;
+use gpumem_core::{Backend, Element, ErrorKind, Result};
+use gpumem_memory::track::Timeline;
+use std::{ops::Range, sync::Arc};
+
+/// Enqueues a copy of elements of `T` and returns its submission index. Where the driver has no means for the two
+/// layouts or the two devices, the elements go through host memory, and the call waits for the source.
+///
+/// # Errors
+/// Returns an error if the shapes differ or the two sides overlap, and the driver's error. Nothing is being written
+/// after an error.
+pub(crate) fn copy<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    destination: ArrayRef<'_, B>,
+) -> Result<u64> {
+    if let Some(bytes) = run_between(timeline, source, destination) {
+        return copy_run(timeline, operation, source, destination, bytes);
+    }
+    let fail = |kind: ErrorKind| timeline.context.error(operation, kind);
+    let nest = CopyNest::new(source.layout, destination.layout).map_err(|error| fail(error.into()))?;
+    if nest.len == 0 || nest.item == 0 {
+        timeline.check(operation)?;
+        source.memory.check(operation)?;
+        destination.memory.check(operation)?;
+        return Ok(0);
+    }
+    let (read, write) = (source.layout.extent(), destination.layout.extent());
+    refuse_overlap(operation, (source, &read), (destination, &write))?;
+    if is_one_backend(timeline, source.memory) && is_one_backend(timeline, destination.memory) {
+        let plan = RegionLoop::new(&nest);
+        if !needs_host(timeline, (&nest, &plan), source, destination) {
+            return copy_nest(timeline, operation, (&nest, &plan), source, destination);
+        }
+    } else if let Some(device) = cross_backend::through(&nest, source, destination) {
+        let from = timeline_of(timeline, source)?;
+        return cross_backend::copy((&from, timeline), operation, &nest, (source, destination), &device);
+    }
+    through_host::<T, B>(timeline, operation, source, destination)
+}
+
+fn refuse_overlap<B: Backend>(
+    operation: &'static str,
+    (source, read): (ArrayRef<'_, B>, &Range<usize>),
+    (destination, write): (ArrayRef<'_, B>, &Range<usize>),
+) -> Result<()> {
+    let overlaps = if source.memory.id() == destination.memory.id() {
+        source.layout.overlaps(destination.layout)
+    } else {
+        // Two allocations share bytes only where a caller wrapped the same foreign memory twice.
+        let span = |array_ref: ArrayRef<'_, B>, extent: &Range<usize>| {
+            let (address, space) = array_ref.memory.endpoint();
+            (space, address + extent.start as u64, address + extent.end as u64)
+        };
+        let (a, b) = (span(source, read), span(destination, write));
+        let same_bytes = a.0 == b.0 && a.1 < b.2 && b.1 < a.2;
+        if same_bytes {
+            // After a reset the driver gives out the addresses of the dead again.
+            source.memory.check(operation)?;
+            destination.memory.check(operation)?;
+        }
+        same_bytes
+    };
+    if !overlaps {
+        return Ok(());
+    }
+    let (source_bytes, destination_bytes) = (read.clone(), write.clone());
+    Err(source.memory.context().error(operation, ErrorKind::Overlap { source_bytes, destination_bytes }))
+}
+
+/// Copies down to the host and up again, for pairs that no driver call can copy.
+fn through_host<T: Element, B: Backend>(
+    timeline: &Arc<Timeline<B>>,
+    operation: &'static str,
+    source: ArrayRef<'_, B>,
+    destination: ArrayRef<'_, B>,
+) -> Result<u64> {
+    let shape = ndarray::IxDyn(source.layout.shape()).into();
+    let mut host =
+        zeros::<T, ndarray::IxDyn>(operation, shape).map_err(|error| timeline.context.place(error))?;
+    let from = timeline_of(timeline, source)?;
+    pageable::download(&from, operation, source, host.view_mut(), None)?;
+    pageable::upload(timeline, operation, host.view(), destination, pageable::Upload::Staged, None)
+}
+
+/// A stream of the source's device: that of the copy, unless it belongs to another device.
+fn timeline_of<B: Backend>(timeline: &Arc<Timeline<B>>, source: ArrayRef<'_, B>) -> Result<Arc<Timeline<B>>> {
+    match source.memory.device() {
+        Some(device) if !source.memory.context().is_same(&timeline.context) => device.default_timeline(),
+        _ => Ok(timeline.clone()),
+    }
+}
