@@ -85,11 +85,11 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
         Self::open(&DeviceSelector::ordinal(Self::NAME, 0))
     }
 
-    /// Opens the best device that there is, for programs that take any.
+    /// Opens the first device that works, for programs that run on any.
     ///
     /// # Errors
     /// As for [`open`](Self::open), if no device opens.
-    fn open_best() -> Result<Self::Device> {
+    fn open_first_available() -> Result<Self::Device> {
         Self::open_default()
     }
 

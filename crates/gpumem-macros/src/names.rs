@@ -113,6 +113,14 @@ impl Names {
     }
 }
 
+/// The name of a field in C++.
+pub(crate) fn member_name(member: &syn::Member) -> String {
+    match member {
+        syn::Member::Named(name) => allowed(&name.to_string()),
+        syn::Member::Unnamed(index) => format!("f{}", index.index),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

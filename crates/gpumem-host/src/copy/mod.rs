@@ -1,6 +1,7 @@
 //! Runs copies and fills. They use raw pointers, because other work may use the same device memory; the caller orders
 //! such accesses.
 
+mod axis;
 mod fill;
 mod region;
 mod strided;

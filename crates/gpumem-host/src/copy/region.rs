@@ -1,6 +1,6 @@
 //! Copies of `slices × rows × bytes`.
 
-use super::strided::{Axis, rows};
+use super::{axis::Axis, strided::rows};
 use super::{copy_run, pointer};
 use gpumem_core::{CopyRegion, Endpoint};
 use std::ops::Range;

@@ -4,19 +4,10 @@
 //! forwards, and axes that are contiguous on both sides are merged. The contiguous innermost bytes become the item. The
 //! result is a loop over few axes with a fixed item size, tiled where the two sides disagree on the fastest axis.
 
-use super::transpose::transpose;
-use super::{copy_run, pointer};
+use super::{axis::Axis, copy_run, pointer, transpose::transpose};
 use gpumem_core::{Space, StridedCopy};
 use smallvec::SmallVec;
 use std::ops::Range;
-
-/// An axis: its length and the two strides in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Axis {
-    pub(crate) length: usize,
-    pub(crate) source: isize,
-    pub(crate) destination: isize,
-}
 
 /// How a strided copy will be done.
 #[derive(Debug, Clone)]

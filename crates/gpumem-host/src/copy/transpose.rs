@@ -1,6 +1,6 @@
 //! Two axes whose order differs between the sides.
 
-use super::strided::Axis;
+use super::axis::Axis;
 use std::mem::MaybeUninit;
 
 /// Items along each side of a tile. A tile goes through a small buffer, so that both sides are touched in runs: with

@@ -1,13 +1,11 @@
 //! Reading and writing places: variables, fields of tuples, elements of arrays.
 
 use super::{
-    Code, Lower, Order, Value, error,
-    expressions::member_name,
-    order_of, own,
+    Code, Lower, Order, Value, error, order_of, own,
     parts::{Part, leads_to_part},
     witness,
 };
-use crate::names::VariableKind;
+use crate::names::{VariableKind, member_name};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{BinOp, Expr, ExprIndex, spanned::Spanned};
@@ -32,23 +30,6 @@ pub(super) struct Position {
     pub witness: TokenStream,
     /// The indices.
     pub trees: Vec<TokenStream>,
-}
-
-/// The operator of `a op= b`, with its text and its form in `a op b`.
-pub(super) fn plain_operator(op: &BinOp) -> Option<(&'static str, BinOp)> {
-    use syn::Token;
-    macro_rules! operators {
-        ($($assign:ident $plain:ident $token:tt)*) => {
-            match op {
-                $(BinOp::$assign(token) => Some((stringify!($token), BinOp::$plain(Token![$token](token.span())))),)*
-                _ => None,
-            }
-        };
-    }
-    operators! {
-        AddAssign Add + SubAssign Sub - MulAssign Mul * DivAssign Div / RemAssign Rem % BitAndAssign BitAnd &
-        BitOrAssign BitOr | BitXorAssign BitXor ^ ShlAssign Shl << ShrAssign Shr >>
-    }
 }
 
 impl Lower {

@@ -1,6 +1,6 @@
 //! Statements that lead elsewhere: `if`, `match`, loops, `break`, `continue`, `return`.
 
-use super::{Code, Loop, Lower, Value, assign::plain_operator, error, refuse};
+use super::{Code, Loop, Lower, Value, error, operators::plain_operator, refuse};
 use crate::signature::Role;
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote, quote_spanned};

@@ -1,7 +1,10 @@
 //! Expressions: literals, names, operators, casts, tuples, arrays.
 
-use super::{Lower, Order, Value, error, order_of, parts::leads_to_part, refuse, witness};
+use super::{
+    Lower, Order, Value, error, operators::plain_operator, order_of, parts::leads_to_part, refuse, witness,
+};
 use crate::names::VariableKind;
+use crate::names::member_name;
 use proc_macro2::{Span, TokenStream};
 use quote::{ToTokens, quote, quote_spanned};
 use syn::{BinOp, Expr, Lit, UnOp, spanned::Spanned};
@@ -122,7 +125,7 @@ impl Lower {
         if matches!(op, BinOp::And(_) | BinOp::Or(_)) {
             return self.logic(binary, &text);
         }
-        if super::assign::plain_operator(op).is_some() {
+        if plain_operator(op).is_some() {
             return error(binary, "an assignment is a statement of its own");
         }
         let left = (self.expression(&binary.left)?, binary.left.span());
@@ -266,14 +269,6 @@ impl Lower {
         let number = self.watch(name.span());
         let watcher = witness(number, name.span());
         (number, quote_spanned!(name.span()=> let _ = #watcher.of(&#name);))
-    }
-}
-
-/// The name of a field in C++.
-pub(super) fn member_name(member: &syn::Member) -> String {
-    match member {
-        syn::Member::Named(name) => crate::names::allowed(&name.to_string()),
-        syn::Member::Unnamed(index) => format!("f{}", index.index),
     }
 }
 

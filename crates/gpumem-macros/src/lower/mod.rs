@@ -16,6 +16,7 @@ mod control;
 mod expressions;
 mod functions;
 mod methods;
+mod operators;
 mod parts;
 mod patterns;
 mod phases;

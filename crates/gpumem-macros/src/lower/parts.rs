@@ -3,8 +3,9 @@
 //! Work-items may use different fields of one record at the same time. So the host reads and writes only the part that is
 //! named, as a GPU does, by its place in the element.
 
-use super::{Code, Lower, Order, error, expressions::member_name, order_of, own, witness};
+use super::{Code, Lower, Order, error, order_of, own, witness};
 use crate::names::VariableKind;
+use crate::names::member_name;
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::{BinOp, Expr, ExprIndex, Member, spanned::Spanned};

@@ -1,6 +1,7 @@
 //! Patterns: of `let`, and of the arms of a `match`.
 
-use super::{Code, Lower, Value, error, expressions::member_name, own, witness};
+use super::{Code, Lower, Value, error, own, witness};
+use crate::names::member_name;
 use crate::names::{Variable, VariableKind};
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};

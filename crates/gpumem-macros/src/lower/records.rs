@@ -1,7 +1,7 @@
 //! Records: `Point { x, y }`, and with the rest of another one.
 
 use super::{Lower, Value, error, order_of};
-use crate::lower::expressions::member_name;
+use crate::names::member_name;
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
 use syn::{ExprStruct, spanned::Spanned};

@@ -15,15 +15,15 @@
 //! * Errors go to `Device::take_errors`, and the other items are freed all the same.
 
 use super::{
+    DeferredLimits,
     defer::is_deferred_everywhere,
-    pending_accesses::PendingAccesses,
-    resource::{MemoryBlock, MemoryStatistics, Trim},
+    deferred_free::DeferredFree,
+    resource::{MemoryStatistics, Trim},
 };
 use crate::{blocking, memory::DeviceCore, sync::Mutex, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, MemoryUse, POISONED, Result};
+use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result};
 use smallvec::SmallVec;
 use std::{
-    any::Any,
     collections::VecDeque,
     fmt,
     mem::{self, ManuallyDrop},
@@ -32,100 +32,6 @@ use std::{
         atomic::{AtomicU64, AtomicUsize, Ordering},
     },
 };
-
-/// Environment variable: most items that may be pending.
-pub const ENV_MAX_PENDING_COUNT: &str = "GPUMEM_MAX_PENDING_DEALLOCS_COUNT";
-/// Environment variable: most bytes that may be pending, as a part of the device's memory.
-pub const ENV_MAX_PENDING_RATIO: &str = "GPUMEM_MAX_PENDING_DEALLOCS_RATIO";
-
-/// How much may be pending before an allocation gives it back.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DeferredLimits {
-    /// Items: blocks of memory, streams, events, modules. 10 by default.
-    pub items: usize,
-    /// Bytes, of every kind of memory, as a part of the device's memory. 0.2 by default. Also how much memory of the host
-    /// (pinned, mapped, managed) pools may keep unallocated.
-    pub ratio: f64,
-}
-
-impl Default for DeferredLimits {
-    fn default() -> Self {
-        Self { items: 10, ratio: 0.2 }
-    }
-}
-
-impl DeferredLimits {
-    /// Returns the defaults, changed by the environment variables. An invalid variable is logged through `tracing` and
-    /// ignored.
-    pub fn from_environment() -> Self {
-        Self::default().read(|name| std::env::var(name).ok())
-    }
-
-    fn read(mut self, variable: impl Fn(&str) -> Option<String>) -> Self {
-        if let Some(text) = variable(ENV_MAX_PENDING_COUNT) {
-            match text.trim().parse() {
-                Ok(items) => self.items = items,
-                Err(_) => tracing::warn!(text, "{ENV_MAX_PENDING_COUNT} is a number of items"),
-            }
-        }
-        if let Some(text) = variable(ENV_MAX_PENDING_RATIO) {
-            match text.trim().parse() {
-                Ok(ratio) if (0.0..=1.0).contains(&ratio) => self.ratio = ratio,
-                _ => tracing::warn!(text, "{ENV_MAX_PENDING_RATIO} is a number from 0 to 1"),
-            }
-        }
-        self
-    }
-}
-
-/// An object to be freed through the driver.
-pub enum DeferredFree<B: Backend> {
-    /// A block, and the number of its resource. The block names its pending uses.
-    Memory {
-        /// The block.
-        block: MemoryBlock<B>,
-        /// The number of its resource.
-        resource: u8,
-    },
-    /// Foreign memory: dropping its owner gives it back.
-    Foreign {
-        /// The owner of the memory.
-        owner: Box<dyn Any + Send + Sync>,
-        /// Its pending uses.
-        uses: PendingAccesses<B>,
-        /// Its bytes, as backends hear of them.
-        memory: MemoryUse,
-    },
-    /// A stream.
-    Stream(Arc<B::Stream>),
-    /// An event.
-    Event(B::Event),
-    /// The module of a kernel: dropping it unloads it.
-    Module {
-        /// The owner of the program.
-        module: Box<dyn Any + Send + Sync>,
-        /// Its pending uses.
-        uses: PendingAccesses<B>,
-    },
-}
-
-impl<B: Backend> DeferredFree<B> {
-    fn bytes(&self) -> usize {
-        match self {
-            DeferredFree::Memory { block, .. } => block.bytes(),
-            DeferredFree::Foreign { memory, .. } => memory.bytes,
-            _ => 0,
-        }
-    }
-
-    fn uses(&self) -> Option<&PendingAccesses<B>> {
-        match self {
-            DeferredFree::Memory { block, .. } => Some(block.uses()),
-            DeferredFree::Foreign { uses, .. } | DeferredFree::Module { uses, .. } => Some(uses),
-            _ => None,
-        }
-    }
-}
 
 /// An item of the queue. Dropping it leaks its object, because a device may still be using that: only [`give_back`]
 /// frees it.
@@ -465,30 +371,5 @@ impl<B: Backend> fmt::Debug for DeferredFrees<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (items, bytes) = self.pending_frees();
         f.debug_struct("DeferredFrees").field("items", &items).field("bytes", &bytes).finish_non_exhaustive()
-    }
-}
-
-impl<B: Backend> std::fmt::Debug for DeferredFree<B> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DeferredFree").finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_environment_sets_both_limits() {
-        let read = |items: &str, ratio: &str| {
-            let (items, ratio) = (items.to_owned(), ratio.to_owned());
-            DeferredLimits::default().read(move |name| {
-                Some(if name == ENV_MAX_PENDING_COUNT { items.clone() } else { ratio.clone() })
-            })
-        };
-        assert_eq!(read(" 3", "0.5"), DeferredLimits { items: 3, ratio: 0.5 });
-        assert_eq!(read("", "2"), DeferredLimits::default());
-        assert_eq!(read("-1", "x"), DeferredLimits { items: 10, ratio: 0.2 });
-        assert_eq!(DeferredLimits::default().read(|_| None), DeferredLimits { items: 10, ratio: 0.2 });
     }
 }

@@ -8,7 +8,9 @@
 mod adaptors;
 mod core;
 mod defer;
+mod deferred_free;
 mod deferred_frees;
+mod deferred_limits;
 mod driver;
 mod late;
 mod names;
@@ -19,6 +21,7 @@ mod pool;
 mod recording;
 mod report;
 mod resource;
+mod resource_report;
 mod resource_table;
 mod serving;
 mod trim_hook;
@@ -28,19 +31,21 @@ pub use adaptors::{
     TrackingResource,
 };
 pub use defer::{DeferCleanup, DeferCleanupEverywhere, defer_cleanup_everywhere};
-pub use deferred_frees::{DeferredLimits, ENV_MAX_PENDING_COUNT, ENV_MAX_PENDING_RATIO};
+pub use deferred_limits::{DeferredLimits, ENV_MAX_PENDING_COUNT, ENV_MAX_PENDING_RATIO};
 pub use driver::DriverMemory;
 #[doc(no_inline)]
 pub use gpumem_tlsf as tlsf;
 pub use names::{Holder, named};
 pub use pending_accesses::PendingAccesses;
 pub use pool::{Pool, PoolOptions};
-pub use report::{KindReport, MemoryReport, ResourceReport};
+pub use report::{KindReport, MemoryReport};
 pub use resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, ResourceId, Trim};
+pub use resource_report::ResourceReport;
 pub use resource_table::ENV_POOL;
 
 pub use self::core::DeviceCore;
-pub use deferred_frees::{DeferredFree, DeferredFrees};
+pub use deferred_free::DeferredFree;
+pub use deferred_frees::DeferredFrees;
 pub use late::LateMemory;
 pub use names::{Names, current_name, is_named, unnamed};
 pub use pinned_pages::{PagePin, PinnedPages};

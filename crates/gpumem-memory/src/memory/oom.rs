@@ -1,7 +1,7 @@
 //! Out of memory: the attempts before the error, and the error's report.
 
 use super::{
-    report::ResourceReport,
+    ResourceReport,
     resource::{BlockOrigin, MemoryBlock, MemoryRequest, Trim, wrong_generation},
     serving::{Serving, is_inside_resource},
 };

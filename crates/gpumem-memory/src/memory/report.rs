@@ -1,6 +1,6 @@
 //! The holders of a device's memory, as text and as JSON.
 
-use super::{Holder, MemoryStatistics, serving::Serving};
+use super::{Holder, ResourceReport, serving::Serving};
 use crate::memory::DeviceCore;
 use gpumem_core::Backend;
 use gpumem_trace::log::Bytes;
@@ -45,16 +45,6 @@ pub struct KindReport {
     pub kind: &'static str,
     /// From the outermost to the driver.
     pub resources: Vec<ResourceReport>,
-}
-
-/// One resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct ResourceReport {
-    /// The word for the resource.
-    pub resource: &'static str,
-    /// The bytes that it holds.
-    pub statistics: MemoryStatistics,
 }
 
 impl MemoryReport {

@@ -1,7 +1,7 @@
 //! A resource as the device calls it: faults of a user's resource are caught here.
 
 use super::{
-    report::ResourceReport,
+    ResourceReport,
     resource::{MemoryBlock, MemoryRequest, MemoryResource, MemoryStatistics, Trim},
 };
 use crate::{track::ErrorQueue, user_code};

@@ -16,6 +16,7 @@
 mod convolution;
 mod filter;
 mod picture;
+mod place;
 mod report;
 mod sheet;
 mod views;

@@ -17,46 +17,19 @@
 use super::{
     Result,
     filter::Filter,
+    place::{FRAME, Frame, Place},
     views::{Then, View},
 };
 use gpumem::{
     ndarray::{Array3, Ix3, SliceArg},
     s,
 };
-use std::ops::Range;
 
-/// Grey of the sheet, and of the line around each view.
+/// Grey of the sheet.
 pub(crate) const BACKGROUND: u8 = 24;
-pub(crate) const FRAME: u8 = 230;
 
 /// The longest side of the photo as it appears on the sheet; a larger photo is shown with fewer of its pixels.
 const LONGEST: usize = 640;
-
-/// The rectangle of a view, without its line.
-#[derive(Clone, Copy)]
-pub(crate) struct Place {
-    pub(crate) row: usize,
-    pub(crate) column: usize,
-    pub(crate) rows: usize,
-    pub(crate) columns: usize,
-    pub(crate) line: usize,
-}
-
-/// Rows and columns of a rectangle with its line, and without.
-pub(crate) struct Frame {
-    pub(crate) outer: (Range<usize>, Range<usize>),
-    pub(crate) inner: (Range<usize>, Range<usize>),
-}
-
-impl Place {
-    pub(crate) fn frame(&self) -> Frame {
-        let grow = |start: usize, len: usize| start - self.line..start + len + self.line;
-        Frame {
-            outer: (grow(self.row, self.rows), grow(self.column, self.columns)),
-            inner: (self.row..self.row + self.rows, self.column..self.column + self.columns),
-        }
-    }
-}
 
 /// Sizes in pixels. Small views show every second pixel of the large one.
 pub(crate) struct Sheet {

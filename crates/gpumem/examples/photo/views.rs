@@ -6,7 +6,7 @@
 use super::{
     Result,
     filter::Filter,
-    sheet::{Frame, Place},
+    place::{FRAME, Frame, Place},
 };
 use gpumem::{
     DeviceArray, DeviceView, Stream,
@@ -80,7 +80,7 @@ impl View {
         sheet: &mut DeviceArray<u8, Ix3>,
     ) -> Result<()> {
         let Frame { outer, inner } = self.place.frame();
-        stream.fill(&mut sheet.slice_mut(s![outer.0, outer.1, ..])?, super::sheet::FRAME)?;
+        stream.fill(&mut sheet.slice_mut(s![outer.0, outer.1, ..])?, FRAME)?;
         let mut pixels = sheet.slice_mut(s![inner.0, inner.1, ..])?;
         match self.then {
             Then::Channel(channel) => {

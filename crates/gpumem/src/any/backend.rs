@@ -54,7 +54,7 @@ unsafe impl Backend for AnyBackend {
         AnyBackend::open_default()
     }
 
-    fn open_best() -> Result<AnyDevice> {
+    fn open_first_available() -> Result<AnyDevice> {
         Ok(AnyBackend::open_first_available()?.0)
     }
 

@@ -9,6 +9,7 @@ mod create;
 mod lock_arrays;
 mod pin_guard;
 mod pin_scope;
+mod pinned;
 mod register;
 mod register_foreign;
 mod uninit;

@@ -1,0 +1,60 @@
+//! An item of the queue of deferred frees.
+
+use super::{pending_accesses::PendingAccesses, resource::MemoryBlock};
+use gpumem_core::{Backend, MemoryUse};
+use std::{any::Any, sync::Arc};
+
+/// An object to be freed through the driver.
+pub enum DeferredFree<B: Backend> {
+    /// A block, and the number of its resource. The block names its pending uses.
+    Memory {
+        /// The block.
+        block: MemoryBlock<B>,
+        /// The number of its resource.
+        resource: u8,
+    },
+    /// Foreign memory: dropping its owner gives it back.
+    Foreign {
+        /// The owner of the memory.
+        owner: Box<dyn Any + Send + Sync>,
+        /// Its pending uses.
+        uses: PendingAccesses<B>,
+        /// Its bytes, as backends hear of them.
+        memory: MemoryUse,
+    },
+    /// A stream.
+    Stream(Arc<B::Stream>),
+    /// An event.
+    Event(B::Event),
+    /// The module of a kernel: dropping it unloads it.
+    Module {
+        /// The owner of the program.
+        module: Box<dyn Any + Send + Sync>,
+        /// Its pending uses.
+        uses: PendingAccesses<B>,
+    },
+}
+
+impl<B: Backend> DeferredFree<B> {
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            DeferredFree::Memory { block, .. } => block.bytes(),
+            DeferredFree::Foreign { memory, .. } => memory.bytes,
+            _ => 0,
+        }
+    }
+
+    pub(super) fn uses(&self) -> Option<&PendingAccesses<B>> {
+        match self {
+            DeferredFree::Memory { block, .. } => Some(block.uses()),
+            DeferredFree::Foreign { uses, .. } | DeferredFree::Module { uses, .. } => Some(uses),
+            _ => None,
+        }
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for DeferredFree<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeferredFree").finish_non_exhaustive()
+    }
+}
