@@ -125,7 +125,7 @@ pub enum FaultKind {
         /// The later one, of the work-item that the fault names.
         second: Box<Access>,
     },
-    /// A read of shared memory that no one of the group has written. Found in check mode.
+    /// A read of shared memory that no work-item of the group has written. Found in check mode.
     NeverWritten {
         /// The read.
         at: Place,

@@ -140,7 +140,7 @@ impl<'g, T: Element, const N: usize> Shared<'g, T, N> {
     #[inline(never)]
     fn set_checked(self, at: [usize; N], value: T, place: Place) {
         if let Some(element) = self.element(at, AccessKind::Write, place) {
-            // SAFETY: as in `get_checked`; no one holds a reference to it.
+            // SAFETY: as in `get_checked`; no reference to it exists.
             unsafe { element.write(value) }
         }
     }

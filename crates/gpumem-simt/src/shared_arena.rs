@@ -73,7 +73,7 @@ impl Arena {
         self.taken.set(end);
         let (from, to) = (self.initialised.get() / ALIGN, end / ALIGN);
         for element in self.block.get(from..to).unwrap_or_default() {
-            // SAFETY: only the thread that runs the group uses the block, and no one has an array there yet.
+            // SAFETY: only the thread that runs the group uses the block, and holds no array there yet.
             unsafe { element.get().write(MaybeUninit::zeroed()) };
         }
         self.initialised.set(self.initialised.get().max(end));

@@ -19,7 +19,7 @@ pub enum DeferredFree<B: Backend> {
         owner: Box<dyn Any + Send + Sync>,
         /// Its pending uses.
         uses: PendingAccesses<B>,
-        /// Its bytes, as backends hear of them.
+        /// Its bytes, for the backend.
         memory: MemoryUse,
     },
     /// A stream.

@@ -178,7 +178,7 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Law 8: part of a failed operation may be under way, so its memory is waited for before anybody hears of it.
+    /// Law 8: part of a failed operation may be under way, so the call waits for its memory before it returns the error.
     #[cold]
     fn wait_first(&self, submission: u64, error: Error) -> Error {
         let wait_outcome = self.wait_host(submission);

@@ -76,7 +76,7 @@ impl Model {
                 && allocated.len - bytes < granule
                 && allocated.start % align.min(1 << 20) == 0
         );
-        assert!(allocated.stamp <= latest.unwrap_or(u64::MAX), "blocks with a later stamp are passed over");
+        assert!(allocated.stamp <= latest.unwrap_or(u64::MAX), "blocks with a later stamp are skipped");
         assert!(set != Tlsf::IDLE || allocated.stamp == 0);
         assert_eq!(self.tlsf.free_bytes(set), before - allocated.len, "not a byte more or less");
         let inside = |(_, start, len): &(RegionId, u64, u64)| {

@@ -49,7 +49,7 @@ impl<B: Backend> LocalCache<B> {
         }
     }
 
-    /// A caller has met others at the allocator.
+    /// Enables the cache for a number of uses: the allocator is contended.
     pub(super) fn enable(&self) {
         self.uses_left.store(ENABLED_USES, Ordering::Relaxed);
     }
@@ -92,7 +92,7 @@ impl<B: Backend> LocalCache<B> {
         found
     }
 
-    /// Keeps a block. Comes back if the local cache is full, or cold.
+    /// Keeps a block. Returns it if the local cache is full or not enabled.
     #[inline]
     pub(super) fn put(&self, place: BlockRef, uses: PendingAccesses<B>) -> Result<(), FreeBlock<B>> {
         let uses_left = self.uses_left.load(Ordering::Relaxed);

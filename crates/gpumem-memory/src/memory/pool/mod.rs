@@ -121,7 +121,7 @@ impl<B: Backend> Pool<B> {
         }
     }
 
-    /// The allocator, if no one has them; meeting others there makes the local cache hot.
+    /// Locks the state, unless another thread holds the lock. Contention enables the local cache.
     #[inline]
     fn lock_if_free(&self, local_cache: &LocalCache<B>) -> Option<ShortMutexGuard<'_, PoolState<B>>> {
         let mut state = self.state.try_lock();
@@ -131,7 +131,7 @@ impl<B: Backend> Pool<B> {
         state
     }
 
-    /// The allocator with everything in them.
+    /// Locks the state, with every free block in the lists.
     fn lock_gathered(&self) -> ShortMutexGuard<'_, PoolState<B>> {
         let mut state = self.state.lock();
         state.flush_last();

@@ -5,7 +5,7 @@ use gpumem_core::{Backend, ErrorKind, MemoryUse, POISONED, Result};
 use std::ops::Range;
 
 impl<B: Backend> Tracked<B> {
-    /// A use of these bytes, as backends hear of it.
+    /// Describes a use of these bytes to a backend.
     #[inline]
     pub fn used(&self, extent: &Range<usize>, write: bool) -> MemoryUse {
         MemoryUse {
