@@ -73,20 +73,20 @@ pub(super) fn of<B: Backend>(
         })
     };
     vec![
-        row("lend/cuda array", |_| {
+        row("lend/cuda_array", |_| {
             Ok(Box::new(|of| {
                 black_box(of.array.lend(&of.stream)?.describe());
                 Ok(())
             }))
         }),
-        row("lend/to a stream of others", |_| {
+        row("lend/foreign_stream", |_| {
             Ok(Box::new(|of| {
                 // SAFETY: the stream lives as long as the subject.
                 black_box(unsafe { of.array.lend_to_handle(of.foreign)? }.describe());
                 Ok(())
             }))
         }),
-        row("lend/to a stream of others, to be written", |_| {
+        row("lend_mut/foreign_stream", |_| {
             Ok(Box::new(|of| {
                 // SAFETY: as above.
                 black_box(unsafe { of.array.lend_mut_to_handle(of.foreign)? }.describe());
@@ -99,12 +99,12 @@ pub(super) fn of<B: Backend>(
                 Ok(())
             }))
         }),
-        row("dlpack out and in", |_| Ok(Box::new(|of| of.tensor_and_back(false)))),
-        row("dlpack out and in, with a stream", |_| Ok(Box::new(|of| of.tensor_and_back(true)))),
-        row("interchange/import_dlpack", |of| of.import_tensor(false)),
-        row("interchange/import_dlpack_with_stream", |of| of.import_tensor(true)),
-        row("interchange/import_cai", |of| of.import(false)),
-        row("interchange/import_cai_with_stream", |of| of.import(true)),
+        row("dlpack_round_trip", |_| Ok(Box::new(|of| of.tensor_and_back(false)))),
+        row("dlpack_round_trip_with_stream", |_| Ok(Box::new(|of| of.tensor_and_back(true)))),
+        row("import_dlpack", |of| of.import_tensor(false)),
+        row("import_dlpack_with_stream", |of| of.import_tensor(true)),
+        row("import_cai", |of| of.import(false)),
+        row("import_cai_with_stream", |of| of.import(true)),
     ]
 }
 

@@ -36,3 +36,19 @@ pub fn all(device: &str) -> Vec<Bench> {
     let _ = device;
     benches
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn names_are_unique_and_need_no_quotes_in_a_shell() {
+        let mut seen = BTreeSet::new();
+        for name in all("cuda:0").into_iter().map(|bench| bench.name) {
+            let is_plain = |c: char| c.is_ascii_alphanumeric() || "/_:".contains(c);
+            assert!(name.chars().all(is_plain), "{name}");
+            assert!(seen.insert(name.clone()), "{name} is there twice");
+        }
+    }
+}

@@ -1,6 +1,6 @@
 //! Memory of the caller and odd layouts, on any device, compared with the driver on page-locked or packed memory.
 //!
-//! References: `pinned` is the driver's own copy of as many bytes from or to page-locked memory, `the driver` its copy
+//! References: `pinned` is the driver's own copy of as many bytes from or to page-locked memory, `driver` its copy
 //! of the caller's ordinary memory, `packed` its copy of as many bytes within the device. All of them wait. So does
 //! gpumem, apart from its short uploads, which return earlier.
 
@@ -18,7 +18,7 @@ use std::{cell::RefCell, rc::Rc};
 pub(super) struct Sizes {
     /// Copies compared with `pinned`.
     pub(super) long: &'static [(&'static str, usize)],
-    /// Copies compared with `the driver`.
+    /// Copies compared with `driver`.
     pub(super) any: &'static [(&'static str, usize)],
     /// Side of a matrix of `f32`.
     pub(super) side: usize,
@@ -144,7 +144,7 @@ fn touched(bytes: usize) -> Array1<u8> {
 
 fn upload<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) -> Bench {
     let selector = selector.to_owned();
-    let reference = if pinned { "pinned" } else { "the driver" };
+    let reference = if pinned { "pinned" } else { "driver" };
     let name = format!("transfer/{selector}/h2d/pageable/{name}/vs_{reference}");
     Bench::new(name, reference, throughput(bytes), move || {
         let device = open::<B>(&selector)?;
@@ -164,7 +164,7 @@ fn upload<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) ->
 
 fn download<B: Backend>(selector: &str, name: &str, bytes: usize, pinned: bool) -> Bench {
     let selector = selector.to_owned();
-    let reference = if pinned { "pinned" } else { "the driver" };
+    let reference = if pinned { "pinned" } else { "driver" };
     let name = format!("transfer/{selector}/d2h/pageable/{name}/vs_{reference}");
     Bench::new(name, reference, throughput(bytes), move || {
         let device = open::<B>(&selector)?;
@@ -194,7 +194,7 @@ fn fresh<B: Backend>(selector: &str, name: &str, bytes: usize) -> Bench {
 fn columns<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
     let selector = selector.to_owned();
     let bytes = side * side / step * 4;
-    let name = format!("transfer/{selector}/h2d/pageable/every_{step}th_column_of_{side}x{side}/vs_pinned");
+    let name = format!("transfer/{selector}/h2d/pageable/one_column_of_{step}_of_{side}x{side}/vs_pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, true)?.routine();
@@ -210,7 +210,7 @@ fn columns<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
 fn columns_down<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
     let selector = selector.to_owned();
     let bytes = side * side / step * 4;
-    let name = format!("transfer/{selector}/d2h/pageable/every_{step}th_column_of_{side}x{side}/vs_pinned");
+    let name = format!("transfer/{selector}/d2h/pageable/one_column_of_{step}_of_{side}x{side}/vs_pinned");
     Bench::new(name, "pinned", throughput(bytes), move || {
         let device = open::<B>(&selector)?;
         let raw = Raw::<B>::new(&device, bytes, Other::Pinned, false)?.routine();
@@ -227,13 +227,13 @@ fn columns_down<B: Backend>(selector: &str, side: usize, step: usize) -> Bench {
 /// Runs of `run` elements in steps of `pitch`, from page-locked memory.
 fn runs<B: Backend>(selector: &str, side: usize, [run, pitch]: [usize; 2]) -> Bench {
     let rows = side * side / (2 * run);
-    let what = format!("runs of {} B in {} of {side}x{side}", run * 4, pitch * 4);
+    let what = format!("runs_of_{}B_in_{}B_of_{side}x{side}", run * 4, pitch * 4);
     page_locked::<B>(selector, &what, (rows, run), [pitch as isize, 1])
 }
 
 /// Column-major in page-locked memory to row-major on the device.
 fn turned<B: Backend>(selector: &str, side: usize) -> Bench {
-    page_locked::<B>(selector, &format!("F to C order of {side}x{side}"), (side, side), [1, side as isize])
+    page_locked::<B>(selector, &format!("f_to_c_order_{side}x{side}"), (side, side), [1, side as isize])
 }
 
 /// An array of page-locked memory with these steps of its axes, in elements, to a packed one on the device.

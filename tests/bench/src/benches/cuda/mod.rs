@@ -1,7 +1,7 @@
 //! Benches against the driver's own calls, in the same process, on the same memory.
 //!
 //! The library finds no context current on this thread, as in a program that uses nothing but the library; the names
-//! of benches for which that makes a difference say `context current` where one is. The driver's calls have it current.
+//! of benches for which that makes a difference say `context_current` where one is. The driver's calls have it current.
 
 mod interchange;
 mod kernels;

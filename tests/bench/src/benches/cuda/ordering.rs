@@ -26,7 +26,7 @@ pub(super) fn all() -> Vec<Bench> {
 }
 
 pub(super) fn named(name: &str, current: bool) -> String {
-    if current { format!("{name}/context current") } else { name.to_owned() }
+    if current { format!("{name}/context_current") } else { name.to_owned() }
 }
 
 /// Runs `body` as the library finds a thread: with its context current, or with none.

@@ -29,10 +29,10 @@ pub(super) fn all() -> Vec<Bench> {
     type Make = Box<dyn Fn() -> Result<Trace>>;
     let traces: [(&str, Make); 3] = [
         ("photo", Box::new(|| Ok(Trace::from_json(PHOTO)?))),
-        ("1 thread, 1 stream", Box::new(move || few.trace())),
-        ("4 threads, 8 streams", Box::new(move || many.trace())),
+        ("1_thread_1_stream", Box::new(move || few.trace())),
+        ("4_threads_8_streams", Box::new(move || many.trace())),
     ];
-    let mut benches = vec![recorded("in memory", RecorderOptions::default())];
+    let mut benches = vec![recorded("memory", RecorderOptions::default())];
     benches.push(recorded("full", RecorderOptions { limit_bytes: 1 << 20, ..RecorderOptions::default() }));
     for (name, make) in traces {
         let make: Arc<dyn Fn() -> Result<Trace>> = Arc::from(make);
