@@ -224,6 +224,8 @@ mod book {
     struct ComingFromNumba;
     #[doc = include_str!("../../../docs/src/kernels.md")]
     struct Kernels;
+    #[doc = include_str!("../../../docs/src/numba-kernels.md")]
+    struct NumbaKernels;
     #[doc = include_str!("../../../docs/src/memory.md")]
     struct Memory;
     #[doc = include_str!("../../../docs/src/safety.md")]

@@ -4,7 +4,9 @@ use super::{Code, Lower, Order, Value, error, item, order_of};
 use crate::{names::VariableKind, signature::Role, wave::WAVE};
 use proc_macro2::{Span, TokenStream, TokenTree};
 use quote::{ToTokens, quote, quote_spanned};
-use syn::{Expr, ExprCall, GenericArgument, Pat, PathArguments, Type, spanned::Spanned};
+use syn::{
+    Expr, ExprCall, ExprPath, GenericArgument, Pat, PathArguments, PathSegment, Type, spanned::Spanned,
+};
 
 /// Ids that every body knows.
 const IDS: [&str; 8] = [
@@ -33,6 +35,9 @@ impl Lower {
             return error(&call.func, "a kernel calls functions by their names");
         };
         let Some(name) = path.path.get_ident() else {
+            if let Some((segment, usage)) = array_word(path) {
+                return error(segment, usage);
+            }
             return match super::methods::is_of_type(path) {
                 true => self.function_of_type(call, path),
                 false => self.function(call, path),
@@ -95,10 +100,10 @@ impl Lower {
                 let tokens = quote_spanned!(span=> #item.#name(#arguments));
                 Ok(Value::plain(tokens, quote!(E::Call("memory_fence", &[])), Order::Acts))
             }
-            "shared" => error(name, SHARED),
-            "local" => error(name, LOCAL),
-            "dynamic_shared" => error(name, DYNAMIC),
-            _ => self.function(call, path),
+            _ => match array_word(path) {
+                Some((_, usage)) => error(name, usage),
+                None => self.function(call, path),
+            },
         }
     }
 
@@ -164,16 +169,8 @@ impl Lower {
     pub(super) fn array_declaration(&mut self, pattern: &Pat, value: &Expr) -> syn::Result<Option<Code>> {
         let Expr::Call(call) = value else { return Ok(None) };
         let Expr::Path(path) = &*call.func else { return Ok(None) };
-        let (Some(segment), 1) = (path.path.segments.first(), path.path.segments.len()) else {
-            return Ok(None);
-        };
+        let Some((segment, usage)) = array_word(path) else { return Ok(None) };
         let word = segment.ident.to_string();
-        let usage = match word.as_str() {
-            "shared" => SHARED,
-            "local" => LOCAL,
-            "dynamic_shared" => DYNAMIC,
-            _ => return Ok(None),
-        };
         let Pat::Ident(name) = pattern else { return error(pattern, usage) };
         let Some(element) = element_type(segment) else { return error(call, usage) };
         let extents: Vec<Expr> = match call.args.first() {
@@ -260,6 +257,18 @@ impl Lower {
             _ => None,
         })
     }
+}
+
+/// The word that declares an array, and how it is used.
+fn array_word(path: &ExprPath) -> Option<(&PathSegment, &'static str)> {
+    let (Some(segment), 1) = (path.path.segments.first(), path.path.segments.len()) else { return None };
+    let usage = match segment.ident.to_string().as_str() {
+        "shared" => SHARED,
+        "local" => LOCAL,
+        "dynamic_shared" => DYNAMIC,
+        _ => return None,
+    };
+    Some((segment, usage))
 }
 
 /// `T` of `shared::<T>`.

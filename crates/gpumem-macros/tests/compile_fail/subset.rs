@@ -50,6 +50,7 @@ fn all_of_them(y: SliceMut<f32>, n: u32) {
     let a = local::<f32>([2]);
     shared(1);
     n(1);
+    let (a, b) = (shared::<f32>([2]), local::<f32>([2]));
 }
 
 fn main() {}
