@@ -13,7 +13,7 @@ use gpumem_core::{
 };
 use gpumem_runtime::Device;
 use gpumem_simt::{Entry, Executor, Fault, Parameters, Phases, WorkItem, WorkItemIds};
-use std::{borrow::Cow, fmt, marker::PhantomData, sync::Arc};
+use std::{any::TypeId, borrow::Cow, fmt, marker::PhantomData, sync::Arc};
 
 type HostBody = dyn Fn(Executor) -> HostFunction + Send + Sync;
 
@@ -349,10 +349,27 @@ impl<P: Parameters> KernelDef<P> {
     /// replaced, [`Load`](gpumem_core::ErrorKind::Load) if the compiler is
     /// missing, and [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
     pub fn load<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
-        self.load_on(device).map_err(|error| device.core().place(error).in_kernel(&self.name))
+        self.load_on(device, true).map_err(|error| device.core().place(error).in_kernel(&self.name))
     }
 
-    fn load_on<B: Backend>(&self, device: &Device<B>) -> Result<Kernel<P, B>> {
+    /// Returns the kernel that the device keeps under `key`, or loads what `declare` returns, and keeps that.
+    #[doc(hidden)] // for the library's own kernels
+    pub fn load_once<B: Backend>(
+        device: &Device<B>,
+        key: TypeId,
+        declare: impl FnOnce() -> Self,
+    ) -> Result<Kernel<P, B>>
+    where
+        P: 'static,
+    {
+        device.kept(key, || {
+            let declaration = declare();
+            let loaded = declaration.load_on(device, false);
+            loaded.map_err(|error| device.core().place(error).in_kernel(&declaration.name))
+        })
+    }
+
+    fn load_on<B: Backend>(&self, device: &Device<B>, keeps_open: bool) -> Result<Kernel<P, B>> {
         let missing = |what| device.core().error("load", ErrorKind::Unsupported { what });
         let core = device.core();
         core.check("load")?;
@@ -382,7 +399,7 @@ impl<P: Parameters> KernelDef<P> {
             }
             true => Some(Constants::of_module(device, &module, &raw)?),
         };
-        Ok(Kernel::new(device, raw, &self.name, self.shared_bytes, constants))
+        Ok(Kernel::new(device, raw, &self.name, self.shared_bytes, constants, keeps_open))
     }
 
     /// Compiles the source for the architecture of a device, to be shipped as an [`image`](Self::image).

@@ -92,9 +92,10 @@ impl<P: Parameters, B: Backend> Kernel<P, B> {
         name: &str,
         shared_bytes: usize,
         constants: Option<Constants<B>>,
+        keeps_open: bool,
     ) -> Self {
         let constants = constants.map(Arc::new);
-        let memory = Allocation::program(device, Box::new(raw.clone()));
+        let memory = Allocation::program(device, Box::new(raw.clone()), keeps_open);
         let (context, generation) = (memory.context().clone(), memory.generation());
         let program = Arc::new(LoadedModule::new(memory));
         let (limits, name) =

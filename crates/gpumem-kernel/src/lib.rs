@@ -18,7 +18,7 @@ mod source;
 mod untyped;
 
 pub use arguments::{Argument, ArgumentCollector, Arguments, In, InOut, Out, ScopedArgument};
-pub use codegen::{DeviceConst, DeviceType, Numeric};
+pub use codegen::{BinaryFunction, DeviceConst, DeviceType, Numeric, UnaryFunction};
 pub use definition::KernelDef;
 pub use form::HostForm;
 pub use gpumem_core::{HostFunction, HostLaunch, KernelArguments};

@@ -102,7 +102,7 @@ impl UntypedKernelDef {
         };
         let raw = core.note_loss(B::kernel(&module, &self.name))?;
         let sizes = self.parameters.iter().map(|parameter| parameter.size).collect();
-        Ok(UntypedKernel { kernel: Kernel::new(device, raw, &self.name, 0, None), sizes })
+        Ok(UntypedKernel { kernel: Kernel::new(device, raw, &self.name, 0, None, true), sizes })
     }
 
     /// The source as the compiler of a device gets it. `None` without a source.

@@ -115,6 +115,7 @@ fn pieces(
     let result = result(function);
     let program = program.map_or(quote!(loop {}), TokenStream::clone);
     let instance = quote_spanned!(name.span()=> #name);
+    let operation = operation(parameters, &result, &impl_generics, name, &type_generics, clauses);
     let conditions: Vec<_> = attrs.iter().filter(|attribute| attribute.path().is_ident("cfg")).collect();
     let turbofish = type_generics.as_turbofish();
     let arguments = parameters.iter().map(|parameter| &parameter.name);
@@ -149,11 +150,45 @@ fn pieces(
                 }
             }
 
+            #operation
+
             impl #impl_generics __gpumem::DeviceFunction for #name #type_generics #clauses {
                 fn program(__calls: &__gpumem::Calls<'_>) -> __gpumem::PrintedProgram {
                     #program
                 }
             }
         };
+    }
+}
+
+/// Implements the trait by which generic kernels take a function of one value, or of two.
+fn operation(
+    parameters: &[Parameter],
+    result: &TokenStream,
+    impl_generics: &syn::ImplGenerics<'_>,
+    name: &Ident,
+    type_generics: &syn::TypeGenerics<'_>,
+    clauses: Option<&syn::WhereClause>,
+) -> TokenStream {
+    if parameters.iter().any(|parameter| parameter.kind == ParameterKind::Array) {
+        return TokenStream::new();
+    }
+    let types: Vec<_> = parameters.iter().map(|parameter| &parameter.ty).collect();
+    let (operation, names) = match types.len() {
+        1 => (quote!(UnaryFunction), vec![quote!(a)]),
+        2 => (quote!(BinaryFunction), vec![quote!(a), quote!(b)]),
+        _ => return TokenStream::new(),
+    };
+    let call = Ident::new("__call", name.span());
+    quote! {
+        impl #impl_generics __gpumem::#operation<#(#types),*> for #name #type_generics #clauses {
+            type Output = #result;
+
+            #[inline(always)]
+            fn __call(witness: &__gpumem::Witness<Self>, #(#names: #types),*) -> #result {
+                // The function beside the trait, which comes first.
+                Self::#call(witness, #(#names),*)
+            }
+        }
     }
 }

@@ -38,6 +38,7 @@ const NUMBERS: &[&str] = &[
     "clamp",
     "mul_add",
     "recip",
+    "plus",
     "fract",
     "is_nan",
     "is_finite",

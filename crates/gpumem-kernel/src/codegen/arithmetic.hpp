@@ -204,6 +204,11 @@ GPUMEM_TWO(min, fmin) GPUMEM_TWO(max, fmax) GPUMEM_TWO(rem, fmod)
 GPUMEM_HALF(f16) GPUMEM_HALF(bf16)
 #undef GPUMEM_HALF
 
+// The sum of two numbers of any type; integers wrap.
+template <class T> GPUMEM_DEVICE T plus(T a, T b) { return add(a, b); }
+GPUMEM_DEVICE float plus(float a, float b) { return a + b; }
+GPUMEM_DEVICE double plus(double a, double b) { return a + b; }
+
 GPUMEM_DEVICE float mul_add(float a, float b, float c) { return ::fmaf(a, b, c); }
 GPUMEM_DEVICE double mul_add(double a, double b, double c) { return ::fma(a, b, c); }
 template <class T> GPUMEM_DEVICE T recip(T x) { return (T)1 / x; }

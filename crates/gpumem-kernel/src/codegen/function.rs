@@ -12,6 +12,33 @@ pub trait DeviceFunction {
     fn program(calls: &Calls<'_>) -> PrintedProgram;
 }
 
+/// A function with `#[device]` that takes one value, as a type of the function's name: `map::<square>()`. A generic kernel
+/// calls it by the name of its type parameter.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no kernel function of one `{A}`",
+    note = "write `#[gpumem::device] fn name(x: {A}) -> ..`, and name it without parentheses: `map::<name>()`"
+)]
+pub trait UnaryFunction<A>: DeviceFunction + Sized {
+    /// The type of its result.
+    type Output;
+
+    #[doc(hidden)]
+    fn __call(witness: &Witness<Self>, a: A) -> Self::Output;
+}
+
+/// As [`UnaryFunction`], of two values.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no kernel function of a `{A}` and a `{B}`",
+    note = "write `#[gpumem::device] fn name(x: {A}, y: {B}) -> ..`, and name it without parentheses: `zip_map::<name, _, _>(..)`"
+)]
+pub trait BinaryFunction<A, B>: DeviceFunction + Sized {
+    /// The type of its result.
+    type Output;
+
+    #[doc(hidden)]
+    fn __call(witness: &Witness<Self>, a: A, b: B) -> Self::Output;
+}
+
 /// The functions that call one another, from a kernel on.
 #[derive(Debug)]
 pub struct Calls<'c> {

@@ -21,7 +21,7 @@ mod witness;
 pub use super::{HostForm, KernelDef};
 pub use bytemuck;
 pub use constant::{Constant, DeviceConst};
-pub use function::{Calls, DeviceFunction, function_of};
+pub use function::{BinaryFunction, Calls, DeviceFunction, UnaryFunction, function_of};
 pub use gpumem_core::Element;
 pub use gpumem_simt::{Fault, Load, LocalArray, Phases, Private, Store, StoreLocal, WorkItem, WorkItemIds};
 pub use parameter::{RaceFree, Unpack, race_free, unpack};

@@ -212,6 +212,7 @@ pub trait Numeric:
     + super::DeviceConst
     + Parameter
     + super::RaceFree
+    + std::fmt::Debug
     + PartialOrd
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>

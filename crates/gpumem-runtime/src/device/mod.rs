@@ -3,6 +3,7 @@
 mod allocation;
 mod handle;
 mod host_ready;
+mod kept;
 mod memory;
 mod open;
 mod registry;
@@ -41,6 +42,7 @@ pub struct Device<B: Backend>(pub(crate) Arc<DeviceHandle<B>>);
 pub(crate) struct DeviceShared<B: Backend> {
     pub(crate) core: Arc<DeviceCore<B>>,
     pub(crate) staging: StagingPool<B>,
+    pub(crate) kept: kept::KeptValues,
     /// The stream of operations that name none.
     default: Mutex<Option<Arc<Timeline<B>>>>,
     /// The first of them: the only one where the device is never reset, and found without a lock.
@@ -59,6 +61,7 @@ impl<B: Backend> Device<B> {
         let shared = Arc::new(DeviceShared {
             core,
             staging: StagingPool::default(),
+            kept: kept::KeptValues::default(),
             default: Mutex::new(None),
             first: OnceLock::new(),
         });
@@ -362,6 +365,7 @@ impl<B: Backend> Drop for DeviceShared<B> {
             return;
         }
         self.staging.trim();
+        self.kept.clear();
         drop(self.first.take());
         if let Some(timeline) = self.default.get_mut().take()
             && let Some(raw) = timeline.end()

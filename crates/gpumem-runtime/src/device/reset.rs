@@ -23,6 +23,7 @@ impl<B: Backend> Device<B> {
         core.check("reset")?;
         gpumem_memory::memory::check_outside_resource("reset").map_err(|error| core.place(error))?;
         self.0.staging.trim();
+        self.0.kept.clear();
         core.deferred_frees.flush_all(core);
         let count = core.host_memory.load(Ordering::Acquire);
         if count > 0 {

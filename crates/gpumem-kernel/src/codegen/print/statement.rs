@@ -70,6 +70,15 @@ impl Body<'_> {
                 self.block(out, body, depth);
                 out.push('\n');
             }
+            S::For(name, ty, [from, to], Some(step), body)
+                if self.type_at(*ty).name == "u64" && is_size(to) && is_step(step) =>
+            {
+                let (from, to, step) = (self.initial(from), self.initial(to), self.initial(step));
+                let _ = write!(out, "for (u64 {name} = {from}, {name}_end = {to}, {name}_step = {step}; ");
+                let _ = write!(out, "{name} < {name}_end; {name} += {name}_step)");
+                self.block(out, body, depth);
+                out.push('\n');
+            }
             S::For(name, ty, [from, to], step, body) => {
                 let (ty, from, to) = (&self.type_at(*ty).name, self.initial(from), self.initial(to));
                 // One loop over the steps, and around it nothing: a head that is read as C++ programmers write it.
@@ -152,5 +161,21 @@ impl Body<'_> {
         // The place is looked up once.
         let (function, value) = (function(operator), self.expression(value));
         put!(out, "rust::{function}_to({target}, {value});");
+    }
+}
+
+/// Whether the value is below 2^63: the length of an array, or the size of a launch.
+fn is_size(value: &E) -> bool {
+    matches!(value, E::Extent(..) | E::Call("rust::len", _) | E::Id(..))
+}
+
+/// Whether the value is at least 1 and below 2^63: a counter below a size does not wrap with it.
+fn is_step(value: &E) -> bool {
+    match value {
+        E::Id(name, _) => matches!(*name, "global_size" | "group_size" | "groups" | "wave_size"),
+        E::Literal(digits, _) | E::Suffixed(digits, _) => {
+            digits.parse::<u64>().is_ok_and(|step| (1..1 << 63).contains(&step))
+        }
+        _ => false,
     }
 }

@@ -59,8 +59,17 @@ impl<B: Backend> Allocation<B> {
     }
 
     /// A loaded program, which launches use as they use memory. It is unloaded through the queue, never by a drop.
-    pub fn program(device: &Device<B>, module: Box<dyn Any + Send + Sync>) -> AllocationRef<B> {
-        let mut allocation = Self::over(Owner::Device(device.share()), (0, 0, 1), MemoryKind::Device);
+    /// `keeps_open` says whether it keeps the device open; a program that the device itself keeps does not.
+    pub fn program(
+        device: &Device<B>,
+        module: Box<dyn Any + Send + Sync>,
+        keeps_open: bool,
+    ) -> AllocationRef<B> {
+        let owner = match keeps_open {
+            true => Owner::Device(device.share()),
+            false => Owner::Core(device.core().clone()),
+        };
+        let mut allocation = Self::over(owner, (0, 0, 1), MemoryKind::Device);
         let extra = allocation.extra.get_or_insert_default();
         (extra.owner, extra.release) = (Some(module), Release::Program);
         AllocationRef::new(allocation)
