@@ -53,6 +53,7 @@
 //! | memory of the host | [`PinnedArray`], [`MappedArray`], [`ManagedArray`]; [`RegisteredArray`] for memory of your own |
 //! | asynchronous work | [`Stream`], [`Event`], [`Scope`], [`Completion`] |
 //! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
+//! | sums, scans, casts | [`ops`]: operations on arrays of any layout, on every device |
 //! | memory | [`memory`]: pools, limits, statistics; [`trace`] records what a program does |
 //! | other libraries | [`cuda_array`], [`dlpack`], [`IpcArrayHandle`], [`RawAccess`] |
 //! | devices and errors | [`Device`], [`DeviceInfo`], [`Error`], [`ErrorKind`] |
@@ -190,6 +191,10 @@ pub mod generic {
 pub mod kernel {
     //! Kernels: one portable source for CUDA and ROCm, one body for the host.
     pub use gpumem_kernel::*;
+}
+pub mod ops {
+    //! Reductions, scans, casts and maps of arrays.
+    pub use gpumem_ops::*;
 }
 pub use gpumem_runtime::{
     ArraySpec, Bool, Completion, CopyPlan, CopyStrategy, CudaArrayInterface, DescrField, DeviceCounters,

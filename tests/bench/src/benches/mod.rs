@@ -7,6 +7,7 @@ mod harness;
 mod interchange;
 mod kernels;
 mod memory;
+mod ops;
 mod ordering;
 mod replay;
 mod rmm;
@@ -28,12 +29,12 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(replay::all());
     benches.extend(interchange::all());
     benches.extend(kernels::all());
+    benches.extend(ops::of(device));
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {
         benches.extend(cuda::all());
         benches.extend(transfers::of::<gpumem_cuda::Cuda>(device, transfers::FULL));
     }
-    let _ = device;
     benches
 }
 

@@ -23,6 +23,7 @@ mod l11_loans;
 mod l12_arguments;
 mod l12_constants;
 mod l12_kernel;
+mod l12_ops;
 mod l12_prelude;
 mod l12_programs;
 mod l12_sizes;
@@ -56,6 +57,7 @@ pub fn all<B: Backend>() -> Vec<Case<B>> {
         l11_imports::cases(),
         l11_loans::cases(),
         l12_kernel::cases(),
+        l12_ops::cases(),
         l12_prelude::cases(),
         l12_arguments::cases(),
         l12_constants::cases(),

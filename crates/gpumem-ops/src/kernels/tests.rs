@@ -1,0 +1,137 @@
+//! The compilers of GPUs take every kernel for every type of elements; no device is needed. On the host no work-items race.
+
+use crate::{
+    CastTo, Summable,
+    functions::{Cast, is_larger, is_smaller, larger, plus, smaller},
+    kernel::{HostForm, Kernel, KernelDef, Parameters, Value},
+};
+use gpumem_core::{Backend, ErrorKind, LaunchConfig};
+use gpumem_cuda::Cuda;
+use gpumem_host::{Host, HostOptions};
+use gpumem_roc::Roc;
+use gpumem_runtime::{Device, DeviceArray, Stream};
+use half::{bf16, f16};
+use ndarray::Ix1;
+
+/// Whether the compiler takes the kernel; `None` if it is not installed.
+fn compiles<B: Backend, P: Parameters>(kernel: &KernelDef<P>, architecture: &str) -> Option<()> {
+    match kernel.compile_with::<B>(architecture) {
+        Ok(image) => {
+            assert!(!image.is_empty());
+            Some(())
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::Load(_)) => {
+            println!("skipped: {error}");
+            None
+        }
+        Err(error) => panic!("{architecture}: {error}"),
+    }
+}
+
+fn compiles_everywhere<P: Parameters>(kernel: KernelDef<P>) {
+    let _ = compiles::<Cuda, _>(&kernel, "sm_90");
+    // AMD's compiler takes a quarter of a second for each.
+    for architecture in ["gfx906", "gfx90a", "gfx1030"] {
+        if compiles::<Roc, _>(&kernel, architecture).is_none() {
+            break;
+        }
+    }
+}
+
+fn all_of<T: Summable + CastTo<T>>() {
+    type A<T> = <T as Summable>::Accumulator;
+    type First<T> = Cast<T, A<T>>;
+    compiles_everywhere(super::reduce::<T, A<T>, First<T>, plus<A<T>>>());
+    compiles_everywhere(super::reduce::<T, T, Cast<T, T>, smaller<T>>());
+    compiles_everywhere(super::reduce::<T, T, Cast<T, T>, larger<T>>());
+    compiles_everywhere(super::reduce_index::<T, is_smaller<T>>());
+    compiles_everywhere(super::reduce_index::<T, is_larger<T>>());
+    compiles_everywhere(super::scan_tiles::<T, A<T>, T::Sum, First<T>, Cast<A<T>, T::Sum>>());
+    compiles_everywhere(super::scan_columns::<T, A<T>, T::Sum, First<T>, Cast<A<T>, T::Sum>>());
+    compiles_everywhere(super::divide::<
+        A<T>,
+        T::Divided,
+        T::Mean,
+        Cast<A<T>, T::Divided>,
+        Cast<T::Divided, T::Mean>,
+    >());
+}
+
+#[test]
+fn the_compilers_take_the_kernels_for_floats() {
+    all_of::<f16>();
+    all_of::<f32>();
+}
+
+#[test]
+fn the_compilers_take_the_kernels_for_integers() {
+    all_of::<i64>();
+}
+
+#[test]
+fn the_compilers_take_every_cast() {
+    macro_rules! casts {
+        ($($from:ident)*; $to:tt) => {$( casts!(@from $from $to); )*};
+        (@from $from:ident [$($to:ident)*]) => {$(
+            let _ = compiles::<Cuda, _>(&super::map::<$from, $to, Cast<$from, $to>>(), "sm_90");
+        )*};
+    }
+    casts!(u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64; [u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64]);
+    compiles_everywhere(super::map::<f64, f16, Cast<f64, f16>>());
+    compiles_everywhere(super::map::<f16, bf16, Cast<f16, bf16>>());
+    compiles_everywhere(super::map::<bf16, u8, Cast<bf16, u8>>());
+    compiles_everywhere(super::map::<i64, bf16, Cast<i64, bf16>>());
+}
+
+/// A launch of a kernel that leaves floats in an array.
+type Launch<'l, P> =
+    &'l dyn Fn(&Kernel<P, Host>, &Stream<Host>, &mut DeviceArray<f32, Ix1, Host>) -> gpumem_core::Result<()>;
+
+/// Runs a kernel on the host in both of its forms, in waves of 32 and of 64, and looks for races.
+fn agrees<P: Parameters>(kernel: &KernelDef<P>, len: usize, launch: Launch<'_, P>) -> Vec<f32> {
+    assert_eq!(kernel.host_form(), Some(HostForm::Phases), "a barrier costs nothing on the host");
+    let mut answers = [(32, false), (32, true), (64, false), (64, true)].map(|(wave_size, check)| {
+        let host = Host::open_with(&HostOptions::new().wave_size(wave_size)).unwrap();
+        let device = Device::<Host>::from_raw(host);
+        let stream = device.stream().unwrap();
+        let mut out = stream.device_array::<f32, _>(len).unwrap();
+        launch(&kernel.clone().race_checks(check).load(&device).unwrap(), &stream, &mut out).unwrap();
+        out.copy_to_host().unwrap().to_vec()
+    });
+    let answer = std::mem::take(&mut answers[0]);
+    assert!(answers[1..].iter().all(|other| *other == answer));
+    answer
+}
+
+#[test]
+fn work_items_do_not_race() {
+    let x: Vec<f32> = (0..3 * 2100).map(|at| at as f32 * 0.1).collect();
+    let reduce = super::reduce::<f32, f32, Cast<f32, f32>, plus<f32>>();
+    // 3 lines of 2100 neighbours, in rows of 64 lanes; then 2100 lines of 3, of one lane.
+    for (lanes, length, inner, len) in [(64, 2100, 1, 3), (1, 3, 2100, 2100)] {
+        let sums = agrees(&reduce, len, &|kernel, stream, out| {
+            let x = stream.to_device(&x)?;
+            let groups = len.div_ceil(256 / lanes as usize) as u32;
+            let dims = LaunchConfig::new(groups, (lanes, 256 / lanes));
+            kernel.launch(stream, &dims, (&x, out, Value(0.0), length, inner))
+        });
+        let (all, expected): (f32, f32) = (sums.iter().sum(), x.iter().sum());
+        assert!((all - expected).abs() < expected * 1e-5, "{all} is not {expected}");
+    }
+    let scan = super::scan_tiles::<f32, f32, f32, Cast<f32, f32>, Cast<f32, f32>>();
+    let sums = agrees(&scan, 2000, &|kernel, stream, out| {
+        let (x, before) = (stream.to_device(&x[..2000])?, stream.to_device(&[5.0f32])?);
+        kernel.launch(stream, &LaunchConfig::new(1, 256), (&x, &before, out, 2000, 1, true))
+    });
+    assert!((sums[0], sums[1], sums[3]) == (5.0, 5.0, 5.3), "{:?}", &sums[..4]);
+    let place = super::reduce_index::<f32, is_larger<f32>>();
+    let greatest = agrees(&place, 3, &|kernel, stream, out| {
+        let (x, none) = (stream.to_device(&x)?, stream.device_array::<u64, _>(0)?);
+        let mut places = stream.device_array::<u64, _>(3)?;
+        let dims = LaunchConfig::new(1, (64, 4));
+        kernel.launch(stream, &dims, (&x, &none, out, &mut places, 2100, 1))?;
+        assert_eq!(places.copy_to_host()?.to_vec(), [2099; 3]);
+        Ok(())
+    });
+    assert_eq!(greatest, [2099.0f32 * 0.1, 4199.0 * 0.1, 6299.0 * 0.1]);
+}

@@ -1,0 +1,121 @@
+//! One array from one, or from two, element by element; arrays one behind the other.
+
+use crate::{
+    kernel::{BinaryFunction, DeviceType, KernelDef, UnaryFunction, config_for_items},
+    kernels::{self, GROUP},
+    operand::Operand,
+    reductions::{check_axis, unwritten},
+};
+use gpumem_core::{Backend, Element, ErrorKind, LayoutError, Result};
+use gpumem_runtime::{ArrayBase, DeviceArray, Storage, Stream};
+use ndarray::{Dimension, IxDyn};
+use std::{any::TypeId, marker::PhantomData};
+
+struct Key<T>(PhantomData<fn(T)>);
+
+/// A function of each element of a packed array.
+pub(crate) fn converted<T, R, F, B: Backend>(
+    stream: &Stream<B>,
+    x: &ArrayBase<impl Storage<Elem = T, Backend = B>, IxDyn>,
+) -> Result<DeviceArray<R, IxDyn, B>>
+where
+    T: Element + DeviceType,
+    R: Element + DeviceType,
+    F: UnaryFunction<T, Output = R> + 'static,
+{
+    let mut out = unwritten::<R, B>(stream, x.shape())?;
+    if !out.is_empty() {
+        let key = TypeId::of::<Key<(T, R, F)>>();
+        let kernel = KernelDef::load_once(stream.device(), key, kernels::map::<T, R, F>)?;
+        kernel.launch(stream, &config_for_items(out.len(), GROUP), (x, &mut out))?;
+    }
+    Ok(out)
+}
+
+pub(crate) fn map<T, R, F, B: Backend, S, D>(
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+) -> Result<DeviceArray<R, D, B>>
+where
+    T: Element + DeviceType,
+    R: Element + DeviceType,
+    F: UnaryFunction<T, Output = R> + 'static,
+    S: Storage<Elem = T, Backend = B>,
+    D: Dimension,
+{
+    let operand = Operand::new(stream, array, None)?;
+    let mapped = converted::<T, R, F, B>(stream, &operand.view())?;
+    operand.restored(mapped)?.into_dimensionality()
+}
+
+pub(crate) fn zip_map<R, F, B: Backend, S, X, D>(
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    other: &ArrayBase<X, D>,
+) -> Result<DeviceArray<R, D, B>>
+where
+    S: Storage<Backend = B, Elem: DeviceType>,
+    X: Storage<Backend = B, Elem: DeviceType>,
+    R: Element + DeviceType,
+    F: BinaryFunction<S::Elem, X::Elem, Output = R> + 'static,
+    D: Dimension,
+{
+    if array.shape() != other.shape() {
+        let (found, expected) = (other.shape().to_vec(), array.shape().to_vec());
+        let error = LayoutError::ShapeMismatch { found, expected };
+        return Err(stream.device().core().error("zip_map", error));
+    }
+    let first = Operand::new(stream, array, None)?;
+    let second = first.beside(stream, other)?;
+    let mut out = unwritten::<R, B>(stream, &first.shape())?;
+    if !out.is_empty() {
+        let key = TypeId::of::<Key<(S::Elem, X::Elem, R, F)>>();
+        let declare = kernels::zip_map::<S::Elem, X::Elem, R, F>;
+        let kernel = KernelDef::load_once(stream.device(), key, declare)?;
+        let dims = config_for_items(out.len(), GROUP);
+        kernel.launch(stream, &dims, (&first.view(), &second.view(), &mut out))?;
+    }
+    first.restored(out)?.into_dimensionality()
+}
+
+pub(crate) fn concatenate<B: Backend, S: Storage<Backend = B>, D: Dimension>(
+    stream: &Stream<B>,
+    axis: usize,
+    arrays: &[&ArrayBase<S, D>],
+) -> Result<DeviceArray<S::Elem, D, B>> {
+    const OPERATION: &str = "concatenate";
+    let core = stream.device().core();
+    let Some(first) = arrays.first() else {
+        let why = "there are no arrays, so no shape is known";
+        return Err(core.error(OPERATION, ErrorKind::InvalidArgument { why }));
+    };
+    check_axis(OPERATION, stream, *first, Some(axis))?;
+    let mut shape = first.raw_dim();
+    let mut length = 0usize;
+    for array in arrays {
+        let mut same = array.raw_dim();
+        if same.ndim() == shape.ndim() {
+            same[axis] = shape[axis];
+        }
+        if same != shape {
+            let (found, expected) = (array.shape().to_vec(), first.shape().to_vec());
+            let error = LayoutError::ShapeMismatch { found, expected };
+            return Err(core.error(OPERATION, error));
+        }
+        // A sum that is too large for an array is refused by its allocation.
+        length = length.saturating_add(array.shape().get(axis).copied().unwrap_or_default());
+    }
+    shape[axis] = length;
+    let empty = stream.uninit_array::<S::Elem, _>(shape)?;
+    // SAFETY: the copies below write every element, and are ordered before every later use; after an error it is dropped.
+    let mut all = unsafe { empty.assume_init() };
+    let mut at = 0;
+    for array in arrays {
+        let length = array.shape().get(axis).copied().unwrap_or_default();
+        let (_, mut rest) = all.split_at_mut(axis, at)?;
+        let (mut part, _) = rest.split_at_mut(axis, length)?;
+        stream.copy_to_device(&mut part, &array.view())?;
+        at += length;
+    }
+    Ok(all)
+}

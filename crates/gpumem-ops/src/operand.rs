@@ -1,0 +1,185 @@
+//! An array as the kernels take it: packed, its axes in the order of memory.
+
+use gpumem_core::{Backend, Element, Result};
+use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Layout, Owned, Shared, Storage, Stream};
+use ndarray::{Dimension, IxDyn};
+use smallvec::SmallVec;
+
+type Axes = SmallVec<[usize; 6]>;
+
+/// A packed array, or a packed copy of one that has gaps or is broadcast.
+pub(crate) struct Operand<'a, T: Element, B: Backend> {
+    elements: Elements<'a, T, B>,
+    /// The axes of the caller's array, slowest first.
+    axes: Axes,
+    /// Those that run backwards.
+    inverted: Axes,
+}
+
+enum Elements<'a, T: Element, B: Backend> {
+    InPlace(DeviceView<'a, T, IxDyn, B>),
+    Copied(DeviceArray<T, IxDyn, B>),
+}
+
+impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
+    /// The elements of `array`, in the order of memory. `forwards` is an axis along which the order of the elements matters.
+    pub(crate) fn new<S, D>(
+        stream: &Stream<B>,
+        array: &'a ArrayBase<S, D>,
+        forwards: Option<usize>,
+    ) -> Result<Self>
+    where
+        S: Storage<Elem = T, Backend = B>,
+        D: Dimension,
+    {
+        let (axes, inverted) = order_of(array.layout());
+        if forwards.is_none_or(|axis| !inverted.contains(&axis)) {
+            let view = arranged(array.view().into_dyn(), &axes, &inverted)?;
+            if view.is_c_contiguous() {
+                return Ok(Self { elements: Elements::InPlace(view), axes, inverted });
+            }
+        }
+        // Packed, with the axes in the same order, and none backwards.
+        let copy = stream.to_device(&array.view())?.into_dyn();
+        let (axes, inverted) = order_of(copy.layout());
+        let elements = Elements::Copied(arranged(copy, &axes, &inverted)?);
+        Ok(Self { elements, axes, inverted })
+    }
+
+    /// The elements of `array` in row-major order of its indices.
+    pub(crate) fn row_major<S, D>(stream: &Stream<B>, array: &'a ArrayBase<S, D>) -> Result<Self>
+    where
+        S: Storage<Elem = T, Backend = B>,
+        D: Dimension,
+    {
+        let axes: Axes = (0..array.ndim()).collect();
+        let elements = match array.is_c_contiguous() {
+            true => Elements::InPlace(array.view().into_dyn()),
+            false => {
+                let empty = stream.uninit_array::<T, _>(array.raw_dim())?;
+                // SAFETY: the copy below writes every element, and is ordered before every later use of the array.
+                let mut copy = unsafe { empty.assume_init() };
+                stream.copy_to_device(&mut copy, &array.view())?;
+                Elements::Copied(copy.into_dyn())
+            }
+        };
+        Ok(Self { elements, axes, inverted: Axes::new() })
+    }
+
+    /// The elements of another array of the same shape, in the order of this one.
+    pub(crate) fn beside<'b, S, D>(
+        &self,
+        stream: &Stream<B>,
+        other: &'b ArrayBase<S, D>,
+    ) -> Result<Operand<'b, S::Elem, B>>
+    where
+        S: Storage<Backend = B>,
+        D: Dimension,
+    {
+        let (axes, inverted) = (self.axes.clone(), self.inverted.clone());
+        let view = arranged(other.view().into_dyn(), &axes, &inverted)?;
+        let elements = match view.is_c_contiguous() {
+            true => Elements::InPlace(view),
+            false => {
+                let empty = stream.uninit_array::<S::Elem, _>(view.raw_dim())?;
+                // SAFETY: as above.
+                let mut copy = unsafe { empty.assume_init() };
+                stream.copy_to_device(&mut copy, &view)?;
+                Elements::Copied(copy)
+            }
+        };
+        Ok(Operand { elements, axes, inverted })
+    }
+
+    /// The elements.
+    pub(crate) fn view(&self) -> DeviceView<'_, T, IxDyn, B> {
+        match &self.elements {
+            Elements::InPlace(view) => view.view(),
+            Elements::Copied(array) => array.view(),
+        }
+    }
+
+    /// The lengths of the axes in the order of memory.
+    pub(crate) fn shape(&self) -> SmallVec<[usize; 6]> {
+        let shape = match &self.elements {
+            Elements::InPlace(view) => view.shape(),
+            Elements::Copied(array) => array.shape(),
+        };
+        shape.iter().copied().collect()
+    }
+
+    /// The place of an axis of the caller's array in the order of memory.
+    pub(crate) fn place_of(&self, axis: usize) -> usize {
+        self.axes.iter().position(|at| *at == axis).unwrap_or_default()
+    }
+
+    /// An array of the shape of the operand, with its axes as in the caller's array.
+    pub(crate) fn restored<U: Element>(
+        &self,
+        array: DeviceArray<U, IxDyn, B>,
+    ) -> Result<DeviceArray<U, IxDyn, B>> {
+        restore(array, &self.axes, &self.inverted)
+    }
+
+    /// As [`restored`](Self::restored), for an array that lacks `axis`.
+    pub(crate) fn restored_without<U: Element>(
+        &self,
+        axis: usize,
+        array: DeviceArray<U, IxDyn, B>,
+    ) -> Result<DeviceArray<U, IxDyn, B>> {
+        let others = |axes: &Axes| -> Axes {
+            axes.iter().filter(|at| **at != axis).map(|at| if *at > axis { at - 1 } else { *at }).collect()
+        };
+        restore(array, &others(&self.axes), &others(&self.inverted))
+    }
+}
+
+/// The axes of a layout, slowest first, and those that run backwards. Axes of one element are never turned.
+fn order_of(layout: &Layout) -> (Axes, Axes) {
+    let mut axes: Axes = (0..layout.ndim()).collect();
+    let strides = layout.strides();
+    if !layout.is_c_contiguous() {
+        // The sort is stable: broadcast axes stay where they are.
+        axes.sort_by_key(|axis| {
+            std::cmp::Reverse(strides.get(*axis).map_or(0, |stride| stride.unsigned_abs()))
+        });
+    }
+    let lengths = layout.shape().iter().zip(strides);
+    let inverted = lengths.enumerate().filter(|(_, (length, stride))| **stride < 0 && **length > 1);
+    let inverted = inverted.map(|(axis, _)| axis).collect();
+    (axes, inverted)
+}
+
+/// Views and arrays, whose axes are turned alike.
+trait Turned: Sized {
+    fn permuted(self, axes: &[usize]) -> Result<Self>;
+    fn inverted(self, axis: usize) -> Result<Self>;
+}
+
+macro_rules! turned {
+    ($([$($generics:tt)*] $storage:ty;)*) => {$(
+        impl<$($generics)* T: Element, B: Backend> Turned for ArrayBase<$storage, IxDyn> {
+            fn permuted(self, axes: &[usize]) -> Result<Self> {
+                self.permuted_axes(axes)
+            }
+            fn inverted(self, axis: usize) -> Result<Self> {
+                self.inverted_axis(axis)
+            }
+        }
+    )*};
+}
+turned! { ['a,] Shared<'a, T, B>; [] Owned<T, B>; }
+
+fn arranged<V: Turned>(array: V, axes: &[usize], inverted: &[usize]) -> Result<V> {
+    inverted.iter().try_fold(array, |array, axis| array.inverted(*axis))?.permuted(axes)
+}
+
+fn restore<V: Turned>(array: V, axes: &[usize], inverted: &[usize]) -> Result<V> {
+    let mut back: Axes = SmallVec::from_elem(0, axes.len());
+    for (place, axis) in axes.iter().enumerate() {
+        if let Some(slot) = back.get_mut(*axis) {
+            *slot = place;
+        }
+    }
+    inverted.iter().try_fold(array.permuted(&back)?, |array, axis| array.inverted(*axis))
+}

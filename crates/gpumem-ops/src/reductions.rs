@@ -1,0 +1,363 @@
+//! Sums, extremes and means: passes of the kernels, until one element is left for each result.
+
+use crate::{
+    functions::{Bounded, Cast, CastTo, Summable, is_larger, is_smaller, larger, plus, smaller},
+    kernel::{BinaryFunction, KernelDef, Numeric, UnaryFunction, Value, config_for_items},
+    kernels,
+    kernels::{CHUNK, GROUP},
+    operand::Operand,
+};
+use gpumem_core::{Backend, Element, ErrorKind, LaunchConfig, LayoutError, Result};
+use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Storage, Stream};
+use ndarray::{Dimension, IxDyn};
+use std::any::TypeId;
+
+/// An axis that is reduced, between the axes before it and those behind it in memory.
+#[derive(Clone, Copy)]
+pub(crate) struct Line {
+    pub(crate) outer: usize,
+    pub(crate) length: usize,
+    pub(crate) inner: usize,
+}
+
+impl Line {
+    /// All elements, as one axis.
+    fn all(length: usize) -> Self {
+        Self { outer: 1, length, inner: 1 }
+    }
+
+    /// One axis of an array of this shape.
+    pub(crate) fn of(shape: &[usize], axis: usize) -> Self {
+        let product = |axes: Option<&[usize]>| axes.unwrap_or_default().iter().product();
+        let length = shape.get(axis).copied().unwrap_or(1);
+        Self { outer: product(shape.get(..axis)), length, inner: product(shape.get(axis + 1..)) }
+    }
+
+    /// Work-items of a group that share an axis. Where neighbours along `inner` are enough to read whole lines of a cache, one.
+    fn lanes(self) -> usize {
+        match self.inner {
+            32.. => 1,
+            _ => self.length.div_ceil(CHUNK).next_power_of_two().clamp(1, GROUP as usize),
+        }
+    }
+
+    /// The line that is left after a pass of `lanes` for each.
+    pub(crate) fn reduced(self, lanes: usize) -> Self {
+        Self { length: self.length.div_ceil(CHUNK * lanes), ..self }
+    }
+
+    /// Elements.
+    pub(crate) fn count(self) -> usize {
+        // It is at most the number of elements of an array.
+        self.outer.saturating_mul(self.length).saturating_mul(self.inner)
+    }
+}
+
+/// A launch of rows of `lanes` work-items, one for each of `rows`.
+fn rows(rows: usize, lanes: usize) -> LaunchConfig {
+    let (lanes, rows_of_group) = (lanes as u32, GROUP / lanes as u32);
+    let groups = rows.div_ceil(rows_of_group as usize);
+    LaunchConfig {
+        groups: [u32::try_from(groups).unwrap_or(u32::MAX), 1, 1],
+        group_size: [lanes, rows_of_group, 1],
+        shared_bytes: 0,
+    }
+}
+
+/// An array without contents, of which the next launch writes every element.
+pub(crate) fn unwritten<T: Element, B: Backend>(
+    stream: &Stream<B>,
+    shape: &[usize],
+) -> Result<DeviceArray<T, IxDyn, B>> {
+    let empty = stream.uninit_array::<T, _>(IxDyn(shape))?;
+    // SAFETY: the caller launches a kernel on it that writes every element, before it gives the array to other code.
+    Ok(unsafe { empty.assume_init() })
+}
+
+/// One pass of [`kernels::reduce`] with that many lanes.
+pub(crate) fn pass<T, A, First, Join, B: Backend>(
+    stream: &Stream<B>,
+    x: &DeviceView<'_, T, IxDyn, B>,
+    line: Line,
+    lanes: usize,
+    start: A,
+    shape: &[usize],
+) -> Result<DeviceArray<A, IxDyn, B>>
+where
+    T: Numeric,
+    A: Numeric,
+    First: UnaryFunction<T, Output = A> + 'static,
+    Join: BinaryFunction<A, A, Output = A> + 'static,
+{
+    let mut out = unwritten::<A, B>(stream, shape)?;
+    let key = TypeId::of::<(Pass, T, A, First, Join)>();
+    let kernel = KernelDef::load_once(stream.device(), key, kernels::reduce::<T, A, First, Join>)?;
+    let dims = rows(out.len(), lanes);
+    kernel.launch(stream, &dims, (x, &mut out, Value(start), line.length as u64, line.inner as u64))?;
+    Ok(out)
+}
+struct Pass;
+
+/// Joins each line of `x` to one element, in an array of `shape`.
+fn reduced<T, A, First, Join, B: Backend>(
+    stream: &Stream<B>,
+    x: &DeviceView<'_, T, IxDyn, B>,
+    line: Line,
+    start: A,
+    shape: &[usize],
+) -> Result<DeviceArray<A, IxDyn, B>>
+where
+    T: Numeric,
+    A: CastTo<A>,
+    First: UnaryFunction<T, Output = A> + 'static,
+    Join: BinaryFunction<A, A, Output = A> + 'static,
+{
+    let shape_of = |line: Line| if line.length == 1 { shape.to_vec() } else { vec![line.count()] };
+    let lanes = line.lanes();
+    let mut left = line.reduced(lanes);
+    let mut joined = pass::<T, A, First, Join, B>(stream, x, line, lanes, start, &shape_of(left))?;
+    while left.length > 1 {
+        let lanes = left.lanes();
+        let next = left.reduced(lanes);
+        let (x, shape) = (joined.view(), shape_of(next));
+        let further = pass::<A, A, Cast<A, A>, Join, B>(stream, &x, left, lanes, start, &shape)?;
+        (joined, left) = (further, next);
+    }
+    Ok(joined)
+}
+
+/// Which elements are reduced, and the shape that is left.
+struct Target<'a, T: Element, B: Backend> {
+    operand: Operand<'a, T, B>,
+    line: Line,
+    axis: Option<usize>,
+    shape: Vec<usize>,
+}
+
+impl<'a, T: Element, B: Backend> Target<'a, T, B> {
+    fn new<S, D>(stream: &Stream<B>, array: &'a ArrayBase<S, D>, axis: Option<usize>) -> Result<Self>
+    where
+        S: Storage<Elem = T, Backend = B>,
+        D: Dimension,
+    {
+        let operand = Operand::new(stream, array, None)?;
+        Ok(Self::of(operand, axis))
+    }
+
+    fn of(operand: Operand<'a, T, B>, axis: Option<usize>) -> Self {
+        let mut shape = operand.shape().to_vec();
+        let line = match axis {
+            None => {
+                let line = Line::all(shape.iter().product());
+                shape.clear();
+                line
+            }
+            Some(axis) => {
+                let place = operand.place_of(axis);
+                let line = Line::of(&shape, place);
+                if place < shape.len() {
+                    shape.remove(place);
+                }
+                line
+            }
+        };
+        Self { operand, line, axis, shape }
+    }
+
+    fn restored<U: Element>(&self, array: DeviceArray<U, IxDyn, B>) -> Result<DeviceArray<U, IxDyn, B>> {
+        match self.axis {
+            None => Ok(array),
+            Some(axis) => self.operand.restored_without(axis, array),
+        }
+    }
+
+    /// Whether there are no results to compute.
+    fn is_empty(&self) -> bool {
+        self.line.outer == 0 || self.line.inner == 0
+    }
+
+    fn empty<U: Element>(&self, stream: &Stream<B>) -> Result<DeviceArray<U, IxDyn, B>> {
+        self.restored(stream.device_array::<U, _>(IxDyn(&self.shape))?)
+    }
+}
+
+/// Refuses an axis that is not there.
+pub(crate) fn check_axis<B: Backend, S: Storage<Backend = B>, D: Dimension>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+) -> Result<()> {
+    match axis {
+        Some(axis) if axis >= array.ndim() => {
+            let error = LayoutError::NoSuchAxis { axis: axis as isize, rank: array.ndim() };
+            Err(stream.device().core().error(operation, error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to look for one of no elements.
+fn check_some<B: Backend, S: Storage<Backend = B>, D: Dimension>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+) -> Result<()> {
+    check_axis(operation, stream, array, axis)?;
+    let length = axis.map_or(array.len(), |axis| array.shape().get(axis).copied().unwrap_or_default());
+    match length {
+        0 => {
+            let why = "there are no elements: no element is the least or the greatest, and they have no mean";
+            Err(stream.device().core().error(operation, ErrorKind::InvalidArgument { why }))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The sums along an axis, or of all elements, in the type in which they are added.
+fn accumulated<T: Summable, B: Backend>(
+    stream: &Stream<B>,
+    target: &Target<'_, T, B>,
+) -> Result<DeviceArray<T::Accumulator, IxDyn, B>> {
+    type First<T> = Cast<T, <T as Summable>::Accumulator>;
+    type Join<T> = plus<<T as Summable>::Accumulator>;
+    let (x, start) = (target.operand.view(), <T::Accumulator as Numeric>::ZERO);
+    reduced::<T, T::Accumulator, First<T>, Join<T>, B>(stream, &x, target.line, start, &target.shape)
+}
+
+pub(crate) fn sum<T: Summable, B: Backend, S, D>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+) -> Result<DeviceArray<T::Sum, IxDyn, B>>
+where
+    S: Storage<Elem = T, Backend = B>,
+    D: Dimension,
+{
+    check_axis(operation, stream, array, axis)?;
+    let target = Target::new(stream, array, axis)?;
+    if target.is_empty() || target.line.length == 0 {
+        return target.empty(stream);
+    }
+    let sums = accumulated(stream, &target)?;
+    let sums = T::sums(stream, sums)?;
+    target.restored(sums)
+}
+
+pub(crate) fn mean<T: Summable, B: Backend, S, D>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+) -> Result<DeviceArray<T::Mean, IxDyn, B>>
+where
+    S: Storage<Elem = T, Backend = B>,
+    D: Dimension,
+{
+    check_some(operation, stream, array, axis)?;
+    let target = Target::new(stream, array, axis)?;
+    if target.is_empty() {
+        return target.empty(stream);
+    }
+    let sums = accumulated(stream, &target)?;
+    type First<T> = Cast<<T as Summable>::Accumulator, <T as Summable>::Divided>;
+    type Last<T> = Cast<<T as Summable>::Divided, <T as Summable>::Mean>;
+    struct Key<T>(std::marker::PhantomData<fn(T)>);
+    let declare = kernels::divide::<T::Accumulator, T::Divided, T::Mean, First<T>, Last<T>>;
+    let kernel = KernelDef::load_once(stream.device(), TypeId::of::<Key<T>>(), declare)?;
+    let mut means = unwritten::<T::Mean, B>(stream, &target.shape)?;
+    let (dims, count) = (config_for_items(means.len(), GROUP), T::divisor(target.line.length));
+    kernel.launch(stream, &dims, (&sums, &mut means, Value(count)))?;
+    target.restored(means)
+}
+
+/// The least elements, or the greatest.
+pub(crate) fn extreme<T: Bounded + CastTo<T>, B: Backend, S, D>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+    greatest: bool,
+) -> Result<DeviceArray<T, IxDyn, B>>
+where
+    S: Storage<Elem = T, Backend = B>,
+    D: Dimension,
+{
+    check_some(operation, stream, array, axis)?;
+    let target = Target::new(stream, array, axis)?;
+    if target.is_empty() {
+        return target.empty(stream);
+    }
+    let (x, line, shape) = (target.operand.view(), target.line, &target.shape);
+    let found = match greatest {
+        false => reduced::<T, T, Cast<T, T>, smaller<T>, B>(stream, &x, line, T::LARGEST, shape),
+        true => reduced::<T, T, Cast<T, T>, larger<T>, B>(stream, &x, line, T::SMALLEST, shape),
+    };
+    target.restored(found?)
+}
+
+/// The places of the least elements, or of the greatest: along the axis, or in row-major order of all.
+pub(crate) fn place<T: Numeric, B: Backend, S, D>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+    greatest: bool,
+) -> Result<DeviceArray<u64, IxDyn, B>>
+where
+    S: Storage<Elem = T, Backend = B>,
+    D: Dimension,
+{
+    check_some(operation, stream, array, axis)?;
+    let operand = match axis {
+        Some(axis) => Operand::new(stream, array, Some(axis))?,
+        None => Operand::row_major(stream, array)?,
+    };
+    let target = Target::of(operand, axis);
+    if target.is_empty() {
+        return target.empty(stream);
+    }
+    let found = match greatest {
+        false => places::<T, is_smaller<T>, B>(stream, &target),
+        true => places::<T, is_larger<T>, B>(stream, &target),
+    };
+    target.restored(found?)
+}
+
+fn places<T: Numeric, Before, B: Backend>(
+    stream: &Stream<B>,
+    target: &Target<'_, T, B>,
+) -> Result<DeviceArray<u64, IxDyn, B>>
+where
+    Before: BinaryFunction<T, T, Output = bool> + 'static,
+{
+    struct Key<T>(std::marker::PhantomData<fn(T)>);
+    let key = TypeId::of::<Key<(T, Before)>>();
+    let kernel = KernelDef::load_once(stream.device(), key, kernels::reduce_index::<T, Before>)?;
+    let mut line = target.line;
+    let mut known: Option<(DeviceArray<T, IxDyn, B>, DeviceArray<u64, IxDyn, B>)> = None;
+    let none = stream.uninit_array::<u64, _>(0)?.fill(0)?;
+    loop {
+        let lanes = line.lanes();
+        let left = line.reduced(lanes);
+        let shape = if left.length == 1 { target.shape.clone() } else { vec![left.count()] };
+        let mut values = unwritten::<T, B>(stream, &shape)?;
+        let mut places = unwritten::<u64, B>(stream, &shape)?;
+        let (dims, length, inner) = (rows(places.len(), lanes), line.length as u64, line.inner as u64);
+        match &known {
+            None => {
+                let x = target.operand.view();
+                kernel.launch(stream, &dims, (&x, &none, &mut values, &mut places, length, inner))?;
+            }
+            Some((x, from)) => {
+                kernel.launch(stream, &dims, (x, from, &mut values, &mut places, length, inner))?;
+            }
+        }
+        if left.length == 1 {
+            return Ok(places);
+        }
+        (known, line) = (Some((values, places)), left);
+    }
+}
