@@ -18,6 +18,7 @@ pub use gpumem_core::BarrierScope;
 pub use gpumem_kernel as kernel;
 pub use gpumem_macros::{DeviceRecord, device, kernel};
 
+pub mod by_hand;
 mod cases;
 pub mod from_source;
 mod inputs;

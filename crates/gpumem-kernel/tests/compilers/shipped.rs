@@ -4,7 +4,11 @@ use crate::{
     AMD, NVIDIA, compiler as load,
     compiler::{Compiler, Flavour},
 };
-use gpumem_kernel_suite::{Shipped, all};
+use gpumem_kernel::KernelDef;
+use gpumem_kernel_suite::{
+    Shipped, all,
+    by_hand::{self, Twin},
+};
 
 /// Barriers of the group and of the wave in a kernel's own source. The compiler may repeat the body of a loop.
 fn written(kernel: &Shipped) -> (usize, usize) {
@@ -103,4 +107,51 @@ fn products_and_sums_are_not_contracted_when_the_flag_is_off() {
             assert_ne!(apart, told(&compiler, &saxpy, &text, architecture), "{architecture}");
         }
     }
+}
+
+/// Instructions of a kernel in PTX.
+fn instructions(ptx: &str) -> usize {
+    let body = ptx.split_once(".entry").map_or("", |(_, entry)| entry);
+    let is_one = |line: &str| {
+        let line = line.trim();
+        line.ends_with(';') && !line.starts_with(['.', '/']) && !line.starts_with("ret")
+    };
+    body.lines().filter(|line| is_one(line)).count()
+}
+
+/// The name of a kernel that has more instructions than it may, and how many.
+fn too_many<P: gpumem_kernel::Parameters>(compiler: &Compiler, twin: fn() -> Twin<P>) -> Vec<String> {
+    let mut found = Vec::new();
+    for bounds in [false, true] {
+        let Twin { rust, cpp } = twin().bounds_checks(bounds);
+        let count = |kernel: &KernelDef<P>| {
+            let text = kernel.portable_text(32, bounds).unwrap();
+            let ptx = compiler.compile(&text, "compute_90").unwrap_or_else(|log| panic!("{log}"));
+            instructions(&String::from_utf8(ptx).unwrap())
+        };
+        let (in_rust, by_hand) = (count(&rust), count(&cpp));
+        let line = format!("{}, bounds {bounds}: {in_rust} instructions, by hand {by_hand}", rust.name());
+        println!("{line}");
+        if by_hand < 10 || in_rust * 100 > by_hand * 105 {
+            found.push(line);
+        }
+    }
+    found
+}
+
+#[test]
+fn rust_needs_no_more_instructions_than_cpp_by_hand() {
+    let Some(compiler) = load(Flavour::Nvrtc) else { return };
+    let found = [
+        too_many(&compiler, by_hand::saxpy),
+        too_many(&compiler, by_hand::update),
+        too_many(&compiler, by_hand::stencil),
+        too_many(&compiler, by_hand::transpose),
+        too_many(&compiler, by_hand::matmul),
+        too_many(&compiler, by_hand::reduce),
+        too_many(&compiler, by_hand::scan),
+        too_many(&compiler, by_hand::histogram),
+        too_many(&compiler, by_hand::convolution),
+    ];
+    assert!(found.iter().all(Vec::is_empty), "{found:#?}");
 }

@@ -3,6 +3,7 @@
 //! The library finds no context current on this thread, as in a program that uses nothing but the library; the names
 //! of benches for which that makes a difference say `context_current` where one is. The driver's calls have it current.
 
+mod against_cpp;
 mod interchange;
 mod kernels;
 mod memory;
@@ -15,7 +16,7 @@ use gpumem_cuda::Cuda;
 use gpumem_runtime::Device;
 
 pub(super) fn all() -> Vec<Bench> {
-    [transfers::all(), ordering::all(), interchange::all(), kernels::all(), memory::all()]
+    [transfers::all(), ordering::all(), interchange::all(), kernels::all(), against_cpp::all(), memory::all()]
         .into_iter()
         .flatten()
         .collect()
