@@ -16,6 +16,8 @@ pub(crate) struct Run {
 
 /// Threads of a closed device may end after the last test, and some tests forget handles on purpose.
 const MAY_LEAK: &str = "-Zmiri-ignore-leaks";
+/// The queues of crossbeam, which rayon uses, break the rules of stacked borrows. Threads of its pool outlive the tests.
+const ON_RAYON: &str = "-Zmiri-tree-borrows -Zmiri-ignore-leaks";
 
 const fn all(package: &'static str, targets: &'static [&'static str]) -> Run {
     Run { package, targets, arguments: &[], flags: "" }
@@ -24,6 +26,10 @@ const fn all(package: &'static str, targets: &'static [&'static str]) -> Run {
 impl Run {
     const fn may_leak(self) -> Self {
         Self { flags: MAY_LEAK, ..self }
+    }
+
+    const fn on_rayon(self) -> Self {
+        Self { flags: ON_RAYON, ..self }
     }
 
     const fn arguments(self, arguments: &'static [&'static str]) -> Self {
@@ -36,6 +42,7 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-core", &["--lib"]),
     all("gpumem-host", &["--lib"]),
     all("gpumem-nccl-sys", &["--lib"]),
+    all("gpumem-simt", &["--lib"]).on_rayon(),
     all("gpumem-tlsf", &["--lib"]),
     all("gpumem-trace", &["--lib"]),
     all("gpumem-layout", &["--lib", "--test", "layout_chains"]),
@@ -46,8 +53,12 @@ pub(crate) const GATE: &[Run] = &[
 ];
 
 /// Runs for the night, which take minutes.
-pub(crate) const NIGHTLY: &[Run] =
-    &[all("gpumem-integration", &["--test", "soundness"]).may_leak().arguments(&["--ignored"])];
+pub(crate) const NIGHTLY: &[Run] = &[
+    all("gpumem-integration", &["--test", "soundness"]).may_leak().arguments(&["--ignored"]),
+    all("gpumem-macros", &["--test", "phases"])
+        .on_rayon()
+        .arguments(&["values_of_all_types_are_kept", "groups_break_and_continue_as_a_whole"]),
+];
 
 pub(crate) fn run(workspace: &Workspace, runs: &[Run]) -> Result<Outcome> {
     if let Some(reason) = tools::missing(workspace, "Miri (nightly)", &["+nightly", "miri", "--version"]) {
