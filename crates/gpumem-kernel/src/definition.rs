@@ -242,6 +242,25 @@ impl<P: Parameters> KernelDef<P> {
         self
     }
 
+    /// With a body for the host that takes a group at once, beside the one that awaits its barriers, which check mode runs.
+    #[doc(hidden)] // for the library's own kernels
+    #[must_use]
+    pub fn host_groups<S>(mut self, groups: S) -> Self
+    where
+        S: Fn(&mut Phases<'_>, &P) -> Result<(), Fault> + Send + Sync + 'static,
+    {
+        self.note_replaced();
+        let groups = Arc::new(groups);
+        self.host = self.host.map(|body| -> Arc<HostBody> {
+            Arc::new(move |executor| match executor.checks() {
+                true => body(executor),
+                // SAFETY: as in `host`.
+                false => unsafe { executor.shared_split_function::<P, S>(groups.clone()) },
+            })
+        });
+        self
+    }
+
     /// Sets a body for the host without barriers: a plain loop.
     ///
     /// # Examples

@@ -8,7 +8,7 @@ use crate::{
 };
 use bytemuck::Pod;
 use gpumem_core::Element;
-use std::{marker::PhantomData, panic::Location, ptr::NonNull};
+use std::{cell::Cell, marker::PhantomData, panic::Location, ptr::NonNull};
 
 /// The memory of a launch, seen element by element.
 #[derive(Debug)]
@@ -136,6 +136,40 @@ impl<T: Element> Slice<T> {
             Some(element) => unsafe { self.cells.read(element, [index]) },
             None => T::zeroed(),
         }
+    }
+
+    /// Returns neighbours, for bodies that take a group at once. Check mode does not see them.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    pub fn run(&self, from: usize, len: usize) -> impl Iterator<Item = T> + '_ {
+        self.cells_of(from, len).iter().map(Cell::get)
+    }
+
+    /// Elements as cells, of which those of a `Slice` are only read.
+    #[inline(always)]
+    #[track_caller]
+    fn cells_of(&self, from: usize, len: usize) -> &[Cell<T>] {
+        if len == 0 {
+            return &[];
+        }
+        if from < self.len && len <= self.len - from {
+            // SAFETY: elements of the argument, which is alive as long as the launch. Cells, as all that a body sees.
+            return unsafe { std::slice::from_raw_parts(self.cells.first.wrapping_add(from).cast(), len) };
+        }
+        outside(&[from.saturating_add(len - 1)], &[self.len], Location::caller());
+        &[]
+    }
+}
+
+impl<T: Element> SliceMut<T> {
+    /// Writes neighbours, for bodies that take a group at once. Check mode does not see it.
+    #[doc(hidden)]
+    #[inline(always)]
+    #[track_caller]
+    pub fn set_run(&self, from: usize, values: impl ExactSizeIterator<Item = T>) {
+        let cells = self.0.cells_of(from, values.len());
+        cells.iter().zip(values).for_each(|(cell, value)| cell.set(value));
     }
 }
 

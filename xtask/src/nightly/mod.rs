@@ -1,5 +1,6 @@
 //! `cargo xtask nightly`: tests that take too long for the continuous integration. Takes hours on any machine.
 
+mod compile_time;
 mod long;
 mod programs;
 mod tsan;
@@ -36,6 +37,8 @@ enum Step {
     Tsan,
     /// Undefined behaviour, in the tests that take Miri too long otherwise
     Miri,
+    /// How long the compiler takes for a kernel
+    CompileTime,
     /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
     Programs,
 }
@@ -47,6 +50,7 @@ impl Step {
             Step::Loom => sanitizers::loom(workspace, Some(PREEMPTIONS)),
             Step::Tsan => tsan::run(workspace),
             Step::Miri => miri::run(workspace, miri::NIGHTLY),
+            Step::CompileTime => compile_time::run(workspace),
             Step::Programs => programs::run(workspace),
         }
     }

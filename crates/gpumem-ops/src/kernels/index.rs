@@ -24,26 +24,32 @@ pub(crate) fn reduce_index<T, Before>(
     let (lane, row, lanes) = (local_id(0), local_id(1), group_size(0));
     let (length, inner) = (length as usize, inner as usize);
     let at = group_id(0) * group_size(1) + row;
+    let chunk_length = lanes * 64;
+    let chunks = (length + chunk_length - 1) / chunk_length;
+    let rest = at / inner;
+    let first = (rest % chunks) * chunk_length;
+    let mut from = ((rest / chunks) * length + first + lane) * inner + at % inner;
+    let mut k = first + lane;
+    let mut end = 0;
+    if at < out.len() {
+        end = if first + chunk_length < length { first + chunk_length } else { length };
+    }
     // The place of no element.
     let mut place = u64::MAX;
     let mut value = T::ZERO;
-    if at < out.len() {
-        let chunk_length = lanes * 64;
-        let chunks = (length + chunk_length - 1) / chunk_length;
-        let rest = at / inner;
-        let first = (rest % chunks) * chunk_length;
-        let mut from = ((rest / chunks) * length + first + lane) * inner + at % inner;
-        let end = if first + chunk_length < length { first + chunk_length } else { length };
-        let mut k = first + lane;
-        while k < end {
-            let candidate = x[from];
-            if place == u64::MAX || Before(candidate, value) {
-                value = candidate;
-                place = if places.is_empty() { k as u64 } else { places[from] };
+    for _ in 0..8 {
+        for _ in 0..8 {
+            if k < end {
+                let candidate = x[from];
+                if place == u64::MAX || Before(candidate, value) {
+                    value = candidate;
+                    place = if places.is_empty() { k as u64 } else { places[from] };
+                }
+                k += lanes;
+                from += lanes * inner;
             }
-            k += lanes;
-            from += lanes * inner;
         }
+        wavebarrier();
     }
     if lanes > 1 {
         let own = row * lanes + lane;

@@ -1,20 +1,59 @@
 //! The kernels, as Rust functions. All take packed arrays; `length` is that of the axis they work along, `inner` the number of
 //! elements from one to the next along it.
 
-#![allow(clippy::manual_div_ceil)] // kernels do not know `div_ceil`
+#![allow(clippy::manual_div_ceil, clippy::manual_is_multiple_of)] // kernels are closer to C++
 
 mod index;
 mod maps;
+mod on_host;
 mod reduce;
 mod scan;
 #[cfg(test)]
 #[allow(clippy::panic, clippy::unwrap_used)] // helpers of tests
 mod tests;
 
-pub(crate) use index::reduce_index;
 pub(crate) use maps::{divide, map, zip_map};
-pub(crate) use reduce::reduce;
-pub(crate) use scan::{scan_columns, scan_tiles};
+pub(crate) use scan::scan_columns;
+
+use crate::kernel::{BinaryFunction, KernelDef, Numeric, UnaryFunction};
+
+/// The kernel [`reduce`](reduce::reduce), with a body of its own for the host.
+pub(crate) fn reduce<T, A, First, Join>() -> KernelDef<on_host::Reduce<T, A>>
+where
+    T: Numeric,
+    A: Numeric,
+    First: UnaryFunction<T, Output = A> + 'static,
+    Join: BinaryFunction<A, A, Output = A> + 'static,
+{
+    let kernel = reduce::reduce::<T, A, First, Join>();
+    // SAFETY: it writes the same elements, each group those that are its own.
+    unsafe { kernel.unsealed() }.host_groups(on_host::reduce::<T, A, First, Join>).sealed()
+}
+
+/// The kernel [`reduce_index`](index::reduce_index), with a body of its own for the host.
+pub(crate) fn reduce_index<T, Before>() -> KernelDef<on_host::ReduceIndex<T>>
+where
+    T: Numeric,
+    Before: BinaryFunction<T, T, Output = bool> + 'static,
+{
+    let kernel = index::reduce_index::<T, Before>();
+    // SAFETY: as above.
+    unsafe { kernel.unsealed() }.host_groups(on_host::reduce_index::<T, Before>).sealed()
+}
+
+/// The kernel [`scan_tiles`](scan::scan_tiles), with a body of its own for the host.
+pub(crate) fn scan_tiles<T, A, R, First, Last>() -> KernelDef<on_host::Scan<T, A, R>>
+where
+    T: Numeric,
+    A: Numeric,
+    R: Numeric,
+    First: UnaryFunction<T, Output = A> + 'static,
+    Last: UnaryFunction<A, Output = R> + 'static,
+{
+    let kernel = scan::scan_tiles::<T, A, R, First, Last>();
+    // SAFETY: as above.
+    unsafe { kernel.unsealed() }.host_groups(on_host::scan_tiles::<T, A, R, First, Last>).sealed()
+}
 
 /// Work-items of every group.
 pub(crate) const GROUP: u32 = 256;

@@ -10,6 +10,9 @@ use gpumem_macros::kernel;
 /// The order of the joins depends on `length` and `lanes` alone, so that every device has the same bits. Lane `l` has the
 /// elements `l`, `l + lanes`, .. of its chunk, and joins each eighth of them on its own; then pairs of these, then lanes at
 /// half the distance, a quarter, and so on.
+///
+/// The barriers of waves cost a GPU next to nothing. On the host, work-items take turns there, so that neighbours read the same
+/// lines of the cache one after the other.
 // SAFETY: each row writes its own element. The lanes of a row exchange values after barriers. Indices are below the number of
 // elements, `outer * length * inner`, which the caller gives with an `out` of `outer * chunks * inner`.
 #[kernel(unsafe, unchecked, crate = crate)]
@@ -29,59 +32,58 @@ pub(crate) fn reduce<T, A, First, Join>(
     let (lane, row, lanes) = (local_id(0), local_id(1), group_size(0));
     let (length, inner) = (length as usize, inner as usize);
     let at = group_id(0) * group_size(1) + row;
-    let mut all = start;
-    if at < out.len() {
-        let chunk_length = lanes * 64;
-        let chunks = (length + chunk_length - 1) / chunk_length;
-        let rest = at / inner;
-        let first = (rest % chunks) * chunk_length;
-        let mut from = ((rest / chunks) * length + first + lane) * inner + at % inner;
-        let step = lanes * inner;
-        let (mut a, mut b, mut c, mut d) = (start, start, start, start);
-        let (mut e, mut f, mut g, mut h) = (start, start, start, start);
-        if first + chunk_length <= length {
-            for _ in 0..8 {
-                a = Join(a, First(x[from]));
-                b = Join(b, First(x[from + step]));
-                c = Join(c, First(x[from + step * 2]));
-                d = Join(d, First(x[from + step * 3]));
-                e = Join(e, First(x[from + step * 4]));
-                f = Join(f, First(x[from + step * 5]));
-                g = Join(g, First(x[from + step * 6]));
-                h = Join(h, First(x[from + step * 7]));
-                from += step * 8;
-            }
-        } else {
-            let mut k = first + lane;
-            while k < length {
-                a = Join(a, First(x[from]));
-                if k + lanes < length {
-                    b = Join(b, First(x[from + step]));
-                }
-                if k + lanes * 2 < length {
-                    c = Join(c, First(x[from + step * 2]));
-                }
-                if k + lanes * 3 < length {
-                    d = Join(d, First(x[from + step * 3]));
-                }
-                if k + lanes * 4 < length {
-                    e = Join(e, First(x[from + step * 4]));
-                }
-                if k + lanes * 5 < length {
-                    f = Join(f, First(x[from + step * 5]));
-                }
-                if k + lanes * 6 < length {
-                    g = Join(g, First(x[from + step * 6]));
-                }
-                if k + lanes * 7 < length {
-                    h = Join(h, First(x[from + step * 7]));
-                }
-                k += lanes * 8;
-                from += step * 8;
-            }
-        }
-        all = Join(Join(Join(a, b), Join(c, d)), Join(Join(e, f), Join(g, h)));
+    let chunk_length = lanes * 64;
+    let chunks = (length + chunk_length - 1) / chunk_length;
+    let step = lanes * inner;
+    let rest = at / inner;
+    let first = (rest % chunks) * chunk_length;
+    let mut from = ((rest / chunks) * length + first + lane) * inner + at % inner;
+    // How many elements the lane has yet, at distances of `lanes`.
+    let mut left = 0;
+    if at < out.len() && first + lane < length {
+        left = (length - first - lane + lanes - 1) / lanes;
     }
+    let (mut a, mut b, mut c, mut d) = (start, start, start, start);
+    let (mut e, mut f, mut g, mut h) = (start, start, start, start);
+    for _ in 0..8 {
+        if left >= 8 {
+            a = Join(a, First(x[from]));
+            b = Join(b, First(x[from + step]));
+            c = Join(c, First(x[from + step * 2]));
+            d = Join(d, First(x[from + step * 3]));
+            e = Join(e, First(x[from + step * 4]));
+            f = Join(f, First(x[from + step * 5]));
+            g = Join(g, First(x[from + step * 6]));
+            h = Join(h, First(x[from + step * 7]));
+            from += step * 8;
+            left -= 8;
+        } else {
+            if left > 0 {
+                a = Join(a, First(x[from]));
+            }
+            if left > 1 {
+                b = Join(b, First(x[from + step]));
+            }
+            if left > 2 {
+                c = Join(c, First(x[from + step * 2]));
+            }
+            if left > 3 {
+                d = Join(d, First(x[from + step * 3]));
+            }
+            if left > 4 {
+                e = Join(e, First(x[from + step * 4]));
+            }
+            if left > 5 {
+                f = Join(f, First(x[from + step * 5]));
+            }
+            if left > 6 {
+                g = Join(g, First(x[from + step * 6]));
+            }
+            left = 0;
+        }
+        wavebarrier();
+    }
+    let mut all = Join(Join(Join(a, b), Join(c, d)), Join(Join(e, f), Join(g, h)));
     if lanes > 1 {
         let place = row * lanes + lane;
         joined[place] = all;

@@ -25,7 +25,8 @@ pub(crate) fn scan_tiles<T, A, R, First, Last>(
 {
     // Each lane sums 8 neighbours; with one place between lanes, these lie in different banks.
     let tile = shared::<A>([2304]);
-    let sums = shared::<A>([256]);
+    let sums = shared::<A>([272]);
+    let parts = shared::<A>([16]);
     let lane = local_id(0);
     let (length, inner) = (length as usize, inner as usize);
     let tiles = (length + 2047) / 2048;
@@ -43,19 +44,31 @@ pub(crate) fn scan_tiles<T, A, R, First, Last>(
         sum = sum.plus(tile[lane * 9 + j]);
         tile[lane * 9 + j] = sum;
     }
-    sums[lane] = sum;
+    // 16 lanes scan the sums of 16 each, one scans those.
+    let place = lane + lane / 16;
+    sums[place] = sum;
     barrier(Local);
-    let mut distance = 1;
-    while distance < 256 {
-        let left = if lane >= distance { sums[lane - distance] } else { A::ZERO };
-        barrier(Local);
-        if lane >= distance {
-            sums[lane] = left.plus(sums[lane]);
+    if lane < 16 {
+        let mut part = sums[lane * 17];
+        for j in 1..16 {
+            part = part.plus(sums[lane * 17 + j]);
+            sums[lane * 17 + j] = part;
         }
-        barrier(Local);
-        distance *= 2;
+        parts[lane] = part;
     }
-    let mut offset = if lane > 0 { sums[lane - 1] } else { A::ZERO };
+    barrier(Local);
+    if lane == 0 {
+        let mut part = parts[0];
+        for j in 1..16 {
+            part = part.plus(parts[j]);
+            parts[j] = part;
+        }
+    }
+    barrier(Local);
+    let mut offset = if lane % 16 > 0 { sums[place - 1] } else { A::ZERO };
+    if lane >= 16 {
+        offset = parts[lane / 16 - 1].plus(offset);
+    }
     if !before.is_empty() {
         offset = before[group_id(0)].plus(offset);
     }
@@ -99,19 +112,30 @@ pub(crate) fn scan_columns<T, A, R, First, Last>(
     let rest = at / inner;
     let start = (rest % chunks) * 64;
     let mut from = ((rest / chunks) * length + start) * inner + at % inner;
+    let mut left = 0;
+    let mut sum = A::ZERO;
     if from < x.len() {
-        let end = if start + 64 < length { start + 64 } else { length };
-        let mut sum = if before.is_empty() { A::ZERO } else { before[at] };
-        for _ in start..end {
-            let value = First(x[from]);
-            if exclusive {
-                out[from] = Last(sum);
-                sum = sum.plus(value);
-            } else {
-                sum = sum.plus(value);
-                out[from] = Last(sum);
-            }
-            from += inner;
+        left = if start + 64 < length { 64 } else { length - start };
+        if !before.is_empty() {
+            sum = before[at];
         }
+    }
+    // On the host neighbours take turns at the barriers, and read the same lines of the cache one after the other.
+    for _ in 0..8 {
+        for _ in 0..8 {
+            if left > 0 {
+                let value = First(x[from]);
+                if exclusive {
+                    out[from] = Last(sum);
+                    sum = sum.plus(value);
+                } else {
+                    sum = sum.plus(value);
+                    out[from] = Last(sum);
+                }
+                from += inner;
+                left -= 1;
+            }
+        }
+        wavebarrier();
     }
 }

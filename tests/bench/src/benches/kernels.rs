@@ -18,10 +18,10 @@ pub(super) fn all() -> Vec<Bench> {
         benches.push(flat(&format!("polynomial/{size}"), len, polynomial(), |y, x, a| *y = horner(x, a)));
     }
     for wave in [32, 64] {
-        benches.push(step("barrier", wave, STEPS, group_steps(wave)));
-        benches.push(step("wavebarrier", wave, STEPS, wave_steps(wave)));
-        benches.push(step("both_barriers", wave, STEPS, both_steps(wave)));
-        benches.push(step("tree", wave, TREE_STEPS, tree(wave)));
+        benches.push(step("barrier", wave, STEPS, 8, move || Ok(group_steps(wave))));
+        benches.push(step("wavebarrier", wave, STEPS, 8, move || Ok(wave_steps(wave))));
+        benches.push(step("both_barriers", wave, STEPS, 8, move || Ok(both_steps(wave))));
+        benches.push(step("tree", wave, TREE_STEPS, 8, move || Ok(tree(wave))));
     }
     benches
 }
@@ -101,13 +101,20 @@ fn flat(
 }
 
 /// Steps of one launch.
-const STEPS: usize = 64;
+pub(super) const STEPS: usize = 64;
 /// Barriers of the tree.
-const TREE_STEPS: usize = 9;
+pub(super) const TREE_STEPS: usize = 9;
 
-/// One step of one work-item: its part of the loop, and the barrier.
-fn step(kind: &str, wave: u32, steps: usize, function: HostFunction) -> Bench {
+/// One step of one work-item: its part of the loop, and the barrier. So many nanoseconds are allowed.
+pub(super) fn step(
+    kind: &str,
+    wave: u32,
+    steps: usize,
+    allowed: u64,
+    function: impl FnOnce() -> Result<HostFunction> + 'static,
+) -> Bench {
     Bench::new(format!("kernels/host/{kind}/wave_{wave}"), "what is allowed", Measure::Latency, move || {
+        let function = function()?;
         let mut out = vec![0f32; GROUP as usize];
         let arguments = KernelArguments::new().with(slice(&mut out));
         let ours = Routine::clocked(move |calls| {
@@ -120,7 +127,7 @@ fn step(kind: &str, wave: u32, steps: usize, function: HostFunction) -> Bench {
             black_box(&out);
             Ok(start.elapsed().mul_f64(calls as f64 / (launches * of_one) as f64))
         });
-        Ok(Pair { ours, reference: Routine::clocked(|calls| Ok(Duration::from_nanos(8 * calls))) })
+        Ok(Pair { ours, reference: Routine::clocked(move |calls| Ok(Duration::from_nanos(allowed * calls))) })
     })
 }
 

@@ -11,6 +11,7 @@ mod ops;
 mod ordering;
 mod replay;
 mod rmm;
+mod split;
 #[cfg(any(test, feature = "cuda"))]
 mod transfers;
 mod views;
@@ -29,6 +30,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(replay::all());
     benches.extend(interchange::all());
     benches.extend(kernels::all());
+    benches.extend(split::all());
     benches.extend(ops::of(device));
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {

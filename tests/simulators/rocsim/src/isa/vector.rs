@@ -75,7 +75,7 @@ fn permute(x: u32, y: u32, choice: u32) -> u32 {
     u32::from_le_bytes(choice.to_le_bytes().map(pick))
 }
 
-fn middle<T: Ord>(x: T, y: T, z: T) -> T {
+pub(super) fn middle<T: Ord>(x: T, y: T, z: T) -> T {
     let (low, high) = if x < y { (x, y) } else { (y, x) };
     if z < low { low } else { z.min(high) }
 }

@@ -3,6 +3,7 @@
 use super::{
     instruction::{Flow, Form, Instruction, Kind, Value, honours},
     lanes::{wide_shift, wide_two},
+    vector::middle,
     wave::{Lanes, Wave, bits},
 };
 
@@ -95,11 +96,12 @@ fn half_two(wave: &mut Wave, i: &Instruction, f: impl Fn(u16, u16) -> u16) -> Fl
     Flow::Next
 }
 
-fn half_multiply_add(wave: &mut Wave, i: &Instruction) -> Flow {
+/// An operation on three numbers of 16 bits.
+fn half_three(wave: &mut Wave, i: &Instruction, f: impl Fn(u16, u16, u16) -> u16) -> Flow {
     let (x, y, z) = (half_source(wave, i, 1), half_source(wave, i, 2), half_source(wave, i, 3));
     let mut out = [0; 64];
     for lane in 0..64 {
-        out[lane] = x[lane].wrapping_mul(y[lane]).wrapping_add(z[lane]) & 0xffff;
+        out[lane] = f(x[lane] as u16, y[lane] as u16, z[lane] as u16).into();
     }
     put_half(wave, i, 3, &out);
     Flow::Next
@@ -136,6 +138,12 @@ macro_rules! shift {
 macro_rules! half {
     ($f:expr) => {
         Form::new(TWO, |wave, i, _| half_two(wave, i, $f)).honouring(honours::HALVES)
+    };
+}
+
+macro_rules! half_three {
+    ($f:expr) => {
+        Form::new(THREE, |wave, i, _| half_three(wave, i, $f)).honouring(honours::HALVES)
     };
 }
 
@@ -178,9 +186,13 @@ pub(super) fn find(name: &str) -> Option<Form> {
         "v_lshlrev_b16" => half!(|x, y| y << (x & 15)),
         "v_lshrrev_b16" => half!(|x, y| y >> (x & 15)),
         "v_ashrrev_i16" => half!(|x, y| (y as i16 >> (x & 15)) as u16),
-        "v_mad_u16" | "v_mad_legacy_u16" => {
-            Form::new(THREE, |wave, i, _| half_multiply_add(wave, i)).honouring(honours::HALVES)
-        }
+        "v_mad_u16" | "v_mad_legacy_u16" => half_three!(|x, y, z| x.wrapping_mul(y).wrapping_add(z)),
+        "v_min3_u16" => half_three!(|x, y, z| x.min(y).min(z)),
+        "v_max3_u16" => half_three!(|x, y, z| x.max(y).max(z)),
+        "v_med3_u16" => half_three!(middle),
+        "v_min3_i16" => half_three!(|x, y, z| (x as i16).min(y as i16).min(z as i16) as u16),
+        "v_max3_i16" => half_three!(|x, y, z| (x as i16).max(y as i16).max(z as i16) as u16),
+        "v_med3_i16" => half_three!(|x, y, z| middle(x as i16, y as i16, z as i16) as u16),
         _ => return None,
     })
 }

@@ -275,3 +275,20 @@ fn traps_and_unknown_instructions_stop() {
         assert!(stop.contains(why), "{stop}");
     }
 }
+
+#[test]
+fn three_numbers_of_16_bits_are_compared() {
+    let mut w = wave();
+    run(&mut w, &["v_mov_b32_e32 v1, 0x1fff0", "v_mov_b32_e32 v2, 5", "v_mov_b32_e32 v3, 7"]);
+    for (name, expected) in [
+        ("min3_u16", 5),
+        ("med3_u16", 7),
+        ("max3_u16", 0xfff0),
+        ("min3_i16", 0xfff0),
+        ("med3_i16", 5),
+        ("max3_i16", 7),
+    ] {
+        run(&mut w, &[&format!("v_{name} v4, v1, v2, v3")]);
+        assert_eq!(vector(&w, 4)[9] & 0xffff, expected, "{name}");
+    }
+}
