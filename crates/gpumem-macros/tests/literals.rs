@@ -102,7 +102,7 @@ fn variables_have_the_types_that_rustc_infers() {
     assert!(types.len() >= 40);
     for (name, ty) in types {
         let expected = names.iter().find(|(rust, _)| *rust == ty).map_or(ty, |(_, cpp)| cpp);
-        // Names of C++ have an underscore behind them.
+        // Names of C++ end in an underscore.
         let is_declared = [name.to_owned(), format!("{name}_")].iter().any(|name| {
             source.contains(&format!("const {expected} {name} = "))
                 || source.contains(&format!("    {expected} {name};"))

@@ -3,8 +3,7 @@
 use crate::{
     kernel::{BinaryFunction, DeviceType, KernelDef, UnaryFunction, config_for_items},
     kernels::{self, GROUP},
-    operand::Operand,
-    reductions::{check_axis, unwritten},
+    operand::{Operand, check_axis, unwritten},
 };
 use gpumem_core::{Backend, Element, ErrorKind, LayoutError, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, Storage, Stream};

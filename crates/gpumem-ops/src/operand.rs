@@ -1,6 +1,6 @@
 //! An array as the kernels take it: packed, its axes in the order of memory.
 
-use gpumem_core::{Backend, Element, Result};
+use gpumem_core::{Backend, Element, LayoutError, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Layout, Owned, Shared, Storage, Stream};
 use ndarray::{Dimension, IxDyn};
 use smallvec::SmallVec;
@@ -131,6 +131,32 @@ impl<'a, T: Element, B: Backend> Operand<'a, T, B> {
             axes.iter().filter(|at| **at != axis).map(|at| if *at > axis { at - 1 } else { *at }).collect()
         };
         restore(array, &others(&self.axes), &others(&self.inverted))
+    }
+}
+
+/// An array without contents, of which the next launch writes every element.
+pub(crate) fn unwritten<T: Element, B: Backend>(
+    stream: &Stream<B>,
+    shape: &[usize],
+) -> Result<DeviceArray<T, IxDyn, B>> {
+    let empty = stream.uninit_array::<T, _>(IxDyn(shape))?;
+    // SAFETY: the caller launches a kernel on it that writes every element, before it gives the array to other code.
+    Ok(unsafe { empty.assume_init() })
+}
+
+/// Refuses an axis that is not there.
+pub(crate) fn check_axis<B: Backend, S: Storage<Backend = B>, D: Dimension>(
+    operation: &'static str,
+    stream: &Stream<B>,
+    array: &ArrayBase<S, D>,
+    axis: Option<usize>,
+) -> Result<()> {
+    match axis {
+        Some(axis) if axis >= array.ndim() => {
+            let error = LayoutError::NoSuchAxis { axis: axis as isize, rank: array.ndim() };
+            Err(stream.device().core().error(operation, error))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -1,18 +1,19 @@
 //! Sums, extremes and means: passes of the kernels, until one element is left for each result.
 
 use crate::{
-    functions::{Bounded, Cast, CastTo, Summable, is_larger, is_smaller, larger, plus, smaller},
+    elements::{Bounded, Summable},
+    functions::{Cast, CastTo, is_larger, is_smaller, larger, plus, smaller},
     kernel::{BinaryFunction, KernelDef, Numeric, UnaryFunction, Value, config_for_items},
     kernels,
     kernels::{CHUNK, GROUP},
-    operand::Operand,
+    operand::{Operand, check_axis, unwritten},
 };
-use gpumem_core::{Backend, Element, ErrorKind, LaunchConfig, LayoutError, Result};
+use gpumem_core::{Backend, Element, ErrorKind, LaunchConfig, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Storage, Stream};
 use ndarray::{Dimension, IxDyn};
 use std::any::TypeId;
 
-/// An axis that is reduced, between the axes before it and those behind it in memory.
+/// An axis that is reduced, between the axes before it and those after it in memory.
 #[derive(Clone, Copy)]
 pub(crate) struct Line {
     pub(crate) outer: usize,
@@ -62,16 +63,6 @@ fn rows(rows: usize, lanes: usize) -> LaunchConfig {
         group_size: [lanes, rows_of_group, 1],
         shared_bytes: 0,
     }
-}
-
-/// An array without contents, of which the next launch writes every element.
-pub(crate) fn unwritten<T: Element, B: Backend>(
-    stream: &Stream<B>,
-    shape: &[usize],
-) -> Result<DeviceArray<T, IxDyn, B>> {
-    let empty = stream.uninit_array::<T, _>(IxDyn(shape))?;
-    // SAFETY: the caller launches a kernel on it that writes every element, before it gives the array to other code.
-    Ok(unsafe { empty.assume_init() })
 }
 
 /// One pass of [`kernels::reduce`] with that many lanes.
@@ -178,22 +169,6 @@ impl<'a, T: Element, B: Backend> Target<'a, T, B> {
 
     fn empty<U: Element>(&self, stream: &Stream<B>) -> Result<DeviceArray<U, IxDyn, B>> {
         self.restored(stream.device_array::<U, _>(IxDyn(&self.shape))?)
-    }
-}
-
-/// Refuses an axis that is not there.
-pub(crate) fn check_axis<B: Backend, S: Storage<Backend = B>, D: Dimension>(
-    operation: &'static str,
-    stream: &Stream<B>,
-    array: &ArrayBase<S, D>,
-    axis: Option<usize>,
-) -> Result<()> {
-    match axis {
-        Some(axis) if axis >= array.ndim() => {
-            let error = LayoutError::NoSuchAxis { axis: axis as isize, rank: array.ndim() };
-            Err(stream.device().core().error(operation, error))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -1,11 +1,12 @@
 //! Prefix sums: the sum of each chunk, the sums of all chunks before each, then the elements.
 
 use crate::{
-    functions::{Cast, CastTo, Summable, plus},
+    elements::Summable,
+    functions::{Cast, CastTo, plus},
     kernel::{KernelDef, Numeric, config_for_items},
     kernels::{self, CHUNK, GROUP, TILE},
-    operand::Operand,
-    reductions::{Line, check_axis, pass, unwritten},
+    operand::{Operand, check_axis, unwritten},
+    reductions::{Line, pass},
 };
 use gpumem_core::{Backend, LaunchConfig, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceView, Storage, Stream};
