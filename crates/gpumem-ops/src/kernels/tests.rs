@@ -58,17 +58,20 @@ fn all_of<T: Summable + CastTo<T>>() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore)] // Miri loads no libraries
 fn the_compilers_take_the_kernels_for_floats() {
     all_of::<f16>();
     all_of::<f32>();
 }
 
 #[test]
+#[cfg_attr(miri, ignore)] // Miri loads no libraries
 fn the_compilers_take_the_kernels_for_integers() {
     all_of::<i64>();
 }
 
 #[test]
+#[cfg_attr(miri, ignore)] // Miri loads no libraries
 fn the_compilers_take_every_cast() {
     macro_rules! casts {
         ($($from:ident)*; $to:tt) => {$( casts!(@from $from $to); )*};

@@ -102,11 +102,11 @@ impl Layout {
     }
 }
 
-/// Runs a function for elements of every type, each with layouts of its own.
-macro_rules! every_type {
-    ($lab:expr, $longest:expr, $check:ident) => {{
+/// Runs a function for elements of some types, each with layouts of its own.
+macro_rules! types {
+    ($lab:expr, $longest:expr, $check:ident: $($element:ident)*) => {{
         let rounds = if $lab.is_slow() { 1 } else { 4 };
-        every_type!(@each $lab, rounds, $longest, $check: u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64);
+        types!(@each $lab, rounds, $longest, $check: $($element)*);
         Ok(())
     }};
     (@each $lab:expr, $rounds:ident, $longest:expr, $check:ident: $($element:ident)*) => {$({
@@ -150,7 +150,7 @@ where
 }
 
 fn sums_and_means_of_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
-    every_type!(lab, if lab.is_slow() { 300 } else { 2500 }, check_sums)
+    types!(lab, if lab.is_slow() { 300 } else { 2500 }, check_sums: u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64)
 }
 
 fn check_extremes<T: Number, B: Backend>(lab: &Lab<B>, layout: &Layout) -> Verdict
@@ -180,7 +180,7 @@ where
 }
 
 fn extremes_and_their_places_of_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
-    every_type!(lab, if lab.is_slow() { 200 } else { 2000 }, check_extremes)
+    types!(lab, if lab.is_slow() { 200 } else { 2000 }, check_extremes: u8 i16 i32 u64 f16 f32)
 }
 
 fn check_scans<T: Number, B: Backend>(lab: &Lab<B>, layout: &Layout) -> Verdict
@@ -200,7 +200,7 @@ where
 }
 
 fn scans_of_any_layout<B: Backend>(lab: &Lab<B>) -> Verdict {
-    every_type!(lab, if lab.is_slow() { 200 } else { 2500 }, check_scans)
+    types!(lab, if lab.is_slow() { 200 } else { 2500 }, check_scans: i8 u16 u32 i64 bf16 f64)
 }
 
 /// Values at which conversions differ: the ends of all types, halves, infinities, NaN.
@@ -283,9 +283,9 @@ fn casts_are_those_of_rust<B: Backend>(lab: &Lab<B>) -> Verdict {
         )*}};
     }
     match lab.is_slow() {
-        true => pairs!(f64 f32 f16 i64; [u8 i32 u64 f16 bf16 f32]),
+        true => pairs!(f64 f32 f16 i64; [i8 i32 u64 f16 bf16 f32]),
         false => {
-            pairs!(u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64; [u8 i8 u16 i16 u32 i32 u64 i64 f16 bf16 f32 f64])
+            pairs!(u8 i16 u32 i64 f16 bf16 f32 f64; [i8 u16 i32 u64 f16 bf16 f32 f64])
         }
     }
     Ok(())
@@ -448,7 +448,7 @@ fn floats_have_the_bits_of_the_host<B: Backend>(lab: &Lab<B>) -> Verdict {
         let halves = values.mapv(f16::from_f32);
         assert_eq!(done(results(lab.device(), &values))?, results(&host, &values)?, "f32 {shape:?}");
         assert_eq!(results(lab.device(), &halves)?, results(&host, &halves)?, "f16 {shape:?}");
-        if !lab.is_slow() {
+        if !lab.is_slow() && values.len() < 6000 {
             let (doubles, brains) =
                 (values.mapv(|value| f64::from(value) / 3.0), values.mapv(bf16::from_f32));
             assert_eq!(results(lab.device(), &doubles)?, results(&host, &doubles)?, "f64 {shape:?}");
