@@ -3,12 +3,13 @@
 use crate::{
     AddressRange, Advice, AllocationRequest, Barrier, Capabilities, CompileOptions, Compiler, CopyRegion,
     DeviceBuffer, DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, Event, EventOptions, Fill,
-    IpcMemory, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind,
-    RawStream, RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
+    HostFuture, IpcMemory, KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo,
+    MemoryKind, RawStream, RegisterOptions, Result, Stream, StreamOptions, StridedCopy,
 };
 use std::{fmt::Debug, ptr::NonNull};
 
 const SHARING: &str = "memory shared between processes";
+const FUTURES: &str = "futures of the host as work of a stream";
 const IMAGES: &str = "images apart from loaded programs";
 /// The compiler's message about an architecture that it does not compile for.
 const ARCHITECTURES: &str = "an architecture of this name";
@@ -336,6 +337,21 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
     /// # Errors
     /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) if there is no such hint.
     unsafe fn prefetch(stream: &Self::Stream, address: u64, bytes: usize, to: Location) -> Result<()>;
+
+    /// Enqueues a future of the host. It is polled once its turn in the stream has come, and again when it was woken;
+    /// later work of the stream runs when it is ready. No thread may wait for it meanwhile.
+    /// Only where [`Capabilities::futures`] says so.
+    ///
+    /// # Safety
+    /// * All memory that the future uses is valid until it is ready or dropped, and other uses of it are ordered with it.
+    /// * If it ends well, it has written all bytes that [`current_uses`](crate::current_uses) names as written.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](crate::ErrorKind::Unsupported) by default.
+    unsafe fn enqueue_future(stream: &Self::Stream, future: HostFuture) -> Result<()> {
+        let _ = (stream, future);
+        Err(Error::new(Self::NAME, "enqueue_future", ErrorKind::Unsupported { what: FUTURES }))
+    }
 
     // ---- events ---------------------------------------------------------------------------------------------------
 

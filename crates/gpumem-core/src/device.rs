@@ -247,6 +247,9 @@ pub struct Capabilities {
     pub frees_late: bool,
     /// Has [`Backend::copy_strided`](crate::Backend::copy_strided).
     pub strided_copy: bool,
+    /// Has [`Backend::enqueue_future`](crate::Backend::enqueue_future), and the threads of the process read and write
+    /// device memory at its address. True on the host backend.
+    pub futures: bool,
     /// Kernels of the device read and write [`Pinned`](crate::MemoryKind::Pinned) memory of its own, as they do mapped memory, at
     /// [`DeviceBuffer::address`](crate::DeviceBuffer::address).
     pub pinned_by_kernels: bool,
@@ -284,6 +287,7 @@ impl Capabilities {
             pageable_direct: false,
             frees_late: false,
             strided_copy: false,
+            futures: false,
             pinned_by_kernels: false,
             survives_faults: false,
             stream_priorities: [0, 0],

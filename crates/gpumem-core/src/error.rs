@@ -339,6 +339,9 @@ pub enum ErrorKind {
         /// The work that failed.
         failure: std::sync::Arc<crate::Failure>,
     },
+    /// A collective operation failed.
+    #[error(transparent)]
+    Collective(#[from] Box<crate::CollectiveError>),
     /// The device is lost. Every later call reports the first cause again.
     #[error("the device is lost since an earlier failure: {cause}")]
     DeviceLost {

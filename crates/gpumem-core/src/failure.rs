@@ -1,5 +1,6 @@
 //! Work that failed.
 
+use crate::CollectiveError;
 use std::fmt;
 
 /// Describes work that failed.
@@ -12,18 +13,32 @@ pub struct Failure {
     pub place: String,
     /// Why.
     pub cause: String,
+    /// For a collective operation, its failure as this rank sees it.
+    pub collective: Option<Box<CollectiveError>>,
 }
 
 impl Failure {
     /// Describes a failure.
     pub fn new(work: impl Into<String>, place: impl Into<String>, cause: impl Into<String>) -> Self {
-        Self { work: work.into(), place: place.into(), cause: cause.into() }
+        Self { work: work.into(), place: place.into(), cause: cause.into(), collective: None }
+    }
+
+    /// Describes the failure of a collective operation.
+    pub fn of_collective(place: impl Into<String>, error: CollectiveError) -> Self {
+        let CollectiveError { operation, sequence, rank, size, cause } = &error;
+        let place = format!("{}, operation {sequence} of rank {rank} of {size}", place.into());
+        Self {
+            work: (*operation).to_owned(),
+            place,
+            cause: cause.to_string(),
+            collective: Some(Box::new(error)),
+        }
     }
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { work, place, cause } = self;
+        let Self { work, place, cause, .. } = self;
         write!(f, "{work} on {place} failed: {cause}")
     }
 }

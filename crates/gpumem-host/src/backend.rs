@@ -1,16 +1,16 @@
 //! The backend itself: every function of the trait, a few lines each.
 
 use crate::copy::{StridedPlan, extent, extent_of_fill};
-use crate::engine::Command;
+use crate::engine::{Command, Pending};
 use crate::error::{error, invalid};
 use crate::inject::Operation;
 use crate::{Buffer, Device, Event, HostBarrier, HostOptions, Kernel, Module, NAME, Stream};
 use crate::{buffer, probe, stream};
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceInfo,
-    DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
-    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result,
-    StreamKind, StreamOptions, StridedCopy,
+    DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, HostFuture, KernelArguments,
+    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
+    Result, StreamKind, StreamOptions, StridedCopy,
 };
 use std::ptr::NonNull;
 
@@ -221,6 +221,12 @@ unsafe impl Backend for Host {
         stream.submit("prefetch", Operation::Prefetch, |_| Ok(Command::Touch { address, bytes }))?;
         stream.queue().engine.counters().prefetches.up();
         Ok(())
+    }
+
+    unsafe fn enqueue_future(stream: &Stream, future: HostFuture) -> Result<()> {
+        stream.submit("enqueue_future", Operation::Future, |_| {
+            Ok(Command::Future(Box::new(Pending::new(future))))
+        })
     }
 
     fn create_event(device: &Device, options: EventOptions) -> Result<Event> {

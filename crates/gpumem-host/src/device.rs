@@ -62,8 +62,13 @@ impl Device {
     }
 
     fn new(process: &'static ProcessState, ordinal: usize, options: &HostOptions) -> Self {
+        let engine = Arc::new(Engine::new(process, ordinal, options));
+        if !engine.has_workers() {
+            let weak = Arc::downgrade(&engine);
+            process.add_adversary(weak);
+        }
         Self(Arc::new(Inner {
-            engine: Arc::new(Engine::new(process, ordinal, options)),
+            engine,
             info: probe::info(ordinal, options.memory),
             capabilities: capabilities(options.wave_size),
             barrier: HostBarrier::new(options.wave_size),
@@ -240,6 +245,7 @@ fn capabilities(wave_size: u32) -> Capabilities {
     capabilities.register = true;
     capabilities.pageable_direct = true;
     capabilities.strided_copy = true;
+    capabilities.futures = true;
     capabilities.pinned_by_kernels = true;
     capabilities.survives_faults = true;
     capabilities.wave_size = wave_size;

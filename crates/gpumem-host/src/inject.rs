@@ -37,6 +37,8 @@ pub enum Operation {
     Compile,
     /// `launch`.
     Launch,
+    /// `enqueue_future`.
+    Future,
     /// `synchronize` of a stream, an event or the device. It fails after it has waited.
     Synchronize,
     /// `query` of a stream or an event.

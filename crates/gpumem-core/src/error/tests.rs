@@ -42,6 +42,9 @@ fn about(kind: &ErrorKind) -> (&'static str, &'static str) {
         ErrorKind::NoSuchKernel { .. } => ("NoSuchKernel", "a program has no kernel of that name"),
         ErrorKind::AsynchronousFault { .. } => ("AsynchronousFault", "work that was enqueued earlier failed"),
         ErrorKind::Poisoned { .. } => ("Poisoned", "data were to be written by work that failed"),
+        ErrorKind::Collective(_) => {
+            ("Collective", "an operation of several ranks failed (`CollectiveError`)")
+        }
         ErrorKind::UserCodePanicked { .. } => {
             ("UserCodePanicked", "code of the caller that the library runs panicked")
         }
@@ -127,6 +130,10 @@ fn errors() -> Vec<Error> {
                 "stream 1 of cuda:0",
                 "index 9 is outside axis 0 of length 3",
             )) }),
+        on("all_reduce", Box::new(crate::CollectiveError::new("all_reduce", 3, (1, 4), crate::CollectiveCause::Timeout {
+                after: std::time::Duration::from_secs(30),
+                missing: vec![2],
+            }))),
         on("to_device", ErrorKind::UserCodePanicked {
             what: "a memory resource",
             message: text("no chunk"),

@@ -1,6 +1,6 @@
 //! The commands in a stream's queue, and how they run.
 
-use super::{Engine, EventCore, Mark};
+use super::{Engine, EventCore, Mark, Pending};
 use crate::copy::{StridedPlan, extent, extent_of_fill, fill_bytes, run_fill, run_region};
 use crate::memory::{Known, Place, Reach};
 use gpumem_core::{
@@ -33,6 +33,7 @@ pub(crate) enum Command {
     },
     Wait(Mark),
     Launch(Box<Launch>),
+    Future(Box<Pending>),
     /// Only fails: a failure was injected in place of the work.
     Fail {
         work: String,
@@ -109,7 +110,7 @@ impl Command {
             // Item by item they run at a fraction of the speed.
             Command::Strided(plan) => plan.total_bytes() <= limit / 8,
             Command::Touch { .. } | Command::Record { .. } | Command::Fail { .. } => limit > 0,
-            Command::Wait(_) | Command::Launch(_) => false,
+            Command::Wait(_) | Command::Launch(_) | Command::Future(_) => false,
         }
     }
 
@@ -128,6 +129,7 @@ impl Command {
             Command::Record { .. } => "record",
             Command::Wait(_) => "wait",
             Command::Launch(launch) => return format!("kernel {:?}", launch.function.name),
+            Command::Future(pending) => pending.work,
             Command::Fail { work, .. } => return work.clone(),
         };
         work.to_owned()
@@ -180,18 +182,24 @@ impl Command {
             Command::Record { event, recording } => event.reached(*recording),
             Command::Wait(_) => {}
             Command::Launch(launch) => return launch.run(engine.ordinal(), stream),
+            // Its queue polls it.
+            Command::Future(_) => return Err("a future is not run as a whole".to_owned()),
             Command::Fail { what, .. } => return Err(what.clone()),
         }
         Ok(())
     }
 
-    /// Drops the command. Values that a kernel has captured may panic in `Drop`; the stream goes on.
+    /// Drops the command. Values that a kernel or a future has captured may panic in `Drop`; the stream goes on.
     pub(crate) fn retire(self) {
-        if let Command::Launch(launch) = self
-            && let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(launch)))
-        {
-            tracing::error!("what a kernel captured panicked when dropped: {}", message(&*panic));
-            discard(panic);
+        match self {
+            Command::Launch(launch) => {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(launch))) {
+                    tracing::error!("what a kernel captured panicked when dropped: {}", message(&*panic));
+                    discard(panic);
+                }
+            }
+            Command::Future(mut pending) => pending.discard(),
+            _ => {}
         }
     }
 }
@@ -215,13 +223,13 @@ impl Launch {
 }
 
 /// Drops the payload of a panic, which may panic itself.
-fn discard(panic: Box<dyn Any + Send>) {
+pub(super) fn discard(panic: Box<dyn Any + Send>) {
     if let Err(another) = catch_unwind(AssertUnwindSafe(|| drop(panic))) {
         std::mem::forget(another);
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("(no message)")
 }

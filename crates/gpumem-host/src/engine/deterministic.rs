@@ -3,9 +3,11 @@
 //! The lock is held while a choice is made, never while a command runs, so that a kernel may call the device.
 
 use super::{Command, Engine, Fault, Item, Mark, Progress, Queue, Random, Refused};
+use crate::process::Adversary;
 use crate::sync::lock;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Poll;
 
 /// Most steps that the trace holds.
 const TRACE: usize = 1 << 16;
@@ -106,9 +108,16 @@ impl Deterministic {
         &self.queues
     }
 
-    /// Forgets all streams.
-    pub(crate) fn take_queues(&mut self) -> Vec<Arc<Queue>> {
-        std::mem::take(&mut self.queues)
+    /// Forgets the streams that have nothing to do, and returns them.
+    pub(crate) fn take_idle_queues(&mut self) -> Vec<Arc<Queue>> {
+        let is_idle = |queue: &mut Arc<Queue>| queue.completed() >= lock(&queue.state).enqueued;
+        self.queues.extract_if(.., is_idle).collect()
+    }
+
+    /// Begins one step of any stream that can run.
+    fn begin_any(&mut self) -> Option<Piece> {
+        let all = self.runnable();
+        self.pick(all).and_then(|queue| self.begin(queue))
     }
 
     fn runnable(&mut self) -> Vec<Arc<Queue>> {
@@ -138,7 +147,12 @@ impl Deterministic {
             Some(queue) if queue.id != needed.id && self.detours < DETOURS => Some(queue),
             _ => {
                 self.detours = 0;
-                needed.is_runnable().then(|| Arc::clone(needed))
+                if !needed.is_parked_future() {
+                    return needed.is_runnable().then(|| Arc::clone(needed));
+                }
+                // Any stream may wake it.
+                let all = self.runnable();
+                self.pick(all)
             }
         }
     }
@@ -171,6 +185,7 @@ impl Deterministic {
         }
         let item = state.pending.pop_front()?;
         state.busy = true;
+        state.is_woken = false;
         let (start, units) = (state.done_units, item.command.units());
         let left = units - start;
         let whole = left <= 1 || state.chunks >= MOST_CHUNKS || self.random.one_in(self.whole);
@@ -186,7 +201,46 @@ impl Deterministic {
 }
 
 impl Piece {
-    fn run(mut self) {
+    fn run(self) {
+        let engine = Arc::clone(&self.queue.engine);
+        if matches!(self.item.command, Command::Future(_)) {
+            self.poll()
+        } else {
+            self.run_part()
+        }
+        if engine.is_closed() {
+            engine.run_out();
+        }
+    }
+
+    /// Polls a future.
+    fn poll(self) {
+        let Self { queue, mut item, before, .. } = self;
+        let submission = queue.completed() + 1;
+        match queue.poll_future(&mut item, submission, before) {
+            Poll::Pending => {
+                let mut state = lock(&queue.state);
+                state.busy = false;
+                state.parked = !state.is_woken;
+                state.pending.push_front(item);
+                drop(state);
+                if queue.engine.is_lost() {
+                    queue.abandon();
+                }
+            }
+            Poll::Ready(fault) => {
+                item.command.retire();
+                let mut state = lock(&queue.state);
+                state.busy = false;
+                state.parked = false;
+                let aftermath = queue.complete(&mut state, fault);
+                drop(state);
+                aftermath.settle();
+            }
+        }
+    }
+
+    fn run_part(mut self) {
         let (queue, Item { command, uses }) = (self.queue, self.item);
         // Nothing that it uses changes between its pieces.
         let refused = queue.refuse(&command, &uses, self.before);
@@ -229,8 +283,18 @@ impl Queue {
             && match state.pending.front() {
                 None => false,
                 Some(Item { command: Command::Wait(mark), .. }) => mark.progress() != Progress::Pending,
+                Some(Item { command: Command::Future(_), .. }) => !state.parked,
                 Some(_) => true,
             }
+    }
+
+    /// Whether what the stream waits for in the end is a future that waits to be woken.
+    pub(super) fn waits_for_future(self: &Arc<Self>) -> bool {
+        let mut needed = Arc::clone(self);
+        while let Some(mark) = needed.waits_for() {
+            needed = mark.queue;
+        }
+        needed.is_parked_future()
     }
 
     /// The event that the first command waits for.
@@ -241,6 +305,14 @@ impl Queue {
             }
             _ => None,
         }
+    }
+}
+
+impl Adversary for Engine {
+    fn step(&self) -> bool {
+        let Some(adversary) = self.adversary() else { return false };
+        let piece = lock(adversary).begin_any();
+        piece.map(Piece::run).is_some()
     }
 }
 
@@ -290,7 +362,8 @@ impl Engine {
                 true
             }
             (None, Some(mark)) => mark.queue.help(mark.submission),
-            (None, None) => false,
+            // A stream of another device may wake it.
+            (None, None) => needed.is_parked_future() && self.process.step_adversaries(),
         }
     }
 

@@ -4,6 +4,7 @@ mod command;
 mod deterministic;
 mod event_core;
 mod fault;
+mod future;
 mod poison;
 mod pool;
 mod queue;
@@ -14,6 +15,7 @@ pub(crate) use command::{Command, Function, Launch, Sides, is_inside};
 pub use deterministic::Step;
 pub(crate) use event_core::{EventCore, Marks};
 pub(crate) use fault::Faults;
+pub(crate) use future::Pending;
 pub(crate) use poison::{Fault, Item, Refused};
 pub(crate) use queue::{Mark, Progress, Queue};
 use random::Random;
@@ -54,6 +56,8 @@ pub(crate) struct Engine {
     generation: AtomicU64,
     is_lost: AtomicBool,
     is_closed: AtomicBool,
+    /// Calls of `run_out` since the last one ended.
+    run_outs: AtomicU64,
     injections: Injections,
     cause: Mutex<String>,
     next_number: AtomicU32,
@@ -76,6 +80,7 @@ impl Engine {
             generation: AtomicU64::new(0),
             is_lost: AtomicBool::new(false),
             is_closed: AtomicBool::new(false),
+            run_outs: AtomicU64::new(0),
             injections: Injections::default(),
             cause: Mutex::default(),
             next_number: AtomicU32::new(0),
@@ -145,6 +150,17 @@ impl Engine {
         if let Some(pool) = engine.pool() {
             pool.list(&engine, queue);
         }
+    }
+
+    /// The streams of a device without threads.
+    fn adversary_queues(&self) -> Vec<Arc<Queue>> {
+        self.adversary().map_or_else(Vec::new, |adversary| lock(adversary).queues().to_vec())
+    }
+
+    /// Forgets the streams of a closed device that have nothing to do.
+    fn forget_idle_queues(&self) {
+        let idle = self.adversary().map(|adversary| lock(adversary).take_idle_queues());
+        drop(idle);
     }
 
     pub(crate) fn trace(&self) -> Vec<Step> {
@@ -294,14 +310,7 @@ impl Engine {
         self.is_closed.store(true, Ordering::Relaxed);
         match &self.runner {
             Runner::Threads(pool) => pool.close(),
-            Runner::Deterministic(adversary) => {
-                let queues = lock(adversary).queues().to_vec();
-                for queue in &queues {
-                    let enqueued = lock(&queue.state).enqueued;
-                    queue.wait_until(enqueued);
-                }
-                drop(lock(adversary).take_queues());
-            }
+            Runner::Deterministic(_) => self.finish(),
         }
     }
 }

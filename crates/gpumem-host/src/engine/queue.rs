@@ -90,6 +90,8 @@ pub(crate) struct State {
     pub(crate) listed: bool,
     /// The first command waits, and the event's stream knows it.
     pub(crate) parked: bool,
+    /// The first command is a future that was woken since it was polled.
+    pub(crate) is_woken: bool,
     /// Smallest submission index that a sleeping thread waits for.
     pub(crate) wake_at: u64,
     pub(crate) faults: Faults,
@@ -144,6 +146,7 @@ impl Queue {
                 busy: false,
                 listed: false,
                 parked: false,
+                is_woken: false,
                 wake_at: u64::MAX,
                 faults: Faults::default(),
                 at_once: AtOnce::default(),
@@ -179,6 +182,19 @@ impl Queue {
     pub(crate) fn abandon(&self) {
         let mut state = lock(&self.state);
         if !state.busy {
+            if let Some(mut item) = state.pending.pop_front() {
+                if item.as_future().is_some() {
+                    // Others may use the memory until the future is dropped, and it counts as free once the command is over.
+                    state.busy = true;
+                    drop(state);
+                    if let Some((pending, _)) = item.as_future() {
+                        pending.discard();
+                    }
+                    state = lock(&self.state);
+                    state.busy = false;
+                }
+                state.pending.push_front(item);
+            }
             let completed = self.completed.load(Ordering::Relaxed);
             let aftermath = self.advance(&mut state, completed);
             drop(state);

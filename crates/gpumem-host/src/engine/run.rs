@@ -6,6 +6,7 @@ use crate::sync::{lock, sleep};
 use gpumem_core::{CopyRegion, ErrorKind, POISONED, Result, current_uses};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::task::Poll;
 use std::time::Duration;
 
 /// Turns of busy waiting before a thread goes to sleep: about as long as waking it takes.
@@ -26,6 +27,8 @@ pub(crate) enum Ran {
     Busy,
     /// The first command waits for this.
     Waits(Mark),
+    /// The first command is a future that waits to be woken.
+    Parked,
 }
 
 impl Queue {
@@ -130,6 +133,11 @@ impl Queue {
             }
             budget -= 1;
             let (mut fault, mut wait) = (None, None);
+            let first_is_future =
+                matches!(state.pending.front(), Some(Item { command: Command::Future(_), .. }));
+            if first_is_future && state.parked {
+                break Ran::Parked;
+            }
             if let Some(Item { command: Command::Wait(mark), .. }) = state.pending.front() {
                 match mark.progress() {
                     Progress::Reached => {}
@@ -154,7 +162,36 @@ impl Queue {
                 state.parked = false;
                 continue;
             }
-            let Some(Item { command, uses }) = state.pending.pop_front() else { break Ran::Done };
+            let Some(mut item) = state.pending.pop_front() else { break Ran::Done };
+            if first_is_future {
+                state.busy = true;
+                state.is_woken = false;
+                let submission = self.completed() + 1;
+                let before = state.failed_before(&item.command, submission);
+                drop(state);
+                let polled = self.poll_future(&mut item, submission, before);
+                let Poll::Ready(fault) = polled else {
+                    state = lock(&self.state);
+                    state.busy = false;
+                    state.parked = !state.is_woken;
+                    state.pending.push_front(item);
+                    continue;
+                };
+                item.command.retire();
+                state = lock(&self.state);
+                state.busy = false;
+                state.parked = false;
+                let aftermath = self.complete(&mut state, fault);
+                if !aftermath.is_empty() {
+                    state.busy = true;
+                    drop(state);
+                    aftermath.settle();
+                    state = lock(&self.state);
+                    state.busy = false;
+                }
+                continue;
+            }
+            let Item { command, uses } = item;
             if !matches!(command, Command::Wait(_)) {
                 state.busy = true;
                 let submission = self.completed() + 1;
@@ -209,7 +246,7 @@ impl Queue {
     }
 
     /// Sleeps until the submission index is done, or a moment.
-    fn nap(&self, submission: u64) {
+    pub(super) fn nap(&self, submission: u64) {
         let mut state = lock(&self.state);
         if self.completed() < submission {
             state.wake_at = state.wake_at.min(submission);
@@ -228,8 +265,9 @@ impl Queue {
             let before = link.queue.completed();
             match link.queue.run(link.submission, usize::MAX, false) {
                 Ran::Done | Ran::Budget => return true,
-                Ran::Waits(_) if link.queue.completed() != before => return true,
+                Ran::Waits(_) | Ran::Parked if link.queue.completed() != before => return true,
                 Ran::Waits(mark) => link = mark,
+                Ran::Parked => return self.engine.process().step_adversaries(),
                 Ran::Busy => return false,
             }
         }
@@ -249,9 +287,16 @@ impl Queue {
             }
             let next = match lock(&link.queue.state).pending.front() {
                 Some(Item { command: Command::Wait(mark), .. }) if mark.progress() == Progress::Pending => {
-                    mark.clone()
+                    Some(mark.clone())
                 }
+                Some(Item { command: Command::Future(_), .. }) => None,
                 _ => break,
+            };
+            let Some(next) = next else {
+                if link.queue.is_parked_future() {
+                    self.engine.process().step_adversaries();
+                }
+                break;
             };
             link = next;
         }

@@ -7,7 +7,7 @@ use super::{
 use crate::select;
 use gpumem_core::{
     AddressRange, Advice, AllocationRequest, Backend, Capabilities, CompileOptions, Compiler, CopyRegion,
-    DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, IpcMemory,
+    DeviceInfo, DeviceSelector, DlpackDevice, Error, ErrorKind, EventOptions, Fill, HostFuture, IpcMemory,
     KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
     RegisterOptions, Result, StreamOptions, StridedCopy,
 };
@@ -247,6 +247,14 @@ unsafe impl Backend for AnyBackend {
         on!(AnyStream, stream, B => {
             // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
             unsafe { B::prefetch(stream, address, bytes, to) }
+        })
+    }
+
+    #[inline]
+    unsafe fn enqueue_future(stream: &AnyStream, future: HostFuture) -> Result<()> {
+        on!(AnyStream, stream, B => {
+            // SAFETY: the caller meets the conditions of the trait's function, which are the backend's.
+            unsafe { B::enqueue_future(stream, future) }
         })
     }
 

@@ -7,9 +7,9 @@
 use crate::Script;
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
-    DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, KernelArguments, KernelSource,
-    LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions, Result, Space,
-    Stream, StreamOptions, StridedCopy,
+    DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, HostFuture, KernelArguments,
+    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
+    Result, Space, Stream, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
@@ -392,6 +392,12 @@ unsafe impl Backend for Double {
         stream.device.call("prefetch")?;
         // SAFETY: as above.
         unsafe { Host::prefetch(&stream.host, address, bytes, to) }
+    }
+
+    unsafe fn enqueue_future(stream: &DoubleStream, future: HostFuture) -> Result<()> {
+        stream.device.call("enqueue_future")?;
+        // SAFETY: as above.
+        unsafe { Host::enqueue_future(&stream.host, future) }
     }
 
     fn create_event(device: &DoubleDevice, options: EventOptions) -> Result<DoubleEvent> {

@@ -3,9 +3,9 @@
 
 use gpumem_core::{
     Advice, AllocationRequest, Backend, Barrier, BarrierPoint, Capabilities, CompileOptions, CopyRegion,
-    DeviceInfo, DeviceSelector, Error, EventOptions, Fill, HostFunction, KernelArguments, KernelSource,
-    LaunchConfig, LoadError, Location, Lowering, MemoryInfo, RawStream, RegisterOptions, Result,
-    StreamOptions, StridedCopy,
+    DeviceInfo, DeviceSelector, Error, EventOptions, Fill, HostFunction, HostFuture, KernelArguments,
+    KernelSource, LaunchConfig, LoadError, Location, Lowering, MemoryInfo, RawStream, RegisterOptions,
+    Result, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Event, Host, HostBarrier, HostOptions, Kernel, Module, Stream};
 use std::{collections::HashMap, ptr::NonNull, sync::Arc};
@@ -176,6 +176,10 @@ unsafe impl<const ORDERED: bool> Backend for ThirdParty<ORDERED> {
     unsafe fn prefetch(stream: &Stream, address: u64, bytes: usize, to: Location) -> Result<()> {
         // SAFETY: the caller keeps the contract of this function, which is that of the call.
         unsafe { Host::prefetch(stream, address, bytes, to) }
+    }
+    unsafe fn enqueue_future(stream: &Stream, future: HostFuture) -> Result<()> {
+        // SAFETY: the caller keeps the contract of this function, which is that of the call.
+        unsafe { Host::enqueue_future(stream, future) }
     }
     fn create_event(device: &ThirdPartyDevice, options: EventOptions) -> Result<Event> {
         Host::create_event(&device.raw, options)

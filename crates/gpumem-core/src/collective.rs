@@ -1,0 +1,127 @@
+//! Failures of collective operations.
+
+use std::{fmt, time::Duration};
+
+/// A collective operation that failed, as one rank sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CollectiveError {
+    /// The operation: `all_reduce`, `send`, ..
+    pub operation: &'static str,
+    /// Number of the operation among those of this rank's communicator, from 0.
+    pub sequence: u64,
+    /// The rank that reports the failure.
+    pub rank: usize,
+    /// Number of ranks of the communicator.
+    pub size: usize,
+    /// Why it failed.
+    pub cause: CollectiveCause,
+}
+
+impl CollectiveError {
+    /// Describes a failure.
+    pub fn new(
+        operation: &'static str,
+        sequence: u64,
+        (rank, size): (usize, usize),
+        cause: CollectiveCause,
+    ) -> Self {
+        Self { operation, sequence, rank, size, cause }
+    }
+}
+
+impl fmt::Display for CollectiveError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operation, sequence, rank, size, cause } = self;
+        write!(f, "operation {sequence} ({operation}) of rank {rank} of {size} failed: {cause}")
+    }
+}
+
+impl std::error::Error for CollectiveError {}
+
+/// Why a collective operation failed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum CollectiveCause {
+    /// The ranks called different operations, or the same one with arguments that do not fit. Nothing was moved.
+    #[error("the ranks disagree: this rank called {mine}{}", theirs.iter().map(|(rank, call)| format!(", rank {rank} called {call}")).collect::<String>())]
+    Mismatch {
+        /// What this rank called.
+        mine: CollectiveCall,
+        /// Every rank that called something else, and what it called.
+        theirs: Vec<(usize, CollectiveCall)>,
+    },
+    /// One rank writes memory that another one uses in the same operation. Nothing was moved.
+    #[error("rank {writer} writes memory that rank {user} uses in the same operation")]
+    Overlap {
+        /// The rank whose destination it is.
+        writer: usize,
+        /// The other rank.
+        user: usize,
+    },
+    /// Some ranks did not take part in time.
+    #[error("ranks {missing:?} did not take part within {after:?}")]
+    Timeout {
+        /// The deadline.
+        after: Duration,
+        /// The ranks that had not taken part.
+        missing: Vec<usize>,
+    },
+    /// Another rank cannot take part any more, or its part failed.
+    #[error("rank {rank} did not take part: {why}")]
+    PeerLost {
+        /// That rank.
+        rank: usize,
+        /// What happened to it.
+        why: String,
+    },
+    /// A rank aborted the communicator.
+    #[error("rank {rank} aborted the communicator")]
+    Aborted {
+        /// The rank that did.
+        rank: usize,
+    },
+}
+
+/// What a rank called, as far as all ranks have to agree.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CollectiveCall {
+    /// The operation.
+    pub operation: &'static str,
+    /// Type of the elements.
+    pub element: &'static str,
+    /// Number of elements: those that each rank gives, or gets.
+    pub count: usize,
+    /// What is computed.
+    pub reduction: Option<&'static str>,
+    /// The root.
+    pub root: Option<usize>,
+    /// How many operations of each communicator this rank had called before: of communicators with a rank in common.
+    /// Empty where the order is not checked.
+    pub order: Vec<(u64, u64)>,
+}
+
+impl CollectiveCall {
+    /// Describes a call without a reduction, a root and an order.
+    pub fn new(operation: &'static str, element: &'static str, count: usize) -> Self {
+        Self { operation, element, count, reduction: None, root: None, order: Vec::new() }
+    }
+}
+
+impl fmt::Display for CollectiveCall {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { operation, element, count, reduction, root, order } = self;
+        write!(f, "{operation} of {count} {element}")?;
+        if let Some(reduction) = reduction {
+            write!(f, " ({reduction})")?;
+        }
+        if let Some(root) = root {
+            write!(f, " with root {root}")?;
+        }
+        for (communicator, calls) in order {
+            write!(f, " after {calls} of communicator {communicator}")?;
+        }
+        Ok(())
+    }
+}
