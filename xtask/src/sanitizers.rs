@@ -25,8 +25,9 @@ pub(crate) fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Result<O
     if let Some(preemptions) = preemptions {
         shell = shell.env("LOOM_MAX_PREEMPTIONS", preemptions);
     }
-    let done = shell
-        .run("cargo", &["test", "--package", "gpumem-runtime", "--profile", "loom", "--test", "loom"])?;
+    let packages = ["--package", "gpumem-runtime", "--package", "gpumem-collectives"];
+    let arguments = [&["test"], &packages[..], &["--profile", "loom", "--test", "loom"]].concat();
+    let done = shell.run("cargo", &arguments)?;
     Ok(Outcome::of(&done, "loom"))
 }
 

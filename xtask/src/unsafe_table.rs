@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 use syn::{ImplItem, Item, TraitItem, Type, Visibility};
 
 /// The crates that users reach.
-const CRATES: [&str; 10] = [
+const CRATES: [&str; 11] = [
     "gpumem",
     "gpumem-core",
     "gpumem-layout",
@@ -13,6 +13,7 @@ const CRATES: [&str; 10] = [
     "gpumem-memory",
     "gpumem-runtime",
     "gpumem-kernel",
+    "gpumem-collectives",
     "gpumem-cuda",
     "gpumem-roc",
 ];

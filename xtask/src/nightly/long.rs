@@ -37,6 +37,12 @@ const RUNS: &[Run] = &[
         test: "random",
         arguments: &[],
     },
+    Run {
+        variables: &[("GPUMEM_SEQUENCES", "10000")],
+        package: "gpumem-collectives",
+        test: "random",
+        arguments: &[],
+    },
     // Skipped by the test itself where AMD's libraries are missing.
     Run {
         variables: &[("GPUMEM_ROUNDS", "100")],

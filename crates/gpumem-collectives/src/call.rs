@@ -1,0 +1,171 @@
+//! An operation as plain data, for the engines.
+
+use crate::reduction::{Reduce, Reduction, reduce};
+use gpumem_core::{Backend, CollectiveCall, Element, ErrorKind, Result};
+use gpumem_runtime::{
+    ArrayBase, Storage, Stream,
+    internal::{AllocationRef, ArrayRef},
+};
+use ndarray::Dimension;
+use std::ops::Range;
+
+/// Which operation, with what its ranks have to agree on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    AllReduce,
+    Reduce {
+        root: usize,
+    },
+    Broadcast {
+        root: usize,
+    },
+    AllGather,
+    ReduceScatter,
+    AllToAll,
+    /// Bytes for each rank, and from each rank.
+    AllToAllV {
+        send: Vec<usize>,
+        receive: Vec<usize>,
+    },
+    Gather {
+        root: usize,
+    },
+    Scatter {
+        root: usize,
+    },
+    Send {
+        to: usize,
+    },
+    Receive {
+        from: usize,
+    },
+    Barrier,
+}
+
+impl Kind {
+    /// The name of the operation.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Kind::AllReduce => "all_reduce",
+            Kind::Reduce { .. } => "reduce",
+            Kind::Broadcast { .. } => "broadcast",
+            Kind::AllGather => "all_gather",
+            Kind::ReduceScatter => "reduce_scatter",
+            Kind::AllToAll => "all_to_all",
+            Kind::AllToAllV { .. } => "all_to_all_v",
+            Kind::Gather { .. } => "gather",
+            Kind::Scatter { .. } => "scatter",
+            Kind::Send { .. } => "send",
+            Kind::Receive { .. } => "receive",
+            Kind::Barrier => "barrier",
+        }
+    }
+
+    fn root(&self) -> Option<usize> {
+        match self {
+            Kind::Reduce { root }
+            | Kind::Broadcast { root }
+            | Kind::Gather { root }
+            | Kind::Scatter { root } => Some(*root),
+            _ => None,
+        }
+    }
+}
+
+/// What is computed, for an element type that is known no more.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Computation {
+    pub(crate) name: &'static str,
+    pub(crate) function: Reduce,
+}
+
+impl Computation {
+    pub(crate) fn of<T: Element, R: Reduction<T>>() -> Self {
+        Self { name: R::NAME, function: reduce::<T, R> }
+    }
+}
+
+/// An operation of one rank.
+#[derive(Debug, Clone)]
+pub(crate) struct Call {
+    pub(crate) kind: Kind,
+    /// The type of the elements, and its bytes.
+    pub(crate) element: (&'static str, usize),
+    /// Elements that each rank gives or gets: those of one block where there are several.
+    pub(crate) count: usize,
+    pub(crate) computation: Option<Computation>,
+}
+
+impl Call {
+    pub(crate) fn new<T: Element>(kind: Kind, count: usize) -> Self {
+        Self { kind, element: (std::any::type_name::<T>(), size_of::<T>()), count, computation: None }
+    }
+
+    pub(crate) fn computing<T: Element, R: Reduction<T>>(mut self) -> Self {
+        self.computation = Some(Computation::of::<T, R>());
+        self
+    }
+
+    /// Bytes that each rank gives or gets.
+    pub(crate) fn bytes(&self) -> usize {
+        self.count * self.element.1
+    }
+
+    /// What the ranks compare.
+    pub(crate) fn fingerprint(&self, order: Vec<(u64, u64)>) -> CollectiveCall {
+        let mut call = CollectiveCall::new(self.kind.name(), self.element.0, self.count);
+        call.reduction = self.computation.map(|computation| computation.name);
+        call.root = self.kind.root();
+        call.order = order;
+        call
+    }
+}
+
+/// Packed elements in memory of the rank's device.
+#[derive(Debug)]
+pub(crate) struct Place<B: Backend> {
+    pub(crate) memory: AllocationRef<B>,
+    /// Bytes of the allocation.
+    pub(crate) extent: Range<usize>,
+}
+
+impl<B: Backend> Place<B> {
+    /// The elements of an array that is contiguous in row-major order.
+    pub(crate) fn of<S: Storage<Backend = B>, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
+        let ArrayRef { memory, layout } = array.place();
+        Self { memory: memory.clone(), extent: layout.extent() }
+    }
+
+    /// The address of the first element.
+    pub(crate) fn address(&self) -> u64 {
+        self.memory.address() + self.extent.start as u64
+    }
+}
+
+/// An operation of one rank with its arrays.
+#[derive(Debug)]
+pub(crate) struct Prepared<B: Backend> {
+    pub(crate) call: Call,
+    /// Whether the destination is a source too, beyond `source`.
+    pub(crate) source: Option<Place<B>>,
+    pub(crate) destination: Option<Place<B>>,
+}
+
+impl<B: Backend> Prepared<B> {
+    /// Checks that the arrays belong to the device of the stream.
+    pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
+        for place in self.source.iter().chain(&self.destination) {
+            stream.timeline().check_owns(self.call.kind.name(), &place.memory)?;
+        }
+        Ok(())
+    }
+}
+
+/// An error of an argument.
+pub(crate) fn invalid<B: Backend>(
+    stream: &Stream<B>,
+    operation: &'static str,
+    why: &'static str,
+) -> gpumem_core::Error {
+    stream.timeline().context.error(operation, ErrorKind::InvalidArgument { why })
+}

@@ -1,0 +1,241 @@
+//! Communicators.
+
+use crate::{CollectiveError, CommunicatorId, Options, engine::Engine, local};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_runtime::{Device, Stream, internal::may_block};
+use std::{fmt, sync::Arc};
+
+/// One rank of a group of ranks that exchange data.
+///
+/// Every rank calls the same operations in the same order, each on a stream of its own device. A call returns at once;
+/// the operation takes place when the streams of all ranks have come so far. Sends and receives concern two ranks only.
+///
+/// Ranks live in one process: one thread may hold all communicators, or each thread one. On the host several ranks may share
+/// a device; then allocate with the streams of the ranks (`stream.to_device`), because an array of the device itself may get
+/// memory that work of another rank still uses, and wait for it.
+///
+/// * **What all agree on.** Operation, element type, number of elements, reduction and root are compared before anything is
+///   moved. If they differ, every rank gets a [`CollectiveError`] that names the ranks that called something else. The last rank
+///   gets it from the call, the others at the next wait for their stream.
+/// * **Failures.** A rank that comes later than [`Options::timeout`], gives its communicator up, or whose work fails, is an
+///   error on all others. Then the destinations are [poisoned](ErrorKind::Poisoned): they cannot be read until they are written
+///   anew.
+/// * **Dropping** a communicator never waits. Its operations in flight go on. The other ranks get an error for those that it
+///   has not called.
+///
+/// # Examples
+/// ```
+/// use gpumem_collectives::{Communicator, Sum};
+/// # use gpumem_host::Host;
+/// # type Device = gpumem_runtime::Device<Host>;
+/// # fn main() -> gpumem_core::Result<()> {
+/// let device = Device::open("host")?;
+/// let ranks = Communicator::all(&[device.clone(), device.clone()])?;
+/// let mut sums = Vec::new();
+/// for rank in &ranks {
+///     let stream = device.stream()?;
+///     let source = stream.to_device(&[1.0, rank.rank() as f32])?;
+///     let mut sum = stream.device_array::<f32, _>(2)?;
+///     rank.all_reduce(&stream, &source, &mut sum, Sum)?; // returns at once
+///     sums.push(sum);
+/// }
+/// for sum in sums {
+///     assert_eq!(sum.copy_to_host()?.to_vec(), [2.0, 1.0]); // waits for all ranks
+/// }
+/// # Ok(())
+/// # }
+/// ```
+pub struct Communicator<B: Backend> {
+    pub(crate) engine: Arc<dyn Engine<B>>,
+    device: Device<B>,
+    rank: usize,
+    size: usize,
+}
+
+impl<B: Backend> Communicator<B> {
+    /// Makes a communicator for each device: rank 0 for the first one, and so on.
+    ///
+    /// # Errors
+    /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) for no device, and
+    /// [`Unsupported`](ErrorKind::Unsupported) for devices that no engine connects.
+    pub fn all(devices: &[Device<B>]) -> Result<Vec<Self>> {
+        Self::all_with(devices, &Options::default())
+    }
+
+    /// As [`all`](Self::all), with options.
+    ///
+    /// # Errors
+    /// As for [`all`](Self::all).
+    pub fn all_with(devices: &[Device<B>], options: &Options) -> Result<Vec<Self>> {
+        if devices.is_empty() {
+            let why = "a communicator needs a device";
+            return Err(Error::new("", "all", ErrorKind::InvalidArgument { why }));
+        }
+        let (id, size) = (CommunicatorId::new(), devices.len());
+        let join = |(rank, device)| Self::join(device, &id, rank, size, options);
+        let joined: Result<Vec<Self>> = devices.iter().enumerate().map(join).collect();
+        joined.map_err(|error| error.in_operation("all"))
+    }
+
+    /// Joins a communicator as one of `size` ranks. Returns at once: the other ranks may join later.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_collectives::{Communicator, CommunicatorId, Options};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// let id = CommunicatorId::new();
+    /// std::thread::scope(|scope| {
+    ///     for rank in 0..4 {
+    ///         scope.spawn(move || -> gpumem_core::Result<()> {
+    ///             let device = Device::open("host")?;
+    ///             let communicator = Communicator::join(&device, &id, rank, 4, &Options::default())?;
+    ///             let stream = device.stream()?;
+    ///             communicator.barrier(&stream)?;
+    ///             stream.synchronize() // waits for the other threads
+    ///         });
+    ///     }
+    /// });
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) for a rank that is taken or not below `size`, for another
+    /// size or other options than those of the ranks that have joined, and for an identity of another process. Returns
+    /// [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects.
+    pub fn join(
+        device: &Device<B>,
+        id: &CommunicatorId,
+        rank: usize,
+        size: usize,
+        options: &Options,
+    ) -> Result<Self> {
+        const OPERATION: &str = "join";
+        device.core().check(OPERATION)?;
+        if !device.capabilities().futures {
+            let what = "collective operations on this backend";
+            return Err(device.core().error(OPERATION, ErrorKind::Unsupported { what }));
+        }
+        let place = |error| device.core().place(error);
+        let end = local::join(id.local().map_err(place)?, rank, size, options).map_err(place)?;
+        Ok(Self { engine: Arc::new(end), device: device.clone(), rank, size })
+    }
+
+    /// Returns the number of this rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.rank
+    }
+
+    /// Returns the number of ranks.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Returns the device of this rank.
+    pub fn device(&self) -> &Device<B> {
+        &self.device
+    }
+
+    /// Forms communicators of the ranks that say the same `colour`, in the order of `key` and then of their ranks. A rank
+    /// without a colour gets none. Waits until all ranks have called it: with one thread for all ranks, use
+    /// [`split_all`](Self::split_all).
+    ///
+    /// The ranks must call operations of all these communicators in one order (see [`Options::concurrent`]).
+    ///
+    /// # Errors
+    /// Returns [`Collective`](ErrorKind::Collective) if a rank does not call it in time, and
+    /// [`BlockingInCallback`](ErrorKind::BlockingInCallback) in a callback.
+    pub fn split(&self, colour: Option<u64>, key: i64) -> Result<Option<Self>> {
+        may_block("split")?;
+        self.finish_split(self.engine.begin_split(colour, key)?)
+    }
+
+    /// Splits all communicators that this thread holds: `part` says the colour and the key of each. The results are in the
+    /// order of `ranks`.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_collectives::Communicator;
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let ranks = Communicator::all(&vec![device; 4])?;
+    /// let halves = Communicator::split_all(&ranks, |rank| (Some(rank.rank() as u64 / 2), 0))?;
+    /// let third = halves[2].as_ref().expect("it has a colour");
+    /// assert_eq!((third.rank(), third.size()), (0, 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`split`](Self::split).
+    pub fn split_all(
+        ranks: &[Self],
+        mut part: impl FnMut(&Self) -> (Option<u64>, i64),
+    ) -> Result<Vec<Option<Self>>> {
+        may_block("split")?;
+        let begin = |rank: &Self| {
+            let (colour, key) = part(rank);
+            rank.engine.begin_split(colour, key)
+        };
+        let begun: Vec<_> = ranks.iter().map(begin).collect::<Result<_>>()?;
+        ranks.iter().zip(begun).map(|(rank, begun)| rank.finish_split(begun)).collect()
+    }
+
+    fn finish_split(&self, begun: Box<dyn crate::engine::Split<B>>) -> Result<Option<Self>> {
+        let part = begun.finish().map_err(|error| self.device.core().place(error))?;
+        let device = self.device.clone();
+        Ok(part.map(|(engine, rank, size)| Self { engine, device, rank, size }))
+    }
+
+    /// Returns the last failure of an operation of this rank, if one has failed.
+    pub fn failure(&self) -> Option<CollectiveError> {
+        self.engine.failure()
+    }
+
+    /// Fails all operations of all ranks that do not move bytes yet, and all later ones of this communicator. Never waits.
+    pub fn abort(&self) {
+        self.engine.abort();
+    }
+
+    /// Gives the communicator up, as dropping it does, and returns its last failure.
+    ///
+    /// # Errors
+    /// Returns [`Collective`](ErrorKind::Collective) if an operation of this rank has failed. Operations in flight may
+    /// still fail later.
+    pub fn destroy(self) -> Result<()> {
+        match self.failure() {
+            Some(failure) => Err(self.device.core().error("destroy", Box::new(failure))),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that a stream belongs to the device of this rank.
+    pub(crate) fn check_stream(&self, stream: &Stream<B>, operation: &'static str) -> Result<()> {
+        if stream.timeline().context.is_same(self.device.core()) {
+            return Ok(());
+        }
+        let (has, wants) = (stream.device().name(), self.device.name());
+        Err(self.device.core().error(operation, ErrorKind::WrongDevice { what: "stream", has, wants }))
+    }
+}
+
+impl<B: Backend> Drop for Communicator<B> {
+    fn drop(&mut self) {
+        // The engine's locks may never be free again in a forked child.
+        if self.device.core().origin.is_valid() {
+            self.engine.leave();
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Communicator<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { device, rank, size, .. } = self;
+        f.debug_struct("Communicator")
+            .field("rank", rank)
+            .field("size", size)
+            .field("device", &device.name())
+            .finish()
+    }
+}

@@ -1,0 +1,91 @@
+//! The identity by which ranks find each other.
+
+use gpumem_core::{Error, ErrorKind, Result};
+use std::{
+    fmt, process,
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+/// Bytes of an identity.
+const BYTES: usize = 136;
+const MAGIC: [u8; 4] = *b"gmid";
+const VERSION: u8 = 1;
+/// The engine for ranks of one process.
+const LOCAL: u8 = 1;
+
+/// Names a communicator, so that ranks can [join](crate::Communicator::join) it. One rank makes it and passes it to
+/// the others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct CommunicatorId([u8; BYTES]);
+
+impl CommunicatorId {
+    /// Number of bytes of [`to_bytes`](Self::to_bytes).
+    pub const LEN: usize = BYTES;
+
+    /// Makes an identity that no other communicator of the process has, for ranks of this process.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut bytes = [0; BYTES];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4] = VERSION;
+        bytes[5] = LOCAL;
+        bytes[8..16].copy_from_slice(&u64::from(process::id()).to_le_bytes());
+        bytes[16..24].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        Self(bytes)
+    }
+
+    /// Returns the identity as bytes.
+    pub fn to_bytes(&self) -> [u8; BYTES] {
+        self.0
+    }
+
+    /// Reads the bytes of [`to_bytes`](Self::to_bytes).
+    ///
+    /// # Errors
+    /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) for bytes of another length, version or origin.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
+        let refused =
+            |why| Err(Error::new("", "CommunicatorId::from_bytes", ErrorKind::InvalidArgument { why }));
+        let Ok(bytes) = <[u8; BYTES]>::try_from(bytes) else {
+            return refused("an identity of a communicator has 136 bytes");
+        };
+        if bytes[..4] != MAGIC {
+            return refused("the bytes are no identity of a communicator");
+        }
+        if bytes[4] != VERSION {
+            return refused("the identity was made by another version of gpumem");
+        }
+        Ok(Self(bytes))
+    }
+
+    /// The number of the communicator in this process.
+    pub(crate) fn local(&self) -> Result<u64> {
+        let refused = |why| Err(Error::new("", "join", ErrorKind::InvalidArgument { why }));
+        let number = |at: usize| {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&self.0[at..at + 8]);
+            u64::from_le_bytes(bytes)
+        };
+        if self.0[5] != LOCAL {
+            return refused("the identity was made for another engine");
+        }
+        if number(8) != u64::from(process::id()) {
+            return refused(
+                "the identity was made in another process, and these devices only reach ranks of their own",
+            );
+        }
+        Ok(number(16))
+    }
+}
+
+impl Default for CommunicatorId {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for CommunicatorId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CommunicatorId").field(&self.0[8..24].escape_ascii().to_string()).finish()
+    }
+}

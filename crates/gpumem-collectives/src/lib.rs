@@ -1,0 +1,31 @@
+//! Collective operations between ranks, each with a device and streams of its own: [`Communicator`].
+//!
+//! An operation is one piece of work of a stream that reads and writes arrays. So it is ordered as all other work is, an array may
+//! be dropped while it is under way, and what failed cannot be read. No call waits for another rank, except [`Communicator::split`].
+//!
+//! Depend on `gpumem` with the feature `collectives`, which re-exports this crate as `gpumem::collectives`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
+mod blocks;
+mod call;
+mod communicator;
+mod engine;
+mod group;
+mod identity;
+mod local;
+mod operations;
+mod options;
+mod pack;
+mod reduction;
+mod single;
+
+pub use communicator::Communicator;
+pub use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
+pub use group::Group;
+pub use identity::CommunicatorId;
+pub use options::Options;
+pub use reduction::{Average, Max, Min, Product, Reduction, Sum};
+
+#[cfg(loom)]
+#[doc(hidden)]
+pub mod loom_models;

@@ -1,0 +1,74 @@
+//! One rank in a meeting, and the future that its stream runs.
+
+use super::{Meeting, Part, Shared};
+use gpumem_core::{CollectiveCause, CollectiveError, Failure};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+/// One rank in a meeting. Dropped before the meeting is over, the rank does not come.
+#[derive(Debug)]
+pub(crate) struct Attendee {
+    pub(crate) meeting: Arc<Meeting<Part>>,
+    pub(crate) seat: usize,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rank: usize,
+    pub(crate) operation: &'static str,
+    pub(crate) sequence: u64,
+    pub(crate) outcome: Option<Result<(), CollectiveError>>,
+}
+
+impl Attendee {
+    fn poll(&mut self, context: &mut Context<'_>) {
+        if self.outcome.is_some() {
+            return;
+        }
+        match self.meeting.arrive(self.seat, context.waker()) {
+            Poll::Pending => self.shared.watch(),
+            Poll::Ready(Ok(())) => self.outcome = Some(Ok(())),
+            Poll::Ready(Err(cause)) => {
+                let error = self.shared.fail((self.operation, self.sequence), self.rank, cause);
+                self.outcome = Some(Err(error));
+            }
+        }
+    }
+}
+
+impl Drop for Attendee {
+    fn drop(&mut self) {
+        if self.outcome.is_none() {
+            let why = format!("{} of its stream did not run", self.operation);
+            let lost = CollectiveCause::PeerLost { rank: self.rank, why };
+            if let Some(cause) = self.meeting.leave(self.seat, lost) {
+                self.shared.fail((self.operation, self.sequence), self.rank, cause);
+            }
+        }
+    }
+}
+
+/// The operations of one rank that are one piece of work of its stream.
+pub(crate) struct Attendance {
+    pub(crate) attendees: Vec<Attendee>,
+    /// The device and the stream.
+    pub(crate) place: String,
+}
+
+impl Future for Attendance {
+    type Output = Result<(), Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.attendees.iter_mut().for_each(|attendee| attendee.poll(context));
+        if self.attendees.iter().any(|attendee| attendee.outcome.is_none()) {
+            return Poll::Pending;
+        }
+        let mut failed =
+            self.attendees.iter().filter_map(|attendee| attendee.outcome.as_ref()?.as_ref().err());
+        Poll::Ready(match failed.next() {
+            Some(error) => Err(Failure::of_collective(self.place.clone(), error.clone())),
+            None => Ok(()),
+        })
+    }
+}

@@ -1,0 +1,129 @@
+//! One rank's end of the engine.
+
+use super::{
+    Shared,
+    attendee::Attendance,
+    family::Family,
+    part::{Part, Span},
+    split::Begun,
+};
+use crate::{
+    Options,
+    call::{Place, Prepared},
+    engine::{Engine, Split},
+};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, ErrorKind, HostFuture, Result};
+use gpumem_runtime::{Stream, internal::Access};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError, Weak},
+};
+
+/// The communicators that ranks join by an identity.
+static JOINED: Mutex<BTreeMap<u64, Weak<Shared>>> = Mutex::new(BTreeMap::new());
+
+/// Joins the communicator of an identity of this process.
+pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -> Result<End> {
+    let refused = |why| Error::new("", "join", ErrorKind::InvalidArgument { why });
+    if rank >= size {
+        return Err(refused("the rank is not below the number of ranks"));
+    }
+    let shared = {
+        let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
+        joined.retain(|_, shared| shared.strong_count() > 0);
+        let known = joined.get(&identity).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let family = Arc::new(Family::new(size));
+            let shared = Arc::new(Shared::new((0..size).collect(), family, options.clone()));
+            joined.insert(identity, Arc::downgrade(&shared));
+            shared
+        })
+    };
+    if shared.size() != size {
+        return Err(refused("another rank joined with another number of ranks"));
+    }
+    if shared.options != *options {
+        return Err(refused("another rank joined with other options"));
+    }
+    if !shared.join(rank) {
+        return Err(refused("another communicator has joined as this rank"));
+    }
+    Ok(End::new(shared, rank))
+}
+
+/// One rank's end.
+#[derive(Debug)]
+pub(crate) struct End {
+    shared: Arc<Shared>,
+    rank: usize,
+    /// Held from the call of an operation until it is enqueued: two threads would reverse the order on the stream.
+    order: Mutex<()>,
+}
+
+impl End {
+    pub(crate) fn new(shared: Arc<Shared>, rank: usize) -> Self {
+        Self { shared, rank, order: Mutex::new(()) }
+    }
+}
+
+fn span<B: Backend>(place: Option<&Place<B>>) -> Span {
+    let found = place.filter(|place| !place.extent.is_empty());
+    found.map_or(Span::default(), |place| Span {
+        address: place.address() as usize,
+        bytes: place.extent.len(),
+    })
+}
+
+impl<B: Backend> Engine<B> for End {
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
+        let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
+        for Prepared { source, destination, .. } in calls {
+            accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
+            accesses
+                .extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
+        }
+        accesses.retain(|access| !access.extent.is_empty());
+        let timeline = stream.timeline();
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        // Checked before other ranks hear of the operation. Later failures are told to them.
+        timeline.check(operation)?;
+        let mut attendees = Vec::with_capacity(calls.len());
+        for Prepared { call, source, destination } in calls {
+            let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
+            let attendee = self.shared.call(self.rank, Part { call: call.clone(), source, destination });
+            attendees.push(attendee.map_err(|error| timeline.context.error(operation, error))?);
+        }
+        let place = timeline.context.name();
+        let future = HostFuture::new(operation, Attendance { attendees, place });
+        let submitted = timeline.submit(operation, &accesses, |raw| {
+            // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
+            // or dropped: an attendee that is dropped waits until no thread moves bytes. If it ends well, each destination
+            // was written as a whole; a destination that is not written is not among the accesses.
+            unsafe { B::enqueue_future(raw, future) }
+        });
+        if let Err(error) = &submitted
+            && error.is_device_lost()
+        {
+            self.shared.revoke(CollectiveCause::PeerLost { rank: self.rank, why: error.to_string() });
+        }
+        submitted.map(|_| ())
+    }
+
+    fn failure(&self) -> Option<CollectiveError> {
+        self.shared.failure(self.rank)
+    }
+
+    fn abort(&self) {
+        self.shared.revoke(CollectiveCause::Aborted { rank: self.rank });
+    }
+
+    fn leave(&self) {
+        self.shared.leave(self.rank);
+    }
+
+    fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {
+        let (shared, rank) = (self.shared.clone(), self.rank);
+        let number = shared.splits.begin(&shared, rank, (colour, key));
+        Ok(Box::new(Begun { shared, rank, number }))
+    }
+}

@@ -1,0 +1,186 @@
+//! The place where the ranks of one operation meet.
+//!
+//! Each rank has a seat, and takes it when its stream has come so far. The last to come moves the bytes of all, on the
+//! thread that runs its stream; the others are woken. No thread waits for another one.
+
+use gpumem_core::CollectiveCause;
+use std::{
+    fmt,
+    task::{Poll, Waker},
+    time::Instant,
+};
+
+#[cfg(loom)]
+use loom::sync::{Condvar, Mutex, MutexGuard};
+#[cfg(not(loom))]
+use std::sync::{Condvar, Mutex, MutexGuard};
+
+/// How a meeting failed, for each seat.
+#[derive(Debug, Clone)]
+pub(crate) enum Verdict {
+    One(CollectiveCause),
+    Each(Vec<CollectiveCause>),
+}
+
+impl Verdict {
+    pub(crate) fn of(&self, seat: usize) -> CollectiveCause {
+        match self {
+            Verdict::One(cause) => cause.clone(),
+            Verdict::Each(causes) => causes.get(seat).or(causes.first()).cloned().unwrap_or_else(|| {
+                CollectiveCause::PeerLost { rank: seat, why: "it has no part in the operation".to_owned() }
+            }),
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// Not all ranks have come. No memory is used.
+    Gathering,
+    /// The last rank moves the bytes. All ranks stay until that is over.
+    Running,
+    Over(Option<Verdict>),
+}
+
+#[derive(Debug)]
+enum Seat {
+    Free,
+    Taken(Waker),
+}
+
+/// An operation of several ranks. `P` is the part of one rank.
+pub(crate) struct Meeting<P> {
+    /// The rank of each seat.
+    ranks: Vec<usize>,
+    run: fn(&[P]),
+    state: Mutex<State<P>>,
+    is_over: Condvar,
+}
+
+struct State<P> {
+    phase: Phase,
+    parts: Vec<P>,
+    seats: Vec<Seat>,
+    taken: usize,
+    /// When the first rank came.
+    since: Option<Instant>,
+}
+
+impl<P> Meeting<P> {
+    /// A meeting of these ranks. `run` gets the parts of all when all have come.
+    pub(crate) fn new(ranks: Vec<usize>, run: fn(&[P])) -> Self {
+        let seats = ranks.iter().map(|_| Seat::Free).collect();
+        let state = State { phase: Phase::Gathering, parts: Vec::new(), seats, taken: 0, since: None };
+        Self { ranks, run, state: Mutex::new(state), is_over: Condvar::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<P>> {
+        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    /// Sets the parts, in the order of the seats, before the last rank comes.
+    pub(crate) fn set_parts(&self, parts: Vec<P>) {
+        self.lock().parts = parts;
+    }
+
+    /// Takes a seat, or asks again. The last rank to come does the work and wakes the others.
+    pub(crate) fn arrive(&self, seat: usize, waker: &Waker) -> Poll<Result<(), CollectiveCause>> {
+        let mut state = self.lock();
+        if let Phase::Over(verdict) = &state.phase {
+            return Poll::Ready(verdict.as_ref().map_or(Ok(()), |verdict| Err(verdict.of(seat))));
+        }
+        let Some(own) = state.seats.get_mut(seat) else { return Poll::Pending };
+        if let Seat::Free = std::mem::replace(own, Seat::Taken(waker.clone())) {
+            state.taken += 1;
+            state.since.get_or_insert_with(Instant::now);
+        }
+        if state.taken < state.seats.len() || matches!(state.phase, Phase::Running) {
+            return Poll::Pending;
+        }
+        state.phase = Phase::Running;
+        let parts = std::mem::take(&mut state.parts);
+        drop(state);
+        let mut end = End { meeting: self, seat, is_done: false };
+        (self.run)(&parts);
+        end.is_done = true;
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ends the meeting with a failure, unless it is over or the bytes are being moved. Tells whether it has.
+    pub(crate) fn fail(&self, verdict: Verdict) -> bool {
+        let state = self.lock();
+        let is_gathering = matches!(state.phase, Phase::Gathering);
+        if is_gathering {
+            self.conclude(state, Some(verdict), None);
+        }
+        is_gathering
+    }
+
+    /// The rank of this seat does not come, or its memory is given up: the others fail with `cause`. Returns when no
+    /// thread uses the memory any more, with the failure of the operation for this seat.
+    pub(crate) fn leave(&self, seat: usize, cause: CollectiveCause) -> Option<CollectiveCause> {
+        let mut state = self.lock();
+        loop {
+            match &state.phase {
+                Phase::Gathering => {
+                    self.conclude(state, Some(Verdict::One(cause.clone())), None);
+                    return Some(cause);
+                }
+                Phase::Running => {
+                    state = self.is_over.wait(state).unwrap_or_else(std::sync::PoisonError::into_inner);
+                }
+                Phase::Over(verdict) => return verdict.as_ref().map(|verdict| verdict.of(seat)),
+            }
+        }
+    }
+
+    fn conclude(&self, mut state: MutexGuard<'_, State<P>>, verdict: Option<Verdict>, own: Option<usize>) {
+        state.phase = Phase::Over(verdict);
+        let seats = std::mem::take(&mut state.seats);
+        drop(state);
+        self.is_over.notify_all();
+        for (seat, taken) in seats.into_iter().enumerate() {
+            if let Seat::Taken(waker) = taken
+                && own != Some(seat)
+            {
+                waker.wake();
+            }
+        }
+    }
+
+    /// Whether it is over, or the bytes are being moved.
+    pub(crate) fn is_past(&self) -> bool {
+        !matches!(self.lock().phase, Phase::Gathering)
+    }
+
+    /// When the first rank came, and the ranks that are missing, while there are any.
+    pub(crate) fn absent(&self) -> Option<(Instant, Vec<usize>)> {
+        let state = self.lock();
+        let since = state.since.filter(|_| matches!(state.phase, Phase::Gathering))?;
+        let seats = self.ranks.iter().zip(&state.seats);
+        let free = seats.filter(|(_, seat)| matches!(seat, Seat::Free));
+        Some((since, free.map(|(rank, _)| *rank).collect()))
+    }
+}
+
+/// Ends the meeting when the work is over, also if it panics.
+struct End<'a, P> {
+    meeting: &'a Meeting<P>,
+    seat: usize,
+    is_done: bool,
+}
+
+impl<P> Drop for End<'_, P> {
+    fn drop(&mut self) {
+        let why = "moving the bytes panicked".to_owned();
+        let failed = CollectiveCause::PeerLost { rank: self.meeting.ranks[self.seat], why };
+        let verdict = (!self.is_done).then_some(Verdict::One(failed));
+        self.meeting.conclude(self.meeting.lock(), verdict, Some(self.seat));
+    }
+}
+
+impl<P> fmt::Debug for Meeting<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meeting").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,16 @@
+//! The engine for ranks of one process: their streams meet, and the last one moves the bytes.
+
+mod agree;
+mod attendee;
+mod end;
+mod family;
+pub(crate) mod meeting;
+mod part;
+mod shared;
+mod split;
+mod watchdog;
+
+pub(crate) use end::{End, join};
+use meeting::Meeting;
+use part::Part;
+use shared::Shared;

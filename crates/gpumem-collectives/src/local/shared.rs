@@ -1,0 +1,358 @@
+//! What the ranks of a communicator share.
+
+use super::{
+    Meeting, Part,
+    agree::{Called, disagreement},
+    attendee::Attendee,
+    family::Family,
+    meeting::Verdict,
+    part,
+    split::Splits,
+    watchdog,
+};
+use crate::{Options, call::Kind};
+use gpumem_core::{CollectiveCause, CollectiveError};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+/// Operations under way below which their list is not cleaned up.
+const FEW: usize = 32;
+
+/// What the ranks of a communicator share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) id: u64,
+    pub(crate) options: Options,
+    /// The rank of each rank in the communicator from which all were split.
+    pub(crate) members: Vec<usize>,
+    pub(crate) family: Arc<Family>,
+    pub(crate) splits: Splits,
+    state: Mutex<State>,
+    /// Whether the watchdog looks after it.
+    is_watched: AtomicBool,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    ranks: Vec<Rank>,
+    /// Operations of all ranks that not all have called, from the oldest.
+    open: VecDeque<Open>,
+    /// The number of the first of them.
+    first_open: u64,
+    /// Sends and receives whose other side has not called, by sender and receiver.
+    pairs: BTreeMap<(usize, usize), VecDeque<Open>>,
+    under_way: Vec<Weak<Meeting<Part>>>,
+    clean_up_at: usize,
+    /// Why no operation can succeed any more.
+    revoked: Option<CollectiveCause>,
+}
+
+#[derive(Debug, Default)]
+struct Rank {
+    has_joined: bool,
+    has_left: bool,
+    /// Operations that it has called.
+    calls: u64,
+    /// Those of all ranks among them.
+    collectives: u64,
+    failure: Option<CollectiveError>,
+}
+
+/// An operation that some ranks have not called yet.
+#[derive(Debug)]
+struct Open {
+    meeting: Arc<Meeting<Part>>,
+    called: Vec<Option<Called>>,
+}
+
+impl Open {
+    fn new(ranks: Vec<usize>) -> Self {
+        let called = ranks.iter().map(|_| None).collect();
+        Self { meeting: Arc::new(Meeting::new(ranks, part::run)), called }
+    }
+
+    fn lacks(&self, seat: usize) -> bool {
+        self.called.get(seat).is_some_and(Option::is_none)
+    }
+
+    /// The calls of all ranks, if all have called.
+    fn complete(&self) -> Option<Vec<Called>> {
+        self.called.iter().cloned().collect()
+    }
+}
+
+/// What is to be done when the lock is free: waking streams takes their locks.
+type Later = Vec<(Arc<Meeting<Part>>, Verdict)>;
+
+impl Shared {
+    pub(crate) fn new(members: Vec<usize>, family: Arc<Family>, options: Options) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let ranks = members.iter().map(|_| Rank::default()).collect();
+        Self {
+            id: NEXT.fetch_add(1, Ordering::Relaxed),
+            options,
+            members,
+            family,
+            splits: Splits::default(),
+            state: Mutex::new(State { ranks, clean_up_at: FEW, ..State::default() }),
+            is_watched: AtomicBool::new(false),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.members.len()
+    }
+
+    pub(crate) fn timeout(&self) -> Duration {
+        self.options.timeout
+    }
+
+    /// A rank gets its communicator. `false` if it has one already.
+    pub(crate) fn join(&self, rank: usize) -> bool {
+        let mut state = self.lock();
+        let Some(own) = state.ranks.get_mut(rank).filter(|own| !own.has_joined) else { return false };
+        own.has_joined = true;
+        drop(state);
+        self.family.join(self.members[rank], self.id);
+        true
+    }
+
+    /// A rank calls an operation.
+    ///
+    /// # Errors
+    /// Returns why the operation cannot succeed: then no rank moves anything in it.
+    pub(crate) fn call(self: &Arc<Self>, rank: usize, part: Part) -> Result<Attendee, Box<CollectiveError>> {
+        let operation = part.call.kind.name();
+        let mut later = Later::new();
+        let mut state = self.lock();
+        let sequence = state.ranks.get(rank).map_or(0, |own| own.calls);
+        let called = match &state.revoked {
+            Some(cause) => Err(cause.clone()),
+            None => self.call_locked(&mut state, rank, part, &mut later),
+        };
+        if let Some(own) = state.ranks.get_mut(rank) {
+            own.calls += 1;
+        }
+        drop(state);
+        for (meeting, verdict) in later {
+            meeting.fail(verdict);
+        }
+        match called {
+            Ok((meeting, seat)) => {
+                let shared = self.clone();
+                Ok(Attendee { meeting, seat, shared, rank, operation, sequence, outcome: None })
+            }
+            Err(cause) => Err(Box::new(self.fail((operation, sequence), rank, cause))),
+        }
+    }
+
+    fn call_locked(
+        &self,
+        state: &mut State,
+        rank: usize,
+        part: Part,
+        later: &mut Later,
+    ) -> Result<(Arc<Meeting<Part>>, usize), CollectiveCause> {
+        let pair = match part.call.kind {
+            Kind::Send { to } => Some(((rank, to), 0)),
+            Kind::Receive { from } => Some(((from, rank), 1)),
+            _ => None,
+        };
+        let order = match pair {
+            None if !self.options.concurrent => self.family.call(self.members[rank], self.id),
+            _ => Vec::new(),
+        };
+        let called = Called { call: part.call.fingerprint(order), part };
+        let (meeting, seat, all, ranks) = match pair {
+            Some(((from, to), seat)) => {
+                let peer = if seat == 0 { to } else { from };
+                let size = self.size();
+                let waiting = state.pairs.entry((from, to)).or_default();
+                // Pairs wait for the same side only: the other one would have matched the first.
+                let at = waiting.iter().position(|open| open.lacks(seat)).unwrap_or(waiting.len());
+                if at == waiting.len() {
+                    if state.ranks.get(peer).is_none_or(|other| other.has_left) {
+                        return Err(left(peer, size));
+                    }
+                    waiting.push_back(Open::new(vec![from, to]));
+                }
+                let Some(open) = waiting.get_mut(at) else { return Err(left(peer, size)) };
+                open.called[seat] = Some(called);
+                let (meeting, all) = (open.meeting.clone(), open.complete());
+                if all.is_some() {
+                    waiting.remove(at);
+                    if waiting.is_empty() {
+                        state.pairs.remove(&(from, to));
+                    }
+                }
+                (meeting, seat, all, vec![from, to])
+            }
+            None => {
+                let number = state.ranks[rank].collectives;
+                let at = (number - state.first_open) as usize;
+                if at == state.open.len() {
+                    state.open.push_back(Open::new((0..self.size()).collect()));
+                }
+                let absent =
+                    state.ranks.iter().position(|other| other.has_left && other.collectives <= number);
+                state.ranks[rank].collectives += 1;
+                let Some(open) = state.open.get_mut(at) else { return Err(left(rank, self.size())) };
+                open.called[rank] = Some(called);
+                let (meeting, all) = (open.meeting.clone(), open.complete());
+                if let Some(absent) = absent {
+                    let cause = left(absent, self.size());
+                    later.push((meeting, Verdict::One(cause.clone())));
+                    return Err(cause);
+                }
+                while state.open.front().is_some_and(|open| open.called.iter().all(Option::is_some)) {
+                    state.open.pop_front();
+                    state.first_open += 1;
+                }
+                (meeting, rank, all, (0..self.size()).collect())
+            }
+        };
+        if let Some(all) = all {
+            if let Some(verdict) = disagreement(&ranks, &all) {
+                let cause = verdict.of(seat);
+                later.push((meeting, verdict));
+                return Err(cause);
+            }
+            meeting.set_parts(all.into_iter().map(|called| called.part).collect());
+        }
+        state.note(&meeting);
+        Ok((meeting, seat))
+    }
+
+    /// Notes a failure of a rank, and revokes the communicator if later operations cannot succeed.
+    pub(crate) fn fail(
+        &self,
+        (operation, sequence): (&'static str, u64),
+        rank: usize,
+        cause: CollectiveCause,
+    ) -> CollectiveError {
+        let error = CollectiveError::new(operation, sequence, (rank, self.size()), cause);
+        if let Some(own) = self.lock().ranks.get_mut(rank) {
+            own.failure = Some(error.clone());
+        }
+        error
+    }
+
+    /// The last failure of a rank.
+    pub(crate) fn failure(&self, rank: usize) -> Option<CollectiveError> {
+        self.lock().ranks.get(rank)?.failure.clone()
+    }
+
+    /// Why no operation can succeed any more.
+    pub(crate) fn revocation(&self) -> Option<CollectiveCause> {
+        self.lock().revoked.clone()
+    }
+
+    /// Fails all operations whose bytes are not being moved, and all later ones.
+    pub(crate) fn revoke(&self, cause: CollectiveCause) {
+        let under_way = {
+            let mut state = self.lock();
+            state.revoked.get_or_insert_with(|| cause.clone());
+            state.open.clear();
+            state.pairs.clear();
+            // The numbers of later operations are not looked at.
+            std::mem::take(&mut state.under_way)
+        };
+        for meeting in under_way.iter().filter_map(Weak::upgrade) {
+            meeting.fail(Verdict::One(cause.clone()));
+        }
+        self.splits.wake();
+    }
+
+    /// A rank gives its communicator up. What it has called goes on; what it has not called fails.
+    pub(crate) fn leave(&self, rank: usize) {
+        let mut later = Later::new();
+        let mut state = self.lock();
+        let Some(own) = state.ranks.get_mut(rank) else { return };
+        own.has_left = true;
+        let verdict = Verdict::One(left(rank, self.size()));
+        for open in state.open.iter().filter(|open| open.lacks(rank)) {
+            later.push((open.meeting.clone(), verdict.clone()));
+        }
+        for ((from, to), waiting) in &state.pairs {
+            let seat = if *from == rank { 0 } else { 1 };
+            if *from == rank || *to == rank {
+                let lacking = waiting.iter().filter(|open| open.lacks(seat));
+                later.extend(lacking.map(|open| (open.meeting.clone(), verdict.clone())));
+            }
+        }
+        drop(state);
+        self.family.leave(self.members[rank], self.id);
+        for (meeting, verdict) in later {
+            meeting.fail(verdict);
+        }
+        self.splits.wake();
+    }
+
+    /// Tells whether one of these ranks has given its communicator up.
+    pub(crate) fn has_left(&self, ranks: &[usize]) -> Option<CollectiveCause> {
+        let state = self.lock();
+        let rank = ranks.iter().find(|rank| state.ranks.get(**rank).is_some_and(|rank| rank.has_left))?;
+        Some(left(*rank, self.size()))
+    }
+
+    /// Has the deadlines kept of operations that are under way.
+    pub(crate) fn watch(self: &Arc<Self>) {
+        if !self.is_watched.swap(true, Ordering::AcqRel) {
+            watchdog::watch(Arc::downgrade(self));
+        }
+    }
+
+    /// Revokes the communicator if a rank is late. `false` if nothing is under way.
+    pub(crate) fn check_deadlines(&self) -> bool {
+        let mut state = self.lock();
+        state.clean_up();
+        if state.under_way.is_empty() {
+            self.is_watched.store(false, Ordering::Release);
+            return false;
+        }
+        let (now, after) = (Instant::now(), self.options.timeout);
+        let late = state.under_way.iter().filter_map(Weak::upgrade).find_map(|meeting| {
+            let (since, missing) = meeting.absent()?;
+            (now.saturating_duration_since(since) >= after).then_some(missing)
+        });
+        drop(state);
+        if let Some(missing) = late {
+            self.revoke(CollectiveCause::Timeout { after, missing });
+        }
+        true
+    }
+}
+
+impl State {
+    /// Adds a meeting to those that are under way.
+    fn note(&mut self, meeting: &Arc<Meeting<Part>>) {
+        if self.under_way.len() >= self.clean_up_at {
+            self.clean_up();
+            self.clean_up_at = FEW.max(2 * self.under_way.len());
+        }
+        let last =
+            self.under_way.last().is_some_and(|last| std::ptr::eq(last.as_ptr(), Arc::as_ptr(meeting)));
+        if !last {
+            self.under_way.push(Arc::downgrade(meeting));
+        }
+    }
+
+    fn clean_up(&mut self) {
+        self.under_way.retain(|meeting| meeting.upgrade().is_some_and(|meeting| !meeting.is_past()));
+    }
+}
+
+fn left(rank: usize, size: usize) -> CollectiveCause {
+    let why = if rank < size { "its communicator was dropped" } else { "there is no such rank" };
+    CollectiveCause::PeerLost { rank, why: why.to_owned() }
+}

@@ -1,0 +1,152 @@
+//! Splits: the ranks of a communicator form smaller ones.
+
+use super::{End, Shared};
+use crate::engine::{Joined, Split};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, Result};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
+};
+
+/// Longest sleep between two looks at whether the communicator still lives.
+const NAP: Duration = Duration::from_millis(50);
+
+/// What a rank gets: the part that it belongs to, and its rank there.
+type Part = (Arc<Shared>, usize);
+
+/// The splits of a communicator that are under way.
+#[derive(Debug, Default)]
+pub(crate) struct Splits {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many splits each rank has begun.
+    begun: BTreeMap<usize, u64>,
+    rounds: BTreeMap<u64, Round>,
+}
+
+#[derive(Debug)]
+struct Round {
+    /// What each rank has said: its colour and its key.
+    said: Vec<Option<(Option<u64>, i64)>>,
+    /// The part of each rank that has not taken it yet, and its rank there.
+    parts: Option<Vec<Option<Part>>>,
+    taken: usize,
+}
+
+impl Splits {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has waiting ranks look at the communicator again.
+    pub(crate) fn wake(&self) {
+        self.changed.notify_all();
+    }
+
+    /// A rank says which part it goes to. The last rank makes the parts. Returns the number of the split.
+    pub(crate) fn begin(&self, shared: &Shared, rank: usize, said: (Option<u64>, i64)) -> u64 {
+        let mut state = self.lock();
+        let begun = state.begun.entry(rank).or_default();
+        let number = *begun;
+        *begun += 1;
+        let size = shared.size();
+        let round = state.rounds.entry(number).or_insert_with(|| Round {
+            said: vec![None; size],
+            parts: None,
+            taken: 0,
+        });
+        round.said[rank] = Some(said);
+        if let Some(all) = round.said.iter().copied().collect::<Option<Vec<_>>>() {
+            round.parts = Some(parts(shared, &all));
+        }
+        drop(state);
+        self.wake();
+        number
+    }
+
+    /// Waits for the part of a rank.
+    fn finish(&self, shared: &Shared, rank: usize, number: u64) -> Result<Option<Part>, CollectiveCause> {
+        let (since, after) = (Instant::now(), shared.timeout());
+        let mut state = self.lock();
+        loop {
+            if let Some(round) = state.rounds.get_mut(&number)
+                && let Some(parts) = &mut round.parts
+            {
+                let own = parts[rank].take();
+                round.taken += 1;
+                if round.taken == shared.size() {
+                    state.rounds.remove(&number);
+                }
+                return Ok(own);
+            }
+            let silent = state.rounds.get(&number).map(|round| &round.said);
+            let missing: Vec<usize> = silent
+                .into_iter()
+                .flatten()
+                .enumerate()
+                .filter(|(_, said)| said.is_none())
+                .map(|(rank, _)| rank)
+                .collect();
+            // Both lock the communicator, which never locks its splits.
+            let dead = shared.revocation().or_else(|| shared.has_left(&missing));
+            if let Some(cause) = dead {
+                return Err(cause);
+            }
+            if since.elapsed() >= after {
+                return Err(CollectiveCause::Timeout { after, missing });
+            }
+            let nap = NAP.min(after);
+            (state, _) = self.changed.wait_timeout(state, nap).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+/// Forms one communicator for each colour. Its ranks are in the order of their keys, and of their old ranks.
+fn parts(shared: &Shared, said: &[(Option<u64>, i64)]) -> Vec<Option<Part>> {
+    let mut colours: BTreeMap<u64, Vec<(i64, usize)>> = BTreeMap::new();
+    for (rank, (colour, key)) in said.iter().enumerate() {
+        if let Some(colour) = colour {
+            colours.entry(*colour).or_default().push((*key, rank));
+        }
+    }
+    let mut all: Vec<Option<Part>> = said.iter().map(|_| None).collect();
+    for mut ranks in colours.into_values() {
+        ranks.sort_unstable();
+        let members = ranks.iter().map(|(_, rank)| shared.members[*rank]).collect();
+        let part = Arc::new(Shared::new(members, shared.family.clone(), shared.options.clone()));
+        for (new, (_, old)) in ranks.iter().enumerate() {
+            part.join(new);
+            all[*old] = Some((part.clone(), new));
+        }
+    }
+    all
+}
+
+/// A split that this rank has begun.
+pub(crate) struct Begun {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rank: usize,
+    pub(crate) number: u64,
+}
+
+impl<B: Backend> Split<B> for Begun {
+    fn finish(self: Box<Self>) -> Result<Option<Joined<B>>> {
+        let Self { shared, rank, number } = *self;
+        match shared.splits.finish(&shared, rank, number) {
+            Ok(None) => Ok(None),
+            Ok(Some((part, rank))) => {
+                let size = part.size();
+                Ok(Some((Arc::new(End::new(part, rank)), rank, size)))
+            }
+            Err(cause) => {
+                let failed = CollectiveError::new("split", number, (rank, shared.size()), cause);
+                Err(Error::new("", "split", Box::new(failed)))
+            }
+        }
+    }
+}

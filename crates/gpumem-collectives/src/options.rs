@@ -1,0 +1,43 @@
+//! How a communicator is set up.
+
+use std::time::Duration;
+
+/// How a communicator is set up. All ranks use the same options.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// How long an operation waits for the other ranks, from the moment at which the first one has come. Afterwards it
+    /// fails on every rank, and so do all later operations of the communicator. 10 minutes by default.
+    pub timeout: Duration,
+    /// Whether the ranks may call operations of communicators that were [split](crate::Communicator::split) from each
+    /// other in different orders. False by default: then it is an error. With several threads a rank, each with a communicator of
+    /// its own, it has to be true.
+    pub concurrent: bool,
+}
+
+impl Options {
+    /// The defaults.
+    pub fn new() -> Self {
+        Self { timeout: Duration::from_secs(600), concurrent: false }
+    }
+
+    /// With this deadline.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// With operations of several communicators in any order, or not.
+    #[must_use]
+    pub fn concurrent(mut self, concurrent: bool) -> Self {
+        self.concurrent = concurrent;
+        self
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,63 @@
+//! Arrays of any layout as packed elements: the engines move runs of bytes.
+
+use crate::call::Place;
+use gpumem_core::{Backend, Element, Result};
+use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, Stream};
+use ndarray::Dimension;
+
+/// The step that copies what was received to where it belongs.
+pub(crate) type Unpack<'a, B> = Box<dyn FnOnce(&Stream<B>) -> Result<()> + 'a>;
+
+/// A packed copy of the elements, in stream order.
+fn packed<S: Storage, D: Dimension>(
+    stream: &Stream<S::Backend>,
+    operation: &'static str,
+    array: &ArrayBase<S, D>,
+) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
+    let mut copy = room(stream, operation, array)?;
+    stream.copy_to_device(&mut copy, array).map_err(|error| error.in_operation(operation))?;
+    Ok(copy)
+}
+
+/// Memory for the packed elements. All of it is written before it is read.
+fn room<S: Storage, D: Dimension>(
+    stream: &Stream<S::Backend>,
+    operation: &'static str,
+    array: &ArrayBase<S, D>,
+) -> Result<DeviceArray<S::Elem, D, S::Backend>> {
+    let room = stream.uninit_array::<S::Elem, _>(array.raw_dim());
+    // SAFETY: the copy or the operation that is enqueued next writes every element, or its failure keeps them from being read.
+    Ok(unsafe { room.map_err(|error| error.in_operation(operation))?.assume_init() })
+}
+
+/// The packed elements of a source.
+pub(crate) fn source<B: Backend, S: Storage<Backend = B>, D: Dimension>(
+    stream: &Stream<B>,
+    operation: &'static str,
+    array: &ArrayBase<S, D>,
+) -> Result<Place<B>> {
+    if array.is_c_contiguous() {
+        return Ok(Place::of(array));
+    }
+    // The log of uses keeps its memory alive.
+    packed(stream, operation, array).map(|copy| Place::of(&copy))
+}
+
+/// Room for the packed elements of a destination, and the step that copies them there. `keeps` says whether the room
+/// begins with the elements that the destination has.
+pub(crate) fn destination<'a, B: Backend, T: Element, D: Dimension + 'a>(
+    stream: &Stream<B>,
+    operation: &'static str,
+    mut array: DeviceViewMut<'a, T, D, B>,
+    keeps: bool,
+) -> Result<(Place<B>, Option<Unpack<'a, B>>)> {
+    if array.is_c_contiguous() {
+        return Ok((Place::of(&array), None));
+    }
+    let room = if keeps { packed(stream, operation, &array)? } else { room(stream, operation, &array)? };
+    let place = Place::of(&room);
+    let unpack = move |stream: &Stream<B>| {
+        stream.copy_to_device(&mut array, &room).map_err(|error| error.in_operation(operation))
+    };
+    Ok((place, Some(Box::new(unpack))))
+}

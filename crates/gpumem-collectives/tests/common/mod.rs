@@ -1,0 +1,79 @@
+//! Ranks for the tests: with worker threads, and under the adversarial schedule.
+#![allow(dead_code, reason = "not every test file uses everything")]
+
+use gpumem_collectives::{CollectiveCause, CollectiveError, Communicator, Options};
+use gpumem_core::{Error, ErrorKind, Result};
+use gpumem_host::{Host, HostOptions};
+use std::time::Duration;
+
+pub(crate) type Device = gpumem_runtime::Device<Host>;
+pub(crate) type Stream = gpumem_runtime::Stream<Host>;
+pub(crate) type Comm = Communicator<Host>;
+
+pub(crate) fn concurrent() -> Device {
+    Device::from_raw(Host::open_with(&HostOptions::new().memory(256 << 20).workers(2)).unwrap())
+}
+
+pub(crate) fn adversarial(seed: u64) -> Device {
+    Device::from_raw(Host::open_with(&HostOptions::new().memory(256 << 20).adversarial(seed)).unwrap())
+}
+
+/// Devices for so many ranks: all ranks on one, or each on its own.
+pub(crate) fn devices(ranks: usize, seed: Option<u64>) -> Vec<Device> {
+    match seed {
+        None => vec![concurrent(); ranks],
+        Some(seed) if seed % 2 == 0 => vec![adversarial(seed); ranks],
+        Some(seed) => (0..ranks as u64).map(|rank| adversarial(seed * 100 + rank)).collect(),
+    }
+}
+
+/// The schedules of most tests.
+pub(crate) fn seeds(most: u64) -> impl Iterator<Item = Option<u64>> {
+    let most = if cfg!(miri) { 2 } else { most };
+    std::iter::once(None).chain((0..most).map(Some))
+}
+
+/// Ranks with a stream each.
+pub(crate) fn ranks(count: usize, seed: Option<u64>) -> Vec<(Comm, Stream)> {
+    ranks_with(count, seed, &Options::new())
+}
+
+pub(crate) fn ranks_with(count: usize, seed: Option<u64>, options: &Options) -> Vec<(Comm, Stream)> {
+    let all = Communicator::all_with(&devices(count, seed), options).unwrap();
+    all.into_iter()
+        .map(|rank| {
+            let stream = rank.device().stream().unwrap();
+            (rank, stream)
+        })
+        .collect()
+}
+
+pub(crate) fn soon() -> Options {
+    Options::new().timeout(Duration::from_millis(60))
+}
+
+/// The failure of an operation that a call has returned.
+pub(crate) fn failed<T: std::fmt::Debug>(result: Result<T>) -> CollectiveError {
+    match result.as_ref().map_err(Error::kind) {
+        Err(ErrorKind::Collective(failure)) => (**failure).clone(),
+        _ => panic!("{result:?} is not the failure of an operation"),
+    }
+}
+
+/// The failure of the operation that was to write what was read.
+pub(crate) fn poisoned<T: std::fmt::Debug>(result: Result<T>) -> CollectiveError {
+    match result.as_ref().map_err(Error::kind) {
+        Err(ErrorKind::Poisoned { failure, .. }) => {
+            failure.collective.as_deref().expect("an operation of several ranks").clone()
+        }
+        _ => panic!("{result:?} does not read what an operation was to write"),
+    }
+}
+
+/// The ranks that a rank disagrees with.
+pub(crate) fn others(failure: &CollectiveError) -> Vec<usize> {
+    match &failure.cause {
+        CollectiveCause::Mismatch { theirs, .. } => theirs.iter().map(|(rank, _)| *rank).collect(),
+        other => panic!("{other} is no disagreement"),
+    }
+}
