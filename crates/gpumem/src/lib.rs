@@ -55,6 +55,7 @@
 //! | kernels | the attributes [`kernel`](macro@kernel) and [`device`](macro@device) make them of Rust functions; the module [`kernel`](mod@kernel) loads and launches them |
 //! | sums, scans, casts | [`ops`]: operations on arrays of any layout, on every device |
 //! | memory | [`memory`]: pools, limits, statistics; [`trace`] records what a program does |
+//! | several devices | the feature `collectives`: communicators, `all_reduce`, `send` and `receive` |
 //! | other libraries | [`cuda_array`], [`dlpack`], [`IpcArrayHandle`], [`RawAccess`] |
 //! | devices and errors | [`Device`], [`DeviceInfo`], [`Error`], [`ErrorKind`] |
 //! | generic code | [`generic`], the types above without a default backend; [`Backend`], [`AnyBackend`], [`Element`] |
@@ -70,7 +71,8 @@
 //! | `cuda` | NVIDIA GPUs | the CUDA driver, 12.0 or newer; NVRTC for kernels from source |
 //! | `roc` | AMD GPUs | ROCm 5.2 to 7: HIP, hipRTC for kernels from source, the HSA runtime for agents and pools |
 //!
-//! Without any of them the build stops and says so. The feature `cudarc` adds exchange of memory with that crate's safe slices, without a
+//! Without any of them the build stops and says so. The feature `collectives` adds operations of several ranks (`all_reduce`, `send`),
+//! on the host so far. The feature `cudarc` adds exchange of memory with that crate's safe slices, without a
 //! copy.
 //!
 //! # What works on which backend
@@ -160,6 +162,12 @@ pub use agreement::agreement;
 #[cfg(any(feature = "host", feature = "cuda", feature = "roc"))]
 pub use {any::AnyBackend, compile::CompileFor, select::ENV_DEVICE};
 
+#[cfg(feature = "collectives")]
+pub mod collectives {
+    //! Operations of several ranks, each with a device and streams of its own.
+    pub use gpumem_collectives::*;
+}
+
 #[cfg(feature = "cudarc")]
 pub mod cudarc;
 
@@ -245,4 +253,7 @@ mod book {
     struct Testing;
     #[doc = include_str!("../../../docs/src/performance.md")]
     struct Performance;
+    #[cfg(feature = "collectives")]
+    #[doc = include_str!("../../../docs/src/collectives.md")]
+    struct Collectives;
 }

@@ -10,13 +10,15 @@ enum Check {
     Builds,
     /// The tests that end otherwise with other sets, in seconds.
     Chooses,
+    /// The examples of the documentation that are named.
+    Documents,
     /// All tests: the examples, and the conformance suite on whatever was chosen.
     Works,
 }
 
 /// The arguments of the sets. Tests run where the host is, so that they do on any machine. Those of the first set are among
 /// the tests of the workspace (`cargo xtask test-all-backends`).
-const SETS: [(&[&str], Check); 9] = [
+const SETS: [(&[&str], Check); 11] = [
     (&[], Check::Chooses),
     (&["--no-default-features", "--features", "host"], Check::Builds),
     (&["--no-default-features", "--features", "cuda"], Check::Builds),
@@ -25,6 +27,8 @@ const SETS: [(&[&str], Check); 9] = [
     (&["--features", "cuda"], Check::Chooses),
     (&["--features", "roc"], Check::Chooses),
     (&["--features", "cuda,roc"], Check::Builds),
+    (&["--no-default-features", "--features", "roc,collectives"], Check::Builds),
+    (&["--features", "collectives", "--", "collectives"], Check::Documents),
     (&["--all-features"], Check::Works),
 ];
 
@@ -36,6 +40,7 @@ impl Check {
     fn command(self) -> Vec<&'static str> {
         match self {
             Check::Builds => vec!["check"],
+            Check::Documents => vec!["test", "--doc"],
             Check::Chooses => {
                 ["test", "--lib"].into_iter().chain(CHOICE.iter().flat_map(|test| ["--test", test])).collect()
             }
