@@ -48,8 +48,7 @@ impl<B: Backend> Communicator<B> {
     /// # fn main() -> gpumem_core::Result<()> {
     /// # let device = Device::open("host")?;
     /// let ranks = Communicator::all(&[device.clone(), device.clone()])?;
-    /// let stream = device.stream()?; // one for each rank: an operation waits for all
-    /// let (first, second) = (device.stream()?, device.stream()?);
+    /// let (first, second) = (device.stream()?, device.stream()?); // one stream for each rank
     /// let mut arrays = [first.to_device(&[1, 5])?, second.to_device(&[3, 2])?];
     /// for ((rank, stream), array) in ranks.iter().zip([&first, &second]).zip(&mut arrays) {
     ///     rank.all_reduce_in_place(stream, array, Max)?;
