@@ -38,8 +38,11 @@ pub(crate) fn prepare() -> RanOn {
 fn simulate() -> io::Result<()> {
     let hardware = Path::new("/dev/kfd").exists();
     // A caller that names ROCm's folder means that one.
-    let chosen = env::var_os("GPUMEM_ROC_LIBRARY_PATH").is_some_and(|path| !path.is_empty());
-    if hardware || chosen || env::var_os(STARTED).is_some() || !cfg!(target_os = "linux") {
+    let is_set = |name| env::var_os(name).is_some_and(|value| !value.is_empty());
+    let chosen = is_set("GPUMEM_ROC_LIBRARY_PATH");
+    // `rocsim --rocm` has put the simulated kernel driver in place.
+    let preloaded = env::var("LD_PRELOAD").is_ok_and(|libraries| libraries.contains("rocsim_kfd"));
+    if hardware || chosen || preloaded || env::var_os(STARTED).is_some() || !cfg!(target_os = "linux") {
         return Ok(());
     }
     let Some(folder) = library_folder()? else { return Ok(()) };
@@ -119,7 +122,10 @@ pub(crate) fn left_behind() -> Option<String> {
     let pool = env::var("GPUMEM_POOL").map_or(64 << 20, |value| if value == "off" { 0 } else { 64 << 20 });
     // Where kernels copy, HIP keeps the callers' memory of its last copies pinned, up to 4 MiB each.
     let by_kernels = env::var("HSA_ENABLE_SDMA").is_ok_and(|value| value == "0");
-    let pinned = if by_kernels { (64 << 20) * gpus } else { 64 << 10 };
+    // From version 6 on it always does.
+    let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let keeps_pinned = by_kernels || !maps.contains("libamdhip64.so.5");
+    let pinned = if keeps_pinned { (64 << 20) * gpus } else { 64 << 10 };
     // HIP's own: 1 to 2 MiB of device memory and up to 7 MiB of host memory for each GPU, and some pages.
     let most = [
         (c"vram_live_bytes", (4 << 20) * gpus + pool),

@@ -3,7 +3,7 @@
 use crate::{
     abi::{
         Event, EventData, EventDescriptor, EventPayload, FAILURE_NOT_PRESENT, MEMORY_FATAL_PROCESS,
-        MemoryAccessFault, PAGE, Status, event_type,
+        MemoryAccessFault, PAGE, Status, SyncVar, event_type,
     },
     memory::{self, Fault},
     stats::stats,
@@ -23,6 +23,8 @@ struct Slot {
     event: Box<Event>,
     manual_reset: bool,
     signalled: bool,
+    /// How often it was set, by which a waiter that knows the number misses nothing.
+    age: u64,
 }
 
 #[derive(Default)]
@@ -50,32 +52,53 @@ pub(crate) fn create(
             *events.mailboxes.insert(memory::allocate_internal(bytes)?)
         }
     };
-    // Numbers are not reused at once, so that a late interrupt does not wake the wrong waiter.
-    let last = events.last_id;
-    let id = (1..MAX_EVENTS)
-        .map(|step| 1 + (last + step - 1) % (MAX_EVENTS - 1))
-        .find(|id| !events.slots.contains_key(id))
-        .ok_or(Status::OUT_OF_RESOURCES)?;
-    events.last_id = id;
-    let payload = if descriptor.event_type == event_type::MEMORY {
-        EventPayload {
-            memory_access_fault: MemoryAccessFault { node_id: 0, virtual_address: 0, failure: 0, flags: 0 },
-        }
-    } else {
-        EventPayload { sync_var: descriptor.sync_var }
-    };
-    let event_data = EventData {
-        event_type: descriptor.event_type,
-        payload,
-        hw_data1: u64::from(id),
-        hw_data2: mailboxes + u64::from(id) * 8,
-        hw_data3: id,
-    };
-    let mut event = Box::new(Event { event_id: id, event_data });
-    let address: *mut Event = &mut *event;
-    events.slots.insert(id, Slot { event, manual_reset, signalled });
-    stats().events_created.add(1);
-    Ok(address)
+    let sync_var = descriptor.sync_var;
+    events.insert(descriptor.event_type, sync_var, Some(mailboxes), manual_reset, signalled)
+}
+
+/// Makes an event of a type whose memory is the caller's. Returns its number.
+pub(crate) fn create_numbered(event_type: u32, manual_reset: bool) -> Result<u32, Status> {
+    let nothing = SyncVar { user_data: 0, sync_var_size: 0 };
+    let event = EVENTS.lock().insert(event_type, nothing, None, manual_reset, false)?;
+    // SAFETY: the event was just made, and its number never changes.
+    Ok(unsafe { (&raw const (*event).event_id).read_unaligned() })
+}
+
+impl Events {
+    fn insert(
+        &mut self,
+        event_type: u32,
+        sync_var: SyncVar,
+        mailboxes: Option<u64>,
+        manual_reset: bool,
+        signalled: bool,
+    ) -> Result<*mut Event, Status> {
+        // Numbers are not reused at once, so that a late interrupt does not wake the wrong waiter.
+        let last = self.last_id;
+        let id = (1..MAX_EVENTS)
+            .map(|step| 1 + (last + step - 1) % (MAX_EVENTS - 1))
+            .find(|id| !self.slots.contains_key(id))
+            .ok_or(Status::OUT_OF_RESOURCES)?;
+        self.last_id = id;
+        let payload = if event_type == event_type::MEMORY {
+            let nothing = MemoryAccessFault { node_id: 0, virtual_address: 0, failure: 0, flags: 0 };
+            EventPayload { memory_access_fault: nothing }
+        } else {
+            EventPayload { sync_var }
+        };
+        let event_data = EventData {
+            event_type,
+            payload,
+            hw_data1: u64::from(id),
+            hw_data2: mailboxes.map_or(0, |mailboxes| mailboxes + u64::from(id) * 8),
+            hw_data3: id,
+        };
+        let mut event = Box::new(Event { event_id: id, event_data });
+        let address: *mut Event = &mut *event;
+        self.slots.insert(id, Slot { event, manual_reset, signalled, age: 1 });
+        stats().events_created.add(1);
+        Ok(address)
+    }
 }
 
 /// Destroys an event. Its waiters are told so.
@@ -91,6 +114,7 @@ pub(crate) fn set(id: u32, signalled: bool) -> Status {
     let Some(slot) = events.slots.get_mut(&id) else { return Status::INVALID_HANDLE };
     slot.signalled = signalled;
     if signalled {
+        slot.age += 1;
         SIGNALLED.notify_all();
     }
     Status::SUCCESS
@@ -101,23 +125,73 @@ pub(crate) fn is_set(id: u32) -> Option<bool> {
     EVENTS.lock().slots.get(&id).map(|slot| slot.signalled)
 }
 
+/// Whether the waiters of an event may know its age.
+pub(crate) fn has_age(id: u32) -> bool {
+    EVENTS
+        .lock()
+        .slots
+        .get(&id)
+        .is_some_and(|slot| { slot.event.event_data.event_type } == event_type::SIGNAL)
+}
+
+/// An event that is waited for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waited {
+    pub(crate) id: u32,
+    /// The age at which it was seen last, if the waiter knows it: one that is older now is taken as set.
+    pub(crate) age: Option<u64>,
+    /// After the wait: the fault, if it is an event of memory that was set.
+    pub(crate) fault: Option<MemoryAccessFault>,
+}
+
+impl Waited {
+    pub(crate) fn new(id: u32, age: Option<u64>) -> Self {
+        Self { id, age, fault: None }
+    }
+}
+
+impl Slot {
+    fn is_set_for(&self, waited: &Waited) -> bool {
+        self.signalled || waited.age.is_some_and(|age| age != self.age)
+    }
+
+    /// Tells the waiter what it asks for, and resets what resets itself.
+    fn take(&mut self, waited: &mut Waited) {
+        if !self.is_set_for(waited) {
+            return;
+        }
+        self.signalled &= self.manual_reset;
+        waited.age = waited.age.map(|_| self.age);
+        if self.event.event_data.event_type == event_type::MEMORY {
+            // SAFETY: the payload of such an event is this one, from its beginning on.
+            waited.fault = Some(unsafe { self.event.event_data.payload.memory_access_fault });
+        }
+    }
+}
+
 /// Waits until one or all of the events are set, or for that many milliseconds; `u32::MAX` is for ever.
 pub(crate) fn wait(ids: &[u32], all: bool, milliseconds: u32) -> Status {
+    let mut waited: Vec<Waited> = ids.iter().map(|id| Waited::new(*id, None)).collect();
+    wait_for(&mut waited, all, milliseconds)
+}
+
+/// As [`wait`], and says of each event that was set what is known of it.
+pub(crate) fn wait_for(waited: &mut [Waited], all: bool, milliseconds: u32) -> Status {
     let deadline =
         (milliseconds != u32::MAX).then(|| Instant::now() + Duration::from_millis(u64::from(milliseconds)));
     let mut events = EVENTS.lock();
     loop {
         let mut set = 0;
-        for id in ids {
-            match events.slots.get(id) {
-                Some(slot) => set += usize::from(slot.signalled),
+        for waited in waited.iter() {
+            match events.slots.get(&waited.id) {
+                Some(slot) => set += usize::from(slot.is_set_for(waited)),
                 None => return Status::INVALID_HANDLE,
             }
         }
-        if set > 0 && (!all || set == ids.len()) {
-            for id in ids {
-                if let Some(slot) = events.slots.get_mut(id) {
-                    slot.signalled &= slot.manual_reset;
+        if set > 0 && (!all || set == waited.len()) {
+            for waited in waited {
+                if let Some(slot) = events.slots.get_mut(&waited.id) {
+                    slot.take(waited);
                 }
             }
             return Status::SUCCESS;

@@ -1,5 +1,6 @@
 //! The launcher's work: a directory with the library under AMD's name, and the command in place of this process.
 
+use crate::newer;
 use std::{
     env, fs, io,
     os::unix::{fs::symlink, process::CommandExt},
@@ -9,6 +10,9 @@ use std::{
 
 /// The name under which AMD's runtime looks for the library.
 const NAME: &str = "libhsakmt.so.1";
+
+const USAGE: &str = "usage: rocsim COMMAND [ARGUMENT ..] | rocsim --rocm FOLDER PROGRAM [ARGUMENT ..] | \
+                     rocsim --library-path";
 
 /// Runs the command in the arguments.
 pub(crate) fn launch() -> ExitCode {
@@ -24,8 +28,14 @@ pub(crate) fn launch() -> ExitCode {
 fn run() -> io::Result<()> {
     let mut arguments = env::args_os().skip(1);
     let Some(command) = arguments.next() else {
-        return Err(io::Error::other("usage: rocsim COMMAND [ARGUMENT ..] | rocsim --library-path"));
+        return Err(io::Error::other(USAGE));
     };
+    if command == "--rocm" {
+        let (Some(folder), Some(program)) = (arguments.next(), arguments.next()) else {
+            return Err(io::Error::other(USAGE));
+        };
+        return Err(newer::run(Path::new(&folder), Path::new(&program), arguments));
+    }
     let directory = library_directory(&env::current_exe()?)?;
     if command == "--library-path" {
         println!("{}", directory.display());

@@ -16,6 +16,7 @@ mod events;
 mod exports;
 mod isa;
 pub mod kernels;
+pub mod kfd;
 mod memory;
 mod stats;
 #[cfg(test)]

@@ -11,8 +11,8 @@ use crate::{
 use std::{sync::OnceLock, thread};
 
 /// Addresses that are never memory; kernels find their group and private memory through them.
-const LDS_APERTURE: u64 = 1 << 48;
-const SCRATCH_APERTURE: u64 = 2 << 48;
+pub(crate) const LDS_APERTURE: u64 = 1 << 48;
+pub(crate) const SCRATCH_APERTURE: u64 = 2 << 48;
 const LDS_KIB: u32 = 64;
 
 /// Properties of a node, or `None` if there is no such node.

@@ -25,7 +25,9 @@ fn a_command_finds_the_simulator_first() {
 
 #[test]
 fn a_command_that_cannot_run_is_an_error() {
-    for arguments in [&[][..], &["/nowhere/at/all"]] {
+    for arguments in
+        [&[][..], &["/nowhere/at/all"], &["--rocm", "/nowhere"], &["--rocm", "/nowhere", "/bin/true"]]
+    {
         let output = launcher().args(arguments).output().unwrap();
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8(output.stderr).unwrap().starts_with("rocsim: "));

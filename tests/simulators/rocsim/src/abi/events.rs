@@ -3,6 +3,7 @@
 
 /// Values of [`EventData::event_type`].
 pub mod event_type {
+    pub const SIGNAL: u32 = 0;
     pub const MEMORY: u32 = 8;
 }
 

@@ -1,16 +1,19 @@
-//! The binary interface of AMD's thunk library, as of `hsakmttypes.h` in ROCm 5.2, and of the HSA runtime's queues.
+//! The binary interface of AMD's thunk library, as of `hsakmttypes.h` in ROCm 5.2, of the kernel driver, and of the HSA
+//! runtime's queues.
 //!
 //! The thunk's structures are packed to four bytes. `tests/abi.rs` compares every layout with AMD's headers where
 //! they are installed.
 
 mod events;
 mod hsa;
+mod kfd;
 mod memory;
 mod queue;
 mod topology;
 
 pub use events::*;
 pub use hsa::*;
+pub use kfd::*;
 pub use memory::*;
 pub use queue::*;
 pub use topology::*;

@@ -7,13 +7,14 @@ use super::{
 };
 use crate::{
     abi::{AmdQueue, BarrierPacket, BarrierValuePacket, DispatchPacket, amd_format, packet},
+    events,
     kernels::{self, ProcessGuard, Refusal},
     memory::{self, Fault},
     stats::stats,
 };
 use std::{
     mem::offset_of,
-    sync::atomic::{AtomicU16, Ordering},
+    sync::atomic::{AtomicU16, AtomicU64, Ordering},
 };
 
 const PACKET_BYTES: u64 = 64;
@@ -25,6 +26,17 @@ enum QueueError {
     InvalidCodeObject = 0x8,
     InvalidPacket = 0x20,
     Trap = 0x8000_0000,
+}
+
+impl QueueError {
+    /// The bit of the exception in the kernel driver's mask: one less than its `KFD_EC` code.
+    fn exception(self) -> u64 {
+        1 << match self {
+            QueueError::Trap => 1,
+            QueueError::InvalidCodeObject => 17,
+            QueueError::InvalidPacket => 19,
+        }
+    }
 }
 
 /// Why a packet has not been completed.
@@ -139,17 +151,32 @@ fn structure(queue: &Queue) -> u64 {
     queue.write_pointer_address() - offset_of!(AmdQueue, write_dispatch_id) as u64
 }
 
-/// Stops the queue and tells the runtime why, through the signal that it has put into the queue's structure.
+/// Stops the queue and tells the runtime why, through the signal that it has put into the queue's structure, or as the
+/// kernel driver tells exceptions.
 fn report(queue: &Queue, error: QueueError) {
     eprintln!("rocsim: a queue of node {} stops: {error:?}", queue.node);
     queue.stand_still();
-    let raised = memory::span(queue.node, structure(queue), size_of::<AmdQueue>() as u64).and_then(|span| {
-        let handle = span.as_ptr().wrapping_add(offset_of!(AmdQueue, queue_inactive_signal));
-        // SAFETY: the word lies in the span; the runtime writes it before it publishes the queue.
-        let handle = unsafe { handle.cast::<u64>().read_volatile() };
-        Signal::open(queue.node, handle)?.raise(i64::from(error as u32))
-    });
-    if let Err(fault) = raised {
+    let told = match queue.exceptions {
+        Some((address, event)) => raise_exception(queue.node, address, event, error),
+        None => raise_signal(queue, error),
+    };
+    if let Err(fault) = told {
         halt(&fault, "the structure of a queue");
     }
+}
+
+fn raise_signal(queue: &Queue, error: QueueError) -> Result<(), Fault> {
+    let span = memory::span(queue.node, structure(queue), size_of::<AmdQueue>() as u64)?;
+    let handle = span.as_ptr().wrapping_add(offset_of!(AmdQueue, queue_inactive_signal));
+    // SAFETY: the word lies in the span; the runtime writes it before it publishes the queue.
+    let handle = unsafe { handle.cast::<u64>().read_volatile() };
+    Signal::open(queue.node, handle)?.raise(i64::from(error as u32))
+}
+
+fn raise_exception(node: u32, address: u64, event: u32, error: QueueError) -> Result<(), Fault> {
+    let word = memory::span(node, address & !7, 8)?;
+    // SAFETY: an aligned word of the span that is only used as an atomic.
+    unsafe { AtomicU64::from_ptr(word.as_ptr().cast()) }.fetch_or(error.exception(), Ordering::AcqRel);
+    events::set(event, true);
+    Ok(())
 }

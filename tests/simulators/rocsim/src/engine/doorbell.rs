@@ -3,10 +3,12 @@
 //! The value is only a hint. With several producers a smaller one can overwrite a larger one, so that an engine treats
 //! a write as a hint to look, and reads the position from the queue itself.
 
-use crate::abi::PAGE;
+use crate::{abi::PAGE, memory};
 use parking_lot::Mutex;
 use std::{
+    fs::File,
     io,
+    os::fd::{AsRawFd, RawFd},
     ptr::NonNull,
     sync::{
         Arc, Weak,
@@ -25,68 +27,143 @@ const WATCH_INTERVAL: (Duration, Duration) = (Duration::from_micros(200), Durati
 /// After how many looks without a ring it is later.
 const ALERT_ROUNDS: u32 = 100;
 
-/// The doorbell page of one queue, and its read and write pointers where the thunk provides them.
+/// Bytes of the doorbells of one GPU that a process maps: one word for each queue.
+pub(crate) const DOORBELLS_BYTES: u64 = 8192;
+
+/// Memory for doorbells.
 #[derive(Debug)]
-pub(super) struct Doorbell {
-    page: NonNull<AtomicU64>,
+pub(super) struct Page {
+    words: NonNull<AtomicU64>,
+    bytes: usize,
+    /// What a process maps to reach the doorbells of a GPU.
+    file: Option<File>,
+    /// Which of the doorbells of a GPU have a queue.
+    taken: Mutex<Vec<bool>>,
 }
 
 // SAFETY: the page is only used through atomics, and unmapped when the last owner is gone.
-unsafe impl Send for Doorbell {}
+unsafe impl Send for Page {}
 // SAFETY: as above.
-unsafe impl Sync for Doorbell {}
+unsafe impl Sync for Page {}
 
-impl Doorbell {
-    /// A doorbell that is silent.
-    pub(super) fn new() -> io::Result<Self> {
+impl Page {
+    /// A page of memory that this process alone has, or as much of a file.
+    fn new(bytes: u64, file: Option<File>) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-        // SAFETY: a new page at an address that the kernel chooses.
-        let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE as usize, protection, flags, -1, 0) };
+        let (flags, descriptor) = match &file {
+            Some(file) => (libc::MAP_SHARED, file.as_raw_fd()),
+            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+        };
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let page =
+            unsafe { libc::mmap(std::ptr::null_mut(), bytes as usize, protection, flags, descriptor, 0) };
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let page = NonNull::new(page.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
-        let doorbell = Self { page };
-        doorbell.word(0).store(SILENT, Ordering::Release);
-        Ok(doorbell)
+        let words = NonNull::new(page.cast()).ok_or_else(|| io::Error::other("mapped at address 0"))?;
+        let taken = Mutex::new(vec![false; bytes as usize / 8]);
+        Ok(Self { words, bytes: bytes as usize, file, taken })
+    }
+}
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: the page was mapped by `new` and only this code decides when it is unmapped.
+        unsafe { libc::munmap(self.words.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The doorbells of the GPUs, by node, made when they are asked for.
+static OF_GPUS: Mutex<[Option<Arc<Page>>; 17]> = Mutex::new([const { None }; 17]);
+
+/// The doorbells of a GPU.
+fn of_gpu(node: u32) -> io::Result<Arc<Page>> {
+    let mut pages = OF_GPUS.lock();
+    let page = pages.get_mut(node as usize).ok_or_else(|| io::Error::other("no such GPU"))?;
+    if let Some(page) = page {
+        return Ok(Arc::clone(page));
+    }
+    let made = Page::new(DOORBELLS_BYTES, Some(memory::memory_file(DOORBELLS_BYTES, 0)?))?;
+    Ok(Arc::clone(page.insert(Arc::new(made))))
+}
+
+/// Calls a function with the file of a GPU's doorbells.
+pub(crate) fn with_doorbells<R>(node: u32, call: impl FnOnce(RawFd) -> R) -> Option<R> {
+    let page = of_gpu(node).ok()?;
+    page.file.as_ref().map(|file| call(file.as_raw_fd()))
+}
+
+/// The doorbell of one queue, and its read and write pointers where the thunk provides them.
+#[derive(Debug)]
+pub(super) struct Doorbell {
+    page: Arc<Page>,
+    index: usize,
+}
+
+impl Doorbell {
+    /// A doorbell that is silent, in a page of its own.
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self::at(Arc::new(Page::new(PAGE, None)?), 0))
+    }
+
+    /// One of the doorbells of a GPU that has no queue.
+    pub(super) fn of_gpu(node: u32) -> io::Result<Self> {
+        let page = of_gpu(node)?;
+        let mut taken = page.taken.lock();
+        let index =
+            taken.iter().position(|taken| !taken).ok_or_else(|| io::Error::other("no doorbell is left"))?;
+        taken[index] = true;
+        drop(taken);
+        Ok(Self::at(page, index))
+    }
+
+    fn at(page: Arc<Page>, index: usize) -> Self {
+        let doorbell = Self { page, index };
+        doorbell.word(index).store(SILENT, Ordering::Release);
+        doorbell
     }
 
     fn word(&self, index: usize) -> &AtomicU64 {
-        debug_assert!(index < PAGE as usize / 8);
+        debug_assert!(index < self.page.bytes / 8);
         // SAFETY: the page is mapped while `self` lives, zeroed, and holds more words than are asked for.
-        unsafe { self.page.add(index).as_ref() }
+        unsafe { self.page.words.add(index).as_ref() }
     }
 
     /// Where producers write.
     pub(super) fn address(&self) -> *mut u64 {
-        self.word(0).as_ptr()
+        self.word(self.index).as_ptr()
     }
 
-    /// A read pointer for queues that bring none of their own.
+    /// Its place among the doorbells of its GPU, in bytes.
+    pub(super) fn offset(&self) -> u64 {
+        self.index as u64 * 8
+    }
+
+    /// A read pointer for queues that bring none of their own and have a page of their own.
     pub(super) fn read_pointer(&self) -> *mut u64 {
         self.word(8).as_ptr()
     }
 
-    /// A write pointer for queues that bring none of their own.
+    /// A write pointer for such queues.
     pub(super) fn write_pointer(&self) -> *mut u64 {
         self.word(16).as_ptr()
     }
 
     /// Whether it was rung since the last call.
     pub(super) fn answer(&self) -> bool {
-        self.word(0).swap(SILENT, Ordering::AcqRel) != SILENT
+        self.word(self.index).swap(SILENT, Ordering::AcqRel) != SILENT
     }
 
     fn is_ringing(&self) -> bool {
-        self.word(0).load(Ordering::Acquire) != SILENT
+        self.word(self.index).load(Ordering::Acquire) != SILENT
     }
 }
 
 impl Drop for Doorbell {
     fn drop(&mut self) {
-        // SAFETY: the page was mapped by `new` and only this code decides when it is unmapped.
-        unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE as usize) };
+        if let Some(taken) = self.page.taken.lock().get_mut(self.index) {
+            *taken = false;
+        }
     }
 }
 

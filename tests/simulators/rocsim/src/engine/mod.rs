@@ -7,7 +7,8 @@ mod queue;
 mod sdma;
 mod signal;
 
-pub(crate) use queue::{create, destroy, pause};
+pub(crate) use doorbell::{DOORBELLS_BYTES, with_doorbells};
+pub(crate) use queue::{NewQueue, create, create_with_doorbell, destroy, pause};
 
 use crate::{events, memory::Fault, stats};
 use std::{

@@ -29,6 +29,8 @@ pub(super) struct Queue {
     pub(super) doorbell: Arc<Doorbell>,
     read_pointer: *mut u64,
     write_pointer: *mut u64,
+    /// See [`NewQueue`].
+    pub(super) exceptions: Option<(u64, u32)>,
     stop: AtomicBool,
     paused: AtomicBool,
 }
@@ -84,6 +86,19 @@ struct Engine {
 static ENGINES: LazyLock<Mutex<HashMap<u64, Engine>>> = LazyLock::new(Mutex::default);
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
+/// A queue that is to be made.
+pub(crate) struct NewQueue {
+    pub(crate) node: u32,
+    /// As `HSA_QUEUE_TYPE`.
+    pub(crate) kind: u32,
+    pub(crate) ring: u64,
+    pub(crate) ring_bytes: u64,
+    pub(crate) read_pointer: *mut u64,
+    pub(crate) write_pointer: *mut u64,
+    /// Where errors of the queue are said, if not through its signal: a word for a mask of exceptions, and an event.
+    pub(crate) exceptions: Option<(u64, u32)>,
+}
+
 /// Makes a queue and starts its engine. Fills in the fields that the runtime needs.
 ///
 /// # Safety
@@ -95,42 +110,61 @@ pub(crate) unsafe fn create(
     ring_bytes: u64,
     resource: &mut QueueResource,
 ) -> Result<(), Status> {
-    if !ring_bytes.is_power_of_two() || ring_bytes < 64 {
+    let doorbell = Doorbell::new().map_err(|_| Status::NO_MEMORY)?;
+    if matches!(kind, queue_type::SDMA | queue_type::SDMA_XGMI) {
+        resource.read_ptr = doorbell.read_pointer();
+        resource.write_ptr = doorbell.write_pointer();
+    }
+    let (read_pointer, write_pointer) = (resource.read_ptr, resource.write_ptr);
+    let address = doorbell.address();
+    let new = NewQueue { node, kind, ring, ring_bytes, read_pointer, write_pointer, exceptions: None };
+    // SAFETY: the caller's promise; the doorbell's page lives as long as the queue.
+    resource.queue_id = unsafe { start(&new, doorbell)? };
+    resource.doorbell = address;
+    Ok(())
+}
+
+/// As [`create`], with one of the doorbells of the GPU. Returns the queue's number and the place of its doorbell in bytes.
+///
+/// # Safety
+/// The ring and both pointers of the queue lead to memory that lives until [`destroy`].
+pub(crate) unsafe fn create_with_doorbell(new: &NewQueue) -> Result<(u64, u64), Status> {
+    let doorbell = Doorbell::of_gpu(new.node).map_err(|_| Status::OUT_OF_RESOURCES)?;
+    let offset = doorbell.offset();
+    // SAFETY: the caller's promise.
+    Ok((unsafe { start(new, doorbell)? }, offset))
+}
+
+/// # Safety
+/// The ring and both pointers of the queue lead to memory that lives until [`destroy`].
+unsafe fn start(new: &NewQueue, doorbell: Doorbell) -> Result<u64, Status> {
+    let NewQueue { node, kind, ring, ring_bytes, read_pointer, write_pointer, exceptions } = *new;
+    if !ring_bytes.is_power_of_two() || ring_bytes < 64 || read_pointer.is_null() || write_pointer.is_null() {
         return Err(Status::INVALID_PARAMETER);
     }
+    let (run, name): (Run, _) = match kind {
+        queue_type::COMPUTE_AQL => (aql::run, "rocsim AQL"),
+        queue_type::SDMA | queue_type::SDMA_XGMI => (sdma::run, "rocsim SDMA"),
+        _ => return Err(Status::NOT_SUPPORTED),
+    };
     let ring_address = ring;
     let ring = memory::span(node, ring, ring_bytes).map_err(|fault| {
         trace!("the ring of a queue: {fault}");
         Status::INVALID_PARAMETER
     })?;
-    let doorbell = Arc::new(Doorbell::new().map_err(|_| Status::NO_MEMORY)?);
-    let (run, name): (Run, _) = match kind {
-        queue_type::COMPUTE_AQL => {
-            if resource.read_ptr.is_null() || resource.write_ptr.is_null() {
-                return Err(Status::INVALID_PARAMETER);
-            }
-            (aql::run, "rocsim AQL")
-        }
-        queue_type::SDMA | queue_type::SDMA_XGMI => {
-            resource.read_ptr = doorbell.read_pointer();
-            resource.write_ptr = doorbell.write_pointer();
-            (sdma::run, "rocsim SDMA")
-        }
-        _ => return Err(Status::NOT_SUPPORTED),
-    };
+    let doorbell = Arc::new(doorbell);
     let queue = Arc::new(Queue {
         node,
         ring,
         ring_address,
-        read_pointer: resource.read_ptr,
-        write_pointer: resource.write_ptr,
+        read_pointer,
+        write_pointer,
+        exceptions,
         stop: AtomicBool::new(false),
         paused: AtomicBool::new(false),
         doorbell: Arc::clone(&doorbell),
     });
     let id = LAST_ID.fetch_add(1, Ordering::Relaxed) + 1;
-    resource.queue_id = id;
-    resource.doorbell = doorbell.address();
     let engine = Arc::clone(&queue);
     let thread = thread::Builder::new()
         .name(name.into())
@@ -141,7 +175,7 @@ pub(crate) unsafe fn create(
     stats().queues_created.add(1);
     stats().queues_live.add(1);
     trace!("node {node}: {name} queue {id}, {ring_bytes} bytes");
-    Ok(())
+    Ok(id)
 }
 
 /// Runs packets when the doorbell rings; looks again for a short while, then sleeps until the watcher wakes it.

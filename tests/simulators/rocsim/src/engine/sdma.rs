@@ -2,6 +2,7 @@
 
 use super::{Patience, clock, halt, queue::Queue};
 use crate::{
+    config::Config,
     events,
     memory::{Fault, Span, span},
     stats::stats,
@@ -96,7 +97,7 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
     match (words[0] & 0xff, words[0] >> 8 & 0xff) {
         (op::NOP, _) => Ok(1),
         (op::COPY, op::LINEAR) => {
-            let bytes = field(1, 0, 22) + 1;
+            let bytes = length(words[1])? + 1;
             let source = span(node, address(3), bytes)?;
             span(node, address(5), bytes)?.copy_from(&source);
             stats().sdma_copies.add(1);
@@ -142,7 +143,7 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
         }
         (op::CONST_FILL, _) => {
             // The count is in bytes, less one word; fills are in whole words.
-            let bytes = (field(4, 0, 22) + 4) & !3;
+            let bytes = (length(words[4])? + 4) & !3;
             span(node, address(1), bytes)?.fill(&words[3].to_ne_bytes());
             stats().sdma_fills.add(1);
             Ok(5)
@@ -157,6 +158,13 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
         (op::GCR, _) => Ok(5),
         _ => Err(Stop::UnknownPacket),
     }
+}
+
+/// The number of bytes in a word of a packet. Bits beyond those that the GPU looks at are a mistake of the runtime's.
+fn length(word: u32) -> Result<u64, Stop> {
+    // SDMA 4.4, 5.2 and newer have 30 bits, older ones 22.
+    let bits = if matches!(Config::get().model.isa, (9, 0, 0..=8) | (10, 1, _)) { 22 } else { 30 };
+    if word >> bits != 0 { Err(Stop::UnknownPacket) } else { Ok(word.into()) }
 }
 
 /// A word that is used as an atomic; an address that is not aligned is no packet of the runtime's.

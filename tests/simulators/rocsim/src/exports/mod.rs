@@ -53,6 +53,12 @@ pub(crate) fn is_forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
+/// Notes that the runtime opens the driver.
+pub(crate) fn note_opened() {
+    watch_forks();
+    WAS_OPENED.store(true, Ordering::Relaxed);
+}
+
 fn watch_forks() {
     static WATCH: Once = Once::new();
     extern "C" fn forked() {

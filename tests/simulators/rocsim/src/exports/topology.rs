@@ -1,7 +1,7 @@
 //! Opens the driver, and describes the machine.
 #![allow(clippy::missing_safety_doc)] // The contract of each function is the one in `hsakmt.h`.
 
-use super::{FORKED, OPEN, WAS_OPENED, check_open, export, list, put, status, watch_forks};
+use super::{FORKED, OPEN, check_open, export, list, note_opened, put, status};
 use crate::{
     abi::{
         CacheProperties, ClockCounters, GpuTileConfig, IoLinkProperties, MemoryProperties, NodeProperties,
@@ -29,8 +29,7 @@ export! {
         if FORKED.load(Ordering::Relaxed) {
             return Status::KERNEL_IO_CHANNEL_NOT_OPENED;
         }
-        watch_forks();
-        WAS_OPENED.store(true, Ordering::Relaxed);
+        note_opened();
         let config = Config::get();
         trace!("opened: {} x {}", config.gpus, config.model.name);
         match OPEN.fetch_add(1, Ordering::AcqRel) {

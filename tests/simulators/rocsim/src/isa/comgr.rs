@@ -39,7 +39,8 @@ impl Library {
     /// # Safety
     /// A library of comgr's name has comgr's interface of version 2 or 3.
     unsafe fn load() -> Option<Self> {
-        let names = [c"libamd_comgr.so.2", c"libamd_comgr.so.3"];
+        // The newest knows most instruction sets. A newer ROCm beside the system comes before the system's.
+        let names = [c"libamd_comgr.so.3", c"libamd_comgr.so.2"];
         let open = |name: &&CStr| {
             // SAFETY: the name is a C string; the caller vouches for the library.
             let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
@@ -77,7 +78,7 @@ pub(crate) enum Missing {
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Missing::Library => f.write_str("AMD's comgr (libamd_comgr.so.2) is not installed"),
+            Missing::Library => f.write_str("AMD's comgr (libamd_comgr.so.2 or 3) is not installed"),
             Missing::Isa(name) => write!(f, "AMD's comgr does not know {name}"),
         }
     }

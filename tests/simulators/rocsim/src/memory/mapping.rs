@@ -1,5 +1,6 @@
 //! Address space of the process, released when it is dropped.
 
+use crate::abi::PAGE;
 use parking_lot::Mutex;
 use std::{
     collections::VecDeque,
@@ -87,15 +88,17 @@ impl Mapping {
     }
 }
 
-/// A new memory file of that length, all zero.
-pub(super) fn memory_file(bytes: u64) -> io::Result<File> {
+/// A new memory file of that length for memory of a node, all zero. Its name tells other processes the node. A page
+/// follows the memory, for what is said of it ([`drm`](crate::kfd::drm)).
+pub(crate) fn memory_file(bytes: u64, node: u32) -> io::Result<File> {
+    let name = std::ffi::CString::new(format!("rocsim-node-{node}"))?;
     // SAFETY: the name is a C string.
-    let fd = unsafe { libc::memfd_create(c"rocsim".as_ptr(), libc::MFD_CLOEXEC) };
+    let fd = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
     // SAFETY: the descriptor is new and ours.
     let file = unsafe { File::from_raw_fd(fd) };
-    file.set_len(bytes)?;
+    file.set_len(bytes + PAGE)?;
     Ok(file)
 }

@@ -6,12 +6,18 @@
 mod access;
 mod mapping;
 mod object;
+mod placed;
 mod share;
 mod svm;
 mod table;
 
 pub(crate) use access::{Cause, Fault, Span, span};
-pub(crate) use share::{export, import};
+pub(crate) use mapping::memory_file;
+pub(crate) use placed::{
+    Placed, allocate_at, available, export_at, file_facts, grant, import_at, register_at, release_at,
+    release_unused, revoke, with_file,
+};
+pub(crate) use share::{export, export_short, import, open_short};
 
 use crate::{
     abi::{MemFlags, PointerInfo, Status, SvmAttribute, pointer, round_up},
@@ -51,6 +57,30 @@ fn give_vram(node: u32, bytes: u64) {
     }
 }
 
+/// Counts an allocation of a node.
+fn count_allocated(node: u32, bytes: u64) {
+    if node == 0 {
+        stats().host_allocations.add(1);
+        stats().host_live_bytes.add(bytes);
+    } else {
+        stats().vram_allocations.add(1);
+        let live = stats().vram_live_bytes.add(bytes);
+        stats().vram_peak_bytes.raise_to(live);
+    }
+}
+
+/// Counts a release of a node's memory, which is available again.
+fn count_freed(node: u32, bytes: u64) {
+    if node == 0 {
+        stats().host_frees.add(1);
+        stats().host_live_bytes.subtract(bytes);
+    } else {
+        give_vram(node, bytes);
+        stats().vram_frees.add(1);
+        stats().vram_live_bytes.subtract(bytes);
+    }
+}
+
 /// Allocates memory on a node and says under which address.
 pub(crate) fn allocate(node: u32, bytes: u64, flags: MemFlags) -> Result<u64, Status> {
     let config = Config::get();
@@ -67,23 +97,20 @@ pub(crate) fn allocate(node: u32, bytes: u64, flags: MemFlags) -> Result<u64, St
             trace!("node {node}: {bytes} bytes do not fit");
             return Err(Status::NO_MEMORY);
         }
-        let backing = Backing::new_file(bytes, config.large_bar).map_err(|_| {
+        let backing = Backing::new_file(bytes, node, config.large_bar).map_err(|_| {
             give_vram(node, bytes);
             Status::NO_MEMORY
         })?;
-        stats().vram_allocations.add(1);
-        let live = stats().vram_live_bytes.add(bytes);
-        stats().vram_peak_bytes.raise_to(live);
+        count_allocated(node, bytes);
         Object::new(Kind::Allocated, node, bytes, flags, backing)
     } else if node == 0 {
         let backing = if flags.has(MemFlags::NON_PAGED) {
-            Backing::new_file(bytes, true)
+            Backing::new_file(bytes, 0, true)
         } else {
             Backing::anonymous(bytes, flags.has(MemFlags::EXECUTE_ACCESS))
         };
         let object = Object::new(Kind::Allocated, 0, bytes, flags, backing.map_err(out_of_memory)?);
-        stats().host_allocations.add(1);
-        stats().host_live_bytes.add(bytes);
+        count_allocated(0, bytes);
         object
     } else {
         return Err(Status::INVALID_NODE_UNIT);
@@ -111,14 +138,7 @@ pub(crate) fn free(address: u64) -> Status {
     };
     trace!("free {address:#x}, {} bytes", object.bytes);
     if object.kind == Kind::Allocated {
-        if object.node == 0 {
-            stats().host_frees.add(1);
-            stats().host_live_bytes.subtract(object.bytes);
-        } else {
-            give_vram(object.node, object.bytes);
-            stats().vram_frees.add(1);
-            stats().vram_live_bytes.subtract(object.bytes);
-        }
+        count_freed(object.node, object.bytes);
     }
     Status::SUCCESS
 }

@@ -41,8 +41,19 @@ impl Backing {
         Ok(Self { address: Some(address), alias, file: Some(file) })
     }
 
-    pub(super) fn new_file(bytes: u64, host_visible: bool) -> io::Result<Self> {
-        Self::in_file(memory_file(bytes)?, bytes as usize, host_visible)
+    pub(super) fn new_file(bytes: u64, node: u32, host_visible: bool) -> io::Result<Self> {
+        Self::in_file(memory_file(bytes, node)?, bytes as usize, host_visible)
+    }
+
+    /// Memory in a memory file, which only the engines have mapped.
+    pub(super) fn of_file(file: File, bytes: usize) -> io::Result<Self> {
+        let alias = Mapping::of_file(&file, bytes)?;
+        Ok(Self { address: None, alias: Some(alias), file: Some(file) })
+    }
+
+    /// No memory and no addresses: others hold both.
+    pub(super) fn nothing() -> Self {
+        Self { address: None, alias: None, file: None }
     }
 
     pub(super) fn anonymous(bytes: u64, executable: bool) -> io::Result<Self> {

@@ -44,6 +44,27 @@ impl Table {
         exclusive.filter(usable).or_else(|| self.in_place.iter().find(usable))
     }
 
+    /// The object that begins at a GPU address and shares it with no other.
+    pub(super) fn get(&self, address: u64) -> Option<&Object> {
+        self.by_address.get(&address)
+    }
+
+    /// As [`get`](Self::get), to be changed.
+    pub(super) fn get_mut(&mut self, address: u64) -> Option<&mut Object> {
+        self.by_address.get_mut(&address)
+    }
+
+    /// Takes out the object that begins at a GPU address.
+    pub(super) fn remove_at(&mut self, address: u64) -> Option<Object> {
+        self.by_address.remove(&address)
+    }
+
+    /// Whether another object has some of the GPU addresses of this one.
+    pub(super) fn overlaps(&self, object: &Object) -> bool {
+        let before = self.by_address.range(..object.address.saturating_add(object.bytes)).next_back();
+        before.is_some_and(|(_, before)| before.address.saturating_add(before.bytes) > object.address)
+    }
+
     /// The registration of exactly that memory.
     pub(super) fn registration(&mut self, address: u64, bytes: u64) -> Option<&mut Object> {
         self.iter_mut().find(|object| object.kind == Kind::Registered { address, bytes })

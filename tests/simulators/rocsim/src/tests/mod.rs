@@ -4,4 +4,5 @@
 
 mod engines;
 mod events;
+mod kfd;
 mod memory;
