@@ -11,6 +11,7 @@ mod miri;
 mod nightly;
 mod performance;
 mod readme;
+mod rocm;
 mod sanitizers;
 mod shell;
 mod steps;
@@ -50,6 +51,8 @@ enum Command {
     RunArchived(archive::RunOptions),
     /// Write the tables of the performance page from reports of the benches
     Performance(performance::Options),
+    /// Fetch the libraries of newer versions of ROCm beside the system, for the simulated GPU
+    Rocm(rocm::Options),
     /// Write the READMEs from the crate documentation
     Readme(readme::Options),
 }
@@ -64,6 +67,7 @@ fn main() -> ExitCode {
         Command::Archive(options) => archive::run(&options),
         Command::RunArchived(options) => archive::run_archived(&options),
         Command::Performance(options) => performance::run(&options),
+        Command::Rocm(options) => rocm::run(&options),
         Command::Readme(options) => readme::run(&options),
     };
     match done {

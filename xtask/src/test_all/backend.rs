@@ -6,11 +6,12 @@
 
 use super::{
     CONFORMANCE, Options,
-    machine::{HIP_ON_CUDA, Machine, SIMULATED},
+    machine::{HIP_ON_CUDA, Machine, NEWER, SIMULATED},
     report::BackendResult,
 };
 use crate::{
     artifacts,
+    rocm::Version,
     shell::{Finished, Shell},
     workspace::Workspace,
 };
@@ -62,7 +63,7 @@ pub(super) fn run(
     };
     let program = program.to_str().context("the path of the target directory is not UTF-8")?;
     let mut library = None;
-    rows(name, options, |machine, arguments| {
+    let mut results = rows(name, options, |machine, arguments| {
         let mut shell = Shell::new(workspace.root());
         for (variable, value) in machine.map_or(&[][..], |machine| machine.variables) {
             shell = shell.env(variable, value);
@@ -75,7 +76,44 @@ pub(super) fn run(
             shell = shell.env("LD_LIBRARY_PATH", library_path(folder)?);
         }
         shell.run(program, arguments)
-    })
+    })?;
+    if results.first().is_some_and(|first| is_simulated(first, options)) {
+        for (version, machine) in &NEWER {
+            results.push(on_newer(workspace, program, *version, machine, options)?);
+        }
+    }
+    Ok(results)
+}
+
+/// Whether the suite ran on the simulated GPU. A device that was asked for is one of the machine as it is.
+fn is_simulated(first: &BackendResult, options: &Options) -> bool {
+    first.ran_on.as_deref() == Some("rocsim") && options.device_of(first.name).is_none()
+}
+
+/// The row of the ROCm backend on a newer version of ROCm; absent if that was not fetched.
+fn on_newer(
+    workspace: &Workspace,
+    program: &str,
+    version: Version,
+    machine: &Machine,
+    options: &Options,
+) -> Result<BackendResult> {
+    let Some(folder) = version.folder(workspace) else {
+        let why = "its libraries are not there; `cargo xtask rocm` fetches them";
+        return Ok(machine.claim(BackendResult::absent("roc", why), ""));
+    };
+    let folder = folder.to_str().context("the path of the target directory is not UTF-8")?;
+    let (result, output) = suite("roc", Some(machine), options, &mut |machine, arguments| {
+        let variables = machine.map_or(&[][..], |machine| machine.variables);
+        let shell = Shell::new(workspace.root());
+        let shell = variables.iter().fold(shell, |shell, (variable, value)| shell.env(variable, *value));
+        let launcher = ["run", "--quiet", "--package", "rocsim", "--", "--rocm", folder, program];
+        shell.run("cargo", &[&launcher, arguments].concat())
+    })?;
+    let mut result = machine.claim(result, &output);
+    // The libraries are there.
+    result.require();
+    Ok(result)
 }
 
 /// Returns the rows of one backend; `start` starts its program on a machine with the given arguments.
@@ -88,8 +126,7 @@ pub(crate) fn rows(
     if options.requires(name) {
         first.require();
     }
-    // A device that was asked for is one of the machine as it is.
-    let is_simulated = first.ran_on.as_deref() == Some("rocsim") && options.device_of(name).is_none();
+    let is_simulated = is_simulated(&first, options);
     let mut results = vec![first];
     if is_simulated {
         for machine in &SIMULATED {

@@ -1,6 +1,7 @@
 //! Further machines for a backend's suite: other simulated GPUs, and HIP on another driver.
 
 use super::report::BackendResult;
+use crate::rocm::Version;
 
 /// One more run of a backend's suite, with its own row.
 #[derive(Debug, Clone, Copy)]
@@ -56,6 +57,13 @@ pub(crate) const SIMULATED: [Machine; 3] = [
             ("HSA_DISABLE_FRAGMENT_ALLOCATOR", "1"),
         ],
     ),
+];
+
+/// One simulated GPU on each newer version of ROCm that `cargo xtask rocm` has fetched: gfx90a, whose machine code all
+/// versions make.
+pub(crate) const NEWER: [(Version, Machine); 2] = [
+    (Version::V6_4, simulated("ROCm 6.4", &[("ROCSIM_GFX", "gfx90a"), FEWER_PAIRS])),
+    (Version::V7_2, simulated("ROCm 7.2", &[("ROCSIM_GFX", "gfx90a"), FEWER_PAIRS])),
 ];
 
 /// HIP has no status for features that the CUDA driver lacks.

@@ -62,7 +62,7 @@ pub fn open(path: &CStr) -> Option<c_int> {
     };
     let device = devices().get(node as usize)?;
     exports::note_opened();
-    // SAFETY: duplicates a descriptor of ours.
+    // SAFETY: duplicates a descriptor of the simulator.
     Some(unsafe { libc::fcntl(device.file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, 3) })
 }
 
