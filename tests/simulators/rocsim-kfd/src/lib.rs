@@ -1,7 +1,7 @@
 //! Puts the simulated AMD GPU in the place of the kernel driver.
 //!
 //! Since ROCm 6.3 AMD's runtime has the thunk built in, which opens `/dev/kfd`. This library is preloaded: its functions
-//! come before those of the C library ([`files`]) and of libdrm ([`drm`]), give the simulator what is meant for the
+//! come before those of the C library (`files`) and of libdrm (`drm`), give the simulator what is meant for the
 //! driver, and everything else to the system. `rocsim --rocm FOLDER COMMAND` does this.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
