@@ -197,40 +197,50 @@ fn a_failed_source_fails_the_operation_on_every_rank_and_later_ones_work() {
 }
 
 #[test]
-fn a_lost_device_is_told_to_the_others() {
-    for seed in [None, Some(1), Some(3)] {
-        let devices = [devices(1, seed).remove(0), devices(1, seed).remove(0)];
-        let all = Communicator::all(&devices).unwrap();
-        let streams = devices.each_ref().map(|device| device.stream().unwrap());
-        let mut array = streams[0].to_device(&[1]).unwrap();
-        all[0].broadcast(&streams[0], &mut array, 1).unwrap();
-        let _ = streams[0].query();
-        devices[1].core().raw.lose("the test loses it");
-        all[1].barrier(&streams[1]).unwrap_err();
-        let mut lost = streams[0].query();
-        let began = Instant::now();
-        while matches!(lost, Ok(false)) && began.elapsed() < Duration::from_secs(1) {
-            std::thread::sleep(Duration::from_millis(5));
-            lost = streams[0].query();
-        }
-        let _ = lost;
-        all[0].abort();
-        streams[0].synchronize().unwrap_err();
-        array.get(0).unwrap_err();
+fn a_rank_whose_device_is_lost_is_named() {
+    let devices = [devices(1, None).remove(0), devices(1, None).remove(0)];
+    let all = Communicator::all_with(&devices, &soon()).unwrap();
+    let streams = devices.each_ref().map(|device| device.stream().unwrap());
+    let (mut array, mut root) = (streams[0].to_device(&[1]).unwrap(), streams[1].to_device(&[2]).unwrap());
+    all[0].broadcast(&streams[0], &mut array, 1).unwrap();
+    devices[1].core().raw.lose("the test loses it");
+    all[1].broadcast(&streams[1], &mut root, 1).unwrap_err();
+    streams[0].synchronize().unwrap_err();
+    match poisoned(array.get(0)).cause {
+        CollectiveCause::Timeout { missing, .. } => assert_eq!(missing, [1]),
+        CollectiveCause::PeerLost { rank, .. } => assert_eq!(rank, 1),
+        other => panic!("{other}"),
     }
 }
 
 #[test]
 fn one_rank_must_not_write_what_another_reads() {
-    let all = ranks(2, None);
-    let mut array = all[0].1.to_device(&[1, 2, 3]).unwrap();
-    let (mut left, rest) = array.split_at_mut(0, 1).unwrap();
-    let _ = &rest;
-    all[0].0.all_reduce_in_place(&all[0].1, &mut left, Sum).unwrap();
-    // Another part of the same memory is no conflict.
-    let mut own = all[1].1.to_device(&[5]).unwrap();
-    all[1].0.all_reduce_in_place(&all[1].1, &mut own, Sum).unwrap();
-    assert_eq!(array.copy_to_host().unwrap().to_vec(), [6, 2, 3]);
+    for seed in [None, Some(0), Some(2)] {
+        let all = ranks(2, seed);
+        let (first, second) = (&all[0], &all[1]);
+        let mut both = first.1.to_device(&[1, 2]).unwrap();
+        let (mut sum, own) =
+            (first.1.device_array::<i32, _>(2).unwrap(), second.1.to_device(&[3, 4]).unwrap());
+        first.0.all_reduce(&first.1, &both, &mut sum, Sum).unwrap();
+        let failure = failed(second.0.all_reduce(&second.1, &own, &mut both, Sum));
+        assert_eq!(failure.cause, CollectiveCause::Overlap { writer: 1, user: 0 }, "{seed:?}");
+        first.1.synchronize().unwrap_err();
+        assert_eq!(poisoned(sum.copy_to_host()).cause, failure.cause, "{seed:?}");
+    }
+}
+
+#[test]
+fn ranks_may_write_different_parts_of_one_array() {
+    for seed in [None, Some(0), Some(2)] {
+        let all = ranks(2, seed);
+        // The second stream waits for the upload on the first one, and not for the operation after it.
+        let mut array = all[0].1.to_device(&[1, 2, 3]).unwrap();
+        let (mut left, mut rest) = array.split_at_mut(0, 1).unwrap();
+        all[0].0.all_reduce_in_place(&all[0].1, &mut left, Sum).unwrap();
+        let mut last = rest.slice_mut(ndarray::s![1..]).unwrap();
+        all[1].0.all_reduce_in_place(&all[1].1, &mut last, Sum).unwrap();
+        assert_eq!(array.copy_to_host().unwrap().to_vec(), [4, 2, 4]);
+    }
 }
 
 #[test]

@@ -87,6 +87,8 @@ impl<B: Backend> Engine<B> for End {
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before other ranks hear of the operation. Later failures are told to them.
         timeline.check(operation)?;
+        // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
+        timeline.wait_target(timeline.last_submission())?;
         let mut attendees = Vec::with_capacity(calls.len());
         for Prepared { call, source, destination } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
