@@ -122,10 +122,10 @@ pub(crate) fn left_behind() -> Option<String> {
     let pool = env::var("GPUMEM_POOL").map_or(64 << 20, |value| if value == "off" { 0 } else { 64 << 20 });
     // Where kernels copy, HIP keeps the callers' memory of its last copies pinned, up to 4 MiB each.
     let by_kernels = env::var("HSA_ENABLE_SDMA").is_ok_and(|value| value == "0");
-    // From version 6 on it always does.
+    // From version 6 on it always does, for the last eight copies of each of its queues.
     let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let keeps_pinned = by_kernels || !maps.contains("libamdhip64.so.5");
-    let pinned = if keeps_pinned { (64 << 20) * gpus } else { 64 << 10 };
+    let pinned = if keeps_pinned { (128 << 20) * gpus } else { 64 << 10 };
     // HIP's own: 1 to 2 MiB of device memory and up to 7 MiB of host memory for each GPU, and some pages.
     let most = [
         (c"vram_live_bytes", (4 << 20) * gpus + pool),

