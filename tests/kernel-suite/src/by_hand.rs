@@ -36,13 +36,13 @@ macro_rules! twins {
 }
 
 twins! {
-    /// [`saxpy`](crate::saxpy).
+    /// [`mod@saxpy`].
     saxpy: 0, "using namespace gpumem;
 GPUMEM_KERNEL saxpy(slice<const float> x, slice<float> y, float a) {
     u64 i = global_id(0);
     if (i < y.size()) y[i] = a * x[i] + y[i];
 }";
-    /// [`update`](crate::update).
+    /// [`mod@update`].
     update: 0, "using namespace gpumem;
 struct particle { float place[2], speed[2]; u32 steps; };
 struct step { float time, pull[2]; };
@@ -56,7 +56,7 @@ GPUMEM_KERNEL update(view<particle, 1> particles, step by) {
     }
     p.steps += 1;
 }";
-    /// [`stencil`](crate::stencil).
+    /// [`mod@stencil`].
     stencil: 0, "using namespace gpumem;
 GPUMEM_KERNEL stencil(view<const float, 2> before, view<float, 2> after) {
     u64 y = global_id(1), x = global_id(0), height = before.extent(0), width = before.extent(1);
@@ -66,7 +66,7 @@ GPUMEM_KERNEL stencil(view<const float, 2> before, view<float, 2> after) {
         ? 0.25f * ((before(y - 1, x) + before(y + 1, x)) + (before(y, x - 1) + before(y, x + 1)))
         : before(y, x);
 }";
-    /// [`transpose`](crate::transpose).
+    /// [`mod@transpose`].
     transpose: 1088, "using namespace gpumem;
 GPUMEM_KERNEL transpose(view<const float, 2> input, view<float, 2> output) {
     GPUMEM_SHARED(float, tile, 16, 17);
@@ -78,7 +78,7 @@ GPUMEM_KERNEL transpose(view<const float, 2> input, view<float, 2> output) {
     column = (u64)group_id(1) * 16 + x;
     if (row < output.extent(0) && column < output.extent(1)) output(row, column) = tile(x, y);
 }";
-    /// [`matmul`](crate::matmul).
+    /// [`mod@matmul`].
     matmul: 2048, "using namespace gpumem;
 GPUMEM_KERNEL matmul(view<const float, 2> a, view<const float, 2> b, view<float, 2> c) {
     GPUMEM_SHARED(float, left, 16, 16);
@@ -95,7 +95,7 @@ GPUMEM_KERNEL matmul(view<const float, 2> a, view<const float, 2> b, view<float,
     }
     if (row < c.extent(0) && column < c.extent(1)) c(row, column) = sum;
 }";
-    /// [`reduce`](crate::reduce).
+    /// [`mod@reduce`].
     reduce: 1056, "using namespace gpumem;
 GPUMEM_KERNEL reduce(slice<const float> x, slice<float> by_tree, slice<float> by_wave) {
     GPUMEM_SHARED(float, tree, 256);
@@ -120,7 +120,7 @@ GPUMEM_KERNEL reduce(slice<const float> x, slice<float> by_tree, slice<float> by
         by_wave[group_id(0)] = all;
     }
 }";
-    /// [`scan`](crate::scan).
+    /// [`mod@scan`].
     scan: 128, "using namespace gpumem;
 GPUMEM_KERNEL scan(slice<const u32> x, slice<const u32> before, slice<u32> totals, slice<u32> out) {
     GPUMEM_SHARED(u32, waves, 32);
@@ -133,7 +133,7 @@ GPUMEM_KERNEL scan(slice<const u32> x, slice<const u32> before, slice<u32> total
     if (i < out.size()) out[i] = sum;
     if (group < totals.size() && local_id(0) + 1 == group_size(0)) totals[group] = sum;
 }";
-    /// [`histogram`](crate::histogram).
+    /// [`mod@histogram`].
     histogram: 1024, "using namespace gpumem;
 GPUMEM_KERNEL histogram(view<const u8, 1> values, slice<u32> totals) {
     GPUMEM_SHARED(u32, bins, 256);
@@ -144,7 +144,7 @@ GPUMEM_KERNEL histogram(view<const u8, 1> values, slice<u32> totals) {
     barrier(LOCAL);
     atomic_add(totals[local], bins(local));
 }";
-    /// [`convolution`](crate::convolution).
+    /// [`mod@convolution`].
     convolution: 432, "using namespace gpumem;
 GPUMEM_DEVICE i64 nearest(i64 at, i64 extent) { return at < 0 ? 0 : at < extent ? at : extent - 1; }
 

@@ -85,6 +85,23 @@ fn single_to_half(wave: &mut Wave, i: &Instruction) -> Flow {
     Flow::Next
 }
 
+/// From a number of 16 bits to an integer of 16 bits.
+fn half_to_integer(wave: &mut Wave, i: &Instruction, f: impl Fn(f32) -> u16) -> Flow {
+    let single = |x: u32| f32::from_bits(soft::convert(F16, F32, x.into(), Arithmetic::IEEE) as u32);
+    let out = half_source(wave, i, 1).map(|x| f(single(x)).into());
+    put_half(wave, i, 1, &out);
+    Flow::Next
+}
+
+/// From an integer of 16 bits, which a number of 32 bits holds exactly, to a number of 16 bits.
+fn integer_to_half(wave: &mut Wave, i: &Instruction, f: impl Fn(u16) -> f32) -> Flow {
+    let arithmetic = wave.mode.other;
+    let half = |x: u32| soft::convert(F32, F16, f(x as u16).to_bits().into(), arithmetic) as u32;
+    let out = half_source(wave, i, 1).map(half);
+    put_half(wave, i, 1, &out);
+    Flow::Next
+}
+
 /// The exponent of a number between one half and one, and that number's bits; no exponent for zero and NaN.
 fn split(x: f64) -> (f64, i32) {
     if x == 0.0 || !x.is_finite() {
@@ -136,6 +153,18 @@ macro_rules! narrow {
     };
 }
 
+macro_rules! half_to_integer {
+    ($f:expr) => {
+        Form::new(&[Kind::Out(1), Kind::F16], |wave, i, _| half_to_integer(wave, i, $f))
+            .honouring(honours::SIGNS | honours::HALVES)
+    };
+}
+macro_rules! integer_to_half {
+    ($f:expr) => {
+        Form::new(INTEGER, |wave, i, _| integer_to_half(wave, i, $f)).honouring(honours::HALVES)
+    };
+}
+
 /// The instruction of that name.
 pub(super) fn find(name: &str) -> Option<Form> {
     let double = &[Kind::Out(2), Kind::B32];
@@ -163,6 +192,10 @@ pub(super) fn find(name: &str) -> Option<Form> {
             .honouring(honours::FLOAT | honours::HALVES),
         "v_cvt_f16_f32" => Form::new(SINGLE, |wave, i, _| single_to_half(wave, i))
             .honouring(honours::SIGNS | honours::HALVES),
+        "v_cvt_u16_f16" => half_to_integer!(|x| x as u16),
+        "v_cvt_i16_f16" => half_to_integer!(|x| x as i16 as u16),
+        "v_cvt_f16_u16" => integer_to_half!(f32::from),
+        "v_cvt_f16_i16" => integer_to_half!(|x| f32::from(x as i16)),
         "v_frexp_exp_i32_f32" => to_integer!(|x| split(x.into()).1 as u32),
         "v_frexp_exp_i32_f64" => narrow!(|x| split(x).1 as u32),
         "v_frexp_mant_f32" => to_integer!(|x| (split(x.into()).0 as f32).to_bits()),

@@ -96,6 +96,20 @@ fn half_two(wave: &mut Wave, i: &Instruction, f: impl Fn(u16, u16) -> u16) -> Fl
     Flow::Next
 }
 
+/// An operation on two pairs of numbers of 16 bits, each pair in one register.
+fn half_pairs(wave: &mut Wave, i: &Instruction, f: impl Fn(u16, u16) -> u16) -> Flow {
+    let (x, y) = (wave.source(i, 1), wave.source(i, 2));
+    let (x, y, m) = (&wave.vectors[x], &wave.vectors[y], &i.modifiers);
+    let half = |lane: u32, upper: bool| (lane >> if upper { 16 } else { 0 }) as u16;
+    let mut out = [0; 64];
+    for lane in 0..64 {
+        let both = |select: &[bool; 4]| u32::from(f(half(x[lane], select[0]), half(y[lane], select[1])));
+        out[lane] = both(&m.op_sel) | both(&m.op_sel_hi) << 16;
+    }
+    wave.put(i.operands[0].vector(), &out);
+    Flow::Next
+}
+
 /// An operation on three numbers of 16 bits.
 fn half_three(wave: &mut Wave, i: &Instruction, f: impl Fn(u16, u16, u16) -> u16) -> Flow {
     let (x, y, z) = (half_source(wave, i, 1), half_source(wave, i, 2), half_source(wave, i, 3));
@@ -141,6 +155,11 @@ macro_rules! half {
     };
 }
 
+macro_rules! half_pairs {
+    ($f:expr) => {
+        Form::new(TWO, |wave, i, _| half_pairs(wave, i, $f)).honouring(honours::HALVES)
+    };
+}
 macro_rules! half_three {
     ($f:expr) => {
         Form::new(THREE, |wave, i, _| half_three(wave, i, $f)).honouring(honours::HALVES)
@@ -175,6 +194,9 @@ pub(super) fn find(name: &str) -> Option<Form> {
         }
         "v_pk_mov_b32" => Form::new(&[Kind::Out(2), Kind::B64, Kind::B64], |wave, i, _| packed_move(wave, i))
             .honouring(honours::HALVES),
+        "v_pk_lshlrev_b16" => half_pairs!(|x, y| y << (x & 15)),
+        "v_pk_lshrrev_b16" => half_pairs!(|x, y| y >> (x & 15)),
+        "v_pk_ashrrev_i16" => half_pairs!(|x, y| (y as i16 >> (x & 15)) as u16),
         "v_add_u16" | "v_add_nc_u16" => half!(|x, y| x.wrapping_add(y)),
         "v_sub_u16" | "v_sub_nc_u16" => half!(|x, y| x.wrapping_sub(y)),
         "v_subrev_u16" => half!(|x, y| y.wrapping_sub(x)),
