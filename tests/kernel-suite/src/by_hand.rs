@@ -1,7 +1,7 @@
 //! The kernels that ship in C++ that was written by hand: what their Rust functions are held against, in instructions and in time.
-//! They have no bodies for the host.
+//! Most have no bodies for the host.
 
-use crate::{convolution, histogram, matmul, reduce, saxpy, scan, stencil, transpose, update};
+use crate::{convolution, from_source, histogram, matmul, reduce, saxpy, scan, stencil, transpose, update};
 use gpumem_kernel::KernelDef;
 
 /// A kernel of both kinds.
@@ -65,18 +65,6 @@ GPUMEM_KERNEL stencil(view<const float, 2> before, view<float, 2> after) {
     after(y, x) = inside
         ? 0.25f * ((before(y - 1, x) + before(y + 1, x)) + (before(y, x - 1) + before(y, x + 1)))
         : before(y, x);
-}";
-    /// [`mod@transpose`].
-    transpose: 1088, "using namespace gpumem;
-GPUMEM_KERNEL transpose(view<const float, 2> input, view<float, 2> output) {
-    GPUMEM_SHARED(float, tile, 16, 17);
-    u32 x = local_id(0), y = local_id(1);
-    u64 row = global_id(1), column = global_id(0);
-    if (row < input.extent(0) && column < input.extent(1)) tile(y, x) = input(row, column);
-    barrier(LOCAL);
-    row = (u64)group_id(0) * 16 + y;
-    column = (u64)group_id(1) * 16 + x;
-    if (row < output.extent(0) && column < output.extent(1)) output(row, column) = tile(x, y);
 }";
     /// [`mod@matmul`].
     matmul: 2048, "using namespace gpumem;
@@ -144,26 +132,14 @@ GPUMEM_KERNEL histogram(view<const u8, 1> values, slice<u32> totals) {
     barrier(LOCAL);
     atomic_add(totals[local], bins(local));
 }";
-    /// [`mod@convolution`].
-    convolution: 432, "using namespace gpumem;
-GPUMEM_DEVICE i64 nearest(i64 at, i64 extent) { return at < 0 ? 0 : at < extent ? at : extent - 1; }
+}
 
-GPUMEM_KERNEL convolution(view<const u8, 3> image, view<u8, 3> result, constant<i32, 25> weights, u32 shift) {
-    GPUMEM_SHARED(u8, tile, 12, 36);
-    u64 row = global_id(1), column = global_id(0), channel = global_id(2);
-    i64 height = image.extent(0), width = image.extent(1);
-    if (height == 0 || width == 0 || channel >= image.extent(2)) return;
-    i64 top = (i64)group_id(1) * 8 - 2, left = (i64)group_id(0) * 32 - 2;
-    for (u32 at = local_linear(); at < 12 * 36; at += 32 * 8) {
-        u32 y = at / 36, x = at % 36;
-        tile(y, x) = image(nearest(top + y, height), nearest(left + x, width), channel);
-    }
-    barrier(LOCAL);
-    if (row >= height || column >= width) return;
-    i32 sum = 1 << shift >> 1;
-    for (u32 y = 0; y < 5; ++y)
-        for (u32 x = 0; x < 5; ++x) sum += weights[y * 5 + x] * tile(local_id(1) + y, local_id(0) + x);
-    sum >>= shift;
-    result(row, column, channel) = (u8)(sum < 0 ? 0 : sum > 255 ? 255 : sum);
-}";
+/// [`mod@transpose`], and its declaration [from a source](from_source::transpose).
+pub fn transpose() -> Twin<transpose::Parameters> {
+    Twin { rust: transpose::transpose(), cpp: from_source::transpose::declaration() }
+}
+
+/// [`mod@convolution`], and its declaration [from a source](from_source::convolution).
+pub fn convolution() -> Twin<convolution::Parameters> {
+    Twin { rust: convolution::convolution(), cpp: from_source::convolution::declaration() }
 }
