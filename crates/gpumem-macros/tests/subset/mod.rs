@@ -305,3 +305,37 @@ pub(crate) fn race(out: SliceMut<i64>) {
     tile[local] = 1;
     out[global_id(0)] = tile[local.saturating_sub(1)];
 }
+
+const TILE: usize = 16;
+
+/// Positions that fit 32 bits, and what does not: products, differences below zero, counters that grow.
+// SAFETY: each work-item writes its own element.
+#[gpumem::kernel(unsafe)]
+pub fn positions(out: SliceMut<i64>) {
+    let tile = shared::<i64>([2, TILE]);
+    let (local, group) = (local_id(0), group_id(0));
+    let (y, x) = (local / TILE, local % TILE);
+    tile[[y, x]] = local as i64;
+    barrier(Local);
+    let beyond = (local + 1) * 1_000_000_000 * 1_000;
+    let below = local.wrapping_sub(100);
+    let mut grown = local + 4_000_000_000;
+    grown += 4_000_000_000;
+    let mut step = TILE;
+    let mut sum = 0i64;
+    while step > 0 {
+        sum += tile[[y, (x + step) % TILE]] * step as i64;
+        step /= 2;
+    }
+    for at in (local..TILE * 4).step_by(TILE - 3) {
+        sum += at as i64;
+    }
+    for at in (x..TILE * 2).step_by(TILE) {
+        sum += tile[[at / TILE, at % TILE]];
+    }
+    for at in 4_294_967_290..4_294_967_290 + group + 8 {
+        sum += at as i64;
+    }
+    let narrow = (beyond as u32 ^ below as u32) as i64;
+    out[global_id(0)] = sum + narrow + (beyond >> 3) as i64 + grown.wrapping_add(below) as i64;
+}

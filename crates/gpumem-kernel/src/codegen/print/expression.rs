@@ -60,6 +60,7 @@ impl Body<'_> {
     pub(super) fn initial(&self, value: &E) -> String {
         match value {
             E::Id(name, arguments) => self.id(name, arguments),
+            value if self.most(value).is_some() => self.narrow(value),
             value => self.expression(value),
         }
     }
@@ -72,7 +73,7 @@ impl Body<'_> {
     }
 
     /// The call of an id without the conversion to `u64`.
-    fn id(&self, name: &str, arguments: &[E]) -> String {
+    pub(super) fn id(&self, name: &str, arguments: &[E]) -> String {
         let axes: Vec<String> = arguments.iter().map(|axis| self.axis(axis)).collect();
         format!("{name}({})", axes.join(", "))
     }
@@ -87,6 +88,7 @@ impl Body<'_> {
 
     pub(super) fn expression(&self, e: &E) -> String {
         match e {
+            E::Var(name) if self.narrow.contains_key(name) => format!("(u64){name}"),
             E::Var(name) => (*name).to_owned(),
             E::Literal(digits, ty) => literal(digits, &self.type_at(*ty).name),
             E::Suffixed(digits, name) => literal(digits, name),
@@ -95,6 +97,9 @@ impl Body<'_> {
                 _ => self.table(*number),
             },
             E::Arithmetic(operator, ty, a, b) => self.arithmetic(operator, *ty, a, b),
+            E::Compare(operator, a, b) if self.most(a).is_some() && self.most(b).is_some() => {
+                format!("{} {operator} {}", self.narrow_operand(a), self.narrow_operand(b))
+            }
             E::Compare(operator, a, b) => format!("{} {operator} {}", self.operand(a), self.operand(b)),
             E::Negate(ty, a) => match (self.type_at(*ty).form, a) {
                 (Form::Float, _) => format!("-{}", self.operand(a)),
@@ -221,6 +226,9 @@ impl Body<'_> {
         let (from, to) = (self.type_at(from), self.type_at(to));
         if from.name == to.name {
             return self.operand(a);
+        }
+        if to.name == "u32" && self.most(a).is_some() {
+            return self.narrow_operand(a);
         }
         match (from.form, to.form) {
             (Form::Float | Form::Half, Form::Wrapping | Form::Integer) => {

@@ -1,9 +1,11 @@
 //! C++ of a kernel's tree.
 
 mod expression;
+mod narrow;
 mod statement;
 
 use super::{Constant, Record, S, TypeInfo};
+use narrow::NarrowVariables;
 use std::fmt::Write;
 
 /// Helpers that the C++ of a kernel written in Rust needs beside the prelude.
@@ -97,7 +99,9 @@ impl PrintedProgram {
 
     /// Prints constants, head and body.
     fn printed(&self, name: &str, head: &str, prefix: &str, functions: Vec<String>, out: &mut String) {
-        let body = Body { types: &self.types, constants: &self.constants, functions, prefix };
+        let (types, constants) = (self.types.as_slice(), self.constants.as_slice());
+        let mut body = Body { types, constants, functions, prefix, narrow: NarrowVariables::new() };
+        body.find_narrow(self.body, self.body);
         for (number, constant) in
             self.constants.iter().enumerate().filter(|(_, constant)| constant.is_table())
         {
@@ -120,6 +124,8 @@ struct Body<'p> {
     functions: Vec<String>,
     /// The prefix of the names of its constants.
     prefix: &'p str,
+    /// Its variables that have 32 bits instead of 64.
+    narrow: NarrowVariables,
 }
 
 impl Body<'_> {

@@ -37,7 +37,7 @@ impl Body<'_> {
             S::Line(_) => {}
             S::Let(name, ty, mutable, Some(value)) => {
                 let constant = if *mutable { "" } else { "const " };
-                put!(out, "{constant}{} {name} = {};", self.type_at(*ty).name, self.initial(value));
+                put!(out, "{constant}{} {name} = {};", self.type_of_variable(name, *ty), self.initial(value));
             }
             S::Let(name, ty, _, None) => put!(out, "{} {name};", self.type_at(*ty).name),
             S::Zeros(name, ty) => put!(out, "{} {name} = {{}};", self.type_at(*ty).name),
@@ -55,7 +55,7 @@ impl Body<'_> {
                 );
             }
             S::Unused(name) => put!(out, "(void){name};"),
-            S::Assign(place, value) => put!(out, "{} = {};", self.expression(place), self.expression(value)),
+            S::Assign(place, value) => put!(out, "{} = {};", self.place(place), self.expression(value)),
             S::AssignWith(operator, ty, place, value) => self.assign_with(out, operator, *ty, place, value),
             S::Do(call @ (E::Call(..) | E::Invoke(..))) => put!(out, "{};", self.expression(call)),
             S::Do(value) => put!(out, "(void)({});", self.expression(value)),
@@ -71,16 +71,19 @@ impl Body<'_> {
                 out.push('\n');
             }
             S::For(name, ty, [from, to], Some(step), body)
-                if self.type_at(*ty).name == "u64" && is_size(to) && is_step(step) =>
+                if self.narrow.contains_key(name)
+                    || self.type_at(*ty).name == "u64" && is_size(to) && self.is_step(step) =>
             {
+                let ty = self.type_of_variable(name, *ty);
                 let (from, to, step) = (self.initial(from), self.initial(to), self.initial(step));
-                let _ = write!(out, "for (u64 {name} = {from}, {name}_end = {to}, {name}_step = {step}; ");
+                let _ = write!(out, "for ({ty} {name} = {from}, {name}_end = {to}, {name}_step = {step}; ");
                 let _ = write!(out, "{name} < {name}_end; {name} += {name}_step)");
                 self.block(out, body, depth);
                 out.push('\n');
             }
             S::For(name, ty, [from, to], step, body) => {
-                let (ty, from, to) = (&self.type_at(*ty).name, self.initial(from), self.initial(to));
+                let (ty, from, to) =
+                    (self.type_of_variable(name, *ty), self.initial(from), self.initial(to));
                 // One loop over the steps, and around it nothing: a head that is read as C++ programmers write it.
                 let step = step.map(|step| format!("rust::step({})", self.expression(step)));
                 let (more, next) = match &step {
@@ -148,9 +151,27 @@ impl Body<'_> {
         }
     }
 
+    /// The type of a variable as it is declared.
+    fn type_of_variable(&self, name: &str, ty: usize) -> &str {
+        if self.narrow.contains_key(name) { "u32" } else { &self.type_at(ty).name }
+    }
+
+    /// What is assigned to.
+    fn place(&self, place: &E) -> String {
+        match place {
+            E::Var(name) => (*name).to_owned(),
+            place => self.expression(place),
+        }
+    }
+
+    /// Whether the value is at least 1 and below 2^63: a counter below a size does not wrap with it.
+    fn is_step(&self, step: &E) -> bool {
+        self.is_positive(step) && self.number(step).is_none_or(|step| step < 1 << 63)
+    }
+
     fn assign_with(&self, out: &mut String, operator: &str, ty: usize, place: &E, value: &E) {
         let info = self.type_at(ty);
-        let target = self.expression(place);
+        let target = self.place(place);
         let promoted = matches!(operator, "&" | "|" | "^") && info.form != Form::Half;
         if is_plain(operator, info, value) || promoted {
             return put!(out, "{target} {operator}= {};", self.expression(value));
@@ -167,15 +188,4 @@ impl Body<'_> {
 /// Whether the value is below 2^63: the length of an array, or the size of a launch.
 fn is_size(value: &E) -> bool {
     matches!(value, E::Extent(..) | E::Call("rust::len", _) | E::Id(..))
-}
-
-/// Whether the value is at least 1 and below 2^63: a counter below a size does not wrap with it.
-fn is_step(value: &E) -> bool {
-    match value {
-        E::Id(name, _) => matches!(*name, "global_size" | "group_size" | "groups" | "wave_size"),
-        E::Literal(digits, _) | E::Suffixed(digits, _) => {
-            digits.parse::<u64>().is_ok_and(|step| (1..1 << 63).contains(&step))
-        }
-        _ => false,
-    }
 }

@@ -5,7 +5,7 @@ use super::{
     double, float,
     instruction::{Flow, Form, Instruction, Kind, honours},
     mode::Arithmetic,
-    soft::{self, F32, F64, Format},
+    soft::{self, F16, F32, F64, Format},
     text::scalar,
     wave::{Wave, bits},
 };
@@ -25,6 +25,8 @@ struct Width {
     vanished: i32,
 }
 
+/// Half precision is divided in single precision, so nothing is scaled, and only special values are put in place.
+const HALF: Width = Width { format: F16, fraction: 10, full: 31, far: 31, power: 0, vanished: -31 };
 const SINGLE: Width = Width { format: F32, fraction: 23, full: 255, far: 96, power: 64, vanished: -150 };
 const DOUBLE: Width = Width { format: F64, fraction: 52, full: 2047, far: 768, power: 128, vanished: -1075 };
 
@@ -215,6 +217,11 @@ fn fix_single(wave: &mut Wave, i: &Instruction) -> Flow {
 
 fn fix_double(wave: &mut Wave, i: &Instruction) -> Flow {
     super::lanes::wide_three(wave, i, 3, |x, y, z| DOUBLE.fix(x, y, z))
+}
+
+/// The quotient in half precision, or the special value where there is none.
+pub(super) fn fix_half([quotient, denominator, numerator]: [u64; 3]) -> u64 {
+    HALF.fix(quotient, denominator, numerator)
 }
 
 /// The instruction of that name.

@@ -173,6 +173,7 @@ pub(super) fn find(name: &str) -> Option<Form> {
         "v_subrev_f16" => half!(HALF_TWO, |[x, y], a| soft::add(F16, y, x ^ HALF_SIGN, a)),
         "v_mul_f16" => half!(HALF_TWO, |[x, y], a| soft::multiply(F16, x, y, a)),
         "v_fma_f16" => half!(HALF_THREE, |[x, y, z], a| soft::fused(F16, x, y, z, a)),
+        "v_div_fixup_f16" => half!(HALF_THREE, |operands, _| super::division::fix_half(operands)),
         "v_min_f16" => half!(HALF_TWO, |xy, a| half_pick(xy, a, super::float::smaller)),
         "v_max_f16" => half!(HALF_TWO, |xy, a| half_pick(xy, a, super::float::larger)),
         _ => return None,
