@@ -3,8 +3,10 @@
 //! A driver does not survive a `fork`, and at exit it may be gone before our last drops run. Both are looked up in one
 //! atomic, so that asking costs next to nothing.
 
+mod driver_use;
 mod forked;
 
+pub use driver_use::DriverUse;
 pub use forked::{OnceBeforeFork, PerProcess};
 
 use crate::{Error, ErrorKind, Result};
@@ -149,13 +151,15 @@ pub fn has_touched_pages(start: *const u8, bytes: usize) -> bool {
 fn watch() {
     extern "C" fn forked() {
         STATE.fetch_add(FORK, Ordering::Relaxed);
+        driver_use::forget_all();
     }
     extern "C" fn exiting() {
         STATE.fetch_or(EXITING, Ordering::Relaxed);
+        driver_use::wait_for_others();
     }
     #[cfg(not(miri))]
-    // SAFETY: both handlers only touch an atomic, which is allowed after a fork and at exit; they live as long as
-    // the program. That registering them can fail (no memory) leaves the flags as they are.
+    // SAFETY: the first handler only touches atomics, which is allowed after a fork, and at exit a thread may wait for others;
+    // both live as long as the program. That registering them can fail (no memory) leaves the flags as they are.
     unsafe {
         libc::pthread_atfork(None, None, Some(forked));
         libc::atexit(exiting);

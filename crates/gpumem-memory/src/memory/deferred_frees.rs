@@ -21,7 +21,7 @@ use super::{
     resource::{MemoryStatistics, Trim},
 };
 use crate::{blocking, memory::DeviceCore, sync::Mutex, user_code};
-use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result};
+use gpumem_core::{Backend, Error, ErrorKind, POISONED, Result, process::DriverUse};
 use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
@@ -278,9 +278,12 @@ impl<B: Backend> DeferredFrees<B> {
         self.deferred.store(0, Ordering::Release);
         let last = core.clone();
         let spawned = std::thread::Builder::new().name("gpumem reclaim".to_owned()).spawn(move || {
+            let _in_driver = DriverUse::new();
             if last.check("flush").is_ok() {
                 last.deferred_frees.flush_all(&last);
             }
+            // The device ends here if this was its last use.
+            drop(last);
         });
         if let Err(error) = spawned {
             tracing::error!(%error, device = core.name(), "memory of a closed device is leaked: no thread to free it");

@@ -7,7 +7,7 @@
 
 use super::Timeline;
 use crate::user_code;
-use gpumem_core::{Backend, ErrorKind, NonBlockingContext, Result};
+use gpumem_core::{Backend, ErrorKind, NonBlockingContext, Result, process::DriverUse};
 use parking_lot::{Condvar, Mutex};
 use std::{collections::VecDeque, sync::Arc};
 
@@ -101,7 +101,9 @@ fn run_callbacks<B: Backend>(timeline: &Arc<Timeline<B>>) {
                 }
             }
         };
+        let in_driver = DriverUse::new();
         let result = timeline.wait_host(submission).result;
+        drop(in_driver);
         let info = B::info(&timeline.context.raw);
         let context = NonBlockingContext { backend: info.backend, device: info.ordinal, stream: None };
         if let Err(message) = user_code::run(move || NonBlockingContext::run(Some(context), || task(result)))
