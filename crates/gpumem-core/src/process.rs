@@ -10,8 +10,10 @@ pub use driver_use::DriverUse;
 pub use forked::{OnceBeforeFork, PerProcess};
 
 use crate::{Error, ErrorKind, Result};
-use std::sync::Once;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Once, OnceLock,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
 
 /// How often the process has forked away from its ancestors, in steps of [`FORK`], and whether it is [`EXITING`].
 static STATE: AtomicU64 = AtomicU64::new(0);
@@ -28,6 +30,14 @@ impl ProcessGuard {
     pub fn current() -> Self {
         WATCH.call_once(watch);
         Self(forks())
+    }
+
+    /// This process, in which a driver has just been initialised: the end is noticed before the driver cleans up, also where
+    /// something else was made earlier. For each driver once.
+    pub fn of_driver() -> Self {
+        let guard = Self::current();
+        watch_exit();
+        guard
     }
 
     /// Whether we are still in the process that made this, and it is not ending: the driver may be called.
@@ -57,21 +67,15 @@ pub(crate) fn forks() -> u64 {
     STATE.load(Ordering::Relaxed) & !EXITING
 }
 
+/// Functions to be called at the end of the process.
+static AT_EXIT: [OnceLock<extern "C" fn()>; 4] = [const { OnceLock::new() }; 4];
+
 /// Registers `run` to be called when the process ends by itself, before [`ProcessGuard`] reports that it is ending.
-/// Other threads may still be running then. Returns whether the system supports that. It does not run if the process is
-/// killed.
+/// Other threads may still be running then. Returns whether the system supports that, and fewer than four others are
+/// registered. It does not run if the process is killed.
 pub fn at_exit(run: extern "C" fn()) -> bool {
-    // A function that is registered later runs earlier.
     WATCH.call_once(watch);
-    #[cfg(all(unix, not(miri)))]
-    // SAFETY: a function of this program, which stays loaded as long as the handler is registered: the system calls the
-    // handlers of a library before it unloads it.
-    return unsafe { libc::atexit(run) } == 0;
-    #[cfg(not(all(unix, not(miri))))]
-    {
-        let _ = run;
-        false
-    }
+    cfg!(all(unix, not(miri))) && AT_EXIT.iter().any(|place| place.set(run).is_ok())
 }
 
 /// Bytes of a page of memory, the unit of page-locking.
@@ -153,23 +157,46 @@ fn watch() {
         STATE.fetch_add(FORK, Ordering::Relaxed);
         driver_use::forget_all();
     }
+    #[cfg(not(miri))]
+    // SAFETY: the handler only touches atomics, which is allowed after a fork; it lives as long as the program. That registering it
+    // can fail (no memory) leaves the flag as it is.
+    unsafe {
+        libc::pthread_atfork(None, None, Some(forked));
+    }
+    #[cfg(miri)]
+    let _ = forked as extern "C" fn();
+    watch_exit();
+}
+
+/// Registers the handler that notes the end of the process. The last one registered is the first to run.
+#[cfg(unix)]
+fn watch_exit() {
     extern "C" fn exiting() {
+        static BEGUN: AtomicBool = AtomicBool::new(false);
+        if BEGUN.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        for run in AT_EXIT.iter().filter_map(OnceLock::get) {
+            run();
+        }
         STATE.fetch_or(EXITING, Ordering::Relaxed);
         driver_use::wait_for_others();
     }
     #[cfg(not(miri))]
-    // SAFETY: the first handler only touches atomics, which is allowed after a fork, and at exit a thread may wait for others;
-    // both live as long as the program. That registering them can fail (no memory) leaves the flags as they are.
+    // SAFETY: the handler touches atomics, calls functions and may wait, which is allowed at exit; it lives as long as the program. That registering
+    // it can fail (no memory) leaves the flag as it is.
     unsafe {
-        libc::pthread_atfork(None, None, Some(forked));
         libc::atexit(exiting);
     }
     #[cfg(miri)]
-    let _ = (forked as extern "C" fn(), exiting as extern "C" fn());
+    let _ = exiting as extern "C" fn();
 }
 
 #[cfg(not(unix))]
 fn watch() {}
+
+#[cfg(not(unix))]
+fn watch_exit() {}
 
 #[cfg(all(test, target_os = "linux", not(miri)))]
 mod tests {

@@ -7,6 +7,7 @@ use std::{
     env,
     process::Command,
     sync::{
+        OnceLock,
         atomic::{AtomicBool, Ordering},
         mpsc,
     },
@@ -40,9 +41,12 @@ fn is_child() -> bool {
 
 /// Ends the process while a thread uses a driver for so long.
 fn end_during(use_of_driver: Duration) -> ! {
-    // SAFETY: a function of this program. It is registered before the library's, and so runs after it.
+    // A host device may be there before a driver.
+    let host = ProcessGuard::current();
+    // SAFETY: a function of this program. It is registered before the library's for the driver, and so runs after that.
     assert_eq!(unsafe { libc::atexit(driver_ends) }, 0);
-    let guard = ProcessGuard::current();
+    let guard = ProcessGuard::of_driver();
+    assert_eq!(guard, host);
     let (sender, begun) = mpsc::channel();
     thread::spawn(move || {
         let _in_driver = DriverUse::new();
@@ -72,6 +76,24 @@ fn a_driver_that_hangs_does_not_keep_the_process() {
     let (said, took) = child("a_driver_that_hangs_does_not_keep_the_process");
     assert!(said.contains("before the thread"), "{said}");
     assert!(took < Duration::from_secs(60));
+}
+
+static EARLY: OnceLock<ProcessGuard> = OnceLock::new();
+
+/// Needs that the process is not said to end yet.
+extern "C" fn early() {
+    println!("valid: {}", EARLY.get().is_some_and(|guard| guard.is_valid()));
+}
+
+#[test]
+fn functions_for_the_end_run_before_it_is_reported() {
+    if is_child() {
+        assert!(at_exit(early));
+        assert!(EARLY.set(ProcessGuard::of_driver()).is_ok());
+        std::process::exit(0);
+    }
+    let (said, _) = child("functions_for_the_end_run_before_it_is_reported");
+    assert!(said.contains("valid: true"), "{said}");
 }
 
 #[test]

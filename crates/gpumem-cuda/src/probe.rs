@@ -121,7 +121,7 @@ fn start(library: &Library, no_device: &mut bool) -> Result<Driver, LoadFailure>
     // SAFETY: a function of this name has this signature in every driver that has it.
     let record_context =
         unsafe { library.get::<RecordContext>(b"cuCtxRecordEvent\0") }.ok().map(|found| *found);
-    Ok(Driver { api, record_context, origin: ProcessGuard::current() })
+    Ok(Driver { api, record_context, origin: ProcessGuard::of_driver() })
 }
 
 fn version_text(version: i32) -> String {

@@ -128,7 +128,7 @@ fn start(library: Loaded<HipLibrary>) -> Result<Driver, NotUsable> {
                 hip: library.functions,
                 version,
                 enqueue_lock: EnqueueLock::new(version),
-                origin: ProcessGuard::current(),
+                origin: ProcessGuard::of_driver(),
                 library,
             })
         }
