@@ -1,9 +1,7 @@
-//! Kernels that are written in Rust, on the GPUs of this machine: the same bits as on the host. Skipped where there are none.
-//!
-//! A simulated AMD GPU does as well: with `librocsim.so` as `libhsakmt.so.1` on the library path it executes the
-//! kernels as hipRTC compiles them.
+//! Kernels that are written in Rust, on the GPUs of this machine and on the simulated one: the same bits as on the host.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
+mod gpus;
 #[allow(dead_code)] // not all of them give one number for each work-item
 mod subset;
 
@@ -13,8 +11,7 @@ use gpumem::{
     host::Host,
     kernel::{KernelDef, config_for_items},
 };
-use gpumem_cuda::Cuda;
-use gpumem_roc::Roc;
+use gpus::{Check, on_each_gpu};
 use subset::*;
 
 /// Returns the results of a kernel of one number per work-item, for 64 work-items in groups of 32.
@@ -28,24 +25,6 @@ fn run<B: Backend>(
     let dims = LaunchConfig { shared_bytes, ..config_for_items([64, 1, 1], [32, 1, 1]) };
     kernel.load(device)?.launch(&stream, &dims, (&mut out,))?;
     Ok(stream.copy_to_host(&out)?.view()?.to_vec())
-}
-
-/// The checks for a device of any backend.
-trait Check {
-    fn check<B: Backend>(&self, device: &Device<B>);
-}
-
-/// Asks the first device of each backend that has one.
-fn on_each_gpu(check: &impl Check) {
-    on::<Cuda>("cuda", check);
-    on::<Roc>("roc", check);
-}
-
-fn on<B: Backend>(name: &'static str, check: &impl Check) {
-    match Device::<B>::open(name) {
-        Ok(device) => check.check(&device),
-        Err(error) => println!("skipped: no {name}: {error}"),
-    }
 }
 
 #[test]
@@ -69,7 +48,10 @@ fn every_kernel_gives_the_same_results_on_gpu_and_host() {
         }
     }
 
-    on_each_gpu(&EveryKernel(Device::open("host").unwrap()));
+    on_each_gpu(
+        "every_kernel_gives_the_same_results_on_gpu_and_host",
+        &EveryKernel(Device::open("host").unwrap()),
+    );
 }
 
 #[test]
@@ -83,7 +65,7 @@ fn dynamic_shared_memory_has_the_size_of_the_launch() {
         }
     }
 
-    on_each_gpu(&DynamicEnd);
+    on_each_gpu("dynamic_shared_memory_has_the_size_of_the_launch", &DynamicEnd);
 }
 
 /// A stopped kernel ends the context, so this runs in a child process.
@@ -98,5 +80,5 @@ fn an_index_past_the_dynamic_shared_memory_stops_the_kernel() {
         }
     }
 
-    on_each_gpu(&PastTheEnd);
+    on_each_gpu("an_index_past_the_dynamic_shared_memory_stops_the_kernel", &PastTheEnd);
 }

@@ -267,7 +267,9 @@ fn positions_have_32_bits_where_their_values_fit() {
         (tree + by_13 + by_16 + large + narrow + wide) as i64
     });
     let source = positions().source_text().unwrap().to_owned();
-    for declared in ["u32 local", "u32 group", "u32 y", "u32 x", "u32 step", "u64 beyond", "u64 below", "u64 grown"] {
+    for declared in
+        ["u32 local", "u32 group", "u32 y", "u32 x", "u32 step", "u64 beyond", "u64 below", "u64 grown"]
+    {
         assert!(source.contains(&format!("{declared} = ")), "{declared}\n{source}");
     }
 }

@@ -2,7 +2,7 @@
 //! runs, with waves of 32 and of 64.
 //!
 //! The kernels are written anew each time, and compiled as separate programs. `GPUMEM_KERNELS` says how many there are,
-//! and `GPUMEM_SEED` which is the first.
+//! and `GPUMEM_SEED` which is the first. With `GPUMEM_KERNELS_ON_GPUS` they run on the GPUs of the machine too.
 #![allow(clippy::unwrap_used)] // helpers of tests
 
 #[path = "random/generate.rs"]

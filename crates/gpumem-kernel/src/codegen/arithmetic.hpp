@@ -187,12 +187,15 @@ GPUMEM_ONE(asin, asin) GPUMEM_ONE(acos, acos) GPUMEM_ONE(atan, atan) GPUMEM_ONE(
 GPUMEM_ONE(cosh, cosh) GPUMEM_ONE(tanh, tanh) GPUMEM_ONE(asinh, asinh) GPUMEM_ONE(acosh, acosh)
 GPUMEM_ONE(atanh, atanh) GPUMEM_ONE(exp, exp) GPUMEM_ONE(exp2, exp2) GPUMEM_ONE(exp_m1, expm1)
 GPUMEM_ONE(ln, log) GPUMEM_ONE(ln_1p, log1p) GPUMEM_ONE(log2, log2) GPUMEM_ONE(log10, log10)
-GPUMEM_ONE(floor, floor) GPUMEM_ONE(ceil, ceil) GPUMEM_ONE(trunc, trunc) GPUMEM_ONE(round, round)
+GPUMEM_ONE(floor, floor) GPUMEM_ONE(ceil, ceil) GPUMEM_ONE(trunc, trunc)
 GPUMEM_ONE(abs, fabs)
 GPUMEM_TWO(powf, pow) GPUMEM_TWO(atan2, atan2) GPUMEM_TWO(hypot, hypot) GPUMEM_TWO(copysign, copysign)
 GPUMEM_TWO(min, fmin) GPUMEM_TWO(max, fmax) GPUMEM_TWO(rem, fmod)
 #undef GPUMEM_ONE
 #undef GPUMEM_TWO
+// What rounds to zero keeps its sign, which AMD's functions lose.
+GPUMEM_DEVICE float round(float x) { return ::copysignf(::roundf(x), x); }
+GPUMEM_DEVICE double round(double x) { return ::copysign(::round(x), x); }
 
 // Half precision: each operation in float, rounded.
 #define GPUMEM_HALF(T)                                                                        \

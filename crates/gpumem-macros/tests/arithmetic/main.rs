@@ -18,6 +18,7 @@ use gpumem::{
 };
 use libloading::Library;
 use ndarray::Array2;
+use operators::edges::{Float, Integer, pairs};
 use std::{fmt::Debug, process::Command, sync::OnceLock};
 
 const DEVICE: &str = include_str!("device.hpp");
@@ -133,10 +134,6 @@ fn on_host<T: Element, U: Element>(
     (out, stream.copy_to_host(&more).unwrap().view().unwrap().to_owned())
 }
 
-fn pairs<T: Copy>(edges: &[T]) -> Vec<(T, T)> {
-    edges.iter().flat_map(|a| edges.iter().map(move |b| (*a, *b))).collect()
-}
-
 #[track_caller]
 fn same<T: Element + Debug, K: PartialEq + Debug>(
     found: &Array2<T>,
@@ -162,10 +159,7 @@ macro_rules! integers {
             if !has_compiler() {
                 return;
             }
-            let least = $type::MIN;
-            let edges = [least, least + 1, least.wrapping_sub(1) / 2, 0, 1, 2, 3, 7, 100, $type::MAX / 3, $type::MAX - 1, $type::MAX]
-                .into_iter().chain([0 as $type, 1].map(|n| n.wrapping_sub(2))).collect::<Vec<_>>();
-            let pairs = pairs(&edges);
+            let pairs = pairs(&$type::edges());
             let rows = [operators::ROWS, 4];
             let (out, bits) = on_processor(&operators::$kernel(), &pairs, rows);
             let (host, host_bits) = on_host(&operators::$kernel(), &pairs, rows);
@@ -174,13 +168,7 @@ macro_rules! integers {
 
             let (out, bits) = on_processor(&operators::$overflowing(), &pairs, [8, 1]);
             for (column, (x, y)) in pairs.iter().copied().enumerate() {
-                let left = $type::MAX.wrapping_sub(x).wrapping_add(1);
-                let z = x.wrapping_add(y).wrapping_mul(y).wrapping_sub(100).wrapping_shl(y as u32);
-                let expected = [
-                    x.wrapping_add(y), x.wrapping_sub(y), x.wrapping_mul(y), x.wrapping_shl(y as u32), x.wrapping_shr(y as u32),
-                    left.wrapping_sub(y.wrapping_sub(x).wrapping_mul(3)), z, $type::MAX.wrapping_add(y),
-                ];
-                assert_eq!(out.column(column).to_vec(), expected, "{x} and {y}");
+                assert_eq!(out.column(column).to_vec(), $type::wrapped(x, y), "{x} and {y}");
                 assert_eq!(bits[[0, column]], 1u32.wrapping_shl(y as u32), "{y}");
             }
         }
@@ -204,14 +192,11 @@ macro_rules! floats {
             if !has_compiler() {
                 return;
             }
-            let edges = [0.0, -0.0, 0.5, -0.5, 1.0, -1.5, 2.5, 3.7, 1e-30, 1e10, -1e30, $type::MAX, $type::MIN_POSITIVE, $type::EPSILON,
-                $type::MIN_POSITIVE / 8.0, $type::INFINITY, $type::NEG_INFINITY, $type::NAN, 0.1, 123.456];
-            let pairs = pairs(&edges);
+            let pairs = pairs(&$type::edges());
             let rows = [operators::ROWS, 5];
             let (out, _) = on_processor(&operators::$kernel(), &pairs, rows);
             let (host, _) = on_host(&operators::$kernel(), &pairs, rows);
-            // A NaN is a NaN, whatever its bits are.
-            same(&out, &host, |n| (!n.is_nan()).then(|| n.to_bits()), &pairs);
+            same(&out, &host, Float::key, &pairs);
         }
     )*};
 }

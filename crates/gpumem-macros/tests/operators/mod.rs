@@ -1,6 +1,9 @@
 //! Kernels with every operator and method of every number.
 #![allow(clippy::undocumented_unsafe_blocks)] // each work-item writes its own element, or elements that others use after a barrier
 
+pub(crate) mod casts;
+pub(crate) mod edges;
+
 use gpumem::kernel::prelude::*;
 use half::{bf16, f16};
 

@@ -1,14 +1,21 @@
 
 use gpumem::{
+    Backend,
     generic::Device,
     host::{Host, HostOptions},
     kernel::{HostForm, KernelDef, config_for_items, prelude::*},
 };
+use gpumem_cuda::Cuda;
+use gpumem_roc::Roc;
 
 const GROUPS: usize = 3;
 
+fn host(wave_size: u32) -> Device<Host> {
+    Device::from_raw(Host::open_with(&HostOptions::new().wave_size(wave_size)).unwrap())
+}
+
 /// Returns the results of a kernel, or its fault.
-fn run(device: &Device<Host>, kernel: KernelDef<(SliceMut<i64>,)>) -> Result<Vec<i64>, String> {
+fn run<B: Backend>(device: &Device<B>, kernel: KernelDef<(SliceMut<i64>,)>) -> Result<Vec<i64>, String> {
     let stream = device.stream().unwrap();
     let items = GROUP * GROUPS;
     let mut out = stream.to_device(&vec![-1i64; items]).unwrap();
@@ -22,12 +29,32 @@ fn run(device: &Device<Host>, kernel: KernelDef<(SliceMut<i64>,)>) -> Result<Vec
     Ok(stream.copy_to_host(&out).unwrap().view().unwrap().to_vec())
 }
 
+/// Compares the kernels without faults on the first GPU of a backend, if there is one. Work-items that part at a barrier are a
+/// fault on the host only: a GPU may wait for ever.
+fn on_gpu<B: Backend>(name: &str, all: &[KernelDef<(SliceMut<i64>,)>]) {
+    let device = match Device::<B>::open(name) {
+        Ok(device) => device,
+        Err(error) => return println!("skipped: no {name}: {error}"),
+    };
+    let wave_size = device.capabilities().wave_size;
+    let host = host(wave_size);
+    let mut compared = 0;
+    for kernel in all {
+        if let Ok(expected) = run(&host, kernel.clone()) {
+            assert_eq!(run(&device, kernel.clone()), Ok(expected), "{} on {device:?}", kernel.name());
+            compared += 1;
+        }
+    }
+    assert!(compared > all.len() / 2);
+    println!("{compared} of {} gave the same on {device:?}", all.len());
+}
+
 fn main() {
     let all = all();
     let split = all.iter().filter(|kernel| kernel.host_form() == Some(HostForm::Phases)).count();
     let mut faults = 0;
     for wave_size in [32, 64] {
-        let device = Device::from_raw(Host::open_with(&HostOptions::new().wave_size(wave_size)).unwrap());
+        let device = host(wave_size);
         for kernel in &all {
             let found = run(&device, kernel.clone());
             faults += usize::from(found.is_err());
@@ -39,4 +66,9 @@ fn main() {
     assert!(split > count / 2 && split < count, "{split} of {count} are split");
     assert!(faults > 0 && faults < count, "{faults} faults in {count} kernels");
     println!("{split} of {count} are split; {faults} faults");
+    // Each is compiled for the GPU, which takes long.
+    if std::env::var_os("GPUMEM_KERNELS_ON_GPUS").is_some() {
+        on_gpu::<Cuda>("cuda", &all);
+        on_gpu::<Roc>("roc", &all);
+    }
 }

@@ -29,10 +29,10 @@ impl Body<'_> {
     pub(super) fn find_narrow(&mut self, all: &[S], list: &[S]) {
         for statement in list {
             match statement {
-                S::Let(name, ty, mutable, Some(value)) if self.is_size_type(*ty) => {
-                    if !mutable || never_grows(name, all) {
-                        self.insert(name, self.most(value));
-                    }
+                S::Let(name, ty, mutable, Some(value))
+                    if self.is_size_type(*ty) && (!mutable || never_grows(name, all)) =>
+                {
+                    self.insert(name, self.most(value));
                 }
                 S::For(name, ty, [from, to], step, body) => {
                     if self.is_size_type(*ty) {
@@ -110,7 +110,9 @@ impl Body<'_> {
             E::Suffixed(_, "u64") | E::Constant(_) => self.number(e)?.try_into().ok(),
             E::Position(at, ty) if self.is_size_type(*ty) => self.most(at),
             E::Id(name, _) => most_of_id(name),
-            E::Cast(from, to, _) if self.is_size_type(*to) && self.type_at(*from).name == "u32" => Some(u32::MAX),
+            E::Cast(from, to, _) if self.is_size_type(*to) && self.type_at(*from).name == "u32" => {
+                Some(u32::MAX)
+            }
             E::Arithmetic(operator, ty, a, b) if self.is_size_type(*ty) => {
                 let left = self.most(a)?;
                 match *operator {

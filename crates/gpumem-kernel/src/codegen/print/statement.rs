@@ -82,8 +82,7 @@ impl Body<'_> {
                 out.push('\n');
             }
             S::For(name, ty, [from, to], step, body) => {
-                let (ty, from, to) =
-                    (self.type_of_variable(name, *ty), self.initial(from), self.initial(to));
+                let (ty, from, to) = (self.type_of_variable(name, *ty), self.initial(from), self.initial(to));
                 // One loop over the steps, and around it nothing: a head that is read as C++ programmers write it.
                 let step = step.map(|step| format!("rust::step({})", self.expression(step)));
                 let (more, next) = match &step {

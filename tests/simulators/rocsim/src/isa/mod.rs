@@ -31,6 +31,7 @@ mod subword;
 #[cfg(test)]
 mod tests;
 mod text;
+mod two_over_pi;
 mod vector;
 mod vector_wide;
 mod wave;

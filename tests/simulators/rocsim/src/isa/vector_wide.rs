@@ -218,3 +218,15 @@ pub(super) fn find(name: &str) -> Option<Form> {
         _ => return None,
     })
 }
+
+/// The instruction of 16 bits of that name whose result stays in range instead of wrapping.
+pub(super) fn find_clamped(name: &str) -> Option<Form> {
+    Some(match name {
+        "v_add_u16" | "v_add_nc_u16" => half!(|x, y| x.saturating_add(y)),
+        "v_sub_u16" | "v_sub_nc_u16" => half!(|x, y| x.saturating_sub(y)),
+        "v_subrev_u16" => half!(|x, y| y.saturating_sub(x)),
+        "v_add_i16" | "v_add_nc_i16" => half!(|x, y| (x as i16).saturating_add(y as i16) as u16),
+        "v_sub_i16" | "v_sub_nc_i16" => half!(|x, y| (x as i16).saturating_sub(y as i16) as u16),
+        _ => return None,
+    })
+}
