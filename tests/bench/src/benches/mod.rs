@@ -9,6 +9,7 @@ mod kernels;
 mod memory;
 mod ops;
 mod ordering;
+mod pocl;
 mod replay;
 mod rmm;
 mod split;
@@ -31,6 +32,7 @@ pub fn all(device: &str) -> Vec<Bench> {
     benches.extend(interchange::all());
     benches.extend(kernels::all());
     benches.extend(split::all());
+    benches.extend(pocl::all());
     benches.extend(ops::of(device));
     #[cfg(feature = "cuda")]
     if device.split(':').next() == Some("cuda") {
