@@ -1,6 +1,6 @@
 //! Communicators.
 
-use crate::{CollectiveError, CommunicatorId, Options, engine::Engine, local};
+use crate::{CollectiveError, CommunicatorId, Options, choose, engine::Engine};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use gpumem_runtime::{Device, Stream, internal::may_block};
 use std::{fmt, sync::Arc};
@@ -71,10 +71,14 @@ impl<B: Backend> Communicator<B> {
             let why = "a communicator needs a device";
             return Err(Error::new("", "all", ErrorKind::InvalidArgument { why }));
         }
-        let (id, size) = (CommunicatorId::new(), devices.len());
-        let join = |(rank, device)| Self::join(device, &id, rank, size, options);
-        let joined: Result<Vec<Self>> = devices.iter().enumerate().map(join).collect();
-        joined.map_err(|error| error.in_operation("all"))
+        let joined = || -> Result<Vec<Self>> {
+            let id = choose::identity(&devices[0])?;
+            let join = |(rank, device)| Self::join(device, &id, rank, devices.len(), options);
+            let all: Vec<Self> = devices.iter().enumerate().map(join).collect::<Result<_>>()?;
+            all.iter().try_for_each(|rank| rank.engine.ready())?;
+            Ok(all)
+        };
+        joined().map_err(|error| error.in_operation("all"))
     }
 
     /// Joins a communicator as one of `size` ranks. Returns at once: the other ranks may join later.
@@ -111,13 +115,8 @@ impl<B: Backend> Communicator<B> {
     ) -> Result<Self> {
         const OPERATION: &str = "join";
         device.core().check(OPERATION)?;
-        if !device.capabilities().futures {
-            let what = "collective operations on this backend";
-            return Err(device.core().error(OPERATION, ErrorKind::Unsupported { what }));
-        }
-        let place = |error| device.core().place(error);
-        let end = local::join(id.local().map_err(place)?, rank, size, options).map_err(place)?;
-        Ok(Self { engine: Arc::new(end), device: device.clone(), rank, size })
+        let engine = choose::join(device, id, rank, size, options)?;
+        Ok(Self { engine, device: device.clone(), rank, size })
     }
 
     /// Returns the number of this rank, from 0.

@@ -7,6 +7,12 @@ use std::{fmt::Debug, sync::Arc};
 
 /// One rank's end of an engine. A call never waits for another rank, except [`split`](Self::split).
 pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
+    /// Waits until this rank can take part. [`Communicator::all`](crate::Communicator::all) calls it when all ranks have
+    /// joined.
+    fn ready(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Enqueues operations as one piece of work of the stream. Their arrays are packed, and belong to the stream's
     /// device.
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()>;

@@ -1,20 +1,22 @@
 //! The identity by which ranks find each other.
 
-use gpumem_core::{Error, ErrorKind, Result};
+use crate::choose::{self, EngineKind};
+use gpumem_core::{Backend, Error, ErrorKind, Result};
+use gpumem_runtime::Device;
 use std::{
     fmt, process,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// Bytes of an identity.
+/// Bytes of an identity: a mark, the version, the engine's number, and what the engine keeps.
 const BYTES: usize = 136;
+/// Where the bytes of the engine begin.
+const PAYLOAD: usize = 8;
 const MAGIC: [u8; 4] = *b"gmid";
 const VERSION: u8 = 1;
-/// The engine for ranks of one process.
-const LOCAL: u8 = 1;
 
 /// Names a communicator, so that ranks can [join](crate::Communicator::join) it. One rank makes it and passes it to
-/// the others.
+/// the others. Each communicator needs an identity of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CommunicatorId([u8; BYTES]);
 
@@ -25,13 +27,41 @@ impl CommunicatorId {
     /// Makes an identity that no other communicator of the process has, for ranks of this process.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
+        let mut payload = [0; BYTES - PAYLOAD];
+        payload[..8].copy_from_slice(&u64::from(process::id()).to_le_bytes());
+        payload[8..16].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        Self::of(EngineKind::Local, &payload)
+    }
+
+    /// Makes an identity for ranks on devices of this backend. On the host, these are ranks of this process.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects.
+    pub fn for_device<B: Backend>(device: &Device<B>) -> Result<Self> {
+        choose::identity(device)
+    }
+
+    /// An identity of an engine.
+    pub(crate) fn of(kind: EngineKind, payload: &[u8; BYTES - PAYLOAD]) -> Self {
         let mut bytes = [0; BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
         bytes[4] = VERSION;
-        bytes[5] = LOCAL;
-        bytes[8..16].copy_from_slice(&u64::from(process::id()).to_le_bytes());
-        bytes[16..24].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        bytes[5] = kind as u8;
+        bytes[PAYLOAD..].copy_from_slice(payload);
         Self(bytes)
+    }
+
+    /// The engine that it is for, if this version has it.
+    pub(crate) fn kind(&self) -> Option<EngineKind> {
+        EngineKind::from_number(self.0[5])
+    }
+
+    /// The bytes that its engine keeps in it.
+    #[allow(dead_code, reason = "for engines with identities of their own")]
+    pub(crate) fn payload(&self) -> [u8; BYTES - PAYLOAD] {
+        let mut payload = [0; BYTES - PAYLOAD];
+        payload.copy_from_slice(&self.0[PAYLOAD..]);
+        payload
     }
 
     /// Returns the identity as bytes.
@@ -66,15 +96,12 @@ impl CommunicatorId {
             bytes.copy_from_slice(&self.0[at..at + 8]);
             u64::from_le_bytes(bytes)
         };
-        if self.0[5] != LOCAL {
-            return refused("the identity was made for another engine");
-        }
-        if number(8) != u64::from(process::id()) {
+        if number(PAYLOAD) != u64::from(process::id()) {
             return refused(
                 "the identity was made in another process, and these devices only reach ranks of their own",
             );
         }
-        Ok(number(16))
+        Ok(number(PAYLOAD + 8))
     }
 }
 
@@ -86,6 +113,9 @@ impl Default for CommunicatorId {
 
 impl fmt::Debug for CommunicatorId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CommunicatorId").field(&self.0[8..24].escape_ascii().to_string()).finish()
+        f.debug_tuple("CommunicatorId")
+            .field(&self.kind())
+            .field(&self.0[PAYLOAD..24].escape_ascii().to_string())
+            .finish()
     }
 }

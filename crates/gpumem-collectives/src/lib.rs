@@ -8,6 +8,7 @@
 
 mod blocks;
 mod call;
+mod choose;
 mod communicator;
 mod engine;
 mod group;
@@ -20,7 +21,7 @@ mod reduction;
 mod single;
 
 pub use communicator::Communicator;
-pub use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
+pub use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary};
 pub use group::Group;
 pub use identity::CommunicatorId;
 pub use options::Options;

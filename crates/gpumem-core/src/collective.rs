@@ -2,6 +2,16 @@
 
 use std::{fmt, time::Duration};
 
+/// A library of collective operations that works on a backend's streams and addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CollectiveLibrary {
+    /// NCCL, with CUDA's streams.
+    Nccl,
+    /// RCCL, with HIP's streams.
+    Rccl,
+}
+
 /// A collective operation that failed, as one rank sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]

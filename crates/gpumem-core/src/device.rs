@@ -1,6 +1,6 @@
 //! Selectors, descriptions and capabilities of devices.
 
-use crate::{Error, ErrorKind, Result};
+use crate::{CollectiveLibrary, Error, ErrorKind, Result};
 use std::fmt;
 
 /// The place of a device on the PCI bus.
@@ -250,6 +250,9 @@ pub struct Capabilities {
     /// Has [`Backend::enqueue_future`](crate::Backend::enqueue_future), and the threads of the process read and write
     /// device memory at its address. True on the host backend.
     pub futures: bool,
+    /// The library of collective operations that takes the device's [`RawStream`](crate::RawStream)s and addresses, and that
+    /// works on the device that [`Backend::with_current`](crate::Backend::with_current) sets.
+    pub collective_library: Option<CollectiveLibrary>,
     /// Kernels of the device read and write [`Pinned`](crate::MemoryKind::Pinned) memory of its own, as they do mapped memory, at
     /// [`DeviceBuffer::address`](crate::DeviceBuffer::address).
     pub pinned_by_kernels: bool,
@@ -288,6 +291,7 @@ impl Capabilities {
             frees_late: false,
             strided_copy: false,
             futures: false,
+            collective_library: None,
             pinned_by_kernels: false,
             survives_faults: false,
             stream_priorities: [0, 0],

@@ -2,7 +2,7 @@
 
 use crate::{NAME, api::DriverApi, error::Status};
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute_enum as Attribute, CUuuid};
-use gpumem_core::{Capabilities, DeviceInfo, PciAddress};
+use gpumem_core::{Capabilities, CollectiveLibrary, DeviceInfo, PciAddress};
 use std::ffi::{CStr, c_char, c_int};
 
 /// The value of an attribute.
@@ -99,6 +99,7 @@ pub(crate) fn capabilities(api: &DriverApi, device: CUdevice) -> Result<(Capabil
     capabilities.concurrent_managed_access = flag(Attribute::CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS)?;
     capabilities.register = flag(Attribute::CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED)?;
     capabilities.strided_copy = true;
+    capabilities.collective_library = Some(CollectiveLibrary::Nccl);
     // Memory of cuMemHostAlloc has one address for the host and all devices, with or without flags ("Unified
     // Addressing").
     capabilities.pinned_by_kernels = mapped && flag(Attribute::CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING)?;

@@ -8,7 +8,7 @@ use crate::{
     hiprtc, info,
     probe::{self, Driver},
 };
-use gpumem_core::{DeviceInfo, DeviceSelector, Result};
+use gpumem_core::{CollectiveLibrary, DeviceInfo, DeviceSelector, Result};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 
@@ -43,6 +43,7 @@ pub(crate) fn open(selector: &DeviceSelector) -> Result<RocDevice> {
     let _current = Current::enter(&driver.hip, handle).map_err(failed)?;
     let (mut capabilities, limits) = info::capabilities(driver, handle).map_err(failed)?;
     capabilities.strided_copy = hiprtc::serves(&isa);
+    capabilities.collective_library = Some(CollectiveLibrary::Rccl);
     let device = RocDevice::new(Parts { driver, handle, info, isa, capabilities, limits });
     open.insert(ordinal, device.clone());
     Ok(device)

@@ -25,9 +25,6 @@ static JOINED: Mutex<BTreeMap<u64, Weak<Shared>>> = Mutex::new(BTreeMap::new());
 /// Joins the communicator of an identity of this process.
 pub(crate) fn join(identity: u64, rank: usize, size: usize, options: &Options) -> Result<End> {
     let refused = |why| Error::new("", "join", ErrorKind::InvalidArgument { why });
-    if rank >= size {
-        return Err(refused("the rank is not below the number of ranks"));
-    }
     let shared = {
         let mut joined = JOINED.lock().unwrap_or_else(PoisonError::into_inner);
         joined.retain(|_, shared| shared.strong_count() > 0);
