@@ -355,6 +355,15 @@ pub unsafe trait Backend: Clone + Debug + Send + Sync + 'static {
 
     // ---- events ---------------------------------------------------------------------------------------------------
 
+    /// Whether the stream's work is being captured into a graph instead of run. False by default.
+    ///
+    /// # Errors
+    /// Returns [`Driver`](crate::ErrorKind::Driver) if the driver reports a failure.
+    fn is_capturing(stream: &Self::Stream) -> Result<bool> {
+        let _ = stream;
+        Ok(false)
+    }
+
     /// Makes an event.
     ///
     /// # Errors

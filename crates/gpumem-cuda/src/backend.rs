@@ -160,6 +160,10 @@ unsafe impl Backend for Cuda {
         unsafe { managed::prefetch(stream, address, bytes, to) }
     }
 
+    fn is_capturing(stream: &CudaStream) -> Result<bool> {
+        stream.is_capturing()
+    }
+
     fn create_event(device: &CudaDevice, options: EventOptions) -> Result<CudaEvent> {
         CudaEvent::create(device, options, false)
     }

@@ -1,10 +1,10 @@
 //! Functions that only CUDA has.
 
 use crate::{
-    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, CudaStream, buffer::Provenance, ipc,
-    pointer, registry,
+    Cuda, CudaBuffer, CudaDevice, CudaEvent, CudaKernel, CudaModule, buffer::Provenance, ipc, pointer,
+    registry,
 };
-use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUfunction, CUstreamCaptureStatus};
+use cudarc::driver::sys::{CUcontext, CUdeviceptr, CUfunction};
 use gpumem_core::{Backend, EventOptions, RawStream, Result};
 
 /// Functions of the CUDA driver that other backends lack: contexts and memory of other libraries, and queries of the
@@ -72,12 +72,6 @@ pub trait CudaExt: Backend {
 
     /// The driver's handle of a kernel, which is valid while the kernel or a clone of it is alive.
     fn function(kernel: &Self::Kernel) -> CUfunction;
-
-    /// Whether the stream's work is being captured into a graph instead of run.
-    ///
-    /// # Errors
-    /// Returns the driver's error.
-    fn is_capturing(stream: &Self::Stream) -> Result<bool>;
 }
 
 impl CudaExt for Cuda {
@@ -113,17 +107,5 @@ impl CudaExt for Cuda {
 
     fn function(kernel: &CudaKernel) -> CUfunction {
         kernel.function()
-    }
-
-    fn is_capturing(stream: &CudaStream) -> Result<bool> {
-        const OPERATION: &str = "cuStreamIsCapturing";
-        let device = &stream.owner.device;
-        let _current = stream.owner.enter(OPERATION, "stream")?;
-        // An integer, because a newer driver may answer with a value that the enum lacks.
-        let mut state = 0u32;
-        let place = (&raw mut state).cast::<CUstreamCaptureStatus>();
-        // SAFETY: a place for the enum, whose C type is that integer.
-        device.check(unsafe { device.api().cuStreamIsCapturing(stream.raw, place) }, OPERATION)?;
-        Ok(state != 0)
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     error::Status,
     event::CudaEvent,
 };
-use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags, CUstream_st};
+use cudarc::driver::sys::{CUstream, CUstream_flags_enum as Flags, CUstream_st, CUstreamCaptureStatus};
 use gpumem_core::{Error, RawStream, Result, Stream, StreamKind, StreamOptions};
 use std::{
     cell::Cell,
@@ -74,6 +74,18 @@ impl CudaStream {
         }
         // SAFETY: the stream is ours and is not used again; the driver lets enqueued work finish.
         self.owner.destroy("cuStreamDestroy", |api| unsafe { api.cuStreamDestroy_v2(self.raw) })
+    }
+
+    pub(crate) fn is_capturing(&self) -> Result<bool> {
+        const OPERATION: &str = "cuStreamIsCapturing";
+        let device = &self.owner.device;
+        let _current = self.owner.enter(OPERATION, "stream")?;
+        // An integer, because a newer driver may answer with a value that the enum lacks.
+        let mut state = 0u32;
+        let place = (&raw mut state).cast::<CUstreamCaptureStatus>();
+        // SAFETY: a place for the enum, whose C type is that integer.
+        device.check(unsafe { device.api().cuStreamIsCapturing(self.raw, place) }, OPERATION)?;
+        Ok(state != 0)
     }
 
     pub(crate) fn record(&self, event: &CudaEvent) -> Result<()> {

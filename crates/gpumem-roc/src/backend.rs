@@ -162,6 +162,10 @@ unsafe impl Backend for Roc {
         unsafe { managed::prefetch(stream, address, bytes, to) }
     }
 
+    fn is_capturing(stream: &RocStream) -> Result<bool> {
+        stream.is_capturing()
+    }
+
     fn create_event(device: &RocDevice, options: EventOptions) -> Result<RocEvent> {
         RocEvent::create(device, options, false)
     }

@@ -2,7 +2,6 @@
 
 use crate::{
     Agent, Grain, Pinning, Pool, Registered, RegisteredRange, Roc, RocBuffer, RocDevice, RocEvent, RocModule,
-    RocStream,
     buffer::Found,
     hsa, ipc, pin,
     pointer::{self, Pointer},
@@ -12,7 +11,6 @@ use gpumem_core::{
     AllocationRequest, Backend, Barrier, BarrierPoint, EventOptions, Lowering, MappedOptions, MemoryKind,
     Result,
 };
-use gpumem_hip_sys::hipStreamCaptureStatus;
 use std::ptr::{NonNull, with_exposed_provenance_mut};
 
 /// How the lanes of a wavefront work together.
@@ -167,12 +165,6 @@ pub trait RocExt: Backend {
     /// # Errors
     /// Returns [`ErrorKind::InvalidArgument`](gpumem_core::ErrorKind::InvalidArgument) if there is none of that name.
     fn global(module: &Self::Module, name: &str) -> Result<(u64, usize)>;
-
-    /// Whether the stream's work is being captured into a graph instead of run.
-    ///
-    /// # Errors
-    /// Returns HIP's error.
-    fn is_capturing(stream: &Self::Stream) -> Result<bool>;
 }
 
 impl RocExt for Roc {
@@ -274,15 +266,5 @@ impl RocExt for Roc {
 
     fn global(module: &RocModule, name: &str) -> Result<(u64, usize)> {
         module.global(name)
-    }
-
-    fn is_capturing(stream: &RocStream) -> Result<bool> {
-        const OPERATION: &str = "hipStreamIsCapturing";
-        let device = &stream.owner.device;
-        let _current = stream.owner.enter(OPERATION, "stream")?;
-        let mut state = hipStreamCaptureStatus::hipStreamCaptureStatusNone;
-        // SAFETY: a place for the state.
-        device.check(unsafe { device.hip().hipStreamIsCapturing(stream.raw, &mut state) }, OPERATION)?;
-        Ok(state != hipStreamCaptureStatus::hipStreamCaptureStatusNone)
     }
 }

@@ -5,7 +5,7 @@ use crate::{
     event::RocEvent,
 };
 use gpumem_core::{Event, EventOptions, RawStream, Result, Stream, StreamKind, StreamOptions};
-use gpumem_hip_sys::{hipStream_t, hipStreamDefault, hipStreamNonBlocking};
+use gpumem_hip_sys::{hipStream_t, hipStreamCaptureStatus, hipStreamDefault, hipStreamNonBlocking};
 use std::ptr::{null_mut, with_exposed_provenance_mut};
 
 /// HIP's name for the default stream that orders itself with all blocking streams: of the device that is current.
@@ -66,6 +66,16 @@ impl RocStream {
             return Ok(());
         }
         self.owner.destroy("hipStreamDestroy", self.held())
+    }
+
+    pub(crate) fn is_capturing(&self) -> Result<bool> {
+        const OPERATION: &str = "hipStreamIsCapturing";
+        let device = &self.owner.device;
+        let _current = self.owner.enter(OPERATION, "stream")?;
+        let mut state = hipStreamCaptureStatus::hipStreamCaptureStatusNone;
+        // SAFETY: a place for the state.
+        device.check(unsafe { device.hip().hipStreamIsCapturing(self.raw, &mut state) }, OPERATION)?;
+        Ok(state != hipStreamCaptureStatus::hipStreamCaptureStatusNone)
     }
 
     pub(crate) fn record(&self, event: &RocEvent) -> Result<()> {

@@ -28,7 +28,7 @@ impl WaitOutcome {
 
 impl<B: Backend> Timeline<B> {
     /// Remembers that work up to `submission` failed.
-    fn note_fault(&self, submission: u64, error: &Error) {
+    pub(super) fn note_fault(&self, submission: u64, error: &Error) {
         let mut fault = self.fault.lock();
         if fault.as_ref().is_none_or(|(last, _)| *last < submission) {
             *fault = Some((submission, error.clone()));
@@ -56,6 +56,14 @@ impl<B: Backend> Timeline<B> {
     /// # Errors
     /// Returns the failure of the work or of the driver. Work that failed counts as done afterwards.
     pub fn poll(&self, submission: u64) -> Result<bool> {
+        let is_done = self.poll_driver(submission)?;
+        if is_done {
+            self.aborted.check(submission)?;
+        }
+        Ok(is_done)
+    }
+
+    fn poll_driver(&self, submission: u64) -> Result<bool> {
         if self.is_complete(submission) || self.is_stale() {
             return Ok(true);
         }
@@ -106,7 +114,7 @@ impl<B: Backend> Timeline<B> {
     /// waits for the stream itself.
     pub fn wait_host(&self, submission: u64) -> WaitOutcome {
         if self.is_complete(submission) || self.is_stale() {
-            return WaitOutcome::done();
+            return self.ended_well(submission);
         }
         if let Err(error) = blocking::may_block("synchronize") {
             return WaitOutcome::unproven(error);
@@ -132,7 +140,7 @@ impl<B: Backend> Timeline<B> {
         match self.context.note_loss(answer) {
             Ok(()) => {
                 self.note_complete(covers);
-                WaitOutcome::done()
+                self.ended_well(submission)
             }
             Err(error) => {
                 // Either the work has failed and is over, or the wait itself has failed; then the whole device is

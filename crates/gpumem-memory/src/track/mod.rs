@@ -16,6 +16,7 @@
 //! With a timeline locked, another one is only ever *tried*. If another thread holds it, the first is unlocked, and the
 //! other one's lock is waited for alone. So there is no order among timelines to get wrong.
 
+mod aborted;
 mod access_log;
 mod callbacks;
 mod context;

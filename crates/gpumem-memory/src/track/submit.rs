@@ -136,9 +136,9 @@ impl<B: Backend> Timeline<B> {
         }
     }
 
-    /// Refuses work that reads bytes that failed work was to write. The check is skipped while no bytes are poisoned.
+    /// Refuses work that reads bytes that failed work was to write.
     #[cold]
-    fn refuse_poisoned_sources(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
+    pub fn refuse_poisoned_sources(&self, operation: &'static str, accesses: &[Access<'_, B>]) -> Result<()> {
         let mut reads = accesses.iter().filter(|access| !access.write);
         reads.try_for_each(|access| access.memory.refuse_poisoned(operation, &access.extent))
     }

@@ -3,6 +3,7 @@
 use super::counters::Counters;
 use super::{
     DeviceContext, QueueRef, RecordedEvent,
+    aborted::Aborted,
     callbacks::Callbacks,
     copy_out_queue::CopyOutQueue,
     host_wait::is_unsupported,
@@ -39,6 +40,8 @@ pub struct Timeline<B: Backend> {
     /// The last failure of the work itself, and the submission index up to which it goes. A driver reports it once, to
     /// the caller that waits first; other callers may wait for the failed work later.
     pub(super) fault: Mutex<Option<(u64, Error)>>,
+    /// Work that was aborted from outside.
+    pub(super) aborted: Aborted,
     /// Callbacks that run on a thread of the library once submissions are done.
     pub(crate) callbacks: Callbacks,
     /// Staged transfers that have yet to land in their destinations.
@@ -98,6 +101,7 @@ impl<B: Backend> Timeline<B> {
             thread: (kind == StreamKind::PerThread).then(|| std::thread::current().id()),
             completed: AtomicU64::new(0),
             fault: Mutex::new(None),
+            aborted: Aborted::new(),
             counters: context.counters.clone(),
             queue: ShortMutex::new(queue),
             callbacks: Callbacks::default(),
@@ -132,6 +136,11 @@ impl<B: Backend> Timeline<B> {
     /// The last submission index given out.
     pub fn last_submission(&self) -> u64 {
         self.queue.lock().submission
+    }
+
+    /// The first submission that is not known to be done.
+    pub(super) fn first_pending(&self) -> u64 {
+        self.completed.load(Ordering::Acquire) + 1
     }
 
     pub(super) fn note_complete(&self, submission: u64) {

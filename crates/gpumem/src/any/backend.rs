@@ -259,6 +259,11 @@ unsafe impl Backend for AnyBackend {
     }
 
     #[inline]
+    fn is_capturing(stream: &AnyStream) -> Result<bool> {
+        on!(AnyStream, stream, B => { B::is_capturing(stream) })
+    }
+
+    #[inline]
     fn create_event(device: &AnyDevice, options: EventOptions) -> Result<AnyEvent> {
         on!(AnyDevice, device, B => { B::create_event(device, options).map(Typed::<B>::from_typed) })
     }
