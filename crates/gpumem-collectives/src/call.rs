@@ -1,7 +1,7 @@
 //! An operation as plain data, for the engines.
 
-use crate::reduction::{Reduce, Reduction, reduce};
-use gpumem_core::{Backend, CollectiveCall, Element, ErrorKind, Result};
+use crate::reduction::{Number, Reduce, Reduction, reduce};
+use gpumem_core::{Backend, CollectiveCall, Element, ErrorKind, MemoryUse, Result};
 use gpumem_runtime::{
     ArrayBase, Storage, Stream,
     internal::{AllocationRef, ArrayRef},
@@ -76,12 +76,14 @@ impl Kind {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Computation {
     pub(crate) name: &'static str,
+    /// For engines with functions of their own.
+    pub(crate) number: Option<Number>,
     pub(crate) function: Reduce,
 }
 
 impl Computation {
     pub(crate) fn of<T: Element, R: Reduction<T>>() -> Self {
-        Self { name: R::NAME, function: reduce::<T, R> }
+        Self { name: R::NAME, number: Number::of::<T>(), function: reduce::<T, R> }
     }
 }
 
@@ -130,10 +132,15 @@ pub(crate) struct Place<B: Backend> {
 }
 
 impl<B: Backend> Place<B> {
-    /// The elements of an array that is contiguous in row-major order.
+    /// The bytes of an array: its elements, if it is contiguous in row-major order.
     pub(crate) fn of<S: Storage<Backend = B>, D: Dimension>(array: &ArrayBase<S, D>) -> Self {
         let ArrayRef { memory, layout } = array.place();
         Self { memory: memory.clone(), extent: layout.extent() }
+    }
+
+    /// The bytes as something that is written.
+    pub(crate) fn used(&self) -> MemoryUse {
+        self.memory.used(&self.extent, true)
     }
 
     /// The address of the first element.
@@ -149,6 +156,8 @@ pub(crate) struct Prepared<B: Backend> {
     /// Whether the destination is a source too, beyond `source`.
     pub(crate) source: Option<Place<B>>,
     pub(crate) destination: Option<Place<B>>,
+    /// Where a copy after the operation puts the elements of the destination.
+    pub(crate) target: Option<MemoryUse>,
 }
 
 impl<B: Backend> Prepared<B> {

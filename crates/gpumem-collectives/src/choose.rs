@@ -1,6 +1,6 @@
 //! Which engine carries out the operations of a device.
 
-use crate::{CommunicatorId, Options, engine::Engine, local};
+use crate::{CommunicatorId, Options, engine::Engine, local, nccl};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_runtime::Device;
 use std::sync::Arc;
@@ -11,10 +11,14 @@ use std::sync::Arc;
 pub(crate) enum EngineKind {
     /// Ranks of one process.
     Local = 1,
+    /// NVIDIA's NCCL.
+    Nccl = 2,
+    /// AMD's RCCL.
+    Rccl = 3,
 }
 
 impl EngineKind {
-    const ALL: [Self; 1] = [Self::Local];
+    const ALL: [Self; 3] = [Self::Local, Self::Nccl, Self::Rccl];
 
     /// The engine of a number in an identity.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
@@ -23,13 +27,18 @@ impl EngineKind {
 
     /// The engine of a device, where no identity names one.
     fn of<B: Backend>(device: &Device<B>) -> Option<Self> {
-        device.capabilities().futures.then_some(Self::Local)
+        let of_library = [Self::Nccl, Self::Rccl].into_iter().find(|kind| kind.takes(device));
+        of_library.or(device.capabilities().futures.then_some(Self::Local))
     }
 
     /// Whether this engine takes ranks on the device.
     fn takes<B: Backend>(self, device: &Device<B>) -> bool {
         match self {
             Self::Local => device.capabilities().futures,
+            Self::Nccl | Self::Rccl => device
+                .capabilities()
+                .collective_library
+                .is_some_and(|library| nccl::is_engine_of(self, library)),
         }
     }
 }
@@ -42,8 +51,10 @@ fn kind_of<B: Backend>(operation: &'static str, device: &Device<B>) -> Result<En
 
 /// Makes an identity for ranks on devices like this one.
 pub(crate) fn identity<B: Backend>(device: &Device<B>) -> Result<CommunicatorId> {
-    match kind_of("CommunicatorId::for_device", device)? {
+    const OPERATION: &str = "CommunicatorId::for_device";
+    match kind_of(OPERATION, device)? {
         EngineKind::Local => Ok(CommunicatorId::new()),
+        kind @ (EngineKind::Nccl | EngineKind::Rccl) => nccl::identity(OPERATION, device, kind),
     }
 }
 
@@ -68,6 +79,9 @@ pub(crate) fn join<B: Backend>(
         EngineKind::Local => {
             let number = id.local().map_err(place)?;
             Ok(Arc::new(local::join(number, rank, size, options).map_err(place)?))
+        }
+        EngineKind::Nccl | EngineKind::Rccl => {
+            Ok(Arc::new(nccl::join(device, id, (rank, size), options, kind)?))
         }
     }
 }

@@ -203,6 +203,8 @@ impl<B: Backend> Communicator<B> {
     /// Returns [`Collective`](ErrorKind::Collective) if an operation of this rank has failed. Operations in flight may
     /// still fail later.
     pub fn destroy(self) -> Result<()> {
+        self.engine.leave();
+        self.engine.finish();
         match self.failure() {
             Some(failure) => Err(self.device.core().error("destroy", Box::new(failure))),
             None => Ok(()),

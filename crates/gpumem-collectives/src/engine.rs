@@ -3,7 +3,7 @@
 use crate::call::Prepared;
 use gpumem_core::{Backend, CollectiveError, Result};
 use gpumem_runtime::Stream;
-use std::{fmt::Debug, sync::Arc};
+use std::{any::Any, fmt::Debug, sync::Arc};
 
 /// One rank's end of an engine. A call never waits for another rank, except [`split`](Self::split).
 pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
@@ -17,6 +17,19 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
     /// device.
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()>;
 
+    /// Enqueues the operations of several ranks that this thread drives: none of them needs a later call of the thread to go
+    /// on. The parts are of this engine.
+    fn enqueue_all(&self, parts: &[Part<'_, B>]) -> Result<()> {
+        let mut each = parts.iter();
+        each.try_for_each(|part| part.engine.enqueue(part.stream, part.operation, part.calls))
+    }
+
+    /// The type of the engine, for calls with several ends of it.
+    fn as_any(&self) -> &dyn Any;
+
+    /// Waits, within limits, until this rank's part has ended, after [`leave`](Self::leave).
+    fn finish(&self) {}
+
     /// The last failure of an operation of this rank.
     fn failure(&self) -> Option<CollectiveError>;
 
@@ -28,6 +41,14 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
 
     /// Says into which part this rank goes.
     fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>>;
+}
+
+/// The operations of one rank, to be enqueued together with those of others.
+pub(crate) struct Part<'a, B: Backend> {
+    pub(crate) engine: &'a dyn Engine<B>,
+    pub(crate) stream: &'a Stream<B>,
+    pub(crate) operation: &'static str,
+    pub(crate) calls: &'a [Prepared<B>],
 }
 
 /// A rank's end of a part, with its rank and the number of ranks there.

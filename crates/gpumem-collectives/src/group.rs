@@ -3,6 +3,7 @@
 use crate::{
     Communicator,
     call::{Call, Place, Prepared, invalid},
+    engine::Part,
     pack::Unpack,
 };
 use gpumem_core::{Backend, Result};
@@ -56,7 +57,55 @@ impl<B: Backend> Communicator<B> {
         self.check_stream(stream, "group")?;
         let mut group = Group { communicator: self, stream, calls: Vec::new(), unpack: Vec::new() };
         let value = body(&mut group)?;
-        group.enqueue()?;
+        if let Some(Part { engine, stream, operation, calls }) = group.part() {
+            engine.enqueue(stream, operation, calls)?;
+        }
+        group.unpack()?;
+        Ok(value)
+    }
+
+    /// As [`group`](Self::group), for several ranks that one thread drives: `body` gets a group for each, in their order. On a
+    /// GPU such a thread has to call operations in this way, because the call for one rank may wait for that of another.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_collectives::{Communicator, Sum};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let ranks = Communicator::all(&[device.clone(), device.clone()])?;
+    /// let streams = [device.stream()?, device.stream()?];
+    /// let mut arrays = [streams[0].to_device(&[1, 5])?, streams[1].to_device(&[3, 2])?];
+    /// let ends = [(&ranks[0], &streams[0]), (&ranks[1], &streams[1])];
+    /// Communicator::group_all(&ends, |groups| {
+    ///     let mut each = groups.iter_mut().zip(&mut arrays);
+    ///     each.try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
+    /// })?;
+    /// assert_eq!(arrays[1].copy_to_host()?.to_vec(), [4, 7]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As for [`group`](Self::group).
+    pub fn group_all<'g, 'c, R>(
+        ranks: &[(&'c Self, &'c Stream<B>)],
+        body: impl FnOnce(&mut [Group<'g, 'c, B>]) -> Result<R>,
+    ) -> Result<R> {
+        let mut groups = Vec::with_capacity(ranks.len());
+        for (communicator, stream) in ranks {
+            communicator.check_stream(stream, "group_all")?;
+            groups.push(Group { communicator, stream, calls: Vec::new(), unpack: Vec::new() });
+        }
+        let value = body(&mut groups)?;
+        let parts: Vec<Part<'_, B>> = groups.iter().filter_map(Group::part).collect();
+        if let Some(first) = parts.first() {
+            first.engine.enqueue_all(&parts)?;
+        }
+        drop(parts);
+        let unpacked: Vec<Result<()>> = groups.into_iter().map(Group::unpack).collect();
+        unpacked.into_iter().collect::<Result<()>>()?;
         Ok(value)
     }
 }
@@ -75,7 +124,8 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         destination: Option<Place<B>>,
         unpack: Option<Unpack<'g, B>>,
     ) -> Result<()> {
-        let prepared = Prepared { call, source, destination };
+        let target = unpack.as_ref().map(|unpack| unpack.target);
+        let prepared = Prepared { call, source, destination, target };
         prepared.check(self.stream)?;
         self.calls.push(prepared);
         self.unpack.extend(unpack);
@@ -90,16 +140,22 @@ impl<'g, B: Backend> Group<'g, '_, B> {
         Err(invalid(self.stream, operation, "the root or peer is not below the number of ranks"))
     }
 
-    fn enqueue(self) -> Result<()> {
-        let Self { communicator, stream, calls, unpack } = self;
-        let operation = match &*calls {
-            [] => return Ok(()),
+    /// The operations as one piece of work; nothing if there are none.
+    fn part(&self) -> Option<Part<'_, B>> {
+        let operation = match &*self.calls {
+            [] => return None,
             [only] => only.call.kind.name(),
             _ => "group",
         };
-        communicator.engine.enqueue(stream, operation, &calls)?;
+        let Self { communicator, stream, calls, .. } = self;
+        Some(Part { engine: &*communicator.engine, stream, operation, calls })
+    }
+
+    /// Enqueues the copies after the operations.
+    fn unpack(self) -> Result<()> {
+        let Self { stream, unpack, .. } = self;
         // All are enqueued, even if one is refused because the operation has failed by now.
-        let unpacked: Vec<Result<()>> = unpack.into_iter().map(|unpack| unpack(stream)).collect();
+        let unpacked: Vec<Result<()>> = unpack.into_iter().map(|unpack| (unpack.copy)(stream)).collect();
         unpacked.into_iter().collect()
     }
 }

@@ -57,7 +57,6 @@ impl CommunicatorId {
     }
 
     /// The bytes that its engine keeps in it.
-    #[allow(dead_code, reason = "for engines with identities of their own")]
     pub(crate) fn payload(&self) -> [u8; BYTES - PAYLOAD] {
         let mut payload = [0; BYTES - PAYLOAD];
         payload.copy_from_slice(&self.0[PAYLOAD..]);

@@ -14,11 +14,13 @@ mod engine;
 mod group;
 mod identity;
 mod local;
+mod nccl;
 mod operations;
 mod options;
 mod pack;
 mod reduction;
 mod single;
+mod watchdog;
 
 pub use communicator::Communicator;
 pub use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary};

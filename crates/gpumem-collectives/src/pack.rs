@@ -1,12 +1,18 @@
 //! Arrays of any layout as packed elements: the engines move runs of bytes.
 
 use crate::call::Place;
-use gpumem_core::{Backend, Element, Result};
+use gpumem_core::{Backend, Element, MemoryUse, Result};
 use gpumem_runtime::{ArrayBase, DeviceArray, DeviceViewMut, Storage, Stream};
 use ndarray::Dimension;
 
+type Copy<'a, B> = dyn FnOnce(&Stream<B>) -> Result<()> + 'a;
+
 /// The step that copies what was received to where it belongs.
-pub(crate) type Unpack<'a, B> = Box<dyn FnOnce(&Stream<B>) -> Result<()> + 'a>;
+pub(crate) struct Unpack<'a, B: Backend> {
+    pub(crate) copy: Box<Copy<'a, B>>,
+    /// Where that is.
+    pub(crate) target: MemoryUse,
+}
 
 /// A packed copy of the elements, in stream order.
 fn packed<S: Storage, D: Dimension>(
@@ -56,8 +62,9 @@ pub(crate) fn destination<'a, B: Backend, T: Element, D: Dimension + 'a>(
     }
     let room = if keeps { packed(stream, operation, &array)? } else { room(stream, operation, &array)? };
     let place = Place::of(&room);
-    let unpack = move |stream: &Stream<B>| {
+    let target = Place::of(&array).used();
+    let copy = move |stream: &Stream<B>| {
         stream.copy_to_device(&mut array, &room).map_err(|error| error.in_operation(operation))
     };
-    Ok((place, Some(Box::new(unpack))))
+    Ok((place, Some(Unpack { copy: Box::new(copy), target })))
 }

@@ -3,7 +3,46 @@
 use gpumem_core::Element;
 use half::{bf16, f16};
 use num_complex::Complex;
-use std::ptr::with_exposed_provenance;
+use std::{any::TypeId, ptr::with_exposed_provenance};
+
+/// A type of numbers that can be reduced.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Number {
+    I8,
+    U8,
+    I32,
+    U32,
+    I64,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+    Complex32,
+    Complex64,
+}
+
+impl Number {
+    /// The number that an element is.
+    pub(crate) fn of<T: Element>() -> Option<Self> {
+        const ALL: [(fn() -> TypeId, Number); 12] = [
+            (TypeId::of::<i8>, Number::I8),
+            (TypeId::of::<u8>, Number::U8),
+            (TypeId::of::<i32>, Number::I32),
+            (TypeId::of::<u32>, Number::U32),
+            (TypeId::of::<i64>, Number::I64),
+            (TypeId::of::<u64>, Number::U64),
+            (TypeId::of::<f16>, Number::F16),
+            (TypeId::of::<bf16>, Number::Bf16),
+            (TypeId::of::<f32>, Number::F32),
+            (TypeId::of::<f64>, Number::F64),
+            (TypeId::of::<Complex<f32>>, Number::Complex32),
+            (TypeId::of::<Complex<f64>>, Number::Complex64),
+        ];
+        let own = TypeId::of::<T>();
+        ALL.iter().find(|(id, _)| id() == own).map(|(_, number)| *number)
+    }
+}
 
 mod sealed {
     pub trait Sealed<T> {}

@@ -70,11 +70,11 @@ pub enum CollectiveCause {
         user: usize,
     },
     /// Some ranks did not take part in time.
-    #[error("ranks {missing:?} did not take part within {after:?}")]
+    #[error("{} did not take part within {after:?}", if missing.is_empty() { "some ranks".to_owned() } else { format!("ranks {missing:?}") })]
     Timeout {
         /// The deadline.
         after: Duration,
-        /// The ranks that had not taken part.
+        /// The ranks that had not taken part. Empty where that is not known.
         missing: Vec<usize>,
     },
     /// Another rank cannot take part any more, or its part failed.
@@ -83,6 +83,12 @@ pub enum CollectiveCause {
         /// That rank.
         rank: usize,
         /// What happened to it.
+        why: String,
+    },
+    /// The library of the device reports a failure ([`CollectiveLibrary`]).
+    #[error("the library reports {why}")]
+    Library {
+        /// Its words.
         why: String,
     },
     /// A rank aborted the communicator.

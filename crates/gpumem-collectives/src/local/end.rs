@@ -15,6 +15,7 @@ use crate::{
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, ErrorKind, HostFuture, Result};
 use gpumem_runtime::{Stream, internal::Access};
 use std::{
+    any::Any,
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, Weak},
 };
@@ -87,7 +88,7 @@ impl<B: Backend> Engine<B> for End {
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
         let mut attendees = Vec::with_capacity(calls.len());
-        for Prepared { call, source, destination } in calls {
+        for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
             let attendee = self.shared.call(self.rank, Part { call: call.clone(), source, destination });
             attendees.push(attendee.map_err(|error| timeline.context.error(operation, error))?);
@@ -106,6 +107,10 @@ impl<B: Backend> Engine<B> for End {
             self.shared.revoke(CollectiveCause::PeerLost { rank: self.rank, why: error.to_string() });
         }
         submitted.map(|_| ())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
     }
 
     fn failure(&self) -> Option<CollectiveError> {

@@ -8,7 +8,6 @@ pub(crate) mod meeting;
 mod part;
 mod shared;
 mod split;
-mod watchdog;
 
 pub(crate) use end::{End, join};
 use meeting::Meeting;

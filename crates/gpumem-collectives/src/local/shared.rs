@@ -8,9 +8,12 @@ use super::{
     meeting::Verdict,
     part,
     split::Splits,
-    watchdog,
 };
-use crate::{Options, call::Kind};
+use crate::{
+    Options,
+    call::Kind,
+    watchdog::{self, Watched},
+};
 use gpumem_core::{CollectiveCause, CollectiveError};
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -308,12 +311,14 @@ impl Shared {
     /// Has the deadlines kept of operations that are under way.
     pub(crate) fn watch(self: &Arc<Self>) {
         if !self.is_watched.swap(true, Ordering::AcqRel) {
-            watchdog::watch(Arc::downgrade(self));
+            let own = Arc::downgrade(self);
+            watchdog::watch(own);
         }
     }
+}
 
-    /// Revokes the communicator if a rank is late. `false` if nothing is under way.
-    pub(crate) fn check_deadlines(&self) -> bool {
+impl Watched for Shared {
+    fn look(self: Arc<Self>) -> bool {
         let mut state = self.lock();
         state.clean_up();
         if state.under_way.is_empty() {
@@ -330,6 +335,10 @@ impl Shared {
             self.revoke(CollectiveCause::Timeout { after, missing });
         }
         true
+    }
+
+    fn timeout(&self) -> Duration {
+        self.options.timeout
     }
 }
 

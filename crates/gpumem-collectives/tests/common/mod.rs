@@ -6,6 +6,8 @@ use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use std::time::Duration;
 
+/// The backend of the tests.
+pub(crate) type B = Host;
 pub(crate) type Device = gpumem_runtime::Device<Host>;
 pub(crate) type Stream = gpumem_runtime::Stream<Host>;
 pub(crate) type Comm = Communicator<Host>;

@@ -257,7 +257,10 @@ impl<B: Backend> Timeline<B> {
     }
 
     /// Makes the stream wait for work of another timeline. The timeline of unknown streams cannot.
-    pub(crate) fn wait_for_timeline(&self, of: &Self, submission: u64) -> Result<()> {
+    ///
+    /// # Errors
+    /// Returns [`Driver`](gpumem_core::ErrorKind::Driver) if the driver reports a failure.
+    pub fn wait_for_timeline(&self, of: &Self, submission: u64) -> Result<()> {
         if self.is_whole_device || self.id == of.id || self.is_stale() || self.queue.lock().raw.is_none() {
             return Ok(());
         }

@@ -6,14 +6,23 @@
 
 use crate::Script;
 use gpumem_core::{
-    Advice, AllocationRequest, Backend, Capabilities, CompileOptions, CopyRegion, DeviceBuffer, DeviceInfo,
-    DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, HostFuture, KernelArguments,
-    KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream, RegisterOptions,
-    Result, Space, Stream, StreamOptions, StridedCopy,
+    Advice, AllocationRequest, Backend, Capabilities, CollectiveLibrary, CompileOptions, CopyRegion,
+    DeviceBuffer, DeviceInfo, DeviceSelector, Endpoint, Error, ErrorKind, EventOptions, Fill, HostFuture,
+    KernelArguments, KernelSource, LaunchConfig, LoadError, Location, MemoryInfo, MemoryKind, RawStream,
+    RegisterOptions, Result, Space, Stream, StreamOptions, StridedCopy,
 };
 use gpumem_host::{Buffer, Device, Event, Host, HostBarrier, HostOptions, Kernel, Module};
 use parking_lot::Mutex;
-use std::{collections::VecDeque, ops::Range, ptr::NonNull, sync::Arc};
+use std::{
+    cell::RefCell,
+    collections::VecDeque,
+    ops::Range,
+    ptr::NonNull,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 
 pub(crate) const NAME: &str = "double";
 
@@ -40,6 +49,9 @@ pub struct DoubleOptions {
     pub frees_late: bool,
     /// Whether its streams ignore that they are to wait for an event, as those of a broken driver.
     pub ignores_waits: bool,
+    /// A library of collective operations that works on its streams. Then it has no futures, and does not go on after a
+    /// failure, as a GPU.
+    pub collective_library: Option<CollectiveLibrary>,
 }
 
 impl Default for DoubleOptions {
@@ -52,6 +64,7 @@ impl Default for DoubleOptions {
             page_locked: u64::MAX,
             frees_late: false,
             ignores_waits: false,
+            collective_library: None,
         }
     }
 }
@@ -69,6 +82,8 @@ struct Inner {
     /// Bytes of page-locked memory that there may be.
     page_locked: u64,
     ignores_waits: bool,
+    /// What its streams answer when they are asked whether they are captured.
+    is_capturing: AtomicBool,
     /// Blocks that were released and are not free yet, the oldest first.
     late: Mutex<VecDeque<Buffer>>,
     /// Page-locked memory. Whole pages of the caller's may lie around blocks of the library, so these may overlap.
@@ -89,7 +104,16 @@ pub struct DoubleEvent {
     host: Event,
 }
 
+thread_local! {
+    static CURRENT: RefCell<Option<DoubleDevice>> = const { RefCell::new(None) };
+}
+
 impl Double {
+    /// The device that is the thread's current one.
+    pub fn current() -> Option<DoubleDevice> {
+        CURRENT.with_borrow(Clone::clone)
+    }
+
     /// A new device that no other code can open.
     ///
     /// # Errors
@@ -103,6 +127,10 @@ impl Double {
             capabilities.strided_copy = options.is_packing;
         }
         capabilities.frees_late = options.frees_late;
+        if options.collective_library.is_some() {
+            capabilities.collective_library = options.collective_library;
+            (capabilities.futures, capabilities.survives_faults) = (false, false);
+        }
         let (script, locked) = (Script::default(), Mutex::default());
         Ok(DoubleDevice(Arc::new(Inner {
             host,
@@ -111,6 +139,7 @@ impl Double {
             script,
             page_locked: options.page_locked,
             ignores_waits: options.ignores_waits,
+            is_capturing: AtomicBool::new(false),
             late: Mutex::default(),
             locked,
         })))
@@ -121,6 +150,11 @@ impl DoubleDevice {
     /// Returns the host device that it forwards to, for its counters and its injected failures.
     pub fn host(&self) -> &Device {
         &self.0.host
+    }
+
+    /// Has all streams answer that they are captured, or not.
+    pub fn set_capturing(&self, is_capturing: bool) {
+        self.0.is_capturing.store(is_capturing, Ordering::Relaxed);
     }
 
     /// Which calls fail.
@@ -332,6 +366,21 @@ unsafe impl Backend for Double {
         device.call("advise")?;
         // SAFETY: as above.
         unsafe { Host::advise(device.host(), address, bytes, advice) }
+    }
+
+    fn with_current(device: &DoubleDevice, work: &mut dyn FnMut()) {
+        struct Restore(Option<DoubleDevice>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                CURRENT.replace(self.0.take());
+            }
+        }
+        let _restore = Restore(CURRENT.replace(Some(device.clone())));
+        work();
+    }
+
+    fn is_capturing(stream: &DoubleStream) -> Result<bool> {
+        Ok(stream.device.0.is_capturing.load(Ordering::Relaxed))
     }
 
     fn create_stream(device: &DoubleDevice, options: &StreamOptions) -> Result<DoubleStream> {

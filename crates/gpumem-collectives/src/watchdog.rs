@@ -1,8 +1,7 @@
 //! The thread that ends operations for which a rank comes too late: one for the process, while there are any.
 
-use super::Shared;
 use std::{
-    sync::{Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, PoisonError, Weak},
     thread,
     time::Duration,
 };
@@ -12,15 +11,24 @@ const PERIOD: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(1
 /// Looks in a communicator's deadline.
 const LOOKS: u32 = 20;
 
-struct Watched {
-    communicators: Vec<Weak<Shared>>,
+/// A communicator with operations under way.
+pub(crate) trait Watched: Send + Sync {
+    /// Ends what is late. `false` if nothing is under way: it is not looked at again until it is [watched](watch) anew.
+    fn look(self: Arc<Self>) -> bool;
+
+    /// How long an operation may take.
+    fn timeout(&self) -> Duration;
+}
+
+struct List {
+    communicators: Vec<Weak<dyn Watched>>,
     is_running: bool,
 }
 
-static WATCHED: Mutex<Watched> = Mutex::new(Watched { communicators: Vec::new(), is_running: false });
+static WATCHED: Mutex<List> = Mutex::new(List { communicators: Vec::new(), is_running: false });
 
 /// Looks after a communicator until none of its operations is under way.
-pub(crate) fn watch(shared: Weak<Shared>) {
+pub(crate) fn watch(shared: Weak<dyn Watched>) {
     let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);
     watched.communicators.push(shared);
     if watched.is_running {
@@ -49,10 +57,15 @@ fn run() {
         let mut idle = Vec::new();
         for weak in &communicators {
             match weak.upgrade() {
-                Some(shared) if shared.check_deadlines() => {
-                    period = period.min((shared.timeout() / LOOKS).max(PERIOD[0]));
+                Some(shared) => {
+                    let timeout = shared.timeout();
+                    if shared.look() {
+                        period = period.min((timeout / LOOKS).max(PERIOD[0]));
+                    } else {
+                        idle.push(weak.clone());
+                    }
                 }
-                _ => idle.push(weak.clone()),
+                None => idle.push(weak.clone()),
             }
         }
         let mut watched = WATCHED.lock().unwrap_or_else(PoisonError::into_inner);

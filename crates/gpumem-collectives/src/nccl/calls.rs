@@ -1,0 +1,207 @@
+//! Operations as calls of the library.
+
+use super::numbers;
+use crate::call::{Call, Kind, Place, Prepared};
+use gpumem_core::Backend;
+use gpumem_nccl_sys::{
+    Failure, Library, MissingSymbol, cudaStream_t, ncclComm_t, ncclDataType_t as Type, ncclRedOp_t,
+    ncclResult_t,
+};
+use std::{
+    ffi::{c_int, c_void},
+    ptr::with_exposed_provenance_mut,
+};
+
+/// Where calls of the library go.
+#[derive(Clone, Copy)]
+pub(super) struct Target {
+    pub(super) library: &'static Library,
+    pub(super) communicator: ncclComm_t,
+    pub(super) stream: cudaStream_t,
+    pub(super) rank: usize,
+    pub(super) size: usize,
+    /// A byte of the device for barriers.
+    pub(super) barrier: u64,
+}
+
+/// Runs calls between `ncclGroupStart` and `ncclGroupEnd`, which is called in any case.
+pub(super) fn group(
+    library: &'static Library,
+    body: impl FnOnce() -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    // SAFETY: the group ends on this thread, below.
+    library.check(unsafe { library.ncclGroupStart() })?;
+    let called = body();
+    // SAFETY: it ends the group that was begun above.
+    let ended = library.check(unsafe { library.ncclGroupEnd() });
+    called.and(ended)
+}
+
+/// Elements as bytes: nothing is computed.
+const BYTE: Type = Type::ncclUint8;
+
+fn pointer(address: u64) -> *mut c_void {
+    with_exposed_provenance_mut(address as usize)
+}
+
+fn address<B: Backend>(place: Option<&Place<B>>) -> u64 {
+    place.map_or(0, Place::address)
+}
+
+/// Whether an operation is several calls of the library.
+fn is_several<B: Backend>(target: &Target, prepared: &Prepared<B>) -> bool {
+    match prepared.call.kind {
+        Kind::AllToAll | Kind::AllToAllV { .. } => true,
+        Kind::Gather { root } | Kind::Scatter { root } => target.rank == root,
+        _ => false,
+    }
+}
+
+/// Whether operations have to be called as a group.
+pub(super) fn needs_group<B: Backend>(target: &Target, calls: &[Prepared<B>]) -> bool {
+    calls.len() > 1 || calls.iter().any(|prepared| is_several(target, prepared))
+}
+
+impl Target {
+    fn check(&self, outcome: Result<ncclResult_t, MissingSymbol>) -> Result<(), Failure> {
+        self.library.check(outcome)
+    }
+
+    /// Calls the library for one operation.
+    ///
+    /// # Safety
+    /// The communicator and the stream are alive. The places of the operation are valid until the stream has done it, and
+    /// nothing else uses them meanwhile.
+    pub(super) unsafe fn call<B: Backend>(&self, prepared: &Prepared<B>) -> Result<(), Failure> {
+        let Self { library, communicator, stream, rank, size, .. } = *self;
+        let Prepared { call, source, destination, .. } = prepared;
+        let bytes = call.bytes();
+        let (from, to) = (address(source.as_ref()), address(destination.as_ref()));
+        if bytes == 0 && !matches!(call.kind, Kind::Barrier | Kind::AllToAllV { .. }) {
+            return Ok(());
+        }
+        let (number, count, operation) = reduced(call)?;
+        let (own, all) = (pointer(from), pointer(to));
+        let block = |address: u64, peer: usize| address + (peer * bytes) as u64;
+        // SAFETY: the caller's promise, for each call of the library.
+        unsafe {
+            match &call.kind {
+                Kind::AllReduce => self.check(library.ncclAllReduce(
+                    own,
+                    all,
+                    count,
+                    number,
+                    operation,
+                    communicator,
+                    stream,
+                )),
+                Kind::Reduce { root } => self.check(library.ncclReduce(
+                    own,
+                    all,
+                    count,
+                    number,
+                    operation,
+                    *root as c_int,
+                    communicator,
+                    stream,
+                )),
+                Kind::Broadcast { root } => {
+                    // The root's elements stay where they are.
+                    let place = if rank == *root { own } else { all };
+                    let root = *root as c_int;
+                    self.check(library.ncclBroadcast(place, place, bytes, BYTE, root, communicator, stream))
+                }
+                Kind::AllGather => {
+                    self.check(library.ncclAllGather(own, all, bytes, BYTE, communicator, stream))
+                }
+                Kind::ReduceScatter => self.check(library.ncclReduceScatter(
+                    own,
+                    all,
+                    count,
+                    number,
+                    operation,
+                    communicator,
+                    stream,
+                )),
+                Kind::AllToAll => {
+                    // NVIDIA and AMD spell it differently, and older libraries have neither.
+                    if let Ok(called) = library.ncclAlltoAll(own, all, bytes, BYTE, communicator, stream) {
+                        return self.check(Ok(called));
+                    }
+                    let of_rccl = library.rccl.ncclAllToAll(own, all, bytes, BYTE, communicator, stream);
+                    if let Ok(called) = of_rccl {
+                        return self.check(Ok(called));
+                    }
+                    (0..size).try_for_each(|peer| {
+                        self.send(block(from, peer), bytes, peer)?;
+                        self.receive(block(to, peer), bytes, peer)
+                    })
+                }
+                Kind::AllToAllV { send, receive } => {
+                    let (mut from, mut to) = (from, to);
+                    for (peer, (send, receive)) in send.iter().zip(receive).enumerate() {
+                        self.send(from, *send, peer)?;
+                        self.receive(to, *receive, peer)?;
+                        (from, to) = (from + *send as u64, to + *receive as u64);
+                    }
+                    Ok(())
+                }
+                Kind::Gather { root } => {
+                    if rank == *root {
+                        (0..size).try_for_each(|peer| self.receive(block(to, peer), bytes, peer))?;
+                    }
+                    self.send(from, bytes, *root)
+                }
+                Kind::Scatter { root } => {
+                    if rank == *root {
+                        (0..size).try_for_each(|peer| self.send(block(from, peer), bytes, peer))?;
+                    }
+                    self.receive(to, bytes, *root)
+                }
+                Kind::Send { to: peer } => self.send(from, bytes, *peer),
+                Kind::Receive { from: peer } => self.receive(to, bytes, *peer),
+                Kind::Barrier => {
+                    let (byte, sum) = (pointer(self.barrier), ncclRedOp_t::ncclSum);
+                    self.check(library.ncclAllReduce(byte, byte, 1, BYTE, sum, communicator, stream))
+                }
+            }
+        }
+    }
+
+    /// # Safety
+    /// As for [`call`](Self::call).
+    unsafe fn send(&self, from: u64, bytes: usize, peer: usize) -> Result<(), Failure> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        self.check(unsafe {
+            self.library.ncclSend(pointer(from), bytes, BYTE, peer as c_int, self.communicator, self.stream)
+        })
+    }
+
+    /// # Safety
+    /// As for [`call`](Self::call).
+    unsafe fn receive(&self, to: u64, bytes: usize, peer: usize) -> Result<(), Failure> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's promise.
+        self.check(unsafe {
+            self.library.ncclRecv(pointer(to), bytes, BYTE, peer as c_int, self.communicator, self.stream)
+        })
+    }
+}
+
+/// The type, the count and the operation of a reduction; of bytes where nothing is computed.
+fn reduced(call: &Call) -> Result<(Type, usize, ncclRedOp_t), Failure> {
+    let Some(computation) = &call.computation else { return Ok((BYTE, call.bytes(), ncclRedOp_t::ncclSum)) };
+    match numbers::computed(computation) {
+        Some((number, numbers, operation)) => Ok((number, call.count * numbers, operation)),
+        // The traits of reductions take no other numbers.
+        None => Err(Failure::Status {
+            status: ncclResult_t::ncclInvalidArgument,
+            message: format!("there is no {} of {}", computation.name, call.element.0),
+        }),
+    }
+}

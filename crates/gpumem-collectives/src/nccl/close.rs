@@ -1,0 +1,114 @@
+//! Looking after operations under way, and ending a communicator when there are none.
+
+use super::{
+    Link,
+    link::{Handle, Phase, State},
+};
+use crate::watchdog::Watched;
+use gpumem_core::{Backend, CollectiveCause};
+use gpumem_nccl_sys::ncclResult_t;
+use std::{
+    sync::{Arc, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Longest wait of a call that gives a communicator up explicitly.
+const LONGEST: Duration = Duration::from_secs(10);
+
+impl<B: Backend> Watched for Link<B> {
+    fn look(self: Arc<Self>) -> bool {
+        let mut state = self.lock();
+        if !self.device.core().origin.is_valid() {
+            return false;
+        }
+        state.prune();
+        self.find_failure(&mut state);
+        if state.has_left
+            && state.pending.is_empty()
+            && state.calling.is_none()
+            && let Phase::Ready(handle) = state.phase
+        {
+            state.phase = Phase::Closing;
+            self.destroy(handle);
+        }
+        let is_joining = matches!(state.phase, Phase::Joining) && state.revoked.is_none();
+        let is_active = !state.pending.is_empty() || state.calling.is_some() || is_joining;
+        state.is_watched = is_active;
+        is_active
+    }
+
+    fn timeout(&self) -> Duration {
+        self.options.timeout
+    }
+}
+
+impl<B: Backend> Link<B> {
+    /// Revokes the communicator if the library reports an error, or an operation is late.
+    fn find_failure(self: &Arc<Self>, state: &mut State<B>) {
+        let since = match (&state.calling, state.pending.front(), state.phase) {
+            (_, Some(first), _) => first.called.since.max(state.progress),
+            (Some(calling), None, _) => calling.since,
+            (None, None, Phase::Joining) => state.progress,
+            _ => return,
+        };
+        if let Phase::Ready(Handle(handle)) = state.phase {
+            let mut found = ncclResult_t::ncclSuccess;
+            let library = self.library;
+            // SAFETY: the communicator is alive: it is ended only after the phase has changed, under the same lock.
+            let asked = unsafe { library.ncclCommGetAsyncError(handle, &mut found) };
+            let fine = [ncclResult_t::ncclSuccess, ncclResult_t::ncclInProgress];
+            if asked.is_ok()
+                && !fine.contains(&found)
+                && let Err(failure) = library.check(Ok(found))
+            {
+                let why = failure.to_string();
+                return self.revoke_locked(state, CollectiveCause::Library { why });
+            }
+        }
+        let after = self.options.timeout;
+        if since.elapsed() >= after {
+            self.revoke_locked(state, CollectiveCause::Timeout { after, missing: Vec::new() });
+        }
+    }
+
+    /// Frees an idle communicator, on a thread that may wait for other ranks of the process.
+    fn destroy(self: &Arc<Self>, Handle(handle): Handle) {
+        let link = self.clone();
+        let handle = Handle(handle);
+        let started = thread::Builder::new().name("gpumem:destroy".to_owned()).spawn(move || {
+            let Handle(handle) = { handle };
+            let library = link.library;
+            // SAFETY: the communicator is alive, and nothing of it is under way or will be called.
+            let destroyed =
+                link.device.with_current(|| library.check(unsafe { library.ncclCommDestroy(handle) }));
+            if let Err(failure) = destroyed {
+                tracing::warn!("a communicator was not destroyed: {failure}");
+            }
+            link.note_closed();
+        });
+        if let Err(error) = started {
+            tracing::warn!("a communicator is not destroyed, as no thread could be started: {error}");
+        }
+    }
+
+    /// Gives the communicator up. What is under way goes on.
+    pub(super) fn leave(self: &Arc<Self>) {
+        let mut state = self.lock();
+        state.has_left = true;
+        if !matches!(state.phase, Phase::Closed) {
+            state.keep = Some(self.clone());
+            self.watch(&mut state);
+        }
+    }
+
+    /// Waits until the library holds nothing for the communicator, within limits.
+    pub(super) fn wait_closed(&self) {
+        let (began, most) = (Instant::now(), self.options.timeout.min(LONGEST));
+        let mut state = self.lock();
+        while !matches!(state.phase, Phase::Closed) && began.elapsed() < most {
+            let waited = self.changed.wait_timeout(state, most);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}

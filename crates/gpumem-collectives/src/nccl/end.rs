@@ -1,0 +1,65 @@
+//! One rank's end of the engine.
+
+use super::{
+    Link,
+    enqueue::{self, Own},
+    split,
+};
+use crate::{
+    call::Prepared,
+    engine::{Engine, Part, Split},
+};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, ErrorKind, Result};
+use gpumem_runtime::Stream;
+use std::{any::Any, sync::Arc};
+
+/// One rank's end.
+#[derive(Debug)]
+pub(crate) struct End<B: Backend>(pub(super) Arc<Link<B>>);
+
+impl<B: Backend> Engine<B> for End<B> {
+    fn ready(&self) -> Result<()> {
+        self.0.wait_ready("join").map(drop)
+    }
+
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
+        enqueue::enqueue(&[Own { link: &self.0, stream, operation, calls }])
+    }
+
+    fn enqueue_all(&self, parts: &[Part<'_, B>]) -> Result<()> {
+        let own = parts.iter().map(|part| {
+            let end = part.engine.as_any().downcast_ref::<Self>();
+            let Part { stream, operation, calls, .. } = *part;
+            Some(Own { link: &end?.0, stream, operation, calls })
+        });
+        let Some(own) = own.collect::<Option<Vec<_>>>() else {
+            let why = "the ranks belong to different engines";
+            return Err(self.0.device.core().error("group_all", ErrorKind::InvalidArgument { why }));
+        };
+        enqueue::enqueue(&own)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn failure(&self) -> Option<CollectiveError> {
+        self.0.lock().failure.clone()
+    }
+
+    fn abort(&self) {
+        self.0.revoke(CollectiveCause::Aborted { rank: self.0.rank });
+    }
+
+    fn leave(&self) {
+        self.0.leave();
+    }
+
+    fn finish(&self) {
+        self.0.wait_closed();
+    }
+
+    fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {
+        Ok(Box::new(split::begin(&self.0, colour, key)?))
+    }
+}

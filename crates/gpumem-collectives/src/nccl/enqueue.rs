@@ -1,0 +1,226 @@
+//! Operations on the streams of one or several ranks.
+
+use super::{
+    Link,
+    calls::{self, Target},
+    link::{Called, Handle, Pending, Phase},
+    turn::{self, Turn},
+};
+use crate::call::{Kind, Place, Prepared};
+use gpumem_core::{Backend, CollectiveCause, ErrorKind, MemoryUse, POISONED, Result, Stream as _};
+use gpumem_nccl_sys::Failure;
+use gpumem_runtime::{
+    Stream,
+    internal::{Access, ArrayRef},
+};
+use std::{
+    ptr::with_exposed_provenance_mut,
+    sync::{Arc, PoisonError},
+    time::Instant,
+};
+
+/// Operations under way from which on a call looks which are done.
+const MANY: usize = 256;
+
+/// The operations of one rank.
+pub(super) struct Own<'a, B: Backend> {
+    pub(super) link: &'a Arc<Link<B>>,
+    pub(super) stream: &'a Stream<B>,
+    pub(super) operation: &'static str,
+    pub(super) calls: &'a [Prepared<B>],
+}
+
+/// A rank whose stream is ready for the calls.
+struct Begun<'a, B: Backend> {
+    own: &'a Own<'a, B>,
+    accesses: Vec<Access<'a, B>>,
+    target: Target,
+    called: Called,
+}
+
+/// Enqueues the operations of each rank as one piece of work of its stream. The library's calls are made together, so that
+/// none waits for another one of this thread.
+pub(super) fn enqueue<B: Backend>(parts: &[Own<'_, B>]) -> Result<()> {
+    parts.iter().try_for_each(Own::check)?;
+    // Two threads with several ranks each take the locks in one order.
+    let mut links: Vec<&Arc<Link<B>>> = parts.iter().map(|own| own.link).collect();
+    links.sort_unstable_by_key(|link| Arc::as_ptr(link));
+    links.dedup_by_key(|link| Arc::as_ptr(link));
+    let _orders: Vec<_> =
+        links.iter().map(|link| link.order.lock().unwrap_or_else(PoisonError::into_inner)).collect();
+    let mut turns: Vec<&Arc<Turn<B>>> = links.iter().filter_map(|link| link.turn.as_ref()).collect();
+    turns.sort_unstable_by_key(|turn| Arc::as_ptr(turn));
+    turns.dedup_by_key(|turn| Arc::as_ptr(turn));
+    let mut turns: Vec<_> = turns.iter().map(|turn| (Arc::as_ptr(turn), turn.begin())).collect();
+
+    let mut begun = Vec::with_capacity(parts.len());
+    let mut began = Ok(());
+    for own in parts {
+        let turn = own.link.turn.as_ref().map(Arc::as_ptr);
+        let last = turns.iter().find(|(of, _)| Some(*of) == turn).map(|(_, last)| &**last);
+        let waited = last.map_or(Ok(()), |last| turn::wait(last, own.link.communicator, own.stream));
+        match waited.and_then(|()| own.begin()) {
+            Ok(ready) => begun.push(ready),
+            Err(error) => {
+                began = Err(error);
+                break;
+            }
+        }
+    }
+    if began.is_err() {
+        // Nothing was called: the other ranks are told nothing either.
+        begun.iter().for_each(Begun::cancel);
+        return began;
+    }
+    let called = call(&begun);
+    let mut ended = Ok(());
+    for ready in begun {
+        let turn = ready.own.link.turn.as_ref().map(Arc::as_ptr);
+        let own = ready.own;
+        match ready.end(&called) {
+            Ok(submission) => {
+                if let Some((_, last)) = turns.iter_mut().find(|(of, _)| Some(*of) == turn) {
+                    turn::note(last, own.link.communicator, own.stream, submission);
+                }
+            }
+            Err(error) => ended = Err(error),
+        }
+    }
+    ended
+}
+
+/// Calls the library for all ranks.
+fn call<B: Backend>(begun: &[Begun<'_, B>]) -> Result<(), Failure> {
+    let Some(first) = begun.first() else { return Ok(()) };
+    let calls = || {
+        begun.iter().try_for_each(|Begun { own, target, .. }| {
+            // SAFETY: the link keeps the communicator while `calling` is set. The accesses were waited for, and are noted
+            // before this thread gives the arrays up, whose borrows keep other uses away until then.
+            own.calls.iter().try_for_each(|prepared| unsafe { target.call(prepared) })
+        })
+    };
+    let is_group =
+        begun.len() > 1 || begun.iter().any(|ready| calls::needs_group(&ready.target, ready.own.calls));
+    // The library restores the device that it finds, of which it knows only the number.
+    first.own.link.device.with_current(|| match is_group {
+        true => calls::group(first.own.link.library, calls),
+        false => calls(),
+    })
+}
+
+impl<B: Backend> Own<'_, B> {
+    /// Refuses what cannot be enqueued, before anything is.
+    fn check(&self) -> Result<()> {
+        let Self { link, stream, operation, .. } = self;
+        let timeline = stream.timeline();
+        timeline.check(operation)?;
+        if timeline.with_raw(operation, B::is_capturing)? {
+            let what = "an operation of several ranks while its stream is being captured";
+            return Err(link.device.core().error(operation, ErrorKind::Unsupported { what }));
+        }
+        link.wait_ready(operation).map(drop)
+    }
+
+    /// Makes the stream wait for other uses of the arrays.
+    fn begin(&self) -> Result<Begun<'_, B>> {
+        let Self { link, stream, operation, calls } = self;
+        let timeline = stream.timeline();
+        let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
+        let mut writes: Vec<MemoryUse> = Vec::with_capacity(calls.len());
+        for Prepared { call, source, destination, target } in *calls {
+            accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
+            accesses
+                .extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
+            writes.extend(destination.as_ref().map(Place::used));
+            writes.extend(target);
+            if matches!(call.kind, Kind::Barrier) {
+                let ArrayRef { memory, layout } = link.barrier.place();
+                accesses.push(Access::write(memory, layout.extent()));
+            }
+        }
+        accesses.retain(|access| !access.extent.is_empty());
+        if POISONED.is_any() {
+            timeline.refuse_poisoned_sources(operation, &accesses)?;
+        }
+        let last = timeline.last_submission();
+        let follows = {
+            let state = link.lock();
+            state
+                .pending
+                .back()
+                .is_some_and(|pending| pending.submission == last && Arc::ptr_eq(&pending.timeline, timeline))
+        };
+        if !follows {
+            // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
+            timeline.wait_target(last)?;
+        }
+        let raw = timeline.prepare(operation, &accesses, |raw| Ok(raw.raw()))?;
+        let mut state = link.lock();
+        if state.pending.len() >= MANY {
+            state.prune();
+        }
+        let Handle(communicator) = match state.phase {
+            Phase::Ready(handle) if state.revoked.is_none() => handle,
+            _ => {
+                let cause = state.revoked.clone().unwrap_or(CollectiveCause::Aborted { rank: link.rank });
+                return Err(link.error(operation, state.sequence, cause));
+            }
+        };
+        let sequence = state.sequence;
+        let called = Called { operation, sequence, since: Instant::now(), writes };
+        state.calling = Some(called.clone());
+        link.watch(&mut state);
+        drop(state);
+        let target = Target {
+            library: link.library,
+            communicator,
+            stream: with_exposed_provenance_mut(raw.0 as usize),
+            rank: link.rank,
+            size: link.size,
+            barrier: link.barrier.address(),
+        };
+        Ok(Begun { own: self, accesses, target, called })
+    }
+}
+
+impl<B: Backend> Begun<'_, B> {
+    fn cancel(&self) {
+        self.own.link.lock().calling = None;
+        self.own.link.changed.notify_all();
+    }
+
+    /// Notes the uses of the arrays. Returns the submission.
+    fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
+        let Self { own: Own { link, stream, operation, .. }, accesses, called, .. } = self;
+        let timeline = stream.timeline();
+        for used in &called.writes {
+            // SAFETY: the operation writes all of these bytes, or its failure poisons them.
+            unsafe { POISONED.clear(&used.range()) };
+        }
+        // Noted even after a failure: part of it may be under way.
+        let submitted = timeline.submit(operation, &accesses, |_| Ok(()));
+        let submitted = submitted.map(|submitted| submitted.submission);
+        let mut state = link.lock();
+        state.calling = None;
+        state.sequence += 1;
+        if let Err(failure) = outcome {
+            let why = failure.to_string();
+            link.revoke_locked(&mut state, CollectiveCause::Library { why });
+        }
+        let sequence = called.sequence;
+        if let Some(cause) = state.revoked.clone() {
+            let place = submitted.as_ref().ok().map(|submission| (timeline, *submission));
+            link.fail(&mut state, &called, place, &cause);
+            drop(state);
+            link.changed.notify_all();
+            return Err(link.error(operation, sequence, cause));
+        }
+        let submission = submitted?;
+        if state.pending.is_empty() {
+            state.progress = Instant::now();
+        }
+        state.pending.push_back(Pending { called, timeline: timeline.clone(), submission });
+        link.watch(&mut state);
+        Ok(submission)
+    }
+}

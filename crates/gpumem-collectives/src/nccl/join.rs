@@ -1,0 +1,118 @@
+//! Setting a communicator up. That waits for the other ranks, so a thread of its own does it.
+
+use super::{
+    End, Link,
+    library::library,
+    link::{Handle, Phase, State},
+    turn::Turn,
+};
+use crate::{CommunicatorId, Options, choose::EngineKind};
+use gpumem_core::{Backend, CollectiveCause, ErrorKind, Result};
+use gpumem_nccl_sys::{Failure, ncclUniqueId};
+use gpumem_runtime::Device;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    ptr::null_mut,
+    sync::{Arc, Condvar, Mutex, atomic::AtomicU64},
+    thread,
+};
+
+/// Makes an identity.
+pub(crate) fn identity<B: Backend>(
+    operation: &'static str,
+    device: &Device<B>,
+    kind: EngineKind,
+) -> Result<CommunicatorId> {
+    let library = library(kind).map_err(|error| device.core().error(operation, error))?;
+    let why = |failure: Failure| device.core().error(operation, driver(&failure));
+    let id = library.unique_id().map_err(why)?;
+    Ok(CommunicatorId::of(kind, &id.internal.map(|byte| byte as u8)))
+}
+
+/// The library's failure as one of a driver.
+fn driver(failure: &Failure) -> ErrorKind {
+    match failure {
+        Failure::Status { status, .. } => {
+            let name = gpumem_nccl_sys::name(*status).unwrap_or("unknown result");
+            ErrorKind::Driver { code: status.0 as i32, name }
+        }
+        _ => ErrorKind::Unsupported { what: "this function, in the library that was found" },
+    }
+}
+
+/// Joins a communicator. Returns at once.
+pub(crate) fn join<B: Backend>(
+    device: &Device<B>,
+    id: &CommunicatorId,
+    (rank, size): (usize, usize),
+    options: &Options,
+    kind: EngineKind,
+) -> Result<End<B>> {
+    const OPERATION: &str = "join";
+    let library = library(kind).map_err(|error| device.core().error(OPERATION, error))?;
+    let too_many = |_| {
+        let why = "there are more ranks than the library can have";
+        device.core().error(OPERATION, ErrorKind::InvalidArgument { why })
+    };
+    let numbers = (i32::try_from(rank).map_err(too_many)?, i32::try_from(size).map_err(too_many)?);
+    let barrier = device.to_device(&[0_u8]).map_err(|error| error.in_operation(OPERATION))?;
+    let mut hasher = DefaultHasher::new();
+    id.payload().hash(&mut hasher);
+    let link = Arc::new(Link {
+        communicator: hasher.finish(),
+        library,
+        kind,
+        device: device.clone(),
+        rank,
+        size,
+        options: options.clone(),
+        order: Mutex::new(()),
+        turn: if options.concurrent { None } else { Some(Turn::of(device)?) },
+        barrier,
+        splits: AtomicU64::new(0),
+        state: Mutex::new(State::new()),
+        changed: Condvar::new(),
+    });
+    let unique = ncclUniqueId { internal: id.payload().map(|byte| byte as _) };
+    let joining = link.clone();
+    let started = thread::Builder::new()
+        .name("gpumem:join".to_owned())
+        .spawn(move || init(&joining, unique, numbers))
+        .map(drop);
+    if let Err(error) = started {
+        let why = format!("no thread could be started: {error}");
+        link.lock().phase = Phase::Closed;
+        return Err(link.error(OPERATION, 0, CollectiveCause::Library { why }));
+    }
+    let mut state = link.lock();
+    link.watch(&mut state);
+    drop(state);
+    Ok(End(link))
+}
+
+/// Waits for the other ranks, and then makes the communicator ready.
+fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i32)) {
+    let mut handle = null_mut();
+    let library = link.library;
+    // SAFETY: a place for the communicator, and a rank below the number of ranks.
+    let made = link
+        .device
+        .with_current(|| library.check(unsafe { library.ncclCommInitRank(&mut handle, size, id, rank) }));
+    let mut state = link.lock();
+    match made {
+        // It may have been given up meanwhile.
+        Ok(()) if state.revoked.is_some() || state.has_left => {
+            state.phase = Phase::Closing;
+            drop(state);
+            link.abort_handle(Handle(handle));
+        }
+        Ok(()) => state.phase = Phase::Ready(Handle(handle)),
+        Err(failure) => {
+            let why = failure.to_string();
+            state.revoked.get_or_insert(CollectiveCause::Library { why });
+            drop(state);
+            link.note_closed();
+        }
+    }
+    link.changed.notify_all();
+}

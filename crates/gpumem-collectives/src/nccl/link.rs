@@ -1,0 +1,174 @@
+//! The state of one rank's communicator.
+
+use super::turn::Turn;
+use crate::{Options, watchdog};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
+use gpumem_nccl_sys::{Library, ncclComm_t};
+use gpumem_runtime::{
+    Device, DeviceArray,
+    internal::{Timeline, may_block},
+};
+use ndarray::Ix1;
+use std::{
+    collections::VecDeque,
+    fmt,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    time::{Duration, Instant},
+};
+
+/// The library's communicator. It may be used on any thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Handle(pub(super) ncclComm_t);
+
+// SAFETY: the library's functions may be called on any thread; the link sees to it that no call follows its end.
+unsafe impl Send for Handle {}
+
+/// How far a communicator has come.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Phase {
+    /// A thread is setting it up.
+    Joining,
+    Ready(Handle),
+    /// It is being ended, or never came about.
+    Closing,
+    /// The library holds nothing for it any more.
+    Closed,
+}
+
+/// An operation that is being called, or that is under way.
+#[derive(Debug, Clone)]
+pub(super) struct Called {
+    pub(super) operation: &'static str,
+    pub(super) sequence: u64,
+    pub(super) since: Instant,
+    /// What it writes, or what copies after it write.
+    pub(super) writes: Vec<MemoryUse>,
+}
+
+/// An operation that is under way.
+pub(super) struct Pending<B: Backend> {
+    pub(super) called: Called,
+    pub(super) timeline: Arc<Timeline<B>>,
+    pub(super) submission: u64,
+}
+
+pub(super) struct State<B: Backend> {
+    pub(super) phase: Phase,
+    pub(super) sequence: u64,
+    /// The operation for which a thread is inside the library.
+    pub(super) calling: Option<Called>,
+    pub(super) pending: VecDeque<Pending<B>>,
+    /// When an operation was last seen to be done.
+    pub(super) progress: Instant,
+    pub(super) failure: Option<CollectiveError>,
+    /// Why no operation can succeed any more.
+    pub(super) revoked: Option<CollectiveCause>,
+    pub(super) has_left: bool,
+    pub(super) is_watched: bool,
+    /// Kept from when the rank gives it up until the library holds nothing for it.
+    pub(super) keep: Option<Arc<Link<B>>>,
+}
+
+/// One rank's communicator.
+pub(super) struct Link<B: Backend> {
+    /// Equal for all ranks of the process in one communicator.
+    pub(super) communicator: u64,
+    pub(super) library: &'static Library,
+    pub(super) kind: crate::choose::EngineKind,
+    pub(super) device: Device<B>,
+    pub(super) rank: usize,
+    pub(super) size: usize,
+    pub(super) options: Options,
+    /// Held while an operation is enqueued: two threads would reverse the order on the stream.
+    pub(super) order: Mutex<()>,
+    /// Shared with the other communicators of the device, unless they may be called in any order.
+    pub(super) turn: Option<Arc<Turn<B>>>,
+    /// What a barrier reduces.
+    pub(super) barrier: DeviceArray<u8, Ix1, B>,
+    pub(super) splits: AtomicU64,
+    pub(super) state: Mutex<State<B>>,
+    pub(super) changed: Condvar,
+}
+
+impl<B: Backend> Link<B> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State<B>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The failure of an operation, as this rank sees it.
+    pub(super) fn failed(
+        &self,
+        operation: &'static str,
+        sequence: u64,
+        cause: CollectiveCause,
+    ) -> CollectiveError {
+        CollectiveError::new(operation, sequence, (self.rank, self.size), cause)
+    }
+
+    /// As [`failed`](Self::failed), as an error of a call.
+    pub(super) fn error(&self, operation: &'static str, sequence: u64, cause: CollectiveCause) -> Error {
+        self.device.core().error(operation, Box::new(self.failed(operation, sequence, cause)))
+    }
+
+    /// Waits until the communicator is set up.
+    pub(super) fn wait_ready(&self, operation: &'static str) -> Result<Handle> {
+        let mut state = self.lock();
+        loop {
+            match (state.phase, &state.revoked) {
+                (Phase::Ready(handle), None) => return Ok(handle),
+                (Phase::Joining, None) => {
+                    may_block(operation)?;
+                    let nap = Duration::from_millis(50);
+                    let waited = self.changed.wait_timeout(state, nap);
+                    state = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
+                (_, cause) => {
+                    let cause = cause.clone().unwrap_or(CollectiveCause::Aborted { rank: self.rank });
+                    return Err(self.error(operation, state.sequence, cause));
+                }
+            }
+        }
+    }
+
+    /// Has the deadlines kept of what is under way.
+    pub(super) fn watch(self: &Arc<Self>, state: &mut State<B>) {
+        if !std::mem::replace(&mut state.is_watched, true) {
+            let own = Arc::downgrade(self);
+            watchdog::watch(own);
+        }
+    }
+}
+
+impl<B: Backend> State<B> {
+    pub(super) fn new() -> Self {
+        Self {
+            phase: Phase::Joining,
+            sequence: 0,
+            calling: None,
+            pending: VecDeque::new(),
+            progress: Instant::now(),
+            failure: None,
+            revoked: None,
+            has_left: false,
+            is_watched: false,
+            keep: None,
+        }
+    }
+
+    /// Forgets operations that are done.
+    pub(super) fn prune(&mut self) {
+        while let Some(first) = self.pending.front() {
+            if matches!(first.timeline.poll(first.submission), Ok(false)) {
+                break;
+            }
+            self.pending.pop_front();
+            self.progress = Instant::now();
+        }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Link<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Link").field("rank", &self.rank).field("size", &self.size).finish_non_exhaustive()
+    }
+}

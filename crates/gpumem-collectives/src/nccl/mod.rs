@@ -1,0 +1,23 @@
+//! The engine for GPUs: NCCL, or RCCL, which has the same functions.
+//!
+//! The library's calls go to the stream of the caller, between the waits and the notes of its accesses. A thread of the
+//! process looks after operations that are under way, and aborts the communicator of those that are late.
+
+mod calls;
+mod close;
+mod end;
+mod enqueue;
+mod exchange;
+mod join;
+mod library;
+mod link;
+mod numbers;
+mod revoke;
+mod split;
+mod turn;
+
+pub(crate) use join::{identity, join};
+pub(crate) use library::is_engine_of;
+
+use end::End;
+use link::Link;

@@ -1,0 +1,60 @@
+//! Numbers and reductions in the library's words.
+
+use crate::{call::Computation, reduction::Number};
+use gpumem_nccl_sys::{ncclDataType_t as Type, ncclRedOp_t as Operation};
+
+/// What the library computes: the type, how many of them an element is, and the operation. `None` for what it cannot.
+pub(super) fn computed(computation: &Computation) -> Option<(Type, usize, Operation)> {
+    let (number, numbers) = match computation.number? {
+        Number::I8 => (Type::ncclInt8, 1),
+        Number::U8 => (Type::ncclUint8, 1),
+        Number::I32 => (Type::ncclInt32, 1),
+        Number::U32 => (Type::ncclUint32, 1),
+        Number::I64 => (Type::ncclInt64, 1),
+        Number::U64 => (Type::ncclUint64, 1),
+        Number::F16 => (Type::ncclFloat16, 1),
+        Number::Bf16 => (Type::ncclBfloat16, 1),
+        Number::F32 => (Type::ncclFloat32, 1),
+        Number::F64 => (Type::ncclFloat64, 1),
+        // The parts are added apart.
+        Number::Complex32 => (Type::ncclFloat32, 2),
+        Number::Complex64 => (Type::ncclFloat64, 2),
+    };
+    let operation = match computation.name {
+        "sum" => Operation::ncclSum,
+        "average" => Operation::ncclAvg,
+        "product" if numbers == 1 => Operation::ncclProd,
+        "min" if numbers == 1 => Operation::ncclMin,
+        "max" if numbers == 1 => Operation::ncclMax,
+        _ => return None,
+    };
+    Some((number, numbers, operation))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Average, Max, Product, Sum};
+    use half::bf16;
+    use num_complex::Complex;
+
+    #[test]
+    fn complex_numbers_are_two_numbers() {
+        assert_eq!(
+            computed(&Computation::of::<Complex<f64>, Sum>()),
+            Some((Type::ncclFloat64, 2, Operation::ncclSum))
+        );
+        assert_eq!(
+            computed(&Computation::of::<Complex<f32>, Average>()),
+            Some((Type::ncclFloat32, 2, Operation::ncclAvg))
+        );
+        assert_eq!(
+            computed(&Computation::of::<bf16, Max>()),
+            Some((Type::ncclBfloat16, 1, Operation::ncclMax))
+        );
+        assert_eq!(
+            computed(&Computation::of::<u8, Product>()),
+            Some((Type::ncclUint8, 1, Operation::ncclProd))
+        );
+    }
+}

@@ -1,0 +1,103 @@
+//! Failing everything that is under way: a rank is late, the library reports an error, or the user aborts.
+
+use super::{
+    Link,
+    link::{Called, Handle, Phase, State},
+};
+use gpumem_core::{Backend, CollectiveCause, Failure, POISONED};
+use gpumem_nccl_sys::ncclResult_t;
+use gpumem_runtime::internal::Timeline;
+use std::{
+    sync::{Arc, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long a thread inside the library has to come back before the communicator is freed under it: once it has been told to,
+/// and where the library cannot tell it.
+const GRACE: [Duration; 2] = [Duration::from_secs(5), Duration::from_millis(100)];
+
+impl<B: Backend> Link<B> {
+    /// Fails all operations under way, and all later ones. Never waits.
+    pub(super) fn revoke(self: &Arc<Self>, cause: CollectiveCause) {
+        let mut state = self.lock();
+        self.revoke_locked(&mut state, cause);
+    }
+
+    pub(super) fn revoke_locked(self: &Arc<Self>, state: &mut State<B>, cause: CollectiveCause) {
+        if state.revoked.is_some() {
+            return;
+        }
+        state.revoked = Some(cause.clone());
+        state.prune();
+        // Before anything is aborted: the driver will call it a success.
+        for pending in std::mem::take(&mut state.pending) {
+            self.fail(state, &pending.called, Some((&pending.timeline, pending.submission)), &cause);
+        }
+        if let Phase::Ready(handle) = state.phase {
+            state.phase = Phase::Closing;
+            let link = self.clone();
+            let started = thread::Builder::new()
+                .name("gpumem:abort".to_owned())
+                .spawn(move || link.abort_handle(handle));
+            if let Err(error) = started {
+                tracing::error!("a communicator cannot be aborted, as no thread could be started: {error}");
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// Poisons what an operation was to write.
+    pub(super) fn fail(
+        &self,
+        state: &mut State<B>,
+        called: &Called,
+        submitted: Option<(&Arc<Timeline<B>>, u64)>,
+        cause: &CollectiveCause,
+    ) {
+        let error = self.failed(called.operation, called.sequence, cause.clone());
+        let failure = Arc::new(Failure::of_collective(self.device.name(), error.clone()));
+        for used in &called.writes {
+            // SAFETY: the bytes are those of the array that the operation was to write, which is their owner.
+            unsafe { POISONED.poison(used, &failure) };
+        }
+        if let Some((timeline, submission)) = submitted {
+            let report = self.device.core().error(called.operation, Box::new(error.clone()));
+            timeline.context.note_aborted(timeline, submission, &report);
+        }
+        state.failure = Some(error);
+    }
+
+    /// Aborts the library's communicator, on a thread that may hang there.
+    pub(super) fn abort_handle(&self, Handle(handle): Handle) {
+        let library = self.library;
+        let began = Instant::now();
+        // SAFETY: the communicator is alive: only this thread ends it.
+        let told = unsafe { library.ncclCommRevoke(handle, 0) } == Ok(ncclResult_t::ncclSuccess);
+        let grace = GRACE[usize::from(!told)];
+        let mut state = self.lock();
+        while state.calling.is_some() && began.elapsed() < grace {
+            let waited = self.changed.wait_timeout(state, grace);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        drop(state);
+        if !self.device.core().origin.is_valid() {
+            return;
+        }
+        // SAFETY: as above; no thread begins a call of it any more. One that is still inside is what an abort is for.
+        let aborted = self.device.with_current(|| library.check(unsafe { library.ncclCommAbort(handle) }));
+        if let Err(failure) = aborted {
+            tracing::warn!("a communicator was not aborted: {failure}");
+        }
+        self.note_closed();
+    }
+
+    pub(super) fn note_closed(&self) {
+        let mut state = self.lock();
+        state.phase = Phase::Closed;
+        let kept = state.keep.take();
+        drop(state);
+        self.changed.notify_all();
+        drop(kept);
+    }
+}

@@ -1,0 +1,85 @@
+//! Splits: the ranks tell each other their colours, and the first of each colour makes an identity for its part.
+
+use super::{End, Link, exchange, join};
+use crate::{
+    CommunicatorId,
+    engine::{Joined, Split},
+};
+use gpumem_core::{Backend, CollectiveCause, Result};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    thread::{self, JoinHandle},
+};
+
+/// A split that has begun, on a thread of its own: one thread may split several ranks.
+pub(super) struct Begun<B: Backend> {
+    link: Arc<Link<B>>,
+    number: u64,
+    thread: JoinHandle<Result<Option<Own<B>>>>,
+}
+
+/// A rank's end of its part, its rank and the number of ranks there.
+type Own<B> = (End<B>, usize, usize);
+
+/// Begins a split.
+pub(super) fn begin<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Begun<B>> {
+    let number = link.splits.fetch_add(1, Ordering::Relaxed);
+    let own = link.clone();
+    let thread = thread::Builder::new()
+        .name("gpumem:split".to_owned())
+        .spawn(move || run(&own, colour, key))
+        .map_err(|error| {
+            let why = format!("no thread could be started: {error}");
+            link.error("split", number, CollectiveCause::Library { why })
+        })?;
+    Ok(Begun { link: link.clone(), number, thread })
+}
+
+/// Bytes in which a rank says its colour and its key.
+const SAID: usize = 24;
+
+fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Option<Own<B>>> {
+    const OPERATION: &str = "split";
+    let stream = link.device.stream()?;
+    let mut said = [0; SAID];
+    said[0] = u8::from(colour.is_some());
+    said[8..16].copy_from_slice(&colour.unwrap_or_default().to_le_bytes());
+    said[16..].copy_from_slice(&key.to_le_bytes());
+    let all = exchange::all_gather(link, &stream, OPERATION, &said)?;
+    let mut members: Vec<(i64, usize)> = Vec::new();
+    for (rank, theirs) in all.chunks_exact(SAID).enumerate() {
+        if theirs[..16] == said[..16] {
+            let mut bytes = [0; 8];
+            bytes.copy_from_slice(&theirs[16..]);
+            members.push((i64::from_le_bytes(bytes), rank));
+        }
+    }
+    members.sort_unstable();
+    let first = members.first().map(|(_, rank)| *rank);
+    let mut id = [0; CommunicatorId::LEN];
+    if colour.is_some() && first == Some(link.rank) {
+        id = join::identity(OPERATION, &link.device, link.kind)?.to_bytes();
+    }
+    let ids = exchange::all_gather(link, &stream, OPERATION, &id)?;
+    let (Some(_), Some(first)) = (colour, first) else { return Ok(None) };
+    let id = ids.chunks_exact(CommunicatorId::LEN).nth(first).unwrap_or_default();
+    let id = CommunicatorId::from_bytes(id)?;
+    let size = members.len();
+    let rank = members.iter().position(|(_, rank)| *rank == link.rank).unwrap_or_default();
+    let end = join::join(&link.device, &id, (rank, size), &link.options, link.kind)?;
+    end.0.wait_ready(OPERATION)?;
+    Ok(Some((end, rank, size)))
+}
+
+impl<B: Backend> Split<B> for Begun<B> {
+    fn finish(self: Box<Self>) -> Result<Option<Joined<B>>> {
+        let Self { link, number, thread, .. } = *self;
+        match thread.join() {
+            Ok(part) => Ok(part?.map(|(end, rank, size)| -> Joined<B> { (Arc::new(end), rank, size) })),
+            Err(_) => {
+                let why = "the thread of the split panicked".to_owned();
+                Err(link.error("split", number, CollectiveCause::Library { why }))
+            }
+        }
+    }
+}

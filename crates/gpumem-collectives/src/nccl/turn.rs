@@ -1,0 +1,45 @@
+//! The order of operations of several communicators of one device.
+//!
+//! Two operations of a GPU may not fit on it together. If the ranks ran them in different orders, each would wait for the
+//! other. So one communicator's operation waits for that of another one, in the order in which the host called them.
+
+use gpumem_core::{Backend, Result};
+use gpumem_runtime::{Device, Stream, internal::Timeline};
+use std::{
+    any::TypeId,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+/// The last operation of a device: its communicator, its stream and its submission.
+type Last<B> = Option<(u64, Arc<Timeline<B>>, u64)>;
+
+/// Held while an operation is enqueued.
+pub(super) struct Turn<B: Backend>(Mutex<Last<B>>);
+
+impl<B: Backend> Turn<B> {
+    /// The one of a device.
+    pub(super) fn of(device: &Device<B>) -> Result<Arc<Self>> {
+        static MAKING: Mutex<()> = Mutex::new(());
+        let _one = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        device.kept(TypeId::of::<Self>(), || Ok(Arc::new(Self(Mutex::new(None)))))
+    }
+
+    pub(super) fn begin(&self) -> MutexGuard<'_, Last<B>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes the stream wait for the last operation, if that was another communicator's.
+pub(super) fn wait<B: Backend>(last: &Last<B>, communicator: u64, stream: &Stream<B>) -> Result<()> {
+    match last {
+        Some((other, timeline, submission)) if *other != communicator => {
+            stream.timeline().wait_for_timeline(timeline, *submission)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Notes an operation as the last one.
+pub(super) fn note<B: Backend>(last: &mut Last<B>, communicator: u64, stream: &Stream<B>, submission: u64) {
+    *last = Some((communicator, stream.timeline().clone(), submission));
+}

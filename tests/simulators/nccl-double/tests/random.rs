@@ -1,0 +1,6 @@
+//! The double of NCCL: random sequences of operations equal a sequential model.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+#[path = "../../../../crates/gpumem-collectives/tests/suite/random.rs"]
+mod suite;
