@@ -1,0 +1,136 @@
+//! Many calls, a rank that never calls, and one that is killed.
+
+use crate::ranks::{Comm, Rank};
+use gpumem::{
+    Error, ErrorKind,
+    collectives::{CollectiveError, Options, Sum},
+};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
+
+/// Bytes of this process in memory.
+fn resident() -> u64 {
+    let statm = fs::read_to_string("/proc/self/statm").unwrap();
+    4096 * statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
+}
+
+pub(crate) fn many(rank: &Rank) {
+    let (comm, stream) = (rank.join(&Options::new()), rank.stream());
+    let mut array = stream.to_device(&[0_i64, 1]).unwrap();
+    let mut figures = Vec::new();
+    let tenth = rank.rounds / 10;
+    let begin = Instant::now();
+    for part in 0..10 {
+        for _ in 0..tenth {
+            comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+        }
+        stream.synchronize().unwrap();
+        if part > 0 {
+            figures.push((resident(), rank.device.memory_info().unwrap().free));
+        }
+    }
+    let each = begin.elapsed().as_secs_f64() * 1e6 / (10 * tenth) as f64;
+    let (first, last) = (figures[0], figures[figures.len() - 1]);
+    let (grown, taken) = (last.0.saturating_sub(first.0), first.1.saturating_sub(last.1));
+    rank.say(&format!(
+        "{} calls, {each:.2} us each; memory of the host grew by {grown} bytes, of the device by {taken}",
+        10 * tenth
+    ));
+    assert!(grown < 4 << 20, "the host's memory grows");
+    assert!(taken < 4 << 20, "the device's memory grows");
+    assert_eq!(array.copy_to_host().unwrap().to_vec()[0], 0);
+}
+
+fn failure_of<T: std::fmt::Debug>(result: gpumem::Result<T>) -> CollectiveError {
+    match result.as_ref().map_err(Error::kind) {
+        Err(ErrorKind::Collective(failure)) => (**failure).clone(),
+        Err(ErrorKind::Poisoned { failure, .. }) => {
+            failure.collective.as_deref().expect("an operation of several ranks").clone()
+        }
+        other => panic!("{other:?} is not the failure of an operation"),
+    }
+}
+
+/// Checks that the device goes on: memory, streams, and a communicator of one rank.
+fn works_on(rank: &Rank) {
+    let stream = rank.stream();
+    let id = gpumem::collectives::CommunicatorId::for_device(&rank.device).unwrap();
+    let alone = Comm::join(&rank.device, &id, 0, 1, &Options::new()).unwrap();
+    let mut array = stream.to_device(&[3_i32, 4]).unwrap();
+    alone.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [3, 4]);
+    rank.device.flush().unwrap();
+    rank.say("the device works on");
+}
+
+/// The last rank never calls the operation.
+pub(crate) fn late(rank: &Rank) {
+    let deadline = Duration::from_secs(3);
+    let (comm, stream) = (rank.join(&Options::new().timeout(deadline)), rank.stream());
+    let mut array = stream.to_device(&vec![1_f32; 1 << 20]).unwrap();
+    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    stream.synchronize().unwrap();
+    rank.meet("connected");
+    let is_late = rank.rank == rank.size - 1;
+    if !is_late {
+        let begin = Instant::now();
+        let called = comm.all_reduce_in_place(&stream, &mut array, Sum);
+        let waited = stream.synchronize();
+        let took = begin.elapsed();
+        rank.say(&format!("call: {called:?}; wait: {waited:?}; after {took:?}"));
+        let failure = failure_of(called.and(waited));
+        assert_eq!((failure.operation, failure.sequence, failure.rank), ("all_reduce", 1, rank.rank));
+        assert!(took < deadline + Duration::from_secs(2), "{took:?}");
+        let read = array.copy_to_host();
+        assert_eq!(failure_of(read), failure, "the array cannot be read");
+        assert_eq!(comm.failure(), Some(failure));
+        stream.fill(&mut array, 5.0).unwrap();
+        assert!(array.copy_to_host().unwrap().iter().all(|value| *value == 5.0), "it was written anew");
+        failure_of(comm.barrier(&stream));
+        let begin = Instant::now();
+        drop(comm);
+        assert!(begin.elapsed() < Duration::from_millis(100), "a drop does not wait");
+        works_on(rank);
+    }
+    rank.meet("done");
+}
+
+/// The last rank is killed while operations are under way.
+pub(crate) fn killed(rank: &Rank) {
+    let deadline = Duration::from_secs(10);
+    let (comm, stream) = (rank.join(&Options::new().timeout(deadline)), rank.stream());
+    let mut array = stream.to_device(&vec![1_f32; 16 << 20]).unwrap();
+    comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
+    stream.synchronize().unwrap();
+    rank.meet("connected");
+    let is_victim = rank.rank == rank.size - 1;
+    let begin = Instant::now();
+    let mut outcome = Ok(());
+    for call in 0..1000 {
+        if is_victim && call == 20 {
+            // SAFETY: ends this process.
+            unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
+        }
+        outcome = comm.all_reduce_in_place(&stream, &mut array, Sum);
+        if call % 10 == 9 {
+            outcome = outcome.and_then(|()| stream.synchronize());
+        }
+        if outcome.is_err() {
+            break;
+        }
+    }
+    let took = begin.elapsed();
+    rank.say(&format!("{outcome:?} after {took:?}"));
+    let failure = failure_of(outcome);
+    assert_eq!((failure.operation, failure.rank, failure.size), ("all_reduce", rank.rank, rank.size));
+    assert!(took < deadline + Duration::from_secs(5), "{took:?}");
+    failure_of(array.copy_to_host());
+    let begin = Instant::now();
+    comm.abort();
+    drop(comm);
+    assert!(begin.elapsed() < Duration::from_millis(100), "an abort does not wait");
+    drop(array);
+    works_on(rank);
+}
