@@ -10,8 +10,13 @@ use gpumem::{
     num_complex::Complex,
     s,
 };
-use ndarray::{Array2, Ix2, ShapeBuilder, SliceInfo, SliceInfoElem};
+use ndarray::{Array, Array2, Dimension, Ix2, ShapeBuilder, SliceInfo, SliceInfoElem};
 use std::fmt::Debug;
+
+/// The elements, read on the rank's own stream: ranks that are threads share the device's.
+fn read<T: Element, D: Dimension>(stream: &Stream, array: &DeviceArray<T, D>) -> Array<T, D> {
+    stream.copy_to_host(array).unwrap().view().unwrap().to_owned()
+}
 
 /// How the elements lie in memory.
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +61,10 @@ impl<T: Element + PartialEq + Debug> Laid<T> {
         self.base.slice_mut(self.part).unwrap()
     }
 
-    fn check(&self, expected: &Array2<T>, what: &str) {
+    fn check(&self, stream: &Stream, expected: &Array2<T>, what: &str) {
         let mut all = self.before.clone();
         all.slice_mut(self.part).assign(expected);
-        assert_eq!(self.base.copy_to_host().unwrap(), all, "{what}");
+        assert_eq!(read(stream, &self.base), all, "{what}");
     }
 }
 
@@ -94,8 +99,8 @@ impl<T: Element + PartialEq + Debug> Case<'_, T> {
         let source_laid = Laid::new(self.stream, self.way, source);
         let mut laid = Laid::new(self.stream, self.way, destination);
         call(&source_laid, &mut laid).unwrap_or_else(|error| panic!("{what}: {error}"));
-        laid.check(expected, &what);
-        source_laid.check(source, &what);
+        laid.check(self.stream, expected, &what);
+        source_laid.check(self.stream, source, &what);
     }
 
     fn moves(&self) {
@@ -262,13 +267,13 @@ pub(crate) fn groups(rank: &Rank) {
         group.broadcast(&mut other, 1000)
     });
     assert!(wrong.is_err());
-    assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3]);
+    assert_eq!(read(&stream, &array).to_vec(), [1, 2, 3]);
     Communicator::<AnyBackend>::group_all(&[(&comm, &stream)], |groups| {
         groups[0].all_reduce_in_place(&mut array, Sum)
     })
     .unwrap();
     let size = rank.size as i32;
-    assert_eq!(array.copy_to_host().unwrap().to_vec(), [size, 2 * size, 3 * size]);
+    assert_eq!(read(&stream, &array).to_vec(), [size, 2 * size, 3 * size]);
     // Several operations of a communicator in one group.
     let (mut first, mut second) =
         (stream.to_device(&[1.0_f32; 100]).unwrap(), stream.to_device(&[2_u8; 7]).unwrap());
@@ -278,7 +283,7 @@ pub(crate) fn groups(rank: &Rank) {
         group.barrier()
     })
     .unwrap();
-    assert_eq!(first.copy_to_host().unwrap().to_vec(), [rank.size as f32; 100]);
+    assert_eq!(read(&stream, &first).to_vec(), [rank.size as f32; 100]);
     drop(comm);
 }
 
@@ -292,12 +297,12 @@ pub(crate) fn split(rank: &Rank) {
     );
     let mut array = stream.to_device(&[whole.rank() as i32]).unwrap();
     whole.broadcast(&stream, &mut array, 0).unwrap();
-    assert_eq!(array.copy_to_host().unwrap().to_vec(), [0]);
+    assert_eq!(read(&stream, &array).to_vec(), [0]);
     let alone = comm.split((rank.rank == 0).then_some(1), 0).unwrap();
     assert_eq!(alone.is_some(), rank.rank == 0);
     if let Some(alone) = alone {
         alone.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
-        assert_eq!(array.copy_to_host().unwrap().to_vec(), [0]);
+        assert_eq!(read(&stream, &array).to_vec(), [0]);
         alone.destroy().unwrap();
     }
     // Dropped in different orders.
@@ -322,7 +327,7 @@ pub(crate) fn order(rank: &Rank) {
             comms[turn].all_reduce_in_place(&streams[turn], &mut arrays[turn], Average).unwrap();
         }
     }
-    for array in &arrays {
-        assert!(array.copy_to_host().unwrap().iter().all(|value| *value == 1.0));
+    for (stream, array) in streams.iter().zip(&arrays) {
+        assert!(read(stream, array).iter().all(|value| *value == 1.0));
     }
 }
