@@ -176,7 +176,7 @@ pub(crate) fn ranks_with(count: usize, seed: Option<u64>, options: &Options) -> 
 }
 
 pub(crate) fn soon() -> Options {
-    Options::new().timeout(Duration::from_millis(100))
+    Options::new().timeout(Duration::from_millis(300))
 }
 
 /// The failure of an operation that a call has returned.

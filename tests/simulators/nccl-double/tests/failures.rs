@@ -1,0 +1,327 @@
+//! The engine for GPUs over the double of NCCL: what is late, fails or goes away is a typed error, and nothing hangs.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::*;
+use gpumem_collectives::{CollectiveCause, CollectiveError, Communicator, CommunicatorId, Options, Sum};
+use gpumem_core::ErrorKind;
+use nccl_double::Fault;
+use ndarray::s;
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
+
+/// Devices of their own, with threads.
+fn apart(ranks: usize, options: &Options) -> Vec<(Comm, Stream)> {
+    let devices: Vec<Device> = (0..ranks).map(|_| concurrent()).collect();
+    let all = Communicator::all_with(&devices, options).unwrap();
+    all.into_iter().map(|rank| (rank.device().stream().unwrap(), rank)).map(|(s, r)| (r, s)).collect()
+}
+
+fn is_timeout(failure: &CollectiveError) -> bool {
+    matches!(failure.cause, CollectiveCause::Timeout { .. })
+}
+
+/// Waits until the library has no more than so many communicators.
+fn wait_for_alive(most: u64) {
+    let began = Instant::now();
+    while alive() > most {
+        assert!(began.elapsed() < Duration::from_secs(10), "{} communicators are left", alive());
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_rank_that_never_calls_is_told_in_time_and_the_device_works_on() {
+    let _alone = alone();
+    let before = alive();
+    for seed in [None, Some(2), Some(3)] {
+        let all = ranks_with(3, seed, &soon());
+        let began = Instant::now();
+        let mut arrays = Vec::new();
+        for (comm, stream) in &all[..2] {
+            let mut array = stream.to_device(&[1, 2]).unwrap();
+            let ok = stream.to_device(&[7]).unwrap();
+            comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+            arrays.push((array, ok));
+        }
+        for ((comm, stream), (array, ok)) in all.iter().zip(&mut arrays) {
+            let told = failed(stream.synchronize());
+            assert!(is_timeout(&told), "{told}");
+            assert_eq!(told.to_string().matches("all_reduce").count(), 1);
+            let failure = poisoned(array.copy_to_host());
+            assert_eq!(failure, told);
+            assert_eq!((failure.operation, failure.sequence), ("all_reduce", 0));
+            assert_eq!((failure.rank, failure.size), (comm.rank(), 3));
+            assert_eq!(comm.failure(), Some(failure));
+            stream.synchronize().unwrap();
+            assert_eq!(ok.copy_to_host().unwrap().to_vec(), [7], "other arrays can be read");
+            stream.fill(array, 5).unwrap();
+            assert_eq!(array.copy_to_host().unwrap().to_vec(), [5, 5], "it was written anew");
+            assert!(is_timeout(&failed(comm.barrier(stream))), "later operations fail at once");
+        }
+        assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+        // A new communicator of the same devices works.
+        let devices: Vec<Device> = all.iter().map(|(comm, _)| comm.device().clone()).collect();
+        drop(all);
+        let again = Communicator::all(&devices).unwrap();
+        let mut sums = Vec::new();
+        for rank in &again {
+            let stream = rank.device().stream().unwrap();
+            let mut sum = stream.to_device(&[1]).unwrap();
+            rank.all_reduce_in_place(&stream, &mut sum, Sum).unwrap();
+            sums.push(sum);
+        }
+        assert!(sums.iter().all(|sum| sum.copy_to_host().unwrap().to_vec() == [3]));
+        drop((arrays, sums));
+        again.into_iter().for_each(|rank| rank.destroy().unwrap());
+    }
+    wait_for_alive(before);
+}
+
+#[test]
+fn what_later_work_of_the_stream_copied_is_not_shown() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+    // Enqueued before the operation fails, on its stream and on another one.
+    let other = comm.device().stream().unwrap();
+    let (here, there) = (stream.copy_to_host(&array).unwrap(), other.copy_to_host(&array).unwrap());
+    let told = failed(here.view());
+    assert!(is_timeout(&told));
+    assert_eq!(failed(there.view()), told);
+    poisoned(array.copy_to_host());
+}
+
+#[test]
+fn a_strided_destination_is_poisoned_where_its_elements_are() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&ndarray::Array2::<f32>::zeros((4, 6))).unwrap();
+    let (left, mut right) = array.split_at_mut(1, 3).unwrap();
+    comm.all_reduce_in_place(stream, &mut right.slice_mut(s![..3, ..;2]).unwrap(), Sum).unwrap();
+    failed(stream.synchronize());
+    poisoned(right.slice(s![..3, ..;2]).unwrap().copy_to_host());
+    assert!(right.slice(s![3.., ..]).unwrap().copy_to_host().is_ok(), "the row after it");
+    drop(left);
+}
+
+#[test]
+fn an_error_of_the_library_is_told_by_every_rank() {
+    let _alone = alone();
+    let all = apart(2, &Options::new());
+    let mut array = all[0].1.to_device(&[1]).unwrap();
+    all[0].0.all_reduce_in_place(&all[0].1, &mut array, Sum).unwrap();
+    let fault = plant(Fault::AsynchronousError);
+    let told = failed(all[0].1.synchronize());
+    drop(fault);
+    assert!(
+        matches!(&told.cause, CollectiveCause::Library { why } if why.contains("ncclRemoteError")),
+        "{told}"
+    );
+    assert_eq!(poisoned(array.copy_to_host()), told);
+}
+
+#[test]
+fn a_call_that_fails_ends_the_communicator() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let mut array = all[0].1.to_device(&[1]).unwrap();
+    let fault = plant(Fault::FailingCalls);
+    let told = failed(all[0].0.all_reduce_in_place(&all[0].1, &mut array, Sum));
+    drop(fault);
+    assert!(
+        matches!(&told.cause, CollectiveCause::Library { why } if why.contains("ncclSystemError")),
+        "{told}"
+    );
+    assert_eq!(poisoned_or_failed(array.copy_to_host().map(drop)), told);
+    failed(all[0].0.barrier(&all[0].1));
+    // The group of the library was closed: other communicators work.
+    let all = apart(2, &Options::new());
+    all.iter().for_each(|(comm, stream)| comm.barrier(stream).unwrap());
+    all.iter().for_each(|(_, stream)| stream.synchronize().unwrap());
+}
+
+#[test]
+fn an_abort_that_hangs_keeps_no_caller() {
+    let _alone = alone();
+    let all = apart(2, &Options::new());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1]).unwrap();
+    comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+    let fault = plant(Fault::HangingAbort);
+    let began = Instant::now();
+    comm.abort();
+    assert!(began.elapsed() < Duration::from_millis(500));
+    let told = failed(comm.barrier(stream));
+    assert_eq!(told.cause, CollectiveCause::Aborted { rank: 0 });
+    assert!(began.elapsed() < Duration::from_millis(500));
+    // Work of the stream goes on when the library lets it.
+    drop(fault);
+    assert_eq!(failed(stream.synchronize()).cause, CollectiveCause::Aborted { rank: 0 });
+    poisoned(array.copy_to_host());
+}
+
+#[test]
+fn ranks_of_one_thread_are_called_together() {
+    let _alone = alone();
+    let all = apart(3, &soon());
+    let fault = plant(Fault::WaitingCalls);
+    let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1, 2]).unwrap()).collect();
+    let ends: Vec<(&Comm, &Stream)> = all.iter().map(|(comm, stream)| (comm, stream)).collect();
+    Communicator::group_all(&ends, |groups| {
+        groups
+            .iter_mut()
+            .zip(&mut arrays)
+            .try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
+    })
+    .unwrap();
+    assert!(arrays.iter().all(|array| array.copy_to_host().unwrap().to_vec() == [3, 6]));
+    // Alone, the call waits for the others, and is ended by its deadline.
+    let began = Instant::now();
+    let told = failed(all[0].0.all_reduce_in_place(&all[0].1, &mut arrays[0], Sum));
+    assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(2), "{told}");
+    drop(fault);
+    assert_eq!(poisoned_or_failed(arrays[0].copy_to_host().map(drop)), told);
+}
+
+#[test]
+fn a_captured_stream_is_refused_before_anything_is_called() {
+    let _alone = alone();
+    let all = apart(2, &Options::new());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1]).unwrap();
+    raw(comm.device()).set_capturing(true);
+    let refused = comm.all_reduce_in_place(stream, &mut array, Sum).unwrap_err();
+    assert!(
+        matches!(refused.kind(), ErrorKind::Unsupported { what } if what.contains("captured")),
+        "{refused}"
+    );
+    raw(comm.device()).set_capturing(false);
+    let mut second = all[1].1.to_device(&[2]).unwrap();
+    comm.all_reduce_in_place(stream, &mut array, Sum).unwrap();
+    all[1].0.all_reduce_in_place(&all[1].1, &mut second, Sum).unwrap();
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [3]);
+}
+
+#[test]
+fn splits_form_smaller_communicators() {
+    let _alone = alone();
+    let before = alive();
+    let all = apart(4, &Options::new());
+    let (comms, streams): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+    let parts =
+        Communicator::split_all(&comms, |rank| ((rank.rank() < 3).then_some(5), -(rank.rank() as i64)))
+            .unwrap();
+    assert!(parts[3].is_none());
+    let mut sums = Vec::new();
+    for (rank, (part, stream)) in parts.iter().flatten().zip(&streams).enumerate() {
+        assert_eq!((part.rank(), part.size()), (2 - rank, 3));
+        let mut sum = stream.to_device(&[1 << rank]).unwrap();
+        part.all_reduce_in_place(stream, &mut sum, Sum).unwrap();
+        sums.push(sum);
+    }
+    assert!(sums.iter().all(|sum| sum.copy_to_host().unwrap().to_vec() == [7]));
+    drop((parts, sums, comms, streams));
+    wait_for_alive(before);
+}
+
+#[test]
+fn a_split_that_a_rank_does_not_call_fails_in_time() {
+    let _alone = alone();
+    let all = apart(2, &soon());
+    let began = Instant::now();
+    let failure = poisoned_or_failed(all[0].0.split(Some(1), 0).map(drop));
+    assert!(is_timeout(&failure) && began.elapsed() < Duration::from_secs(2), "{failure}");
+}
+
+fn poisoned_or_failed(result: gpumem_core::Result<()>) -> CollectiveError {
+    match result.as_ref().map_err(gpumem_core::Error::kind) {
+        Err(ErrorKind::Poisoned { .. }) => poisoned(result),
+        _ => failed(result),
+    }
+}
+
+#[test]
+fn a_rank_that_never_joins_fails_the_others_in_time() {
+    let _alone = alone();
+    let device = concurrent();
+    let id = CommunicatorId::for_device(&device).unwrap();
+    let comm = Comm::join(&device, &id, 0, 2, &soon()).unwrap();
+    let began = Instant::now();
+    let told = failed(comm.barrier(&device.stream().unwrap()));
+    assert!(is_timeout(&told) && began.elapsed() < Duration::from_secs(2), "{told}");
+    let began = Instant::now();
+    drop(comm);
+    assert!(began.elapsed() < Duration::from_millis(50));
+}
+
+#[test]
+fn dropped_communicators_let_their_operations_go_on() {
+    let _alone = alone();
+    let before = alive();
+    let mut all = apart(2, &Options::new());
+    let (second, second_stream) = all.pop().unwrap();
+    let (first, first_stream) = all.pop().unwrap();
+    let mut array = first_stream.to_device(&[1]).unwrap();
+    first.all_reduce_in_place(&first_stream, &mut array, Sum).unwrap();
+    let began = Instant::now();
+    drop((first, first_stream));
+    assert!(began.elapsed() < Duration::from_millis(50));
+    let mut other = second_stream.to_device(&[2]).unwrap();
+    second.all_reduce_in_place(&second_stream, &mut other, Sum).unwrap();
+    drop((second, second_stream));
+    assert_eq!((array.get(0).unwrap(), other.get(0).unwrap()), (3, 3));
+    wait_for_alive(before);
+}
+
+#[test]
+fn identities_of_other_engines_are_refused() {
+    let device = concurrent();
+    let wrong = |id: &CommunicatorId| Comm::join(&device, id, 0, 1, &Options::new()).unwrap_err().to_string();
+    let message = wrong(&CommunicatorId::new());
+    assert!(message.contains("made for another engine"), "{message}");
+    let id = CommunicatorId::for_device(&device).unwrap();
+    assert_eq!(CommunicatorId::from_bytes(&id.to_bytes()).unwrap(), id);
+    let mut of_amd = id.to_bytes();
+    of_amd[5] = 3;
+    let message = wrong(&CommunicatorId::from_bytes(&of_amd).unwrap());
+    assert!(message.contains("made for another engine"), "{message}");
+    let mut unknown = id.to_bytes();
+    unknown[5] = 200;
+    assert!(wrong(&CommunicatorId::from_bytes(&unknown).unwrap()).contains("another engine"));
+    let refused = Comm::join(&device, &id, 3, 2, &Options::new()).unwrap_err();
+    assert!(matches!(refused.kind(), ErrorKind::InvalidArgument { .. }));
+}
+
+/// Streams of one device wait for each other's operations, unless the communicators are concurrent.
+#[test]
+fn operations_of_two_communicators_keep_the_order_of_the_host() {
+    let _alone = alone();
+    for concurrent in [false, true] {
+        let options = Options::new().concurrent(concurrent);
+        let devices = [common::concurrent(), common::concurrent()];
+        let first = Communicator::all_with(&devices, &options).unwrap();
+        let second = Communicator::all_with(&devices, &options).unwrap();
+        let streams: Vec<[Stream; 2]> =
+            devices.iter().map(|device| [device.stream().unwrap(), device.stream().unwrap()]).collect();
+        // Rank 0 calls both, rank 1 the second one only, so far.
+        first[0].barrier(&streams[0][0]).unwrap();
+        second[0].barrier(&streams[0][1]).unwrap();
+        second[1].barrier(&streams[1][1]).unwrap();
+        thread::sleep(Duration::from_millis(50));
+        assert_eq!(streams[0][1].query().unwrap(), concurrent);
+        first[1].barrier(&streams[1][0]).unwrap();
+        if concurrent {
+            streams.iter().flatten().for_each(|stream| stream.synchronize().unwrap());
+        } else {
+            first[0].abort();
+            first[1].abort();
+        }
+    }
+}
