@@ -76,14 +76,12 @@ impl Kind {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Computation {
     pub(crate) name: &'static str,
-    /// For engines with functions of their own.
-    pub(crate) number: Option<Number>,
     pub(crate) function: Reduce,
 }
 
 impl Computation {
     pub(crate) fn of<T: Element, R: Reduction<T>>() -> Self {
-        Self { name: R::NAME, number: Number::of::<T>(), function: reduce::<T, R> }
+        Self { name: R::NAME, function: reduce::<T, R> }
     }
 }
 
@@ -93,6 +91,8 @@ pub(crate) struct Call {
     pub(crate) kind: Kind,
     /// The type of the elements, and its bytes.
     pub(crate) element: (&'static str, usize),
+    /// The number that an element is, if it is one that can be reduced.
+    pub(crate) number: Option<Number>,
     /// Elements that each rank gives or gets: those of one block where there are several.
     pub(crate) count: usize,
     pub(crate) computation: Option<Computation>,
@@ -100,7 +100,13 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new<T: Element>(kind: Kind, count: usize) -> Self {
-        Self { kind, element: (std::any::type_name::<T>(), size_of::<T>()), count, computation: None }
+        Self {
+            kind,
+            element: (std::any::type_name::<T>(), size_of::<T>()),
+            number: Number::of::<T>(),
+            count,
+            computation: None,
+        }
     }
 
     pub(crate) fn computing<T: Element, R: Reduction<T>>(mut self) -> Self {

@@ -13,18 +13,28 @@ pub struct Options {
     /// other in different orders. False by default: then it is an error. With several threads a rank, each with a communicator of
     /// its own, it has to be true.
     pub concurrent: bool,
+    /// Whether GPUs compare what the ranks are about to call, before anything is moved. Then calls wait for the other ranks.
+    /// False by default: ranks that disagree are found by the deadline only. Ranks of one process on the host always compare.
+    pub check: bool,
 }
 
 impl Options {
     /// The defaults.
     pub fn new() -> Self {
-        Self { timeout: Duration::from_secs(600), concurrent: false }
+        Self { timeout: Duration::from_secs(600), concurrent: false, check: false }
     }
 
     /// With this deadline.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
+        self
+    }
+
+    /// With a comparison of all calls on GPUs, or not.
+    #[must_use]
+    pub fn check(mut self, check: bool) -> Self {
+        self.check = check;
         self
     }
 

@@ -196,7 +196,7 @@ impl Target {
 /// The type, the count and the operation of a reduction; of bytes where nothing is computed.
 fn reduced(call: &Call) -> Result<(Type, usize, ncclRedOp_t), Failure> {
     let Some(computation) = &call.computation else { return Ok((BYTE, call.bytes(), ncclRedOp_t::ncclSum)) };
-    match numbers::computed(computation) {
+    match numbers::computed(call) {
         Some((number, numbers, operation)) => Ok((number, call.count * numbers, operation)),
         // The traits of reductions take no other numbers.
         None => Err(Failure::Status {

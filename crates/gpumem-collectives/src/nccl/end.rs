@@ -23,14 +23,14 @@ impl<B: Backend> Engine<B> for End<B> {
     }
 
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
-        enqueue::enqueue(&[Own { link: &self.0, stream, operation, calls }])
+        enqueue::enqueue(&[Own { link: &self.0, stream, operation, calls, counts: true }])
     }
 
     fn enqueue_all(&self, parts: &[Part<'_, B>]) -> Result<()> {
         let own = parts.iter().map(|part| {
             let end = part.engine.as_any().downcast_ref::<Self>();
             let Part { stream, operation, calls, .. } = *part;
-            Some(Own { link: &end?.0, stream, operation, calls })
+            Some(Own { link: &end?.0, stream, operation, calls, counts: true })
         });
         let Some(own) = own.collect::<Option<Vec<_>>>() else {
             let why = "the ranks belong to different engines";

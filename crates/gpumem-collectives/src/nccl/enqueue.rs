@@ -3,8 +3,9 @@
 use super::{
     Link,
     calls::{self, Target},
+    check,
     link::{Called, Handle, Pending, Phase},
-    turn::{self, Turn},
+    turn::{self, Last, Turn},
 };
 use crate::call::{Kind, Place, Prepared};
 use gpumem_core::{Backend, CollectiveCause, ErrorKind, MemoryUse, POISONED, Result, Stream as _};
@@ -15,7 +16,7 @@ use gpumem_runtime::{
 };
 use std::{
     ptr::with_exposed_provenance_mut,
-    sync::{Arc, PoisonError},
+    sync::{Arc, MutexGuard, PoisonError},
     time::Instant,
 };
 
@@ -28,7 +29,12 @@ pub(super) struct Own<'a, B: Backend> {
     pub(super) stream: &'a Stream<B>,
     pub(super) operation: &'static str,
     pub(super) calls: &'a [Prepared<B>],
+    /// Whether it is an operation of the caller, which gets a number.
+    pub(super) counts: bool,
 }
+
+/// The turns of the devices that are concerned.
+pub(super) type Turns<'a, B> = Vec<(*const Turn<B>, MutexGuard<'a, Last<B>>)>;
 
 /// A rank whose stream is ready for the calls.
 struct Begun<'a, B: Backend> {
@@ -51,8 +57,13 @@ pub(super) fn enqueue<B: Backend>(parts: &[Own<'_, B>]) -> Result<()> {
     let mut turns: Vec<&Arc<Turn<B>>> = links.iter().filter_map(|link| link.turn.as_ref()).collect();
     turns.sort_unstable_by_key(|turn| Arc::as_ptr(turn));
     turns.dedup_by_key(|turn| Arc::as_ptr(turn));
-    let mut turns: Vec<_> = turns.iter().map(|turn| (Arc::as_ptr(turn), turn.begin())).collect();
+    let mut turns: Turns<'_, B> = turns.iter().map(|turn| (Arc::as_ptr(turn), turn.begin())).collect();
+    check::agree(parts, &mut turns)?;
+    enqueue_locked(parts, &mut turns)
+}
 
+/// As [`enqueue`], with the locks of the links.
+pub(super) fn enqueue_locked<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
     let mut begun = Vec::with_capacity(parts.len());
     let mut began = Ok(());
     for own in parts {
@@ -123,7 +134,7 @@ impl<B: Backend> Own<'_, B> {
 
     /// Makes the stream wait for other uses of the arrays.
     fn begin(&self) -> Result<Begun<'_, B>> {
-        let Self { link, stream, operation, calls } = self;
+        let Self { link, stream, operation, calls, .. } = self;
         let timeline = stream.timeline();
         let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
         let mut writes: Vec<MemoryUse> = Vec::with_capacity(calls.len());
@@ -191,7 +202,7 @@ impl<B: Backend> Begun<'_, B> {
 
     /// Notes the uses of the arrays. Returns the submission.
     fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
-        let Self { own: Own { link, stream, operation, .. }, accesses, called, .. } = self;
+        let Self { own: Own { link, stream, operation, counts, .. }, accesses, called, .. } = self;
         let timeline = stream.timeline();
         for used in &called.writes {
             // SAFETY: the operation writes all of these bytes, or its failure poisons them.
@@ -202,7 +213,7 @@ impl<B: Backend> Begun<'_, B> {
         let submitted = submitted.map(|submitted| submitted.submission);
         let mut state = link.lock();
         state.calling = None;
-        state.sequence += 1;
+        state.sequence += u64::from(*counts);
         if let Err(failure) = outcome {
             let why = failure.to_string();
             link.revoke_locked(&mut state, CollectiveCause::Library { why });

@@ -70,6 +70,7 @@ pub(crate) fn join<B: Backend>(
         turn: if options.concurrent { None } else { Some(Turn::of(device)?) },
         barrier,
         splits: AtomicU64::new(0),
+        private: Mutex::new(None),
         state: Mutex::new(State::new()),
         changed: Condvar::new(),
     });

@@ -5,7 +5,7 @@ use crate::{Options, watchdog};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
 use gpumem_nccl_sys::{Library, ncclComm_t};
 use gpumem_runtime::{
-    Device, DeviceArray,
+    Device, DeviceArray, Stream,
     internal::{Timeline, may_block},
 };
 use ndarray::Ix1;
@@ -86,6 +86,8 @@ pub(super) struct Link<B: Backend> {
     /// What a barrier reduces.
     pub(super) barrier: DeviceArray<u8, Ix1, B>,
     pub(super) splits: AtomicU64,
+    /// For comparisons of calls.
+    pub(super) private: Mutex<Option<Stream<B>>>,
     pub(super) state: Mutex<State<B>>,
     pub(super) changed: Condvar,
 }

@@ -4,6 +4,7 @@
 //! process looks after operations that are under way, and aborts the communicator of those that are late.
 
 mod calls;
+mod check;
 mod close;
 mod end;
 mod enqueue;

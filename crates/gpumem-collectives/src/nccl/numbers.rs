@@ -1,11 +1,11 @@
 //! Numbers and reductions in the library's words.
 
-use crate::{call::Computation, reduction::Number};
+use crate::{call::Call, reduction::Number};
 use gpumem_nccl_sys::{ncclDataType_t as Type, ncclRedOp_t as Operation};
 
 /// What the library computes: the type, how many of them an element is, and the operation. `None` for what it cannot.
-pub(super) fn computed(computation: &Computation) -> Option<(Type, usize, Operation)> {
-    let (number, numbers) = match computation.number? {
+pub(super) fn computed(call: &Call) -> Option<(Type, usize, Operation)> {
+    let (number, numbers) = match call.number? {
         Number::I8 => (Type::ncclInt8, 1),
         Number::U8 => (Type::ncclUint8, 1),
         Number::I32 => (Type::ncclInt32, 1),
@@ -20,7 +20,7 @@ pub(super) fn computed(computation: &Computation) -> Option<(Type, usize, Operat
         Number::Complex32 => (Type::ncclFloat32, 2),
         Number::Complex64 => (Type::ncclFloat64, 2),
     };
-    let operation = match computation.name {
+    let operation = match call.computation?.name {
         "sum" => Operation::ncclSum,
         "average" => Operation::ncclAvg,
         "product" if numbers == 1 => Operation::ncclProd,
@@ -34,27 +34,20 @@ pub(super) fn computed(computation: &Computation) -> Option<(Type, usize, Operat
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Average, Max, Product, Sum};
+    use crate::{Average, Max, Product, Reduction, Sum, call::Kind};
+    use gpumem_core::Element;
     use half::bf16;
     use num_complex::Complex;
 
+    fn of<T: Element, R: Reduction<T>>() -> Option<(Type, usize, Operation)> {
+        computed(&Call::new::<T>(Kind::AllReduce, 1).computing::<T, R>())
+    }
+
     #[test]
     fn complex_numbers_are_two_numbers() {
-        assert_eq!(
-            computed(&Computation::of::<Complex<f64>, Sum>()),
-            Some((Type::ncclFloat64, 2, Operation::ncclSum))
-        );
-        assert_eq!(
-            computed(&Computation::of::<Complex<f32>, Average>()),
-            Some((Type::ncclFloat32, 2, Operation::ncclAvg))
-        );
-        assert_eq!(
-            computed(&Computation::of::<bf16, Max>()),
-            Some((Type::ncclBfloat16, 1, Operation::ncclMax))
-        );
-        assert_eq!(
-            computed(&Computation::of::<u8, Product>()),
-            Some((Type::ncclUint8, 1, Operation::ncclProd))
-        );
+        assert_eq!(of::<Complex<f64>, Sum>(), Some((Type::ncclFloat64, 2, Operation::ncclSum)));
+        assert_eq!(of::<Complex<f32>, Average>(), Some((Type::ncclFloat32, 2, Operation::ncclAvg)));
+        assert_eq!(of::<bf16, Max>(), Some((Type::ncclBfloat16, 1, Operation::ncclMax)));
+        assert_eq!(of::<u8, Product>(), Some((Type::ncclUint8, 1, Operation::ncclProd)));
     }
 }

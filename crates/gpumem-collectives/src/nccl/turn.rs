@@ -11,7 +11,7 @@ use std::{
 };
 
 /// The last operation of a device: its communicator, its stream and its submission.
-type Last<B> = Option<(u64, Arc<Timeline<B>>, u64)>;
+pub(super) type Last<B> = Option<(u64, Arc<Timeline<B>>, u64)>;
 
 /// Held while an operation is enqueued.
 pub(super) struct Turn<B: Backend>(Mutex<Last<B>>);

@@ -325,3 +325,52 @@ fn operations_of_two_communicators_keep_the_order_of_the_host() {
         }
     }
 }
+
+#[test]
+fn a_check_names_the_ranks_that_call_something_else_on_every_rank() {
+    let _alone = alone();
+    let all = apart(3, &Options::new().check(true).timeout(Duration::from_secs(20)));
+    type Call =
+        fn(&Comm, &Stream, &mut gpumem_runtime::DeviceArray<i32, ndarray::Ix1, B>) -> gpumem_core::Result<()>;
+    let others: [Call; 5] = [
+        |comm, stream, array| comm.broadcast(stream, array, 0),
+        |comm, stream, array| comm.all_reduce_in_place(stream, array, gpumem_collectives::Max),
+        |comm, stream, array| comm.all_reduce_in_place(stream, &mut array.slice_mut(s![..2])?, Sum),
+        |comm, stream, _| comm.all_reduce_in_place(stream, &mut stream.to_device(&[1.0_f32; 3])?, Sum),
+        |comm, stream, _| comm.barrier(stream),
+    ];
+    let mut expected_number = 0;
+    for (case, other) in others.iter().enumerate() {
+        let odd = case % 3;
+        let call = |rank: usize| {
+            let (comm, stream) = &all[rank];
+            let mut array = stream.to_device(&[1, 2, 3]).unwrap();
+            let called = match rank {
+                rank if rank == odd => other(comm, stream, &mut array),
+                _ => comm.all_reduce_in_place(stream, &mut array, Sum),
+            };
+            let failure = failed(called);
+            assert_eq!(failure.sequence, expected_number);
+            let CollectiveCause::Mismatch { mine, theirs } = &failure.cause else { panic!("{failure}") };
+            let named: Vec<usize> = theirs.iter().map(|(rank, _)| *rank).collect();
+            let wanted = if rank == odd { (0..3).filter(|rank| *rank != odd).collect() } else { vec![odd] };
+            assert_eq!(named, wanted, "rank {rank}, case {case}");
+            assert_eq!(mine.operation == "all_reduce", rank != odd || case % 4 != 0, "case {case}");
+            assert_eq!(comm.failure(), Some(failure.clone()));
+            assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3], "nothing was moved");
+        };
+        thread::scope(|scope| (0..3).for_each(|rank| drop(scope.spawn(move || call(rank)))));
+        expected_number += 1;
+    }
+    // The communicators go on. One thread may drive all ranks.
+    let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1, 2]).unwrap()).collect();
+    let ends: Vec<(&Comm, &Stream)> = all.iter().map(|(comm, stream)| (comm, stream)).collect();
+    Communicator::group_all(&ends, |groups| {
+        groups
+            .iter_mut()
+            .zip(&mut arrays)
+            .try_for_each(|(group, array)| group.all_reduce_in_place(array, Sum))
+    })
+    .unwrap();
+    assert!(arrays.iter().all(|array| array.copy_to_host().unwrap().to_vec() == [3, 6]));
+}

@@ -1,0 +1,204 @@
+//! What the ranks are about to call, compared before it is called: on request, because it waits for them.
+
+use super::{
+    Link,
+    enqueue::{Own, Turns, enqueue_locked},
+};
+use crate::{
+    call::{Call, Kind, Place, Prepared},
+    reduction::Number,
+};
+use gpumem_core::{Backend, CollectiveCall, CollectiveCause, Result};
+use gpumem_runtime::{DeviceArray, Stream, internal::may_block};
+use ndarray::Ix1;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::PoisonError,
+};
+
+/// Bytes of a fingerprint.
+const BYTES: usize = 40;
+
+/// The names, in the order of their numbers.
+const OPERATIONS: [&str; 10] = [
+    "all_reduce",
+    "reduce",
+    "broadcast",
+    "all_gather",
+    "reduce_scatter",
+    "all_to_all",
+    "all_to_all_v",
+    "gather",
+    "scatter",
+    "barrier",
+];
+const REDUCTIONS: [&str; 5] = ["sum", "product", "min", "max", "average"];
+const ELEMENTS: [&str; 12] =
+    ["i8", "u8", "i32", "u32", "i64", "u64", "f16", "bf16", "f32", "f64", "Complex<f32>", "Complex<f64>"];
+/// The number of what has none.
+const NONE: u8 = u8::MAX;
+
+fn number_of(names: &[&'static str], name: &str) -> u8 {
+    names.iter().position(|known| *known == name).map_or(NONE, |at| at as u8)
+}
+
+fn name_of(names: &[&'static str], number: u8) -> Option<&'static str> {
+    names.get(usize::from(number)).copied()
+}
+
+/// Whether all ranks call it. Sends and receives concern two of them.
+fn concerns_all(call: &Call) -> bool {
+    !matches!(call.kind, Kind::Send { .. } | Kind::Receive { .. })
+}
+
+/// An operation in bytes: numbers of the operation, the reduction and the element, its bytes, the count, and the root.
+fn one(call: &Call) -> [u8; 24] {
+    let fingerprint = call.fingerprint(Vec::new());
+    let mut bytes = [0; 24];
+    bytes[0] = number_of(&OPERATIONS, fingerprint.operation);
+    bytes[1] = fingerprint.reduction.map_or(NONE, |name| number_of(&REDUCTIONS, name));
+    bytes[2] = call.number.map_or(NONE, |number: Number| number as u8);
+    bytes[4..8].copy_from_slice(&(call.element.1 as u32).to_le_bytes());
+    // Ranks send each other different numbers of rows.
+    let count = if matches!(call.kind, Kind::AllToAllV { .. }) { 0 } else { call.count };
+    bytes[8..16].copy_from_slice(&(count as u64).to_le_bytes());
+    bytes[16..].copy_from_slice(&fingerprint.root.map_or(u64::MAX, |root| root as u64).to_le_bytes());
+    bytes
+}
+
+/// What a rank calls: its first operation, how many there are, and a hash of all.
+fn fingerprint(calls: &[Prepared<impl Backend>]) -> Option<[u8; BYTES]> {
+    let all: Vec<[u8; 24]> =
+        calls.iter().map(|prepared| &prepared.call).filter(|call| concerns_all(call)).map(one).collect();
+    let mut bytes = [0; BYTES];
+    bytes[..24].copy_from_slice(all.first()?);
+    bytes[24..32].copy_from_slice(&(all.len() as u64).to_le_bytes());
+    let mut hasher = DefaultHasher::new();
+    all.hash(&mut hasher);
+    bytes[32..].copy_from_slice(&hasher.finish().to_le_bytes());
+    Some(bytes)
+}
+
+/// The operation of a fingerprint.
+fn call_of(bytes: &[u8]) -> CollectiveCall {
+    let number = |at: usize| {
+        let mut eight = [0; 8];
+        eight.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(eight) as usize
+    };
+    if number(24) != 1 {
+        return CollectiveCall::new("group", "operations", number(24));
+    }
+    let element = name_of(&ELEMENTS, bytes[2]).unwrap_or("records");
+    let mut call = CollectiveCall::new(
+        name_of(&OPERATIONS, bytes[0]).unwrap_or("another operation"),
+        element,
+        number(8),
+    );
+    call.reduction = name_of(&REDUCTIONS, bytes[1]);
+    call.root = (number(16) != usize::MAX).then(|| number(16));
+    call
+}
+
+/// The exchange of one rank.
+struct Exchange<'a, B: Backend> {
+    own: &'a Own<'a, B>,
+    bytes: [u8; BYTES],
+    stream: Stream<B>,
+    all: DeviceArray<u8, Ix1, B>,
+    calls: [Prepared<B>; 1],
+}
+
+/// Compares what the ranks are about to call, and waits for that. The caller holds the locks of the links.
+pub(super) fn agree<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
+    let mut exchanges = Vec::new();
+    for own in parts.iter().filter(|own| own.link.options.check) {
+        let Some(bytes) = fingerprint(own.calls) else { continue };
+        may_block(own.operation)?;
+        let stream = own.link.private_stream()?;
+        let source = stream.to_device(&bytes)?;
+        let all = stream.to_device(&vec![0_u8; BYTES * own.link.size])?;
+        let (source, destination) = (Some(Place::of(&source)), Some(Place::of(&all)));
+        let call = Call::new::<u8>(Kind::AllGather, BYTES);
+        let calls = [Prepared { call, source, destination, target: None }];
+        exchanges.push(Exchange { own, bytes, stream, all, calls });
+    }
+    let together: Vec<Own<'_, B>> = exchanges
+        .iter()
+        .map(|Exchange { own, stream, calls, .. }| Own {
+            link: own.link,
+            stream,
+            operation: own.operation,
+            calls,
+            counts: false,
+        })
+        .collect();
+    if together.is_empty() {
+        return Ok(());
+    }
+    enqueue_locked(&together, turns)?;
+    exchanges.iter().map(Exchange::compare).collect::<Vec<_>>().into_iter().collect()
+}
+
+impl<B: Backend> Exchange<'_, B> {
+    fn compare(&self) -> Result<()> {
+        let Own { link, operation, .. } = *self.own;
+        let read = self.all.copy_to_host();
+        let mut state = link.lock();
+        let sequence = state.sequence;
+        let all = match (read, state.revoked.clone()) {
+            (Ok(all), None) => all.to_vec(),
+            (_, Some(cause)) => return Err(link.error(operation, sequence, cause)),
+            (Err(error), None) => return Err(error.in_operation(operation)),
+        };
+        let differ = |(_, theirs): &(usize, &[u8])| *theirs != self.bytes;
+        let theirs: Vec<(usize, CollectiveCall)> = all
+            .chunks_exact(BYTES)
+            .enumerate()
+            .filter(differ)
+            .map(|(rank, theirs)| (rank, call_of(theirs)))
+            .collect();
+        if theirs.is_empty() {
+            return Ok(());
+        }
+        let cause = CollectiveCause::Mismatch { mine: call_of(&self.bytes), theirs };
+        state.failure = Some(link.failed(operation, sequence, cause.clone()));
+        state.sequence += 1;
+        Err(link.error(operation, sequence, cause))
+    }
+}
+
+impl<B: Backend> Link<B> {
+    /// A stream that only exchanges of fingerprints use.
+    fn private_stream(&self) -> Result<Stream<B>> {
+        let mut stream = self.private.lock().unwrap_or_else(PoisonError::into_inner);
+        if stream.is_none() {
+            *stream = Some(self.device.stream()?);
+        }
+        // A stream is made above.
+        stream.clone().map_or_else(|| self.device.stream(), Ok)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Average, Sum};
+
+    #[test]
+    fn a_fingerprint_tells_what_was_called() {
+        let call = Call::new::<f32>(Kind::Reduce { root: 3 }, 77).computing::<f32, Average>();
+        let mut bytes = [0; BYTES];
+        bytes[..24].copy_from_slice(&one(&call));
+        bytes[24] = 1;
+        assert_eq!(call_of(&bytes), call.fingerprint(Vec::new()));
+        bytes[24] = 2;
+        assert_eq!(call_of(&bytes).operation, "group");
+        assert_ne!(one(&call), one(&Call::new::<f32>(Kind::Reduce { root: 3 }, 77).computing::<f32, Sum>()));
+        assert_ne!(
+            one(&call),
+            one(&Call::new::<f32>(Kind::Reduce { root: 2 }, 77).computing::<f32, Average>())
+        );
+        assert_ne!(one(&Call::new::<f32>(Kind::AllGather, 1)), one(&Call::new::<u32>(Kind::AllGather, 1)));
+    }
+}
