@@ -1,30 +1,11 @@
 //! Which engine carries out the operations of a device.
 
-use crate::{CommunicatorId, Options, engine::Engine, local, nccl};
+use crate::{CommunicatorId, Options, engine::Engine, identity::EngineKind, local, nccl};
 use gpumem_core::{Backend, ErrorKind, Result};
 use gpumem_runtime::Device;
 use std::sync::Arc;
 
-/// An engine. The number is the one in identities.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum EngineKind {
-    /// Ranks of one process.
-    Local = 1,
-    /// NVIDIA's NCCL.
-    Nccl = 2,
-    /// AMD's RCCL.
-    Rccl = 3,
-}
-
 impl EngineKind {
-    const ALL: [Self; 3] = [Self::Local, Self::Nccl, Self::Rccl];
-
-    /// The engine of a number in an identity.
-    pub(crate) fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
-    }
-
     /// The engine of a device, where no identity names one.
     fn of<B: Backend>(device: &Device<B>) -> Option<Self> {
         let of_library = [Self::Nccl, Self::Rccl].into_iter().find(|kind| kind.takes(device));
@@ -49,12 +30,18 @@ fn kind_of<B: Backend>(operation: &'static str, device: &Device<B>) -> Result<En
     EngineKind::of(device).ok_or_else(unsupported)
 }
 
-/// Makes an identity for ranks on devices like this one.
-pub(crate) fn identity<B: Backend>(device: &Device<B>) -> Result<CommunicatorId> {
-    const OPERATION: &str = "CommunicatorId::for_device";
-    match kind_of(OPERATION, device)? {
-        EngineKind::Local => Ok(CommunicatorId::new()),
-        kind @ (EngineKind::Nccl | EngineKind::Rccl) => nccl::identity(OPERATION, device, kind),
+impl CommunicatorId {
+    /// Makes an identity for ranks on devices of this backend. On the host, these are ranks of this process.
+    ///
+    /// # Errors
+    /// Returns [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects, and
+    /// [`Load`](ErrorKind::Load) if the library of a GPU cannot be used.
+    pub fn for_device<B: Backend>(device: &Device<B>) -> Result<Self> {
+        const OPERATION: &str = "CommunicatorId::for_device";
+        match kind_of(OPERATION, device)? {
+            EngineKind::Local => Ok(Self::new()),
+            kind @ (EngineKind::Nccl | EngineKind::Rccl) => nccl::identity(OPERATION, device, kind),
+        }
     }
 }
 

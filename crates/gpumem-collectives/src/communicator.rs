@@ -10,12 +10,13 @@ use std::{fmt, sync::Arc};
 /// Every rank calls the same operations in the same order, each on a stream of its own device. A call returns at once;
 /// the operation takes place when the streams of all ranks have come so far. Sends and receives concern two ranks only.
 ///
-/// Ranks live in one process: one thread may hold all communicators, or each thread one. On the host several ranks may share
-/// a device; then allocate with the streams of the ranks (`stream.to_device`), because an array of the device itself may get
+/// On the host, ranks live in one process: one thread may hold all communicators, or each thread one. On GPUs they may be
+/// threads, processes or machines ([`join`](Self::join)), and the library of the GPU, NCCL or RCCL, does the work: there a thread with
+/// several ranks calls their operations in [`group_all`](Self::group_all). On the host several ranks may share a device; then allocate with the streams of the ranks (`stream.to_device`), because an array of the device itself may get
 /// memory that work of another rank still uses, and wait for it.
 ///
-/// * **What all agree on.** Operation, element type, number of elements, reduction and root are compared before anything is
-///   moved. If they differ, every rank gets a [`CollectiveError`] that names the ranks that called something else. The last rank
+/// * **What all agree on.** On the host, operation, element type, number of elements, reduction and root are compared before
+///   anything is moved; on GPUs with [`Options::check`]. If they differ, every rank gets a [`CollectiveError`] that names the ranks that called something else. The last rank
 ///   gets it from the call, the others at the next wait for their stream.
 /// * **Failures.** A rank that comes later than [`Options::timeout`], gives its communicator up, or whose work fails, is an
 ///   error on all others. Then the destinations are [poisoned](ErrorKind::Poisoned): they cannot be read until they are written
@@ -72,7 +73,7 @@ impl<B: Backend> Communicator<B> {
             return Err(Error::new("", "all", ErrorKind::InvalidArgument { why }));
         }
         let joined = || -> Result<Vec<Self>> {
-            let id = choose::identity(&devices[0])?;
+            let id = CommunicatorId::for_device(&devices[0])?;
             let join = |(rank, device)| Self::join(device, &id, rank, devices.len(), options);
             let all: Vec<Self> = devices.iter().enumerate().map(join).collect::<Result<_>>()?;
             all.iter().try_for_each(|rank| rank.engine.ready())?;
@@ -81,7 +82,8 @@ impl<B: Backend> Communicator<B> {
         joined().map_err(|error| error.in_operation("all"))
     }
 
-    /// Joins a communicator as one of `size` ranks. Returns at once: the other ranks may join later.
+    /// Joins a communicator as one of `size` ranks. Returns at once: the other ranks may join later. On GPUs the first operation
+    /// waits for them.
     ///
     /// # Examples
     /// ```
@@ -104,8 +106,9 @@ impl<B: Backend> Communicator<B> {
     ///
     /// # Errors
     /// Returns [`InvalidArgument`](ErrorKind::InvalidArgument) for a rank that is taken or not below `size`, for another
-    /// size or other options than those of the ranks that have joined, and for an identity of another process. Returns
-    /// [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects.
+    /// size or other options than those of the ranks that have joined, and for an identity of another process or engine. Returns
+    /// [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects, and [`Load`](ErrorKind::Load) if the library of
+    /// a GPU cannot be used.
     pub fn join(
         device: &Device<B>,
         id: &CommunicatorId,
@@ -192,12 +195,14 @@ impl<B: Backend> Communicator<B> {
         self.engine.failure()
     }
 
-    /// Fails all operations of all ranks that do not move bytes yet, and all later ones of this communicator. Never waits.
+    /// Fails all operations of all ranks that do not move bytes yet, and all later ones of this communicator. Never waits. On GPUs
+    /// those of this rank fail; others learn of it from the library, or by their deadline.
     pub fn abort(&self) {
         self.engine.abort();
     }
 
-    /// Gives the communicator up, as dropping it does, and returns its last failure.
+    /// Gives the communicator up, as dropping it does, and returns its last failure. On GPUs it waits for its operations in flight and
+    /// until the library has freed it: for the deadline or ten seconds at most.
     ///
     /// # Errors
     /// Returns [`Collective`](ErrorKind::Collective) if an operation of this rank has failed. Operations in flight may

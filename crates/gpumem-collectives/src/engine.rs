@@ -19,7 +19,7 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
 
     /// Enqueues the operations of several ranks that this thread drives: none of them needs a later call of the thread to go
     /// on. The parts are of this engine.
-    fn enqueue_all(&self, parts: &[Part<'_, B>]) -> Result<()> {
+    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Result<()> {
         let mut each = parts.iter();
         each.try_for_each(|part| part.engine.enqueue(part.stream, part.operation, part.calls))
     }
@@ -44,7 +44,7 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
 }
 
 /// The operations of one rank, to be enqueued together with those of others.
-pub(crate) struct Part<'a, B: Backend> {
+pub(crate) struct RankCalls<'a, B: Backend> {
     pub(crate) engine: &'a dyn Engine<B>,
     pub(crate) stream: &'a Stream<B>,
     pub(crate) operation: &'static str,

@@ -3,7 +3,7 @@
 use crate::{
     Communicator,
     call::{Call, Place, Prepared, invalid},
-    engine::Part,
+    engine::RankCalls,
     pack::Unpack,
 };
 use gpumem_core::{Backend, Result};
@@ -57,7 +57,7 @@ impl<B: Backend> Communicator<B> {
         self.check_stream(stream, "group")?;
         let mut group = Group { communicator: self, stream, calls: Vec::new(), unpack: Vec::new() };
         let value = body(&mut group)?;
-        if let Some(Part { engine, stream, operation, calls }) = group.part() {
+        if let Some(RankCalls { engine, stream, operation, calls }) = group.part() {
             engine.enqueue(stream, operation, calls)?;
         }
         group.unpack()?;
@@ -99,7 +99,7 @@ impl<B: Backend> Communicator<B> {
             groups.push(Group { communicator, stream, calls: Vec::new(), unpack: Vec::new() });
         }
         let value = body(&mut groups)?;
-        let parts: Vec<Part<'_, B>> = groups.iter().filter_map(Group::part).collect();
+        let parts: Vec<RankCalls<'_, B>> = groups.iter().filter_map(Group::part).collect();
         if let Some(first) = parts.first() {
             first.engine.enqueue_all(&parts)?;
         }
@@ -141,14 +141,14 @@ impl<'g, B: Backend> Group<'g, '_, B> {
     }
 
     /// The operations as one piece of work; nothing if there are none.
-    fn part(&self) -> Option<Part<'_, B>> {
+    fn part(&self) -> Option<RankCalls<'_, B>> {
         let operation = match &*self.calls {
             [] => return None,
             [only] => only.call.kind.name(),
             _ => "group",
         };
         let Self { communicator, stream, calls, .. } = self;
-        Some(Part { engine: &*communicator.engine, stream, operation, calls })
+        Some(RankCalls { engine: &*communicator.engine, stream, operation, calls })
     }
 
     /// Enqueues the copies after the operations.

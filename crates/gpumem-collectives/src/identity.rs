@@ -1,8 +1,6 @@
 //! The identity by which ranks find each other.
 
-use crate::choose::{self, EngineKind};
-use gpumem_core::{Backend, Error, ErrorKind, Result};
-use gpumem_runtime::Device;
+use gpumem_core::{Error, ErrorKind, Result};
 use std::{
     fmt, process,
     sync::atomic::{AtomicU64, Ordering},
@@ -14,6 +12,27 @@ const BYTES: usize = 136;
 const PAYLOAD: usize = 8;
 const MAGIC: [u8; 4] = *b"gmid";
 const VERSION: u8 = 1;
+
+/// An engine. The number is the one in identities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum EngineKind {
+    /// Ranks of one process.
+    Local = 1,
+    /// NVIDIA's NCCL.
+    Nccl = 2,
+    /// AMD's RCCL.
+    Rccl = 3,
+}
+
+impl EngineKind {
+    const ALL: [Self; 3] = [Self::Local, Self::Nccl, Self::Rccl];
+
+    /// The engine of a number in an identity.
+    pub(crate) fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
 
 /// Names a communicator, so that ranks can [join](crate::Communicator::join) it. One rank makes it and passes it to
 /// the others. Each communicator needs an identity of its own.
@@ -31,14 +50,6 @@ impl CommunicatorId {
         payload[..8].copy_from_slice(&u64::from(process::id()).to_le_bytes());
         payload[8..16].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         Self::of(EngineKind::Local, &payload)
-    }
-
-    /// Makes an identity for ranks on devices of this backend. On the host, these are ranks of this process.
-    ///
-    /// # Errors
-    /// Returns [`Unsupported`](ErrorKind::Unsupported) for a device that no engine connects.
-    pub fn for_device<B: Backend>(device: &Device<B>) -> Result<Self> {
-        choose::identity(device)
     }
 
     /// An identity of an engine.

@@ -1,7 +1,8 @@
 //! Collective operations between ranks, each with a device and streams of its own: [`Communicator`].
 //!
 //! An operation is one piece of work of a stream that reads and writes arrays. So it is ordered as all other work is, an array may
-//! be dropped while it is under way, and what failed cannot be read. No call waits for another rank, except [`Communicator::split`].
+//! be dropped while it is under way, and what failed cannot be read. On the host no call waits for another rank, except
+//! [`Communicator::split`].
 //!
 //! Depend on `gpumem` with the feature `collectives`, which re-exports this crate as `gpumem::collectives`.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -71,8 +71,8 @@
 //! | `cuda` | NVIDIA GPUs | the CUDA driver, 12.0 or newer; NVRTC for kernels from source |
 //! | `roc` | AMD GPUs | ROCm 5.2 to 7: HIP, hipRTC for kernels from source, the HSA runtime for agents and pools |
 //!
-//! Without any of them the build stops and says so. The feature `collectives` adds operations of several ranks (`all_reduce`, `send`),
-//! on the host so far. The feature `cudarc` adds exchange of memory with that crate's safe slices, without a
+//! Without any of them the build stops and says so. The feature `collectives` adds operations of several ranks (`all_reduce`, `send`):
+//! over NCCL on `cuda`, over RCCL on `roc`, and between ranks of one process on `host`. The feature `cudarc` adds exchange of memory with that crate's safe slices, without a
 //! copy.
 //!
 //! # What works on which backend
@@ -86,6 +86,7 @@
 //! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
 //! | kernels | yes | yes | on a simulated GPU, and over HIP on CUDA |
 //! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | yes | on a simulated GPU |
+//! | collectives | ranks of one process | over NCCL; tested on a double of it | over RCCL; not tested |
 //!
 //! The conformance suite verifies the column `cuda` on H100 and H200, also under compute-sanitizer.
 //!

@@ -43,6 +43,12 @@ const RUNS: &[Run] = &[
         test: "random",
         arguments: &[],
     },
+    Run {
+        variables: &[("GPUMEM_SEQUENCES", "10000")],
+        package: "nccl-double",
+        test: "random",
+        arguments: &[],
+    },
     // Skipped by the test itself where AMD's libraries are missing.
     Run {
         variables: &[("GPUMEM_ROUNDS", "100")],

@@ -2,7 +2,7 @@
 
 use super::{
     Link,
-    enqueue::{Own, Turns, enqueue_locked},
+    enqueue::{OwnCalls, Turns, enqueue_locked},
 };
 use crate::{
     call::{Call, Kind, Place, Prepared},
@@ -102,7 +102,7 @@ fn call_of(bytes: &[u8]) -> CollectiveCall {
 
 /// The exchange of one rank.
 struct Exchange<'a, B: Backend> {
-    own: &'a Own<'a, B>,
+    own: &'a OwnCalls<'a, B>,
     bytes: [u8; BYTES],
     stream: Stream<B>,
     all: DeviceArray<u8, Ix1, B>,
@@ -110,7 +110,7 @@ struct Exchange<'a, B: Backend> {
 }
 
 /// Compares what the ranks are about to call, and waits for that. The caller holds the locks of the links.
-pub(super) fn agree<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
+pub(super) fn agree<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
     let mut exchanges = Vec::new();
     for own in parts.iter().filter(|own| own.link.options.check) {
         let Some(bytes) = fingerprint(own.calls) else { continue };
@@ -123,9 +123,9 @@ pub(super) fn agree<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns<'_, B>) 
         let calls = [Prepared { call, source, destination, target: None }];
         exchanges.push(Exchange { own, bytes, stream, all, calls });
     }
-    let together: Vec<Own<'_, B>> = exchanges
+    let together: Vec<OwnCalls<'_, B>> = exchanges
         .iter()
-        .map(|Exchange { own, stream, calls, .. }| Own {
+        .map(|Exchange { own, stream, calls, .. }| OwnCalls {
             link: own.link,
             stream,
             operation: own.operation,
@@ -142,7 +142,7 @@ pub(super) fn agree<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns<'_, B>) 
 
 impl<B: Backend> Exchange<'_, B> {
     fn compare(&self) -> Result<()> {
-        let Own { link, operation, .. } = *self.own;
+        let OwnCalls { link, operation, .. } = *self.own;
         let read = self.all.copy_to_host();
         let mut state = link.lock();
         let sequence = state.sequence;

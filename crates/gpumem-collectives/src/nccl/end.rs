@@ -2,12 +2,12 @@
 
 use super::{
     Link,
-    enqueue::{self, Own},
+    enqueue::{self, OwnCalls},
     split,
 };
 use crate::{
     call::Prepared,
-    engine::{Engine, Part, Split},
+    engine::{Engine, RankCalls, Split},
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, ErrorKind, Result};
 use gpumem_runtime::Stream;
@@ -15,22 +15,22 @@ use std::{any::Any, sync::Arc};
 
 /// One rank's end.
 #[derive(Debug)]
-pub(crate) struct End<B: Backend>(pub(super) Arc<Link<B>>);
+pub(crate) struct LibraryEnd<B: Backend>(pub(super) Arc<Link<B>>);
 
-impl<B: Backend> Engine<B> for End<B> {
+impl<B: Backend> Engine<B> for LibraryEnd<B> {
     fn ready(&self) -> Result<()> {
         self.0.wait_ready("join").map(drop)
     }
 
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
-        enqueue::enqueue(&[Own { link: &self.0, stream, operation, calls, counts: true }])
+        enqueue::enqueue(&[OwnCalls { link: &self.0, stream, operation, calls, counts: true }])
     }
 
-    fn enqueue_all(&self, parts: &[Part<'_, B>]) -> Result<()> {
+    fn enqueue_all(&self, parts: &[RankCalls<'_, B>]) -> Result<()> {
         let own = parts.iter().map(|part| {
             let end = part.engine.as_any().downcast_ref::<Self>();
-            let Part { stream, operation, calls, .. } = *part;
-            Some(Own { link: &end?.0, stream, operation, calls, counts: true })
+            let RankCalls { stream, operation, calls, .. } = *part;
+            Some(OwnCalls { link: &end?.0, stream, operation, calls, counts: true })
         });
         let Some(own) = own.collect::<Option<Vec<_>>>() else {
             let why = "the ranks belong to different engines";

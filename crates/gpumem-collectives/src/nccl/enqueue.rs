@@ -4,7 +4,7 @@ use super::{
     Link,
     calls::{self, Target},
     check,
-    link::{Called, Handle, Pending, Phase},
+    link::{Handle, IssuedCall, Pending, Phase},
     turn::{self, Last, Turn},
 };
 use crate::call::{Kind, Place, Prepared};
@@ -24,7 +24,7 @@ use std::{
 const MANY: usize = 256;
 
 /// The operations of one rank.
-pub(super) struct Own<'a, B: Backend> {
+pub(super) struct OwnCalls<'a, B: Backend> {
     pub(super) link: &'a Arc<Link<B>>,
     pub(super) stream: &'a Stream<B>,
     pub(super) operation: &'static str,
@@ -37,17 +37,17 @@ pub(super) struct Own<'a, B: Backend> {
 pub(super) type Turns<'a, B> = Vec<(*const Turn<B>, MutexGuard<'a, Last<B>>)>;
 
 /// A rank whose stream is ready for the calls.
-struct Begun<'a, B: Backend> {
-    own: &'a Own<'a, B>,
+struct ReadyRank<'a, B: Backend> {
+    own: &'a OwnCalls<'a, B>,
     accesses: Vec<Access<'a, B>>,
     target: Target,
-    called: Called,
+    called: IssuedCall,
 }
 
 /// Enqueues the operations of each rank as one piece of work of its stream. The library's calls are made together, so that
 /// none waits for another one of this thread.
-pub(super) fn enqueue<B: Backend>(parts: &[Own<'_, B>]) -> Result<()> {
-    parts.iter().try_for_each(Own::check)?;
+pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
+    parts.iter().try_for_each(OwnCalls::check)?;
     // Two threads with several ranks each take the locks in one order.
     let mut links: Vec<&Arc<Link<B>>> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
@@ -63,7 +63,7 @@ pub(super) fn enqueue<B: Backend>(parts: &[Own<'_, B>]) -> Result<()> {
 }
 
 /// As [`enqueue`], with the locks of the links.
-pub(super) fn enqueue_locked<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
+pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
     let mut begun = Vec::with_capacity(parts.len());
     let mut began = Ok(());
     for own in parts {
@@ -80,7 +80,7 @@ pub(super) fn enqueue_locked<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns
     }
     if began.is_err() {
         // Nothing was called: the other ranks are told nothing either.
-        begun.iter().for_each(Begun::cancel);
+        begun.iter().for_each(ReadyRank::cancel);
         return began;
     }
     let called = call(&begun);
@@ -101,10 +101,10 @@ pub(super) fn enqueue_locked<B: Backend>(parts: &[Own<'_, B>], turns: &mut Turns
 }
 
 /// Calls the library for all ranks.
-fn call<B: Backend>(begun: &[Begun<'_, B>]) -> Result<(), Failure> {
+fn call<B: Backend>(begun: &[ReadyRank<'_, B>]) -> Result<(), Failure> {
     let Some(first) = begun.first() else { return Ok(()) };
     let calls = || {
-        begun.iter().try_for_each(|Begun { own, target, .. }| {
+        begun.iter().try_for_each(|ReadyRank { own, target, .. }| {
             // SAFETY: the link keeps the communicator while `calling` is set. The accesses were waited for, and are noted
             // before this thread gives the arrays up, whose borrows keep other uses away until then.
             own.calls.iter().try_for_each(|prepared| unsafe { target.call(prepared) })
@@ -119,7 +119,7 @@ fn call<B: Backend>(begun: &[Begun<'_, B>]) -> Result<(), Failure> {
     })
 }
 
-impl<B: Backend> Own<'_, B> {
+impl<B: Backend> OwnCalls<'_, B> {
     /// Refuses what cannot be enqueued, before anything is.
     fn check(&self) -> Result<()> {
         let Self { link, stream, operation, .. } = self;
@@ -133,7 +133,7 @@ impl<B: Backend> Own<'_, B> {
     }
 
     /// Makes the stream wait for other uses of the arrays.
-    fn begin(&self) -> Result<Begun<'_, B>> {
+    fn begin(&self) -> Result<ReadyRank<'_, B>> {
         let Self { link, stream, operation, calls, .. } = self;
         let timeline = stream.timeline();
         let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
@@ -178,7 +178,7 @@ impl<B: Backend> Own<'_, B> {
             }
         };
         let sequence = state.sequence;
-        let called = Called { operation, sequence, since: Instant::now(), writes };
+        let called = IssuedCall { operation, sequence, since: Instant::now(), writes };
         state.calling = Some(called.clone());
         link.watch(&mut state);
         drop(state);
@@ -190,11 +190,11 @@ impl<B: Backend> Own<'_, B> {
             size: link.size,
             barrier: link.barrier.address(),
         };
-        Ok(Begun { own: self, accesses, target, called })
+        Ok(ReadyRank { own: self, accesses, target, called })
     }
 }
 
-impl<B: Backend> Begun<'_, B> {
+impl<B: Backend> ReadyRank<'_, B> {
     fn cancel(&self) {
         self.own.link.lock().calling = None;
         self.own.link.changed.notify_all();
@@ -202,7 +202,7 @@ impl<B: Backend> Begun<'_, B> {
 
     /// Notes the uses of the arrays. Returns the submission.
     fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
-        let Self { own: Own { link, stream, operation, counts, .. }, accesses, called, .. } = self;
+        let Self { own: OwnCalls { link, stream, operation, counts, .. }, accesses, called, .. } = self;
         let timeline = stream.timeline();
         for used in &called.writes {
             // SAFETY: the operation writes all of these bytes, or its failure poisons them.

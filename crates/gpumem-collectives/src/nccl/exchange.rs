@@ -2,7 +2,7 @@
 
 use super::{
     Link,
-    enqueue::{self, Own},
+    enqueue::{self, OwnCalls},
 };
 use crate::call::{Call, Kind, Place, Prepared};
 use gpumem_core::{Backend, Result};
@@ -24,6 +24,6 @@ pub(super) fn all_gather<B: Backend>(
         destination: Some(Place::of(&all)),
         target: None,
     };
-    enqueue::enqueue(&[Own { link, stream, operation, calls: &[prepared], counts: true }])?;
+    enqueue::enqueue(&[OwnCalls { link, stream, operation, calls: &[prepared], counts: true }])?;
     Ok(all.copy_to_host().map_err(|error| error.in_operation(operation))?.to_vec())
 }

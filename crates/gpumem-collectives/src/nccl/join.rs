@@ -1,12 +1,12 @@
 //! Setting a communicator up. That waits for the other ranks, so a thread of its own does it.
 
 use super::{
-    End, Link,
+    LibraryEnd, Link,
     library::library,
     link::{Handle, Phase, State},
     turn::Turn,
 };
-use crate::{CommunicatorId, Options, choose::EngineKind};
+use crate::{CommunicatorId, Options, identity::EngineKind};
 use gpumem_core::{Backend, CollectiveCause, ErrorKind, Result};
 use gpumem_nccl_sys::{Failure, ncclUniqueId};
 use gpumem_runtime::Device;
@@ -47,7 +47,7 @@ pub(crate) fn join<B: Backend>(
     (rank, size): (usize, usize),
     options: &Options,
     kind: EngineKind,
-) -> Result<End<B>> {
+) -> Result<LibraryEnd<B>> {
     const OPERATION: &str = "join";
     let library = library(kind).map_err(|error| device.core().error(OPERATION, error))?;
     let too_many = |_| {
@@ -88,7 +88,7 @@ pub(crate) fn join<B: Backend>(
     let mut state = link.lock();
     link.watch(&mut state);
     drop(state);
-    Ok(End(link))
+    Ok(LibraryEnd(link))
 }
 
 /// Waits for the other ranks, and then makes the communicator ready.

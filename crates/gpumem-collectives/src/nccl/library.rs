@@ -1,6 +1,6 @@
 //! The library, found once.
 
-use crate::choose::EngineKind;
+use crate::identity::EngineKind;
 use gpumem_core::{CollectiveLibrary, LoadError, LoadFailure};
 use gpumem_nccl_sys::{Engine, Library, Places, Refusal};
 use std::sync::{Mutex, PoisonError};

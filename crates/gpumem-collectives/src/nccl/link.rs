@@ -37,7 +37,7 @@ pub(super) enum Phase {
 
 /// An operation that is being called, or that is under way.
 #[derive(Debug, Clone)]
-pub(super) struct Called {
+pub(super) struct IssuedCall {
     pub(super) operation: &'static str,
     pub(super) sequence: u64,
     pub(super) since: Instant,
@@ -47,7 +47,7 @@ pub(super) struct Called {
 
 /// An operation that is under way.
 pub(super) struct Pending<B: Backend> {
-    pub(super) called: Called,
+    pub(super) called: IssuedCall,
     pub(super) timeline: Arc<Timeline<B>>,
     pub(super) submission: u64,
 }
@@ -56,7 +56,7 @@ pub(super) struct State<B: Backend> {
     pub(super) phase: Phase,
     pub(super) sequence: u64,
     /// The operation for which a thread is inside the library.
-    pub(super) calling: Option<Called>,
+    pub(super) calling: Option<IssuedCall>,
     pub(super) pending: VecDeque<Pending<B>>,
     /// When an operation was last seen to be done.
     pub(super) progress: Instant,
@@ -74,7 +74,7 @@ pub(super) struct Link<B: Backend> {
     /// Equal for all ranks of the process in one communicator.
     pub(super) communicator: u64,
     pub(super) library: &'static Library,
-    pub(super) kind: crate::choose::EngineKind,
+    pub(super) kind: crate::identity::EngineKind,
     pub(super) device: Device<B>,
     pub(super) rank: usize,
     pub(super) size: usize,

@@ -20,5 +20,5 @@ mod turn;
 pub(crate) use join::{identity, join};
 pub(crate) use library::is_engine_of;
 
-use end::End;
+use end::LibraryEnd;
 use link::Link;

@@ -2,7 +2,7 @@
 
 use super::{
     Link,
-    link::{Called, Handle, Phase, State},
+    link::{Handle, IssuedCall, Phase, State},
 };
 use gpumem_core::{Backend, CollectiveCause, Failure, POISONED};
 use gpumem_nccl_sys::ncclResult_t;
@@ -51,7 +51,7 @@ impl<B: Backend> Link<B> {
     pub(super) fn fail(
         &self,
         state: &mut State<B>,
-        called: &Called,
+        called: &IssuedCall,
         submitted: Option<(&Arc<Timeline<B>>, u64)>,
         cause: &CollectiveCause,
     ) {

@@ -1,6 +1,6 @@
 //! Splits: the ranks tell each other their colours, and the first of each colour makes an identity for its part.
 
-use super::{End, Link, exchange, join};
+use super::{LibraryEnd, Link, exchange, join};
 use crate::{
     CommunicatorId,
     engine::{Joined, Split},
@@ -12,17 +12,21 @@ use std::{
 };
 
 /// A split that has begun, on a thread of its own: one thread may split several ranks.
-pub(super) struct Begun<B: Backend> {
+pub(super) struct SplitThread<B: Backend> {
     link: Arc<Link<B>>,
     number: u64,
-    thread: JoinHandle<Result<Option<Own<B>>>>,
+    thread: JoinHandle<Result<Option<OwnPart<B>>>>,
 }
 
 /// A rank's end of its part, its rank and the number of ranks there.
-type Own<B> = (End<B>, usize, usize);
+type OwnPart<B> = (LibraryEnd<B>, usize, usize);
 
 /// Begins a split.
-pub(super) fn begin<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Begun<B>> {
+pub(super) fn begin<B: Backend>(
+    link: &Arc<Link<B>>,
+    colour: Option<u64>,
+    key: i64,
+) -> Result<SplitThread<B>> {
     let number = link.splits.fetch_add(1, Ordering::Relaxed);
     let own = link.clone();
     let thread = thread::Builder::new()
@@ -32,13 +36,13 @@ pub(super) fn begin<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i
             let why = format!("no thread could be started: {error}");
             link.error("split", number, CollectiveCause::Library { why })
         })?;
-    Ok(Begun { link: link.clone(), number, thread })
+    Ok(SplitThread { link: link.clone(), number, thread })
 }
 
 /// Bytes in which a rank says its colour and its key.
 const SAID: usize = 24;
 
-fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Option<Own<B>>> {
+fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result<Option<OwnPart<B>>> {
     const OPERATION: &str = "split";
     let stream = link.device.stream()?;
     let mut said = [0; SAID];
@@ -71,7 +75,7 @@ fn run<B: Backend>(link: &Arc<Link<B>>, colour: Option<u64>, key: i64) -> Result
     Ok(Some((end, rank, size)))
 }
 
-impl<B: Backend> Split<B> for Begun<B> {
+impl<B: Backend> Split<B> for SplitThread<B> {
     fn finish(self: Box<Self>) -> Result<Option<Joined<B>>> {
         let Self { link, number, thread, .. } = *self;
         match thread.join() {

@@ -38,7 +38,7 @@ pub(crate) struct Group {
 #[derive(Debug, Default)]
 struct State {
     joined: usize,
-    meetings: HashMap<Key, Meeting>,
+    open: HashMap<Key, Meeting>,
     /// How many ranks have called each operation.
     called: HashMap<Key, usize>,
 }
@@ -118,7 +118,7 @@ impl Communicator {
         self.aborted.store(true, Ordering::SeqCst);
         let mut state = self.group.lock();
         let mut woken = Vec::new();
-        for (key, meeting) in &mut state.meetings {
+        for (key, meeting) in &mut state.open {
             let seat = match key {
                 Key::All(_) => self.rank,
                 Key::Pair(from, _, _) => usize::from(*from != self.rank),
@@ -191,7 +191,7 @@ impl Together {
             return true;
         }
         for (key, seat, operation) in &self.operations {
-            let meeting = state.meetings.entry(*key).or_default();
+            let meeting = state.open.entry(*key).or_default();
             if !self.has_come {
                 meeting.come.insert(*seat, *operation);
                 meeting.run(*key, *size);
@@ -201,11 +201,11 @@ impl Together {
             }
         }
         self.has_come = true;
-        let waits = self.operations.iter().find(|(key, ..)| !state.meetings[key].is_done);
+        let waits = self.operations.iter().find(|(key, ..)| !state.open[key].is_done);
         let is_over = waits.is_none();
         if let Some((key, ..)) = waits {
             let key = *key;
-            state.meetings.entry(key).or_default().wakers.push(waker);
+            state.open.entry(key).or_default().wakers.push(waker);
         }
         drop(state);
         drop(woken);

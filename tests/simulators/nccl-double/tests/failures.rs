@@ -339,7 +339,6 @@ fn a_check_names_the_ranks_that_call_something_else_on_every_rank() {
         |comm, stream, _| comm.all_reduce_in_place(stream, &mut stream.to_device(&[1.0_f32; 3])?, Sum),
         |comm, stream, _| comm.barrier(stream),
     ];
-    let mut expected_number = 0;
     for (case, other) in others.iter().enumerate() {
         let odd = case % 3;
         let call = |rank: usize| {
@@ -350,7 +349,7 @@ fn a_check_names_the_ranks_that_call_something_else_on_every_rank() {
                 _ => comm.all_reduce_in_place(stream, &mut array, Sum),
             };
             let failure = failed(called);
-            assert_eq!(failure.sequence, expected_number);
+            assert_eq!(failure.sequence, case as u64);
             let CollectiveCause::Mismatch { mine, theirs } = &failure.cause else { panic!("{failure}") };
             let named: Vec<usize> = theirs.iter().map(|(rank, _)| *rank).collect();
             let wanted = if rank == odd { (0..3).filter(|rank| *rank != odd).collect() } else { vec![odd] };
@@ -360,7 +359,6 @@ fn a_check_names_the_ranks_that_call_something_else_on_every_rank() {
             assert_eq!(array.copy_to_host().unwrap().to_vec(), [1, 2, 3], "nothing was moved");
         };
         thread::scope(|scope| (0..3).for_each(|rank| drop(scope.spawn(move || call(rank)))));
-        expected_number += 1;
     }
     // The communicators go on. One thread may drive all ranks.
     let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1, 2]).unwrap()).collect();
