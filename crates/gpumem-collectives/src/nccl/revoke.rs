@@ -2,6 +2,7 @@
 
 use super::{
     Link,
+    close::Ending,
     link::{Handle, IssuedCall, Phase, State},
 };
 use gpumem_core::{Backend, CollectiveCause, Failure, POISONED};
@@ -81,9 +82,7 @@ impl<B: Backend> Link<B> {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
-        if !self.device.core().origin.is_valid() {
-            return;
-        }
+        let Some(_ending) = Ending::begin().filter(|_| self.device.core().origin.is_valid()) else { return };
         // SAFETY: as above; no thread begins a call of it any more. One that is still inside is what an abort is for.
         let aborted = self.device.with_current(|| library.check(unsafe { library.ncclCommAbort(handle) }));
         if let Err(failure) = aborted {

@@ -3,7 +3,7 @@
 use crate::ranks::{Comm, Rank};
 use gpumem::{
     Error, ErrorKind,
-    collectives::{CollectiveError, Options, Sum},
+    collectives::{CollectiveError, Min, Options, Sum},
 };
 use std::{
     fs,
@@ -16,31 +16,38 @@ fn resident() -> u64 {
     4096 * statm.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()
 }
 
+/// How long the phase goes on, if so many calls take longer.
+const LONGEST: Duration = Duration::from_secs(150);
+
 pub(crate) fn many(rank: &Rank) {
     let (comm, stream) = (rank.join(&Options::new()), rank.stream());
     let mut array = stream.to_device(&[0_i64, 1]).unwrap();
+    let mut goes_on = stream.to_device(&[1_i32]).unwrap();
     let mut figures = Vec::new();
-    let tenth = rank.rounds / 10;
-    let begin = Instant::now();
-    for part in 0..10 {
-        for _ in 0..tenth {
+    let part = (rank.rounds / 20).max(1);
+    let (begin, mut calls) = (Instant::now(), 0);
+    while calls < rank.rounds {
+        for _ in 0..part {
             comm.all_reduce_in_place(&stream, &mut array, Sum).unwrap();
         }
-        stream.synchronize().unwrap();
-        if part > 0 {
-            figures.push((resident(), rank.device.memory_info().unwrap().free));
+        calls += part;
+        // All ranks stop together.
+        stream.copy_to_device(&mut goes_on, &[i32::from(begin.elapsed() < LONGEST)]).unwrap();
+        comm.all_reduce_in_place(&stream, &mut goes_on, Min).unwrap();
+        figures.push((resident(), rank.device.memory_info().unwrap().free));
+        if stream.copy_to_host(&goes_on).unwrap().view().unwrap()[0] == 0 {
+            break;
         }
     }
-    let each = begin.elapsed().as_secs_f64() * 1e6 / (10 * tenth) as f64;
-    let (first, last) = (figures[0], figures[figures.len() - 1]);
+    let each = begin.elapsed().as_secs_f64() * 1e6 / calls as f64;
+    let (first, last) = (figures[figures.len().min(3) - 1], figures[figures.len() - 1]);
     let (grown, taken) = (last.0.saturating_sub(first.0), first.1.saturating_sub(last.1));
     rank.say(&format!(
-        "{} calls, {each:.2} us each; memory of the host grew by {grown} bytes, of the device by {taken}",
-        10 * tenth
+        "{calls} calls, {each:.2} us each; memory of the host grew by {grown} bytes, of the device by {taken}"
     ));
     assert!(grown < 4 << 20, "the host's memory grows");
     assert!(taken < 4 << 20, "the device's memory grows");
-    assert_eq!(array.copy_to_host().unwrap().to_vec()[0], 0);
+    assert_eq!(stream.copy_to_host(&array).unwrap().view().unwrap()[0], 0);
 }
 
 fn failure_of<T: std::fmt::Debug>(result: gpumem::Result<T>) -> CollectiveError {
