@@ -5,59 +5,20 @@ use super::{
     link::{Handle, Phase, State},
 };
 use crate::watchdog::Watched;
-use gpumem_core::{Backend, CollectiveCause, process};
+use gpumem_core::{Backend, CollectiveCause, process::DriverUse};
 use gpumem_nccl_sys::ncclResult_t;
 use std::{
-    sync::{
-        Arc, Once, PoisonError,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::{Arc, PoisonError},
     thread,
     time::{Duration, Instant},
 };
 
 /// Longest wait of a call that gives a communicator up explicitly.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Longest wait of the end of the process for communicators that are being ended.
-const LONGEST_AT_EXIT: Duration = Duration::from_secs(2);
-
-/// Threads that are ending a communicator.
-static ENDING: AtomicUsize = AtomicUsize::new(0);
-/// Whether the process is ending: the library must not be called then.
-static IS_OVER: AtomicBool = AtomicBool::new(false);
-
-/// A thread that is ending a communicator. The end of the process waits for it.
-pub(super) struct Ending(());
-
-impl Ending {
-    /// `None` if the process is ending.
-    pub(super) fn begin() -> Option<Self> {
-        static REGISTER: Once = Once::new();
-        REGISTER.call_once(|| {
-            process::at_exit(wait_at_exit);
-        });
-        ENDING.fetch_add(1, Ordering::SeqCst);
-        let own = Self(());
-        (!IS_OVER.load(Ordering::SeqCst)).then_some(own)
-    }
-}
-
-impl Drop for Ending {
-    fn drop(&mut self) {
-        ENDING.fetch_sub(1, Ordering::SeqCst);
-    }
-}
-
-extern "C" fn wait_at_exit() {
-    IS_OVER.store(true, Ordering::SeqCst);
-    let began = Instant::now();
-    while ENDING.load(Ordering::SeqCst) > 0 && began.elapsed() < LONGEST_AT_EXIT {
-        thread::sleep(Duration::from_millis(1));
-    }
-}
 
 impl<B: Backend> Watched for Link<B> {
     fn look(self: Arc<Self>) -> bool {
+        let _use = DriverUse::new();
         let mut state = self.lock();
         if !self.device.core().origin.is_valid() {
             return false;
@@ -119,7 +80,10 @@ impl<B: Backend> Link<B> {
         let started = thread::Builder::new().name("gpumem:destroy".to_owned()).spawn(move || {
             // The whole handle is moved here: its pointer alone could not be sent.
             let Handle(handle) = { handle };
-            let Some(_ending) = Ending::begin() else { return };
+            let _use = DriverUse::new();
+            if !link.device.core().origin.is_valid() {
+                return;
+            }
             let library = link.library;
             // SAFETY: the communicator is alive, and nothing of it is under way or will be called.
             let destroyed =

@@ -7,13 +7,16 @@ use super::{
     turn::Turn,
 };
 use crate::{CommunicatorId, Options, identity::EngineKind};
-use gpumem_core::{Backend, CollectiveCause, ErrorKind, Result};
+use gpumem_core::{
+    Backend, CollectiveCause, ErrorKind, Result,
+    process::{DriverUse, ProcessGuard},
+};
 use gpumem_nccl_sys::{Failure, ncclUniqueId};
 use gpumem_runtime::Device;
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     ptr::null_mut,
-    sync::{Arc, Condvar, Mutex, atomic::AtomicU64},
+    sync::{Arc, Condvar, Mutex, Once, atomic::AtomicU64},
     thread,
 };
 
@@ -95,10 +98,19 @@ pub(crate) fn join<B: Backend>(
 fn init<B: Backend>(link: &Arc<Link<B>>, id: ncclUniqueId, (rank, size): (i32, i32)) {
     let mut handle = null_mut();
     let library = link.library;
+    let _use = DriverUse::new();
+    if !link.device.core().origin.is_valid() {
+        return;
+    }
     // SAFETY: a place for the communicator, and a rank below the number of ranks.
     let made = link
         .device
         .with_current(|| library.check(unsafe { library.ncclCommInitRank(&mut handle, size, id, rank) }));
+    // The library registers what it does at the end of the process when it makes its first communicator.
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        ProcessGuard::of_driver();
+    });
     let mut state = link.lock();
     match made {
         // It may have been given up meanwhile.

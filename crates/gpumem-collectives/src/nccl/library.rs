@@ -1,7 +1,7 @@
 //! The library, found once.
 
 use crate::identity::EngineKind;
-use gpumem_core::{CollectiveLibrary, LoadError, LoadFailure};
+use gpumem_core::{CollectiveLibrary, LoadError, LoadFailure, process::ProcessGuard};
 use gpumem_nccl_sys::{Engine, Library, Places, Refusal};
 use std::sync::{Mutex, PoisonError};
 
@@ -30,6 +30,8 @@ pub(super) fn library(kind: EngineKind) -> Result<&'static Library, LoadError> {
     for other in library.other_copies() {
         tracing::warn!(used = %library.path.display(), other = %other.display(), "the process has loaded two copies of a library");
     }
+    // The end of the process is noticed before the library's own clean-up.
+    ProcessGuard::of_driver();
     let library: &'static Library = Box::leak(Box::new(library));
     found[place] = Some(library);
     Ok(library)

@@ -2,10 +2,9 @@
 
 use super::{
     Link,
-    close::Ending,
     link::{Handle, IssuedCall, Phase, State},
 };
-use gpumem_core::{Backend, CollectiveCause, Failure, POISONED};
+use gpumem_core::{Backend, CollectiveCause, Failure, POISONED, process::DriverUse};
 use gpumem_nccl_sys::ncclResult_t;
 use gpumem_runtime::internal::Timeline;
 use std::{
@@ -73,8 +72,14 @@ impl<B: Backend> Link<B> {
     pub(super) fn abort_handle(&self, Handle(handle): Handle) {
         let library = self.library;
         let began = Instant::now();
-        // SAFETY: the communicator is alive: only this thread ends it.
-        let told = unsafe { library.ncclCommRevoke(handle, 0) } == Ok(ncclResult_t::ncclSuccess);
+        let told = {
+            let _use = DriverUse::new();
+            if !self.device.core().origin.is_valid() {
+                return;
+            }
+            // SAFETY: the communicator is alive: only this thread ends it.
+            unsafe { library.ncclCommRevoke(handle, 0) == Ok(ncclResult_t::ncclSuccess) }
+        };
         let grace = GRACE[usize::from(!told)];
         let mut state = self.lock();
         while state.calling.is_some() && began.elapsed() < grace {
@@ -82,7 +87,10 @@ impl<B: Backend> Link<B> {
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
         drop(state);
-        let Some(_ending) = Ending::begin().filter(|_| self.device.core().origin.is_valid()) else { return };
+        let _use = DriverUse::new();
+        if !self.device.core().origin.is_valid() {
+            return;
+        }
         // SAFETY: as above; no thread begins a call of it any more. One that is still inside is what an abort is for.
         let aborted = self.device.with_current(|| library.check(unsafe { library.ncclCommAbort(handle) }));
         if let Err(failure) = aborted {

@@ -88,7 +88,11 @@ fn main() -> ExitCode {
         let folder = PathBuf::from(env::var_os("COLLECTIVE_FOLDER").unwrap());
         let rank = rank.parse().unwrap();
         let name = &options.phases[0];
-        phase(name).0(&rank_of(&options, rank, folder, name));
+        let own = rank_of(&options, rank, folder, name);
+        phase(name).0(&own);
+        eprintln!("{name} rank {rank}: the phase is over");
+        drop(own);
+        eprintln!("{name} rank {rank}: the device is dropped, main returns");
         return ExitCode::SUCCESS;
     }
     let mut failed = 0;
