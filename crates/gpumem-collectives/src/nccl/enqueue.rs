@@ -202,11 +202,13 @@ impl<B: Backend> ReadyRank<'_, B> {
 
     /// Notes the uses of the arrays. Returns the submission.
     fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
-        let Self { own: OwnCalls { link, stream, operation, counts, .. }, accesses, called, .. } = self;
+        let Self { own: OwnCalls { link, stream, operation, calls, counts }, accesses, called, .. } = self;
         let timeline = stream.timeline();
-        for used in &called.writes {
-            // SAFETY: the operation writes all of these bytes, or its failure poisons them.
-            unsafe { POISONED.clear(&used.range()) };
+        if POISONED.is_any() {
+            for place in calls.iter().filter_map(|prepared| prepared.destination.as_ref()) {
+                // SAFETY: the operation writes all of these bytes, or its failure poisons them.
+                unsafe { POISONED.clear(&place.used().range()) };
+            }
         }
         // Noted even after a failure: part of it may be under way.
         let submitted = timeline.submit(operation, &accesses, |_| Ok(()));

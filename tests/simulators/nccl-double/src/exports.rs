@@ -9,8 +9,8 @@ use std::{
     cell::RefCell,
     ffi::{c_char, c_int, c_void},
     sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
+        Arc, Once,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread,
     time::Duration,
@@ -37,6 +37,33 @@ pub extern "C" fn nccl_double_alive() -> u64 {
 }
 
 type Handle = *const Communicator;
+
+/// As the real library, it cleans up at the end of the process: calls after that end it with a crash.
+pub(crate) fn check_alive() {
+    if IS_OVER.load(Ordering::SeqCst) {
+        eprintln!("the library is called after its clean-up");
+        std::process::abort();
+    }
+}
+
+static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// Registers the clean-up, once there is a communicator.
+fn clean_up_at_exit() {
+    unsafe extern "C" {
+        fn atexit(run: extern "C" fn()) -> c_int;
+    }
+    extern "C" fn clean_up() {
+        IS_OVER.store(true, Ordering::SeqCst);
+        // Time in which other threads show themselves.
+        thread::sleep(Duration::from_millis(300));
+    }
+    static FIRST: Once = Once::new();
+    FIRST.call_once(|| {
+        // SAFETY: the handler touches an atomic and sleeps.
+        unsafe { atexit(clean_up) };
+    });
+}
 
 /// Operations of one rank on one stream.
 struct Batch {
@@ -72,6 +99,7 @@ struct UniqueId([u8; 128]);
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommInitRank(made: *mut Handle, size: c_int, id: UniqueId, rank: c_int) -> u32 {
+    clean_up_at_exit();
     match Communicator::join(id.0, rank as usize, size as usize) {
         Ok(communicator) => {
             ALIVE.fetch_add(1, Ordering::SeqCst);
@@ -85,6 +113,10 @@ unsafe extern "C" fn ncclCommInitRank(made: *mut Handle, size: c_int, id: Unique
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommDestroy(communicator: Handle) -> u32 {
+    check_alive();
+    // The real one takes long too.
+    thread::sleep(Duration::from_millis(20));
+    check_alive();
     // SAFETY: a handle is used once for the last time.
     drop(unsafe { Arc::from_raw(communicator) });
     ALIVE.fetch_sub(1, Ordering::SeqCst);
@@ -93,17 +125,20 @@ unsafe extern "C" fn ncclCommDestroy(communicator: Handle) -> u32 {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommAbort(communicator: Handle) -> u32 {
+    check_alive();
     while has(Fault::HangingAbort) {
         thread::sleep(Duration::from_millis(5));
     }
     // SAFETY: as above.
     unsafe { Arc::from_raw(communicator) }.abort();
     ALIVE.fetch_sub(1, Ordering::SeqCst);
+    check_alive();
     SUCCESS
 }
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ncclCommGetAsyncError(_: Handle, error: *mut u32) -> u32 {
+    check_alive();
     // SAFETY: a place for a number.
     unsafe { error.write(if has(Fault::AsynchronousError) { REMOTE_ERROR } else { SUCCESS }) };
     SUCCESS
