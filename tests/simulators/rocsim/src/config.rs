@@ -53,8 +53,11 @@ const MODELS: &[Model] = &[
     Model { name: "gfx906", isa: (9, 0, 6), device_id: 0x66a1, simds_per_cu: 4, wave_size: 64 },
     Model { name: "gfx908", isa: (9, 0, 8), device_id: 0x738c, simds_per_cu: 4, wave_size: 64 },
     Model { name: "gfx90a", isa: (9, 0, 10), device_id: 0x740f, simds_per_cu: 4, wave_size: 64 },
+    Model { name: "gfx942", isa: (9, 4, 2), device_id: 0x74a1, simds_per_cu: 4, wave_size: 64 },
     Model { name: "gfx1010", isa: (10, 1, 0), device_id: 0x731f, simds_per_cu: 2, wave_size: 32 },
     Model { name: "gfx1030", isa: (10, 3, 0), device_id: 0x73bf, simds_per_cu: 2, wave_size: 32 },
+    Model { name: "gfx1100", isa: (11, 0, 0), device_id: 0x744c, simds_per_cu: 2, wave_size: 32 },
+    Model { name: "gfx1201", isa: (12, 0, 1), device_id: 0x7550, simds_per_cu: 2, wave_size: 32 },
 ];
 
 /// The most GPUs that can be simulated: the mapping checks keep one bit for each node.

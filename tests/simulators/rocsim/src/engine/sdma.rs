@@ -93,7 +93,7 @@ fn fetch(queue: &Queue, position: u64) -> [u32; MAX_WORDS] {
 fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
     let node = queue.node;
     let address = |low: usize| u64::from(words[low]) | u64::from(words[low + 1]) << 32;
-    let field = |word: usize, shift: u32, bits: u32| u64::from(words[word] >> shift & ((1 << bits) - 1));
+    let field = |word: usize, shift: u32, bits: u32| u64::from(words[word] >> shift) & ((1u64 << bits) - 1);
     match (words[0] & 0xff, words[0] >> 8 & 0xff) {
         (op::NOP, _) => Ok(1),
         (op::COPY, op::LINEAR) => {
@@ -105,15 +105,16 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
             Ok(7)
         }
         (op::COPY, op::LINEAR_RECT) => {
+            let Rectangles { row, depth, pitch, slice } = Rectangles::of(Config::get().model.isa.0);
             let side = |low: usize| Side {
                 address: address(low),
-                x: field(low + 2, 0, 14),
-                y: field(low + 2, 16, 14),
-                z: field(low + 3, 0, 11),
-                pitch: field(low + 3, 13, 19) + 1,
-                slice: field(low + 4, 0, 28) + 1,
+                x: field(low + 2, 0, row),
+                y: field(low + 2, 16, row),
+                z: field(low + 3, 0, depth),
+                pitch: field(low + 3, 32 - pitch, pitch) + 1,
+                slice: field(low + 4, 0, slice) + 1,
             };
-            let size = [field(11, 0, 14) + 1, field(11, 16, 14) + 1, field(12, 0, 11) + 1];
+            let size = [field(11, 0, row) + 1, field(11, 16, row) + 1, field(12, 0, depth) + 1];
             copy_rect(node, &side(1), &side(6), size, words[0] >> 29)?;
             Ok(13)
         }
@@ -173,6 +174,25 @@ fn word(node: u32, address: u64, bytes: u64) -> Result<Span, Stop> {
         return Err(Stop::UnknownPacket);
     }
     Ok(span(node, address, bytes)?)
+}
+
+/// How many bits the fields of a rectangle copy have: places and lengths within a row and rows, those across slices, and the
+/// distances between rows and between slices.
+struct Rectangles {
+    row: u32,
+    depth: u32,
+    pitch: u32,
+    slice: u32,
+}
+
+impl Rectangles {
+    /// Those of the instruction sets of that major version.
+    fn of(major: u32) -> Self {
+        match major {
+            12.. => Self { row: 16, depth: 14, pitch: 16, slice: 32 },
+            _ => Self { row: 14, depth: 11, pitch: 19, slice: 28 },
+        }
+    }
 }
 
 /// One side of a rectangle copy; everything but the address counts elements.

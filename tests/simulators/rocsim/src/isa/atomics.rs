@@ -131,15 +131,15 @@ macro_rules! integers {
             "xor" => atomic!($space, $word, |old, x, _| old ^ x),
             "inc" => atomic!($space, $word, |old, x, _| if old >= x { 0 } else { old + 1 }),
             "dec" => atomic!($space, $word, |old, x, _| if old == 0 || old > x { x } else { old - 1 }),
-            // New value, then the one to compare with; the other way round in the memory of a group.
-            "cmpswap" => {
-                let swap = if $space == space::SHARED {
-                    atomic!($space, $word, |old, compare, new| if old == compare { new } else { old })
-                } else {
-                    atomic!($space, $word, |old, new, compare| if old == compare { new } else { old })
-                };
-                Atomic { compares: true, ..swap }
-            }
+            // New value, then the one to compare with; the other way round in the memory of a group before gfx11.
+            "cmpswap" => Atomic {
+                compares: true,
+                ..atomic!($space, $word, |old, new, compare| if old == compare { new } else { old })
+            },
+            "cmpst" => Atomic {
+                compares: true,
+                ..atomic!($space, $word, |old, compare, new| if old == compare { new } else { old })
+            },
             _ => return None,
         }
     };
@@ -180,7 +180,7 @@ pub(super) fn find_shared(name: &str) -> Option<(Atomic, bool)> {
     let operation = match (operation, letter) {
         ("min" | "max", "i") => format!("s{operation}"),
         ("min" | "max", "u") => format!("u{operation}"),
-        ("cmpst", "b") => "cmpswap".to_owned(),
+        ("cmpstore", "b") => "cmpswap".to_owned(),
         ("wrxchg", "b") => "swap".to_owned(),
         ("add" | "min" | "max", "f") => format!("{operation}_{kind}"),
         (_, "f") => return None,

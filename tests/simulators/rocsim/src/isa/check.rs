@@ -42,15 +42,35 @@ pub(super) enum Begins {
     Wait,
 }
 
+/// Counters of what is pending: vector memory, scalar memory and the group's, stores where they have one of their own,
+/// and the group's memory where it has one of its own.
+const COUNTERS: usize = 4;
+
+/// Which counters an architecture has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Counters {
+    /// Stores have one of their own, as from gfx10 on.
+    pub(super) stores: bool,
+    /// The group's memory has one of its own, as from gfx12 on.
+    pub(super) shared: bool,
+}
+
+impl Counters {
+    /// Those of the instruction sets of that major version.
+    pub(super) fn of(major: u32) -> Self {
+        Self { stores: major >= 10, shared: major >= 12 }
+    }
+}
+
 /// Something that has begun and may not have ended.
 #[derive(Debug)]
 struct Pending {
     begins: Begins,
-    /// The counters that still count it: vector memory, scalar memory and the group's, stores.
-    counted: [bool; 3],
+    /// The counters that still count it.
+    counted: [bool; COUNTERS],
     /// The counters that must be waited for before its registers are there. They are fewer for flat loads: which memory
     /// a load reaches says which counter its result comes with.
-    guards: [bool; 3],
+    guards: [bool; COUNTERS],
     registers: Vec<Use>,
     written: Vec<(Space, u64)>,
     text: Box<str>,
@@ -87,14 +107,13 @@ pub(super) struct Checks {
     writing: Vec<(Space, u64)>,
     /// Whether it has reached memory of the GPU, and that of the group.
     reached: [bool; 2],
-    /// Stores have a counter of their own, as from gfx10 on.
-    counts_stores: bool,
+    counters: Counters,
 }
 
 impl Checks {
-    pub(super) fn new(waves: usize, counts_stores: bool) -> Self {
+    pub(super) fn new(waves: usize, counters: Counters) -> Self {
         let pending = (0..waves).map(|_| Vec::new()).collect();
-        Self { pending, counts_stores, ..Self::default() }
+        Self { pending, counters, ..Self::default() }
     }
 
     /// Called before an instruction runs: its registers must be there.
@@ -123,16 +142,24 @@ impl Checks {
 
     /// Called after an instruction has run: the operations that it began are pending.
     pub(super) fn after(&mut self, wave: &Wave, i: &Instruction) {
+        let own = self.counters;
+        let counts = |vector: bool, scalar: bool, store: bool, shared: bool| {
+            let lgkm = scalar || shared && !own.shared;
+            [vector || store && !own.stores, lgkm, store && own.stores, shared && own.shared]
+        };
         let counted = match i.begins {
             Begins::Nothing | Begins::Wait => return,
-            Begins::Scalar | Begins::Shared => [false, true, false],
-            Begins::Load => [true, false, false],
-            Begins::FlatLoad => [true, true, false],
-            Begins::Store => [!self.counts_stores, false, self.counts_stores],
-            Begins::FlatStore => [!self.counts_stores, true, self.counts_stores],
+            Begins::Scalar => counts(false, true, false, false),
+            Begins::Shared => counts(false, false, false, true),
+            Begins::Load => counts(true, false, false, false),
+            Begins::FlatLoad => counts(true, false, false, true),
+            Begins::Store => counts(false, false, true, false),
+            Begins::FlatStore => counts(false, false, true, true),
         };
         let guards = match self.reached {
-            [global, shared] if i.begins == Begins::FlatLoad && (global || shared) => [global, shared, false],
+            [global, shared] if i.begins == Begins::FlatLoad && (global || shared) => {
+                counts(global, false, false, shared)
+            }
             _ => counted,
         };
         if let Some(pending) = self.pending.get_mut(wave.number as usize) {
@@ -172,7 +199,7 @@ impl Checks {
         // Stores that go past the caches are how compilers write atomic ones. Loads race with stores, and not with atomics:
         // AMD's headers begin the loop of an atomic addition with a plain load.
         let atomic = access == Access::Atomic
-            || space == Space::Global && i.modifiers.returns
+            || space == Space::Global && i.modifiers.past_caches
             || access == Access::Read;
         let touch =
             Touch { wave: wave.number, lane: lane as u32, epoch: self.epoch, atomic, address: i.address };
@@ -217,10 +244,10 @@ fn race(space: Space, address: u64, verb: &'static str, other: &Touch) -> Cause 
 
 /// Removes the operations that have ended by the limits of a wait.
 fn wait(pending: &mut Vec<Pending>, limits: u32) {
-    for counter in 0..3 {
+    for counter in 0..COUNTERS {
         let limit = (limits >> (8 * counter) & 0xff) as usize;
         let counts = |pending: &Pending| pending.counted.get(counter).copied().unwrap_or(false);
-        let in_order = counter != 1
+        let in_order = matches!(counter, 0 | 2)
             || pending
                 .iter()
                 .filter(|pending| counts(pending))

@@ -4,7 +4,7 @@ use super::{
     instruction::{Flow, Form, Instruction, Kind, Value},
     mode::Mode,
     stop::{Cause, Stop},
-    text::{Text, scalar},
+    text::{Text, Written, scalar},
     wave::{PRIVATE_APERTURE, SHARED_APERTURE, Wave},
 };
 use crate::engine;
@@ -44,6 +44,25 @@ macro_rules! saves {
 
 fn branch(taken: bool) -> Flow {
     if taken { Flow::Branch } else { Flow::Next }
+}
+
+/// Stops at barriers other than that of all waves of the group.
+fn whole_group(wave: &mut Wave, i: &Instruction, number: u32) -> Flow {
+    if wave.read(&i.operands[0]) == number {
+        return Flow::Next;
+    }
+    wave.stop = Some(Stop::new(Cause::Unknown("a barrier that is not the whole group's"), None));
+    Flow::Stop
+}
+
+/// Whether a message that is answered is one of the two that are known: a time, and the queue's doorbell.
+pub(super) fn is_answered(text: &Text) -> bool {
+    let message = text.field("sendmsg").and_then(|words| words.first().copied());
+    match text.name.as_str() {
+        "s_sendmsg_rtn_b32" => message == Some("MSG_RTN_GET_DOORBELL"),
+        "s_sendmsg_rtn_b64" => message == Some("MSG_RTN_GET_REALTIME"),
+        _ => true,
+    }
 }
 
 /// Hardware registers that can be read and written.
@@ -92,17 +111,29 @@ fn get_hardware(wave: &mut Wave, i: &Instruction) -> Flow {
     Flow::Next
 }
 
-/// The limits of a wait: operations on vector memory, on scalar memory and the group's, and stores where they have a
-/// counter of their own. 255 is no limit.
-pub(super) fn wait_limits(text: &Text) -> u32 {
-    let limit = |name: &str| -> u32 {
+/// The limits of a wait, one byte for each counter of [`Checks`](super::check::Checks). 255 is no limit.
+pub(super) fn wait_limits(text: &Text) -> Option<u32> {
+    let field = |name: &str| -> u32 {
         text.field(name).and_then(|numbers| numbers.first()?.parse().ok()).unwrap_or(255)
     };
-    match text.name.as_str() {
-        "s_waitcnt" => limit("vmcnt") | limit("lgkmcnt") << 8 | 255 << 16,
-        "s_waitcnt_vscnt" => 0x0000_ffff,
-        _ => 0x00ff_ffff,
-    }
+    let number = || match text.operands.last()?.written {
+        Written::Integer(number) => u32::try_from(number).ok(),
+        Written::Literal(number) => Some(number),
+        _ => None,
+    };
+    let limits = |vector: u32, scalar: u32, stores: u32, shared: u32| {
+        u32::from_le_bytes([vector, scalar, stores, shared].map(|limit| limit.min(255) as u8))
+    };
+    Some(match text.name.as_str() {
+        "s_waitcnt" => limits(field("vmcnt"), field("lgkmcnt"), 255, 255),
+        "s_waitcnt_vmcnt" | "s_wait_loadcnt" => limits(number()?, 255, 255, 255),
+        "s_waitcnt_lgkmcnt" | "s_wait_kmcnt" => limits(255, number()?, 255, 255),
+        "s_waitcnt_vscnt" | "s_wait_storecnt" => limits(255, 255, number()?, 255),
+        "s_wait_dscnt" => limits(255, 255, 255, number()?),
+        "s_wait_loadcnt_dscnt" => limits(number()? >> 8, 255, 255, number()? & 0x3f),
+        "s_wait_storecnt_dscnt" => limits(255, 255, number()? >> 8, number()? & 0x3f),
+        _ => return None,
+    })
 }
 
 /// Encodes a hardware register's name, first bit and number of bits for [`hardware_field`].
@@ -132,7 +163,36 @@ fn mode_bits(wave: &mut Wave, i: &Instruction, start: u32) -> Flow {
 
 /// Tells whether the instruction only waits for pending operations.
 pub(super) fn is_wait(name: &str) -> bool {
-    matches!(name, "s_waitcnt" | "s_waitcnt_vscnt")
+    matches!(
+        name,
+        "s_waitcnt"
+            | "s_waitcnt_vmcnt"
+            | "s_waitcnt_lgkmcnt"
+            | "s_waitcnt_vscnt"
+            | "s_wait_loadcnt"
+            | "s_wait_storecnt"
+            | "s_wait_dscnt"
+            | "s_wait_kmcnt"
+            | "s_wait_loadcnt_dscnt"
+            | "s_wait_storecnt_dscnt"
+    )
+}
+
+/// Whether the instruction writes back or invalidates vector caches. Memory here has none.
+pub(super) fn is_about_caches(name: &str) -> bool {
+    matches!(
+        name,
+        "buffer_gl0_inv"
+            | "buffer_gl1_inv"
+            | "buffer_wbinvl1"
+            | "buffer_wbinvl1_vol"
+            | "buffer_wbl2"
+            | "buffer_invl2"
+            | "buffer_inv"
+            | "global_inv"
+            | "global_wb"
+            | "global_wbinv"
+    )
 }
 
 /// Whether nothing is to be done, because memory here is in order and coherent, or because it is about time.
@@ -152,19 +212,16 @@ fn is_nothing(name: &str) -> bool {
             | "s_dcache_inv_vol"
             | "s_icache_inv"
             | "s_gl1_inv"
-            | "buffer_gl0_inv"
-            | "buffer_gl1_inv"
-            | "buffer_wbinvl1"
-            | "buffer_wbinvl1_vol"
-            | "buffer_wbl2"
-            | "buffer_invl2"
             | "s_code_end"
+            | "s_delay_alu"
+            | "s_set_inst_prefetch_distance"
+            | "s_wait_alu"
     )
 }
 
 /// The instruction of that name.
 pub(super) fn find(name: &str) -> Option<Form> {
-    if is_nothing(name) || is_wait(name) {
+    if is_nothing(name) || is_wait(name) || is_about_caches(name) {
         return Some(Form::new(&[], |_, _, _| Flow::Next));
     }
     if let Some(form) = branches(name) {
@@ -173,6 +230,22 @@ pub(super) fn find(name: &str) -> Option<Form> {
     Some(match name {
         "s_endpgm" | "s_endpgm_saved" => Form::new(&[], |_, _, _| Flow::End),
         "s_barrier" => Form::new(&[], |_, _, _| Flow::Barrier),
+        // The two halves of a barrier: a wave says that it has come, and later waits for the others.
+        "s_barrier_signal" => Form::new(&[Kind::B32], |wave, i, _| {
+            wave.signalled = true;
+            whole_group(wave, i, u32::MAX)
+        }),
+        "s_barrier_wait" => Form::new(&[Kind::B32], |wave, i, _| {
+            if !std::mem::take(&mut wave.signalled) {
+                let why = "a wait for a barrier that the wave has not signalled";
+                wave.stop = Some(Stop::new(Cause::Unknown(why), None));
+                return Flow::Stop;
+            }
+            match whole_group(wave, i, 0xffff) {
+                Flow::Next => Flow::Barrier,
+                flow => flow,
+            }
+        }),
         "s_sleep" => Form::new(&[], |_, _, _| Flow::Yield),
         "s_trap" | "s_sethalt" => Form::new(&[], |wave, _, _| {
             wave.stop = Some(Stop::new(Cause::Trap, None));
@@ -192,6 +265,15 @@ pub(super) fn find(name: &str) -> Option<Form> {
             Flow::Jump
         }),
         "s_memtime" | "s_memrealtime" => Form::new(&[Kind::Out(2)], |wave, i, _| {
+            wave.write_pair(&i.operands[0], engine::clock());
+            Flow::Next
+        }),
+        // Only the trap handler looks at the number of the doorbell.
+        "s_sendmsg_rtn_b32" => Form::new(&[Kind::Out(1)], |wave, i, _| {
+            wave.write(&i.operands[0], 0);
+            Flow::Next
+        }),
+        "s_sendmsg_rtn_b64" => Form::new(&[Kind::Out(2)], |wave, i, _| {
             wave.write_pair(&i.operands[0], engine::clock());
             Flow::Next
         }),
@@ -247,7 +329,7 @@ fn branches(name: &str) -> Option<Form> {
 pub(super) fn leads(name: &str) -> (bool, bool) {
     match name {
         "s_branch" => (true, false),
-        "s_setpc_b64" | "s_endpgm" | "s_endpgm_saved" => (false, false),
+        "s_setpc_b64" | "s_endpgm" | "s_endpgm_saved" | "s_trap" => (false, false),
         _ => (name.starts_with("s_cbranch_"), true),
     }
 }

@@ -4,13 +4,13 @@ use super::{
     atomics,
     check::Begins,
     comgr::Line,
-    compare, control, convert, division, double, float,
+    compare, compound, control, convert, division, double, float,
     instruction::{Flow, Form, Instruction, Kind, Modifiers, OPERANDS, Operand, Use, Value, honours},
     memory::{self, slot, space},
-    memory_scalar, scalar, soft,
+    memory_scalar, names, scalar, soft,
     stop::{Cause, Stop},
     subword,
-    text::{Text, TextOperand, Written},
+    text::{Half, Text, TextOperand, Written, scalar as register},
     vector, vector_wide,
     wave::HIDDEN,
 };
@@ -36,12 +36,16 @@ pub(super) fn decode(line: &Line, address: u64, shape: Shape) -> Instruction {
         address,
         bytes: line.bytes,
         subword: None,
+        parts: Box::new([]),
         text: line.text.as_str().into(),
         begins: Begins::Nothing,
         uses: Box::new([]),
     };
-    let text = Text::parse(&line.text);
-    if let Some(known) = known(&text, instruction.clone(), shape) {
+    let found = match line.text.split_once(" :: ") {
+        Some((first, second)) => dual(first, second, &instruction, shape),
+        None => known(&Text::parse(&line.text), instruction.clone(), shape),
+    };
+    if let Some(known) = found {
         instruction = known;
     }
     instruction
@@ -62,15 +66,37 @@ fn unknown(
     Flow::Stop
 }
 
+/// Two instructions in one.
+fn dual(first: &str, second: &str, blank: &Instruction, shape: Shape) -> Option<Instruction> {
+    let part = |line: &str| {
+        let mut text = Text::parse(&format!("v_{}", line.trim().strip_prefix("v_dual_")?));
+        if text.name == "v_cndmask_b32" && text.operands.len() == 3 {
+            text.operands.push(TextOperand::plain(Written::Scalar(register::VCC, 1)));
+        }
+        plain(&text, blank.clone(), shape)
+    };
+    compound::dual(part(first)?, part(second)?, blank.clone())
+}
+
 fn known(text: &Text, blank: Instruction, shape: Shape) -> Option<Instruction> {
+    if let Some(vector) = names::in_one_lane(&text.name) {
+        let text = Text { name: vector.to_owned(), ..text.clone() };
+        return compound::in_one_lane(plain(&text, blank, shape)?);
+    }
+    if let Some(name) = names::compares_in_one_lane(&text.name) {
+        let mut text = Text { name, ..text.clone() };
+        text.operands.insert(0, TextOperand::plain(Written::Scalar(register::OUTCOME, 2)));
+        return compound::compared_in_one_lane(plain(&text, blank, shape)?);
+    }
+    if control::is_about_caches(&text.name) {
+        return plain(text, blank, shape);
+    }
     let (family, rest) = text.name.split_once('_')?;
     match family {
         "flat" => moved::<{ space::FLAT }>(text, rest, blank, shape),
         "global" => moved::<{ space::GLOBAL }>(text, rest, blank, shape),
         "scratch" => moved::<{ space::SCRATCH }>(text, rest, blank, shape),
-        "buffer" if control::find(&text.name).is_none() => {
-            moved::<{ space::BUFFER }>(text, rest, blank, shape)
-        }
+        "buffer" => moved::<{ space::BUFFER }>(text, rest, blank, shape),
         "ds" if !rest.contains("permute") => moved::<{ space::SHARED }>(text, rest, blank, shape),
         _ => plain(text, blank, shape),
     }
@@ -78,7 +104,7 @@ fn known(text: &Text, blank: Instruction, shape: Shape) -> Option<Instruction> {
 
 fn form(text: &Text) -> Option<Form> {
     let name = text.name.as_str();
-    if name.starts_with("s_") || name.starts_with("buffer_") {
+    if name.starts_with("s_") || control::is_about_caches(name) {
         return control::find(name).or_else(|| scalar::find(name)).or_else(|| memory_scalar::find(name));
     }
     if text.modifiers.contains_key("clamp")
@@ -97,10 +123,10 @@ fn form(text: &Text) -> Option<Form> {
 
 /// An instruction whose operands are where they are written.
 fn plain(text: &Text, blank: Instruction, shape: Shape) -> Option<Instruction> {
-    let form = form(text)?;
+    let form = form(text).filter(|_| control::is_answered(text))?;
     let mut instruction = Instruction { op: form.op, modifiers: modifiers(text, form.honours)?, ..blank };
     instruction.extra = match text.name.as_str() {
-        name if control::is_wait(name) => control::wait_limits(text),
+        name if control::is_wait(name) => control::wait_limits(text)?,
         "s_getreg_b32" | "s_setreg_b32" | "s_setreg_imm32_b32" => control::hardware_bits(text)?,
         _ => 0,
     };
@@ -121,7 +147,13 @@ fn plain(text: &Text, blank: Instruction, shape: Shape) -> Option<Instruction> {
     }
     let mut uses = Vec::new();
     for (index, kind) in form.kinds.iter().enumerate().skip(first) {
-        let operand = resolve(text.operands.get(index - first)?, *kind, shape, form.honours)?;
+        let written = text.operands.get(index - first)?;
+        if let Some(half) = written.half {
+            // The result's half is chosen after those of all sources.
+            let place = if index == 0 { form.kinds.len() } else { index } - 1;
+            *instruction.modifiers.op_sel.get_mut(place)? |= half == Half::Upper;
+        }
+        let operand = resolve(written, *kind, shape, form.honours)?;
         note(&mut uses, &operand, *kind, shape);
         *instruction.operands.get_mut(index)? = operand;
     }
@@ -238,7 +270,10 @@ fn moved<const SPACE: u8>(text: &Text, name: &str, blank: Instruction, shape: Sh
 
 /// An operand as the instruction reads it. `None` if it cannot be that.
 fn resolve(text: &TextOperand, kind: Kind, shape: Shape, honoured: u8) -> Option<Operand> {
-    let TextOperand { written, negate, absolute, sign_extend } = *text;
+    let TextOperand { written, negate, absolute, sign_extend, half } = *text;
+    if half.is_some() && honoured & honours::HALVES == 0 {
+        return None;
+    }
     let signs = negate || absolute || sign_extend;
     if signs && honoured & honours::SIGNS == 0 && !sign_extend {
         return None;
@@ -280,7 +315,7 @@ fn constant(written: Written, kind: Kind) -> Option<u64> {
 }
 
 /// Modifiers that say how caches are used. Memory here has none.
-const ABOUT_CACHES: &[&str] = &["slc", "dlc", "scc", "nt", "sc1"];
+const ABOUT_CACHES: &[&str] = &["slc", "dlc", "scc", "nt", "th"];
 /// Modifiers of the encoding `sdwa`, which are read elsewhere.
 const ABOUT_PARTS: &[&str] = &["dst_sel", "dst_unused", "src0_sel", "src1_sel"];
 
@@ -299,8 +334,16 @@ fn modifiers(text: &Text, honoured: u8) -> Option<Modifiers> {
                 honours::MEMORY
             }
             "glc" | "sc0" => {
+                (modifiers.returns, modifiers.past_caches) = (true, true);
+                honours::MEMORY
+            }
+            "th" if value.starts_with("TH_ATOMIC_") && value.contains("RETURN") => {
                 modifiers.returns = true;
                 honours::MEMORY
+            }
+            "sc1" | "scope" => {
+                modifiers.past_caches = true;
+                honours::NOTHING
             }
             "offen" => {
                 modifiers.lane_offset = true;

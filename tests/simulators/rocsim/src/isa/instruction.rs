@@ -149,6 +149,8 @@ pub(super) struct Modifiers {
     pub(super) scale: u8,
     /// An atomic gives the old value back.
     pub(super) returns: bool,
+    /// A store is visible to other groups: it goes past the caches.
+    pub(super) past_caches: bool,
     /// A buffer instruction has an offset in each lane.
     pub(super) lane_offset: bool,
     pub(super) op_sel: [bool; 4],
@@ -205,6 +207,8 @@ pub(super) struct Instruction {
     pub(super) address: u64,
     pub(super) bytes: u64,
     pub(super) subword: Option<Box<Subword>>,
+    /// The instructions that it is made of, if it is made of others.
+    pub(super) parts: Box<[Instruction]>,
     /// The text that comgr has printed.
     pub(super) text: Box<str>,
     pub(super) begins: Begins,

@@ -1,7 +1,7 @@
 //! The start of a kernel: its descriptor, and the registers of its waves.
 
 use super::{
-    check::Checks,
+    check::{Checks, Counters},
     decode::Shape,
     memory::ADD_LANE,
     mode::Mode,
@@ -50,12 +50,13 @@ impl Kernel {
         // SAFETY: the span has 64 bytes, whatever their alignment.
         let words: [u32; 16] = unsafe { span.as_ptr().cast::<[u32; 16]>().read_unaligned() };
         let (resources, properties) = ([words[12], words[13]], words[14]);
-        let is_90a = launch.isa == (9, 0, 10);
+        // One file of registers for both kinds, and a wave's places in one register.
+        let is_unified = matches!(launch.isa, (9, 0, 10) | (9, 4.., _));
         let wave_size = if launch.isa.0 >= 10 && properties >> 10 & 1 == 1 { 32 } else { 64 };
-        let granule = if is_90a || wave_size == 32 { 8 } else { 4 };
+        let granule = if is_unified || wave_size == 32 { 8 } else { 4 };
         let vectors = ((resources[0] & 0x3f) as u16 + 1) * granule;
         let (vectors, accumulators) = match launch.isa {
-            (9, 0, 10) => (vectors, ((words[11] & 0x3f) as u16 + 1) * 4),
+            _ if is_unified => (vectors, ((words[11] & 0x3f) as u16 + 1) * 4),
             // They have a file of their own, of the same size.
             (9, 0, 8) => (2 * vectors, vectors),
             _ => (vectors, vectors),
@@ -68,7 +69,7 @@ impl Kernel {
             resources,
             properties,
             mode: Mode::from_bits(resources[0] >> 12 & 0xff),
-            packs_places: is_90a,
+            packs_places: is_unified || launch.isa.0 >= 11,
         })
     }
 }
@@ -80,7 +81,8 @@ pub(super) struct Room {
     shape: Shape,
     private_bytes: usize,
     shared_bytes: usize,
-    is_gfx10: bool,
+    keeps_upper_half: bool,
+    counters: Counters,
     /// Groups keep the places of their lanes.
     packs_places: bool,
     checked: bool,
@@ -95,7 +97,8 @@ impl Kernel {
             shape: self.shape,
             private_bytes: self.private_bytes as usize,
             shared_bytes: launch.shared_bytes as usize,
-            is_gfx10: launch.isa.0 >= 10,
+            keeps_upper_half: launch.isa.0 >= 10,
+            counters: Counters::of(launch.isa.0),
             packs_places: self.packs_places,
             checked,
         }
@@ -119,12 +122,12 @@ impl Group {
         let wave = |number: u32| {
             let mut wave = Wave::new(room.shape.wave_size, room.shape.vectors.into());
             wave.number = number;
-            wave.keeps_upper_half = room.is_gfx10;
+            wave.keeps_upper_half = room.keeps_upper_half;
             wave.private_bytes = room.private_bytes;
             wave.private = vec![0; room.private_bytes * 64];
             wave
         };
-        let checks = room.checked.then(|| Box::new(Checks::new(room.waves as usize, room.is_gfx10)));
+        let checks = room.checked.then(|| Box::new(Checks::new(room.waves as usize, room.counters)));
         Self {
             id: [0; 3],
             size: [0; 3],
@@ -140,7 +143,7 @@ impl Group {
         // The contents must not be relied on.
         self.shared.fill(0xcc);
         if let Some(checks) = &mut self.checks {
-            **checks = Checks::new(self.waves.len(), launch.isa.0 >= 10);
+            **checks = Checks::new(self.waves.len(), Counters::of(launch.isa.0));
         }
         // A group at the edge of the grid has fewer work-items.
         let size: [u32; 3] = std::array::from_fn(|axis| {
@@ -207,6 +210,7 @@ fn begin_wave(wave: &mut Wave, kernel: &Kernel, launch: &Launch, id: [u32; 3]) {
     wave.mode = kernel.mode;
     wave.stop = None;
     wave.executed = 0;
+    wave.signalled = false;
     let bases = [
         (scalar::SHARED_BASE, SHARED_APERTURE),
         (scalar::PRIVATE_BASE, PRIVATE_APERTURE),
@@ -245,6 +249,13 @@ fn begin_wave(wave: &mut Wave, kernel: &Kernel, launch: &Launch, id: [u32; 3]) {
     }
     if wanted(wants::PRIVATE_BYTES) {
         put(wave, &[kernel.private_bytes]);
+    }
+    // The group's number comes in registers of the trap handler from gfx12 on.
+    if launch.isa.0 >= 12 {
+        wave.set_scalar(scalar::TTMP + 9, id[0]);
+        wave.set_scalar(scalar::TTMP + 7, id[1] | id[2] << 16);
+        wave.set_scalar(scalar::TTMP + 8, wave.number << 25);
+        return;
     }
     let resources = kernel.resources[1];
     next = next.max((resources >> 1 & 31) as u8);

@@ -139,6 +139,17 @@ macro_rules! wide_two {
         Form::new(WIDE_TWO, |wave, i, _| wide_two(wave, i, $f))
     };
 }
+/// Leaves the condition as it was.
+macro_rules! wide_alone {
+    ($f:expr) => {
+        Form::new(WIDE_TWO, |wave, i, _| {
+            let f: fn(u64, u64) -> u64 = $f;
+            let value = f(wave.read_pair(&i.operands[1]), wave.read_pair(&i.operands[2]));
+            wave.write_pair(&i.operands[0], value);
+            Flow::Next
+        })
+    };
+}
 macro_rules! shift {
     ($f:expr) => {
         Form::new(SHIFT, |wave, i, _| shift(wave, i, $f))
@@ -189,6 +200,9 @@ fn arithmetic(name: &str) -> Option<Form> {
         "s_subb_u32" => {
             Form::new(TWO, |wave, i, _| carry(wave, i, |x, y, c| x.wrapping_sub(y).wrapping_sub(c)))
         }
+        "s_add_nc_u64" => wide_alone!(|x, y| x.wrapping_add(y)),
+        "s_sub_nc_u64" => wide_alone!(|x, y| x.wrapping_sub(y)),
+        "s_mul_u64" => wide_alone!(|x, y| x.wrapping_mul(y)),
         "s_mul_i32" => two!(|x, y| (x.wrapping_mul(y), None)),
         "s_mul_hi_u32" => two!(|x, y| (((u64::from(x) * u64::from(y)) >> 32) as u32, None)),
         "s_mul_hi_i32" => {

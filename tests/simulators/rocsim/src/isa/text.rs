@@ -1,5 +1,6 @@
 //! The text of one instruction, taken apart: mnemonic, operands, modifiers.
 
+use super::names;
 use std::collections::BTreeMap;
 
 /// The number of the first of the named scalar registers, as the hardware numbers them where it does.
@@ -9,6 +10,7 @@ pub(super) mod scalar {
     pub(crate) const M0: u8 = 124;
     pub(crate) const NULL: u8 = 125;
     pub(crate) const EXEC: u8 = 126;
+    pub(crate) const EXEC_HIGH: u8 = 127;
     // Numbers of our own, beyond the ordinary registers.
     pub(crate) const SHARED_BASE: u8 = 200;
     pub(crate) const SHARED_LIMIT: u8 = 202;
@@ -16,6 +18,8 @@ pub(super) mod scalar {
     pub(crate) const PRIVATE_LIMIT: u8 = 206;
     pub(crate) const FLAT_SCRATCH: u8 = 208;
     pub(crate) const XNACK_MASK: u8 = 210;
+    /// What a scalar instruction has compared, as a mask of lanes.
+    pub(crate) const OUTCOME: u8 = 212;
     pub(crate) const SCC: u8 = 253;
 }
 
@@ -49,12 +53,28 @@ pub(super) struct TextOperand {
     pub(super) negate: bool,
     pub(super) absolute: bool,
     pub(super) sign_extend: bool,
+    /// The lower (`v1.l`) or the upper (`v1.h`) half of a vector register.
+    pub(super) half: Option<Half>,
+}
+
+impl TextOperand {
+    /// An operand without modifiers.
+    pub(super) fn plain(written: Written) -> Self {
+        Self { written, negate: false, absolute: false, sign_extend: false, half: None }
+    }
+}
+
+/// A half of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    Lower,
+    Upper,
 }
 
 /// One instruction, taken apart.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Text {
-    /// The mnemonic without the suffix of its encoding.
+    /// The mnemonic without the suffix of its encoding; the older one of an instruction that has two.
     pub(super) name: String,
     /// The suffix: `e32`, `e64`, `sdwa`, `dpp`, or nothing.
     pub(super) encoding: &'static str,
@@ -74,7 +94,7 @@ impl Text {
             .into_iter()
             .find_map(|suffix| Some((mnemonic.strip_suffix(suffix)?.strip_suffix('_')?, suffix)))
             .unwrap_or((mnemonic, ""));
-        let mut text = Self { name: name.to_owned(), encoding, ..Self::default() };
+        let mut text = Self { name: names::older(name), encoding, ..Self::default() };
         for piece in pieces(rest) {
             // An operand may be followed by modifiers, which are separated by blanks only.
             for (index, word) in piece.split_whitespace().enumerate() {
@@ -138,10 +158,9 @@ pub(super) fn integer(text: &str) -> Option<i64> {
 }
 
 fn operand(word: &str) -> Option<TextOperand> {
-    let plain = |written| TextOperand { written, negate: false, absolute: false, sign_extend: false };
     // A negative number is a number, and not a negated one.
     if let Some(written) = constant(word) {
-        return Some(plain(written));
+        return Some(TextOperand::plain(written));
     }
     let mut word = word;
     let mut strip = |before: &str, after: &str| {
@@ -152,8 +171,13 @@ fn operand(word: &str) -> Option<TextOperand> {
     let negate = strip("neg(", ")") | strip("-", "");
     let absolute = strip("abs(", ")") | strip("|", "|");
     let sign_extend = strip("sext(", ")");
+    let halves = [("v", ".l", Half::Lower), ("v", ".h", Half::Upper)];
+    let half = halves.into_iter().find_map(|(before, after, half)| {
+        word = word.strip_suffix(after).filter(|word| word.starts_with(before))?;
+        Some(half)
+    });
     let written = constant(word).or_else(|| named(word)).or_else(|| register(word))?;
-    Some(TextOperand { written, negate, absolute, sign_extend })
+    Some(TextOperand { written, negate, absolute, sign_extend, half })
 }
 
 fn constant(word: &str) -> Option<Written> {

@@ -2,7 +2,7 @@
 
 use super::{
     instruction::{Flow, Form, Instruction, Kind, Value, honours},
-    lanes::{wide_shift, wide_two},
+    lanes::{wide_one, wide_shift, wide_two},
     vector::middle,
     wave::{Lanes, Wave, bits},
 };
@@ -11,6 +11,7 @@ const ADD: &[Kind] = &[Kind::Out(1), Kind::MaskOut, Kind::B32, Kind::B32];
 const ADD_CARRY: &[Kind] = &[Kind::Out(1), Kind::MaskOut, Kind::B32, Kind::B32, Kind::MaskIn];
 const MULTIPLY_ADD: &[Kind] = &[Kind::Out(2), Kind::MaskOut, Kind::B32, Kind::B32, Kind::B64];
 const SHIFT: &[Kind] = &[Kind::Out(2), Kind::B32, Kind::B64];
+const SHIFT_ADD: &[Kind] = &[Kind::Out(2), Kind::B64, Kind::B32, Kind::B64];
 const TWO: &[Kind] = &[Kind::Out(1), Kind::B32, Kind::B32];
 const THREE: &[Kind] = &[Kind::Out(1), Kind::B32, Kind::B32, Kind::B32];
 
@@ -96,6 +97,24 @@ fn half_two(wave: &mut Wave, i: &Instruction, f: impl Fn(u16, u16) -> u16) -> Fl
     Flow::Next
 }
 
+/// Shifts a number of 64 bits by up to 7 bits, and adds another.
+fn shift_add(wave: &mut Wave, i: &Instruction) -> Flow {
+    let (x, z) = (wave.wide_source(&i.operands[1]), wave.wide_source(&i.operands[3]));
+    let shift = wave.source(i, 2);
+    let (shift, mut out) = (&wave.vectors[shift], [0; 64]);
+    for lane in 0..64 {
+        out[lane] = (x[lane] << (shift[lane] & 7)).wrapping_add(z[lane]);
+    }
+    wave.put_wide(i.operands[0].vector(), &out);
+    Flow::Next
+}
+
+fn half_one(wave: &mut Wave, i: &Instruction, f: impl Fn(u16) -> u16) -> Flow {
+    let out = half_source(wave, i, 1).map(|x| u32::from(f(x as u16)));
+    put_half(wave, i, 1, &out);
+    Flow::Next
+}
+
 /// An operation on two pairs of numbers of 16 bits, each pair in one register.
 fn half_pairs(wave: &mut Wave, i: &Instruction, f: impl Fn(u16, u16) -> u16) -> Flow {
     let (x, y) = (wave.source(i, 1), wave.source(i, 2));
@@ -155,6 +174,19 @@ macro_rules! half {
     };
 }
 
+/// Bits, of which constants are numbers of 16 bits.
+macro_rules! half_one {
+    ($f:expr) => {
+        Form::new(&[Kind::Out(1), Kind::F16], |wave, i, _| half_one(wave, i, $f)).honouring(honours::HALVES)
+    };
+}
+macro_rules! half_bits {
+    ($f:expr) => {
+        Form::new(&[Kind::Out(1), Kind::F16, Kind::F16], |wave, i, _| half_two(wave, i, $f))
+            .honouring(honours::HALVES)
+    };
+}
+
 macro_rules! half_pairs {
     ($f:expr) => {
         Form::new(TWO, |wave, i, _| half_pairs(wave, i, $f)).honouring(honours::HALVES)
@@ -189,6 +221,23 @@ pub(super) fn find(name: &str) -> Option<Form> {
         "v_lshlrev_b64" => shift!(|x, y| y << (x & 63)),
         "v_lshrrev_b64" => shift!(|x, y| y >> (x & 63)),
         "v_ashrrev_i64" => shift!(|x, y| (y as i64 >> (x & 63)) as u64),
+        "v_mov_b64" => Form::new(&[Kind::Out(2), Kind::B64], |wave, i, _| wide_one(wave, i, |x| x)),
+        "v_lshl_add_u64" => Form::new(SHIFT_ADD, |wave, i, _| shift_add(wave, i)),
+        "v_mov_b16" => half_one!(|x| x),
+        "v_not_b16" => half_one!(|x| !x),
+        "v_cndmask_b16" => Form::new(&[Kind::Out(1), Kind::F16, Kind::F16, Kind::MaskIn], |wave, i, _| {
+            let mask = wave.read_mask(&i.operands[3]);
+            let (x, y, mut out) = (half_source(wave, i, 1), half_source(wave, i, 2), [0; 64]);
+            for lane in 0..64 {
+                out[lane] = if mask >> lane & 1 == 0 { x[lane] } else { y[lane] };
+            }
+            put_half(wave, i, 3, &out);
+            Flow::Next
+        })
+        .honouring(honours::HALVES | honours::SIGNS),
+        "v_and_b16" => half_bits!(|x, y| x & y),
+        "v_or_b16" => half_bits!(|x, y| x | y),
+        "v_xor_b16" => half_bits!(|x, y| x ^ y),
         "v_and_b64" => {
             Form::new(&[Kind::Out(2), Kind::B64, Kind::B64], |wave, i, _| wide_two(wave, i, |x, y| x & y))
         }

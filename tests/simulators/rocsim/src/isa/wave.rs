@@ -45,6 +45,8 @@ pub(super) struct Wave {
     /// The next instruction, as an index into the program.
     pub(super) next: u32,
     pub(super) goes_to: u64,
+    /// Whether it has signalled a barrier for which it has not waited yet.
+    pub(super) signalled: bool,
     /// Private memory of all lanes, lane after lane.
     pub(super) private: Vec<u8>,
     pub(super) private_bytes: usize,
@@ -73,6 +75,7 @@ impl Wave {
             state: State::Runs,
             next: 0,
             goes_to: 0,
+            signalled: false,
             private: Vec::new(),
             private_bytes: 0,
             places: [[0; 64]; 3],

@@ -3,7 +3,7 @@
 use super::{
     numbers::{EDGES32, EDGES64, Random, same32, same64},
     object::{Object, compile},
-    rig::{ARCHITECTURES, Arguments, Array, NODE, Shape, launch},
+    rig::{Arguments, Array, NODE, Shape, architectures, launch},
 };
 
 const SOURCE: &str = r#"
@@ -55,7 +55,7 @@ fn doubles() -> [Vec<u64>; 2] {
 }
 
 fn each(test: impl Fn(&Object, (u32, u32, u32))) {
-    for (isa, version, _) in ARCHITECTURES {
+    for (isa, version, _) in architectures() {
         let Some(code) = compile(SOURCE, isa, &["-ffp-contract=off"]) else { return };
         test(&Object::load(NODE, &code), version);
     }

@@ -13,7 +13,7 @@ use crate::isa::{
 const SHAPE: Shape = Shape { wave_size: 64, vectors: 64, accumulators: 32 };
 
 /// A wave of 64 in which `v0` is the number of the lane, and denormal numbers count.
-fn wave() -> Wave {
+pub(super) fn wave() -> Wave {
     let mut wave = Wave::new(64, 64);
     wave.set_exec(u64::MAX);
     wave.mode = Mode::from_bits(0xf0);
@@ -27,7 +27,7 @@ fn wave() -> Wave {
 }
 
 /// Runs instructions, and gives the last one's outcome.
-fn run_with(wave: &mut Wave, shared: &mut [u8], lines: &[&str]) -> Flow {
+pub(super) fn run_with(wave: &mut Wave, shared: &mut [u8], lines: &[&str]) -> Flow {
     let mut device = DeviceMemory::new(super::rig::NODE);
     let mut flow = Flow::Next;
     for text in lines {
@@ -40,11 +40,11 @@ fn run_with(wave: &mut Wave, shared: &mut [u8], lines: &[&str]) -> Flow {
     flow
 }
 
-fn run(wave: &mut Wave, lines: &[&str]) {
+pub(super) fn run(wave: &mut Wave, lines: &[&str]) {
     assert_eq!(run_with(wave, &mut [0; 1024], lines), Flow::Next);
 }
 
-fn vector(wave: &Wave, register: usize) -> [u32; 64] {
+pub(super) fn vector(wave: &Wave, register: usize) -> [u32; 64] {
     wave.vectors[HIDDEN + register]
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     object::{Object, compile},
-    rig::{ARCHITECTURES, Arguments, Array, NODE, Shape, launch},
+    rig::{Arguments, Array, NODE, Shape, architectures, launch},
 };
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn shipped(name: &str, isa: &str, wave: u32) -> Option<Object> {
 }
 
 fn each(name: &str, test: impl Fn(&Object, (u32, u32, u32))) {
-    for (isa, version, wave) in ARCHITECTURES {
+    for (isa, version, wave) in architectures() {
         let Some(object) = shipped(name, isa, wave) else { return };
         test(&object, version);
     }
@@ -131,7 +131,7 @@ fn an_index_past_the_end_traps() {
             "{prelude}\nusing namespace gpumem;\nGPUMEM_KERNEL past(slice<u32> x, u32 index) {{ x[index + local_id(0)] = 5; }}"
         )
     };
-    for (isa, version, wave) in ARCHITECTURES {
+    for (isa, version, wave) in architectures() {
         let Some(code) = compile(&text(wave), isa, &[]) else { return };
         let object = Object::load(NODE, &code);
         let array = Array::new(&[0u32; 64]);

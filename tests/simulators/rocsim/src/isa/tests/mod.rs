@@ -8,6 +8,7 @@ mod checks;
 mod coverage;
 mod instructions;
 mod kernels;
+mod newer;
 mod numbers;
 mod object;
 mod probes;

@@ -17,18 +17,29 @@ pub(super) fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
 
-fn hiprtc() -> Option<&'static Library> {
-    static LIBRARY: OnceLock<Option<Library>> = OnceLock::new();
+/// The libraries with AMD's compiler: ROCm 7, 6 and 5. A newer ROCm beside the system comes before the system's.
+const COMPILERS: [&str; 3] = ["libhiprtc.so.7", "libhiprtc.so.6", "libamdhip64.so.5"];
+
+/// The first that is there, with its place in the list.
+fn hiprtc() -> Option<&'static (usize, Library)> {
+    static LIBRARY: OnceLock<Option<(usize, Library)>> = OnceLock::new();
     // SAFETY: loading HIP has no preconditions.
-    LIBRARY.get_or_init(|| unsafe { Library::new("libamdhip64.so.5") }.ok()).as_ref()
+    let load = |name: &&str| unsafe { Library::new(*name) }.ok();
+    let first = || COMPILERS.iter().enumerate().find_map(|(at, name)| Some((at, load(name)?)));
+    LIBRARY.get_or_init(first).as_ref()
+}
+
+/// Whether the compiler is that of ROCm 6 or 7.
+pub(super) fn is_newer() -> bool {
+    hiprtc().is_some_and(|(at, _)| COMPILERS[*at] != "libamdhip64.so.5")
 }
 
 /// Compiles a text with AMD's compiler. Prints the reason and returns `None` if there is no compiler.
 pub(super) fn compile(text: &str, isa: &str, flags: &[&str]) -> Option<Vec<u8>> {
     // The compiler keeps options in variables of the process.
     static ALONE: Mutex<()> = Mutex::new(());
-    let Some(library) = hiprtc() else {
-        skip("AMD's HIP (libamdhip64.so.5) is not installed");
+    let Some((_, library)) = hiprtc() else {
+        skip("AMD's compiler (libamdhip64.so.5, libhiprtc.so.6 or 7) is not installed");
         return None;
     };
     let _alone = ALONE.lock().unwrap();

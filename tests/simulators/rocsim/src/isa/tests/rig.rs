@@ -1,15 +1,28 @@
 //! Launching kernels by themselves: arrays in memory of the GPU, arguments, a packet.
 
-use super::object::Object;
+use super::object::{Object, is_newer};
 use crate::{
     abi::MemFlags,
     isa::{Failure, Launch, run},
     memory::{self, span},
 };
 
-/// The architectures that kernels are compiled for, with the sizes of their waves.
-pub(super) const ARCHITECTURES: [(&str, (u32, u32, u32), u32); 3] =
+/// An architecture: its name, the version of its instruction set, and the size of its waves.
+pub(super) type Architecture = (&'static str, (u32, u32, u32), u32);
+
+/// Those that every version of ROCm compiles for, then those that only the newer ones do.
+const OLDER: [Architecture; 3] =
     [("gfx906", (9, 0, 6), 64), ("gfx90a", (9, 0, 10), 64), ("gfx1030", (10, 3, 0), 32)];
+const NEWER: [Architecture; 3] =
+    [("gfx942", (9, 4, 2), 64), ("gfx1100", (11, 0, 0), 32), ("gfx1201", (12, 0, 1), 32)];
+
+/// The architectures that the compiler knows; one of them if `ROCSIM_GFX` names it.
+pub(super) fn architectures() -> impl Iterator<Item = Architecture> {
+    let newer = if is_newer() { &NEWER[..] } else { &[] };
+    let named = std::env::var("ROCSIM_GFX").ok();
+    let is_wanted = move |of: &&Architecture| named.as_deref().is_none_or(|named| named == of.0);
+    OLDER.iter().chain(newer).filter(is_wanted).copied()
+}
 
 /// A node that no other test uses.
 pub(super) const NODE: u32 = 1;
@@ -101,6 +114,21 @@ impl Shape {
     }
 }
 
+/// The arguments that compilers add. Those of ROCm 6 and 7 (version 5 of AMD's code objects) begin with the number of
+/// groups and their size; older ones have offsets there, which are zero.
+fn hidden_arguments(groups: [u32; 3], group: [u32; 3]) -> [u8; 256] {
+    let mut hidden = [0; 256];
+    if is_newer() {
+        for axis in 0..3 {
+            hidden[4 * axis..4 * axis + 4].copy_from_slice(&groups[axis].to_le_bytes());
+            hidden[12 + 2 * axis..14 + 2 * axis].copy_from_slice(&(group[axis] as u16).to_le_bytes());
+        }
+        // The number of axes.
+        hidden[64] = 3;
+    }
+    hidden
+}
+
 /// Runs a kernel and says how many instructions its waves have executed.
 pub(super) fn launch(
     object: &Object,
@@ -111,9 +139,9 @@ pub(super) fn launch(
 ) -> Result<u64, Failure> {
     let Shape { groups, group, dynamic_bytes, checked, most } = *shape;
     let grid: [u32; 3] = std::array::from_fn(|axis| groups[axis] * group[axis]);
-    // The compiler's hidden arguments follow.
     let mut block = arguments.0;
-    block.resize(block.len().next_multiple_of(8) + 256, 0);
+    block.resize(block.len().next_multiple_of(8), 0);
+    block.extend(hidden_arguments(groups, group));
     let block = Array::new(&block);
     let mut packet = vec![0u8; 64];
     for axis in 0..3 {

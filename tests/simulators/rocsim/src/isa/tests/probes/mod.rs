@@ -9,7 +9,7 @@ mod waves;
 
 use super::{
     object::{Object, compile},
-    rig::{ARCHITECTURES, Arguments, NODE, Shape, launch},
+    rig::{Arguments, NODE, Shape, architectures, launch},
 };
 use crate::isa::{Failure, stop::Stop};
 use gpumem_kernel_suite::kernel::PRELUDE;
@@ -62,7 +62,7 @@ struct Probes {
 
 /// Makes a check on every architecture.
 fn each(bounds: bool, check: impl Fn(&Probes) -> Result<(), String>) {
-    for (isa, version, wave) in ARCHITECTURES {
+    for (isa, version, wave) in architectures() {
         let Some(code) = code(isa, wave, bounds) else { return };
         let probes = Probes { isa, version, wave: wave as usize, object: Object::load(NODE, &code) };
         if let Err(wrong) = check(&probes) {

@@ -3,7 +3,7 @@
 use super::{ITEMS, Probes, compare, compiled, each, text};
 use crate::isa::tests::{
     object::Object,
-    rig::{ARCHITECTURES, Arguments, Array, NODE},
+    rig::{Arguments, Array, NODE, architectures},
 };
 use gpumem_kernel_suite::kernel::PRELUDE;
 use std::fmt::Debug;
@@ -76,8 +76,7 @@ fn a_wrong_lane_is_found_and_named() {
     let right = "lane() - (u32)distance)";
     assert!(PRELUDE.contains(right), "the prelude has changed");
     let wrong = PRELUDE.replace(right, "lane() - (u32)distance + 1)");
-    // One architecture of each size of waves.
-    for (isa, version, wave) in [ARCHITECTURES[0], ARCHITECTURES[2]] {
+    for (isa, version, wave) in architectures() {
         let Some(code) = compiled(&text(&wrong, wave, false), isa) else { return };
         let probes = Probes { isa, version, wave: wave as usize, object: Object::load(NODE, &code) };
         let found = exchanged(&probes, "u32", 4).unwrap_err();
