@@ -39,7 +39,7 @@ const ARCHIVE: &str = "http://deb.debian.org/debian";
 const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
 
 impl Version {
-    fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Version::V6_4 => "6.4",
             Version::V7_2 => "7.2",
@@ -102,7 +102,7 @@ pub(crate) fn run(options: &Options) -> Result<bool> {
 }
 
 /// Fetches a version unless it is there.
-fn fetch(workspace: &Workspace, version: Version) -> Result<Outcome> {
+pub(crate) fn fetch(workspace: &Workspace, version: Version) -> Result<Outcome> {
     if let Some(folder) = version.folder(workspace) {
         println!("already there: {}", folder.display());
         return Ok(Outcome::Passed);

@@ -3,6 +3,7 @@
 mod compile_time;
 mod long;
 mod programs;
+mod rocm;
 mod tsan;
 
 use crate::{
@@ -41,6 +42,8 @@ enum Step {
     CompileTime,
     /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
     Programs,
+    /// Machine code on every version of ROCm that is there, for all simulated architectures
+    Rocm,
 }
 
 impl Step {
@@ -52,6 +55,7 @@ impl Step {
             Step::Miri => miri::run(workspace, miri::NIGHTLY),
             Step::CompileTime => compile_time::run(workspace),
             Step::Programs => programs::run(workspace),
+            Step::Rocm => rocm::run(workspace),
         }
     }
 }

@@ -5,8 +5,8 @@
 //! and only if nothing failed. Without a device it skips everything and says why in the report.
 
 use super::{
-    CONFORMANCE, Options,
-    machine::{HIP_ON_CUDA, Machine, NEWER, SIMULATED},
+    CONFORMANCE, DEVICE, Options,
+    machine::{HIP_ON_CUDA, Machine, NEWER, Newer, REDUCED, SIMULATED},
     report::BackendResult,
 };
 use crate::{
@@ -36,32 +36,44 @@ struct Written {
     failures: Vec<serde_json::Value>,
 }
 
-/// The conformance programs, by package. All of them in one build, and of all members, as the other tests: a build of one package has
-/// other features, with which cargo compiles everything again.
-pub(super) fn programs(workspace: &Workspace) -> Result<BTreeMap<String, PathBuf>> {
-    let arguments =
-        [&["test", "--no-run", "--test", CONFORMANCE], workspace.all_members().as_slice()].concat();
-    let built = artifacts::build(workspace, &arguments, "the conformance programs")?;
-    let programs = built.into_iter().filter(|artifact| artifact.target.name == CONFORMANCE);
+/// The programs of one build, by package and target.
+pub(crate) type Programs = BTreeMap<(String, String), PathBuf>;
+
+/// The conformance programs and those of device tests. All of them in one build, and of all members, as the other tests: a build of
+/// one package has other features, with which cargo compiles everything again.
+pub(super) fn programs(workspace: &Workspace) -> Result<Programs> {
+    let targets = ["--test", CONFORMANCE, "--test", DEVICE];
+    build(workspace, &[&targets[..], workspace.all_members().as_slice()].concat())
+}
+
+/// Builds test programs.
+pub(crate) fn build(workspace: &Workspace, arguments: &[&str]) -> Result<Programs> {
+    let arguments = [&["test", "--no-run"], arguments].concat();
+    let programs = artifacts::build(workspace, &arguments, "the test programs")?.into_iter();
     Ok(programs
         .filter_map(|artifact| {
             let package = workspace.packages().find(|package| package.id == artifact.package_id)?;
-            Some((package.name.to_string(), artifact.executable?.into_std_path_buf()))
+            let name = (package.name.to_string(), artifact.target.name.clone());
+            Some((name, artifact.executable?.into_std_path_buf()))
         })
         .collect())
+}
+
+/// The path of a program.
+pub(crate) fn program<'a>(programs: &'a Programs, package: &str, target: &str) -> Option<&'a str> {
+    programs.get(&(package.to_owned(), target.to_owned()))?.to_str()
 }
 
 /// The rows of one backend: on the machine as it is, and on those that it can be made to look like.
 pub(super) fn run(
     workspace: &Workspace,
     name: &'static str,
-    programs: &BTreeMap<String, PathBuf>,
+    programs: &Programs,
     options: &Options,
 ) -> Result<Vec<BackendResult>> {
-    let Some(program) = programs.get(&format!("gpumem-{name}")) else {
+    let Some(program) = program(programs, &format!("gpumem-{name}"), CONFORMANCE) else {
         return Ok(vec![BackendResult::absent(name, "no conformance program")]);
     };
-    let program = program.to_str().context("the path of the target directory is not UTF-8")?;
     let mut library = None;
     let mut results = rows(name, options, |machine, arguments| {
         let mut shell = Shell::new(workspace.root());
@@ -78,8 +90,11 @@ pub(super) fn run(
         shell.run(program, arguments)
     })?;
     if results.first().is_some_and(|first| is_simulated(first, options)) {
-        for (version, machine) in &NEWER {
-            results.push(on_newer(workspace, program, *version, machine, options)?);
+        for Newer { version, tests, suite } in &NEWER {
+            results.push(device_tests(workspace, programs, Some(*version), tests)?);
+            let reduced =
+                Options { filter: options.filter.clone().or(Some(REDUCED.to_owned())), ..Options::default() };
+            results.push(on_rocm(workspace, program, Some(*version), suite, &reduced)?);
         }
     }
     Ok(results)
@@ -90,30 +105,63 @@ fn is_simulated(first: &BackendResult, options: &Options) -> bool {
     first.ran_on.as_deref() == Some("rocsim") && options.device_of(first.name).is_none()
 }
 
-/// The row of the ROCm backend on a newer version of ROCm; absent if that was not fetched.
-fn on_newer(
+/// Starts a program on a simulated machine, on the system's ROCm or on a newer one. `None` if that was not fetched.
+pub(crate) fn start_on(
+    workspace: &Workspace,
+    version: Option<Version>,
+    machine: &Machine,
+    program: &str,
+    arguments: &[&str],
+) -> Result<Option<Finished>> {
+    let shell = Shell::new(workspace.root());
+    let shell = machine.variables.iter().fold(shell, |shell, (variable, value)| shell.env(variable, *value));
+    let Some(version) = version else { return Ok(Some(shell.run(program, arguments)?)) };
+    let Some(folder) = version.folder(workspace) else { return Ok(None) };
+    let folder = folder.to_str().context("the path of the target directory is not UTF-8")?;
+    let launcher = ["run", "--quiet", "--package", "rocsim", "--", "--rocm", folder, program];
+    Ok(Some(shell.run("cargo", &[&launcher, arguments].concat())?))
+}
+
+/// A row for a version of ROCm that was not fetched.
+pub(crate) fn not_fetched(machine: &Machine) -> BackendResult {
+    let why = "its libraries are not there; `cargo xtask rocm` fetches them";
+    machine.claim(BackendResult::absent("roc", why), "")
+}
+
+/// The row of the ROCm backend on a simulated machine, on the system's ROCm or on a newer one.
+pub(crate) fn on_rocm(
     workspace: &Workspace,
     program: &str,
-    version: Version,
+    version: Option<Version>,
     machine: &Machine,
     options: &Options,
 ) -> Result<BackendResult> {
-    let Some(folder) = version.folder(workspace) else {
-        let why = "its libraries are not there; `cargo xtask rocm` fetches them";
-        return Ok(machine.claim(BackendResult::absent("roc", why), ""));
-    };
-    let folder = folder.to_str().context("the path of the target directory is not UTF-8")?;
-    let (result, output) = suite("roc", Some(machine), options, &mut |machine, arguments| {
-        let variables = machine.map_or(&[][..], |machine| machine.variables);
-        let shell = Shell::new(workspace.root());
-        let shell = variables.iter().fold(shell, |shell, (variable, value)| shell.env(variable, *value));
-        let launcher = ["run", "--quiet", "--package", "rocsim", "--", "--rocm", folder, program];
-        shell.run("cargo", &[&launcher, arguments].concat())
+    if version.is_some_and(|version| version.folder(workspace).is_none()) {
+        return Ok(not_fetched(machine));
+    }
+    let (result, output) = suite("roc", Some(machine), options, &mut |_, arguments| {
+        let done = start_on(workspace, version, machine, program, arguments)?;
+        done.context("ROCm was removed meanwhile")
     })?;
     let mut result = machine.claim(result, &output);
     // The libraries are there.
     result.require();
     Ok(result)
+}
+
+/// The row of the device tests of the ROCm backend on a simulated machine.
+pub(crate) fn device_tests(
+    workspace: &Workspace,
+    programs: &Programs,
+    version: Option<Version>,
+    machine: &Machine,
+) -> Result<BackendResult> {
+    let program = program(programs, "gpumem-roc", DEVICE).context("the device tests are not built")?;
+    println!("\nroc on {}: {}", machine.name, machine.assignments());
+    Ok(match start_on(workspace, version, machine, program, &[])? {
+        Some(done) => machine.tests(&done),
+        None => not_fetched(machine),
+    })
 }
 
 /// Returns the rows of one backend; `start` starts its program on a machine with the given arguments.

@@ -1,7 +1,7 @@
 //! Further machines for a backend's suite: other simulated GPUs, and HIP on another driver.
 
-use super::report::BackendResult;
-use crate::rocm::Version;
+use super::{judge_tests, report::BackendResult};
+use crate::{rocm::Version, shell::Finished, summary::Summary};
 
 /// One more run of a backend's suite, with its own row.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +15,7 @@ pub(crate) struct Machine {
 }
 
 /// One machine has all the pairs of layouts that there are.
-const FEWER_PAIRS: (&str, &str) = ("GPUMEM_CONFORMANCE_PAIRS", "2000");
+pub(crate) const FEWER_PAIRS: (&str, &str) = ("GPUMEM_CONFORMANCE_PAIRS", "2000");
 
 /// In addition to the one that the suite simulates by itself (one gfx906 whose memory the host does not see, with DMA
 /// engines): every pair of values of number of GPUs, visibility and DMA engines is on one of the four, and waves of 32
@@ -59,11 +59,35 @@ pub(crate) const SIMULATED: [Machine; 3] = [
     ),
 ];
 
-/// One simulated GPU on each newer version of ROCm that `cargo xtask rocm` has fetched: gfx90a, whose machine code all
-/// versions make.
-pub(crate) const NEWER: [(Version, Machine); 2] = [
-    (Version::V6_4, simulated("ROCm 6.4", &[("ROCSIM_GFX", "gfx90a"), FEWER_PAIRS])),
-    (Version::V7_2, simulated("ROCm 7.2", &[("ROCSIM_GFX", "gfx90a"), FEWER_PAIRS])),
+/// The tests of the ROCm backend on a newer version of ROCm that `cargo xtask rocm` has fetched. `cargo xtask nightly rocm` runs
+/// all of them, on all architectures.
+#[derive(Debug)]
+pub(crate) struct Newer {
+    pub(crate) version: Version,
+    /// The machine of the device tests.
+    pub(crate) tests: Machine,
+    /// The machine of a part of the suite, [`REDUCED`].
+    pub(crate) suite: Machine,
+}
+
+/// The cases of the suite that run on newer versions of ROCm: those of device functions, which compilers can break.
+pub(crate) const REDUCED: &str = "12_kernel::prelude";
+
+/// Device tests that take rounds take one.
+const ONE_ROUND: (&str, &str) = ("GPUMEM_ROUNDS", "1");
+
+/// Each version has an architecture that older ones do not know.
+pub(crate) const NEWER: [Newer; 2] = [
+    Newer {
+        version: Version::V6_4,
+        tests: simulated("ROCm 6.4, device tests", &[("ROCSIM_GFX", "gfx942"), ONE_ROUND]),
+        suite: simulated("ROCm 6.4, device functions", &[("ROCSIM_GFX", "gfx942")]),
+    },
+    Newer {
+        version: Version::V7_2,
+        tests: simulated("ROCm 7.2, device tests", &[("ROCSIM_GFX", "gfx1100"), ONE_ROUND]),
+        suite: simulated("ROCm 7.2, device functions", &[("ROCSIM_GFX", "gfx1100")]),
+    },
 ];
 
 /// HIP has no status for features that the CUDA driver lacks.
@@ -76,7 +100,11 @@ pub(crate) const HIP_ON_CUDA: [Machine; 3] = [
     on_cuda("hip-on-cuda as ROCm 7", &[("HIP_ON_CUDA_VERSION", "7"), SAY_WHY]),
 ];
 
-const fn simulated(name: &'static str, variables: &'static [(&'static str, &'static str)]) -> Machine {
+/// A simulated machine.
+pub(crate) const fn simulated(
+    name: &'static str,
+    variables: &'static [(&'static str, &'static str)],
+) -> Machine {
     Machine { name, variables, ran_on: "rocsim" }
 }
 
@@ -93,6 +121,16 @@ impl Machine {
     /// Its variables, as a shell takes them.
     pub(crate) fn assignments(&self) -> String {
         self.variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The row of tests that Rust's harness has counted.
+    pub(crate) fn tests(&self, done: &Finished) -> BackendResult {
+        let Summary { passed, failed, skipped } = judge_tests(done);
+        let ran_on = Some(self.ran_on.to_owned());
+        let reason = (failed > 0).then(|| done.status.clone());
+        let result =
+            BackendResult { ran_on, passed, failed, skipped, reason, ..BackendResult::absent("roc", "") };
+        self.claim(result, &done.output)
     }
 
     /// Names the row. A run on another machine is a failure.

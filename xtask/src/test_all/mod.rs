@@ -16,12 +16,17 @@ use anyhow::{Context, Result, bail};
 use clap::Args;
 use std::path::PathBuf;
 
-pub(crate) use backend::{BACKENDS, library_path, rows};
-pub(crate) use machine::Machine;
+pub(crate) use backend::{
+    BACKENDS, Programs, build, device_tests, library_path, on_rocm, program, rows, start_on,
+};
+pub(crate) use machine::{FEWER_PAIRS, Machine, SIMULATED, simulated};
 pub(crate) use report::{BackendResult, Report};
 
 /// The test target of a backend's crate that runs the conformance suite. It is not part of the workspace's tests.
 pub(crate) const CONFORMANCE: &str = "conformance";
+
+/// The test target of the ROCm backend's crate for what the suite cannot say.
+pub(crate) const DEVICE: &str = "device";
 
 /// How `--require` calls the runs of the ROCm backend on HIP on CUDA.
 pub(crate) const HIP_ON_CUDA: &str = "hip-on-cuda";
