@@ -118,8 +118,16 @@ pub(crate) fn start_on(
     let Some(version) = version else { return Ok(Some(shell.run(program, arguments)?)) };
     let Some(folder) = version.folder(workspace) else { return Ok(None) };
     let folder = folder.to_str().context("the path of the target directory is not UTF-8")?;
-    let launcher = ["run", "--quiet", "--package", "rocsim", "--", "--rocm", folder, program];
-    Ok(Some(shell.run("cargo", &[&launcher, arguments].concat())?))
+    let arguments = [&["--rocm", folder, program], arguments].concat();
+    // The tests of the workspace have built the launcher; by itself it is compiled again, with other features.
+    let built = workspace.target("debug").join("rocsim");
+    Ok(Some(match built.to_str().filter(|_| built.exists()) {
+        Some(launcher) => shell.run(launcher, &arguments)?,
+        None => {
+            let alone = ["run", "--quiet", "--package", "rocsim", "--"];
+            shell.run("cargo", &[&alone[..], &arguments].concat())?
+        }
+    }))
 }
 
 /// A row for a version of ROCm that was not fetched.

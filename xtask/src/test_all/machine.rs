@@ -123,14 +123,25 @@ impl Machine {
         self.variables.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(" ")
     }
 
-    /// The row of tests that Rust's harness has counted.
+    /// The row of tests that Rust's harness has counted. None at all is a failure.
     pub(crate) fn tests(&self, done: &Finished) -> BackendResult {
         let Summary { passed, failed, skipped } = judge_tests(done);
         let ran_on = Some(self.ran_on.to_owned());
-        let reason = (failed > 0).then(|| done.status.clone());
-        let result =
-            BackendResult { ran_on, passed, failed, skipped, reason, ..BackendResult::absent("roc", "") };
-        self.claim(result, &done.output)
+        let result = BackendResult {
+            ran_on,
+            passed,
+            failed,
+            skipped,
+            reason: None,
+            ..BackendResult::absent("roc", "")
+        };
+        let mut result = self.claim(result, &done.output);
+        match (passed, failed) {
+            (0, 0) => result.fail("nothing ran".to_owned()),
+            (_, 0) => {}
+            _ => result.fail(done.status.clone()),
+        }
+        result
     }
 
     /// Names the row. A run on another machine is a failure.
@@ -172,6 +183,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn tests_that_do_not_run_are_a_failure() {
+        let [Newer { tests: machine, .. }, _] = NEWER;
+        let row = |success: bool, output: &str| {
+            machine.tests(&Finished {
+                success,
+                status: "exit status: 1".to_owned(),
+                output: output.to_owned(),
+            })
+        };
+        let good = row(true, "test result: ok. 21 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out");
+        assert_eq!((good.passed, good.failed, good.skipped, good.reason.as_deref()), (21, 0, 1, None));
+        assert_eq!(good.label(), "roc (ROCm 6.4, device tests)");
+        assert_eq!(row(true, "test result: ok. 0 passed; 0 failed; 22 ignored; no device").failed, 1);
+        assert_eq!(row(false, "a program that dies").failed, 1);
     }
 
     #[test]

@@ -70,7 +70,7 @@ pub(super) fn memory_that_comes_back_late_is_waited_for(lab: &Lab) -> Result<(),
         return Err("the memory of a real device is not filled in a test");
     }
     const MIB: usize = 1 << 20;
-    let rounds = std::env::var("GPUMEM_ROUNDS").map_or(6, |text| text.parse().unwrap());
+    let rounds = std::env::var("GPUMEM_ROUNDS").map_or(2, |text| text.parse().unwrap());
     let device = Device::<Roc>::from_raw(lab.device.clone());
     device.flush().unwrap();
     let before = device.memory_info().unwrap().free;
