@@ -1,6 +1,9 @@
 //! An operation as plain data, for the engines.
 
-use crate::reduction::{Number, Reduce, Reduction, reduce};
+use crate::{
+    reduction::{Number, Reduce, Reduction, reduce},
+    step::Step,
+};
 use gpumem_core::{Backend, CollectiveCall, Element, ErrorKind, MemoryUse, Result};
 use gpumem_runtime::{
     ArrayBase, Storage, Stream,
@@ -77,11 +80,13 @@ impl Kind {
 pub(crate) struct Computation {
     pub(crate) name: &'static str,
     pub(crate) function: Reduce,
+    /// The same for MPI.
+    pub(crate) step: Step,
 }
 
 impl Computation {
     pub(crate) fn of<T: Element, R: Reduction<T>>() -> Self {
-        Self { name: R::NAME, function: reduce::<T, R> }
+        Self { name: R::NAME, function: reduce::<T, R>, step: Step::of::<T, R>() }
     }
 }
 

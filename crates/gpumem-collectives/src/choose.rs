@@ -1,8 +1,8 @@
 //! Which engine carries out the operations of a device.
 
-use crate::{CommunicatorId, Options, engine::Engine, identity::EngineKind, local, nccl};
+use crate::{CommunicatorId, Options, engine::Engine, identity::EngineKind, local, mpi, nccl};
 use gpumem_core::{Backend, ErrorKind, Result};
-use gpumem_runtime::Device;
+use gpumem_runtime::{Device, internal::may_block};
 use std::sync::Arc;
 
 impl EngineKind {
@@ -15,7 +15,7 @@ impl EngineKind {
     /// Whether this engine takes ranks on the device.
     fn takes<B: Backend>(self, device: &Device<B>) -> bool {
         match self {
-            Self::Local => device.capabilities().futures,
+            Self::Local | Self::Mpi => device.capabilities().futures,
             Self::Nccl | Self::Rccl => device
                 .capabilities()
                 .collective_library
@@ -41,6 +41,7 @@ impl CommunicatorId {
         match kind_of(OPERATION, device)? {
             EngineKind::Local => Ok(Self::new()),
             kind @ (EngineKind::Nccl | EngineKind::Rccl) => nccl::identity(OPERATION, device, kind),
+            EngineKind::Mpi => Ok(Self::mpi()),
         }
     }
 }
@@ -69,6 +70,10 @@ pub(crate) fn join<B: Backend>(
         }
         EngineKind::Nccl | EngineKind::Rccl => {
             Ok(Arc::new(nccl::join(device, id, (rank, size), options, kind)?))
+        }
+        EngineKind::Mpi => {
+            may_block(OPERATION)?;
+            Ok(Arc::new(mpi::join(rank, size, options).map_err(place)?))
         }
     }
 }

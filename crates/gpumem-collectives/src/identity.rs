@@ -23,10 +23,12 @@ pub(crate) enum EngineKind {
     Nccl = 2,
     /// AMD's RCCL.
     Rccl = 3,
+    /// Processes of MPI.
+    Mpi = 4,
 }
 
 impl EngineKind {
-    const ALL: [Self; 3] = [Self::Local, Self::Nccl, Self::Rccl];
+    const ALL: [Self; 4] = [Self::Local, Self::Nccl, Self::Rccl, Self::Mpi];
 
     /// The engine of a number in an identity.
     pub(crate) fn from_number(number: u8) -> Option<Self> {
@@ -50,6 +52,13 @@ impl CommunicatorId {
         payload[..8].copy_from_slice(&u64::from(process::id()).to_le_bytes());
         payload[8..16].copy_from_slice(&NEXT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
         Self::of(EngineKind::Local, &payload)
+    }
+
+    /// Returns the identity of the processes that MPI's launcher (`mpiexec`) has started, for devices of the host. It is the
+    /// same one in each of them. [`join`](crate::Communicator::join) then waits for all of them; each rank joins as often
+    /// as the others, and each time gets a communicator of its own.
+    pub fn mpi() -> Self {
+        Self::of(EngineKind::Mpi, &[0; BYTES - PAYLOAD])
     }
 
     /// An identity of an engine.

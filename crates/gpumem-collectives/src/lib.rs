@@ -15,12 +15,14 @@ mod engine;
 mod group;
 mod identity;
 mod local;
+mod mpi;
 mod nccl;
 mod operations;
 mod options;
 mod pack;
 mod reduction;
 mod single;
+mod step;
 mod watchdog;
 
 pub use communicator::Communicator;

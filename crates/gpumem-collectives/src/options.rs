@@ -1,6 +1,6 @@
 //! How a communicator is set up.
 
-use std::time::Duration;
+use std::{env, time::Duration};
 
 /// How a communicator is set up. All ranks use the same options.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,15 +13,17 @@ pub struct Options {
     /// other in different orders. False by default: then it is an error. With several threads a rank, each with a communicator of
     /// its own, it has to be true.
     pub concurrent: bool,
-    /// Whether GPUs compare what the ranks are about to call, before anything is moved. Then calls wait for the other ranks.
-    /// False by default: ranks that disagree are found by the deadline only. Ranks of one process on the host always compare.
+    /// Whether GPUs, and processes of MPI, compare what the ranks are about to call, before anything is moved: one more exchange for
+    /// each operation. On GPUs calls then wait for the other ranks. False by default, and ranks that disagree are found by the
+    /// deadline only; `GPUMEM_COLLECTIVE_CHECK=1` makes it true. Ranks of one process on the host always compare.
     pub check: bool,
 }
 
 impl Options {
     /// The defaults.
     pub fn new() -> Self {
-        Self { timeout: Duration::from_secs(600), concurrent: false, check: false }
+        let check = env::var_os("GPUMEM_COLLECTIVE_CHECK").is_some_and(|value| value == "1");
+        Self { timeout: Duration::from_secs(600), concurrent: false, check }
     }
 
     /// With this deadline.
@@ -31,7 +33,7 @@ impl Options {
         self
     }
 
-    /// With a comparison of all calls on GPUs, or not.
+    /// With a comparison of what the ranks call, or not.
     #[must_use]
     pub fn check(mut self, check: bool) -> Self {
         self.check = check;

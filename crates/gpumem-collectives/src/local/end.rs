@@ -64,7 +64,8 @@ impl End {
     }
 }
 
-fn span<B: Backend>(place: Option<&Place<B>>) -> Span {
+/// The bytes of a packed array.
+pub(crate) fn span<B: Backend>(place: Option<&Place<B>>) -> Span {
     let found = place.filter(|place| !place.extent.is_empty());
     found.map_or(Span::default(), |place| Span {
         address: place.address() as usize,

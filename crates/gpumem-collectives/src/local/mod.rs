@@ -9,7 +9,9 @@ mod part;
 mod shared;
 mod split;
 
-pub(crate) use end::{End, join};
+pub(crate) use agree::{Called, disagreement};
+pub(crate) use end::{End, join, span};
+pub(crate) use family::Family;
 use meeting::Meeting;
-use part::Part;
+pub(crate) use part::{Part, Span};
 use shared::Shared;

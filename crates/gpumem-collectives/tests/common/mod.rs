@@ -1,6 +1,8 @@
 //! Ranks for the tests: with worker threads, and under the adversarial schedule.
 #![allow(dead_code, reason = "not every test file uses everything")]
 
+pub(crate) mod launcher;
+
 use gpumem_collectives::{CollectiveCause, CollectiveError, Communicator, Options};
 use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
@@ -29,19 +31,37 @@ pub(crate) fn devices(ranks: usize, seed: Option<u64>) -> Vec<Device> {
     }
 }
 
+/// The numbers of ranks of most tests.
+pub(crate) fn counts() -> &'static [usize] {
+    match launcher::of_this_process() {
+        None if cfg!(miri) => &[2],
+        None => &[1, 2, 3, 4, 8],
+        Some(_) => &[3, 4],
+    }
+}
+
+/// Whether the ranks are added one after the other: then sums that are rounded are known.
+pub(crate) fn adds_in_order() -> bool {
+    launcher::of_this_process().is_none()
+}
+
 /// The schedules of most tests.
 pub(crate) fn seeds(most: u64) -> impl Iterator<Item = Option<u64>> {
     let most = if cfg!(miri) { 2 } else { most };
     std::iter::once(None).chain((0..most).map(Some))
 }
 
-/// Ranks with a stream each.
+/// Ranks with a stream each. Under MPI only the one of this process, if it is one of them.
 pub(crate) fn ranks(count: usize, seed: Option<u64>) -> Vec<(Comm, Stream)> {
     ranks_with(count, seed, &Options::new())
 }
 
 pub(crate) fn ranks_with(count: usize, seed: Option<u64>, options: &Options) -> Vec<(Comm, Stream)> {
-    let all = Communicator::all_with(&devices(count, seed), options).unwrap();
+    let devices = devices(count, seed);
+    let all = match launcher::of_this_process() {
+        Some(place) => Vec::from_iter(launcher::join(&devices[0], count, options, place)),
+        None => Communicator::all_with(&devices, options).unwrap(),
+    };
     all.into_iter()
         .map(|rank| {
             let stream = rank.device().stream().unwrap();

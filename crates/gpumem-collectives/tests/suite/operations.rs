@@ -67,6 +67,7 @@ impl<T: Element + PartialEq + Debug> Laid<T> {
 
 struct Case<T> {
     ranks: usize,
+    all: Vec<(Comm, Stream)>,
     way: Way,
     seed: Option<u64>,
     value: fn(usize) -> T,
@@ -97,19 +98,19 @@ impl<T: Element + PartialEq + Debug> Case<T> {
         call: impl Fn(&Comm, &Stream, &Laid<T>, &mut Laid<T>) -> gpumem_core::Result<()>,
     ) {
         let mut ends = Vec::new();
-        let all = ranks(self.ranks, self.seed);
-        for (rank, (comm, stream)) in all.iter().enumerate() {
+        for (comm, stream) in &self.all {
+            let rank = comm.rank();
             let source = Laid::new(stream, self.way, &sources[rank], (self.value)(7));
             let mut destination = Laid::new(stream, self.way, &destinations[rank], (self.value)(9));
             call(comm, stream, &source, &mut destination).unwrap();
-            ends.push((source, destination));
+            ends.push((rank, source, destination));
         }
-        for (rank, (source, destination)) in ends.into_iter().enumerate() {
+        for (rank, source, destination) in ends {
             let what = format!("{what}, rank {rank} of {}, {:?}, {:?}", self.ranks, self.way, self.seed);
             destination.check(&expected[rank], &what);
             source.check(&sources[rank], &what);
         }
-        for (comm, _) in &all {
+        for (comm, _) in &self.all {
             assert_eq!(comm.failure(), None);
         }
     }
@@ -253,11 +254,11 @@ fn rotated<T: Clone>(all: &[T]) -> Vec<T> {
 }
 
 fn each<T>(value: fn(usize) -> T, check: impl Fn(Case<T>)) {
-    let counts: &[usize] = if cfg!(miri) { &[2] } else { &[1, 2, 3, 4, 8] };
-    for ranks in counts.iter().copied() {
+    for ranks in counts().iter().copied() {
         for (index, way) in WAYS.into_iter().enumerate() {
             let seed = (ranks % 3 != 0).then_some((ranks * 10 + index) as u64);
-            check(Case { ranks, way, seed, value });
+            let all = self::ranks(ranks, seed);
+            check(Case { ranks, all, way, seed, value });
         }
     }
 }
@@ -288,7 +289,8 @@ fn sums_are_those_of_ndarray() {
     each(|n| n as f64, |case| case.computes(Sum, |all| all.iter().sum()));
     each(|n| n as i64, |case| case.computes(Sum, |all| all.iter().sum()));
     each(
-        |n| bf16::from_f32(n as f32),
+        // Engines may add in another order: there every sum is exact.
+        |n| bf16::from_f32(if adds_in_order() { n } else { n % 8 } as f32),
         |case| {
             case.computes(Sum, |all| all[1..].iter().fold(all[0], |sum, value| sum + value));
         },
@@ -328,7 +330,9 @@ fn a_nan_is_left_out_of_the_smallest_value() {
         comm.all_reduce_in_place(stream, &mut array, Min).unwrap();
         all.push(array);
     }
-    assert_eq!(all[0].copy_to_host().unwrap().to_vec(), [2.0, 1.0]);
+    for smallest in all {
+        assert_eq!(smallest.copy_to_host().unwrap().to_vec(), [2.0, 1.0]);
+    }
 }
 
 #[test]
@@ -360,18 +364,20 @@ fn gathered_arrays_may_be_stacked() {
         comm.all_gather(stream, &own, &mut stacked).unwrap();
         all.push(stacked);
     }
-    assert_eq!(all[1].copy_to_host().unwrap(), ndarray::array![[0, 0, 0], [1, 1, 1]]);
+    for stacked in all {
+        assert_eq!(stacked.copy_to_host().unwrap(), ndarray::array![[0, 0, 0], [1, 1, 1]]);
+    }
 }
 
 #[test]
 fn a_rank_sends_itself_in_a_group() {
     let all = ranks(2, Some(3));
-    let (comm, stream) = &all[1];
+    let Some((comm, stream)) = all.last() else { return };
     let source = stream.to_device(&[1, 2, 3]).unwrap();
     let mut destination = stream.device_array::<i32, _>((3, 1)).unwrap();
     comm.group(stream, |group| {
-        group.receive(&mut destination, 1)?;
-        group.send(&source, 1)
+        group.receive(&mut destination, comm.rank())?;
+        group.send(&source, comm.rank())
     })
     .unwrap();
     assert_eq!(destination.copy_to_host().unwrap(), ndarray::array![[1], [2], [3]]);

@@ -158,6 +158,16 @@ pub(crate) fn devices(ranks: usize, seed: Option<u64>) -> Vec<Device> {
     }
 }
 
+/// The numbers of ranks of most tests.
+pub(crate) fn counts() -> &'static [usize] {
+    &[1, 2, 3, 4, 8]
+}
+
+/// Whether the ranks are added one after the other: then sums that are rounded are known.
+pub(crate) fn adds_in_order() -> bool {
+    true
+}
+
 /// The schedules of most tests.
 pub(crate) fn seeds(most: u64) -> impl Iterator<Item = Option<u64>> {
     std::iter::once(None).chain((0..most).map(Some))

@@ -1,0 +1,253 @@
+//! A communicator of this process, as its callers and the engine's thread share it.
+
+use super::{
+    Operation,
+    abi::Object,
+    control::{Event, News},
+    inbox::{Inbox, Message},
+    operation::{Sequence, Work},
+    split::Request,
+};
+use crate::{
+    Options,
+    call::{Call, Kind},
+    local::Family,
+};
+use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
+use std::{
+    collections::hash_map::DefaultHasher,
+    hash::{Hash, Hasher},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+#[derive(Debug)]
+pub(crate) struct Comm {
+    /// The same number on all ranks.
+    pub(crate) id: u64,
+    pub(crate) raw: Object,
+    rank: usize,
+    size: usize,
+    pub(crate) options: Options,
+    pub(crate) family: Arc<Family>,
+    pub(crate) inbox: Arc<Inbox>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    calls: u64,
+    collectives: u64,
+    splits: u64,
+    /// Sends to each rank, and receives from it.
+    sends: Vec<u64>,
+    receives: Vec<u64>,
+    /// What each rank has told last.
+    news: Vec<Option<News>>,
+    /// Why no operation can succeed any more.
+    revoked: Option<CollectiveCause>,
+    failure: Option<CollectiveError>,
+}
+
+impl Comm {
+    pub(crate) fn new(
+        (id, raw): (u64, Object),
+        (rank, size): (usize, usize),
+        options: Options,
+        family: Arc<Family>,
+        inbox: Arc<Inbox>,
+    ) -> Arc<Self> {
+        family.join(0, id);
+        let state = State {
+            sends: vec![0; size],
+            receives: vec![0; size],
+            news: vec![None; size],
+            ..State::default()
+        };
+        Arc::new(Self { id, raw, rank, size, options, family, inbox, state: Mutex::new(state) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This rank, and the number of ranks.
+    pub(crate) fn place(&self) -> (usize, usize) {
+        (self.rank, self.size)
+    }
+
+    /// The other ranks.
+    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.rank;
+        (0..self.size).filter(move |other| *other != rank)
+    }
+
+    /// This rank calls an operation.
+    ///
+    /// # Errors
+    /// Returns why the operation cannot succeed.
+    pub(crate) fn call(self: &Arc<Self>, call: Call) -> Result<Arc<Operation>, Box<CollectiveError>> {
+        let of = match call.kind {
+            Kind::Send { to } => Sequence::SendTo(to),
+            Kind::Receive { from } => Sequence::ReceiveFrom(from),
+            _ => Sequence::OfAll,
+        };
+        let order = match of {
+            Sequence::OfAll if !self.options.concurrent => self.family.call(0, self.id),
+            _ => Vec::new(),
+        };
+        let fingerprint = call.fingerprint(order);
+        self.add(of, Work::Call(call), fingerprint)
+    }
+
+    /// This rank begins a split. Returns the number of the split.
+    pub(crate) fn split(self: &Arc<Self>, request: Request) -> Result<u64, Box<CollectiveError>> {
+        let number = self.lock().splits;
+        self.add(Sequence::OfAll, Work::Split(request), CollectiveCall::new("split", "u8", 0))?;
+        Ok(number)
+    }
+
+    fn add(
+        self: &Arc<Self>,
+        of: Sequence,
+        work: Work,
+        fingerprint: CollectiveCall,
+    ) -> Result<Arc<Operation>, Box<CollectiveError>> {
+        let operation = fingerprint.operation;
+        let mut state = self.lock();
+        let sequence = state.calls;
+        state.calls += 1;
+        let refused = state.revoked.clone().or_else(|| state.left(of));
+        if let Some(cause) = refused {
+            drop(state);
+            return Err(Box::new(self.fail(operation, sequence, cause)));
+        }
+        if matches!(work, Work::Split(_)) {
+            state.splits += 1;
+        }
+        let number = state.count(of);
+        let added = Operation::new(self.clone(), work, (of, number, sequence), fingerprint);
+        let added = Arc::new(added);
+        // Under the lock: the engine's thread sees the operations in their order.
+        self.inbox.push(Message::Add(added.clone()));
+        Ok(added)
+    }
+
+    /// Notes a failure of this rank.
+    pub(crate) fn fail(
+        &self,
+        operation: &'static str,
+        sequence: u64,
+        cause: CollectiveCause,
+    ) -> CollectiveError {
+        let error = CollectiveError::new(operation, sequence, self.place(), cause);
+        self.lock().failure = Some(error.clone());
+        error
+    }
+
+    pub(crate) fn failure(&self) -> Option<CollectiveError> {
+        self.lock().failure.clone()
+    }
+
+    /// Refuses all later operations. The first cause stays.
+    pub(crate) fn revoke(&self, cause: CollectiveCause) {
+        self.lock().revoked.get_or_insert(cause);
+    }
+
+    /// How far this rank has come, for another one.
+    pub(crate) fn news(&self, event: Event, pending: u64, rank: usize) -> News {
+        let state = self.lock();
+        let of = |counts: &[u64]| counts.get(rank).copied().unwrap_or(0);
+        let (sends, receives) = (of(&state.sends), of(&state.receives));
+        News { event, collectives: state.collectives, pending, sends, receives }
+    }
+
+    /// Notes what another rank has told.
+    pub(crate) fn note(&self, rank: usize, news: News) {
+        if let Some(known) = self.lock().news.get_mut(rank) {
+            *known = Some(news);
+        }
+    }
+
+    /// What each rank has told last.
+    pub(crate) fn told(&self) -> Vec<Option<News>> {
+        self.lock().news.clone()
+    }
+
+    /// The ranks without which an operation cannot take place: they have not called it, as far as this rank knows.
+    pub(crate) fn missing(&self, of: Sequence, number: u64) -> Vec<usize> {
+        let (state, rank) = (self.lock(), self.rank);
+        let calls = |news: &News| match of {
+            Sequence::OfAll => news.collectives,
+            Sequence::SendTo(_) => news.receives,
+            Sequence::ReceiveFrom(_) => news.sends,
+        };
+        let concerns = |other: usize| match of {
+            Sequence::OfAll => other != rank,
+            Sequence::SendTo(peer) | Sequence::ReceiveFrom(peer) => other == peer && other != rank,
+        };
+        let mut missing: Vec<usize> = (0..self.size)
+            .filter(|other| concerns(*other))
+            .filter(|other| state.news[*other].as_ref().is_none_or(|news| calls(news) <= number))
+            .collect();
+        if of == Sequence::OfAll && state.collectives <= number {
+            missing.push(rank);
+            missing.sort_unstable();
+        }
+        missing
+    }
+
+    /// Why an operation fails because a rank has left, if it does.
+    pub(crate) fn left(&self, of: Sequence, number: u64) -> Option<CollectiveCause> {
+        let state = self.lock();
+        state.absent(of, number).map(left)
+    }
+
+    /// The number of a part of this communicator, the same one on its ranks.
+    pub(crate) fn part(&self, split: u64, colour: u64) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.id, split, colour).hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+impl State {
+    /// Counts a call. Returns its number.
+    fn count(&mut self, of: Sequence) -> u64 {
+        let counter = match of {
+            Sequence::OfAll => Some(&mut self.collectives),
+            Sequence::SendTo(rank) => self.sends.get_mut(rank),
+            Sequence::ReceiveFrom(rank) => self.receives.get_mut(rank),
+        };
+        counter.map_or(0, |counter| {
+            *counter += 1;
+            *counter - 1
+        })
+    }
+
+    /// Why the next call fails because a rank has left, if it does.
+    fn left(&self, of: Sequence) -> Option<CollectiveCause> {
+        let number = match of {
+            Sequence::OfAll => self.collectives,
+            Sequence::SendTo(rank) => *self.sends.get(rank)?,
+            Sequence::ReceiveFrom(rank) => *self.receives.get(rank)?,
+        };
+        self.absent(of, number).map(left)
+    }
+
+    /// A rank that has left before it called the operation.
+    fn absent(&self, of: Sequence, number: u64) -> Option<usize> {
+        let has_left = |rank: usize, calls: fn(&News) -> u64| {
+            let news = self.news.get(rank).and_then(Option::as_ref);
+            news.is_some_and(|news| news.event == Event::Left && calls(news) <= number)
+        };
+        match of {
+            Sequence::OfAll => (0..self.news.len()).find(|rank| has_left(*rank, |news| news.collectives)),
+            Sequence::SendTo(rank) => has_left(rank, |news| news.receives).then_some(rank),
+            Sequence::ReceiveFrom(rank) => has_left(rank, |news| news.sends).then_some(rank),
+        }
+    }
+}
+
+fn left(rank: usize) -> CollectiveCause {
+    CollectiveCause::PeerLost { rank, why: "its communicator was dropped".to_owned() }
+}

@@ -1,0 +1,105 @@
+//! One rank's end of the engine.
+
+use super::{
+    Comm,
+    control::Event,
+    future::{Participant, Participation},
+    inbox::Message,
+    split::MpiSplit,
+    thread,
+};
+use crate::{
+    Options,
+    call::Prepared,
+    engine::{Engine, Split},
+    local::span,
+};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, ErrorKind, HostFuture, Result};
+use gpumem_runtime::{Stream, internal::Access};
+use std::{
+    any::Any,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Joins the processes that the launcher has started, as the rank that it gave this one. Waits for the others.
+pub(crate) fn join(rank: usize, size: usize, options: &Options) -> Result<MpiEnd> {
+    let comm = thread::join(options)?;
+    if comm.place() != (rank, size) {
+        let why = "MPI's launcher gave this process another rank, or started another number of processes";
+        return Err(Error::new("", "join", ErrorKind::InvalidArgument { why }));
+    }
+    Ok(MpiEnd::new(comm))
+}
+
+/// One rank's end.
+#[derive(Debug)]
+pub(crate) struct MpiEnd {
+    comm: Arc<Comm>,
+    /// Held from the call of an operation until it is enqueued: two threads would reverse the order on the stream.
+    order: Mutex<()>,
+}
+
+impl MpiEnd {
+    pub(crate) fn new(comm: Arc<Comm>) -> Self {
+        Self { comm, order: Mutex::new(()) }
+    }
+}
+
+impl<B: Backend> Engine<B> for MpiEnd {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
+        let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
+        for Prepared { source, destination, .. } in calls {
+            accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
+            accesses
+                .extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
+        }
+        accesses.retain(|access| !access.extent.is_empty());
+        let timeline = stream.timeline();
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        // Checked before the operation is counted. Later failures are told to the other ranks.
+        timeline.check(operation)?;
+        // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
+        timeline.wait_target(timeline.last_submission())?;
+        let mut participants = Vec::with_capacity(calls.len());
+        for Prepared { call, source, destination, .. } in calls {
+            let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
+            let operation = self.comm.call(call.clone());
+            let operation = operation.map_err(|error| timeline.context.error(error.operation, error))?;
+            participants.push(Participant { operation, source, destination, outcome: None });
+        }
+        // SAFETY: the future is polled by the stream that it is enqueued on below. The logs of the accesses keep the memory
+        // valid and ordered until it is ready or dropped.
+        let participation = unsafe { Participation::new(participants, timeline.context.name()) };
+        let future = HostFuture::new(operation, participation);
+        let submitted = timeline.submit(operation, &accesses, |raw| {
+            // SAFETY: the future uses the memory of the accesses, which their logs keep alive and ordered until it is ready
+            // or dropped, and only while it is polled. If it ends well, each destination was written as a whole.
+            unsafe { B::enqueue_future(raw, future) }
+        });
+        submitted.map(|_| ())
+    }
+
+    fn failure(&self) -> Option<CollectiveError> {
+        self.comm.failure()
+    }
+
+    fn abort(&self) {
+        let (rank, _) = self.comm.place();
+        self.comm.revoke(CollectiveCause::Aborted { rank });
+        self.comm.inbox.push(Message::Tell(self.comm.id, Event::Aborted));
+    }
+
+    fn leave(&self) {
+        self.comm.family.leave(0, self.comm.id);
+        self.comm.inbox.push(Message::Tell(self.comm.id, Event::Left));
+    }
+
+    fn begin_split(&self, colour: Option<u64>, key: i64) -> Result<Box<dyn Split<B>>> {
+        let begun = MpiSplit::new(&self.comm, colour, key);
+        Ok(Box::new(begun.map_err(|error| Error::new("", "split", error))?))
+    }
+}

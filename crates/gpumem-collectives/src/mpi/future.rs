@@ -1,0 +1,92 @@
+//! The future that a stream runs for its operations.
+
+use super::Operation;
+use crate::local::Span;
+use gpumem_core::{CollectiveError, Failure};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll, Waker},
+};
+
+/// One operation, with the arrays of the rank.
+#[derive(Debug)]
+pub(crate) struct Participant {
+    pub(crate) operation: Arc<Operation>,
+    pub(crate) source: Span,
+    pub(crate) destination: Span,
+    pub(crate) outcome: Option<Result<(), CollectiveError>>,
+}
+
+impl Participant {
+    /// # Safety
+    /// The arrays are valid, and no other code uses them in conflict with the operation.
+    unsafe fn poll(&mut self, waker: &Waker) {
+        if self.outcome.is_some() {
+            return;
+        }
+        let Self { operation, source, destination, .. } = self;
+        // SAFETY: passed on to the caller.
+        match unsafe { operation.poll(waker, *source) } {
+            None => {}
+            Some(Ok(staging)) => {
+                let (_, ranks) = operation.comm.place();
+                if let super::operation::Work::Call(call) = &operation.work {
+                    // SAFETY: passed on to the caller.
+                    unsafe { staging.empty(call, ranks, *destination) };
+                }
+                self.outcome = Some(Ok(()));
+            }
+            Some(Err(cause)) => {
+                let name = operation.fingerprint.operation;
+                self.outcome = Some(Err(operation.comm.fail(name, operation.sequence, cause)));
+            }
+        }
+    }
+}
+
+impl Drop for Participant {
+    fn drop(&mut self) {
+        if self.outcome.is_none() {
+            self.operation
+                .give_up(format!("{} of its stream did not run", self.operation.fingerprint.operation));
+        }
+    }
+}
+
+/// The operations of a rank that are one piece of work of its stream.
+#[derive(Debug)]
+pub(crate) struct Participation {
+    participants: Vec<Participant>,
+    /// The device and the stream.
+    place: String,
+}
+
+impl Participation {
+    /// # Safety
+    /// Whenever the future is polled, the arrays are valid, and no other code uses them in conflict with the operations.
+    pub(crate) unsafe fn new(participants: Vec<Participant>, place: String) -> Self {
+        Self { participants, place }
+    }
+}
+
+impl Future for Participation {
+    type Output = Result<(), Failure>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        for participant in &mut self.participants {
+            // SAFETY: the promise of `new`.
+            unsafe { participant.poll(context.waker()) };
+        }
+        if self.participants.iter().any(|participant| participant.outcome.is_none()) {
+            return Poll::Pending;
+        }
+        let mut failed =
+            self.participants.iter().filter_map(|participant| participant.outcome.as_ref()?.as_ref().err());
+        Poll::Ready(match failed.next() {
+            Some(error) => Err(Failure::of_collective(self.place.clone(), error.clone())),
+            None => Ok(()),
+        })
+    }
+}

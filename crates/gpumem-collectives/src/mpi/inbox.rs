@@ -1,0 +1,68 @@
+//! What the callers tell the engine's thread.
+
+use super::{Comm, MpiError, Operation, abi::Object, control::Event, member::Parting};
+use crate::Options;
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc::Sender},
+    time::{Duration, Instant},
+};
+
+/// What the thread is told.
+#[derive(Debug)]
+pub(crate) enum Message {
+    Join(Options, Sender<Result<Arc<Comm>, MpiError>>),
+    Add(Arc<Operation>),
+    /// Something has happened to this rank of a communicator.
+    Tell(u64, Event),
+    /// A split has made its communicator.
+    Made(Parting, Result<Object, MpiError>),
+    /// The process ends.
+    Finish(Sender<()>),
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    state: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    messages: VecDeque<Message>,
+    is_woken: bool,
+}
+
+impl Inbox {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn push(&self, message: Message) {
+        self.lock().messages.push_back(message);
+        self.changed.notify_one();
+    }
+
+    /// Has the thread look at the operations again.
+    pub(crate) fn wake(&self) {
+        self.lock().is_woken = true;
+        self.changed.notify_one();
+    }
+
+    /// Takes all messages. Waits for one, or for being woken, so long at most.
+    pub(crate) fn take(&self, wait: Option<Duration>) -> VecDeque<Message> {
+        let mut queue = self.lock();
+        let until = wait.map(|wait| Instant::now() + wait);
+        while queue.messages.is_empty() && !queue.is_woken {
+            queue = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                None => self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => break,
+                Some(rest) => {
+                    self.changed.wait_timeout(queue, rest).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        queue.is_woken = false;
+        std::mem::take(&mut queue.messages)
+    }
+}

@@ -1,0 +1,324 @@
+//! A communicator on the engine's thread: what waits, what is under way, and what the other ranks tell.
+
+mod failures;
+mod news;
+
+use super::{
+    Buffer, Comm, Mpi, MpiError, Operation, Staging,
+    abi::{self, BYTE, Object, Status},
+    control::{Event, News},
+    exchange::Exchange,
+    operation::{Found, Sequence, Work},
+    reduce::Made,
+    start,
+};
+use crate::call::Kind;
+use gpumem_core::{CollectiveCall, CollectiveCause};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ffi::c_int,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+/// How long a rank that waited too long listens to the others, before it says which ones are missing.
+const GRACE: Duration = Duration::from_millis(300);
+
+/// An operation that the library has.
+#[derive(Debug)]
+struct Active {
+    operation: Arc<Operation>,
+    requests: Vec<Object>,
+    stage: Stage,
+    /// Of the last request that was done.
+    status: Status,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// The ranks compare what they have called.
+    Check(Exchange, Option<Staging>),
+    Move(Staging),
+    /// The ranks say where they go.
+    Split(Exchange),
+}
+
+/// A split whose communicator is to be made.
+#[derive(Debug)]
+pub(crate) struct Parting {
+    pub(crate) operation: Arc<Operation>,
+    pub(crate) ranks: Vec<usize>,
+    pub(crate) tag: c_int,
+}
+
+/// The wait of a rank that has waited too long.
+#[derive(Debug)]
+struct Late {
+    since: Instant,
+    /// What the library says, if it has failed.
+    why: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) comm: Arc<Comm>,
+    waiting: BTreeMap<Sequence, VecDeque<Arc<Operation>>>,
+    active: Vec<Active>,
+    /// Where the next news of another rank comes.
+    control: Option<(Object, Buffer)>,
+    outgoing: Vec<(Object, Buffer, Instant)>,
+    late: Option<Late>,
+    has_left: bool,
+    is_dead: bool,
+    splits: c_int,
+    /// Splits whose communicators are being made.
+    pub(crate) partings: usize,
+    /// What the library may use for ever.
+    abandoned: Vec<(Option<Active>, Option<Buffer>)>,
+}
+
+impl Member {
+    pub(crate) fn new(mpi: &Mpi, comm: Arc<Comm>) -> Self {
+        let mut member = Self {
+            comm,
+            waiting: BTreeMap::new(),
+            active: Vec::new(),
+            control: None,
+            outgoing: Vec::new(),
+            late: None,
+            has_left: false,
+            is_dead: false,
+            splits: 0,
+            partings: 0,
+            abandoned: Vec::new(),
+        };
+        member.listen(mpi);
+        member
+    }
+
+    pub(crate) fn add(&mut self, operation: Arc<Operation>) {
+        if self.is_dead {
+            // It was called before the thread knew.
+            let (rank, _) = self.comm.place();
+            operation.conclude(Err(CollectiveCause::Aborted { rank }));
+            return;
+        }
+        self.waiting.entry(operation.of).or_default().push_back(operation);
+    }
+
+    /// Whether the library has to be asked again soon.
+    pub(crate) fn is_busy(&self) -> bool {
+        !self.active.is_empty() || !self.outgoing.is_empty() || self.late.is_some()
+    }
+
+    /// Whether it needs no end.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.is_dead
+    }
+
+    /// Goes on with everything. Tells whether anything has changed. Splits to be made are added to `partings`.
+    pub(crate) fn go_on(&mut self, mpi: &Mpi, made: &mut Made, partings: &mut Vec<Parting>) -> bool {
+        let mut changed = self.hear(mpi);
+        changed |= self.begin(mpi, made);
+        changed |= self.test(mpi, made, partings);
+        self.flush(mpi);
+        self.check_deadlines(mpi);
+        changed
+    }
+
+    /// Starts what is next and ready.
+    fn begin(&mut self, mpi: &Mpi, made: &mut Made) -> bool {
+        let mut changed = false;
+        for of in self.waiting.keys().copied().collect::<Vec<_>>() {
+            while let Some(next) = self.next(of) {
+                changed = true;
+                match (next.take(), &next.work) {
+                    (Found::NotReady | Found::Over, _) => {}
+                    (Found::GivenUp(why), Work::Call(_)) if self.comm.options.check => {
+                        self.check(mpi, next, None, Some(why));
+                    }
+                    (Found::GivenUp(why), _) => self.give_up(mpi, why),
+                    (Found::Ready(staging), Work::Call(_)) if self.comm.options.check => {
+                        self.check(mpi, next, Some(staging), None);
+                    }
+                    (Found::Ready(staging), Work::Call(_)) => self.transfer(mpi, made, next, staging),
+                    (Found::Ready(_), Work::Split(request)) => {
+                        let said = request.to_bytes();
+                        let exchange = Exchange::of_all(mpi, &self.comm, &said);
+                        self.activate(mpi, next, exchange, Stage::Split);
+                    }
+                }
+            }
+        }
+        changed
+    }
+
+    /// Takes the next operation, if it may begin.
+    fn next(&mut self, of: Sequence) -> Option<Arc<Operation>> {
+        // Two exchanges of what was called must not overtake each other; nor must a split and what follows it.
+        let is_alone = |active: &Active| !matches!(active.stage, Stage::Move(_));
+        if (self.comm.options.check && self.active.iter().any(|active| active.operation.of == of))
+            || self.active.iter().any(|active| active.operation.of == of && is_alone(active))
+        {
+            return None;
+        }
+        let waiting = self.waiting.get_mut(&of)?;
+        waiting.front().filter(|next| next.is_ready())?;
+        waiting.pop_front()
+    }
+
+    /// Compares what the ranks have called.
+    fn check(
+        &mut self,
+        mpi: &Mpi,
+        operation: Arc<Operation>,
+        staging: Option<Staging>,
+        lost: Option<String>,
+    ) {
+        let exchange = Exchange::of_call(mpi, &operation, lost);
+        self.activate(mpi, operation, exchange, |exchange| Stage::Check(exchange, staging));
+    }
+
+    fn activate(
+        &mut self,
+        mpi: &Mpi,
+        operation: Arc<Operation>,
+        exchange: Result<(Exchange, Vec<Object>), MpiError>,
+        stage: impl FnOnce(Exchange) -> Stage,
+    ) {
+        match exchange {
+            Ok((exchange, requests)) => {
+                let stage = stage(exchange);
+                self.active.push(Active { operation, requests, stage, status: Status::default() });
+            }
+            Err(error) => self.break_off(mpi, operation, error),
+        }
+    }
+
+    /// Moves the bytes.
+    fn transfer(&mut self, mpi: &Mpi, made: &mut Made, operation: Arc<Operation>, mut staging: Staging) {
+        let Work::Call(call) = &operation.work else { return };
+        let (rank, _) = self.comm.place();
+        match start::start(mpi, made, (self.comm.raw, rank), call, &mut staging) {
+            Ok(request) => {
+                let stage = Stage::Move(staging);
+                self.active.push(Active {
+                    operation,
+                    requests: vec![request],
+                    stage,
+                    status: Status::default(),
+                });
+            }
+            Err(error) => self.break_off(mpi, operation, error),
+        }
+    }
+
+    /// Asks the library what is done.
+    fn test(&mut self, mpi: &Mpi, made: &mut Made, partings: &mut Vec<Parting>) -> bool {
+        let (mut changed, mut index) = (false, 0);
+        while let Some(active) = self.active.get_mut(index) {
+            match test_all(mpi, &mut active.requests, &mut active.status) {
+                Ok(false) => index += 1,
+                Ok(true) => {
+                    let active = self.active.remove(index);
+                    self.finish(mpi, made, active, partings);
+                    changed = true;
+                }
+                Err(error) => {
+                    let active = self.active.remove(index);
+                    let operation = active.operation.clone();
+                    self.abandoned.push((Some(active), None));
+                    self.break_off(mpi, operation, error);
+                    changed = true;
+                }
+            }
+        }
+        changed
+    }
+
+    /// The library is done with an operation.
+    fn finish(&mut self, mpi: &Mpi, made: &mut Made, active: Active, partings: &mut Vec<Parting>) {
+        let Active { operation, stage, status, .. } = active;
+        match (stage, &operation.work) {
+            (Stage::Check(exchange, staging), _) => match (exchange.verdict(&operation), staging) {
+                (Some(cause), _) => operation.conclude(Err(cause)),
+                (None, Some(staging)) => self.transfer(mpi, made, operation, staging),
+                (None, None) => {}
+            },
+            (Stage::Move(staging), Work::Call(call)) => {
+                let came = match call.kind {
+                    Kind::Receive { from } => received(mpi, &status).map(|bytes| (from, bytes)),
+                    _ => None,
+                };
+                match came {
+                    Some((from, bytes)) if bytes != call.bytes() => {
+                        let count = bytes / call.element.1.max(1);
+                        let theirs = CollectiveCall::new("send", call.element.0, count);
+                        let mine = operation.fingerprint.clone();
+                        operation
+                            .conclude(Err(CollectiveCause::Mismatch { mine, theirs: vec![(from, theirs)] }));
+                    }
+                    _ => operation.conclude(Ok(staging)),
+                }
+            }
+            (Stage::Split(exchange), Work::Split(request)) => match request.part(exchange.theirs()) {
+                None => request.answer(Ok(None)),
+                Some(ranks) => {
+                    self.splits = self.splits.wrapping_add(1) & 0x7fff;
+                    self.partings += 1;
+                    partings.push(Parting { operation, ranks, tag: self.splits });
+                }
+            },
+            _ => {}
+        }
+    }
+
+    /// Whether this rank and all others have given it up, or it is dead and was given up.
+    pub(crate) fn is_closed(&self) -> bool {
+        let is_idle = self.operations().next().is_none() && self.outgoing.is_empty() && self.partings == 0;
+        let told = self.comm.told();
+        let have_left = || self.comm.others().all(|rank| is_left(told.get(rank).and_then(Option::as_ref)));
+        self.has_left && is_idle && (self.is_dead || have_left())
+    }
+
+    /// Frees it in the library, unless the library may still use its memory.
+    pub(crate) fn close(mut self, mpi: &Mpi) {
+        if self.is_dead || !self.abandoned.is_empty() || self.control.is_some() {
+            std::mem::forget(self);
+            return;
+        }
+        let mut raw = self.comm.raw;
+        // SAFETY: no request of it is left, and this rank calls no operation of it any more.
+        if let Err(error) = mpi.check(unsafe { mpi.functions.MPI_Comm_free(&mut raw) }) {
+            tracing::warn!("a communicator is not freed: {}", error.message);
+        }
+        self.active.clear();
+    }
+}
+
+fn is_left(news: Option<&News>) -> bool {
+    news.is_some_and(|news| news.event == Event::Left)
+}
+
+/// Asks whether requests are done. Those that are become null.
+pub(crate) fn test_all(mpi: &Mpi, requests: &mut [Object], status: &mut Status) -> Result<bool, MpiError> {
+    let mut all = true;
+    for request in requests {
+        if *request == abi::REQUEST_NULL {
+            continue;
+        }
+        let mut done = 0;
+        // SAFETY: a request that is not done, and places for the answers. Its buffers are kept until it is.
+        mpi.check(unsafe { mpi.functions.MPI_Test(request, &mut done, status) })?;
+        all &= done != 0;
+    }
+    Ok(all)
+}
+
+/// Bytes that a receive has got.
+fn received(mpi: &Mpi, status: &Status) -> Option<usize> {
+    let mut count = 0;
+    // SAFETY: the status of a receive, and a place for the number.
+    mpi.check(unsafe { mpi.functions.MPI_Get_count_c(status, BYTE, &mut count) }).ok()?;
+    usize::try_from(count).ok()
+}

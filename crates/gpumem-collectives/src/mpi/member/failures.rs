@@ -1,0 +1,117 @@
+//! What fails: at a deadline, in the library, or because another rank is gone.
+
+use super::{GRACE, Late, Member};
+use crate::mpi::{Mpi, MpiError, Operation, control::Event, operation::Sequence, thread};
+use gpumem_core::CollectiveCause;
+use std::{sync::Arc, time::Instant};
+
+impl Member {
+    /// This rank cannot do an operation that the others wait for.
+    pub(super) fn give_up(&mut self, mpi: &Mpi, why: String) {
+        let (rank, _) = self.comm.place();
+        self.tell(mpi, &Event::Lost(why.clone()));
+        self.revoke(CollectiveCause::PeerLost { rank, why });
+    }
+
+    /// The library reports an error.
+    pub(super) fn break_off(&mut self, mpi: &Mpi, operation: Arc<Operation>, error: MpiError) {
+        if let (true, Sequence::ReceiveFrom(rank)) = (error.is_truncated, operation.of) {
+            let why = "it sent more elements than were to be received".to_owned();
+            operation.conclude(Err(CollectiveCause::PeerLost { rank, why }));
+            return;
+        }
+        // It fails with the others, when it is known which ranks are missing.
+        self.waiting.entry(operation.of).or_default().push_front(operation);
+        self.be_late(mpi, Some(error.message));
+    }
+
+    /// Tells the others that this rank waits no longer.
+    pub(super) fn be_late(&mut self, mpi: &Mpi, why: Option<String>) {
+        if self.late.is_none() && !self.is_dead {
+            self.late = Some(Late { since: Instant::now(), why });
+            self.tell(mpi, &Event::Late);
+        }
+    }
+
+    pub(super) fn check_deadlines(&mut self, mpi: &Mpi) {
+        let after = self.comm.options.timeout;
+        if let Some(late) = &self.late {
+            let told = self.comm.told();
+            let all = self.comm.others().all(|rank| told.get(rank).is_some_and(Option::is_some));
+            if late.since.elapsed() >= GRACE || all {
+                let missing = self.missing();
+                let cause = match late.why.clone() {
+                    Some(why) => {
+                        let (rank, _) = self.comm.place();
+                        CollectiveCause::PeerLost { rank: missing.first().copied().unwrap_or(rank), why }
+                    }
+                    None => CollectiveCause::Timeout { after, missing },
+                };
+                self.revoke(cause);
+            }
+            return;
+        }
+        let is_late =
+            |operation: &Arc<Operation>| operation.since().is_some_and(|since| since.elapsed() >= after);
+        if self.operations().any(is_late) {
+            self.be_late(mpi, None);
+        }
+    }
+
+    pub(super) fn operations(&self) -> impl Iterator<Item = &Arc<Operation>> {
+        let active = self.active.iter().map(|active| &active.operation);
+        self.waiting.values().flatten().chain(active)
+    }
+
+    /// The oldest operation of all ranks that this rank has called and that is not over.
+    pub(super) fn pending(&self) -> u64 {
+        let of_all = self.operations().filter(|operation| operation.of == Sequence::OfAll);
+        of_all.map(|operation| operation.number).min().unwrap_or(u64::MAX)
+    }
+
+    /// The ranks that others wait for.
+    fn missing(&self) -> Vec<usize> {
+        let told = self.comm.told();
+        let theirs = told.iter().flatten().map(|news| news.pending);
+        let oldest = theirs.chain([self.pending()]).min().unwrap_or(u64::MAX);
+        if oldest != u64::MAX {
+            return self.comm.missing(Sequence::OfAll, oldest);
+        }
+        let pair = self.operations().next();
+        pair.map(|operation| self.comm.missing(operation.of, operation.number)).unwrap_or_default()
+    }
+
+    /// Fails everything: no operation can succeed any more.
+    pub(crate) fn revoke(&mut self, cause: CollectiveCause) {
+        self.comm.revoke(cause.clone());
+        thread::spoil();
+        self.is_dead = true;
+        self.late = None;
+        self.fail(|_| Some(cause.clone()));
+    }
+
+    /// Fails operations.
+    pub(super) fn fail(&mut self, cause: impl Fn(&Operation) -> Option<CollectiveCause>) {
+        for waiting in self.waiting.values_mut() {
+            waiting.retain(|operation| match cause(operation) {
+                Some(cause) => {
+                    operation.conclude(Err(cause));
+                    false
+                }
+                None => true,
+            });
+        }
+        let mut index = 0;
+        while let Some(active) = self.active.get(index) {
+            match cause(&active.operation) {
+                Some(cause) => {
+                    let active = self.active.remove(index);
+                    active.operation.conclude(Err(cause));
+                    // The library goes on with its buffers.
+                    self.abandoned.push((Some(active), None));
+                }
+                None => index += 1,
+            }
+        }
+    }
+}

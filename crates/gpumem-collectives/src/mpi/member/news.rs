@@ -1,0 +1,133 @@
+//! What ranks tell each other about themselves.
+
+use super::{GRACE, Member, is_left, test_all};
+use crate::mpi::{
+    Buffer, Mpi,
+    abi::{self, BYTE, Count, Status},
+    control::{self, Event, News},
+    start,
+};
+use gpumem_core::CollectiveCause;
+use std::{ffi::c_int, time::Instant};
+
+impl Member {
+    /// Asks for the next news.
+    pub(super) fn listen(&mut self, mpi: &Mpi) {
+        let told = self.comm.told();
+        let has_left = |rank: usize| told.get(rank).is_some_and(|news| is_left(news.as_ref()));
+        if self.comm.others().all(has_left) {
+            return;
+        }
+        let (mut buffer, mut request) = (Buffer::new(control::BYTES), abi::REQUEST_NULL);
+        // SAFETY: the buffer has so many bytes, and is kept until the request is done.
+        let asked = unsafe {
+            let (to, bytes) = (buffer.as_mut_ptr(), control::BYTES as Count);
+            mpi.functions.MPI_Irecv_c(
+                to,
+                bytes,
+                BYTE,
+                abi::ANY_SOURCE,
+                start::CONTROL,
+                self.comm.raw,
+                &mut request,
+            )
+        };
+        match mpi.check(asked) {
+            Ok(()) => self.control = Some((request, buffer)),
+            Err(error) => tracing::warn!("other ranks are not heard any more: {}", error.message),
+        }
+    }
+
+    /// Takes the news of other ranks.
+    pub(super) fn hear(&mut self, mpi: &Mpi) -> bool {
+        let mut changed = false;
+        while let Some((request, _)) = &mut self.control {
+            let mut status = Status::default();
+            let mut requests = vec![*request];
+            match test_all(mpi, &mut requests, &mut status) {
+                Ok(true) => {}
+                Ok(false) => return changed,
+                Err(error) => {
+                    tracing::warn!("other ranks are not heard any more: {}", error.message);
+                    self.abandoned.push((None, self.control.take().map(|(_, buffer)| buffer)));
+                    return changed;
+                }
+            }
+            changed = true;
+            let Some((_, buffer)) = self.control.take() else { return changed };
+            let (_, size) = self.comm.place();
+            if let (Some(rank), Some(news)) =
+                (control::rank(status.source, size), News::from_bytes(buffer.as_slice()))
+            {
+                self.comm.note(rank, news.clone());
+                self.react(mpi, rank, news.event);
+            }
+            self.listen(mpi);
+        }
+        changed
+    }
+
+    fn react(&mut self, mpi: &Mpi, rank: usize, event: Event) {
+        match event {
+            Event::Left => {
+                let comm = self.comm.clone();
+                self.fail(|operation| comm.left(operation.of, operation.number));
+            }
+            Event::Late => self.be_late(mpi, None),
+            Event::Aborted => self.revoke(CollectiveCause::Aborted { rank }),
+            Event::Lost(why) => self.revoke(CollectiveCause::PeerLost { rank, why }),
+        }
+    }
+
+    /// Tells the others what has happened to this rank.
+    pub(crate) fn tell(&mut self, mpi: &Mpi, event: &Event) {
+        match event {
+            Event::Left if self.has_left => return,
+            Event::Left => self.has_left = true,
+            _ => {}
+        }
+        let pending = self.pending();
+        for rank in self.comm.others() {
+            let news = self.comm.news(event.clone(), pending, rank);
+            let (buffer, mut request) = (Buffer::of(&news.to_bytes()), abi::REQUEST_NULL);
+            // SAFETY: the buffer has so many bytes, and is kept until the request is done.
+            let sent = unsafe {
+                let (from, bytes) = (buffer.as_ptr(), control::BYTES as Count);
+                mpi.functions.MPI_Isend_c(
+                    from,
+                    bytes,
+                    BYTE,
+                    rank as c_int,
+                    start::CONTROL,
+                    self.comm.raw,
+                    &mut request,
+                )
+            };
+            match mpi.check(sent) {
+                Ok(()) => self.outgoing.push((request, buffer, Instant::now())),
+                Err(error) => tracing::warn!("rank {rank} is not told: {}", error.message),
+            }
+        }
+        if let (Event::Aborted, (rank, _)) = (event, self.comm.place()) {
+            self.revoke(CollectiveCause::Aborted { rank });
+        }
+    }
+
+    /// Drops what has been told.
+    pub(super) fn flush(&mut self, mpi: &Mpi) {
+        let (is_dead, abandoned) = (self.is_dead, &mut self.abandoned);
+        self.outgoing.retain_mut(|(request, buffer, since)| {
+            let mut requests = vec![*request];
+            let done = test_all(mpi, &mut requests, &mut Status::default());
+            if done == Ok(true) {
+                return false;
+            }
+            // A rank that is gone is not told any more.
+            let is_given_up = done.is_err() || (is_dead && since.elapsed() >= GRACE);
+            if is_given_up {
+                abandoned.push((None, Some(std::mem::take(buffer))));
+            }
+            !is_given_up
+        });
+    }
+}

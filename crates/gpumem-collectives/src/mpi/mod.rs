@@ -1,0 +1,28 @@
+//! The engine for ranks in processes of their own, on one machine or several: MPI.
+//!
+//! One thread of the process calls the library. Operations move bytes between buffers of the engine; the stream copies
+//! into them before, and out of them after. So an operation that never ends holds no memory of an array.
+
+mod abi;
+mod comm;
+mod control;
+mod end;
+mod exchange;
+mod fingerprint;
+mod future;
+mod inbox;
+mod library;
+mod member;
+mod operation;
+mod reduce;
+mod split;
+mod staging;
+mod start;
+mod thread;
+
+use comm::Comm;
+use end::MpiEnd;
+pub(crate) use end::join;
+use library::{Mpi, MpiError};
+use operation::Operation;
+use staging::{Buffer, Staging};

@@ -1,0 +1,174 @@
+//! An operation of this rank, between its stream and the engine's thread.
+
+use super::{Comm, Staging, split::Request};
+use crate::{call::Call, local::Span};
+use gpumem_core::{CollectiveCall, CollectiveCause};
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Waker,
+    time::Instant,
+};
+
+/// Operations that the library sees in the order in which the rank calls them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sequence {
+    OfAll,
+    SendTo(usize),
+    ReceiveFrom(usize),
+}
+
+#[derive(Debug)]
+pub(crate) enum Work {
+    Call(Call),
+    Split(Request),
+}
+
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) comm: Arc<Comm>,
+    pub(crate) work: Work,
+    pub(crate) of: Sequence,
+    /// Its number among those.
+    pub(crate) number: u64,
+    /// Its number among all of this rank.
+    pub(crate) sequence: u64,
+    pub(crate) fingerprint: CollectiveCall,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    phase: Phase,
+    waker: Option<Waker>,
+    /// When the stream had come so far.
+    since: Option<Instant>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    /// The stream has not come so far.
+    Called,
+    /// The source was copied.
+    Ready(Staging),
+    /// The engine's thread has it.
+    Taken,
+    /// The stream cannot do it any more, and why.
+    GivenUp(String),
+    Over(Result<Staging, CollectiveCause>),
+}
+
+/// What the engine's thread finds.
+#[derive(Debug)]
+pub(crate) enum Found {
+    NotReady,
+    Ready(Staging),
+    GivenUp(String),
+    /// It has failed already.
+    Over,
+}
+
+impl Operation {
+    pub(crate) fn new(
+        comm: Arc<Comm>,
+        work: Work,
+        (of, number, sequence): (Sequence, u64, u64),
+        fingerprint: CollectiveCall,
+    ) -> Self {
+        let (phase, since) = match work {
+            Work::Call(_) => (Phase::Called, None),
+            Work::Split(_) => (Phase::Ready(Staging::default()), Some(Instant::now())),
+        };
+        let state = Mutex::new(State { phase, waker: None, since });
+        Self { comm, work, of, number, sequence, fingerprint, state }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The stream has come so far, or asks again. Copies the source once. Returns the outcome when it is over.
+    ///
+    /// # Safety
+    /// The source is valid for reads, and not written meanwhile.
+    pub(crate) unsafe fn poll(
+        &self,
+        waker: &Waker,
+        source: Span,
+    ) -> Option<Result<Staging, CollectiveCause>> {
+        let mut state = self.lock();
+        match std::mem::replace(&mut state.phase, Phase::Taken) {
+            Phase::Called => {
+                let Work::Call(call) = &self.work else { return None };
+                // SAFETY: passed on to the caller.
+                let staging = unsafe { Staging::fill(call, self.comm.place(), source) };
+                *state = State {
+                    phase: Phase::Ready(staging),
+                    waker: Some(waker.clone()),
+                    since: Some(Instant::now()),
+                };
+                drop(state);
+                self.comm.inbox.wake();
+                None
+            }
+            Phase::Over(outcome) => Some(outcome),
+            same => {
+                state.phase = same;
+                state.waker = Some(waker.clone());
+                None
+            }
+        }
+    }
+
+    /// The stream cannot do it any more. If it has begun, it goes on without the stream.
+    pub(crate) fn give_up(&self, why: String) {
+        let mut state = self.lock();
+        match &state.phase {
+            Phase::Called | Phase::Ready(_) => state.phase = Phase::GivenUp(why),
+            _ => return,
+        }
+        state.since.get_or_insert_with(Instant::now);
+        drop(state);
+        self.comm.inbox.wake();
+    }
+
+    /// Takes it to be started, if it is ready.
+    pub(crate) fn take(&self) -> Found {
+        let mut state = self.lock();
+        match std::mem::replace(&mut state.phase, Phase::Taken) {
+            Phase::Ready(staging) => Found::Ready(staging),
+            Phase::GivenUp(why) => Found::GivenUp(why),
+            same @ Phase::Called => {
+                state.phase = same;
+                Found::NotReady
+            }
+            same => {
+                state.phase = same;
+                Found::Over
+            }
+        }
+    }
+
+    /// Whether it waits to be taken.
+    pub(crate) fn is_ready(&self) -> bool {
+        !matches!(self.lock().phase, Phase::Called)
+    }
+
+    /// Since when the stream waits for it.
+    pub(crate) fn since(&self) -> Option<Instant> {
+        self.lock().since
+    }
+
+    /// It is over: the stream goes on.
+    pub(crate) fn conclude(&self, outcome: Result<Staging, CollectiveCause>) {
+        if let (Work::Split(request), Err(cause)) = (&self.work, &outcome) {
+            request.answer(Err(cause.clone()));
+        }
+        let mut state = self.lock();
+        state.phase = Phase::Over(outcome);
+        let waker = state.waker.take();
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Memory of the engine between the arrays and the library.
+
+use crate::{
+    call::{Call, Kind},
+    local::Span,
+};
+use std::{
+    ffi::c_void,
+    ptr::{with_exposed_provenance, with_exposed_provenance_mut},
+};
+
+/// Zeroed bytes, aligned for every element.
+#[derive(Debug, Default)]
+pub(crate) struct Buffer {
+    words: Vec<u128>,
+    bytes: usize,
+}
+
+impl Buffer {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Self { words: vec![0; bytes.div_ceil(size_of::<u128>())], bytes }
+    }
+
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let mut buffer = Self::new(bytes.len());
+        buffer.as_mut_slice().copy_from_slice(bytes);
+        buffer
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const c_void {
+        self.words.as_ptr().cast()
+    }
+
+    pub(crate) fn as_mut_ptr(&mut self) -> *mut c_void {
+        self.words.as_mut_ptr().cast()
+    }
+
+    pub(crate) fn as_slice(&self) -> &[u8] {
+        // SAFETY: the words have at least so many bytes, all of them initialised.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.bytes) }
+    }
+
+    fn as_mut_slice(&mut self) -> &mut [u8] {
+        // SAFETY: as in `as_slice`, and borrowed alone.
+        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.bytes) }
+    }
+}
+
+/// What one rank gives and gets in an operation, and the arrays of numbers that the library reads meanwhile.
+#[derive(Debug, Default)]
+pub(crate) struct Staging {
+    /// What is sent, where it is not taken from `receive`.
+    pub(crate) send: Buffer,
+    pub(crate) receive: Buffer,
+    /// Bytes to each rank and from each rank, and where they begin.
+    pub(crate) parts: Vec<Vec<i64>>,
+}
+
+/// How a kind of operation uses the buffers of a rank.
+struct Plan {
+    send: usize,
+    receive: usize,
+    /// Where the source goes: into `receive`, from this byte on, or into `send`.
+    source_at: Option<usize>,
+}
+
+fn plan(call: &Call, rank: usize, ranks: usize) -> Plan {
+    let (bytes, all) = (call.bytes(), call.bytes() * ranks);
+    let apart = |send, receive| Plan { send, receive, source_at: None };
+    match &call.kind {
+        Kind::AllReduce => Plan { send: 0, receive: bytes, source_at: Some(0) },
+        Kind::Reduce { root } if *root == rank => Plan { send: 0, receive: bytes, source_at: Some(0) },
+        Kind::Broadcast { .. } => Plan { send: 0, receive: bytes, source_at: Some(0) },
+        Kind::AllGather => Plan { send: 0, receive: all, source_at: Some(rank * bytes) },
+        Kind::ReduceScatter => Plan { send: 0, receive: all, source_at: Some(0) },
+        Kind::AllToAll => apart(all, all),
+        Kind::AllToAllV { send, receive } => apart(send.iter().sum(), receive.iter().sum()),
+        Kind::Gather { root } if *root == rank => apart(bytes, all),
+        Kind::Scatter { root } if *root == rank => apart(all, bytes),
+        Kind::Scatter { .. } | Kind::Receive { .. } => apart(0, bytes),
+        Kind::Reduce { .. } | Kind::Gather { .. } | Kind::Send { .. } => apart(bytes, 0),
+        Kind::Barrier => apart(0, 0),
+    }
+}
+
+impl Staging {
+    /// Buffers for an operation, with the bytes of the source.
+    ///
+    /// # Safety
+    /// The source is valid for reads, and not written meanwhile.
+    pub(crate) unsafe fn fill(call: &Call, (rank, ranks): (usize, usize), source: Span) -> Self {
+        let Plan { send, receive, source_at } = plan(call, rank, ranks);
+        let mut staging = Self { send: Buffer::new(send), receive: Buffer::new(receive), parts: Vec::new() };
+        let to = match source_at {
+            Some(start) => staging.receive.as_mut_slice().get_mut(start..),
+            None => Some(staging.send.as_mut_slice()),
+        };
+        let to = to.unwrap_or_default();
+        let bytes = source.bytes.min(to.len());
+        if bytes > 0 {
+            let from = with_exposed_provenance::<u8>(source.address);
+            // SAFETY: the source has so many bytes (the caller's promise), and so has the buffer, which is apart from it.
+            unsafe { from.copy_to_nonoverlapping(to.as_mut_ptr(), bytes) };
+        }
+        if let Kind::AllToAllV { send, receive } = &call.kind {
+            let counts = |all: &[usize]| all.iter().map(|bytes| *bytes as i64).collect::<Vec<_>>();
+            let offsets = |all: &[usize]| {
+                let starts = all.iter().scan(0, |next, bytes| {
+                    *next += *bytes as i64;
+                    Some(*next - *bytes as i64)
+                });
+                starts.collect::<Vec<i64>>()
+            };
+            staging.parts = vec![counts(send), offsets(send), counts(receive), offsets(receive)];
+        }
+        staging
+    }
+
+    /// Copies what was received to the destination.
+    ///
+    /// # Safety
+    /// The destination is valid for writes, and no other code uses it meanwhile. The call is the one of `fill`.
+    pub(crate) unsafe fn empty(mut self, call: &Call, ranks: usize, destination: Span) {
+        let bytes = destination.bytes.min(self.receive.len());
+        if bytes == 0 {
+            return;
+        }
+        if let Some(computation) = &call.computation {
+            // SAFETY: the buffer is aligned for every element, and has at least those of the destination.
+            unsafe { computation.step.finish(self.receive.as_mut_ptr(), call.count, ranks) };
+        }
+        let to = with_exposed_provenance_mut::<u8>(destination.address);
+        // SAFETY: the destination has so many bytes (the caller's promise), and so has the buffer, which is apart from it.
+        unsafe { self.receive.as_slice().as_ptr().copy_to_nonoverlapping(to, bytes) };
+    }
+}

@@ -1,0 +1,108 @@
+//! Starts an operation in the library.
+
+use super::{
+    Mpi, MpiError, Staging,
+    abi::{self, BYTE, Count, IN_PLACE, Object},
+    reduce::Made,
+};
+use crate::call::{Call, Kind};
+use std::{
+    ffi::c_int,
+    ptr::{null_mut, without_provenance},
+};
+
+/// The tag of sends of the user.
+pub(crate) const DATA: c_int = 0;
+/// The tags of what the two sides of a send say before it.
+pub(crate) const CHECK_SEND: c_int = 1;
+pub(crate) const CHECK_RECEIVE: c_int = 3;
+/// The tag of what ranks tell each other about themselves.
+pub(crate) const CONTROL: c_int = 2;
+
+/// Starts an operation between the buffers, which stay where they are until the request is done.
+pub(crate) fn start(
+    mpi: &Mpi,
+    made: &mut Made,
+    (comm, rank): (Object, usize),
+    call: &Call,
+    staging: &mut Staging,
+) -> Result<Object, MpiError> {
+    let mut request = abi::REQUEST_NULL;
+    let (bytes, count) = (call.bytes() as Count, call.count as Count);
+    let in_place = without_provenance(IN_PLACE);
+    let own = staging.receive.as_mut_ptr();
+    let send = staging.send.as_ptr();
+    let (datatype, operation) = match &call.computation {
+        Some(computation) => made.of(mpi, computation)?,
+        None => (BYTE, abi::OP_NULL),
+    };
+    let functions = &mpi.functions;
+    // SAFETY: the arguments were checked when the operation was called: roots and peers are ranks, counts fit the buffers
+    // (`staging::plan`), which live until the request is done, and no other code uses them. The types and operations are
+    // of the standard or were made for the elements. `request` is a place for the request.
+    let started = unsafe {
+        match &call.kind {
+            Kind::Barrier => functions.MPI_Ibarrier(comm, &mut request),
+            Kind::AllReduce => {
+                functions.MPI_Iallreduce_c(in_place, own, count, datatype, operation, comm, &mut request)
+            }
+            Kind::Reduce { root } => {
+                let (from, to) = if *root == rank { (in_place, own) } else { (send, null_mut()) };
+                let root = *root as c_int;
+                functions.MPI_Ireduce_c(from, to, count, datatype, operation, root, comm, &mut request)
+            }
+            Kind::ReduceScatter => functions.MPI_Ireduce_scatter_block_c(
+                in_place,
+                own,
+                count,
+                datatype,
+                operation,
+                comm,
+                &mut request,
+            ),
+            Kind::Broadcast { root } => {
+                functions.MPI_Ibcast_c(own, bytes, BYTE, *root as c_int, comm, &mut request)
+            }
+            Kind::AllGather => {
+                functions.MPI_Iallgather_c(in_place, 0, BYTE, own, bytes, BYTE, comm, &mut request)
+            }
+            Kind::Gather { root } => {
+                let root = *root as c_int;
+                functions.MPI_Igather_c(send, bytes, BYTE, own, bytes, BYTE, root, comm, &mut request)
+            }
+            Kind::Scatter { root } => {
+                let root = *root as c_int;
+                functions.MPI_Iscatter_c(send, bytes, BYTE, own, bytes, BYTE, root, comm, &mut request)
+            }
+            Kind::AllToAll => {
+                functions.MPI_Ialltoall_c(send, bytes, BYTE, own, bytes, BYTE, comm, &mut request)
+            }
+            Kind::AllToAllV { .. } => {
+                let [send_counts, send_offsets, counts, offsets] = &*staging.parts else {
+                    let message = "the operation has no numbers of rows".to_owned();
+                    return Err(MpiError { message, is_truncated: false });
+                };
+                functions.MPI_Ialltoallv_c(
+                    send,
+                    send_counts.as_ptr(),
+                    send_offsets.as_ptr(),
+                    BYTE,
+                    own,
+                    counts.as_ptr(),
+                    offsets.as_ptr(),
+                    BYTE,
+                    comm,
+                    &mut request,
+                )
+            }
+            Kind::Send { to } => {
+                functions.MPI_Isend_c(send, bytes, BYTE, *to as c_int, DATA, comm, &mut request)
+            }
+            Kind::Receive { from } => {
+                functions.MPI_Irecv_c(own, bytes, BYTE, *from as c_int, DATA, comm, &mut request)
+            }
+        }
+    };
+    mpi.check(started)?;
+    Ok(request)
+}

@@ -1,0 +1,417 @@
+//! The thread that calls the library: one for the process. It starts when the first communicator is made.
+
+use super::{
+    Comm, Mpi, MpiError,
+    abi::{self, Object},
+    control::Event,
+    inbox::{Inbox, Message},
+    library,
+    member::{Member, Parting, test_all},
+    operation::Work,
+    reduce::Made,
+    split,
+};
+use crate::{Options, local::Family};
+use gpumem_core::{
+    CollectiveCause, CollectiveError, Error, LoadError, LoadFailure, Result,
+    process::{OnceBeforeFork, ProcessGuard, at_exit},
+};
+use std::{
+    collections::VecDeque,
+    ffi::c_int,
+    ptr::null_mut,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+/// How long the thread asks the library again and again before it begins to sleep in between.
+const EAGER: Duration = Duration::from_millis(1);
+/// Its sleep while operations are under way, and while there are communicators only.
+const NAP: Duration = Duration::from_micros(50);
+const IDLE: Duration = Duration::from_millis(100);
+
+/// How long the end of the process waits for ranks that may be gone.
+const SPOILED: Duration = Duration::from_secs(1);
+
+/// The running thread.
+#[derive(Debug, Clone)]
+struct Running {
+    inbox: Arc<Inbox>,
+    origin: ProcessGuard,
+    /// Rank and number of the processes that the launcher has started.
+    place: (usize, usize),
+}
+
+static RUNNING: OnceBeforeFork<Result<Running, LoadError>> = OnceBeforeFork::new();
+/// The same for the end of the process, which starts no thread.
+static AT_EXIT: OnceLock<Running> = OnceLock::new();
+/// The longest deadline of a communicator, in milliseconds: so long the end of the process waits for other ranks.
+static LONGEST: AtomicU64 = AtomicU64::new(0);
+
+/// Whether a communicator has failed: then a rank may be gone.
+static IS_SPOILED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that a communicator has failed.
+pub(crate) fn spoil() {
+    IS_SPOILED.store(true, Ordering::Relaxed);
+}
+
+/// Makes a communicator of all processes. Waits for them.
+pub(crate) fn join(options: &Options) -> Result<Arc<Comm>> {
+    let failed = |error: LoadError| Error::new("", "join", error);
+    let running = RUNNING.get_or_init(|| run(options.timeout));
+    let Some(running) = running else { return Err(failed(LoadError::in_forked_child("MPI"))) };
+    let running = running.as_ref().map_err(|error| failed(error.clone()))?;
+    running.origin.check("", "join")?;
+    let milliseconds = u64::try_from(options.timeout.as_millis()).unwrap_or(u64::MAX);
+    LONGEST.fetch_max(milliseconds, Ordering::Relaxed);
+    let (reply, answer) = channel();
+    running.inbox.push(Message::Join(options.clone(), reply));
+    let cause = match answer.recv_timeout(options.timeout) {
+        Ok(Ok(comm)) => return Ok(comm),
+        Ok(Err(error)) => CollectiveCause::PeerLost { rank: running.place.0, why: error.message },
+        Err(RecvTimeoutError::Timeout) => {
+            CollectiveCause::Timeout { after: options.timeout, missing: Vec::new() }
+        }
+        Err(RecvTimeoutError::Disconnected) => {
+            CollectiveCause::PeerLost { rank: running.place.0, why: "MPI was finalised".to_owned() }
+        }
+    };
+    Err(Error::new("", "join", Box::new(CollectiveError::new("join", 0, running.place, cause))))
+}
+
+/// Starts the thread, and waits until the library is initialised.
+fn run(timeout: Duration) -> Result<Running, LoadError> {
+    let mpi = library::library()?;
+    let refused = |message: String| LoadError {
+        library: "MPI",
+        tried: vec![mpi.version.clone()],
+        failure: LoadFailure::Refused { message },
+    };
+    let inbox = Arc::new(Inbox::default());
+    let (started, answer) = channel();
+    let own = inbox.clone();
+    let main = move || match Engine::start(mpi, own) {
+        Ok((engine, place)) => {
+            let _ = started.send(Ok(place));
+            engine.run();
+        }
+        Err(message) => {
+            let _ = started.send(Err(message));
+        }
+    };
+    let spawned = thread::Builder::new().name("gpumem:mpi".to_owned()).spawn(main);
+    spawned.map_err(|error| refused(format!("no thread could be started: {error}")))?;
+    let silent = |_| Err(format!("it was not initialised within {timeout:?}"));
+    let place = answer.recv_timeout(timeout).unwrap_or_else(silent).map_err(refused)?;
+    let running = Running { inbox, origin: ProcessGuard::current(), place };
+    if AT_EXIT.set(running.clone()).is_ok() {
+        at_exit(finish);
+    }
+    Ok(running)
+}
+
+/// Ends MPI at the end of the process: without that, its launcher takes the process for failed.
+extern "C" fn finish() {
+    let Some(running) = AT_EXIT.get() else { return };
+    if running.origin.is_valid() {
+        let (done, answer) = channel();
+        running.inbox.push(Message::Finish(done));
+        let longest = Duration::from_millis(LONGEST.load(Ordering::Relaxed));
+        let wait = if IS_SPOILED.load(Ordering::Relaxed) { longest.min(SPOILED) } else { longest };
+        let _ = answer.recv_timeout(wait);
+    }
+}
+
+/// A communicator of all processes that is being made.
+#[derive(Debug)]
+struct Joining {
+    options: Options,
+    reply: Sender<Result<Arc<Comm>, MpiError>>,
+    /// The request, and where the library writes the communicator.
+    request: Object,
+    raw: Box<Object>,
+    number: u64,
+}
+
+#[derive(Debug)]
+struct Engine {
+    mpi: &'static Mpi,
+    inbox: Arc<Inbox>,
+    made: Made,
+    members: Vec<Member>,
+    joining: Vec<Joining>,
+    joins: u64,
+    /// Whether this thread has initialised the library, and so finalises it.
+    is_owner: bool,
+    /// Whether several threads may call the library.
+    is_multiple: bool,
+    finishing: Option<Sender<()>>,
+}
+
+impl Engine {
+    /// Initialises the library, unless another part of the process has.
+    fn start(mpi: &'static Mpi, inbox: Arc<Inbox>) -> Result<(Self, (usize, usize)), String> {
+        let functions = &mpi.functions;
+        let (mut initialised, mut finalised, mut provided) = (0, 0, 0);
+        let told = |error: MpiError| error.message;
+        // SAFETY: places for the answers; these may be called at any time.
+        unsafe {
+            mpi.check(functions.MPI_Initialized(&mut initialised)).map_err(told)?;
+            mpi.check(functions.MPI_Finalized(&mut finalised)).map_err(told)?;
+        }
+        if finalised != 0 {
+            return Err("another library has initialised and finalised MPI".to_owned());
+        }
+        let is_owner = initialised == 0;
+        // SAFETY: the library is initialised once, without arguments of the program; or it was, and is asked.
+        let answer = unsafe {
+            if is_owner {
+                functions.MPI_Init_thread(null_mut(), null_mut(), abi::THREAD_MULTIPLE, &mut provided)
+            } else {
+                functions.MPI_Query_thread(&mut provided)
+            }
+        };
+        mpi.check(answer).map_err(told)?;
+        library::check_threads(provided, is_owner)?;
+        if is_owner {
+            // SAFETY: the library was initialised above.
+            mpi.check(unsafe { functions.MPI_Comm_set_errhandler(abi::COMM_WORLD, abi::ERRORS_RETURN) })
+                .map_err(told)?;
+        }
+        let place = place(mpi, abi::COMM_WORLD).map_err(told)?;
+        let engine = Self {
+            mpi,
+            inbox,
+            made: Made::default(),
+            members: Vec::new(),
+            joining: Vec::new(),
+            joins: 0,
+            is_owner,
+            is_multiple: provided == abi::THREAD_MULTIPLE,
+            finishing: None,
+        };
+        Ok((engine, place))
+    }
+
+    fn run(mut self) {
+        let mut last = Instant::now();
+        loop {
+            let is_busy = self.members.iter().any(Member::is_busy) || !self.joining.is_empty();
+            let wait = match is_busy {
+                true if last.elapsed() < EAGER => {
+                    thread::yield_now();
+                    Some(Duration::ZERO)
+                }
+                true => Some(NAP),
+                false if self.members.is_empty() => None,
+                false => Some(IDLE),
+            };
+            let messages = self.inbox.take(wait);
+            let mut changed = !messages.is_empty();
+            if self.is_gone() {
+                return self.give_up(messages);
+            }
+            for message in messages {
+                self.handle(message);
+            }
+            changed |= self.go_on();
+            if changed {
+                last = Instant::now();
+            }
+            self.try_finish();
+        }
+    }
+
+    /// Whether another library has finalised MPI: then no function may be called.
+    fn is_gone(&self) -> bool {
+        let mut finalised = 0;
+        // SAFETY: a place for the answer; the function may be called at any time.
+        let asked = unsafe { self.mpi.functions.MPI_Finalized(&mut finalised) };
+        !self.is_owner && (self.mpi.check(asked).is_err() || finalised != 0)
+    }
+
+    fn give_up(mut self, messages: VecDeque<Message>) {
+        for message in messages {
+            if let (Message::Add(operation), Some(member)) = (&message, self.members.first_mut()) {
+                member.add(operation.clone());
+            }
+        }
+        for mut member in self.members.drain(..) {
+            let (rank, _) = member.comm.place();
+            member.revoke(CollectiveCause::PeerLost {
+                rank,
+                why: "another library has finalised MPI".to_owned(),
+            });
+            std::mem::forget(member);
+        }
+        // Later messages are answered by nothing: operations of dead communicators are refused when they are called.
+        std::mem::forget(std::mem::take(&mut self.joining));
+    }
+
+    fn handle(&mut self, message: Message) {
+        match message {
+            Message::Join(options, reply) => self.join(options, reply),
+            Message::Add(operation) => {
+                let id = operation.comm.id;
+                match self.members.iter_mut().find(|member| member.comm.id == id) {
+                    Some(member) => member.add(operation),
+                    None => {
+                        let (rank, _) = operation.comm.place();
+                        operation.conclude(Err(CollectiveCause::Aborted { rank }));
+                    }
+                }
+            }
+            Message::Tell(id, event) => {
+                if let Some(member) = self.members.iter_mut().find(|member| member.comm.id == id) {
+                    member.tell(self.mpi, &event);
+                }
+            }
+            Message::Made(parting, made) => self.part(parting, made),
+            Message::Finish(done) => {
+                for member in &mut self.members {
+                    member.tell(self.mpi, &Event::Left);
+                }
+                self.finishing = Some(done);
+            }
+        }
+    }
+
+    /// Begins to make a communicator of all processes.
+    fn join(&mut self, options: Options, reply: Sender<Result<Arc<Comm>, MpiError>>) {
+        let (mut raw, mut request) = (Box::new(abi::COMM_NULL), abi::REQUEST_NULL);
+        // SAFETY: the communicator of the standard, and places for the new one and the request, kept until it is done.
+        let begun = unsafe { self.mpi.functions.MPI_Comm_idup(abi::COMM_WORLD, &mut *raw, &mut request) };
+        match self.mpi.check(begun) {
+            Ok(()) => {
+                self.joining.push(Joining { options, reply, request, raw, number: self.joins });
+                self.joins += 1;
+            }
+            Err(error) => {
+                let _ = reply.send(Err(error));
+            }
+        }
+    }
+
+    fn go_on(&mut self) -> bool {
+        let (mut changed, mut partings) = (false, Vec::new());
+        for member in &mut self.members {
+            changed |= member.go_on(self.mpi, &mut self.made, &mut partings);
+        }
+        for parting in partings {
+            self.begin_part(parting);
+        }
+        for index in (0..self.joining.len()).rev() {
+            let mut requests = [self.joining[index].request];
+            match test_all(self.mpi, &mut requests, &mut abi::Status::default()) {
+                Ok(false) => {}
+                Ok(true) => {
+                    let joining = self.joining.swap_remove(index);
+                    let comm = self.joined(&joining);
+                    let _ = joining.reply.send(comm);
+                    changed = true;
+                }
+                Err(error) => {
+                    let joining = self.joining.swap_remove(index);
+                    let _ = joining.reply.send(Err(error));
+                    // The library may still write it.
+                    std::mem::forget(joining.raw);
+                    changed = true;
+                }
+            }
+        }
+        for index in (0..self.members.len()).rev() {
+            if self.members[index].is_closed() {
+                self.members.swap_remove(index).close(self.mpi);
+                changed = true;
+            }
+        }
+        changed
+    }
+
+    fn joined(&mut self, joining: &Joining) -> Result<Arc<Comm>, MpiError> {
+        let raw = *joining.raw;
+        // SAFETY: the communicator was made.
+        self.mpi.check(unsafe { self.mpi.functions.MPI_Comm_set_errhandler(raw, abi::ERRORS_RETURN) })?;
+        let place = place(self.mpi, raw)?;
+        let (options, inbox) = (joining.options.clone(), self.inbox.clone());
+        let comm = Comm::new((joining.number, raw), place, options, Arc::new(Family::new(1)), inbox);
+        self.members.push(Member::new(self.mpi, comm.clone()));
+        Ok(comm)
+    }
+
+    /// Makes the communicator of a part: on a thread of its own if it may call the library, because that waits for
+    /// other ranks.
+    fn begin_part(&mut self, parting: Parting) {
+        let (mpi, inbox, raw) = (self.mpi, self.inbox.clone(), parting.operation.comm.raw);
+        let make = move || {
+            let made = split::make(mpi, raw, &parting.ranks, parting.tag);
+            inbox.push(Message::Made(parting, made));
+        };
+        if !self.is_multiple {
+            return make();
+        }
+        if let Err(error) = thread::Builder::new().name("gpumem:split".to_owned()).spawn(make) {
+            // The caller stops waiting at its deadline, as the other ranks do.
+            tracing::warn!("a split takes no part, as no thread could be started: {error}");
+        }
+    }
+
+    fn part(&mut self, parting: Parting, made: Result<Object, MpiError>) {
+        let Parting { operation, ranks, .. } = parting;
+        let parent = &operation.comm;
+        let Work::Split(request) = &operation.work else { return };
+        if let Some(member) = self.members.iter_mut().find(|member| member.comm.id == parent.id) {
+            member.partings -= 1;
+        }
+        let (old, _) = parent.place();
+        let (raw, rank) = match (made, ranks.iter().position(|rank| *rank == old)) {
+            (Ok(raw), Some(rank)) => (raw, rank),
+            (Err(error), _) => {
+                return request.answer(Err(CollectiveCause::PeerLost { rank: old, why: error.message }));
+            }
+            (Ok(_), None) => return,
+        };
+        let id = parent.part(operation.number, request.colour.unwrap_or(0));
+        let (family, inbox) = (parent.family.clone(), self.inbox.clone());
+        let part = Comm::new((id, raw), (rank, ranks.len()), parent.options.clone(), family, inbox);
+        self.members.push(Member::new(self.mpi, part.clone()));
+        request.answer(Ok(Some(part)));
+    }
+
+    /// Ends the library, once all ranks have given all communicators up.
+    fn try_finish(&mut self) {
+        let is_over = self.members.iter().all(|member| member.is_dead() && !member.is_busy());
+        if self.finishing.is_none() || !is_over || !self.joining.is_empty() {
+            return;
+        }
+        if self.is_owner {
+            // SAFETY: this thread has initialised the library, and calls nothing afterwards. Memory of operations that never
+            // end is never freed.
+            if let Err(error) = self.mpi.check(unsafe { self.mpi.functions.MPI_Finalize() }) {
+                tracing::warn!("MPI was not finalised: {}", error.message);
+            }
+            self.is_owner = false;
+        }
+        if let Some(done) = self.finishing.take() {
+            let _ = done.send(());
+        }
+    }
+}
+
+/// Rank and size of a communicator.
+fn place(mpi: &Mpi, comm: Object) -> Result<(usize, usize), MpiError> {
+    let (mut rank, mut size): (c_int, c_int) = (0, 0);
+    // SAFETY: a communicator of the library, and places for the numbers.
+    unsafe {
+        mpi.check(mpi.functions.MPI_Comm_rank(comm, &mut rank))?;
+        mpi.check(mpi.functions.MPI_Comm_size(comm, &mut size))?;
+    }
+    let number = |number: c_int| usize::try_from(number).unwrap_or(0);
+    Ok((number(rank), number(size)))
+}
