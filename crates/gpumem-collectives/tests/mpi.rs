@@ -438,3 +438,16 @@ fn a_library_that_lacks_a_function_is_a_typed_error() {
         assert_eq!(load_error().failure, missing);
     }
 }
+
+#[test]
+fn the_environment_of_the_launcher_makes_a_communicator() {
+    under_mpi("the_environment_of_the_launcher_makes_a_communicator", 3, |other, stream| {
+        let process = gpumem_collectives::ProcessRank::from_environment().unwrap();
+        assert_eq!((process.rank, process.size), (other.rank(), 3));
+        assert!(process.local_rank.is_none_or(|rank| rank == other.rank()));
+        let comm = Communicator::from_environment_with(other.device(), &options()).unwrap();
+        let mut sum = stream.to_device(&[comm.rank() as f64]).unwrap();
+        comm.all_reduce_in_place(&stream, &mut sum, Sum).unwrap();
+        assert_eq!(sum.get(0).unwrap(), 3.0);
+    });
+}

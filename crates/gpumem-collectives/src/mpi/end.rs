@@ -25,6 +25,7 @@ use std::{
 pub(crate) fn join(rank: usize, size: usize, options: &Options) -> Result<MpiEnd> {
     let comm = thread::join(options)?;
     if comm.place() != (rank, size) {
+        comm.inbox.push(Message::Tell(comm.id, Event::Left));
         let why = "MPI's launcher gave this process another rank, or started another number of processes";
         return Err(Error::new("", "join", ErrorKind::InvalidArgument { why }));
     }

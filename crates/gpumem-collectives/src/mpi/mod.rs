@@ -4,6 +4,7 @@
 //! into them before, and out of them after. So an operation that never ends holds no memory of an array.
 
 mod abi;
+mod bytes;
 mod comm;
 mod control;
 mod end;
@@ -20,6 +21,7 @@ mod staging;
 mod start;
 mod thread;
 
+pub(crate) use bytes::{broadcast, is_there};
 use comm::Comm;
 use end::MpiEnd;
 pub(crate) use end::join;

@@ -1,0 +1,310 @@
+//! How the identity of a communicator reaches the processes that a launcher has started.
+
+use crate::{CommunicatorId, ProcessRank};
+use gpumem_core::{Error, ErrorKind, Result};
+use std::{
+    fs,
+    io::{self, Read, Write},
+    net::{TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    thread,
+    time::{Duration, Instant},
+};
+
+const OPERATION: &str = "from_environment";
+/// Time between two looks.
+const NAP: Duration = Duration::from_millis(20);
+
+/// Where the identity comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Rendezvous {
+    /// The identity itself (`GPUMEM_UNIQUE_ID`).
+    Given(CommunicatorId),
+    /// Every process makes the same one: NCCL does where `NCCL_COMM_ID` names the address of rank 0.
+    Same,
+    /// MPI passes it on.
+    Mpi,
+    /// Rank 0 writes a file that all processes see (`GPUMEM_RENDEZVOUS=file:PATH`).
+    File(PathBuf),
+    /// Rank 0 passes it on at an address (`MASTER_ADDR`, and the port after `MASTER_PORT`).
+    Address(String, u16),
+}
+
+impl Rendezvous {
+    /// Reads the variables.
+    pub(crate) fn from_variables(
+        process: &ProcessRank,
+        has_mpi: bool,
+        variable: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        if let Some(text) = set("GPUMEM_UNIQUE_ID") {
+            return Ok(Self::Given(from_hex(&text)?));
+        }
+        if set("NCCL_COMM_ID").is_some() {
+            return Ok(Self::Same);
+        }
+        if process.is_mpi && has_mpi {
+            return Ok(Self::Mpi);
+        }
+        if let Some(place) = set("GPUMEM_RENDEZVOUS") {
+            let path = place.strip_prefix("file:").filter(|path| !path.is_empty());
+            let why = "GPUMEM_RENDEZVOUS is not `file:` and a path";
+            return path.map(|path| Self::File(path.into())).ok_or_else(|| refused(why, &place));
+        }
+        if let (Some(address), Some(port)) = (set("MASTER_ADDR"), set("MASTER_PORT")) {
+            let next = port.trim().parse().ok().and_then(|port: u16| port.checked_add(1));
+            let next = next.ok_or_else(|| refused("MASTER_PORT is no number of a port", &port))?;
+            return Ok(Self::Address(address, next));
+        }
+        let why = "nothing says how the processes find each other";
+        Err(refused(
+            why,
+            "looked for GPUMEM_UNIQUE_ID, NCCL_COMM_ID, MPI, GPUMEM_RENDEZVOUS, MASTER_ADDR and MASTER_PORT",
+        ))
+    }
+
+    /// The identity, which `make` makes on rank 0. Waits for the other ranks, so long at most.
+    pub(crate) fn identity(
+        &self,
+        process: &ProcessRank,
+        timeout: Duration,
+        make: impl FnOnce() -> Result<CommunicatorId>,
+        by_mpi: impl FnOnce(&mut [u8]) -> Result<()>,
+    ) -> Result<CommunicatorId> {
+        let is_first = process.rank == 0;
+        let until = Instant::now() + timeout;
+        match self {
+            Self::Given(id) => Ok(*id),
+            Self::Same => make(),
+            Self::Mpi => {
+                let mut bytes = if is_first { make()?.to_bytes() } else { [0; CommunicatorId::LEN] };
+                by_mpi(&mut bytes)?;
+                CommunicatorId::from_bytes(&bytes)
+            }
+            Self::File(path) if is_first => {
+                let id = make()?;
+                write(path, &id)?;
+                Ok(id)
+            }
+            Self::File(path) => read(path, until),
+            Self::Address(address, port) if is_first => {
+                let id = make()?;
+                serve(address, *port, &id, process.size, until)?;
+                Ok(id)
+            }
+            Self::Address(address, port) => ask(address, *port, process.rank, until),
+        }
+    }
+}
+
+fn from_hex(text: &str) -> Result<CommunicatorId> {
+    let digits = text.trim().as_bytes();
+    let byte = |pair: &[u8]| {
+        let pair = std::str::from_utf8(pair).ok().filter(|pair| pair.len() == 2)?;
+        u8::from_str_radix(pair, 16).ok()
+    };
+    let bytes: Option<Vec<u8>> = digits.chunks(2).map(byte).collect();
+    let bytes = bytes
+        .ok_or_else(|| refused("GPUMEM_UNIQUE_ID is not the bytes of an identity in hexadecimal", text))?;
+    CommunicatorId::from_bytes(&bytes)
+}
+
+/// Writes the file at once. One that is there is of another run.
+fn write(path: &Path, id: &CommunicatorId) -> Result<()> {
+    let told =
+        |error: io::Error| refused("the file of GPUMEM_RENDEZVOUS cannot be written", &in_file(path, &error));
+    if path.exists() {
+        let why = "the file of GPUMEM_RENDEZVOUS is there already: it may be of an earlier run";
+        return Err(refused(why, &path.display().to_string()));
+    }
+    let mut part = path.as_os_str().to_owned();
+    part.push(".part");
+    fs::write(&part, id.to_bytes()).map_err(told)?;
+    fs::rename(&part, path).map_err(told)
+}
+
+fn read(path: &Path, until: Instant) -> Result<CommunicatorId> {
+    loop {
+        match fs::read(path) {
+            Ok(bytes) => return CommunicatorId::from_bytes(&bytes),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && Instant::now() < until => {
+                thread::sleep(NAP)
+            }
+            Err(error) => {
+                return Err(refused("the file of GPUMEM_RENDEZVOUS cannot be read", &in_file(path, &error)));
+            }
+        }
+    }
+}
+
+fn in_file(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
+}
+
+/// Gives the identity to every other rank once.
+fn serve(address: &str, port: u16, id: &CommunicatorId, size: usize, until: Instant) -> Result<()> {
+    let told = |error: io::Error| {
+        refused("rank 0 cannot listen at MASTER_ADDR", &format!("{address}:{port}: {error}"))
+    };
+    let listener = TcpListener::bind((address, port)).map_err(told)?;
+    listener.set_nonblocking(true).map_err(told)?;
+    let mut served = vec![false; size];
+    if let Some(own) = served.first_mut() {
+        *own = true;
+    }
+    while served.contains(&false) {
+        match listener.accept() {
+            // A connection of something else is not a rank's.
+            Ok((connection, _)) => {
+                if let Ok(rank) = give(connection, id)
+                    && let Some(served) = served.get_mut(rank)
+                {
+                    *served = true;
+                }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
+                thread::sleep(NAP)
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                let missing: Vec<usize> = (0..size).filter(|rank| !served[*rank]).collect();
+                return Err(refused(
+                    "some ranks did not ask for the identity in time",
+                    &format!("ranks {missing:?}"),
+                ));
+            }
+            Err(error) => return Err(told(error)),
+        }
+    }
+    Ok(())
+}
+
+fn give(mut connection: TcpStream, id: &CommunicatorId) -> io::Result<usize> {
+    connection.set_nonblocking(false)?;
+    connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+    let mut rank = [0; 8];
+    connection.read_exact(&mut rank)?;
+    connection.write_all(&id.to_bytes())?;
+    Ok(usize::try_from(u64::from_le_bytes(rank)).unwrap_or(usize::MAX))
+}
+
+fn ask(address: &str, port: u16, rank: usize, until: Instant) -> Result<CommunicatorId> {
+    let fetch = || -> io::Result<[u8; CommunicatorId::LEN]> {
+        let mut connection = TcpStream::connect((address, port))?;
+        connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+        connection.write_all(&(rank as u64).to_le_bytes())?;
+        let mut bytes = [0; CommunicatorId::LEN];
+        connection.read_exact(&mut bytes)?;
+        Ok(bytes)
+    };
+    loop {
+        match fetch() {
+            Ok(bytes) => return CommunicatorId::from_bytes(&bytes),
+            Err(_) if Instant::now() < until => thread::sleep(NAP),
+            Err(error) => {
+                let why = "rank 0 did not answer at MASTER_ADDR, at the port after MASTER_PORT";
+                return Err(refused(why, &format!("{address}:{port}: {error}")));
+            }
+        }
+    }
+}
+
+fn refused(why: &'static str, more: &str) -> Error {
+    Error::new("", OPERATION, ErrorKind::InvalidArgument { why }).with_hint(more.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn process(rank: usize, size: usize, is_mpi: bool) -> ProcessRank {
+        let name = if is_mpi { ["PMI_RANK", "PMI_SIZE"] } else { ["RANK", "WORLD_SIZE"] };
+        let value = |asked: &str| {
+            let at = name.iter().position(|name| *name == asked)?;
+            Some([rank, size][at].to_string())
+        };
+        ProcessRank::from_variables(&value).unwrap()
+    }
+
+    fn chosen(is_mpi: bool, variables: &[(&str, &str)]) -> Result<Rendezvous> {
+        let find = |name: &str| {
+            variables.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned())
+        };
+        Rendezvous::from_variables(&process(0, 2, is_mpi), true, &find)
+    }
+
+    #[test]
+    fn the_first_variable_of_the_documented_order_decides() {
+        let id = CommunicatorId::new();
+        let hex: String = id.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut all = vec![
+            ("GPUMEM_UNIQUE_ID", hex.as_str()),
+            ("NCCL_COMM_ID", "host:1"),
+            ("GPUMEM_RENDEZVOUS", "file:/shared/id"),
+            ("MASTER_ADDR", "10.0.0.1"),
+            ("MASTER_PORT", "29500"),
+        ];
+        assert_eq!(chosen(true, &all).unwrap(), Rendezvous::Given(id));
+        all.remove(0);
+        assert_eq!(chosen(true, &all).unwrap(), Rendezvous::Same);
+        all.remove(0);
+        assert_eq!(chosen(true, &all).unwrap(), Rendezvous::Mpi);
+        assert_eq!(chosen(false, &all).unwrap(), Rendezvous::File("/shared/id".into()));
+        all.remove(0);
+        assert_eq!(chosen(false, &all).unwrap(), Rendezvous::Address("10.0.0.1".to_owned(), 29501));
+        let none = chosen(false, &[]).unwrap_err().to_string();
+        assert!(none.contains("GPUMEM_RENDEZVOUS") && none.contains("MASTER_ADDR"), "{none}");
+        let wrong: [&[(&str, &str)]; 5] = [
+            &[("GPUMEM_UNIQUE_ID", "xy")],
+            &[("GPUMEM_UNIQUE_ID", "123")],
+            &[("GPUMEM_RENDEZVOUS", "/shared/id")],
+            &[("MASTER_ADDR", "a"), ("MASTER_PORT", "65535")],
+            &[("MASTER_ADDR", "a"), ("MASTER_PORT", "http")],
+        ];
+        for wrong in wrong {
+            assert!(chosen(false, wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// What each rank gets, each on a thread of its own.
+    fn all(place: &Rendezvous, size: usize, timeout: Duration) -> Vec<Result<CommunicatorId>> {
+        thread::scope(|scope| {
+            let get = |rank| {
+                let make = || Ok(CommunicatorId::new());
+                move || place.identity(&process(rank, size, false), timeout, make, |_| Ok(()))
+            };
+            let ranks: Vec<_> = (0..size).map(|rank| scope.spawn(get(rank))).collect();
+            ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "files and connections")]
+    fn every_rank_gets_the_identity_of_rank_0() {
+        let folder = tempfile::tempdir().unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let file = Rendezvous::File(folder.path().join("id"));
+        for place in [file.clone(), Rendezvous::Address("127.0.0.1".to_owned(), free)] {
+            let ids: Vec<CommunicatorId> =
+                all(&place, 3, Duration::from_secs(20)).into_iter().collect::<Result<_>>().unwrap();
+            assert!(ids.iter().all(|id| *id == ids[0]), "{place:?}");
+        }
+        let stale =
+            file.identity(&process(0, 3, false), Duration::ZERO, || Ok(CommunicatorId::new()), |_| Ok(()));
+        assert!(stale.unwrap_err().to_string().contains("earlier run"));
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "files and connections")]
+    fn a_rank_that_does_not_come_is_an_error_in_time() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let place = Rendezvous::Address("127.0.0.1".to_owned(), free);
+        let soon = Duration::from_millis(50);
+        let alone =
+            |rank| place.identity(&process(rank, 2, false), soon, || Ok(CommunicatorId::new()), |_| Ok(()));
+        assert!(alone(0).unwrap_err().to_string().contains("ranks [1]"));
+        assert!(alone(1).is_err());
+        let file = Rendezvous::File("/nowhere/id".into());
+        assert!(all(&file, 2, soon).iter().all(Result::is_err));
+    }
+}
