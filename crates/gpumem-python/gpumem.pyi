@@ -92,6 +92,59 @@ class Stream:
     def __cuda_stream__(self) -> tuple[int, int]: ...
 
 @final
+class Communicator:
+    """One rank of a group of ranks that exchange arrays. Every rank calls the same operations in the same order.
+
+    Operations return at once, unless an array is one of the host: then they wait, and the result is in it. Without a stream
+    they run on a stream of the communicator."""
+
+    @staticmethod
+    def from_environment(device: Device | None = None, *, timeout: float | None = None, check: bool | None = None) -> Communicator:
+        """Joins the processes that ``mpiexec``, ``torchrun`` or ``srun`` has started, and waits for them."""
+    @staticmethod
+    def process() -> tuple[int, int, int | None]:
+        """Rank, number of processes, and rank on this machine (or ``None``), as the launcher tells them."""
+    @staticmethod
+    def all(devices: Sequence[Device], *, timeout: float | None = None) -> list[Communicator]:
+        """A communicator for each device, in this process."""
+    @staticmethod
+    def unique_id(device: Device | None = None) -> bytes:
+        """The bytes of an identity for ``join``. One rank makes it, and passes it to the others."""
+    @staticmethod
+    def join(
+        id: bytes, rank: int, size: int, device: Device | None = None, *, timeout: float | None = None, check: bool | None = None
+    ) -> Communicator: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def stream(self) -> Stream: ...
+    def all_reduce(self, source: Any, destination: Any = None, op: str = "sum", stream: _StreamOrNone = None) -> None:
+        """Reduces over all ranks, into ``destination`` or in place. ``op`` is sum, prod, min, max or avg."""
+    def reduce(
+        self, source: Any, destination: Any = None, op: str = "sum", root: int = 0, stream: _StreamOrNone = None
+    ) -> None: ...
+    def broadcast(self, array: Any, root: int = 0, stream: _StreamOrNone = None) -> None: ...
+    def all_gather(self, source: Any, destination: Any, stream: _StreamOrNone = None) -> None: ...
+    def all_to_all(self, source: Any, destination: Any, stream: _StreamOrNone = None) -> None: ...
+    def reduce_scatter(self, source: Any, destination: Any, op: str = "sum", stream: _StreamOrNone = None) -> None: ...
+    def gather(self, source: Any, destination: Any = None, root: int = 0, stream: _StreamOrNone = None) -> None: ...
+    def scatter(self, source: Any, destination: Any, root: int = 0, stream: _StreamOrNone = None) -> None: ...
+    def send(self, array: Any, to: int, stream: _StreamOrNone = None) -> None: ...
+    def receive(self, array: Any, source: int, stream: _StreamOrNone = None) -> None: ...
+    def barrier(self, stream: _StreamOrNone = None) -> None: ...
+    def synchronize(self, stream: _StreamOrNone = None) -> None:
+        """Waits until the operations of the stream are done."""
+    def split(self, colour: int | None, key: int = 0) -> Communicator | None:
+        """Forms communicators of the ranks that say the same colour. Waits for all ranks."""
+    def abort(self) -> None: ...
+    def destroy(self) -> None:
+        """Gives the communicator up. Raises its last failure."""
+
+@final
 class Event:
     """A mark in a stream. It is recorded on one, and can be waited for by others and by the host."""
 

@@ -3,6 +3,7 @@
 mod array;
 mod body;
 mod cleanup;
+mod communicator;
 mod device;
 mod device_array;
 mod dtype;
@@ -36,6 +37,7 @@ mod module {
     use crate::{
         array::convert::conversion_kernel,
         cleanup::{MemoryReport, defer_cleanup, memory_report},
+        communicator::Communicator,
         device::{Device, get_current_device, list_devices, select_device, synchronize},
         device_array::DeviceNDArray,
         error::GpuMemError,

@@ -1,0 +1,239 @@
+"""Operations of several ranks: in one process, and under MPI's launcher."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import gpumem
+
+HOST = gpumem.Device("host")
+
+
+def ranks(count, **options):
+    return gpumem.Communicator.all([HOST] * count, **options)
+
+
+def uploaded(rank, values):
+    return gpumem.to_device(np.array(values), stream=rank.stream)
+
+
+def test_reductions_are_those_of_numpy():
+    names = {"sum": np.add, "prod": np.multiply, "min": np.minimum, "max": np.maximum}
+    for op, function in names.items():
+        for dtype in ["i4", "u8", "f2", "f4", "f8"]:
+            values = [np.arange(6, dtype=dtype).reshape(2, 3) + rank for rank in range(3)]
+            arrays = []
+            for rank, own in zip(ranks(3), values):
+                source = uploaded(rank, own)
+                into = gpumem.device_array_like(source, stream=rank.stream)
+                rank.all_reduce(source, into, op)
+                rank.all_reduce(source, op=op)
+                arrays.append((source, into))
+            for source, into in arrays:
+                np.testing.assert_array_equal(into.copy_to_host(), function.reduce(values))
+                np.testing.assert_array_equal(source.copy_to_host(), function.reduce(values))
+    averages = []
+    for rank in ranks(2):
+        averages.append(uploaded(rank, [2.0 * rank.rank + 1j]))
+        rank.all_reduce(averages[-1], op="avg")
+    assert averages[1].copy_to_host()[0] == 1 + 1j
+
+
+def test_arrays_are_moved():
+    kept = []
+    record = np.dtype([("id", "i4"), ("mass", "f8")])
+    for rank in ranks(2):
+        own = uploaded(rank, np.array([(rank.rank, 0.5)], dtype=record))
+        every = gpumem.to_device(np.zeros(2, dtype=record), stream=rank.stream)
+        rank.all_gather(own, every)
+        table = uploaded(rank, np.arange(8).reshape(4, 2) + 10 * rank.rank)
+        turned = gpumem.device_array_like(table, stream=rank.stream)
+        rank.all_to_all(table, turned)
+        block = uploaded(rank, np.zeros((2, 2), dtype=int))
+        rank.reduce_scatter(table, block)
+        part = uploaded(rank, np.zeros((2, 2), dtype=int))
+        rank.scatter(table if rank.rank == 1 else None, part, root=1)
+        gathered = uploaded(rank, np.zeros((4, 2), dtype=int)) if rank.rank == 0 else None
+        rank.gather(part, gathered)
+        rank.broadcast(own, root=1)
+        total = uploaded(rank, [0]) if rank.rank == 1 else None
+        rank.reduce(uploaded(rank, [rank.rank + 1]), total, root=1)
+        rank.barrier()
+        kept.append((own, every, turned, block, part, gathered, total))
+    first, second = [tuple(None if each is None else each.copy_to_host() for each in of) for of in kept]
+    assert first[0]["id"] == [1] and list(first[1]["id"]) == [0, 1]
+    np.testing.assert_array_equal(first[2], [[0, 1], [2, 3], [10, 11], [12, 13]])
+    np.testing.assert_array_equal(second[3], [[18, 20], [22, 24]])
+    np.testing.assert_array_equal(first[4], [[10, 11], [12, 13]])
+    np.testing.assert_array_equal(first[5], [[10, 11], [12, 13], [14, 15], [16, 17]])
+    assert second[6] == [3]
+
+
+def on_threads(all, call):
+    """Calls on every rank, each on a thread of its own. Returns what they return."""
+    results = [None] * len(all)
+
+    def run(rank):
+        try:
+            results[rank.rank] = call(rank)
+        except Exception as error:
+            results[rank.rank] = error
+
+    threads = [threading.Thread(target=run, args=(rank,)) for rank in all]
+    [thread.start() for thread in threads]
+    [thread.join() for thread in threads]
+    return results
+
+
+def test_arrays_of_the_host_hold_the_result():
+    def call(rank):
+        values = np.array([1.0, rank.rank])
+        rank.all_reduce(values)
+        columns = np.zeros((2, 6))[:, ::2]
+        columns[:] = rank.rank
+        rank.broadcast(columns, root=1)
+        (rank.send if rank.rank == 0 else rank.receive)(values if rank.rank == 0 else columns[0, :2], 1 - rank.rank)
+        half = rank.split(rank.rank, 0)
+        return values.tolist(), columns.tolist(), (half.rank, half.size)
+
+    first, second = on_threads(ranks(2), call)
+    assert first[0] == second[0] == [2.0, 1.0]
+    assert first[1] == [[1.0] * 3] * 2 and second[1] == [[2.0, 1.0, 1.0], [1.0] * 3]
+    assert first[2] == second[2] == (0, 1)
+
+
+def test_ranks_join_by_bytes():
+    identity = gpumem.Communicator.unique_id(HOST)
+    assert isinstance(identity, bytes)
+    all = [gpumem.Communicator.join(identity, rank, 2, HOST) for rank in range(2)]
+    sums = [uploaded(rank, [rank.rank + 1]) for rank in all]
+    for rank, array in zip(all, sums):
+        rank.all_reduce(array)
+    assert sums[0].copy_to_host() == [3]
+    with pytest.raises(ValueError):
+        gpumem.Communicator.join(identity[1:], 0, 2, HOST)
+    with pytest.raises(ValueError):
+        gpumem.Communicator.join(identity, 2, 2, HOST)
+
+
+def test_wrong_arguments_are_refused():
+    rank = ranks(2)[0]
+    array = uploaded(rank, [1.0, 2.0])
+    with pytest.raises(ValueError, match="'sum'"):
+        rank.all_reduce(array, op="xor")
+    with pytest.raises(TypeError, match="reduction"):
+        rank.all_reduce(uploaded(rank, [1, 2]), op="avg")
+    with pytest.raises(TypeError, match="reduction"):
+        rank.all_reduce(uploaded(rank, [True]))
+    with pytest.raises(TypeError, match="types"):
+        rank.all_reduce(array, uploaded(rank, [1, 2]))
+    with pytest.raises(ValueError, match="share memory"):
+        rank.all_reduce(array, array)
+    with pytest.raises(ValueError, match="share memory"):
+        rank.all_reduce(array[:1], array[:1])
+    with pytest.raises(ValueError):
+        rank.broadcast(array, root=2)
+    with pytest.raises(ValueError):
+        rank.all_reduce(array, uploaded(rank, [1.0]))
+    rank.destroy()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        rank.barrier()
+    rank.destroy()
+
+
+def test_a_late_rank_is_an_error_and_python_runs_meanwhile():
+    rank, silent = ranks(2, timeout=0.3)
+    ticks = []
+    stop = threading.Event()
+
+    def tick():
+        while not stop.wait(0.01):
+            ticks.append(time.monotonic())
+
+    ticking = threading.Thread(target=tick)
+    ticking.start()
+    with pytest.raises(gpumem.GpuMemError, match=r"ranks \[1\] did not take part"):
+        rank.all_reduce(np.array([1.0]))
+    stop.set()
+    ticking.join()
+    assert len(ticks) > 5 and silent.rank == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_waiting_is_interrupted_by_the_keyboard():
+    code = """
+    import gpumem, numpy as np
+    rank, silent = gpumem.Communicator.all([gpumem.Device("host")] * 2)
+    array = gpumem.to_device(np.array([1.0]), stream=rank.stream)
+    rank.all_reduce(array)
+    print("waiting", flush=True)
+    try:
+        rank.stream.synchronize()
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    rank.abort()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout.readline() == "waiting\n"
+        time.sleep(0.2)
+        child.send_signal(signal.SIGINT)
+        assert child.stdout.readline() == "interrupted\n"
+        assert child.wait(20) == 0
+
+
+def launcher():
+    library = os.environ.get("GPUMEM_MPI")
+    if not library:
+        pytest.skip("GPUMEM_MPI names no MPI")
+    found = pathlib.Path(library).parent.parent / "bin" / "mpiexec"
+    if not found.is_file():
+        pytest.skip("no mpiexec beside the MPI that GPUMEM_MPI names")
+    return str(found)
+
+
+def test_processes_of_mpi_are_ranks():
+    code = """
+    import gpumem, numpy as np
+    device = gpumem.Device("host")
+    comm = gpumem.Communicator.from_environment(device, timeout=60, check=True)
+    assert gpumem.Communicator.process()[:2] == (comm.rank, comm.size) == (comm.rank, 3)
+    values = np.array([1.0, comm.rank])
+    comm.all_reduce(values)
+    assert values.tolist() == [3.0, 3.0], values
+    array = gpumem.to_device(np.full((2, 3), comm.rank, dtype="f4"), stream=comm.stream)
+    every = gpumem.device_array((6, 3), dtype="f4", stream=comm.stream)
+    comm.all_gather(array, every)
+    assert every.copy_to_host()[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
+    try:
+        import torch
+    except ImportError:
+        pass
+    else:
+        tensor = torch.full((4,), float(comm.rank))
+        comm.broadcast(tensor, root=2)
+        assert tensor.tolist() == [2.0] * 4
+    part = comm.split(0 if comm.rank < 2 else None)
+    assert (part is None) == (comm.rank == 2)
+    comm.destroy()
+    print("done", flush=True)
+    """
+    command = [launcher(), "-n", "3", sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0 and done.stdout.count("done") == 3, done.stdout + done.stderr
+
+
+def test_without_a_launcher_it_says_what_it_looked_for():
+    code = "import gpumem; gpumem.Communicator.from_environment(gpumem.Device('host'))"
+    names = ("RANK", "WORLD_SIZE", "OMPI_", "PMI", "SLURM_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(names)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
+    assert "ValueError" in done.stderr and "PMI_RANK" in done.stderr and "WORLD_SIZE" in done.stderr, done.stderr
