@@ -98,14 +98,15 @@ unsafe fn map_any(
     file: c_int,
     offset: i64,
 ) -> *mut c_void {
-    let map = |file: c_int, offset: i64| {
+    let map = |file: c_int, offset: i64, is_seen: bool| {
+        let protection = if is_seen { protection } else { libc::PROT_NONE };
         // SAFETY: the caller's promise; the file is the one that the caller means.
         unsafe {
             libc::syscall(libc::SYS_mmap, address, bytes, protection, flags, file, offset) as *mut c_void
         }
     };
     let simulated = if file >= 0 { kfd::map(file, offset, map) } else { None };
-    simulated.unwrap_or_else(|| map(file, offset))
+    simulated.unwrap_or_else(|| map(file, offset, true))
 }
 
 /// # Safety

@@ -92,12 +92,12 @@ fn fetch(queue: &Queue, position: u64) -> [u32; MAX_WORDS] {
 /// Runs one packet; gives its length in words.
 fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
     let node = queue.node;
-    let address = |low: usize| u64::from(words[low]) | u64::from(words[low + 1]) << 32;
-    let field = |word: usize, shift: u32, bits: u32| u64::from(words[word] >> shift) & ((1u64 << bits) - 1);
+    let address = |low: usize| address(words, low);
+    let isa = Config::get().model.isa;
     match (words[0] & 0xff, words[0] >> 8 & 0xff) {
         (op::NOP, _) => Ok(1),
         (op::COPY, op::LINEAR) => {
-            let bytes = length(words[1])? + 1;
+            let bytes = length(isa, words[1])? + 1;
             let source = span(node, address(3), bytes)?;
             span(node, address(5), bytes)?.copy_from(&source);
             stats().sdma_copies.add(1);
@@ -105,17 +105,9 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
             Ok(7)
         }
         (op::COPY, op::LINEAR_RECT) => {
-            let Rectangles { row, depth, pitch, slice } = Rectangles::of(Config::get().model.isa.0);
-            let side = |low: usize| Side {
-                address: address(low),
-                x: field(low + 2, 0, row),
-                y: field(low + 2, 16, row),
-                z: field(low + 3, 0, depth),
-                pitch: field(low + 3, 32 - pitch, pitch) + 1,
-                slice: field(low + 4, 0, slice) + 1,
-            };
-            let size = [field(11, 0, row) + 1, field(11, 16, row) + 1, field(12, 0, depth) + 1];
-            copy_rect(node, &side(1), &side(6), size, words[0] >> 29)?;
+            let rectangles = Rectangles::of(isa.0);
+            let [from, to] = [1, 6].map(|low| rectangles.side(words, low));
+            copy_rect(node, &from, &to, rectangles.size(words), words[0] >> 29)?;
             Ok(13)
         }
         (op::FENCE, _) => {
@@ -144,7 +136,7 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
         }
         (op::CONST_FILL, _) => {
             // The count is in bytes, less one word; fills are in whole words.
-            let bytes = (length(words[4])? + 4) & !3;
+            let bytes = (length(isa, words[4])? + 4) & !3;
             span(node, address(1), bytes)?.fill(&words[3].to_ne_bytes());
             stats().sdma_fills.add(1);
             Ok(5)
@@ -161,10 +153,20 @@ fn execute(queue: &Queue, words: &[u32; MAX_WORDS]) -> Result<u64, Stop> {
     }
 }
 
+/// The address in two words of a packet.
+fn address(words: &[u32; MAX_WORDS], low: usize) -> u64 {
+    u64::from(words[low]) | u64::from(words[low + 1]) << 32
+}
+
+/// Some bits of a word of a packet.
+fn field(words: &[u32; MAX_WORDS], word: usize, shift: u32, bits: u32) -> u64 {
+    u64::from(words[word] >> shift) & ((1u64 << bits) - 1)
+}
+
 /// The number of bytes in a word of a packet. Bits beyond those that the GPU looks at are a mistake of the runtime's.
-fn length(word: u32) -> Result<u64, Stop> {
+fn length(isa: (u32, u32, u32), word: u32) -> Result<u64, Stop> {
     // SDMA 4.4, 5.2 and newer have 30 bits, older ones 22.
-    let bits = if matches!(Config::get().model.isa, (9, 0, 0..=8) | (10, 1, _)) { 22 } else { 30 };
+    let bits = if matches!(isa, (9, 0, 0..=8) | (10, 1, _)) { 22 } else { 30 };
     if word >> bits != 0 { Err(Stop::UnknownPacket) } else { Ok(word.into()) }
 }
 
@@ -192,6 +194,24 @@ impl Rectangles {
             12.. => Self { row: 16, depth: 14, pitch: 16, slice: 32 },
             _ => Self { row: 14, depth: 11, pitch: 19, slice: 28 },
         }
+    }
+
+    /// The side whose address begins at a word of the packet.
+    fn side(&self, words: &[u32; MAX_WORDS], low: usize) -> Side {
+        Side {
+            address: address(words, low),
+            x: field(words, low + 2, 0, self.row),
+            y: field(words, low + 2, 16, self.row),
+            z: field(words, low + 3, 0, self.depth),
+            pitch: field(words, low + 3, 32 - self.pitch, self.pitch) + 1,
+            slice: field(words, low + 4, 0, self.slice) + 1,
+        }
+    }
+
+    /// The size along the three axes.
+    fn size(&self, words: &[u32; MAX_WORDS]) -> [u64; 3] {
+        [(11, 0, self.row), (11, 16, self.row), (12, 0, self.depth)]
+            .map(|(word, shift, bits)| field(words, word, shift, bits) + 1)
     }
 }
 
@@ -244,5 +264,36 @@ fn poll(queue: &Queue, address: u64, reference: u32, mask: u32, function: u32) -
             return Err(Stop::NotNow);
         }
         patience.pause();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_have_as_many_bits_as_the_engine_has() {
+        let old = [(9, 0, 0), (9, 0, 6), (9, 0, 8), (10, 1, 0)].map(|isa| (isa, 22));
+        let new = [(9, 0, 10), (9, 4, 2), (10, 3, 0), (11, 0, 0), (12, 0, 1)].map(|isa| (isa, 30));
+        for (isa, bits) in old.into_iter().chain(new) {
+            assert!(matches!(length(isa, (1 << bits) - 1), Ok(bytes) if bytes == (1 << bits) - 1), "{isa:?}");
+            assert!(matches!(length(isa, 1 << bits), Err(Stop::UnknownPacket)), "{isa:?}");
+        }
+    }
+
+    #[test]
+    fn rectangles_have_wider_fields_since_gfx12() {
+        let mut words = [0; MAX_WORDS];
+        // Place, distance between rows, distance between slices, and the size.
+        (words[3], words[4], words[5]) = (0x4003_c005, 0x0009_0007, 0x1000_0000);
+        (words[11], words[12]) = (0x4001_c002, 3 | 1 << 11);
+        let of = |major| {
+            let rectangles = Rectangles::of(major);
+            let Side { x, y, z, pitch, slice, .. } = rectangles.side(&words, 1);
+            ([x, y, z], [pitch, slice], rectangles.size(&words))
+        };
+        assert_eq!(of(9), ([5, 3, 7], [(0x9_0000 >> 13) + 1, 1], [3, 2, 4]));
+        assert_eq!(of(11), of(9));
+        assert_eq!(of(12), ([0xc005, 0x4003, 7], [10, 0x1000_0001], [0xc003, 0x4002, 4 + (1 << 11)]));
     }
 }

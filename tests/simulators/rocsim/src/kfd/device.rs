@@ -19,12 +19,20 @@ use std::{
 const MEMORY: u64 = 1 << 62;
 const DOORBELLS: u64 = 1 << 61;
 
+/// With the mark of memory: the host cannot see it. Its addresses are mapped, without access.
+const UNSEEN: u64 = 1 << 60;
+
 /// The number of the first render node.
 const FIRST_RENDER_NODE: u32 = 128;
 
 /// The offset by which the host maps the memory at an address of the GPUs.
 pub(super) fn memory_offset(address: u64) -> u64 {
     MEMORY | address
+}
+
+/// The offset by which the host maps memory of the GPUs that it cannot see.
+pub(super) fn unseen_offset(address: u64) -> u64 {
+    UNSEEN | memory_offset(address)
 }
 
 /// The offset by which the host maps the doorbells of a GPU.
@@ -78,15 +86,20 @@ pub(super) fn node_of(file: RawFd) -> Option<u32> {
     devices().iter().position(|device| device.number == number).map(|node| node as u32)
 }
 
-/// Maps memory of a device file: `call` maps a file at an offset. `None` if the file and the offset are not the
-/// simulator's.
-pub fn map(file: RawFd, offset: i64, call: impl FnOnce(RawFd, i64) -> *mut c_void) -> Option<*mut c_void> {
+/// Maps memory of a device file: `call` maps a file at an offset, without access if the last argument is false. `None` if
+/// the file and the offset are not the simulator's.
+pub fn map(
+    file: RawFd,
+    offset: i64,
+    call: impl FnOnce(RawFd, i64, bool) -> *mut c_void,
+) -> Option<*mut c_void> {
     let offset = u64::try_from(offset).ok().filter(|offset| offset & (MEMORY | DOORBELLS) != 0)?;
     node_of(file)?;
     if offset & MEMORY != 0 {
-        memory::with_file(offset & !MEMORY, |file, inside| call(file, inside as i64))
+        let is_seen = offset & UNSEEN == 0;
+        memory::with_file(offset & !(MEMORY | UNSEEN), |file, inside| call(file, inside as i64, is_seen))
     } else {
         let node = (offset & !DOORBELLS) / DOORBELLS_BYTES;
-        engine::with_doorbells(node as u32, |file| call(file, 0))
+        engine::with_doorbells(node as u32, |file| call(file, 0, true))
     }
 }

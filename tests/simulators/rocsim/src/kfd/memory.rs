@@ -147,9 +147,10 @@ pub(super) fn import_handle(arguments: &mut KfdIpcImportHandle) -> Result<(), c_
     let address = place(arguments.va_addr, bytes)?;
     status(memory::import_at(address, file))?;
     (arguments.handle, arguments.gpu_id, arguments.flags) = (address, node.max(1), 0);
-    // Only what the host sees is mapped for it.
+    // There is an offset always: where it is 0, the thunk of ROCm 6.4 does not set the node that the memory belongs to.
     let is_visible = node == 0 || Config::get().large_bar;
-    arguments.mmap_offset = if is_visible { device::memory_offset(address) } else { 0 };
+    arguments.mmap_offset =
+        if is_visible { device::memory_offset(address) } else { device::unseen_offset(address) };
     Ok(())
 }
 

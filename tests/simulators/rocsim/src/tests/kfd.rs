@@ -45,7 +45,8 @@ fn reserve(bytes: u64) -> u64 {
 
 /// Maps a block for the host where GPUs have it.
 fn show(file: &OwnedFd, offset: u64, address: u64, bytes: u64) {
-    let mapped = kfd::map(file.as_raw_fd(), offset as i64, |file, offset| {
+    let mapped = kfd::map(file.as_raw_fd(), offset as i64, |file, offset, is_seen| {
+        assert!(is_seen);
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_FIXED);
         // SAFETY: the addresses are reserved by the caller.
         unsafe { libc::mmap(address as *mut _, bytes as usize, protection, flags, file, offset) }
@@ -203,7 +204,11 @@ fn memory_is_shared_by_descriptors_and_by_handles() {
         flags: 0,
     };
     ask(&kfd, number::IPC_IMPORT_HANDLE, &mut attached).unwrap();
-    assert_eq!(attached.mmap_offset, 0, "the host does not see it");
+    let mapped = kfd::map(kfd.as_raw_fd(), attached.mmap_offset as i64, |_, offset, is_seen| {
+        assert_eq!((offset, is_seen), (0, false), "the host does not see it");
+        std::ptr::null_mut()
+    });
+    assert_eq!(mapped, Some(std::ptr::null_mut()));
     for other in [imported.handle, attached.handle] {
         grant(&kfd, other);
         // SAFETY: the span has a byte.
