@@ -25,14 +25,7 @@ impl<B: Backend> Watched for Link<B> {
         }
         state.prune();
         self.find_failure(&mut state);
-        if state.has_left
-            && state.pending.is_empty()
-            && state.calling.is_none()
-            && let Phase::Ready(handle) = state.phase
-        {
-            state.phase = Phase::Closing;
-            self.destroy(handle);
-        }
+        self.destroy_if_idle(&mut state);
         let is_joining = matches!(state.phase, Phase::Joining) && state.revoked.is_none();
         let is_active = !state.pending.is_empty() || state.calling.is_some() || is_joining;
         state.is_watched = is_active;
@@ -73,6 +66,18 @@ impl<B: Backend> Link<B> {
         }
     }
 
+    /// Frees the communicator if the rank has given it up and nothing is under way.
+    fn destroy_if_idle(self: &Arc<Self>, state: &mut State<B>) {
+        if state.has_left
+            && state.pending.is_empty()
+            && state.calling.is_none()
+            && let Phase::Ready(handle) = state.phase
+        {
+            state.phase = Phase::Closing;
+            self.destroy(handle);
+        }
+    }
+
     /// Frees an idle communicator, on a thread that may wait for other ranks of the process.
     fn destroy(self: &Arc<Self>, Handle(handle): Handle) {
         let link = self.clone();
@@ -104,6 +109,8 @@ impl<B: Backend> Link<B> {
         state.has_left = true;
         if !matches!(state.phase, Phase::Closed) {
             state.keep = Some(self.clone());
+            state.prune();
+            self.destroy_if_idle(&mut state);
             self.watch(&mut state);
         }
     }
