@@ -1,9 +1,13 @@
 //! Work that was aborted from outside: its driver reports success, and its results are not there.
 
 use super::{DeviceContext, Timeline, WaitOutcome};
-use crate::sync::{AtomicU64, Mutex, Ordering};
 use gpumem_core::{Backend, Error, Result};
-use std::sync::Arc;
+use parking_lot::Mutex;
+// Not those of the models, in which nothing is aborted.
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 /// What is known of aborted work of a timeline.
 #[derive(Debug)]
