@@ -33,10 +33,10 @@ const fn weights(center: i32, factor: i32) -> [i32; 25] {
     weights
 }
 
-/// The pixel that counts at a place of the halo, which begins two before the first.
+/// The pixel that counts at a place, which may lie beyond an edge.
 #[gpumem::device]
-fn nearest(at: usize, extent: usize) -> usize {
-    at.saturating_sub(2).min(extent - 1)
+fn nearest(at: isize, extent: usize) -> usize {
+    at.min(extent as isize - 1).max(0) as usize
 }
 
 /// The kernel, for groups of [`GROUP`] that cover the width, the height and the channels.
@@ -49,10 +49,12 @@ pub fn convolution(image: View<u8, 3>, result: ViewMut<u8, 3>, weights: Constant
     if height == 0 || width == 0 || channel >= image.extent(2) {
         return;
     }
-    let (top, left) = (group_id(1) * 8, group_id(0) * 32);
+    // The halo begins two pixels before the tile.
+    let (top, left) = (group_id(1) as isize * 8 - 2, group_id(0) as isize * 32 - 2);
     for at in (local_linear()..12 * 36).step_by(32 * 8) {
         let (y, x) = (at / 36, at % 36);
-        tile[[y, x]] = image[[nearest(top + y, height), nearest(left + x, width), channel]];
+        let (row, column) = (nearest(top + y as isize, height), nearest(left + x as isize, width));
+        tile[[y, x]] = image[[row, column, channel]];
     }
     barrier(Local);
     if row >= height || column >= width {

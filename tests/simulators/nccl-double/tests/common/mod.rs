@@ -137,7 +137,7 @@ fn open(host: HostOptions) -> Device {
     let options = DoubleOptions { host, is_packing: true, collective_library, ..DoubleOptions::default() };
     let device = Device::from_raw(Double::open_with(&options).unwrap());
     // Its first memory takes long, which is not to count for the deadlines of tests.
-    device.to_device(&[0_u8]).unwrap();
+    drop(device.to_device(&[0_u8]).unwrap());
     device
 }
 
