@@ -160,7 +160,7 @@ pub(crate) fn devices(ranks: usize, seed: Option<u64>) -> Vec<Device> {
 
 /// The numbers of ranks of most tests.
 pub(crate) fn counts() -> &'static [usize] {
-    &[1, 2, 3, 4, 8]
+    &[1, 3, 4]
 }
 
 /// Whether the ranks are added one after the other: then sums that are rounded are known.
