@@ -86,7 +86,7 @@
 //! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
 //! | kernels | yes | yes | on a simulated GPU, and over HIP on CUDA |
 //! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | yes | on a simulated GPU |
-//! | collectives | ranks of one process | over NCCL, verified between processes that share an H100 | over RCCL, tested on a double only |
+//! | collectives | ranks of one process | over NCCL, verified between processes that share an H100 | over RCCL, not tested |
 //!
 //! The conformance suite verifies the column `cuda` on H100 and H200, also under compute-sanitizer.
 //!
