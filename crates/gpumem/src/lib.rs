@@ -90,8 +90,8 @@
 //!
 //! The conformance suite verifies the column `cuda` on H100 and H200, also under compute-sanitizer.
 //!
-//! The column `roc` is verified on a simulated AMD GPU under AMD's own libraries of ROCm 5.2, 6.4 and 7.2. It executes the machine
-//! code that AMD's compiler generates for the kernels. Nothing has been tested on AMD hardware: caches, coherence and speed are not proven.
+//! The column `roc` is verified on a simulated AMD GPU under AMD's own libraries of ROCm 5.2, 6.4 and 7.2, which executes the machine
+//! code of their compilers, from gfx906 to gfx1201. Nothing has been tested on AMD hardware: caches, coherence and speed are not proven.
 //!
 //! # Which device
 //!
