@@ -153,6 +153,11 @@ impl Comm {
         self.lock().revoked.get_or_insert(cause);
     }
 
+    /// Why no operation can succeed any more.
+    pub(crate) fn revocation(&self) -> Option<CollectiveCause> {
+        self.lock().revoked.clone()
+    }
+
     /// How far this rank has come, for another one.
     pub(crate) fn news(&self, event: Event, pending: u64, rank: usize) -> News {
         let state = self.lock();

@@ -97,11 +97,10 @@ impl Member {
     }
 
     pub(crate) fn add(&mut self, operation: Arc<Operation>) {
-        if self.is_dead {
-            // It was called before the thread knew.
-            let (rank, _) = self.comm.place();
-            operation.conclude(Err(CollectiveCause::Aborted { rank }));
-            return;
+        // It was called before the thread heard what makes it fail.
+        let failed = self.comm.revocation().filter(|_| self.is_dead);
+        if let Some(cause) = failed.or_else(|| self.comm.left(operation.of, operation.number)) {
+            return operation.conclude(Err(cause));
         }
         self.waiting.entry(operation.of).or_default().push_back(operation);
     }

@@ -43,6 +43,7 @@ const SPOILED: Duration = Duration::from_secs(1);
 struct Running {
     inbox: Arc<Inbox>,
     origin: ProcessGuard,
+    process: u32,
     /// Rank and number of the processes that the launcher has started.
     place: (usize, usize),
 }
@@ -109,7 +110,7 @@ fn run(timeout: Duration) -> Result<Running, LoadError> {
     spawned.map_err(|error| refused(format!("no thread could be started: {error}")))?;
     let silent = |_| Err(format!("it was not initialised within {timeout:?}"));
     let place = answer.recv_timeout(timeout).unwrap_or_else(silent).map_err(refused)?;
-    let running = Running { inbox, origin: ProcessGuard::current(), place };
+    let running = Running { inbox, origin: ProcessGuard::of_driver(), process: std::process::id(), place };
     if AT_EXIT.set(running.clone()).is_ok() {
         at_exit(finish);
     }
@@ -119,7 +120,8 @@ fn run(timeout: Duration) -> Result<Running, LoadError> {
 /// Ends MPI at the end of the process: without that, its launcher takes the process for failed.
 extern "C" fn finish() {
     let Some(running) = AT_EXIT.get() else { return };
-    if running.origin.is_valid() {
+    // The guard of the process may have noticed the end before this. A forked child has no such thread.
+    if running.process == std::process::id() {
         let (done, answer) = channel();
         running.inbox.push(Message::Finish(done));
         let longest = Duration::from_millis(LONGEST.load(Ordering::Relaxed));
@@ -263,7 +265,8 @@ impl Engine {
                     Some(member) => member.add(operation),
                     None => {
                         let (rank, _) = operation.comm.place();
-                        operation.conclude(Err(CollectiveCause::Aborted { rank }));
+                        let gone = CollectiveCause::Aborted { rank };
+                        operation.conclude(Err(operation.comm.revocation().unwrap_or(gone)));
                     }
                 }
             }
