@@ -1,17 +1,14 @@
 //! Operations of several ranks.
 
 mod given;
-mod wait;
-
-pub(crate) use wait::wait;
-
 use crate::dtype::each;
 use crate::{
     device, dtype,
     error::raise,
     stream::{self, GivenStream, Stream},
+    wait::wait,
 };
-use given::{Given, computed, reduce};
+use given::{RankArray, computed, reduce};
 use gpumem::{
     AnyBackend,
     collectives::{self, CommunicatorId, Options, ProcessRank},
@@ -80,8 +77,8 @@ impl Communicator {
         &self,
         py: Python<'_>,
         stream: &gpumem::Stream,
-        written: &[&Given<'_>],
-        read: &[&Given<'_>],
+        written: &[&RankArray<'_>],
+        read: &[&RankArray<'_>],
     ) -> PyResult<()> {
         if written.iter().chain(read).any(|given| given.is_of_host) {
             wait(py, stream)?;
@@ -196,7 +193,7 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let (stream, op) = (self.stream(stream), computed(op)?);
-        let from = Given::of(source, &stream)?;
+        let from = RankArray::of(source, &stream)?;
         let Some(destination) = destination.filter(|destination| !destination.is_none()) else {
             reduce!(op, from.elements(), _array, reduction => {
                 let mut to = from.to_write::<T>()?;
@@ -204,7 +201,7 @@ impl Communicator {
             })?;
             return self.finish(py, &stream, &[&from], &[]);
         };
-        let to = Given::of(destination, &stream)?;
+        let to = RankArray::of(destination, &stream)?;
         from.check_apart(&to)?;
         reduce!(op, from.elements(), array, reduction => {
             let mut to = to.to_write::<T>()?;
@@ -225,10 +222,10 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let (stream, op) = (self.stream(stream), computed(op)?);
-        let from = Given::of(source, &stream)?;
+        let from = RankArray::of(source, &stream)?;
         let to = self.at_root(destination, root, &stream, &from)?;
         reduce!(op, from.elements(), array, reduction => {
-            let mut to = to.as_ref().map(Given::to_write::<T>).transpose()?;
+            let mut to = to.as_ref().map(RankArray::to_write::<T>).transpose()?;
             self.call(py, |own| own.reduce(&stream, array, to.as_mut().map(|to| to.view_mut()), reduction, root))
         })?;
         self.finish(py, &stream, &Vec::from_iter(&to), &[&from])
@@ -244,7 +241,7 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let stream = self.stream(stream);
-        let given = Given::of(array, &stream)?;
+        let given = RankArray::of(array, &stream)?;
         each!(given.elements(), _array => {
             let mut to = given.to_write::<T>()?;
             self.call(py, |own| own.broadcast(&stream, &mut to, root))
@@ -287,7 +284,7 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let (stream, op) = (self.stream(stream), computed(op)?);
-        let (from, to) = (Given::of(source, &stream)?, Given::of(destination, &stream)?);
+        let (from, to) = (RankArray::of(source, &stream)?, RankArray::of(destination, &stream)?);
         from.check_apart(&to)?;
         reduce!(op, from.elements(), array, reduction => {
             let mut to = to.to_write::<T>()?;
@@ -307,10 +304,10 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let stream = self.stream(stream);
-        let from = Given::of(source, &stream)?;
+        let from = RankArray::of(source, &stream)?;
         let to = self.at_root(destination, root, &stream, &from)?;
         each!(from.elements(), array => {
-            let mut to = to.as_ref().map(Given::to_write::<T>).transpose()?;
+            let mut to = to.as_ref().map(RankArray::to_write::<T>).transpose()?;
             self.call(py, |own| own.gather(&stream, array, to.as_mut().map(|to| to.view_mut()), root))
         })?;
         self.finish(py, &stream, &Vec::from_iter(&to), &[&from])
@@ -327,11 +324,11 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let stream = self.stream(stream);
-        let to = Given::of(destination, &stream)?;
+        let to = RankArray::of(destination, &stream)?;
         let from = self.at_root(source, root, &stream, &to)?;
         each!(to.elements(), _array => {
             let mut to = to.to_write::<T>()?;
-            let same = |from: &Given<'_>| dtype::elements_of::<T>(from.elements());
+            let same = |from: &RankArray<'_>| dtype::elements_of::<T>(from.elements());
             let of_root = from.as_ref().map(|from| {
                 same(from).ok_or_else(|| PyTypeError::new_err("the elements of the two arrays have different types"))
             });
@@ -351,7 +348,7 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let stream = self.stream(stream);
-        let given = Given::of(array, &stream)?;
+        let given = RankArray::of(array, &stream)?;
         each!(given.elements(), array => self.call(py, |own| own.send(&stream, array, to)))?;
         self.finish(py, &stream, &[], &[&given])
     }
@@ -366,7 +363,7 @@ impl Communicator {
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
         let stream = self.stream(stream);
-        let given = Given::of(array, &stream)?;
+        let given = RankArray::of(array, &stream)?;
         each!(given.elements(), _array => {
             let mut to = given.to_write::<T>()?;
             self.call(py, |own| own.receive(&stream, &mut to, source))
@@ -439,7 +436,7 @@ impl Communicator {
         moved: Moved,
     ) -> PyResult<()> {
         let stream = self.stream(stream);
-        let (from, to) = (Given::of(source, &stream)?, Given::of(destination, &stream)?);
+        let (from, to) = (RankArray::of(source, &stream)?, RankArray::of(destination, &stream)?);
         from.check_apart(&to)?;
         each!(from.elements(), array => {
             let mut to = to.to_write::<T>()?;
@@ -457,10 +454,10 @@ impl Communicator {
         array: Option<&Bound<'py, PyAny>>,
         root: usize,
         stream: &gpumem::Stream,
-        own: &Given<'py>,
-    ) -> PyResult<Option<Given<'py>>> {
+        own: &RankArray<'py>,
+    ) -> PyResult<Option<RankArray<'py>>> {
         let array = array.filter(|array| self.rank == root && !array.is_none());
-        let given = array.map(|array| Given::of(array, stream)).transpose()?;
+        let given = array.map(|array| RankArray::of(array, stream)).transpose()?;
         given.iter().try_for_each(|given| own.check_apart(given))?;
         Ok(given)
     }

@@ -22,6 +22,7 @@ mod number;
 mod pinned;
 mod signature;
 mod stream;
+mod wait;
 
 // All that Python sees. A doc comment would be the text of the module there.
 #[pyo3::pymodule(name = "gpumem")]

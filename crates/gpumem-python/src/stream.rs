@@ -40,7 +40,7 @@ pub(crate) struct Stream(pub(crate) gpumem::Stream);
 impl Stream {
     /// Waits until everything enqueued so far is done.
     pub(crate) fn synchronize(&self, py: Python<'_>) -> PyResult<()> {
-        crate::communicator::wait(py, &self.0)
+        crate::wait::wait(py, &self.0)
     }
 
     /// Whether everything enqueued so far is done.

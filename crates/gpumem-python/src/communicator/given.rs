@@ -64,7 +64,7 @@ macro_rules! reduce {
 pub(super) use reduce;
 
 /// An array of a call.
-pub(super) struct Given<'py> {
+pub(super) struct RankArray<'py> {
     pub(super) array: Bound<'py, DeviceNDArray>,
     /// The array of the host to which the result is copied.
     pub(super) back: Option<Bound<'py, PyAny>>,
@@ -72,7 +72,7 @@ pub(super) struct Given<'py> {
     pub(super) is_of_host: bool,
 }
 
-impl<'py> Given<'py> {
+impl<'py> RankArray<'py> {
     pub(super) fn of(object: &Bound<'py, PyAny>, stream: &gpumem::Stream) -> PyResult<Self> {
         let (py, device) = (object.py(), stream.device());
         if let Some(array) = interchange::device_source(object, Some(device))? {
