@@ -8,6 +8,9 @@ use gpumem_core::{Error, ErrorKind, Result};
 use gpumem_host::{Host, HostOptions};
 use std::time::Duration;
 
+/// Numbers of ranks.
+pub(crate) const COUNTS: &[usize] = &[1, 2, 3, 4, 8];
+
 /// The backend of the tests.
 pub(crate) type B = Host;
 pub(crate) type Device = gpumem_runtime::Device<Host>;
@@ -35,7 +38,7 @@ pub(crate) fn devices(ranks: usize, seed: Option<u64>) -> Vec<Device> {
 pub(crate) fn counts() -> &'static [usize] {
     match launcher::of_this_process() {
         None if cfg!(miri) => &[2],
-        None => &[1, 2, 3, 4, 8],
+        None => COUNTS,
         Some(_) => &[3, 4],
     }
 }

@@ -21,6 +21,9 @@ use std::{
     time::Duration,
 };
 
+/// Numbers of ranks. Each communicator takes its devices some memory, so there are fewer than on the host.
+pub(crate) const COUNTS: &[usize] = &[1, 3, 4];
+
 pub(crate) type B = Double;
 pub(crate) type Device = gpumem_runtime::Device<Double>;
 pub(crate) type Stream = gpumem_runtime::Stream<Double>;
@@ -160,7 +163,7 @@ pub(crate) fn devices(ranks: usize, seed: Option<u64>) -> Vec<Device> {
 
 /// The numbers of ranks of most tests.
 pub(crate) fn counts() -> &'static [usize] {
-    &[1, 3, 4]
+    COUNTS
 }
 
 /// Whether the ranks are added one after the other: then sums that are rounded are known.
