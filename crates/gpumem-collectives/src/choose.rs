@@ -40,8 +40,8 @@ impl CommunicatorId {
         const OPERATION: &str = "CommunicatorId::for_device";
         match kind_of(OPERATION, device)? {
             EngineKind::Local => Ok(Self::new()),
-            kind @ (EngineKind::Nccl | EngineKind::Rccl) => nccl::identity(OPERATION, device, kind),
             EngineKind::Mpi => Ok(Self::mpi()),
+            kind @ (EngineKind::Nccl | EngineKind::Rccl) => nccl::identity(OPERATION, device, kind),
         }
     }
 }

@@ -13,9 +13,9 @@ pub struct Options {
     /// other in different orders. False by default: then it is an error. With several threads a rank, each with a communicator of
     /// its own, it has to be true.
     pub concurrent: bool,
-    /// Whether GPUs, and processes of MPI, compare what the ranks are about to call, before anything is moved: one more exchange for
-    /// each operation. On GPUs calls then wait for the other ranks. False by default, and ranks that disagree are found by the
-    /// deadline only; `GPUMEM_COLLECTIVE_CHECK=1` makes it true. Ranks of one process on the host always compare.
+    /// Whether ranks of several processes, and GPUs, compare what they call before anything is moved, as ranks of one process
+    /// on the host always do. With GPUs, calls then wait for the other ranks. False by default: ranks that disagree are found by
+    /// the deadline only. `GPUMEM_COLLECTIVE_CHECK=1` makes it true.
     pub check: bool,
 }
 

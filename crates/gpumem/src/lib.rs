@@ -72,8 +72,8 @@
 //! | `roc` | AMD GPUs | ROCm 5.2 to 7: HIP, hipRTC for kernels from source, the HSA runtime for agents and pools |
 //!
 //! Without any of them the build stops and says so. The feature `collectives` adds operations of several ranks (`all_reduce`, `send`):
-//! over NCCL on `cuda`, over RCCL on `roc`, and between ranks of one process on `host`. The feature `cudarc` adds exchange of memory with that crate's safe slices, without a
-//! copy.
+//! over NCCL on `cuda`, over RCCL on `roc`, on `host` between ranks of one process, and over MPI between processes. The feature
+//! `cudarc` adds exchange of memory with that crate's safe slices, without a copy.
 //!
 //! # What works on which backend
 //!
@@ -86,7 +86,7 @@
 //! | pools, `defer_cleanup`, memory managers | yes | yes | on a simulated GPU |
 //! | kernels | yes | yes | on a simulated GPU, and over HIP on CUDA |
 //! | exchange with other libraries (`__cuda_array_interface__`, DLPack) | yes | yes | on a simulated GPU |
-//! | collectives | ranks of one process | over NCCL, verified between processes that share an H100 | over RCCL, not tested |
+//! | collectives | ranks of one process, and over MPI | over NCCL, verified between processes that share an H100 | over RCCL, not tested |
 //!
 //! The conformance suite verifies the column `cuda` on H100 and H200, also under compute-sanitizer.
 //!
