@@ -41,13 +41,13 @@ fn bench<P: Parameters + 'static>(
         let opencl = OpenCl::open()?;
         let stream = Device::<Host>::open("host")?.stream()?;
         let kernel = unchecked(kernel()).load(stream.device())?;
-        let (mut ours, mut reference) = (ours(&stream)?, reference(&opencl)?);
+        let (mut ours, reference) = (ours(&stream)?, reference(&opencl)?);
         Ok(Pair {
             ours: Routine::call(move || {
                 ours(&kernel, &stream)?;
                 Ok(stream.synchronize()?)
             }),
-            reference: Routine::call(move || reference()),
+            reference: Routine::call(reference),
         })
     })
 }
