@@ -9,25 +9,28 @@ use std::ops::Deref;
 
 /// A device of one test's own, with the seeded schedule that tears work into pieces. It has no threads.
 fn device(seed: u64) -> Emptied {
-    Emptied(Device::from_raw(Host::open_with(&HostOptions::new().memory(1 << 20).adversarial(seed)).unwrap()))
+    let options = HostOptions::new().memory(1 << 20).adversarial(seed);
+    Emptied(Some(Device::from_raw(Host::open_with(&options).unwrap())))
 }
 
-/// A device that is closed without memory: else a thread gives that back, and may outlive the test, which Miri does not
-/// allow.
-struct Emptied(Device<Host>);
+/// A device that is closed with the test: a thread that frees what is left has ended, which Miri wants.
+struct Emptied(Option<Device<Host>>);
 
 impl Deref for Emptied {
     type Target = Device<Host>;
 
     fn deref(&self) -> &Device<Host> {
-        &self.0
+        self.0.as_ref().unwrap()
     }
 }
 
 impl Drop for Emptied {
     fn drop(&mut self) {
-        self.0.flush().unwrap();
-        self.0.trim(Trim::ALL).unwrap();
+        self.flush().unwrap();
+        self.trim(Trim::ALL).unwrap();
+        self.0 = None;
+        // Miri's clock goes on when all threads wait, so the others have ended then.
+        std::thread::sleep(std::time::Duration::from_millis(if cfg!(miri) { 100 } else { 0 }));
     }
 }
 
