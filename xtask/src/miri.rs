@@ -49,12 +49,11 @@ pub(crate) const GATE: &[Run] = &[
     all("gpumem-memory", &["--lib"]),
     all("gpumem-runtime", &["--lib", "--test", "pointers"]),
     all("gpumem-kernel", &["--lib"]).may_leak(),
-    all("gpumem-integration", &["--test", "soundness"]).may_leak(),
 ];
 
 /// Runs for the night, which take minutes.
 pub(crate) const NIGHTLY: &[Run] = &[
-    all("gpumem-integration", &["--test", "soundness"]).may_leak().arguments(&["--ignored"]),
+    all("gpumem-integration", &["--test", "soundness"]).may_leak().arguments(&["--include-ignored"]),
     all("gpumem-macros", &["--test", "phases"])
         .on_rayon()
         .arguments(&["values_of_all_types_are_kept", "groups_break_and_continue_as_a_whole"]),
