@@ -1,7 +1,6 @@
 //! The engine for GPUs over the double of NCCL keeps nothing of the operations that are done.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[allow(dead_code)] // others plant faults
 mod common;
 
 use common::*;
