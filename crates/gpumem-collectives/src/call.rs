@@ -7,7 +7,7 @@ use crate::{
 use gpumem_core::{Backend, CollectiveCall, Element, ErrorKind, MemoryUse, Result};
 use gpumem_runtime::{
     ArrayBase, Storage, Stream,
-    internal::{AllocationRef, ArrayRef},
+    internal::{Access, AllocationRef, ArrayRef},
 };
 use ndarray::Dimension;
 use std::ops::Range;
@@ -179,6 +179,17 @@ impl<B: Backend> Prepared<B> {
         }
         Ok(())
     }
+}
+
+/// The uses of memory by operations.
+pub(crate) fn accesses<B: Backend>(calls: &[Prepared<B>]) -> Vec<Access<'_, B>> {
+    let mut accesses = Vec::with_capacity(2 * calls.len());
+    for Prepared { source, destination, .. } in calls {
+        accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
+        accesses.extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
+    }
+    accesses.retain(|access| !access.extent.is_empty());
+    accesses
 }
 
 /// An error of an argument.

@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{
     Options,
-    call::{Place, Prepared},
+    call::{Place, Prepared, accesses},
     engine::{Engine, Split},
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, ErrorKind, HostFuture, Result};
-use gpumem_runtime::{Stream, internal::Access};
+use gpumem_runtime::Stream;
 use std::{
     any::Any,
     collections::BTreeMap,
@@ -75,13 +75,7 @@ pub(crate) fn span<B: Backend>(place: Option<&Place<B>>) -> Span {
 
 impl<B: Backend> Engine<B> for End {
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
-        let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
-        for Prepared { source, destination, .. } in calls {
-            accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
-            accesses
-                .extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
-        }
-        accesses.retain(|access| !access.extent.is_empty());
+        let accesses = accesses(calls);
         let timeline = stream.timeline();
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before other ranks hear of the operation. Later failures are told to them.

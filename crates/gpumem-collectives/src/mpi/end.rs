@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{
     Options,
-    call::Prepared,
+    call::{Prepared, accesses},
     engine::{Engine, Split},
     local::span,
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, ErrorKind, HostFuture, Result};
-use gpumem_runtime::{Stream, internal::Access};
+use gpumem_runtime::Stream;
 use std::{
     any::Any,
     sync::{Arc, Mutex, PoisonError},
@@ -52,13 +52,7 @@ impl<B: Backend> Engine<B> for MpiEnd {
     }
 
     fn enqueue(&self, stream: &Stream<B>, operation: &'static str, calls: &[Prepared<B>]) -> Result<()> {
-        let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
-        for Prepared { source, destination, .. } in calls {
-            accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
-            accesses
-                .extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
-        }
-        accesses.retain(|access| !access.extent.is_empty());
+        let accesses = accesses(calls);
         let timeline = stream.timeline();
         let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         // Checked before the operation is counted. Later failures are told to the other ranks.

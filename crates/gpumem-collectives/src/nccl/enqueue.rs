@@ -7,7 +7,7 @@ use super::{
     link::{Handle, IssuedCall, Pending, Phase},
     turn::{self, Last, Turn},
 };
-use crate::call::{Kind, Place, Prepared};
+use crate::call::{Kind, Place, Prepared, accesses};
 use gpumem_core::{Backend, CollectiveCause, ErrorKind, MemoryUse, POISONED, Result, Stream as _};
 use gpumem_nccl_sys::Failure;
 use gpumem_runtime::{
@@ -136,12 +136,9 @@ impl<B: Backend> OwnCalls<'_, B> {
     fn begin(&self) -> Result<ReadyRank<'_, B>> {
         let Self { link, stream, operation, calls, .. } = self;
         let timeline = stream.timeline();
-        let mut accesses: Vec<Access<'_, B>> = Vec::with_capacity(2 * calls.len());
+        let mut accesses = accesses(calls);
         let mut writes: Vec<MemoryUse> = Vec::with_capacity(calls.len());
-        for Prepared { call, source, destination, target } in *calls {
-            accesses.extend(source.iter().map(|place| Access::read(&place.memory, place.extent.clone())));
-            accesses
-                .extend(destination.iter().map(|place| Access::write(&place.memory, place.extent.clone())));
+        for Prepared { call, destination, target, .. } in *calls {
             writes.extend(destination.as_ref().map(Place::used));
             writes.extend(target);
             if matches!(call.kind, Kind::Barrier) {
@@ -149,7 +146,6 @@ impl<B: Backend> OwnCalls<'_, B> {
                 accesses.push(Access::write(memory, layout.extent()));
             }
         }
-        accesses.retain(|access| !access.extent.is_empty());
         if POISONED.is_any() {
             timeline.refuse_poisoned_sources(operation, &accesses)?;
         }

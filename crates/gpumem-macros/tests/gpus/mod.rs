@@ -1,10 +1,13 @@
 //! The GPUs that the tests run on: those of this machine, and where it has none of AMD's, the simulated one.
 
+#[path = "../../../gpumem-roc/tests/simulator/place.rs"]
+mod place;
+
 use gpumem::{Backend, generic::Device};
 use gpumem_cuda::Cuda;
 use gpumem_roc::Roc;
 use std::{
-    env, fs, io,
+    env,
     path::{Path, PathBuf},
     process::Command,
     sync::OnceLock,
@@ -34,7 +37,7 @@ pub(crate) fn on_each_gpu(test: &str, check: &impl Check) {
     match Device::<Roc>::open("roc") {
         Ok(device) => check.check(&device),
         Err(error) if simulated => println!("skipped: no roc: {error}"),
-        Err(_) => match SIMULATOR.get_or_init(|| simulator().map_err(|error| error.to_string())) {
+        Err(_) => match SIMULATOR.get_or_init(simulator) {
             Ok(folder) => on_simulated_gpu(test, folder),
             Err(why) => println!("skipped: no simulated GPU: {why}"),
         },
@@ -57,26 +60,10 @@ fn on_simulated_gpu(test: &str, folder: &Path) {
 }
 
 /// Returns a folder in which the simulator has the name of AMD's thunk.
-fn simulator() -> io::Result<PathBuf> {
-    let missing = |what: &str| io::Error::new(io::ErrorKind::NotFound, what.to_owned());
-    // SAFETY: loading comgr has no preconditions. LLVM, which it has inside, cannot be loaded a second time: it stays.
-    let comgr = unsafe { libloading::Library::new("libamd_comgr.so.2") };
-    comgr.map(std::mem::forget).map_err(io::Error::other)?;
-    let program = env::current_exe()?;
-    let built = program.parent().unwrap_or(Path::new("."));
-    let library = built.join("librocsim.so");
-    if !library.exists() {
-        return Err(missing("it was not built"));
+fn simulator() -> Result<PathBuf, String> {
+    if !place::has_disassembler() {
+        return Err("AMD's comgr, by which it reads machine code, is not installed".to_owned());
     }
-    let folder = built.join("rocsim-of-gpumem-macros");
-    fs::create_dir_all(&folder)?;
-    #[cfg(unix)]
-    {
-        // Renamed into place, because other processes may be using it.
-        let own = folder.join(format!("{}.link", std::process::id()));
-        let _ = fs::remove_file(&own);
-        std::os::unix::fs::symlink(&library, &own)?;
-        fs::rename(own, folder.join("libhsakmt.so.1"))?;
-    }
-    Ok(folder)
+    let folder = place::library_folder().map_err(|error| error.to_string())?;
+    folder.ok_or_else(|| "it was not built".to_owned())
 }

@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test program uses its part")]
 
 mod kernels;
+mod place;
 
 use gpumem_conformance::RanOn;
 use gpumem_core::Backend;
@@ -12,7 +13,7 @@ use std::{
     env,
     ffi::{CStr, OsString, c_char},
     fs, io,
-    path::{Path, PathBuf},
+    path::Path,
     sync::OnceLock,
 };
 
@@ -45,8 +46,8 @@ fn simulate() -> io::Result<()> {
     if hardware || chosen || preloaded || env::var_os(STARTED).is_some() || !cfg!(target_os = "linux") {
         return Ok(());
     }
-    let Some(folder) = library_folder()? else { return Ok(()) };
-    if !has_disassembler() {
+    let Some(folder) = place::library_folder()? else { return Ok(()) };
+    if !place::has_disassembler() {
         return Err(io::Error::other("AMD's comgr, by which it reads machine code, is not installed"));
     }
     let mut path = OsString::new();
@@ -59,13 +60,6 @@ fn simulate() -> io::Result<()> {
     start_again(&path)
 }
 
-/// Whether AMD's disassembler is there: without it the simulated GPU runs no kernel, AMD's own included.
-fn has_disassembler() -> bool {
-    let names = ["libamd_comgr.so.2", "libamd_comgr.so.3"];
-    // SAFETY: loading comgr has no preconditions. LLVM, which it has inside, cannot be loaded a second time: it stays.
-    names.into_iter().any(|name| unsafe { Library::new(name) }.map(std::mem::forget).is_ok())
-}
-
 #[cfg(unix)]
 fn start_again(path: &OsString) -> io::Result<()> {
     use std::os::unix::process::CommandExt;
@@ -76,29 +70,6 @@ fn start_again(path: &OsString) -> io::Result<()> {
 #[cfg(not(unix))]
 fn start_again(_: &OsString) -> io::Result<()> {
     Ok(())
-}
-
-/// A folder with the simulator under the name of AMD's thunk, if it was built beside this program.
-fn library_folder() -> io::Result<Option<PathBuf>> {
-    let program = env::current_exe()?;
-    let built = program.parent().unwrap_or(Path::new("."));
-    let library = built.join("librocsim.so");
-    if !library.exists() {
-        return Ok(None);
-    }
-    let folder = built.join("rocsim-of-gpumem-roc");
-    fs::create_dir_all(&folder)?;
-    #[cfg(unix)]
-    {
-        let link = folder.join("libhsakmt.so.1");
-        if fs::read_link(&link).ok().as_ref() != Some(&library) {
-            // Renamed into place, because others may be using it.
-            let own = folder.join(format!("{}.link", std::process::id()));
-            std::os::unix::fs::symlink(&library, &own)?;
-            fs::rename(own, link)?;
-        }
-    }
-    Ok(Some(folder))
 }
 
 /// The thunk that AMD's runtime uses, the simulator's or AMD's own.

@@ -20,7 +20,7 @@ fn most_of_id(name: &str) -> Option<u32> {
 }
 
 /// Whether an id or a size is never 0.
-pub(super) fn is_positive_id(name: &str) -> bool {
+fn is_positive_id(name: &str) -> bool {
     matches!(name, "global_size" | "group_size" | "groups" | "wave_size" | "wave_items")
 }
 

@@ -11,7 +11,7 @@ use super::{
     stop::{Cause, Stop},
     subword,
     text::{Half, Text, TextOperand, Written, scalar as register},
-    vector, vector_wide,
+    two_over_pi, vector, vector_wide,
     wave::HIDDEN,
 };
 
@@ -108,7 +108,7 @@ fn form(text: &Text) -> Option<Form> {
         return control::find(name).or_else(|| scalar::find(name)).or_else(|| memory_scalar::find(name));
     }
     if text.modifiers.contains_key("clamp")
-        && let Some(form) = vector::find_clamped(name)
+        && let Some(form) = vector::find_clamped(name).or_else(|| vector_wide::find_clamped(name))
     {
         return Some(form.honouring(honours::CLAMP));
     }
@@ -119,6 +119,7 @@ fn form(text: &Text) -> Option<Form> {
         .or_else(|| double::find(name))
         .or_else(|| convert::find(name))
         .or_else(|| division::find(name))
+        .or_else(|| two_over_pi::find(name))
 }
 
 /// An instruction whose operands are where they are written.

@@ -176,6 +176,6 @@ pub(super) fn find(name: &str) -> Option<Form> {
         "v_div_fixup_f16" => half!(HALF_THREE, |operands, _| super::division::fix_half(operands)),
         "v_min_f16" => half!(HALF_TWO, |xy, a| half_pick(xy, a, super::float::smaller)),
         "v_max_f16" => half!(HALF_TWO, |xy, a| half_pick(xy, a, super::float::larger)),
-        _ => return super::two_over_pi::find(name),
+        _ => return None,
     })
 }
