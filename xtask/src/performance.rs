@@ -1,7 +1,7 @@
-//! `cargo xtask performance`: the tables of the performance page, which are the reports in `docs/benchmarks/reports`.
+//! `cargo xtask performance`: the tables of the pages of measurements, which are the reports in `docs/benchmarks/reports`.
 //!
 //! A report `h100.json` (`cargo xtask bench --device cuda:0 --report docs/benchmarks/reports/h100.json`) replaces the
-//! part of the page between the lines `<!-- report: h100 cuda/ memory/ -->` and `<!-- end of report -->`: its rows
+//! part of a page between the lines `<!-- report: h100 cuda/ memory/ -->` and `<!-- end of report -->`: its rows
 //! whose names begin with `cuda/` or `memory/`, or all rows if no prefix is given.
 
 use crate::workspace::Workspace;
@@ -13,12 +13,13 @@ use std::{fmt::Write, path::Path};
 /// Options of `cargo xtask performance`.
 #[derive(Args)]
 pub(crate) struct Options {
-    /// Write nothing; fail if the page would change
+    /// Write nothing; fail if a page would change
     #[arg(long)]
     check: bool,
 }
 
-const PAGE: &str = "docs/src/performance.md";
+/// The book's page, with the rows that users ask for, and the page that has all rows.
+const PAGES: [&str; 2] = ["docs/src/performance.md", "docs/benchmarks/README.md"];
 const REPORTS: &str = "docs/benchmarks/reports";
 const BEGIN: &str = "<!-- report: ";
 const END: &str = "<!-- end of report -->";
@@ -48,18 +49,26 @@ struct Row {
 
 pub(crate) fn run(options: &Options) -> Result<bool> {
     let workspace = Workspace::load()?;
-    let is_stale = write(workspace.root(), options.check)?;
-    if is_stale {
-        let what = if options.check { "is not up to date: run `cargo xtask performance`" } else { "written" };
-        println!("{PAGE} {what}");
-    }
-    Ok(!is_stale || !options.check)
+    let stale = write(workspace.root(), options.check)?;
+    let what = if options.check { "is not up to date: run `cargo xtask performance`" } else { "written" };
+    stale.iter().for_each(|page| println!("{page} {what}"));
+    Ok(stale.is_empty() || !options.check)
 }
 
-/// Writes the page, or with `check` only compares. Returns whether it was out of date.
-pub(crate) fn write(root: &Path, check: bool) -> Result<bool> {
-    let path = root.join(PAGE);
-    let old = std::fs::read_to_string(&path).context(PAGE)?;
+/// Writes the pages, or with `check` only compares. Returns those that were out of date.
+pub(crate) fn write(root: &Path, check: bool) -> Result<Vec<&'static str>> {
+    let mut stale = Vec::new();
+    for page in PAGES {
+        if write_page(root, page, check)? {
+            stale.push(page);
+        }
+    }
+    Ok(stale)
+}
+
+fn write_page(root: &Path, page: &'static str, check: bool) -> Result<bool> {
+    let path = root.join(page);
+    let old = std::fs::read_to_string(&path).context(page)?;
     let new = render(&old, |wanted| {
         let mut words = wanted.split_whitespace();
         let file = root.join(REPORTS).join(words.next().unwrap_or_default()).with_extension("json");
@@ -68,7 +77,7 @@ pub(crate) fn write(root: &Path, check: bool) -> Result<bool> {
         section(&report, &words.collect::<Vec<_>>())
     })?;
     if new != old && !check {
-        std::fs::write(&path, &new).context(PAGE)?;
+        std::fs::write(&path, &new).context(page)?;
     }
     Ok(new != old)
 }

@@ -110,10 +110,12 @@ fn readmes(workspace: &Workspace) -> Result<Outcome> {
             stale.join(", ")
         )));
     }
-    if performance::write(workspace.root(), true)? {
-        let reason =
-            "the tables of docs/src/performance.md are not its reports: run `cargo xtask performance`";
-        return Ok(Outcome::Failed(reason.to_owned()));
+    let stale = performance::write(workspace.root(), true)?;
+    if !stale.is_empty() {
+        return Ok(Outcome::Failed(format!(
+            "tables that are not those of the reports: {} (run `cargo xtask performance`)",
+            stale.join(", ")
+        )));
     }
     Ok(Outcome::Passed)
 }
