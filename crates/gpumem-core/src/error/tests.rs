@@ -170,22 +170,18 @@ fn page() -> String {
 
 const HEAD: &str = "# Errors
 
-Every call that can fail returns `gpumem::Result`. An `Error` says what went wrong (`kind()`), in which operation
-(`operation()`), on which backend and device (`backend()`, `device()`), for a launch in which kernel and at which argument
-(`kernel()`, `argument()`), and what can be done (`hint()`). Its message has all of that in one line:
+Every call that can fail returns `gpumem::Result`. An `Error` has `kind()`, `operation()`, `backend()`, `device()`, for a launch
+`kernel()` and `argument()` (counted from 1), and a `hint()` at what can be done. Its message has all of that in one line:
 
 ```text
 launch of saxpy on cuda:0: argument #1: 2 axes given where 1 are needed
 ```
 
-`{}` and `{:?}` print that message, so that `fn main() -> gpumem::Result<()>` ends with it. `{:#?}` prints all fields. The
-message is complete, and `source()` is empty: a report of `anyhow` or a log prints the cause once.
+`{}` and `{:?}` print that message, so that `fn main() -> gpumem::Result<()>` ends with it. `{:#?}` prints all fields. `source()` is
+empty, so a report prints the cause once.
 
-Where a device takes part the error names it, whichever backend was chosen when the program ran. Arguments are counted
-from 1.
-
-A launch on bytes that failed work was to write is `Poisoned`, at the latest at its turn: at the call if the failure is known by
-then, else the kernel does not run and the next wait for its stream returns the error. [Safety](safety.md) has the rules.
+A launch on bytes that failed work was to write is `Poisoned`: at the call if the failure is known by then, else the kernel does
+not run and the next wait for its stream returns the error. [Safety](safety.md#no-results-of-failed-work) has the rules.
 
 The kinds, each with an example. A test of `gpumem-core` writes this table and compares it
 (`GPUMEM_BLESS=1 cargo test -p gpumem-core error` writes it anew).
