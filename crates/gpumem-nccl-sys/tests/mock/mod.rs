@@ -10,8 +10,8 @@ pub(crate) fn build(folder: &str, file: &str, version: &str, soname: Option<&str
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock/library.rs");
     std::fs::create_dir_all(&folder).unwrap();
-    // Another test process may be doing the same: each builds its own file, and the last one stays.
-    let own = folder.join(format!("{file}.{}", std::process::id()));
+    // Other tests, of this program and of others, may be doing the same: each builds its own file, and the last one stays.
+    let own = folder.join(format!("{file}.{}.{:?}", std::process::id(), std::thread::current().id()));
     let mut rustc = Command::new(std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
     rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-C", "panic=abort", "-O"]);
     rustc.args(["--cfg", &format!("nccl=\"{version}\""), "--crate-name", "mock_nccl"]);

@@ -27,8 +27,8 @@ pub(crate) fn library_folder() -> io::Result<Option<PathBuf>> {
     {
         let link = folder.join("libhsakmt.so.1");
         if fs::read_link(&link).ok().as_ref() != Some(&library) {
-            // Renamed into place, because others may be using it.
-            let own = folder.join(format!("{}.link", std::process::id()));
+            // Renamed into place: other tests, of this program and of others, do the same and use it.
+            let own = folder.join(format!("{}.{:?}.link", std::process::id(), std::thread::current().id()));
             std::os::unix::fs::symlink(&library, &own)?;
             fs::rename(own, link)?;
         }

@@ -104,8 +104,8 @@ fn library_directory() -> PathBuf {
     assert!(simulator.exists(), "{} was not built", simulator.display());
     let link = directory.join("libhsakmt.so.1");
     if fs::read_link(&link).ok().as_deref() != Some(&*simulator) {
-        // Other test programs do the same at the same time.
-        let own = directory.join(format!("{}.link", std::process::id()));
+        // Other tests, of this program and of others, do the same at the same time.
+        let own = directory.join(format!("{}.{:?}.link", std::process::id(), std::thread::current().id()));
         symlink(&simulator, &own).unwrap();
         fs::rename(&own, &link).unwrap();
     }
