@@ -3,9 +3,11 @@
 use crate::{shell::Shell, steps::Outcome, tools, workspace::Workspace};
 use anyhow::Result;
 
-/// The packages that AddressSanitizer watches: those that touch memory of the host through pointers.
-const ASAN: &[&str] =
-    &["gpumem-host", "gpumem-trace", "gpumem-memory", "gpumem-runtime", "gpumem-kernel", "gpumem"];
+/// The packages that AddressSanitizer watches for every change: those that touch memory of the host through pointers.
+pub(crate) const ASAN_GATE: &[&str] = &["gpumem-host", "gpumem-runtime"];
+
+/// Those that it watches by night: Miri runs the tests of the first three for every change.
+pub(crate) const ASAN_NIGHTLY: &[&str] = &["gpumem-trace", "gpumem-memory", "gpumem-kernel", "gpumem"];
 
 /// Tests of safe code that once was unsound, which are watched as well: a package and the arguments that choose its
 /// test.
@@ -31,13 +33,14 @@ pub(crate) fn loom(workspace: &Workspace, preemptions: Option<&str>) -> Result<O
     Ok(Outcome::of(&done, "loom"))
 }
 
-pub(crate) fn asan(workspace: &Workspace) -> Result<Outcome> {
-    if let Some(reason) = no_sanitizer(workspace).or_else(|| tools::missing_package(workspace, ASAN)) {
+/// Runs the tests of packages, and those of soundness.
+pub(crate) fn asan(workspace: &Workspace, packages: &[&str]) -> Result<Outcome> {
+    if let Some(reason) = no_sanitizer(workspace).or_else(|| tools::missing_package(workspace, packages)) {
         return Ok(Outcome::Skipped(reason));
     }
     // No examples of the documentation: nightly gives some compile errors other numbers.
     let mut arguments = vec!["+nightly", "test", "--lib", "--tests", "--target", TARGET];
-    arguments.extend(ASAN.iter().flat_map(|package| ["--package", package]));
+    arguments.extend(packages.iter().flat_map(|package| ["--package", package]));
     let shell = address_sanitizer(workspace);
     let outcome = Outcome::of(&shell.run("cargo", &arguments)?, "AddressSanitizer");
     if !outcome.is_passed() {

@@ -83,7 +83,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    #[cfg_attr(miri, ignore = "minutes of safe code; tests/pointers.rs runs pieces over real memory")]
     fn pieces_cover_a_pair() {
         for nest in samples() {
             for limits in [&[1][..], &[7], &[16], &[50], &[200], &[10_000], &[4, 8, 16, 100, 30], &[300, 5]] {

@@ -221,7 +221,6 @@ mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "minutes of safe code")]
     fn every_plan_copies_exactly_the_bytes_of_its_region() {
         let pitches = |bytes: usize, rows: usize| {
             let row = [bytes, bytes + 1, bytes + 5];

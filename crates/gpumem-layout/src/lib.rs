@@ -7,6 +7,9 @@
 //! * [`driver_calls`]: a region as calls of a driver for GPUs.
 //! * [`pack`]: kernels that copy between any two layouts on the device, and their launches.
 
+// Not forbidden: the expansion of `ndarray::s!` allows it.
+#![deny(unsafe_code)]
+
 pub mod chunks;
 pub mod driver_calls;
 pub mod layout;

@@ -177,7 +177,6 @@ pub(crate) mod tests {
     }
 
     #[test]
-    #[cfg_attr(miri, ignore = "minutes of safe code; tests/pointers.rs runs plans over real memory")]
     fn a_plan_copies_every_byte_once() {
         for nest in samples() {
             assert_eq!(bytes_of(&RegionLoop::new(&nest)), expected(&nest), "{nest:?}");

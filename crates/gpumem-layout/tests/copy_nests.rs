@@ -10,7 +10,6 @@ use proptest::test_runner::{RngAlgorithm, TestRunner};
 use std::{cell::RefCell, collections::BTreeSet};
 
 fn config(cases: u32) -> ProptestConfig {
-    let cases = if cfg!(miri) { 8 } else { cases };
     let rng_algorithm = RngAlgorithm::XorShift;
     ProptestConfig { cases, failure_persistence: None, rng_algorithm, ..ProptestConfig::default() }
 }
@@ -125,7 +124,7 @@ fn a_pair_visits_exactly_the_elements() {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
-    assert!(cfg!(miri) || merged > 100, "only {merged} pairs had anything to merge");
+    assert!(merged > 100, "only {merged} pairs had anything to merge");
 }
 
 #[test]
@@ -179,7 +178,7 @@ fn overlap_is_exact_for_small_layouts() {
     if let Err(failure) = outcome {
         panic!("{failure}");
     }
-    assert!(cfg!(miri) || disjoint > 100, "only {disjoint} pairs were entangled and disjoint");
+    assert!(disjoint > 100, "only {disjoint} pairs were entangled and disjoint");
 }
 
 #[test]
@@ -212,12 +211,10 @@ fn deciding_an_overlap_is_bounded_and_errs_on_the_safe_side() {
     // Strides without a common factor and with nearly every sum in reach: a knapsack problem.
     let strides: Vec<isize> = (0..6).map(|n| 1_000_003 + 7919 * n * n).collect();
     let left = Layout::strided(&[50; 6], &strides, 1).unwrap();
-    let start = std::time::Instant::now();
+    // Looking at every sum would take years.
     for distance in [strides[0], 3 * strides[1] - strides[4], 7 * strides[5] - 2 * strides[0]] {
         // Element [1, 0, ..] and the like: the two do meet.
         let right = left.clone().with_offset(left.offset() + distance as usize).unwrap();
         assert!(left.overlaps(&right) && right.overlaps(&left));
     }
-    // Looking at every sum would take years.
-    assert!(cfg!(miri) || start.elapsed().as_secs() < 60);
 }

@@ -1,6 +1,4 @@
 //! Every answer that NumPy gave to `data/numpy_layouts.py`, asked again here.
-// Parsing the table takes miri minutes, and shows it nothing that the other tests do not.
-#![cfg(not(miri))]
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test may fail")]
 
 use gpumem_core::LayoutError;

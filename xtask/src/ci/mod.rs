@@ -84,7 +84,7 @@ impl Step {
             Step::Words => words::run(workspace),
             Step::Floors => floors::run(workspace),
             Step::Loom => sanitizers::loom(workspace, None),
-            Step::Asan => sanitizers::asan(workspace),
+            Step::Asan => sanitizers::asan(workspace, sanitizers::ASAN_GATE),
             Step::Miri => miri::run(workspace, miri::GATE),
         }
     }

@@ -38,6 +38,8 @@ enum Step {
     Tsan,
     /// Undefined behaviour, in the tests that take Miri too long otherwise
     Miri,
+    /// Invalid memory accesses in the packages that the continuous integration leaves to Miri (AddressSanitizer)
+    Asan,
     /// How long the compiler takes for a kernel
     CompileTime,
     /// Random programs over the public API under the adversarial schedule (AddressSanitizer)
@@ -53,6 +55,7 @@ impl Step {
             Step::Loom => sanitizers::loom(workspace, Some(PREEMPTIONS)),
             Step::Tsan => tsan::run(workspace),
             Step::Miri => miri::run(workspace, miri::NIGHTLY),
+            Step::Asan => sanitizers::asan(workspace, sanitizers::ASAN_NIGHTLY),
             Step::CompileTime => compile_time::run(workspace),
             Step::Programs => programs::run(workspace),
             Step::Rocm => rocm::run(workspace),

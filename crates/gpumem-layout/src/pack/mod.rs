@@ -7,8 +7,7 @@
 //! simulated devices run them instead of the kernels.
 
 mod lower;
-// They play kernels element by element, which takes Miri hours, and have no unsafe code.
-#[cfg(all(test, not(miri)))]
+#[cfg(test)]
 mod tests;
 mod work;
 
