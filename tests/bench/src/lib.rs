@@ -15,6 +15,7 @@
 
 mod bench;
 pub mod benches;
+pub mod collectives;
 mod device;
 mod environment;
 mod measure;

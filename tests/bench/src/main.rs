@@ -3,7 +3,9 @@
 use anyhow::Result;
 use clap::Parser;
 use gpumem_bench::{
-    Effort, Environment, Report, Unavailable, benches, device, measure, table, use_device, write_json,
+    Effort, Environment, Report, Row, Unavailable, benches,
+    collectives::{self, Line},
+    device, measure, table, use_device, write_json,
 };
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,10 +31,25 @@ struct Options {
     /// Only print the names
     #[arg(long)]
     list: bool,
+    /// `collectives`: the number of ranks; by default one for each device (`--device cuda:0,cuda:1`), two on the host
+    #[arg(long)]
+    ranks: Option<usize>,
+    /// `collectives`: each rank is a process
+    #[arg(long)]
+    processes: bool,
+    /// `collectives`: the largest size
+    #[arg(long, value_name = "BYTES")]
+    largest: Option<usize>,
 }
+
+/// The filter that stands for the table of operations of several ranks.
+const COLLECTIVES: &str = "collectives";
 
 fn main() -> Result<ExitCode> {
     let options = Options::parse();
+    if options.filters == [COLLECTIVES] && !options.list {
+        return several_ranks(&options);
+    }
     let filters = options.filters;
     let is_wanted = |name: &str| filters.is_empty() || filters.iter().any(|filter| name.contains(filter));
     let mut effort = if options.quick { Effort::QUICK } else { Effort::FULL };
@@ -66,6 +83,9 @@ fn main() -> Result<ExitCode> {
         }
     }
     if options.list {
+        if is_wanted(COLLECTIVES) {
+            println!("{COLLECTIVES}");
+        }
         return Ok(ExitCode::SUCCESS);
     }
     println!("{}\n\n{} measured, {failed} failed, {skipped} skipped", table(&rows), rows.len());
@@ -76,4 +96,34 @@ fn main() -> Result<ExitCode> {
         write_json(path, &Report { environment: &environment, rows: &rows })?;
     }
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Prints the table of operations of several ranks.
+fn several_ranks(options: &Options) -> Result<ExitCode> {
+    let mut chosen = collectives::Options::new(&options.device, options.ranks, options.processes);
+    chosen.quick = options.quick;
+    chosen.largest = options.largest;
+    if collectives::as_child(&chosen)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let kind = if chosen.processes { "processes" } else { "threads of one process" };
+    println!("# {} ranks, {kind}, on {}", chosen.ranks, options.device);
+    let mut has_head = false;
+    let lines = collectives::run(&chosen, |line| {
+        if !std::mem::replace(&mut has_head, true) {
+            println!("{}", Line::head(&line.raw_name));
+        }
+        println!("{}", line.text());
+    })?;
+    let wrong: usize = lines.iter().map(|line| line.wrong).sum();
+    println!("# {} lines, {wrong} wrong elements", lines.len());
+    if let Some(path) = &options.report {
+        let rows: Vec<Row> = lines.iter().flat_map(Line::rows).collect();
+        use_device(&chosen.devices[0])?;
+        let ranks = format!("--ranks {}{}", chosen.ranks, if chosen.processes { " --processes" } else { "" });
+        let command = format!("cargo xtask bench --device {} {ranks} {COLLECTIVES}", options.device);
+        let environment = Environment::new(device()?.info().to_string(), command);
+        write_json(path, &Report { environment: &environment, rows: &rows })?;
+    }
+    Ok(if wrong == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -2,7 +2,7 @@
 
 mod copies;
 #[cfg(feature = "cuda")]
-mod cuda;
+pub(crate) mod cuda;
 mod harness;
 mod interchange;
 mod kernels;

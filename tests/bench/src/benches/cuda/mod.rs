@@ -8,7 +8,7 @@ mod interchange;
 mod kernels;
 mod memory;
 mod ordering;
-mod raw;
+pub(crate) mod raw;
 mod transfers;
 
 use crate::Bench;

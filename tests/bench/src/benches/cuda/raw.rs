@@ -11,26 +11,26 @@ use std::{
 };
 
 /// Turns the driver's status into a result.
-pub(super) fn check(status: sys::CUresult, operation: &str) -> Result<()> {
+pub(crate) fn check(status: sys::CUresult, operation: &str) -> Result<()> {
     ensure!(status == sys::CUresult::CUDA_SUCCESS, "{operation}: {status:?}");
     Ok(())
 }
 
 /// A device's context, for the side that calls the driver.
 #[derive(Debug, Clone)]
-pub(super) struct Context {
+pub(crate) struct Context {
     context: sys::CUcontext,
     /// Keeps the context open.
     device: Device<Cuda>,
 }
 
 impl Context {
-    pub(super) fn of(device: &Device<Cuda>) -> Self {
+    pub(crate) fn of(device: &Device<Cuda>) -> Self {
         Self { context: Cuda::context(device.raw()), device: device.clone() }
     }
 
     /// Runs `body` with the context current, and with none afterwards.
-    pub(super) fn within<R>(&self, body: impl FnOnce() -> Result<R>) -> Result<R> {
+    pub(crate) fn within<R>(&self, body: impl FnOnce() -> Result<R>) -> Result<R> {
         // SAFETY: the device keeps the context alive.
         check(unsafe { sys::cuCtxSetCurrent(self.context) }, "cuCtxSetCurrent")?;
         let value = body();
@@ -40,7 +40,7 @@ impl Context {
     }
 
     /// How long `body` takes, with the context current.
-    pub(super) fn time(&self, body: impl FnOnce() -> Result<()>) -> Result<Duration> {
+    pub(crate) fn time(&self, body: impl FnOnce() -> Result<()>) -> Result<Duration> {
         self.within(|| {
             let start = Instant::now();
             body()?;
@@ -49,7 +49,7 @@ impl Context {
     }
 
     /// A stream that does not wait for the legacy stream, as ours.
-    pub(super) fn stream(&self) -> Result<Rc<Stream>> {
+    pub(crate) fn stream(&self) -> Result<Rc<Stream>> {
         self.within(|| {
             let mut raw = null_mut();
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
@@ -77,13 +77,13 @@ impl Context {
 
 /// A stream of the driver.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) raw: sys::CUstream,
+pub(crate) struct Stream {
+    pub(crate) raw: sys::CUstream,
     context: Context,
 }
 
 impl Stream {
-    pub(super) fn synchronize(&self) -> Result<()> {
+    pub(crate) fn synchronize(&self) -> Result<()> {
         // SAFETY: the stream is alive.
         check(unsafe { sys::cuStreamSynchronize(self.raw) }, "cuStreamSynchronize")
     }
