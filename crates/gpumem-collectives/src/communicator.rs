@@ -1,6 +1,6 @@
 //! Communicators.
 
-use crate::{CollectiveError, CommunicatorId, Options, choose, engine::Engine};
+use crate::{CollectiveError, CollectiveRecord, CommunicatorId, Options, choose, engine::Engine};
 use gpumem_core::{Backend, Error, ErrorKind, Result};
 use gpumem_runtime::{Device, Stream, internal::may_block};
 use std::{fmt, sync::Arc};
@@ -193,6 +193,29 @@ impl<B: Backend> Communicator<B> {
     /// Returns the last failure of an operation of this rank, if one has failed.
     pub fn failure(&self) -> Option<CollectiveError> {
         self.engine.failure()
+    }
+
+    /// Returns the last 1024 operations that this rank has called, the oldest first. On GPUs a group counts its operations one by
+    /// one, and all of them end together.
+    ///
+    /// # Examples
+    /// ```
+    /// use gpumem_collectives::{CollectiveState, Communicator};
+    /// # use gpumem_host::Host;
+    /// # type Device = gpumem_runtime::Device<Host>;
+    /// # fn main() -> gpumem_core::Result<()> {
+    /// # let device = Device::open("host")?;
+    /// let ranks = Communicator::all(&[device.clone()])?;
+    /// let stream = device.stream()?;
+    /// ranks[0].barrier(&stream)?;
+    /// stream.synchronize()?;
+    /// let recent = ranks[0].recent();
+    /// assert_eq!((recent[0].call.operation, recent[0].state), ("barrier", CollectiveState::Done));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn recent(&self) -> Vec<CollectiveRecord> {
+        self.engine.recent()
     }
 
     /// Fails all operations of all ranks that do not move bytes yet, and all later ones of this communicator. Never waits. On GPUs

@@ -1,7 +1,7 @@
 //! What carries out the operations of a rank.
 
 use crate::call::Prepared;
-use gpumem_core::{Backend, CollectiveError, Result};
+use gpumem_core::{Backend, CollectiveError, CollectiveRecord, Result};
 use gpumem_runtime::Stream;
 use std::{any::Any, fmt::Debug, sync::Arc};
 
@@ -32,6 +32,9 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
 
     /// The last failure of an operation of this rank.
     fn failure(&self) -> Option<CollectiveError>;
+
+    /// The last operations of this rank, the oldest first.
+    fn recent(&self) -> Vec<CollectiveRecord>;
 
     /// Fails all operations of all ranks that have not begun to move bytes, and all later ones.
     fn abort(&self);

@@ -22,6 +22,7 @@ mod nccl;
 mod operations;
 mod options;
 mod pack;
+mod record;
 mod reduction;
 mod rendezvous;
 mod single;
@@ -30,7 +31,9 @@ mod watchdog;
 
 pub use communicator::Communicator;
 pub use environment::ProcessRank;
-pub use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary};
+pub use gpumem_core::{
+    CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary, CollectiveRecord, CollectiveState,
+};
 pub use group::Group;
 pub use identity::CommunicatorId;
 pub use options::Options;

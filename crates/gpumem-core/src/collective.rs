@@ -26,6 +26,8 @@ pub struct CollectiveError {
     pub size: usize,
     /// Why it failed.
     pub cause: CollectiveCause,
+    /// The last operations of the rank, for a [`Timeout`](CollectiveCause::Timeout): the oldest first.
+    pub recent: Vec<CollectiveRecord>,
 }
 
 impl CollectiveError {
@@ -36,18 +38,70 @@ impl CollectiveError {
         (rank, size): (usize, usize),
         cause: CollectiveCause,
     ) -> Self {
-        Self { operation, sequence, rank, size, cause }
+        Self { operation, sequence, rank, size, cause, recent: Vec::new() }
     }
 }
 
 impl fmt::Display for CollectiveError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { operation, sequence, rank, size, cause } = self;
-        write!(f, "operation {sequence} ({operation}) of rank {rank} of {size} failed: {cause}")
+        let Self { operation, sequence, rank, size, cause, recent } = self;
+        write!(f, "operation {sequence} ({operation}) of rank {rank} of {size} failed: {cause}")?;
+        write_recent(f, recent)
     }
 }
 
+/// Writes the last operations of a rank.
+pub(crate) fn write_recent(f: &mut impl fmt::Write, recent: &[CollectiveRecord]) -> fmt::Result {
+    for (at, record) in recent.iter().enumerate() {
+        write!(f, "{}{record}", if at == 0 { "; the last operations of this rank: " } else { ", " })?;
+    }
+    Ok(())
+}
+
 impl std::error::Error for CollectiveError {}
+
+/// How far an operation of one rank has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CollectiveState {
+    /// It was called, and has not ended as far as is known.
+    UnderWay,
+    /// It has ended well.
+    Done,
+    /// It has failed.
+    Failed,
+}
+
+/// An operation that a rank has called.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct CollectiveRecord {
+    /// Its number among those of the rank's communicator, from 0.
+    pub sequence: u64,
+    /// What was called.
+    pub call: CollectiveCall,
+    /// How far it has come.
+    pub state: CollectiveState,
+}
+
+impl CollectiveRecord {
+    /// Describes an operation that is under way.
+    pub fn new(sequence: u64, call: CollectiveCall) -> Self {
+        Self { sequence, call, state: CollectiveState::UnderWay }
+    }
+}
+
+impl fmt::Display for CollectiveRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { sequence, call, state } = self;
+        let state = match state {
+            CollectiveState::UnderWay => "under way",
+            CollectiveState::Done => "done",
+            CollectiveState::Failed => "failed",
+        };
+        write!(f, "{sequence}: {call} ({state})")
+    }
+}
 
 /// Why a collective operation failed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, thiserror::Error)]

@@ -25,14 +25,12 @@ impl Failure {
 
     /// Describes the failure of a collective operation.
     pub fn of_collective(place: impl Into<String>, error: CollectiveError) -> Self {
-        let CollectiveError { operation, sequence, rank, size, cause } = &error;
+        let CollectiveError { operation, sequence, rank, size, cause, recent } = &error;
         let place = format!("{}, operation {sequence} of rank {rank} of {size}", place.into());
-        Self {
-            work: (*operation).to_owned(),
-            place,
-            cause: cause.to_string(),
-            collective: Some(Box::new(error)),
-        }
+        let mut cause = cause.to_string();
+        // A text takes everything.
+        let _ = crate::collective::write_recent(&mut cause, recent);
+        Self { work: (*operation).to_owned(), place, cause, collective: Some(Box::new(error)) }
     }
 }
 

@@ -42,7 +42,9 @@ pub use arguments::{ArgumentTooLong, KernelArguments, MAX_ARGUMENT_BYTES};
 pub use backend::Backend;
 pub use barrier::{Barrier, BarrierPoint, BarrierScope, CLK_GLOBAL_MEM_FENCE, CLK_LOCAL_MEM_FENCE, Lowering};
 pub use buffer::DeviceBuffer;
-pub use collective::{CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary};
+pub use collective::{
+    CollectiveCall, CollectiveCause, CollectiveError, CollectiveLibrary, CollectiveRecord, CollectiveState,
+};
 pub use copy::{CopyRegion, Endpoint, Space, StridedCopy};
 pub use descriptor::DescriptorError;
 pub use device::{

@@ -63,6 +63,7 @@ pub mod internal {
     pub use gpumem_memory::may_block;
     pub use gpumem_memory::memory::DeviceCore;
     pub use gpumem_memory::track::{Access, AccessLog, DeviceContext, Timeline, Tracked};
+    pub use gpumem_trace::log::CollectiveInfo;
 }
 
 pub use array::{

@@ -144,6 +144,14 @@ impl Trace {
                 let both = stream.is_none_or(is_stream) && is_stream(of);
                 return if both { Ok(()) } else { Err("it names a stream that is not there") };
             }
+            TraceEventKind::Collective { stream, operation, .. } => {
+                let are_there = is_stream(stream) && (operation as usize) < self.operations.len();
+                return if are_there {
+                    Ok(())
+                } else {
+                    Err("it names a stream or an operation that is not there")
+                };
+            }
             TraceEventKind::Reserve { device, .. } | TraceEventKind::Release { device, .. } => {
                 let is_device = (device as usize) < self.devices.len();
                 return if is_device { Ok(()) } else { Err("it names a device that is not there") };

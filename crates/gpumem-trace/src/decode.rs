@@ -2,7 +2,7 @@
 
 use super::{
     clock::clock,
-    event::{AllocationInfo, FOREIGN, LogEvent, TimedEvent},
+    event::{AllocationInfo, CollectiveInfo, FOREIGN, LogEvent, TimedEvent},
     event_log::{CompactedState, Copied, EventLog},
     format::{
         Trace, TraceAllocation, TraceDevice, TraceEvent, TraceEventKind, TraceKind, TraceKindStart,
@@ -209,6 +209,19 @@ impl Decoder {
             LogEvent::Wait { stream, of, submission, nanoseconds } => {
                 let stream = self.stream(stream);
                 self.stream(of).map(|of| TraceEventKind::Wait { stream, of, submission, took: nanoseconds })
+            }
+            LogEvent::Collective(info) => {
+                let CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run: took } = info;
+                let operation = self.operation(operation);
+                self.stream(stream).map(|stream| TraceEventKind::Collective {
+                    stream,
+                    operation,
+                    sequence,
+                    rank,
+                    bytes,
+                    wait,
+                    took,
+                })
             }
             LogEvent::Reserve { bytes, kind } => TraceKind::of_slot(kind).map(|kind| match bytes {
                 0.. => TraceEventKind::Reserve { device: 0, kind, bytes: bytes.unsigned_abs() },

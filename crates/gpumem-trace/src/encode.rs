@@ -3,7 +3,7 @@
 //! The first word is the time and what happened; identities and streams take 48 bits, which they reach after years of a
 //! million a second. Words of operations go by a number, because they are few and stay where they are.
 
-use super::event::{AllocationInfo, LogEvent, TimedEvent};
+use super::event::{AllocationInfo, CollectiveInfo, LogEvent, TimedEvent};
 use std::{
     cell::Cell,
     ptr,
@@ -24,6 +24,9 @@ const READ: u64 = 6;
 const WRITE: u64 = 7;
 const WAIT: u64 = 8;
 const RESERVE: u64 = 9;
+const COLLECTIVE: u64 = 10;
+/// Bits of the rank beside the number of an operation of several ranks.
+const RANKS: u32 = 24;
 
 /// An event in words.
 #[derive(Debug, Clone, Copy)]
@@ -55,6 +58,12 @@ impl EncodedEvent {
                 (WAIT, [stream, of, submission, nanoseconds, 0], 5)
             }
             LogEvent::Reserve { bytes, kind } => (RESERVE, [bytes as u64, u64::from(kind), 0, 0, 0], 3),
+            LogEvent::Collective(info) => {
+                let CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run } = info;
+                let first = stream << 16 | u64::from(number(operation));
+                let second = sequence << RANKS | u64::from(rank) & ((1 << RANKS) - 1);
+                (COLLECTIVE, [first, second, bytes, wait, run], 6)
+            }
         };
         Self { words: [time << KINDS | kind, a, b, c, d, e], len }
     }
@@ -122,6 +131,13 @@ fn decode(words: &[u64], operations: &[&'static str]) -> Option<(TimedEvent, usi
             5,
         ),
         RESERVE => (LogEvent::Reserve { bytes: word(1)? as i64, kind: word(2)? as u8 }, 3),
+        COLLECTIVE => {
+            let (stream, operation) = (word(1)? >> 16, operation(word(1)?));
+            let (sequence, rank) = (word(2)? >> RANKS, (word(2)? & ((1 << RANKS) - 1)) as u32);
+            let (bytes, wait, run) = (word(3)?, word(4)?, word(5)?);
+            let info = CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run };
+            (LogEvent::Collective(info), 6)
+        }
         _ => return None,
     };
     Some((TimedEvent { time: first >> KINDS, note }, len))
@@ -238,6 +254,13 @@ mod tests {
                 LogEvent::Wait { stream, of, submission, nanoseconds }
             }),
             (any::<i64>(), any::<u8>()).prop_map(|(bytes, kind)| LogEvent::Reserve { bytes, kind }),
+            (0usize..3, id(), 0u64..1 << 40, 0u32..1 << RANKS, word(), word(), word()).prop_map(
+                |(operation, stream, sequence, rank, bytes, wait, run)| {
+                    let operation = WORDS[operation];
+                    let info = CollectiveInfo { operation, stream, sequence, rank, bytes, wait, run };
+                    LogEvent::Collective(info)
+                }
+            ),
         ]
     }
 

@@ -41,6 +41,27 @@ pub(crate) enum LogEvent {
         bytes: i64,
         kind: u8,
     },
+    /// An operation of several ranks has ended on a stream.
+    Collective(CollectiveInfo),
+}
+
+/// An operation of one of several ranks that has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CollectiveInfo {
+    /// Its name.
+    pub operation: &'static str,
+    /// The number of the stream.
+    pub stream: u64,
+    /// Its number among those of the rank's communicator.
+    pub sequence: u64,
+    /// The rank.
+    pub rank: u32,
+    /// Bytes that each rank gives or gets.
+    pub bytes: u64,
+    /// Nanoseconds before the bytes moved.
+    pub wait: u64,
+    /// Nanoseconds for which they moved.
+    pub run: u64,
 }
 
 /// A request for memory.

@@ -128,7 +128,10 @@ impl CompactedState {
                 }
             }
             LogEvent::Reserve { bytes, kind } => *self.reserved.entry(kind).or_default() += bytes,
-            LogEvent::Use { .. } | LogEvent::Wait { .. } | LogEvent::Fail { .. } => {}
+            LogEvent::Use { .. }
+            | LogEvent::Wait { .. }
+            | LogEvent::Fail { .. }
+            | LogEvent::Collective(_) => {}
         }
     }
 }

@@ -20,8 +20,8 @@ const KIND_WORDS: [&str; MemoryKind::ALLOCATED.len()] = [
 
 /// A recording as data. Tables refer to each other by index. Times are nanoseconds from [`start`](Self::start).
 ///
-/// The JSON of a trace has the names of these fields. An event is one of `allocate`, `fail`, `free`, `use`, `wait`, `reserve` and
-/// `release` (between a resource and the driver). The stream `null` is the host. Memory without an `allocate` event existed before
+/// The JSON of a trace has the names of these fields. An event is one of `allocate`, `fail`, `free`, `use`, `wait`, `reserve`,
+/// `release` (between a resource and the driver) and `collective`. The stream `null` is the host. Memory without an `allocate` event existed before
 /// the recording; `other` counts earlier memory that has no event. [`from_json`](Self::from_json) refuses contradictions.
 ///
 /// # Examples
@@ -227,6 +227,23 @@ pub enum TraceEventKind {
         kind: TraceKind,
         /// Number of bytes.
         bytes: u64,
+    },
+    /// An operation of several ranks ended, at the time of the event.
+    Collective {
+        /// Index of the stream.
+        stream: u32,
+        /// Index of the operation.
+        operation: u32,
+        /// Its number among those of the rank's communicator.
+        sequence: u64,
+        /// The rank.
+        rank: u32,
+        /// Bytes that each rank gives or gets.
+        bytes: u64,
+        /// Nanoseconds before its bytes moved: on the host the stream waited for other ranks, on a GPU for its turn.
+        wait: u64,
+        /// Nanoseconds for which they moved; on a GPU with the time for which it waited for other ranks.
+        took: u64,
     },
 }
 

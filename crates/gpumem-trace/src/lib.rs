@@ -35,7 +35,7 @@ pub use usage::{Peak, PeakHolder, Usage};
 pub mod log {
     pub use crate::{
         bytes::Bytes,
-        event::AllocationInfo,
+        event::{AllocationInfo, CollectiveInfo},
         event_log::{EventLog, InitialState},
         process::begin,
         recorder::Recorder,

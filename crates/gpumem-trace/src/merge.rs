@@ -58,6 +58,10 @@ impl Trace {
                     *stream = stream.map(|stream| of(&streams, stream));
                     *operation = of(&operations, *operation);
                 }
+                TraceEventKind::Collective { stream, operation, .. } => {
+                    *stream = of(&streams, *stream);
+                    *operation = of(&operations, *operation);
+                }
                 TraceEventKind::Wait { stream, of: awaited, .. } => {
                     *stream = stream.map(|stream| of(&streams, stream));
                     *awaited = of(&streams, *awaited);

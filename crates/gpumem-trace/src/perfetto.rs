@@ -133,6 +133,19 @@ impl Trace {
                     }
                 }
             }
+            TraceEventKind::Collective { stream, operation, sequence, rank, bytes, wait, took } => {
+                let (place, operation) = (self.stream(stream), &self.operations[operation as usize]);
+                let args = json!({ "sequence": sequence, "rank": rank, "bytes": bytes });
+                let slice = |name: &str, end: u64, took: u64, write: &mut dyn FnMut(Event<'_>)| {
+                    let start = Event::new("X", place, name, end.saturating_sub(took), args.clone());
+                    write(Event { dur: Some(microseconds(took.min(end))), ..start });
+                };
+                if wait > 0 {
+                    let name = format!("wait of {operation}");
+                    slice(&name, time.saturating_sub(took), wait, write);
+                }
+                slice(operation, time, took, write);
+            }
             // In the counters.
             TraceEventKind::Reserve { .. } | TraceEventKind::Release { .. } => {}
         }

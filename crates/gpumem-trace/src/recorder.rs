@@ -4,7 +4,7 @@
 
 use super::{
     clock::clock,
-    event::{AllocationInfo, FOREIGN, LogEvent, kind_byte},
+    event::{AllocationInfo, CollectiveInfo, FOREIGN, LogEvent, kind_byte},
     event_log::EventLog,
     thread_writer,
 };
@@ -170,6 +170,13 @@ impl Recorder {
         if let (Some(begin), Some(session)) = (begin, self.session_of_uses()) {
             let nanoseconds = clock().nanoseconds(clock().now()).saturating_sub(clock().nanoseconds(begin));
             self.write(session, LogEvent::Wait { stream: 0, of, submission, nanoseconds });
+        }
+    }
+
+    /// An operation of several ranks has ended now. Does nothing unless [uses](Self::keeps_uses) are recorded.
+    pub fn collective(&self, info: CollectiveInfo) {
+        if let Some(session) = self.session_of_uses() {
+            self.write(session, LogEvent::Collective(info));
         }
     }
 

@@ -94,7 +94,10 @@ impl Trace {
                 TraceEventKind::Release { device, kind, bytes } => {
                     add(device, kind, event.time, 0, -(bytes as i64));
                 }
-                TraceEventKind::Use { .. } | TraceEventKind::Wait { .. } | TraceEventKind::Fail { .. } => {}
+                TraceEventKind::Use { .. }
+                | TraceEventKind::Wait { .. }
+                | TraceEventKind::Collective { .. }
+                | TraceEventKind::Fail { .. } => {}
             }
         }
         kinds.into_values().collect()

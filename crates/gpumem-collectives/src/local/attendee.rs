@@ -1,12 +1,15 @@
 //! One rank in a meeting, and the future that its stream runs.
 
 use super::{Meeting, Part, Shared};
+use crate::record::Write;
 use gpumem_core::{CollectiveCause, CollectiveError, Failure};
 use std::{
+    fmt,
     future::Future,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
+    time::Instant,
 };
 
 /// One rank in a meeting. Dropped before the meeting is over, the rank does not come.
@@ -18,7 +21,21 @@ pub(crate) struct Attendee {
     pub(crate) rank: usize,
     pub(crate) operation: &'static str,
     pub(crate) sequence: u64,
+    pub(crate) traced: Option<Traced>,
     pub(crate) outcome: Option<Result<(), CollectiveError>>,
+}
+
+/// An operation of which a recording gets the times.
+pub(crate) struct Traced {
+    /// When the stream had come so far.
+    pub(crate) came: Option<Instant>,
+    pub(crate) write: Write,
+}
+
+impl fmt::Debug for Traced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Traced").field("came", &self.came).finish_non_exhaustive()
+    }
 }
 
 impl Attendee {
@@ -26,9 +43,20 @@ impl Attendee {
         if self.outcome.is_some() {
             return;
         }
+        if let Some(traced) = &mut self.traced {
+            traced.came.get_or_insert_with(Instant::now);
+        }
         match self.meeting.arrive(self.seat, context.waker()) {
             Poll::Pending => self.shared.watch(),
-            Poll::Ready(Ok(())) => self.outcome = Some(Ok(())),
+            Poll::Ready(Ok(())) => {
+                if let Some(Traced { came: Some(came), write }) = self.traced.take()
+                    && let Some([began, ended]) = self.meeting.times()
+                {
+                    write(began.saturating_duration_since(came), ended.saturating_duration_since(began));
+                }
+                self.shared.note_done(self.rank, self.sequence);
+                self.outcome = Some(Ok(()));
+            }
             Poll::Ready(Err(cause)) => {
                 let error = self.shared.fail((self.operation, self.sequence), self.rank, cause);
                 self.outcome = Some(Err(error));

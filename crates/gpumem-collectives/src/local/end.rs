@@ -2,7 +2,7 @@
 
 use super::{
     Shared,
-    attendee::Attendance,
+    attendee::{Attendance, Traced},
     family::Family,
     part::{Part, Span},
     split::Begun,
@@ -11,8 +11,11 @@ use crate::{
     Options,
     call::{Place, Prepared, accesses},
     engine::{Engine, Split},
+    record,
 };
-use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, ErrorKind, HostFuture, Result};
+use gpumem_core::{
+    Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
+};
 use gpumem_runtime::Stream;
 use std::{
     any::Any,
@@ -86,7 +89,10 @@ impl<B: Backend> Engine<B> for End {
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
             let attendee = self.shared.call(self.rank, Part { call: call.clone(), source, destination });
-            attendees.push(attendee.map_err(|error| timeline.context.error(operation, error))?);
+            let mut attendee = attendee.map_err(|error| timeline.context.error(operation, error))?;
+            attendee.traced = record::writer(timeline, (self.rank, attendee.sequence), call)
+                .map(|write| Traced { came: None, write });
+            attendees.push(attendee);
         }
         let place = timeline.context.name();
         let future = HostFuture::new(operation, Attendance { attendees, place });
@@ -110,6 +116,10 @@ impl<B: Backend> Engine<B> for End {
 
     fn failure(&self) -> Option<CollectiveError> {
         self.shared.failure(self.rank)
+    }
+
+    fn recent(&self) -> Vec<CollectiveRecord> {
+        self.shared.recent(self.rank)
     }
 
     fn abort(&self) {

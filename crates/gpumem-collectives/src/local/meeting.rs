@@ -64,13 +64,22 @@ struct State<P> {
     taken: usize,
     /// When the first rank came.
     since: Option<Instant>,
+    /// When the last one came, and when the bytes had been moved.
+    times: [Option<Instant>; 2],
 }
 
 impl<P> Meeting<P> {
     /// A meeting of these ranks. `run` gets the parts of all when all have come.
     pub(crate) fn new(ranks: Vec<usize>, run: fn(&[P])) -> Self {
         let seats = ranks.iter().map(|_| Seat::Free).collect();
-        let state = State { phase: Phase::Gathering, parts: Vec::new(), seats, taken: 0, since: None };
+        let state = State {
+            phase: Phase::Gathering,
+            parts: Vec::new(),
+            seats,
+            taken: 0,
+            since: None,
+            times: [None; 2],
+        };
         Self { ranks, run, state: Mutex::new(state), is_over: Condvar::new() }
     }
 
@@ -98,6 +107,7 @@ impl<P> Meeting<P> {
             return Poll::Pending;
         }
         state.phase = Phase::Running;
+        state.times[0] = Some(Instant::now());
         let parts = std::mem::take(&mut state.parts);
         drop(state);
         let mut end = End { meeting: self, seat, is_done: false };
@@ -136,6 +146,7 @@ impl<P> Meeting<P> {
 
     fn conclude(&self, mut state: MutexGuard<'_, State<P>>, verdict: Option<Verdict>, own: Option<usize>) {
         state.phase = Phase::Over(verdict);
+        state.times[1] = Some(Instant::now());
         let seats = std::mem::take(&mut state.seats);
         drop(state);
         self.is_over.notify_all();
@@ -146,6 +157,12 @@ impl<P> Meeting<P> {
                 waker.wake();
             }
         }
+    }
+
+    /// When the last rank came, and when the bytes had been moved, once they have been.
+    pub(crate) fn times(&self) -> Option<[Instant; 2]> {
+        let [began, ended] = self.lock().times;
+        Some([began?, ended?])
     }
 
     /// Whether it is over, or the bytes are being moved.

@@ -12,9 +12,10 @@ use super::{
 use crate::{
     Options,
     call::Kind,
+    record::Record,
     watchdog::{self, Watched},
 };
-use gpumem_core::{CollectiveCause, CollectiveError};
+use gpumem_core::{CollectiveCause, CollectiveError, CollectiveRecord, CollectiveState};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::{
@@ -65,6 +66,7 @@ struct Rank {
     /// Those of all ranks among them.
     collectives: u64,
     failure: Option<CollectiveError>,
+    record: Record,
 }
 
 /// An operation that some ranks have not called yet.
@@ -139,6 +141,9 @@ impl Shared {
         let mut later = Later::new();
         let mut state = self.lock();
         let sequence = state.ranks.get(rank).map_or(0, |own| own.calls);
+        if let Some(own) = state.ranks.get_mut(rank) {
+            own.record.begin(sequence, part.call.fingerprint(Vec::new()));
+        }
         let called = match &state.revoked {
             Some(cause) => Err(cause.clone()),
             None => self.call_locked(&mut state, rank, part, &mut later),
@@ -153,7 +158,7 @@ impl Shared {
         match called {
             Ok((meeting, seat)) => {
                 let shared = self.clone();
-                Ok(Attendee { meeting, seat, shared, rank, operation, sequence, outcome: None })
+                Ok(Attendee { meeting, seat, shared, rank, operation, sequence, traced: None, outcome: None })
             }
             Err(cause) => Err(Box::new(self.fail((operation, sequence), rank, cause))),
         }
@@ -243,11 +248,27 @@ impl Shared {
         rank: usize,
         cause: CollectiveCause,
     ) -> CollectiveError {
-        let error = CollectiveError::new(operation, sequence, (rank, self.size()), cause);
+        let mut error = CollectiveError::new(operation, sequence, (rank, self.size()), cause);
         if let Some(own) = self.lock().ranks.get_mut(rank) {
+            if matches!(error.cause, CollectiveCause::Timeout { .. }) {
+                error.recent = own.record.told();
+            }
+            own.record.end(sequence, CollectiveState::Failed);
             own.failure = Some(error.clone());
         }
         error
+    }
+
+    /// Notes that an operation of a rank has ended well.
+    pub(crate) fn note_done(&self, rank: usize, sequence: u64) {
+        if let Some(own) = self.lock().ranks.get_mut(rank) {
+            own.record.end(sequence, CollectiveState::Done);
+        }
+    }
+
+    /// The last operations of a rank.
+    pub(crate) fn recent(&self, rank: usize) -> Vec<CollectiveRecord> {
+        self.lock().ranks.get(rank).map(|own| own.record.all()).unwrap_or_default()
     }
 
     /// The last failure of a rank.

@@ -12,8 +12,9 @@ use crate::{
     Options,
     call::{Call, Kind},
     local::Family,
+    record::Record,
 };
-use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError};
+use gpumem_core::{CollectiveCall, CollectiveCause, CollectiveError, CollectiveRecord, CollectiveState};
 use std::{
     collections::hash_map::DefaultHasher,
     hash::{Hash, Hasher},
@@ -46,6 +47,7 @@ struct State {
     /// Why no operation can succeed any more.
     revoked: Option<CollectiveCause>,
     failure: Option<CollectiveError>,
+    record: Record,
 }
 
 impl Comm {
@@ -116,6 +118,7 @@ impl Comm {
         let mut state = self.lock();
         let sequence = state.calls;
         state.calls += 1;
+        state.record.begin(sequence, fingerprint.clone());
         let refused = state.revoked.clone().or_else(|| state.left(of));
         if let Some(cause) = refused {
             drop(state);
@@ -139,9 +142,24 @@ impl Comm {
         sequence: u64,
         cause: CollectiveCause,
     ) -> CollectiveError {
-        let error = CollectiveError::new(operation, sequence, self.place(), cause);
-        self.lock().failure = Some(error.clone());
+        let mut error = CollectiveError::new(operation, sequence, self.place(), cause);
+        let mut state = self.lock();
+        if matches!(error.cause, CollectiveCause::Timeout { .. }) {
+            error.recent = state.record.told();
+        }
+        state.record.end(sequence, CollectiveState::Failed);
+        state.failure = Some(error.clone());
         error
+    }
+
+    /// Notes that an operation has ended well.
+    pub(crate) fn note_done(&self, sequence: u64) {
+        self.lock().record.end(sequence, CollectiveState::Done);
+    }
+
+    /// The last operations.
+    pub(crate) fn recent(&self) -> Vec<CollectiveRecord> {
+        self.lock().record.all()
     }
 
     pub(crate) fn failure(&self) -> Option<CollectiveError> {

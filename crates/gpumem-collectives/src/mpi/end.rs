@@ -13,8 +13,11 @@ use crate::{
     call::{Prepared, accesses},
     engine::{Engine, Split},
     local::span,
+    record::{self, Observed},
 };
-use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, ErrorKind, HostFuture, Result};
+use gpumem_core::{
+    Backend, CollectiveCause, CollectiveError, CollectiveRecord, Error, ErrorKind, HostFuture, Result,
+};
 use gpumem_runtime::Stream;
 use std::{
     any::Any,
@@ -59,11 +62,13 @@ impl<B: Backend> Engine<B> for MpiEnd {
         timeline.check(operation)?;
         // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
         timeline.wait_target(timeline.last_submission())?;
-        let mut participants = Vec::with_capacity(calls.len());
+        let observed = Observed::begin(timeline);
+        let (mut participants, mut writers) = (Vec::with_capacity(calls.len()), Vec::new());
         for Prepared { call, source, destination, .. } in calls {
             let (source, destination) = (span(source.as_ref()), span(destination.as_ref()));
             let operation = self.comm.call(call.clone());
             let operation = operation.map_err(|error| timeline.context.error(error.operation, error))?;
+            writers.extend(record::writer(timeline, (self.comm.place().0, operation.sequence), call));
             participants.push(Participant { operation, source, destination, outcome: None });
         }
         // SAFETY: the future is polled by the stream that it is enqueued on below. The logs of the accesses keep the memory
@@ -75,11 +80,18 @@ impl<B: Backend> Engine<B> for MpiEnd {
             // or dropped, and only while it is polled. If it ends well, each destination was written as a whole.
             unsafe { B::enqueue_future(raw, future) }
         });
+        if let Some(observed) = observed.filter(|_| submitted.is_ok()) {
+            observed.end(timeline, writers);
+        }
         submitted.map(|_| ())
     }
 
     fn failure(&self) -> Option<CollectiveError> {
         self.comm.failure()
+    }
+
+    fn recent(&self) -> Vec<CollectiveRecord> {
+        self.comm.recent()
     }
 
     fn abort(&self) {

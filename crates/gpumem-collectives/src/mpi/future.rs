@@ -36,6 +36,7 @@ impl Participant {
                     // SAFETY: passed on to the caller.
                     unsafe { staging.empty(call, ranks, *destination) };
                 }
+                operation.comm.note_done(operation.sequence);
                 self.outcome = Some(Ok(()));
             }
             Some(Err(cause)) => {

@@ -8,7 +8,7 @@ use crate::{
     call::{Call, Kind, Place, Prepared},
     reduction::Number,
 };
-use gpumem_core::{Backend, CollectiveCall, CollectiveCause, Result};
+use gpumem_core::{Backend, CollectiveCall, CollectiveCause, CollectiveState, Result};
 use gpumem_runtime::{DeviceArray, Stream, internal::may_block};
 use ndarray::Ix1;
 use std::{
@@ -163,7 +163,12 @@ impl<B: Backend> Exchange<'_, B> {
         }
         let cause = CollectiveCause::Mismatch { mine: call_of(&self.bytes), theirs };
         state.failure = Some(link.failed(operation, sequence, cause.clone()));
-        state.sequence += 1;
+        for prepared in self.own.calls {
+            let sequence = state.sequence;
+            state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
+            state.record.end(sequence, CollectiveState::Failed);
+            state.sequence += 1;
+        }
         Err(link.error(operation, sequence, cause))
     }
 }

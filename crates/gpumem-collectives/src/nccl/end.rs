@@ -9,7 +9,7 @@ use crate::{
     call::Prepared,
     engine::{Engine, RankCalls, Split},
 };
-use gpumem_core::{Backend, CollectiveCause, CollectiveError, ErrorKind, Result};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, ErrorKind, Result};
 use gpumem_runtime::Stream;
 use std::{any::Any, sync::Arc};
 
@@ -45,6 +45,12 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
 
     fn failure(&self) -> Option<CollectiveError> {
         self.0.lock().failure.clone()
+    }
+
+    fn recent(&self) -> Vec<CollectiveRecord> {
+        let mut state = self.0.lock();
+        state.prune();
+        state.record.all()
     }
 
     fn abort(&self) {

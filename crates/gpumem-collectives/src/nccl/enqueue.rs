@@ -7,7 +7,10 @@ use super::{
     link::{Handle, IssuedCall, Pending, Phase},
     turn::{self, Last, Turn},
 };
-use crate::call::{Kind, Place, Prepared, accesses};
+use crate::{
+    call::{Kind, Place, Prepared, accesses},
+    record::{self, Observed},
+};
 use gpumem_core::{Backend, CollectiveCause, ErrorKind, MemoryUse, POISONED, Result, Stream as _};
 use gpumem_nccl_sys::Failure;
 use gpumem_runtime::{
@@ -42,6 +45,7 @@ struct ReadyRank<'a, B: Backend> {
     accesses: Vec<Access<'a, B>>,
     target: Target,
     called: IssuedCall,
+    observed: Option<Observed>,
 }
 
 /// Enqueues the operations of each rank as one piece of work of its stream. The library's calls are made together, so that
@@ -161,6 +165,7 @@ impl<B: Backend> OwnCalls<'_, B> {
             // An event from before the operation: streams that need earlier work of this one do not wait for other ranks.
             timeline.wait_target(last)?;
         }
+        let observed = if self.counts { Observed::begin(timeline) } else { None };
         let raw = timeline.prepare(operation, &accesses, |raw| Ok(raw.raw()))?;
         let mut state = link.lock();
         if state.pending.len() >= MANY {
@@ -174,7 +179,11 @@ impl<B: Backend> OwnCalls<'_, B> {
             }
         };
         let sequence = state.sequence;
-        let called = IssuedCall { operation, sequence, since: Instant::now(), writes };
+        let parts = if self.counts { calls.len() as u64 } else { 0 };
+        for (sequence, prepared) in (sequence..sequence + parts).zip(*calls) {
+            state.record.begin(sequence, prepared.call.fingerprint(Vec::new()));
+        }
+        let called = IssuedCall { operation, sequence, parts, since: Instant::now(), writes };
         state.calling = Some(called.clone());
         link.watch(&mut state);
         drop(state);
@@ -186,19 +195,23 @@ impl<B: Backend> OwnCalls<'_, B> {
             size: link.size,
             barrier: link.barrier.address(),
         };
-        Ok(ReadyRank { own: self, accesses, target, called })
+        Ok(ReadyRank { own: self, accesses, target, called, observed })
     }
 }
 
 impl<B: Backend> ReadyRank<'_, B> {
     fn cancel(&self) {
-        self.own.link.lock().calling = None;
+        let mut state = self.own.link.lock();
+        state.calling = None;
+        state.record.take_back(self.called.sequence);
+        drop(state);
         self.own.link.changed.notify_all();
     }
 
     /// Notes the uses of the arrays. Returns the submission.
     fn end(self, outcome: &Result<(), Failure>) -> Result<u64> {
-        let Self { own: OwnCalls { link, stream, operation, calls, counts }, accesses, called, .. } = self;
+        let Self { own: OwnCalls { link, stream, operation, calls, .. }, accesses, called, observed, .. } =
+            self;
         let timeline = stream.timeline();
         if POISONED.is_any() {
             for place in calls.iter().filter_map(|prepared| prepared.destination.as_ref()) {
@@ -209,20 +222,25 @@ impl<B: Backend> ReadyRank<'_, B> {
         // Noted even after a failure: part of it may be under way.
         let submitted = timeline.submit(operation, &accesses, |_| Ok(()));
         let submitted = submitted.map(|submitted| submitted.submission);
+        if let Some(observed) = observed.filter(|_| submitted.is_ok()) {
+            let writers = (called.sequence..).zip(*calls).filter_map(|(sequence, prepared)| {
+                record::writer(timeline, (link.rank, sequence), &prepared.call)
+            });
+            observed.end(timeline, writers.collect());
+        }
         let mut state = link.lock();
         state.calling = None;
-        state.sequence += u64::from(*counts);
+        state.sequence += called.parts;
         if let Err(failure) = outcome {
             let why = failure.to_string();
             link.revoke_locked(&mut state, CollectiveCause::Library { why });
         }
-        let sequence = called.sequence;
         if let Some(cause) = state.revoked.clone() {
             let place = submitted.as_ref().ok().map(|submission| (timeline, *submission));
-            link.fail(&mut state, &called, place, &cause);
+            let failed = link.fail(&mut state, &called, place, &cause);
             drop(state);
             link.changed.notify_all();
-            return Err(link.error(operation, sequence, cause));
+            return Err(link.device.core().error(operation, Box::new(failed)));
         }
         let submission = submitted?;
         if state.pending.is_empty() {

@@ -24,6 +24,6 @@ pub(super) fn all_gather<B: Backend>(
         destination: Some(Place::of(&all)),
         target: None,
     };
-    enqueue::enqueue(&[OwnCalls { link, stream, operation, calls: &[prepared], counts: true }])?;
+    enqueue::enqueue(&[OwnCalls { link, stream, operation, calls: &[prepared], counts: false }])?;
     Ok(all.copy_to_host().map_err(|error| error.in_operation(operation))?.to_vec())
 }

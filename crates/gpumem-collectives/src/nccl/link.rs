@@ -1,8 +1,8 @@
 //! The state of one rank's communicator.
 
 use super::turn::Turn;
-use crate::{Options, watchdog};
-use gpumem_core::{Backend, CollectiveCause, CollectiveError, Error, MemoryUse, Result};
+use crate::{Options, record::Record, watchdog};
+use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveState, Error, MemoryUse, Result};
 use gpumem_nccl_sys::{Library, ncclComm_t};
 use gpumem_runtime::{
     Device, DeviceArray, Stream,
@@ -39,7 +39,9 @@ pub(super) enum Phase {
 #[derive(Debug, Clone)]
 pub(super) struct IssuedCall {
     pub(super) operation: &'static str,
+    /// The number of its first part, and how many parts it has.
     pub(super) sequence: u64,
+    pub(super) parts: u64,
     pub(super) since: Instant,
     /// What it writes, or what copies after it write.
     pub(super) writes: Vec<MemoryUse>,
@@ -61,6 +63,7 @@ pub(super) struct State<B: Backend> {
     /// When an operation was last seen to be done.
     pub(super) progress: Instant,
     pub(super) failure: Option<CollectiveError>,
+    pub(super) record: Record,
     /// Why no operation can succeed any more.
     pub(super) revoked: Option<CollectiveCause>,
     pub(super) has_left: bool,
@@ -150,6 +153,7 @@ impl<B: Backend> State<B> {
             pending: VecDeque::new(),
             progress: Instant::now(),
             failure: None,
+            record: Record::default(),
             revoked: None,
             has_left: false,
             is_watched: false,
@@ -163,8 +167,17 @@ impl<B: Backend> State<B> {
             if matches!(first.timeline.poll(first.submission), Ok(false)) {
                 break;
             }
-            self.pending.pop_front();
+            if let Some(done) = self.pending.pop_front() {
+                self.note_end(&done.called, CollectiveState::Done);
+            }
             self.progress = Instant::now();
+        }
+    }
+
+    /// Notes how an operation has ended.
+    pub(super) fn note_end(&mut self, called: &IssuedCall, end: CollectiveState) {
+        for part in 0..called.parts {
+            self.record.end(called.sequence + part, end);
         }
     }
 }

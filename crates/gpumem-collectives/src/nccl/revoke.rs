@@ -4,7 +4,9 @@ use super::{
     Link,
     link::{Handle, IssuedCall, Phase, State},
 };
-use gpumem_core::{Backend, CollectiveCause, Failure, POISONED, process::DriverUse};
+use gpumem_core::{
+    Backend, CollectiveCause, CollectiveError, CollectiveState, Failure, POISONED, process::DriverUse,
+};
 use gpumem_nccl_sys::ncclResult_t;
 use gpumem_runtime::internal::Timeline;
 use std::{
@@ -54,8 +56,12 @@ impl<B: Backend> Link<B> {
         called: &IssuedCall,
         submitted: Option<(&Arc<Timeline<B>>, u64)>,
         cause: &CollectiveCause,
-    ) {
-        let error = self.failed(called.operation, called.sequence, cause.clone());
+    ) -> CollectiveError {
+        let mut error = self.failed(called.operation, called.sequence, cause.clone());
+        if matches!(cause, CollectiveCause::Timeout { .. }) {
+            error.recent = state.record.told();
+        }
+        state.note_end(called, CollectiveState::Failed);
         let failure = Arc::new(Failure::of_collective(self.device.name(), error.clone()));
         for used in &called.writes {
             // SAFETY: the bytes are those of the array that the operation was to write, which is their owner.
@@ -65,7 +71,8 @@ impl<B: Backend> Link<B> {
             let report = self.device.core().error(called.operation, Box::new(error.clone()));
             timeline.context.note_aborted(timeline, submission, &report);
         }
-        state.failure = Some(error);
+        state.failure = Some(error.clone());
+        error
     }
 
     /// Aborts the library's communicator, on a thread that may hang there.

@@ -189,6 +189,7 @@ fn turns(trace: &Trace) -> Vec<u32> {
         }
         TraceEventKind::Fail { .. }
         | TraceEventKind::Wait { .. }
+        | TraceEventKind::Collective { .. }
         | TraceEventKind::Reserve { .. }
         | TraceEventKind::Release { .. } => 0,
     };

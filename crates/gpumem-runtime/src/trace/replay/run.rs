@@ -198,6 +198,7 @@ impl<B: Backend> Stage<'_, B> {
                 // of the trace are not replayed: this run has its own.
                 TraceEventKind::Wait { .. }
                 | TraceEventKind::Fail { .. }
+                | TraceEventKind::Collective { .. }
                 | TraceEventKind::Reserve { .. }
                 | TraceEventKind::Release { .. } => {}
             }

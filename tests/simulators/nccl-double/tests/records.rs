@@ -1,0 +1,6 @@
+//! The double of NCCL: the last operations of a rank are told.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+#[path = "../../../../crates/gpumem-collectives/tests/suite/records.rs"]
+mod suite;
