@@ -52,12 +52,23 @@ pub(crate) fn launch(
     arguments: &[&str],
     variables: &[(&str, &str)],
 ) -> Option<Output> {
+    launch_with(&[], processes, before, arguments, variables)
+}
+
+/// The same with options of the launcher.
+fn launch_with(
+    options: &[&str],
+    processes: usize,
+    before: &[&str],
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<Output> {
     let Some((launcher, library)) = found() else {
         eprintln!("skipped: no mpiexec with libmpi_abi.so.1 beside it (`pip install mpich`, GPUMEM_MPI)");
         return None;
     };
     let mut command = Command::new(launcher);
-    command.args(["-n", &processes.to_string()]).args(before);
+    command.args(options).args(["-n", &processes.to_string()]).args(before);
     command.arg(env::current_exe().unwrap()).args(arguments);
     command.env(UNDER, "1").envs(library.map(|library| ("GPUMEM_MPI", library)));
     command.envs(variables.iter().copied());
@@ -66,14 +77,24 @@ pub(crate) fn launch(
 
 /// Runs tests of this program in so many processes, and checks that all pass in all of them.
 pub(crate) fn pass(processes: usize, arguments: &[&str], variables: &[(&str, &str)]) {
+    pass_with(&[], processes, arguments, variables);
+}
+
+/// The same with options of the launcher. `None` if there is no MPI.
+pub(crate) fn pass_with(
+    options: &[&str],
+    processes: usize,
+    arguments: &[&str],
+    variables: &[(&str, &str)],
+) -> Option<()> {
     let arguments = [arguments, &["--test-threads=1", "--nocapture"]].concat();
-    if let Some(done) = launch(processes, &[], &arguments, variables) {
-        let output = text(&done);
-        // The lines of several processes may be mixed, and this part of one is written at once.
-        let passed = output.matches(" passed; 0 failed;").count();
-        let is_empty = output.contains(". 0 passed;");
-        assert!(done.status.success() && passed == processes && !is_empty, "{output}");
-    }
+    let done = launch_with(options, processes, &[], &arguments, variables)?;
+    let output = text(&done);
+    // The lines of several processes may be mixed, and this part of one is written at once.
+    let passed = output.matches(" passed; 0 failed;").count();
+    let is_empty = output.contains(". 0 passed;");
+    assert!(done.status.success() && passed == processes && !is_empty, "{output}");
+    Some(())
 }
 
 /// What the processes have printed.
