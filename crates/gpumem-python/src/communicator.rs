@@ -1,25 +1,28 @@
 //! Operations of several ranks.
 
 mod given;
-use crate::dtype::each;
+mod group;
+mod operation;
 use crate::{
-    device, dtype,
+    device,
     error::raise,
     stream::{self, GivenStream, Stream},
-    wait::wait,
+    wait::{wait, while_interruptible},
 };
-use given::{RankArray, computed, reduce};
+use given::computed;
 use gpumem::{
     AnyBackend,
     collectives::{self, CommunicatorId, Options, ProcessRank},
 };
+pub(crate) use group::Group;
+use operation::{GivenArray, Kind, Operation};
 use pyo3::{
-    exceptions::{PyRuntimeError, PyTypeError, PyValueError},
+    exceptions::{PyRuntimeError, PyValueError},
     prelude::*,
     types::PyBytes,
 };
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -32,8 +35,8 @@ type Own = collectives::Communicator<AnyBackend>;
 /// of the communicator.
 #[pyclass(frozen, module = "gpumem")]
 pub(crate) struct Communicator {
-    /// `None` once it was destroyed.
-    own: Mutex<Option<Own>>,
+    /// `None` once it was destroyed. Calls do not hold the lock: another thread can abort what waits.
+    own: Mutex<Option<Arc<Own>>>,
     rank: usize,
     size: usize,
     stream: gpumem::Stream,
@@ -51,11 +54,11 @@ fn options(timeout: Option<f64>, check: Option<bool>) -> PyResult<Options> {
 fn made(own: Own) -> PyResult<Communicator> {
     let (rank, size) = (own.rank(), own.size());
     let stream = own.device().stream().map_err(raise)?;
-    Ok(Communicator { own: Mutex::new(Some(own)), rank, size, stream })
+    Ok(Communicator { own: Mutex::new(Some(Arc::new(own))), rank, size, stream })
 }
 
 impl Communicator {
-    fn lock(&self) -> MutexGuard<'_, Option<Own>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Own>>> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -63,32 +66,39 @@ impl Communicator {
         stream::given(stream).map_or_else(|| self.stream.clone(), |stream| stream.0)
     }
 
-    /// Calls an operation, without Python's lock.
-    fn call(&self, py: Python<'_>, call: impl FnOnce(&Own) -> gpumem::Result<()> + Send) -> PyResult<()> {
-        let called = py.detach(|| self.lock().as_ref().map(call));
-        match called {
-            Some(called) => called.map_err(raise),
-            None => Err(PyRuntimeError::new_err("the communicator was destroyed")),
-        }
+    /// The communicator, unless it was destroyed.
+    fn alive(&self) -> PyResult<Arc<Own>> {
+        self.lock().clone().ok_or_else(|| PyRuntimeError::new_err("the communicator was destroyed"))
     }
 
-    /// Waits where an array is one of the host, and copies the results there.
-    fn finish(
-        &self,
-        py: Python<'_>,
-        stream: &gpumem::Stream,
-        written: &[&RankArray<'_>],
-        read: &[&RankArray<'_>],
-    ) -> PyResult<()> {
-        if written.iter().chain(read).any(|given| given.is_of_host) {
+    /// Calls an operation, without Python's lock.
+    fn call(&self, py: Python<'_>, call: impl FnOnce(&Own) -> gpumem::Result<()> + Send) -> PyResult<()> {
+        let own = self.alive()?;
+        py.detach(|| call(&own)).map_err(raise)
+    }
+
+    /// Enqueues operations as one piece of work. Waits if an array is one of the host, and copies the results there.
+    fn run(&self, py: Python<'_>, stream: &gpumem::Stream, operations: &mut [Operation]) -> PyResult<()> {
+        self.call(py, |own| {
+            own.group(stream, |group| operations.iter_mut().try_for_each(|operation| operation.add(group)))
+        })?;
+        if operations.iter().any(Operation::is_of_host) {
             wait(py, stream)?;
         }
-        for given in written {
-            if let Some(back) = &given.back {
-                given.array.get().copy_to_host(py, Some(back), None)?;
-            }
-        }
-        Ok(())
+        operations.iter().try_for_each(|operation| operation.copy_back(py))
+    }
+
+    /// Runs one operation.
+    fn operate(
+        &self,
+        py: Python<'_>,
+        kind: Kind,
+        arrays: (GivenArray<'_, '_>, GivenArray<'_, '_>),
+        stream: Option<GivenStream>,
+    ) -> PyResult<()> {
+        let stream = self.stream(stream);
+        let mut operation = Operation::new(kind, arrays, (self.rank, &stream))?;
+        self.run(py, &stream, std::slice::from_mut(&mut operation))
     }
 }
 
@@ -104,7 +114,8 @@ impl Communicator {
         check: Option<bool>,
     ) -> PyResult<Self> {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
-        made(py.detach(|| Own::from_environment_with(&device, &options)).map_err(raise)?)
+        let joined = while_interruptible(py, move || Own::from_environment_with(&device, &options))?;
+        made(joined.map_err(raise)?)
     }
 
     /// Rank, number of processes, and rank on this machine (or `None`), as the launcher tells them.
@@ -124,8 +135,8 @@ impl Communicator {
     ) -> PyResult<Vec<Self>> {
         let devices: Vec<gpumem::Device> = devices.iter().map(|device| device.get().0.clone()).collect();
         let options = options(timeout, None)?;
-        let all = py.detach(|| Own::all_with(&devices, &options)).map_err(raise)?;
-        all.into_iter().map(made).collect()
+        let all = while_interruptible(py, move || Own::all_with(&devices, &options))?;
+        all.map_err(raise)?.into_iter().map(made).collect()
     }
 
     /// The bytes of an identity for `join`. One rank makes it, and passes it to the others.
@@ -154,7 +165,8 @@ impl Communicator {
     ) -> PyResult<Self> {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
         let id = CommunicatorId::from_bytes(id).map_err(raise)?;
-        made(py.detach(|| Own::join(&device, &id, rank, size, &options)).map_err(raise)?)
+        let joined = while_interruptible(py, move || Own::join(&device, &id, rank, size, &options))?;
+        made(joined.map_err(raise)?)
     }
 
     /// The number of this rank, from 0.
@@ -184,198 +196,155 @@ impl Communicator {
 
     /// Reduces over all ranks, into `destination` or in place. `op` is 'sum', 'prod', 'min', 'max' or 'avg'.
     #[pyo3(signature = (source, destination=None, op="sum", stream=None))]
-    fn all_reduce<'py>(
+    fn all_reduce(
         &self,
-        py: Python<'py>,
-        source: &Bound<'py, PyAny>,
-        destination: Option<&Bound<'py, PyAny>>,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        destination: Option<&Bound<'_, PyAny>>,
         op: &str,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let (stream, op) = (self.stream(stream), computed(op)?);
-        let from = RankArray::of(source, &stream)?;
-        let Some(destination) = destination.filter(|destination| !destination.is_none()) else {
-            reduce!(op, from.elements(), _array, reduction => {
-                let mut to = from.to_write::<T>()?;
-                self.call(py, |own| own.all_reduce_in_place(&stream, &mut to, reduction))
-            })?;
-            return self.finish(py, &stream, &[&from], &[]);
-        };
-        let to = RankArray::of(destination, &stream)?;
-        from.check_apart(&to)?;
-        reduce!(op, from.elements(), array, reduction => {
-            let mut to = to.to_write::<T>()?;
-            self.call(py, |own| own.all_reduce(&stream, array, &mut to, reduction))
-        })?;
-        self.finish(py, &stream, &[&to], &[&from])
+        self.operate(py, Kind::AllReduce(computed(op)?), in_place_or(source, destination), stream)
     }
 
     /// Reduces over all ranks, to `destination` of the root, which only the root gives.
     #[pyo3(signature = (source, destination=None, op="sum", root=0, stream=None))]
-    fn reduce<'py>(
+    fn reduce(
         &self,
-        py: Python<'py>,
-        source: &Bound<'py, PyAny>,
-        destination: Option<&Bound<'py, PyAny>>,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        destination: Option<&Bound<'_, PyAny>>,
         op: &str,
         root: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let (stream, op) = (self.stream(stream), computed(op)?);
-        let from = RankArray::of(source, &stream)?;
-        let to = self.at_root(destination, root, &stream, &from)?;
-        reduce!(op, from.elements(), array, reduction => {
-            let mut to = to.as_ref().map(RankArray::to_write::<T>).transpose()?;
-            self.call(py, |own| own.reduce(&stream, array, to.as_mut().map(|to| to.view_mut()), reduction, root))
-        })?;
-        self.finish(py, &stream, &Vec::from_iter(&to), &[&from])
+        self.operate(py, Kind::Reduce(computed(op)?, root), (Some(source), destination), stream)
     }
 
     /// Copies the array of the root to those of all ranks.
     #[pyo3(signature = (array, root=0, stream=None))]
-    fn broadcast<'py>(
+    fn broadcast(
         &self,
-        py: Python<'py>,
-        array: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
         root: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let stream = self.stream(stream);
-        let given = RankArray::of(array, &stream)?;
-        each!(given.elements(), _array => {
-            let mut to = given.to_write::<T>()?;
-            self.call(py, |own| own.broadcast(&stream, &mut to, root))
-        })?;
-        self.finish(py, &stream, &[&given], &[])
+        self.operate(py, Kind::Broadcast(root), (None, Some(array)), stream)
     }
 
     /// Puts the arrays of all ranks one after the other, or one above the other, into `destination` of every rank.
     #[pyo3(signature = (source, destination, stream=None))]
-    fn all_gather<'py>(
+    fn all_gather(
         &self,
-        py: Python<'py>,
-        source: &Bound<'py, PyAny>,
-        destination: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        destination: &Bound<'_, PyAny>,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        self.between(py, source, destination, stream, Moved::AllGather)
+        self.operate(py, Kind::AllGather, (Some(source), Some(destination)), stream)
     }
 
     /// Sends block `i` of `source` to rank `i`, whose block `j` of `destination` comes from rank `j`.
     #[pyo3(signature = (source, destination, stream=None))]
-    fn all_to_all<'py>(
+    fn all_to_all(
         &self,
-        py: Python<'py>,
-        source: &Bound<'py, PyAny>,
-        destination: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        destination: &Bound<'_, PyAny>,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        self.between(py, source, destination, stream, Moved::AllToAll)
+        self.operate(py, Kind::AllToAll, (Some(source), Some(destination)), stream)
+    }
+
+    /// As `all_to_all`, with blocks of `sent[i]` and `received[j]` rows.
+    #[pyo3(signature = (source, sent, destination, received, stream=None))]
+    fn all_to_all_v(
+        &self,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        sent: Vec<usize>,
+        destination: &Bound<'_, PyAny>,
+        received: Vec<usize>,
+        stream: Option<GivenStream>,
+    ) -> PyResult<()> {
+        self.operate(py, Kind::AllToAllV(sent, received), (Some(source), Some(destination)), stream)
     }
 
     /// Reduces over all ranks, and gives each rank its block.
     #[pyo3(signature = (source, destination, op="sum", stream=None))]
-    fn reduce_scatter<'py>(
+    fn reduce_scatter(
         &self,
-        py: Python<'py>,
-        source: &Bound<'py, PyAny>,
-        destination: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        destination: &Bound<'_, PyAny>,
         op: &str,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let (stream, op) = (self.stream(stream), computed(op)?);
-        let (from, to) = (RankArray::of(source, &stream)?, RankArray::of(destination, &stream)?);
-        from.check_apart(&to)?;
-        reduce!(op, from.elements(), array, reduction => {
-            let mut to = to.to_write::<T>()?;
-            self.call(py, |own| own.reduce_scatter(&stream, array, &mut to, reduction))
-        })?;
-        self.finish(py, &stream, &[&to], &[&from])
+        self.operate(py, Kind::ReduceScatter(computed(op)?), (Some(source), Some(destination)), stream)
     }
 
     /// Puts the arrays of all ranks into `destination` of the root, which only the root gives.
     #[pyo3(signature = (source, destination=None, root=0, stream=None))]
-    fn gather<'py>(
+    fn gather(
         &self,
-        py: Python<'py>,
-        source: &Bound<'py, PyAny>,
-        destination: Option<&Bound<'py, PyAny>>,
+        py: Python<'_>,
+        source: &Bound<'_, PyAny>,
+        destination: Option<&Bound<'_, PyAny>>,
         root: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let stream = self.stream(stream);
-        let from = RankArray::of(source, &stream)?;
-        let to = self.at_root(destination, root, &stream, &from)?;
-        each!(from.elements(), array => {
-            let mut to = to.as_ref().map(RankArray::to_write::<T>).transpose()?;
-            self.call(py, |own| own.gather(&stream, array, to.as_mut().map(|to| to.view_mut()), root))
-        })?;
-        self.finish(py, &stream, &Vec::from_iter(&to), &[&from])
+        self.operate(py, Kind::Gather(root), (Some(source), destination), stream)
     }
 
     /// Gives each rank its block of `source` of the root, which only the root gives.
     #[pyo3(signature = (source, destination, root=0, stream=None))]
-    fn scatter<'py>(
+    fn scatter(
         &self,
-        py: Python<'py>,
-        source: Option<&Bound<'py, PyAny>>,
-        destination: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        source: Option<&Bound<'_, PyAny>>,
+        destination: &Bound<'_, PyAny>,
         root: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let stream = self.stream(stream);
-        let to = RankArray::of(destination, &stream)?;
-        let from = self.at_root(source, root, &stream, &to)?;
-        each!(to.elements(), _array => {
-            let mut to = to.to_write::<T>()?;
-            let same = |from: &RankArray<'_>| dtype::elements_of::<T>(from.elements());
-            let of_root = from.as_ref().map(|from| {
-                same(from).ok_or_else(|| PyTypeError::new_err("the elements of the two arrays have different types"))
-            });
-            let of_root = of_root.transpose()?;
-            self.call(py, |own| own.scatter(&stream, of_root.as_ref().map(|from| from.view()), &mut to, root))
-        })?;
-        self.finish(py, &stream, &[&to], &Vec::from_iter(&from))
+        self.operate(py, Kind::Scatter(root), (source, Some(destination)), stream)
     }
 
     /// Sends an array to another rank, which receives it.
     #[pyo3(signature = (array, to, stream=None))]
-    fn send<'py>(
+    fn send(
         &self,
-        py: Python<'py>,
-        array: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
         to: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let stream = self.stream(stream);
-        let given = RankArray::of(array, &stream)?;
-        each!(given.elements(), array => self.call(py, |own| own.send(&stream, array, to)))?;
-        self.finish(py, &stream, &[], &[&given])
+        self.operate(py, Kind::Send(to), (Some(array), None), stream)
     }
 
     /// Receives what another rank sends.
     #[pyo3(signature = (array, source, stream=None))]
-    fn receive<'py>(
+    fn receive(
         &self,
-        py: Python<'py>,
-        array: &Bound<'py, PyAny>,
+        py: Python<'_>,
+        array: &Bound<'_, PyAny>,
         source: usize,
         stream: Option<GivenStream>,
     ) -> PyResult<()> {
-        let stream = self.stream(stream);
-        let given = RankArray::of(array, &stream)?;
-        each!(given.elements(), _array => {
-            let mut to = given.to_write::<T>()?;
-            self.call(py, |own| own.receive(&stream, &mut to, source))
-        })?;
-        self.finish(py, &stream, &[&given], &[])
+        self.operate(py, Kind::Receive(source), (None, Some(array)), stream)
     }
 
     /// Waits, in the order of the stream, until the streams of all ranks have come so far.
     #[pyo3(signature = (stream=None))]
     fn barrier(&self, py: Python<'_>, stream: Option<GivenStream>) -> PyResult<()> {
-        let stream = self.stream(stream);
-        self.call(py, |own| own.barrier(&stream))
+        self.operate(py, Kind::Barrier, (None, None), stream)
+    }
+
+    /// A context manager that collects operations and enqueues them at its end, as one piece of work: none of them waits for
+    /// another. After an exception none of them takes place.
+    #[pyo3(signature = (stream=None))]
+    fn group(slf: &Bound<'_, Self>, stream: Option<GivenStream>) -> Group {
+        Group::new(slf.clone().unbind(), slf.get().stream(stream))
     }
 
     /// Waits until the operations of the stream are done.
@@ -387,8 +356,8 @@ impl Communicator {
     /// Forms communicators of the ranks that say the same colour. Waits for all ranks. A rank without a colour gets `None`.
     #[pyo3(signature = (colour, key=0))]
     fn split(&self, py: Python<'_>, colour: Option<u64>, key: i64) -> PyResult<Option<Self>> {
-        let part = py.detach(|| self.lock().as_ref().map(|own| own.split(colour, key)));
-        let part = part.ok_or_else(|| PyRuntimeError::new_err("the communicator was destroyed"))?;
+        let own = self.alive()?;
+        let part = while_interruptible(py, move || own.split(colour, key))?;
         part.map_err(raise)?.map(made).transpose()
     }
 
@@ -402,10 +371,13 @@ impl Communicator {
 
     /// Gives the communicator up. Raises its last failure.
     fn destroy(&self, py: Python<'_>) -> PyResult<()> {
-        let own = self.lock().take();
-        match own {
-            Some(own) => py.detach(|| own.destroy()).map_err(raise),
-            None => Ok(()),
+        let Some(own) = self.lock().take() else { return Ok(()) };
+        match Arc::try_unwrap(own) {
+            Ok(own) => py.detach(|| own.destroy()).map_err(raise),
+            Err(used) => {
+                *self.lock() = Some(used);
+                Err(PyRuntimeError::new_err("another thread calls an operation of the communicator"))
+            }
         }
     }
 
@@ -419,46 +391,13 @@ impl Communicator {
     }
 }
 
-/// Operations from one array to another that compute nothing.
-#[derive(Clone, Copy)]
-enum Moved {
-    AllGather,
-    AllToAll,
-}
-
-impl Communicator {
-    fn between<'py>(
-        &self,
-        py: Python<'py>,
-        source: &Bound<'py, PyAny>,
-        destination: &Bound<'py, PyAny>,
-        stream: Option<GivenStream>,
-        moved: Moved,
-    ) -> PyResult<()> {
-        let stream = self.stream(stream);
-        let (from, to) = (RankArray::of(source, &stream)?, RankArray::of(destination, &stream)?);
-        from.check_apart(&to)?;
-        each!(from.elements(), array => {
-            let mut to = to.to_write::<T>()?;
-            self.call(py, |own| match moved {
-                Moved::AllGather => own.all_gather(&stream, array, &mut to),
-                Moved::AllToAll => own.all_to_all(&stream, array, &mut to),
-            })
-        })?;
-        self.finish(py, &stream, &[&to], &[&from])
-    }
-
-    /// The array that only the root gives, apart from the one that all give.
-    fn at_root<'py>(
-        &self,
-        array: Option<&Bound<'py, PyAny>>,
-        root: usize,
-        stream: &gpumem::Stream,
-        own: &RankArray<'py>,
-    ) -> PyResult<Option<RankArray<'py>>> {
-        let array = array.filter(|array| self.rank == root && !array.is_none());
-        let given = array.map(|array| RankArray::of(array, stream)).transpose()?;
-        given.iter().try_for_each(|given| own.check_apart(given))?;
-        Ok(given)
+/// The arrays of an operation that is in place if there is one.
+fn in_place_or<'a, 'py>(
+    source: &'a Bound<'py, PyAny>,
+    destination: GivenArray<'a, 'py>,
+) -> (GivenArray<'a, 'py>, GivenArray<'a, 'py>) {
+    match destination.filter(|destination| !destination.is_none()) {
+        Some(destination) => (Some(source), Some(destination)),
+        None => (None, Some(source)),
     }
 }

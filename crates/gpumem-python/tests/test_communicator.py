@@ -205,14 +205,14 @@ def test_processes_of_mpi_are_ranks():
     import gpumem, numpy as np
     device = gpumem.Device("host")
     comm = gpumem.Communicator.from_environment(device, timeout=60, check=True)
-    assert gpumem.Communicator.process()[:2] == (comm.rank, comm.size) == (comm.rank, 3)
+    assert gpumem.Communicator.process()[:2] == (comm.rank, comm.size) == (comm.rank, 4)
     values = np.array([1.0, comm.rank])
     comm.all_reduce(values)
-    assert values.tolist() == [3.0, 3.0], values
+    assert values.tolist() == [4.0, 6.0], values
     array = gpumem.to_device(np.full((2, 3), comm.rank, dtype="f4"), stream=comm.stream)
-    every = gpumem.device_array((6, 3), dtype="f4", stream=comm.stream)
+    every = gpumem.device_array((8, 3), dtype="f4", stream=comm.stream)
     comm.all_gather(array, every)
-    assert every.copy_to_host()[:, 0].tolist() == [0, 0, 1, 1, 2, 2]
+    assert every.copy_to_host()[:, 0].tolist() == [0, 0, 1, 1, 2, 2, 3, 3]
     try:
         import torch
     except ImportError:
@@ -221,14 +221,19 @@ def test_processes_of_mpi_are_ranks():
         tensor = torch.full((4,), float(comm.rank))
         comm.broadcast(tensor, root=2)
         assert tensor.tolist() == [2.0] * 4
+    received = np.zeros(2)
+    with comm.group() as group:
+        group.send(np.full(2, comm.rank, dtype=float), (comm.rank + 1) % 4)
+        group.receive(received, (comm.rank + 3) % 4)
+    assert received.tolist() == [(comm.rank + 3) % 4] * 2, received
     part = comm.split(0 if comm.rank < 2 else None)
-    assert (part is None) == (comm.rank == 2)
+    assert (part is None) == (comm.rank >= 2)
     comm.destroy()
     print("done", flush=True)
     """
-    command = [launcher(), "-n", "3", sys.executable, "-c", textwrap.dedent(code)]
+    command = [launcher(), "-n", "4", sys.executable, "-c", textwrap.dedent(code)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0 and done.stdout.count("done") == 3, done.stdout + done.stderr
+    assert done.returncode == 0 and done.stdout.count("done") == 4, done.stdout + done.stderr
 
 
 def test_without_a_launcher_it_says_what_it_looked_for():

@@ -4,16 +4,13 @@ use crate::dtype::each;
 use crate::{
     device,
     device_array::DeviceNDArray,
-    dtype::{self, Elements, check_writable},
+    dtype::{Elements, check_writable},
     host::Host,
     interchange,
     make::upload,
 };
-use gpumem::{DeviceViewMut, ndarray::IxDyn};
-use pyo3::{
-    exceptions::{PyTypeError, PyValueError},
-    prelude::*,
-};
+use gpumem::Layout;
+use pyo3::{exceptions::PyValueError, prelude::*};
 
 /// What is computed.
 #[derive(Clone, Copy)]
@@ -64,56 +61,66 @@ macro_rules! reduce {
 pub(super) use reduce;
 
 /// An array of a call.
-pub(super) struct RankArray<'py> {
-    pub(super) array: Bound<'py, DeviceNDArray>,
+pub(super) struct RankArray {
+    array: Py<DeviceNDArray>,
     /// The array of the host to which the result is copied.
-    pub(super) back: Option<Bound<'py, PyAny>>,
+    back: Option<Py<PyAny>>,
     /// Whether its readers have no streams.
     pub(super) is_of_host: bool,
 }
 
-impl<'py> RankArray<'py> {
-    pub(super) fn of(object: &Bound<'py, PyAny>, stream: &gpumem::Stream) -> PyResult<Self> {
+impl RankArray {
+    pub(super) fn of(object: &Bound<'_, PyAny>, stream: &gpumem::Stream) -> PyResult<Self> {
         let (py, device) = (object.py(), stream.device());
         if let Some(array) = interchange::device_source(object, Some(device))? {
-            return Ok(Self { array, back: None, is_of_host: false });
+            return Ok(Self { array: array.unbind(), back: None, is_of_host: false });
         }
         if device.info().backend == "host" && object.getattr_opt("__dlpack__")?.is_some() {
             let own = Bound::new(py, device::Device(device.clone()))?;
             if let Ok(array) = interchange::from_dlpack(object, Some(&own)) {
-                return Ok(Self { array: Bound::new(py, array)?, back: None, is_of_host: true });
+                return Ok(Self { array: Py::new(py, array)?, back: None, is_of_host: true });
             }
         }
         let array = upload(py, &Host::of(object)?, stream)?;
-        Ok(Self { array: Bound::new(py, array)?, back: Some(object.clone()), is_of_host: true })
+        Ok(Self { array: Py::new(py, array)?, back: Some(object.clone().unbind()), is_of_host: true })
     }
 
     pub(super) fn elements(&self) -> &Elements {
         &self.array.get().elements
     }
 
-    /// The elements, to be written.
-    pub(super) fn to_write<T: gpumem::Element>(&self) -> PyResult<DeviceViewMut<'static, T, IxDyn>> {
-        check_writable(self.array.get().read_only)?;
-        let same = dtype::elements_of(self.elements());
-        same.ok_or_else(|| PyTypeError::new_err("the elements of the two arrays have different types"))
+    pub(super) fn check_writable(&self) -> PyResult<()> {
+        check_writable(self.array.get().read_only)
+    }
+
+    /// Copies the elements to the array of the host that they are of, if they are a copy.
+    pub(super) fn copy_back(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(back) = &self.back else { return Ok(()) };
+        self.array.get().copy_to_host(py, Some(back.bind(py)), None).map(drop)
     }
 
     /// Refuses arrays that share memory: an operation in place takes one array.
     pub(super) fn check_apart(&self, other: &Self) -> PyResult<()> {
-        let bytes = |given: &Self| {
-            each!(given.elements(), array => {
-                let extent = array.layout().extent();
-                let first = array.address().wrapping_sub(array.layout().offset() as u64);
-                (first.wrapping_add(extent.start as u64), first.wrapping_add(extent.end as u64))
-            })
+        let (own, others) = (self.place(), other.place());
+        let first = own.0.min(others.0);
+        let from_first = |(start, layout): (u64, Layout)| {
+            let offset = usize::try_from(start - first).ok()?.checked_add(layout.offset())?;
+            layout.with_offset(offset).ok()
         };
-        let ((start, end), (other_start, other_end)) = (bytes(self), bytes(other));
-        match start < other_end && other_start < end {
-            true => Err(PyValueError::new_err(
+        // Memory so far apart that no layout reaches from one to the other is not shared.
+        match (from_first(own), from_first(others)) {
+            (Some(own), Some(others)) if own.overlaps(&others) => Err(PyValueError::new_err(
                 "the arrays share memory; for an operation in place give one of them",
             )),
-            false => Ok(()),
+            _ => Ok(()),
         }
+    }
+
+    /// Where its layout begins, and its layout.
+    fn place(&self) -> (u64, Layout) {
+        each!(self.elements(), array => {
+            let layout = array.layout();
+            (array.address().wrapping_sub(layout.offset() as u64), layout.clone())
+        })
     }
 }

@@ -1,0 +1,222 @@
+"""Operations of several ranks: groups, uneven blocks, and arrays of other libraries."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import gpumem
+from test_communicator import HOST, launcher, on_threads, ranks, uploaded
+
+
+def test_a_group_exchanges_columns_with_neighbours():
+    """Views of one array that share no element may be sent and received in one group."""
+    size, plates = 3, []
+    for rank in ranks(size):
+        plate = uploaded(rank, np.full((4, 5), rank.rank, dtype="f4"))
+        with rank.group() as group:
+            group.send(plate[:, 1], (rank.rank - 1) % size)
+            group.receive(plate[:, 4], (rank.rank + 1) % size)
+            group.send(plate[:, 3], (rank.rank + 1) % size)
+            group.receive(plate[:, 0], (rank.rank - 1) % size)
+        plates.append(plate)
+    for rank, plate in enumerate(plates):
+        left, right = (rank - 1) % size, (rank + 1) % size
+        np.testing.assert_array_equal(plate.copy_to_host(), [[left, rank, rank, rank, right]] * 4)
+
+
+def test_a_group_has_every_operation():
+    kept = []
+    for rank in ranks(2):
+        own = uploaded(rank, [rank.rank + 1.0, 5.0])
+        other = {name: uploaded(rank, np.zeros(shape)) for name, shape in [
+            ("all", 2), ("every", 4), ("turned", 2), ("block", 1), ("gathered", 4), ("part", 1), ("total", 2)]}
+        row = uploaded(rank, [10.0 + rank.rank])
+        with rank.group(rank.stream) as group:
+            group.all_reduce(own, other["all"], "max")
+            group.all_gather(own, other["every"])
+            group.all_to_all(own, other["turned"])
+            group.reduce_scatter(own, other["block"])
+            group.gather(own, other["gathered"] if rank.rank == 0 else None)
+            group.scatter(own if rank.rank == 1 else None, other["part"], root=1)
+            group.reduce(own, other["total"], "prod", root=0)
+            group.broadcast(row, root=1)
+            group.barrier()
+        kept.append((own, row, other))
+    for rank, (own, row, other) in enumerate(kept):
+        found = {name: array.copy_to_host().tolist() for name, array in other.items()}
+        assert found == {
+            "all": [2.0, 5.0],
+            "every": [1.0, 5.0, 2.0, 5.0],
+            "turned": [[1.0, 2.0], [5.0, 5.0]][rank],
+            "block": [[3.0], [10.0]][rank],
+            "gathered": [[1.0, 5.0, 2.0, 5.0], [0.0] * 4][rank],
+            "part": [[2.0], [5.0]][rank],
+            "total": [[2.0, 25.0], [0.0, 0.0]][rank],
+        }, rank
+        assert row.copy_to_host().tolist() == [11.0]
+
+
+def test_arrays_of_the_host_hold_the_result_after_the_group():
+    def call(rank):
+        other = 1 - rank.rank
+        sent, received, values = np.full(3, rank.rank), np.zeros(3, dtype=int), np.array([1.0, rank.rank])
+        with rank.group() as group:
+            group.send(sent, other)
+            group.receive(received, other)
+            group.all_reduce(values)
+            before = values.tolist()
+        return before, received.tolist(), values.tolist()
+
+    first, second = on_threads(ranks(2), call)
+    assert first == ([1.0, 0.0], [1] * 3, [2.0, 1.0]) and second == ([1.0, 1.0], [0] * 3, [2.0, 1.0])
+
+
+def test_nothing_of_a_group_takes_place_after_an_exception():
+    rank = ranks(1)[0]
+    array = uploaded(rank, [1.0, 2.0])
+    into = uploaded(rank, [0.0, 0.0])
+    with pytest.raises(KeyError, match="planted"):
+        with rank.group() as group:
+            group.all_reduce(array, into)
+            raise KeyError("planted")
+    assert into.copy_to_host().tolist() == [0.0, 0.0]
+    with pytest.raises(RuntimeError, match="group"):
+        group.all_reduce(array)
+    with pytest.raises(RuntimeError, match="group"):
+        rank.group().barrier()
+    with rank.group() as group:
+        with pytest.raises(RuntimeError, match="begun"):
+            group.__enter__()
+        group.all_reduce(array, into)
+        with pytest.raises(ValueError, match="share memory"):
+            group.all_reduce(into)
+        with pytest.raises(ValueError, match="share memory"):
+            group.send(into[1:], 0)
+        with pytest.raises(TypeError, match="reduction"):
+            group.all_reduce(uploaded(rank, [True]))
+    assert into.copy_to_host().tolist() == [1.0, 2.0]
+    # An operation that does not fit ends the group, and none of the others takes place.
+    with pytest.raises(ValueError):
+        with rank.group() as group:
+            group.broadcast(array, root=0)
+            group.all_gather(array, uploaded(rank, [0.0]))
+    rank.barrier()
+    rank.synchronize()
+
+
+def test_blocks_may_have_different_numbers_of_rows():
+    # Rank `i` sends rank `j` so many rows.
+    counts = [[0, 1, 2], [2, 0, 1], [1, 1, 1]]
+    kept = []
+    for rank in ranks(3):
+        sent, received = counts[rank.rank], [row[rank.rank] for row in counts]
+        source = uploaded(rank, np.arange(3)[:, None] * [1, 10] + 100 * rank.rank)
+        destination = uploaded(rank, np.zeros((sum(received), 2), dtype=int))
+        rank.all_to_all_v(source, sent, destination, np.array(received))
+        with pytest.raises(ValueError):
+            rank.all_to_all_v(source, [1, 1], destination, received)
+        kept.append((source, destination))
+    firsts = [destination.copy_to_host()[:, 0].tolist() for _, destination in kept]
+    assert firsts == [[100, 101, 200], [0, 201], [1, 2, 102, 202]]
+
+
+class LikeCuPy:
+    """An array with the CUDA Array Interface alone."""
+
+    def __init__(self, array):
+        self.array = array
+        self.__cuda_array_interface__ = array.__cuda_array_interface__
+
+
+def test_arrays_with_the_cuda_array_interface_are_used_in_place():
+    kept = []
+    for rank in ranks(2):
+        own = uploaded(rank, [1.0 + rank.rank, 2.0])
+        rank.stream.synchronize()
+        into = gpumem.device_array(4, stream=rank.stream)
+        rank.all_reduce(LikeCuPy(own))
+        rank.all_gather(LikeCuPy(own), LikeCuPy(into))
+        kept.append((rank, own, into))
+    for rank, own, into in kept:
+        rank.synchronize()
+        assert own.copy_to_host().tolist() == [3.0, 4.0] and into.copy_to_host().tolist() == [3.0, 4.0] * 2
+        with pytest.raises(ValueError, match="share memory"):
+            rank.all_reduce(own, LikeCuPy(own))
+
+
+def test_tensors_of_pytorch_are_used_in_place():
+    torch = pytest.importorskip("torch")
+
+    def call(rank):
+        tensor = torch.arange(6.0).reshape(2, 3) + rank.rank
+        rank.all_reduce(tensor)
+        columns = torch.zeros(2, 6)[:, ::2]
+        with rank.group() as group:
+            group.broadcast(columns if rank.rank == 0 else tensor, root=1)
+        turned = torch.zeros(2, 3, dtype=torch.float32)
+        rank.all_to_all(tensor, turned)
+        return tensor.tolist(), columns.tolist(), turned.tolist()
+
+    first, second = on_threads(ranks(2), call)
+    total = [[1.0, 3.0, 5.0], [7.0, 9.0, 11.0]]
+    assert first == (total, total, [total[0]] * 2) and second == (total, [[0.0] * 3] * 2, [total[1]] * 2)
+
+
+def test_variables_of_torchrun_are_known():
+    code = """
+    import gpumem
+    print(gpumem.Communicator.process())
+    try:
+        gpumem.Communicator.from_environment(gpumem.Device("host"))
+    except NotImplementedError as error:
+        print("mpiexec" in str(error))
+    """
+    names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "OMPI_", "PMI", "MPI_", "SLURM_")
+    plain = {name: value for name, value in os.environ.items() if not name.startswith(names)}
+    own = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    command = [sys.executable, "-c", textwrap.dedent(code)]
+    done = subprocess.run(command, capture_output=True, text=True, env=plain | own)
+    assert done.stdout.split("\n")[:2] == ["(3, 4, 1)", "True"], done.stdout + done.stderr
+    done = subprocess.run(command, capture_output=True, text=True, env=plain | own | {"RANK": "0", "WORLD_SIZE": "1"})
+    assert done.returncode == 0 and done.stdout == "(0, 1, 1)\n", done.stdout + done.stderr
+
+
+def test_a_thread_aborts_what_another_one_waits_for():
+    rank, silent = ranks(2)
+    array = uploaded(rank, [1.0])
+    rank.all_reduce(array)
+    threading.Timer(0.2, silent.abort).start()
+    with pytest.raises(gpumem.GpuMemError, match="abort"):
+        rank.synchronize()
+    rank, silent = ranks(2)
+    threading.Timer(0.2, rank.abort).start()
+    with pytest.raises(gpumem.GpuMemError, match="abort"):
+        rank.split(0)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals")
+def test_joining_is_interrupted_by_the_keyboard():
+    """The other rank of MPI never joins."""
+    code = """
+    import os, signal, threading, time
+    import gpumem
+    if os.environ["PMI_RANK"] == "1":
+        time.sleep(3)
+        os._exit(0)
+    threading.Timer(1, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+    try:
+        gpumem.Communicator.from_environment(gpumem.Device("host"))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    """
+    command = [launcher(), "-n", "2", sys.executable, "-c", textwrap.dedent(code)]
+    began = time.monotonic()
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert "interrupted" in done.stdout and time.monotonic() - began < 20, done.stdout + done.stderr
