@@ -2,6 +2,7 @@
 
 from asyncio import Future
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, NoReturn, Protocol, SupportsIndex, final
 
@@ -101,6 +102,10 @@ class Communicator:
     @staticmethod
     def from_environment(device: Device | None = None, *, timeout: float | None = None, check: bool | None = None) -> Communicator:
         """Joins the processes that ``mpiexec``, ``torchrun`` or ``srun`` has started, and waits for them."""
+    @staticmethod
+    def library(name: Literal["nccl", "rccl"] = "nccl") -> tuple[Path, str]:
+        """The file of the library of collectives for GPUs, and the version of NCCL's interface. A copy that PyTorch or CuPy
+        has loaded is used, and otherwise also that of the package ``nvidia-nccl``."""
     @staticmethod
     def process() -> tuple[int, int, int | None]:
         """Rank, number of processes, and rank on this machine (or ``None``), as the launcher tells them."""

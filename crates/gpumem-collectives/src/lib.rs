@@ -36,6 +36,7 @@ pub use gpumem_core::{
 };
 pub use group::Group;
 pub use identity::CommunicatorId;
+pub use nccl::{FoundLibrary, add_library_folder, find_library};
 pub use options::Options;
 pub use reduction::{Average, Max, Min, Product, Reduction, Sum};
 

@@ -49,7 +49,7 @@ pub use failure::{Failure, name};
 pub use gpumem_hsa_sys::{Attempt, LoadError, MissingSymbol, Refusal};
 pub use library::{Library, load};
 pub use rccl::Rccl;
-pub use search::{Engine, Environment, Places};
+pub use search::{Engine, Environment, Places, add_folder};
 pub use version::Version;
 
 use gpumem_hsa_sys::functions;

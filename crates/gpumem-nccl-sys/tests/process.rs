@@ -6,7 +6,7 @@
 
 mod mock;
 
-use gpumem_nccl_sys::{Engine, Library, LoadError, Places, Refusal, load};
+use gpumem_nccl_sys::{Engine, Library, LoadError, Places, Refusal, add_folder, load};
 use std::{
     env,
     path::{Path, PathBuf},
@@ -119,4 +119,19 @@ fn two_loaded_copies_are_reported() {
     let library = load_after_others().unwrap();
     assert_eq!((library.path.as_path(), library.version.minor()), (found.as_path(), 32));
     assert_eq!(library.other_copies(), [loaded]);
+}
+
+#[test]
+fn a_folder_of_the_program_is_looked_into_after_the_loaders() {
+    let name = "a_folder_of_the_program_is_looked_into_after_the_loaders";
+    let (found, packaged) = (new(name), other(name, "libnccl.so.2", "2.18.3", Some("libnccl.so.2")));
+    let nowhere = PathBuf::from("/nowhere/libnccl.so.2");
+    if again(name, &nowhere, None, None) {
+        assert!(again(name, &found, None, None));
+        return;
+    }
+    let is_there = env::var_os("LD_LIBRARY_PATH").unwrap() == found.parent().unwrap();
+    add_folder(packaged.parent().unwrap().to_owned());
+    let library = load_after_others().unwrap();
+    assert_eq!(library.path, if is_there { found } else { packaged });
 }

@@ -180,9 +180,47 @@ fn nccl_without_a_device() {
         let there = !missing.contains(&function);
         assert_eq!(there, real.library.version >= since, "{function} in {}", real.library.version);
     }
-    for function in missing {
+    for function in &missing {
         assert!(Version::since(function).is_some(), "no version is known for {function}");
     }
+    // Only the call of a function that is missing fails.
+    if missing.contains(&"ncclCommRevoke") {
+        let library = &real.library;
+        // SAFETY: a function that the library does not have is not called.
+        let called = library.check(unsafe { library.ncclCommRevoke(null_mut(), 0) });
+        let (what, since) = ("ncclCommRevoke", Version::since("ncclCommRevoke"));
+        assert_eq!(called, Err(Failure::Unsupported { what, version: library.version, since }));
+        library.unique_id().unwrap();
+    }
+}
+
+/// As PyTorch and CuPy load it: by its file, which the system's loader would not find.
+#[test]
+fn a_loaded_nccl_is_the_one_that_is_used() {
+    const LOADED: &str = "GPUMEM_TEST_LOADED_BEFORE";
+    let Some(path) = env::var_os(LOADED) else {
+        let Some(real) = real(Engine::Nccl, "a_loaded_nccl_is_the_one_that_is_used") else { return };
+        let path = real.library.path.to_str().unwrap();
+        let done = real.again(&[(LOADED, path), ("GPUMEM_NCCL", "")]);
+        assert!(done.status.success() && text(&done).contains("1 passed"), "{}", text(&done));
+        return;
+    };
+    // SAFETY: NCCL may be loaded at any time.
+    let before = unsafe { libloading::Library::new(&path) }.unwrap();
+    let library = load(&Places::from_environment(Engine::Nccl)).unwrap();
+    assert_eq!((library.path.as_os_str(), library.other_copies().len()), (path.as_os_str(), 0));
+    // The loader's own list has one file, and its function is that of the copy that was loaded before.
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let files = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    let files: std::collections::BTreeSet<_> = files.filter(|file| file.contains("libnccl")).collect();
+    assert_eq!(files.len(), 1, "{files:?}");
+    // SAFETY: the function takes a place for a number.
+    let function =
+        unsafe { before.get::<unsafe extern "C" fn(*mut i32) -> i32>(b"ncclGetVersion\0") }.unwrap();
+    let mut code = 0;
+    // SAFETY: as above.
+    assert_eq!(unsafe { function(&mut code) }, 0);
+    assert_eq!(Version::from_code(code), Some(library.version));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod given;
 mod group;
+mod join;
 mod operation;
 use crate::{
     device,
@@ -12,18 +13,15 @@ use crate::{
 use given::computed;
 use gpumem::{
     AnyBackend,
-    collectives::{self, CommunicatorId, Options, ProcessRank},
+    collectives::{self, CommunicatorId, ProcessRank},
 };
 pub(crate) use group::Group;
+use join::{library, look_in_packages, options};
 use operation::{GivenArray, Kind, Operation};
-use pyo3::{
-    exceptions::{PyRuntimeError, PyValueError},
-    prelude::*,
-    types::PyBytes,
-};
+use pyo3::{exceptions::PyRuntimeError, prelude::*, types::PyBytes};
 use std::{
+    path::PathBuf,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
 };
 
 type Own = collectives::Communicator<AnyBackend>;
@@ -40,15 +38,6 @@ pub(crate) struct Communicator {
     rank: usize,
     size: usize,
     stream: gpumem::Stream,
-}
-
-fn options(timeout: Option<f64>, check: Option<bool>) -> PyResult<Options> {
-    let mut options = Options::default();
-    if let Some(seconds) = timeout {
-        let wrong = |_| PyValueError::new_err("the timeout is no number of seconds");
-        options = options.timeout(Duration::try_from_secs_f64(seconds).map_err(wrong)?);
-    }
-    Ok(check.map_or(options.clone(), |check| options.check(check)))
 }
 
 fn made(own: Own) -> PyResult<Communicator> {
@@ -114,8 +103,17 @@ impl Communicator {
         check: Option<bool>,
     ) -> PyResult<Self> {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
+        look_in_packages(py)?;
         let joined = while_interruptible(py, move || Own::from_environment_with(&device, &options))?;
         made(joined.map_err(raise)?)
+    }
+
+    /// Where the library of collectives for GPUs ('nccl' or 'rccl') was found: its file and the version of NCCL's interface.
+    /// A copy that PyTorch or CuPy has loaded is used, and otherwise also that of the package `nvidia-nccl`.
+    #[staticmethod]
+    #[pyo3(signature = (name="nccl"))]
+    fn library(py: Python<'_>, name: &str) -> PyResult<(PathBuf, String)> {
+        library(py, name)
     }
 
     /// Rank, number of processes, and rank on this machine (or `None`), as the launcher tells them.
@@ -135,6 +133,7 @@ impl Communicator {
     ) -> PyResult<Vec<Self>> {
         let devices: Vec<gpumem::Device> = devices.iter().map(|device| device.get().0.clone()).collect();
         let options = options(timeout, None)?;
+        look_in_packages(py)?;
         let all = while_interruptible(py, move || Own::all_with(&devices, &options))?;
         all.map_err(raise)?.into_iter().map(made).collect()
     }
@@ -147,6 +146,7 @@ impl Communicator {
         device: Option<&Bound<'py, device::Device>>,
     ) -> PyResult<Bound<'py, PyBytes>> {
         let device = device::given(device)?;
+        look_in_packages(py)?;
         let id = py.detach(|| CommunicatorId::for_device(&device)).map_err(raise)?;
         Ok(PyBytes::new(py, &id.to_bytes()))
     }
@@ -164,6 +164,7 @@ impl Communicator {
         check: Option<bool>,
     ) -> PyResult<Self> {
         let (device, options) = (device::given(device)?, options(timeout, check)?);
+        look_in_packages(py)?;
         let id = CommunicatorId::from_bytes(id).map_err(raise)?;
         let joined = while_interruptible(py, move || Own::join(&device, &id, rank, size, &options))?;
         made(joined.map_err(raise)?)

@@ -1,6 +1,7 @@
 """Operations of several ranks: groups, uneven blocks, and arrays of other libraries."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -167,6 +168,51 @@ def test_tensors_of_pytorch_are_used_in_place():
     first, second = on_threads(ranks(2), call)
     total = [[1.0, 3.0, 5.0], [7.0, 9.0, 11.0]]
     assert first == (total, total, [total[0]] * 2) and second == (total, [[0.0] * 3] * 2, [total[1]] * 2)
+
+
+def maps(name):
+    """The files of that name that this process has loaded."""
+    lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+    return {line.split()[-1] for line in lines if name in line}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the list of loaded files is that of Linux")
+@pytest.mark.parametrize("how", ["loaded", "package", "torch"])
+def test_one_nccl_serves_the_process(how, tmp_path):
+    """The copy that another library has loaded is used; without one, that of NVIDIA's package beside it."""
+    named = os.environ.get("GPUMEM_NCCL")
+    if how == "torch":
+        torch = pytest.importorskip("torch")
+        if not torch.version.cuda:
+            pytest.skip("this PyTorch has no NCCL")
+    elif not named:
+        pytest.skip("GPUMEM_NCCL names no NCCL")
+    code = """
+    import ctypes, sys, gpumem
+    from test_communicator_group import maps
+    how, path = sys.argv[1:]
+    if how == "torch":
+        import torch
+    elif how == "loaded":
+        kept = ctypes.CDLL(path)
+    else:
+        sys.path.append(path)
+    before = maps("libnccl.so")
+    found, version = gpumem.Communicator.library()
+    assert maps("libnccl.so") == {str(found)} and before == (set() if how == "package" else {str(found)})
+    assert version.startswith("2.")
+    """
+    path = named
+    if how == "package":
+        folder = tmp_path / "nvidia" / "nccl" / "lib"
+        folder.mkdir(parents=True)
+        os.symlink(named, folder / "libnccl.so.2")
+        path = str(tmp_path)
+    environment = {name: value for name, value in os.environ.items() if name not in ("GPUMEM_NCCL", "LD_LIBRARY_PATH")}
+    environment["PYTHONPATH"] = os.pathsep.join([str(pathlib.Path(__file__).parent), environment.get("PYTHONPATH", "")])
+    command = [sys.executable, "-c", textwrap.dedent(code), how, path or ""]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_variables_of_torchrun_are_known():

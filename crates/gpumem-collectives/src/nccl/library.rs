@@ -3,7 +3,10 @@
 use crate::identity::EngineKind;
 use gpumem_core::{CollectiveLibrary, LoadError, LoadFailure, process::ProcessGuard};
 use gpumem_nccl_sys::{Engine, Library, Places, Refusal};
-use std::sync::{Mutex, PoisonError};
+use std::{
+    path::PathBuf,
+    sync::{Mutex, PoisonError},
+};
 
 /// Whether an engine is that of a library.
 pub(crate) fn is_engine_of(kind: EngineKind, library: CollectiveLibrary) -> bool {
@@ -35,6 +38,37 @@ pub(super) fn library(kind: EngineKind) -> Result<&'static Library, LoadError> {
     let library: &'static Library = Box::leak(Box::new(library));
     found[place] = Some(library);
     Ok(library)
+}
+
+/// A library of collectives that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FoundLibrary {
+    /// The file that it was loaded from.
+    pub path: PathBuf,
+    /// The version of NCCL's interface, also of RCCL: `2.28.9`.
+    pub version: String,
+    /// Other copies that the process has loaded. Their communicators cannot be used together with those of this one.
+    pub other_copies: Vec<PathBuf>,
+}
+
+/// Loads the library that communicators on GPUs use, unless it is loaded already, and says where it was found. It needs no
+/// GPU.
+///
+/// # Errors
+/// Returns [`LoadError`], with everything that was tried, if it cannot be used.
+pub fn find_library(library: CollectiveLibrary) -> Result<FoundLibrary, LoadError> {
+    let kind = [EngineKind::Nccl, EngineKind::Rccl].into_iter().find(|kind| is_engine_of(*kind, library));
+    let none = LoadError { library: "this library", tried: Vec::new(), failure: LoadFailure::Missing };
+    let found = self::library(kind.ok_or(none)?)?;
+    let other_copies = found.other_copies();
+    Ok(FoundLibrary { path: found.path.clone(), version: found.version.to_string(), other_copies })
+}
+
+/// Has this process look for NCCL and RCCL in a folder too, after the variables, the libraries that are loaded, and the
+/// system's loader.
+pub fn add_library_folder(folder: impl Into<PathBuf>) {
+    gpumem_nccl_sys::add_folder(folder.into());
 }
 
 /// The same error in the words of the traits.

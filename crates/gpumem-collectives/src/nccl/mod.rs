@@ -19,6 +19,7 @@ mod turn;
 
 pub(crate) use join::{identity, join};
 pub(crate) use library::is_engine_of;
+pub use library::{FoundLibrary, add_library_folder, find_library};
 
 use end::LibraryEnd;
 use link::Link;
