@@ -25,8 +25,10 @@ mod pack;
 mod record;
 mod reduction;
 mod rendezvous;
+mod scalar;
 mod single;
 mod step;
+mod uneven;
 mod watchdog;
 
 pub use communicator::Communicator;

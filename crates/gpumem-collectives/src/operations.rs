@@ -385,7 +385,12 @@ impl<B: Backend> Clone for Place<B> {
 impl<B: Backend> Place<B> {
     /// The block of this number, of blocks of so many bytes.
     fn block(&self, number: usize, bytes: usize) -> Self {
-        let start = self.extent.start + number * bytes;
+        self.part(number * bytes, bytes)
+    }
+
+    /// So many bytes from that one on.
+    pub(crate) fn part(&self, from: usize, bytes: usize) -> Self {
+        let start = self.extent.start + from;
         Self { memory: self.memory.clone(), extent: start..start + bytes }
     }
 }

@@ -106,10 +106,11 @@ impl Target {
                     stream,
                 )),
                 Kind::Broadcast { root } => {
-                    // The root's elements stay where they are.
-                    let place = if rank == *root { own } else { all };
+                    // Without a destination the root's elements stay where they are; the others have no source.
+                    let from = if rank == *root { own } else { all };
+                    let to = if all.is_null() { own } else { all };
                     let root = *root as c_int;
-                    self.check(library.ncclBroadcast(place, place, bytes, BYTE, root, communicator, stream))
+                    self.check(library.ncclBroadcast(from, to, bytes, BYTE, root, communicator, stream))
                 }
                 Kind::AllGather => {
                     self.check(library.ncclAllGather(own, all, bytes, BYTE, communicator, stream))

@@ -8,7 +8,7 @@ use gpumem_runtime::{DeviceArray, DeviceView, DeviceViewMut};
 use half::{bf16, f16};
 use ndarray::{Array2, Axis, Ix2, ShapeBuilder, SliceInfo, SliceInfoElem, concatenate, s};
 use num_complex::Complex;
-use std::fmt::Debug;
+use std::{fmt::Debug, thread};
 
 /// How the elements of a test lie in memory.
 #[derive(Debug, Clone, Copy)]
@@ -199,6 +199,13 @@ impl<T: Element + PartialEq + Debug> Case<T> {
             let counts = counts(comm.rank());
             comm.all_to_all_v(stream, (&from.view(), &counts), (&mut to.view_mut(), &counts))
         });
+        // Rank 1 has no rows.
+        let counts: Vec<usize> = (0..n).map(|rank| if rank == 1 { 0 } else { rank + 2 }).collect();
+        let own: Vec<_> = counts.iter().map(|rows| self.values((*rows, 3))[rows % n].clone()).collect();
+        let all = concatenate(Axis(0), &own.iter().map(|block| block.view()).collect::<Vec<_>>()).unwrap();
+        self.check("all_gather_v", &own, &self.zeros(all.dim()), &vec![all; n], |comm, stream, from, to| {
+            comm.all_gather_v(stream, &from.view(), (&mut to.view_mut(), &counts))
+        });
     }
 
     fn computes<R: Reduction<T>>(&self, reduction: R, result: impl Fn(&[T]) -> T) {
@@ -366,6 +373,26 @@ fn gathered_arrays_may_be_stacked() {
     }
     for stacked in all {
         assert_eq!(stacked.copy_to_host().unwrap(), ndarray::array![[0, 0, 0], [1, 1, 1]]);
+    }
+}
+
+#[test]
+fn values_of_the_host_are_combined() {
+    for count in counts() {
+        thread::scope(|scope| {
+            for (comm, stream) in ranks(*count, None) {
+                scope.spawn(move || {
+                    for round in 0..3 {
+                        let sum = comm.all_reduce_scalar(&stream, (comm.rank() + round) as u64, Sum).unwrap();
+                        assert_eq!(sum as usize, count * (count - 1) / 2 + count * round);
+                    }
+                    assert_eq!(
+                        comm.all_reduce_scalar(&stream, comm.rank() as f32, Max).unwrap(),
+                        *count as f32 - 1.0
+                    );
+                });
+            }
+        });
     }
 }
 

@@ -238,9 +238,8 @@ impl Rank {
 
     /// The number of calls in a round, of a call that takes so long: the same for all ranks.
     fn agree(&self, call: Duration) -> Result<usize> {
-        let mut longest = self.stream.to_device(&ndarray::arr1(&[call.as_secs_f64()]))?;
-        self.ours.all_reduce_in_place(&self.stream, &mut longest, Max)?;
-        let calls = self.plan.round.as_secs_f64() / longest.get(0)?.max(1e-9);
+        let longest = self.ours.all_reduce_scalar(&self.stream, call.as_secs_f64(), Max)?;
+        let calls = self.plan.round.as_secs_f64() / longest.max(1e-9);
         Ok(calls.clamp(1.0, 200.0) as usize)
     }
 
