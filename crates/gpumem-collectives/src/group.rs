@@ -8,13 +8,14 @@ use crate::{
 };
 use gpumem_core::{Backend, Result};
 use gpumem_runtime::Stream;
+use smallvec::SmallVec;
 use std::fmt;
 
 /// Operations that are enqueued together at the end of a [`Communicator::group`]. Until then the arrays are borrowed.
 pub struct Group<'g, 'c, B: Backend> {
     pub(crate) communicator: &'c Communicator<B>,
     pub(crate) stream: &'c Stream<B>,
-    calls: Vec<Prepared<B>>,
+    calls: SmallVec<[Prepared<B>; 1]>,
     unpack: Vec<Unpack<'g, B>>,
 }
 
@@ -55,7 +56,7 @@ impl<B: Backend> Communicator<B> {
         body: impl FnOnce(&mut Group<'g, '_, B>) -> Result<R>,
     ) -> Result<R> {
         self.check_stream(stream, "group")?;
-        let mut group = Group { communicator: self, stream, calls: Vec::new(), unpack: Vec::new() };
+        let mut group = Group { communicator: self, stream, calls: SmallVec::new(), unpack: Vec::new() };
         let value = body(&mut group)?;
         if let Some(RankCalls { engine, stream, operation, calls }) = group.part() {
             engine.enqueue(stream, operation, calls)?;
@@ -96,7 +97,7 @@ impl<B: Backend> Communicator<B> {
         let mut groups = Vec::with_capacity(ranks.len());
         for (communicator, stream) in ranks {
             communicator.check_stream(stream, "group_all")?;
-            groups.push(Group { communicator, stream, calls: Vec::new(), unpack: Vec::new() });
+            groups.push(Group { communicator, stream, calls: SmallVec::new(), unpack: Vec::new() });
         }
         let value = body(&mut groups)?;
         let parts: Vec<RankCalls<'_, B>> = groups.iter().filter_map(Group::part).collect();

@@ -17,14 +17,12 @@ use gpumem_runtime::{
     Stream,
     internal::{Access, ArrayRef},
 };
+use smallvec::SmallVec;
 use std::{
     ptr::with_exposed_provenance_mut,
     sync::{Arc, MutexGuard, PoisonError},
     time::Instant,
 };
-
-/// Operations under way from which on a call looks which are done.
-const MANY: usize = 256;
 
 /// The operations of one rank.
 pub(super) struct OwnCalls<'a, B: Backend> {
@@ -37,7 +35,7 @@ pub(super) struct OwnCalls<'a, B: Backend> {
 }
 
 /// The turns of the devices that are concerned.
-pub(super) type Turns<'a, B> = Vec<(*const Turn<B>, MutexGuard<'a, Last<B>>)>;
+pub(super) type Turns<'a, B> = SmallVec<[(*const Turn<B>, MutexGuard<'a, Last<B>>); 1]>;
 
 /// A rank whose stream is ready for the calls.
 struct ReadyRank<'a, B: Backend> {
@@ -53,12 +51,13 @@ struct ReadyRank<'a, B: Backend> {
 pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
     parts.iter().try_for_each(OwnCalls::check)?;
     // Two threads with several ranks each take the locks in one order.
-    let mut links: Vec<&Arc<Link<B>>> = parts.iter().map(|own| own.link).collect();
+    let mut links: SmallVec<[&Arc<Link<B>>; 1]> = parts.iter().map(|own| own.link).collect();
     links.sort_unstable_by_key(|link| Arc::as_ptr(link));
     links.dedup_by_key(|link| Arc::as_ptr(link));
-    let _orders: Vec<_> =
+    let _orders: SmallVec<[_; 1]> =
         links.iter().map(|link| link.order.lock().unwrap_or_else(PoisonError::into_inner)).collect();
-    let mut turns: Vec<&Arc<Turn<B>>> = links.iter().filter_map(|link| link.turn.as_ref()).collect();
+    let mut turns: SmallVec<[&Arc<Turn<B>>; 1]> =
+        links.iter().filter_map(|link| link.turn.as_ref()).collect();
     turns.sort_unstable_by_key(|turn| Arc::as_ptr(turn));
     turns.dedup_by_key(|turn| Arc::as_ptr(turn));
     let mut turns: Turns<'_, B> = turns.iter().map(|turn| (Arc::as_ptr(turn), turn.begin())).collect();
@@ -68,7 +67,7 @@ pub(super) fn enqueue<B: Backend>(parts: &[OwnCalls<'_, B>]) -> Result<()> {
 
 /// As [`enqueue`], with the locks of the links.
 pub(super) fn enqueue_locked<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
-    let mut begun = Vec::with_capacity(parts.len());
+    let mut begun = SmallVec::<[ReadyRank<'_, B>; 1]>::with_capacity(parts.len());
     let mut began = Ok(());
     for own in parts {
         let turn = own.link.turn.as_ref().map(Arc::as_ptr);
@@ -141,10 +140,10 @@ impl<B: Backend> OwnCalls<'_, B> {
         let Self { link, stream, operation, calls, .. } = self;
         let timeline = stream.timeline();
         let mut accesses = accesses(calls);
-        let mut writes: Vec<MemoryUse> = Vec::with_capacity(calls.len());
+        let mut writes: SmallVec<[MemoryUse; 2]> = SmallVec::new();
         for Prepared { call, destination, target, .. } in *calls {
             writes.extend(destination.as_ref().map(Place::used));
-            writes.extend(target);
+            writes.extend(*target);
             if matches!(call.kind, Kind::Barrier) {
                 let ArrayRef { memory, layout } = link.barrier.place();
                 accesses.push(Access::write(memory, layout.extent()));
@@ -168,9 +167,7 @@ impl<B: Backend> OwnCalls<'_, B> {
         let observed = if self.counts { Observed::begin(timeline) } else { None };
         let raw = timeline.prepare(operation, &accesses, |raw| Ok(raw.raw()))?;
         let mut state = link.lock();
-        if state.pending.len() >= MANY {
-            state.prune();
-        }
+        state.prune_many();
         let Handle(communicator) = match state.phase {
             Phase::Ready(handle) if state.revoked.is_none() => handle,
             _ => {

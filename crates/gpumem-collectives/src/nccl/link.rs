@@ -9,12 +9,18 @@ use gpumem_runtime::{
     internal::{Timeline, may_block},
 };
 use ndarray::Ix1;
+use smallvec::SmallVec;
 use std::{
     collections::VecDeque,
     fmt,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::{Duration, Instant},
 };
+
+/// Operations under way from which on a call looks which are done.
+const MANY: usize = 256;
+/// Calls from one look to the next: asking the driver takes longer than the rest of a call.
+const CALLS_BETWEEN: usize = 64;
 
 /// The library's communicator. It may be used on any thread.
 #[derive(Debug, Clone, Copy)]
@@ -44,7 +50,7 @@ pub(super) struct IssuedCall {
     pub(super) parts: u64,
     pub(super) since: Instant,
     /// What it writes, or what copies after it write.
-    pub(super) writes: Vec<MemoryUse>,
+    pub(super) writes: SmallVec<[MemoryUse; 2]>,
 }
 
 /// An operation that is under way.
@@ -60,6 +66,8 @@ pub(super) struct State<B: Backend> {
     /// The operation for which a thread is inside the library.
     pub(super) calling: Option<IssuedCall>,
     pub(super) pending: VecDeque<Pending<B>>,
+    /// From so many of them on, a call looks which are done.
+    pub(super) prune_from: usize,
     /// When an operation was last seen to be done.
     pub(super) progress: Instant,
     pub(super) failure: Option<CollectiveError>,
@@ -151,6 +159,7 @@ impl<B: Backend> State<B> {
             sequence: 0,
             calling: None,
             pending: VecDeque::new(),
+            prune_from: MANY,
             progress: Instant::now(),
             failure: None,
             record: Record::default(),
@@ -158,6 +167,14 @@ impl<B: Backend> State<B> {
             has_left: false,
             is_watched: false,
             keep: None,
+        }
+    }
+
+    /// As [`prune`](Self::prune), if many operations are under way.
+    pub(super) fn prune_many(&mut self) {
+        if self.pending.len() >= self.prune_from {
+            self.prune();
+            self.prune_from = MANY.max(self.pending.len() + CALLS_BETWEEN);
         }
     }
 
