@@ -172,10 +172,11 @@ pub(crate) struct Prepared<B: Backend> {
 }
 
 impl<B: Backend> Prepared<B> {
-    /// Checks that the arrays belong to the device of the stream.
+    /// Checks that the arrays belong to the device of the stream, and can be used.
     pub(crate) fn check(&self, stream: &Stream<B>) -> Result<()> {
         for place in self.source.iter().chain(&self.destination) {
             stream.timeline().check_owns(self.call.kind.name(), &place.memory)?;
+            place.memory.check(self.call.kind.name())?;
         }
         Ok(())
     }

@@ -11,6 +11,8 @@ mod blocks;
 mod call;
 mod choose;
 mod communicator;
+#[cfg(doctest)]
+mod compile_fail;
 mod engine;
 mod environment;
 mod group;

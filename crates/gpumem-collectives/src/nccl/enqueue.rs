@@ -15,7 +15,7 @@ use gpumem_core::{Backend, CollectiveCause, ErrorKind, MemoryUse, POISONED, Resu
 use gpumem_nccl_sys::Failure;
 use gpumem_runtime::{
     Stream,
-    internal::{Access, ArrayRef},
+    internal::{Access, ArrayRef, may_block},
 };
 use smallvec::SmallVec;
 use std::{
@@ -128,6 +128,8 @@ impl<B: Backend> OwnCalls<'_, B> {
         let Self { link, stream, operation, .. } = self;
         let timeline = stream.timeline();
         timeline.check(operation)?;
+        // The library's calls may wait for other ranks.
+        may_block(operation)?;
         if timeline.with_raw(operation, B::is_capturing)? {
             let what = "an operation of several ranks while its stream is being captured";
             return Err(link.device.core().error(operation, ErrorKind::Unsupported { what }));

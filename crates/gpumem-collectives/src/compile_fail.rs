@@ -1,0 +1,145 @@
+//! Programs that must not compile. Each stands beside a variant that compiles.
+//!
+//! # Source and destination are two arrays
+//! ```
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let source = stream.to_device(&[1, 2])?;
+//! let mut array = stream.to_device(&[0, 0])?;
+//! comm.all_reduce(&stream, &source, &mut array, Sum)?;
+//! comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+//! # Ok(())
+//! # }
+//! ```
+//! One array cannot be both.
+//! ```compile_fail,E0502
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let mut array = stream.to_device(&[1, 2])?;
+//! comm.all_reduce(&stream, &array, &mut array, Sum)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Arrays outlive their group
+//! ```
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let (source, mut array) = (stream.to_device(&[1])?, stream.to_device(&[0])?);
+//! comm.group(&stream, |group| {
+//!     group.send(&source, 0)?;
+//!     group.receive(&mut array, 0)
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//! An array of the closure is gone before the operations are enqueued.
+//! ```compile_fail,E0597
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let source = stream.to_device(&[1])?;
+//! comm.group(&stream, |group| {
+//!     let mut array = stream.to_device(&[0])?;
+//!     group.send(&source, 0)?;
+//!     group.receive(&mut array, 0)
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//! A view that the group uses cannot be used again before its end.
+//! ```compile_fail,E0499
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let mut array = stream.to_device(&[1])?;
+//! comm.group(&stream, |group| {
+//!     group.all_reduce_in_place(&mut array, Sum)?;
+//!     group.broadcast(&mut array, 0)
+//! })?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Numbers are reduced
+//! ```
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let mut array = stream.to_device(&[num_complex::Complex::new(1.0_f32, 2.0)])?;
+//! comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+//! let mut records = stream.to_device(&ndarray::arr1(&[[1_i32, 2], [3, 4]]))?;
+//! comm.broadcast(&stream, &mut records, 0)?;
+//! comm.broadcast(&stream, &mut stream.to_device(&[1_u16])?, 0)?;
+//! # Ok(())
+//! # }
+//! ```
+//! There is no product of complex numbers,
+//! ```compile_fail,E0277
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let mut array = stream.to_device(&[num_complex::Complex::new(1.0_f32, 2.0)])?;
+//! comm.all_reduce_in_place(&stream, &mut array, Product)?;
+//! # Ok(())
+//! # }
+//! ```
+//! no sum of records,
+//! ```compile_fail,E0277
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let mut records = stream.to_device(&ndarray::arr1(&[[1_i32, 2], [3, 4]]))?;
+//! comm.all_reduce_in_place(&stream, &mut records, Sum)?;
+//! # Ok(())
+//! # }
+//! ```
+//! and none of numbers that the libraries do not have.
+//! ```compile_fail,E0277
+//! # use gpumem_collectives::{Communicator, Product, Sum};
+//! # use gpumem_host::Host;
+//! # type Device = gpumem_runtime::Device<Host>;
+//! # fn main() -> gpumem_core::Result<()> {
+//! # let device = Device::open("host")?;
+//! # let comm = Communicator::all(&[device.clone()])?.remove(0);
+//! # let stream = device.stream()?;
+//! let mut array = stream.to_device(&[1_u16])?;
+//! comm.all_reduce_in_place(&stream, &mut array, Sum)?;
+//! # Ok(())
+//! # }
+//! ```

@@ -1,0 +1,56 @@
+//! A forked child cannot take part: every call is a typed error, nothing hangs, and the parent works on.
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod common;
+
+use common::*;
+use gpumem_collectives::{Communicator, CommunicatorId, Options, Sum};
+use gpumem_core::{ErrorKind, Result};
+
+fn is_forked<T>(result: Result<T>) -> bool {
+    matches!(result, Err(error) if *error.kind() == ErrorKind::ForkedChild)
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "it forks")]
+fn a_forked_child_gets_an_error_and_enqueues_nothing() {
+    let all = ranks(2, None);
+    let mut arrays: Vec<_> = all.iter().map(|(_, stream)| stream.to_device(&[1, 2]).unwrap()).collect();
+    all.iter().for_each(|(_, stream)| stream.synchronize().unwrap());
+    let (comm, stream) = &all[0];
+    let before = stream.submission_index();
+    // SAFETY: the child makes calls that are refused, and leaves by `_exit`.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0, "fork failed");
+    if pid == 0 {
+        // SAFETY: a hang ends by a signal.
+        unsafe { libc::alarm(20) };
+        let array = &mut arrays[0];
+        let refused = [
+            is_forked(comm.all_reduce_in_place(stream, array, Sum)),
+            is_forked(comm.barrier(stream)),
+            is_forked(comm.send(stream, array, 1)),
+            is_forked(comm.group(stream, |group| group.broadcast(array, 0))),
+            is_forked(comm.all_reduce_scalar(stream, 1, Sum)),
+            is_forked(Communicator::join(comm.device(), &CommunicatorId::new(), 0, 1, &Options::new())),
+            stream.submission_index() == before,
+        ];
+        let first = refused.iter().position(|refused| !refused);
+        drop(all);
+        // SAFETY: ends the child at once.
+        unsafe { libc::_exit(first.map_or(0, |first| first as i32 + 1)) };
+    }
+    let mut status = 0;
+    // SAFETY: the test's own child, and a place for its status.
+    let waited = unsafe { libc::waitpid(pid, &raw mut status, 0) };
+    assert_eq!(
+        (waited, status >> 8, status & 0x7f),
+        (pid, 0, 0),
+        "the number of the first call that went wrong"
+    );
+    for ((comm, stream), array) in all.iter().zip(&mut arrays) {
+        comm.all_reduce_in_place(stream, array, Sum).unwrap();
+    }
+    assert_eq!(arrays[0].copy_to_host().unwrap().to_vec(), [2, 4]);
+}

@@ -1,0 +1,201 @@
+//! Wrong calls are one typed error each and enqueue nothing; what is in flight may be dropped or forgotten.
+
+use crate::common::*;
+use gpumem_collectives::{Communicator, CommunicatorId, Options, Sum};
+use gpumem_core::{ErrorKind, LayoutError, MemoryKind, Result};
+use std::{collections::BTreeSet, sync::mpsc, time::Duration};
+
+/// Ranks on devices of their own.
+fn apart(count: usize, options: &Options) -> Vec<(Comm, Stream)> {
+    let devices: Vec<Device> = (0..count).map(|_| concurrent()).collect();
+    let all = Communicator::all_with(&devices, options).unwrap();
+    all.into_iter().map(|rank| (rank.device().stream().unwrap(), rank)).map(|(s, r)| (r, s)).collect()
+}
+
+#[track_caller]
+fn is(expected: fn(&ErrorKind) -> bool, result: Result<()>) {
+    let error = result.unwrap_err();
+    assert!(expected(error.kind()), "{error:?}");
+}
+
+#[test]
+fn wrong_arguments_are_one_typed_error_and_enqueue_nothing() {
+    let all = apart(2, &Options::new());
+    let (comm, stream) = &all[0];
+    let (mut a, mut b) = (stream.to_device(&[1, 2]).unwrap(), stream.to_device(&[1, 2, 3]).unwrap());
+    let other = concurrent();
+    let theirs = other.stream().unwrap();
+    let mut foreign = theirs.to_device(&[1, 2]).unwrap();
+    theirs.synchronize().unwrap();
+    let before = stream.submission_index();
+    let invalid = |result| is(|kind| matches!(kind, ErrorKind::InvalidArgument { .. }), result);
+    let shapes =
+        |result| is(|kind| matches!(kind, ErrorKind::Layout(LayoutError::ShapeMismatch { .. })), result);
+    let wrong = |result| is(|kind| matches!(kind, ErrorKind::WrongDevice { .. }), result);
+    invalid(comm.broadcast(stream, &mut a, 2));
+    invalid(comm.reduce_in_place(stream, &mut a, Sum, 2));
+    invalid(comm.send(stream, &a, 2));
+    invalid(comm.receive(stream, &mut a, 2));
+    invalid(comm.send(stream, &a, 0));
+    invalid(comm.receive(stream, &mut a, 0));
+    invalid(comm.all_gather_in_place(stream, &mut b));
+    invalid(comm.gather(stream, &a, None, 0));
+    invalid(comm.all_to_all_v(stream, (&b, &[1, 1]), (&mut a, &[1, 1])));
+    invalid(comm.all_gather_v(stream, &a, (&mut b, &[2, 2])));
+    invalid(comm.all_gather_v(stream, &a, (&mut b, &[3])));
+    shapes(comm.all_gather_v(stream, &a, (&mut b, &[1, 2])));
+    shapes(comm.all_reduce(stream, &a, &mut b, Sum));
+    shapes(comm.all_gather(stream, &a, &mut b));
+    shapes(comm.reduce_scatter(stream, &b, &mut a, Sum));
+    wrong(comm.barrier(&theirs));
+    wrong(comm.broadcast(stream, &mut foreign, 0));
+    wrong(comm.all_reduce(stream, &foreign, &mut a, Sum));
+    wrong(comm.all_reduce_scalar(&theirs, 1.0, Sum).map(drop));
+    assert_eq!(stream.submission_index(), before);
+    assert_eq!((comm.failure(), comm.recent()), (None, Vec::new()));
+    // The other rank has heard of nothing.
+    let (theirs, their_stream) = &all[1];
+    let mut own = their_stream.to_device(&[10, 20]).unwrap();
+    comm.all_reduce_in_place(stream, &mut a, Sum).unwrap();
+    theirs.all_reduce_in_place(their_stream, &mut own, Sum).unwrap();
+    assert_eq!(a.copy_to_host().unwrap().to_vec(), [11, 22]);
+}
+
+#[test]
+fn ranks_that_cannot_be_are_refused() {
+    let device = concurrent();
+    let id = CommunicatorId::for_device(&device).unwrap();
+    let join = |rank, size| Communicator::join(&device, &id, rank, size, &Options::new()).map(drop);
+    for (rank, size) in [(2, 2), (0, 0), (usize::MAX, 2)] {
+        is(|kind| matches!(kind, ErrorKind::InvalidArgument { .. }), join(rank, size));
+    }
+    is(|kind| matches!(kind, ErrorKind::InvalidArgument { .. }), Communicator::<B>::all(&[]).map(drop));
+}
+
+#[test]
+fn arrays_and_streams_from_before_a_reset_are_stale() {
+    let all = apart(1, &Options::new());
+    let (comm, stream) = &all[0];
+    let mut array = stream.to_device(&[1, 2]).unwrap();
+    stream.synchronize().unwrap();
+    // SAFETY: nothing else uses the device.
+    unsafe { comm.device().reset() }.unwrap();
+    let stale = |result| is(|kind| matches!(kind, ErrorKind::Stale { .. }), result);
+    stale(comm.all_reduce_in_place(stream, &mut array, Sum));
+    let new = comm.device().stream().unwrap();
+    stale(comm.broadcast(&new, &mut array, 0));
+    assert_eq!(comm.recent(), []);
+}
+
+#[test]
+fn a_callback_may_call_what_waits_for_nothing() {
+    let all = apart(1, &Options::new());
+    let (comm, stream) = all.into_iter().next().unwrap();
+    let mut array = stream.to_device(&[5]).unwrap();
+    let (second, (tell, told)) = (comm.device().stream().unwrap(), mpsc::channel());
+    let of_library = comm.device().capabilities().collective_library.is_some();
+    stream
+        .add_callback(move |_| {
+            let before = second.submission_index();
+            let called = comm.all_reduce_in_place(&second, &mut array, Sum);
+            let scalar = comm.all_reduce_scalar(&second, 1, Sum).map(drop);
+            let split = comm.split(Some(0), 0).map(drop);
+            let enqueued = second.submission_index() > before;
+            tell.send((called, enqueued, [scalar, split], comm)).unwrap();
+        })
+        .unwrap();
+    let (called, enqueued, others, comm) = told.recv_timeout(Duration::from_secs(10)).unwrap();
+    let blocks = |kind: &ErrorKind| matches!(kind, ErrorKind::BlockingInCallback);
+    others.into_iter().for_each(|result| is(blocks, result));
+    if of_library {
+        // A call of the library may wait for other ranks.
+        is(blocks, called);
+        assert!(!enqueued && comm.recent().is_empty());
+    } else {
+        called.unwrap();
+    }
+}
+
+/// What is lost right after an operation has been enqueued: the source, the destination, the stream and the communicator.
+const LOST: [&str; 5] = ["nothing", "source", "destination", "stream", "communicator"];
+
+#[test]
+fn what_is_dropped_or_forgotten_in_flight_is_not_reused_and_leaks_nothing_else() {
+    const LEN: usize = 50_000;
+    for lost in LOST {
+        for forgotten in [false, true] {
+            let mut all = apart(2, &Options::new());
+            let device = all[0].0.device().clone();
+            let blocks =
+                |device: &Device| device.memory_resource(MemoryKind::Device).unwrap().statistics().blocks;
+            let before = blocks(&device);
+            let (comm, stream) = all.remove(0);
+            let source = stream.to_device(&vec![1_i32; LEN]).unwrap();
+            let mut destination = stream.device_array::<i32, _>(LEN).unwrap();
+            stream.synchronize().unwrap();
+            comm.all_reduce(&stream, &source, &mut destination, Sum).unwrap();
+            let places = BTreeSet::from([source.address(), destination.address()]);
+            let (mut comm, mut stream) = (Some(comm), Some(stream));
+            let (mut source, mut destination) = (Some(source), Some(destination));
+            fn lose<T>(value: &mut Option<T>, forgotten: bool) {
+                if forgotten { std::mem::forget(value.take()) } else { drop(value.take()) }
+            }
+            match lost {
+                "source" => lose(&mut source, forgotten),
+                "destination" => lose(&mut destination, forgotten),
+                "stream" => lose(&mut stream, forgotten),
+                "communicator" => lose(&mut comm, forgotten),
+                _ => {}
+            }
+            // Memory of the same size that is used at once: that of the operation would not be ready.
+            for _ in 0..4 {
+                let other = device.to_device(&vec![9_i32; LEN]).unwrap();
+                assert!(!places.contains(&other.address()), "{lost}: memory in flight was given away");
+                assert_eq!(other.get(7).unwrap(), 9);
+            }
+            let (theirs, their_stream) = &all[0];
+            let mut array = their_stream.to_device(&vec![2_i32; LEN]).unwrap();
+            theirs.all_reduce_in_place(their_stream, &mut array, Sum).unwrap();
+            assert_eq!(array.get(LEN - 1).unwrap(), 3, "{lost}: the other rank has the sum");
+            if let Some(destination) = &destination {
+                assert_eq!(destination.copy_to_host().unwrap().to_vec(), vec![3; LEN], "{lost}");
+            }
+            device.synchronize().unwrap();
+            drop((source, destination, stream));
+            let leaked = usize::from(forgotten && ["source", "destination"].contains(&lost));
+            let mut left = usize::MAX;
+            for _ in 0..100 {
+                left = blocks(&device);
+                if left == before + leaked {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            assert_eq!(left, before + leaked, "{lost}, forgotten: {forgotten}");
+            drop((comm, all));
+        }
+    }
+}
+
+#[test]
+fn disjoint_halves_of_an_array_do_not_wait_for_each_other() {
+    let all = apart(2, &Options::new());
+    let (comm, stream) = &all[0];
+    let other = comm.device().stream().unwrap();
+    let mut array = stream.to_device(&[1, 2, 3, 4]).unwrap();
+    stream.synchronize().unwrap();
+    let (mut left, mut right) = array.split_at_mut(0, 2).unwrap();
+    comm.all_reduce_in_place(stream, &mut left, Sum).unwrap();
+    let waits = || comm.device().counters().waits;
+    let before = waits();
+    other.fill(&mut right, 7).unwrap();
+    assert_eq!(waits(), before, "the halves are apart");
+    other.synchronize().unwrap(); // the other rank has not called yet
+    assert_eq!(right.copy_to_host().unwrap().to_vec(), [7, 7]);
+    other.fill(&mut left.slice_mut(ndarray::s![1..]).unwrap(), 8).unwrap();
+    assert_eq!(waits(), before + 1, "the same half waits");
+    let (theirs, their_stream) = &all[1];
+    let mut part = their_stream.to_device(&[10, 20]).unwrap();
+    theirs.all_reduce_in_place(their_stream, &mut part, Sum).unwrap();
+    assert_eq!(array.copy_to_host().unwrap().to_vec(), [11, 8, 7, 7]);
+}
