@@ -1,6 +1,6 @@
 //! What carries out the operations of a rank.
 
-use crate::call::Prepared;
+use crate::call::{Place, Prepared};
 use gpumem_core::{Backend, CollectiveError, CollectiveRecord, Result};
 use gpumem_runtime::Stream;
 use std::{any::Any, fmt::Debug, sync::Arc};
@@ -32,6 +32,18 @@ pub(crate) trait Engine<B: Backend>: Debug + Send + Sync {
 
     /// The last failure of an operation of this rank.
     fn failure(&self) -> Option<CollectiveError>;
+
+    /// Prepares memory of the rank's device for operations. It is held until it is taken back or the rank's part has ended.
+    fn register(&self, place: Place<B>) -> Result<()> {
+        drop(place);
+        Ok(())
+    }
+
+    /// Takes back one registration.
+    fn deregister(&self, place: &Place<B>) -> Result<()> {
+        let _ = place;
+        Ok(())
+    }
 
     /// The last operations of this rank, the oldest first.
     fn recent(&self) -> Vec<CollectiveRecord>;

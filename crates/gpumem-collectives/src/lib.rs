@@ -26,6 +26,7 @@ mod options;
 mod pack;
 mod record;
 mod reduction;
+mod registration;
 mod rendezvous;
 mod scalar;
 mod single;

@@ -40,7 +40,7 @@ pub(super) fn group(
 /// Elements as bytes: nothing is computed.
 const BYTE: Type = Type::ncclUint8;
 
-fn pointer(address: u64) -> *mut c_void {
+pub(super) fn pointer(address: u64) -> *mut c_void {
     with_exposed_provenance_mut(address as usize)
 }
 

@@ -90,6 +90,7 @@ impl<B: Backend> Link<B> {
                 return;
             }
             let library = link.library;
+            link.deregister_all(handle);
             // SAFETY: the communicator is alive, and nothing of it is under way or will be called.
             let destroyed =
                 link.device.with_current(|| library.check(unsafe { library.ncclCommDestroy(handle) }));

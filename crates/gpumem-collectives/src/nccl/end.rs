@@ -6,7 +6,7 @@ use super::{
     split,
 };
 use crate::{
-    call::Prepared,
+    call::{Place, Prepared},
     engine::{Engine, RankCalls, Split},
 };
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveRecord, ErrorKind, Result};
@@ -45,6 +45,14 @@ impl<B: Backend> Engine<B> for LibraryEnd<B> {
 
     fn failure(&self) -> Option<CollectiveError> {
         self.0.lock().failure.clone()
+    }
+
+    fn register(&self, place: Place<B>) -> Result<()> {
+        self.0.register(place)
+    }
+
+    fn deregister(&self, place: &Place<B>) -> Result<()> {
+        self.0.deregister(place)
     }
 
     fn recent(&self) -> Vec<CollectiveRecord> {

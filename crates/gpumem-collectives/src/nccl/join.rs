@@ -4,6 +4,7 @@ use super::{
     LibraryEnd, Link,
     library::library,
     link::{Handle, Phase, State},
+    register::Registrations,
     turn::Turn,
 };
 use crate::{CommunicatorId, Options, identity::EngineKind};
@@ -33,7 +34,7 @@ pub(crate) fn identity<B: Backend>(
 }
 
 /// The library's failure as one of a driver.
-fn driver(failure: &Failure) -> ErrorKind {
+pub(super) fn driver(failure: &Failure) -> ErrorKind {
     match failure {
         Failure::Status { status, .. } => {
             let name = gpumem_nccl_sys::name(*status).unwrap_or("unknown result");
@@ -72,6 +73,7 @@ pub(crate) fn join<B: Backend>(
         order: Mutex::new(()),
         turn: if options.concurrent { None } else { Some(Turn::of(device)?) },
         barrier,
+        registered: Mutex::new(Registrations::new()),
         splits: AtomicU64::new(0),
         private: Mutex::new(None),
         state: Mutex::new(State::new()),

@@ -1,6 +1,6 @@
 //! The state of one rank's communicator.
 
-use super::turn::Turn;
+use super::{register::Registrations, turn::Turn};
 use crate::{Options, record::Record, watchdog};
 use gpumem_core::{Backend, CollectiveCause, CollectiveError, CollectiveState, Error, MemoryUse, Result};
 use gpumem_nccl_sys::{Library, ncclComm_t};
@@ -96,6 +96,7 @@ pub(super) struct Link<B: Backend> {
     pub(super) turn: Option<Arc<Turn<B>>>,
     /// What a barrier reduces.
     pub(super) barrier: DeviceArray<u8, Ix1, B>,
+    pub(super) registered: Mutex<Registrations<B>>,
     pub(super) splits: AtomicU64,
     /// For comparisons of calls.
     pub(super) private: Mutex<Option<Stream<B>>>,

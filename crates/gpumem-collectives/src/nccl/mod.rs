@@ -13,6 +13,7 @@ mod join;
 mod library;
 mod link;
 mod numbers;
+mod register;
 mod revoke;
 mod split;
 mod turn;

@@ -107,6 +107,7 @@ impl<B: Backend> Link<B> {
     }
 
     pub(super) fn note_closed(&self) {
+        self.forget_registrations();
         let mut state = self.lock();
         state.phase = Phase::Closed;
         let kept = state.keep.take();

@@ -36,6 +36,15 @@ pub extern "C" fn nccl_double_alive() -> u64 {
     ALIVE.load(Ordering::SeqCst)
 }
 
+/// Registrations that were not taken back.
+static REGISTERED: AtomicU64 = AtomicU64::new(0);
+
+/// The number of registrations of memory that were not taken back.
+#[unsafe(no_mangle)]
+pub extern "C" fn nccl_double_registered() -> u64 {
+    REGISTERED.load(Ordering::SeqCst)
+}
+
 type Handle = *const Communicator;
 
 /// As the real library, it cleans up at the end of the process: calls after that end it with a crash.
@@ -133,6 +142,27 @@ unsafe extern "C" fn ncclCommAbort(communicator: Handle) -> u32 {
     unsafe { Arc::from_raw(communicator) }.abort();
     ALIVE.fetch_sub(1, Ordering::SeqCst);
     check_alive();
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommRegister(_: Handle, memory: To, bytes: usize, handle: *mut *mut c_void) -> u32 {
+    check_alive();
+    if memory.is_null() || bytes == 0 {
+        return INVALID_USAGE;
+    }
+    REGISTERED.fetch_add(1, Ordering::SeqCst);
+    // SAFETY: a place for a handle.
+    unsafe { handle.write(Box::into_raw(Box::new(memory as usize)).cast()) };
+    SUCCESS
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ncclCommDeregister(_: Handle, handle: *mut c_void) -> u32 {
+    check_alive();
+    // SAFETY: a handle is taken back once.
+    drop(unsafe { Box::from_raw(handle.cast::<usize>()) });
+    REGISTERED.fetch_sub(1, Ordering::SeqCst);
     SUCCESS
 }
 

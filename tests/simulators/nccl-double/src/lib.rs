@@ -11,7 +11,7 @@ mod meeting;
 mod platform;
 mod reduce;
 
-pub use exports::{nccl_double_alive, nccl_double_fault};
+pub use exports::{nccl_double_alive, nccl_double_fault, nccl_double_registered};
 pub use platform::{Platform, Wake, Work, nccl_double_platform};
 
 /// What goes wrong on purpose.

@@ -105,6 +105,12 @@ pub(crate) fn alive() -> u64 {
     unsafe { library().get::<extern "C" fn() -> u64>(b"nccl_double_alive\0").unwrap()() }
 }
 
+/// Registrations that the library has.
+pub(crate) fn registered() -> u64 {
+    // SAFETY: the function has this type.
+    unsafe { library().get::<extern "C" fn() -> u64>(b"nccl_double_registered\0").unwrap()() }
+}
+
 /// A fault, until it is dropped. Tests with faults run one after the other.
 pub(crate) struct Planted(Fault);
 

@@ -1,0 +1,154 @@
+//! Memory that the library knows: it may then move the bytes without copying them to buffers of its own.
+//!
+//! A registration holds the memory, so the library never knows addresses that the driver has given to others.
+
+use super::{
+    Link,
+    calls::pointer,
+    join::driver,
+    link::{Handle, IssuedCall, Phase},
+};
+use crate::call::Place;
+use gpumem_core::{Backend, CollectiveCause, ErrorKind, Result};
+use gpumem_nccl_sys::{Failure, ncclComm_t};
+use gpumem_runtime::internal::may_block;
+use smallvec::SmallVec;
+use std::{collections::HashMap, ffi::c_void, ops::Range, ptr::null_mut, sync::PoisonError, time::Instant};
+
+/// What the library gives for memory that it knows.
+#[derive(Debug, Clone, Copy)]
+struct Registered(*mut c_void);
+
+// SAFETY: the library's functions take it on any thread.
+unsafe impl Send for Registered {}
+
+/// The registered memory of a communicator: by allocation and bytes, with how often they were registered.
+pub(super) struct Registrations<B: Backend>(HashMap<(u64, Range<usize>), Entry<B>>);
+
+struct Entry<B: Backend> {
+    count: usize,
+    handle: Registered,
+    /// Holds the memory.
+    _place: Place<B>,
+}
+
+impl<B: Backend> Registrations<B> {
+    pub(super) fn new() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+fn key<B: Backend>(place: &Place<B>) -> (u64, Range<usize>) {
+    (place.memory.id(), place.extent.clone())
+}
+
+impl<B: Backend> Link<B> {
+    /// Tells the library of memory.
+    pub(super) fn register(&self, place: Place<B>) -> Result<()> {
+        const OPERATION: &str = "register";
+        self.wait_ready(OPERATION)?;
+        if place.extent.is_empty() {
+            return Ok(());
+        }
+        // No other call of the communicator meanwhile.
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = registered.0.get_mut(&key(&place)) {
+            entry.count += 1;
+            return Ok(());
+        }
+        let at = key(&place);
+        let (library, bytes, mut handle) = (self.library, place.extent.len(), null_mut());
+        self.call_library(OPERATION, |communicator| {
+            let address = pointer(place.address());
+            // SAFETY: the communicator is alive. The bytes are the array's, and are held below while the library knows them.
+            library.check(unsafe { library.ncclCommRegister(communicator, address, bytes, &mut handle) })
+        })?;
+        let entry = Entry { count: 1, handle: Registered(handle), _place: place };
+        registered.0.insert(at, entry);
+        Ok(())
+    }
+
+    /// Takes back one registration of memory. The last one waits for operations under way.
+    pub(super) fn deregister(&self, place: &Place<B>) -> Result<()> {
+        const OPERATION: &str = "deregister";
+        may_block(OPERATION)?;
+        self.wait_ready(OPERATION)?;
+        if place.extent.is_empty() {
+            return Ok(());
+        }
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        let pending: Vec<_> = {
+            let state = self.lock();
+            state.pending.iter().map(|pending| (pending.timeline.clone(), pending.submission)).collect()
+        };
+        let (handle, held) = {
+            let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+            let Some(entry) = registered.0.get_mut(&key(place)) else {
+                let why = "the array is not registered with this communicator";
+                return Err(self.device.core().error(OPERATION, ErrorKind::InvalidArgument { why }));
+            };
+            entry.count -= 1;
+            if entry.count > 0 {
+                return Ok(());
+            }
+            (entry.handle.0, registered.0.remove(&key(place)))
+        };
+        for (timeline, submission) in pending {
+            // A failure is told to those who wait for the stream.
+            let _ = timeline.wait_host(submission);
+        }
+        let library = self.library;
+        let done = self.call_library(OPERATION, |communicator| {
+            // SAFETY: the communicator is alive, and the handle is its own and is used for the last time.
+            library.check(unsafe { library.ncclCommDeregister(communicator, handle) })
+        });
+        drop(held);
+        done
+    }
+
+    /// Takes back all registrations, before the communicator is freed. Nothing of it is under way.
+    pub(super) fn deregister_all(&self, communicator: ncclComm_t) {
+        let library = self.library;
+        let registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        for Entry { handle: Registered(handle), .. } in registered.0.values() {
+            // SAFETY: as in `deregister`.
+            let status =
+                self.device.with_current(|| unsafe { library.ncclCommDeregister(communicator, *handle) });
+            if let Err(failure) = library.check(status) {
+                tracing::warn!("memory was not deregistered: {failure}");
+            }
+        }
+    }
+
+    /// Lets the memory go, of which the library knows nothing any more.
+    pub(super) fn forget_registrations(&self) {
+        let mut registered = self.registered.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = std::mem::replace(&mut *registered, Registrations::new());
+        drop(registered);
+        drop(held);
+    }
+
+    /// Calls the library, which keeps the communicator meanwhile. The caller holds the order of its calls.
+    fn call_library(
+        &self,
+        operation: &'static str,
+        body: impl FnOnce(ncclComm_t) -> Result<(), Failure>,
+    ) -> Result<()> {
+        let mut state = self.lock();
+        let Handle(communicator) = match state.phase {
+            Phase::Ready(handle) if state.revoked.is_none() => handle,
+            _ => {
+                let cause = state.revoked.clone().unwrap_or(CollectiveCause::Aborted { rank: self.rank });
+                return Err(self.error(operation, state.sequence, cause));
+            }
+        };
+        let (sequence, since, writes) = (state.sequence, Instant::now(), SmallVec::new());
+        state.calling = Some(IssuedCall { operation, sequence, parts: 0, since, writes });
+        drop(state);
+        let done = self.device.with_current(|| body(communicator));
+        self.lock().calling = None;
+        self.changed.notify_all();
+        done.map_err(|failure| self.device.core().error(operation, driver(&failure)))
+    }
+}
