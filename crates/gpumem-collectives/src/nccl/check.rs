@@ -100,26 +100,42 @@ fn call_of(bytes: &[u8]) -> CollectiveCall {
     call
 }
 
-/// The exchange of one rank.
+/// Bytes that a rank says to all.
 struct Exchange<'a, B: Backend> {
     own: &'a OwnCalls<'a, B>,
-    bytes: [u8; BYTES],
+    bytes: Vec<u8>,
     stream: Stream<B>,
     all: DeviceArray<u8, Ix1, B>,
     calls: [Prepared<B>; 1],
 }
 
+/// What each rank says, and how that is compared: with the bytes of all, in their order.
+type Compare<'a, B> = fn(&OwnCalls<'a, B>, own: &[u8], all: &[u8]) -> Option<CollectiveCause>;
+
 /// Compares what the ranks are about to call, and waits for that. The caller holds the locks of the links.
-pub(super) fn agree<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut Turns<'_, B>) -> Result<()> {
-    let mut exchanges = Vec::new();
-    for own in parts.iter().filter(|own| own.link.options.check) {
-        let Some(bytes) = fingerprint(own.calls) else { continue };
+pub(super) fn agree<'a, B: Backend>(parts: &'a [OwnCalls<'a, B>], turns: &mut Turns<'_, B>) -> Result<()> {
+    let checked = || parts.iter().filter(|own| own.link.options.check);
+    let said = checked().filter_map(|own| Some((own, fingerprint(own.calls)?.to_vec()))).collect();
+    exchange(said, turns, |_, own, all| same_calls(own, all))?;
+    // All ranks call the same operations: so these have blocks of different lengths on all of them, or on none.
+    let said = checked().map(|own| (own, blocks(own.calls))).filter(|(_, blocks)| !blocks.is_empty());
+    exchange(said.collect(), turns, |own, _, all| same_blocks(own, all))
+}
+
+/// Has ranks say bytes to all, and compares them.
+fn exchange<'a, B: Backend>(
+    said: Vec<(&'a OwnCalls<'a, B>, Vec<u8>)>,
+    turns: &mut Turns<'_, B>,
+    compare: Compare<'a, B>,
+) -> Result<()> {
+    let mut exchanges = Vec::with_capacity(said.len());
+    for (own, bytes) in said {
         may_block(own.operation)?;
         let stream = own.link.private_stream()?;
-        let source = stream.to_device(&bytes)?;
-        let all = stream.to_device(&vec![0_u8; BYTES * own.link.size])?;
+        let source = stream.to_device(&*bytes)?;
+        let all = stream.to_device(&vec![0_u8; bytes.len() * own.link.size])?;
         let (source, destination) = (Some(Place::of(&source)), Some(Place::of(&all)));
-        let call = Call::new::<u8>(Kind::AllGather, BYTES);
+        let call = Call::new::<u8>(Kind::AllGather, bytes.len());
         let calls = [Prepared { call, source, destination, target: None }];
         exchanges.push(Exchange { own, bytes, stream, all, calls });
     }
@@ -137,11 +153,56 @@ pub(super) fn agree<B: Backend>(parts: &[OwnCalls<'_, B>], turns: &mut Turns<'_,
         return Ok(());
     }
     enqueue_locked(&together, turns)?;
-    exchanges.iter().map(Exchange::compare).collect::<Vec<_>>().into_iter().collect()
+    let compared: Vec<Result<()>> = exchanges.iter().map(|exchange| exchange.finish(compare)).collect();
+    compared.into_iter().collect()
 }
 
-impl<B: Backend> Exchange<'_, B> {
-    fn compare(&self) -> Result<()> {
+/// The ranks whose fingerprints differ from this rank's.
+fn same_calls(own: &[u8], all: &[u8]) -> Option<CollectiveCause> {
+    let others = all.chunks_exact(BYTES).enumerate().filter(|(_, theirs)| *theirs != own);
+    let theirs: Vec<_> = others.map(|(rank, theirs)| (rank, call_of(theirs))).collect();
+    (!theirs.is_empty()).then(|| CollectiveCause::Mismatch { mine: call_of(own), theirs })
+}
+
+/// Bytes to each rank and from each, for each operation with blocks of different lengths.
+fn blocks(calls: &[Prepared<impl Backend>]) -> Vec<u8> {
+    let mut said = Vec::new();
+    for prepared in calls {
+        if let Kind::AllToAllV { send, receive } = &prepared.call.kind {
+            said.extend(send.iter().chain(receive).flat_map(|bytes| (*bytes as u64).to_le_bytes()));
+        }
+    }
+    said
+}
+
+/// The ranks that send each other more or less than the other one receives. All ranks find the same.
+fn same_blocks<B: Backend>(own: &OwnCalls<'_, B>, all: &[u8]) -> Option<CollectiveCause> {
+    let (ranks, rank) = (own.link.size, own.link.rank);
+    let numbers: Vec<u64> = all.as_chunks::<8>().0.iter().map(|eight| u64::from_le_bytes(*eight)).collect();
+    let of_rank = numbers.len() / ranks;
+    for call in (0..of_rank).step_by(2 * ranks) {
+        let sent = |from: usize, to: usize| numbers[from * of_rank + call + to];
+        let received = |at: usize, from: usize| numbers[at * of_rank + call + ranks + from];
+        let differ = |one: usize, other: usize| {
+            sent(one, other) != received(other, one) || sent(other, one) != received(one, other)
+        };
+        let mut others: Vec<usize> = (0..ranks).filter(|other| differ(rank, *other)).collect();
+        if others.is_empty() {
+            // A rank without a part in it is told of all.
+            others = (0..ranks).filter(|one| (0..ranks).any(|other| differ(*one, other))).collect();
+        }
+        if !others.is_empty() {
+            let bytes = |rank: usize| (0..ranks).map(|to| sent(rank, to)).sum::<u64>() as usize;
+            let called = |rank: usize| CollectiveCall::new("all_to_all_v", "bytes", bytes(rank));
+            let theirs = others.into_iter().map(|other| (other, called(other))).collect();
+            return Some(CollectiveCause::Mismatch { mine: called(rank), theirs });
+        }
+    }
+    None
+}
+
+impl<'a, B: Backend> Exchange<'a, B> {
+    fn finish(&self, compare: Compare<'a, B>) -> Result<()> {
         let OwnCalls { link, operation, .. } = *self.own;
         let read = self.all.copy_to_host();
         let mut state = link.lock();
@@ -151,17 +212,7 @@ impl<B: Backend> Exchange<'_, B> {
             (_, Some(cause)) => return Err(link.error(operation, sequence, cause)),
             (Err(error), None) => return Err(error.in_operation(operation)),
         };
-        let differ = |(_, theirs): &(usize, &[u8])| *theirs != self.bytes;
-        let theirs: Vec<(usize, CollectiveCall)> = all
-            .chunks_exact(BYTES)
-            .enumerate()
-            .filter(differ)
-            .map(|(rank, theirs)| (rank, call_of(theirs)))
-            .collect();
-        if theirs.is_empty() {
-            return Ok(());
-        }
-        let cause = CollectiveCause::Mismatch { mine: call_of(&self.bytes), theirs };
+        let Some(cause) = compare(self.own, &self.bytes, &all) else { return Ok(()) };
         state.failure = Some(link.failed(operation, sequence, cause.clone()));
         for prepared in self.own.calls {
             let sequence = state.sequence;
