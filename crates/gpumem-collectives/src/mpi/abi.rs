@@ -13,6 +13,7 @@ pub(crate) struct Object(pub(crate) usize);
 
 pub(crate) const COMM_NULL: Object = Object(0x100);
 pub(crate) const COMM_WORLD: Object = Object(0x101);
+pub(crate) const COMM_SELF: Object = Object(0x102);
 pub(crate) const GROUP_NULL: Object = Object(0x108);
 pub(crate) const ERRORS_RETURN: Object = Object(0x143);
 pub(crate) const REQUEST_NULL: Object = Object(0x180);

@@ -263,9 +263,9 @@ impl Member {
             (Stage::Split(exchange), Work::Split(request)) => match request.part(exchange.theirs()) {
                 None => request.answer(Ok(None)),
                 Some(ranks) => {
-                    self.splits = self.splits.wrapping_add(1) & 0x7fff;
+                    self.splits = (self.splits + 1) % start::SPLITS;
                     self.partings += 1;
-                    partings.push(Parting { operation, ranks, tag: self.splits });
+                    partings.push(Parting { operation, ranks, tag: start::FIRST_SPLIT + self.splits });
                 }
             },
             _ => {}

@@ -18,6 +18,11 @@ pub(crate) const CHECK_SEND: c_int = 1;
 pub(crate) const CHECK_RECEIVE: c_int = 3;
 /// The tag of what ranks tell each other about themselves.
 pub(crate) const CONTROL: c_int = 2;
+/// The tags of splits. Open MPI 6 sends messages of its own with them, so they differ from those above.
+pub(crate) const FIRST_SPLIT: c_int = 16;
+/// How many tags splits take in turn. Every library has tags up to 32767.
+pub(crate) const SPLITS: c_int = 0x7000;
+const _: () = assert!(FIRST_SPLIT > CHECK_RECEIVE && FIRST_SPLIT + SPLITS <= 0x7fff);
 
 /// Starts an operation between the buffers, which stay where they are until the request is done.
 pub(crate) fn start(

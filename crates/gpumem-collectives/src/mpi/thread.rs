@@ -182,9 +182,12 @@ impl Engine {
         mpi.check(answer).map_err(told)?;
         library::check_threads(provided, is_owner)?;
         if is_owner {
-            // SAFETY: the library was initialised above.
-            mpi.check(unsafe { functions.MPI_Comm_set_errhandler(abi::COMM_WORLD, abi::ERRORS_RETURN) })
-                .map_err(told)?;
+            // Errors of no communicator are those of the process alone.
+            for comm in [abi::COMM_WORLD, abi::COMM_SELF] {
+                // SAFETY: the library was initialised above.
+                mpi.check(unsafe { functions.MPI_Comm_set_errhandler(comm, abi::ERRORS_RETURN) })
+                    .map_err(told)?;
+            }
         }
         let place = place(mpi, abi::COMM_WORLD).map_err(told)?;
         let engine = Self {
